@@ -373,7 +373,7 @@ def ordered(queries: Sequence[Query], seeds: int) -> Iterator[str]:
                 )
                 asked = replace(world, grades=given)
                 ask = make_judge(Judge(beta), replace(world, utility=world.utility + error), seed, name)
-                for shot in engine("bayes", inversions=0.0)(asked, ask, CALLS, generator(seed, name, world.qid)):
+                for shot in engine("bayes", saving=0.0)(asked, ask, CALLS, generator(seed, name, world.qid)):
                     if shot.budget in mine:
                         mine[shot.budget].append(measures(world, shot.order))
             for calls in CALLS:

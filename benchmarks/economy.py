@@ -123,7 +123,7 @@ def ranker_of(world: World, seed: int, size: int | None, calls: int) -> Ranker:
         batch_size=size,
         seed=seed,
         max_calls=calls,
-        inversions=0.0,
+        saving=0.0,
     )
 
 

@@ -2,6 +2,7 @@
 
 python benchmarks/faults.py run          3,000 calls, a fifth of them spoiled
 python benchmarks/faults.py kills        50 kills at random moments
+python benchmarks/faults.py money        40 random configurations, each killed several times: caps and ledgers hold
 python benchmarks/faults.py injection    30 hostile passages
 python benchmarks/faults.py keys         all files of all these runs, searched for the key
 
@@ -18,7 +19,8 @@ import random
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -273,6 +275,158 @@ def exported(b: Bench, project: Project) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
+# --- money ---
+
+PRICES = {"judge": (1.0, 4.0), "small": (0.5, 2.0), "embedder": (0.1, 0.0), "ranker": (0.2, 0.0)}
+PRICED = {f"openai/{name}": {"input": sent, "output": said} for name, (sent, said) in PRICES.items()}
+CASCADE = {"type": "cascade", "judges": [{"type": "litellm", "model": f"openai/{name}"} for name in ("small", "judge")]}
+FAILING = ("429:0", "500", "503", "slow:1", "reset", "cut body", "grade 7", "prose", "truncated", "empty")
+ANSWERED = ("grade 7", "prose", "truncated", "empty")
+ROUNDING = 1e-9  # USD
+
+
+class Till(LLMServer):
+    """A provider that counts what it serves, and bills whatever it does not refuse with a status.
+
+    Attributes:
+        usd: what it has billed.
+    """
+
+    def __init__(
+        self, plan: Callable[[dict[str, Any]], str | None], hidden: Callable[[dict[str, Any]], int], **more: Any
+    ):
+        super().__init__(fault_for=lambda _, body: self._billed(body, plan(body)), **more)
+        self._drawn: dict[int, int] = {}  # by request
+        self.hidden_for = lambda body: self._drawn.setdefault(id(body), hidden(body))
+        self.usd = 0.0
+
+    @property
+    def served(self) -> int:
+        """Requests that arrived, and the lines of all batches that were submitted."""
+        return len(self.times) + sum(map(len, self.batches.submitted))
+
+    def _billed(self, body: dict[str, Any], fault: str | None) -> str | None:
+        if not (fault or "").partition(":")[0].isdecimal():
+            sent, said = PRICES[body["model"]]
+            found = self._completion(body, fault if fault in ANSWERED else "").get("usage", {})
+            half = 0.5 if len(self.requests) > len(self.times) + self._lines else 1.0
+            self._lines += half < 1
+            self.usd += half * (found.get("prompt_tokens", 0) * sent + found.get("completion_tokens", 0) * said) / 1e6
+        return fault
+
+    _lines = 0  # of batches that were answered
+
+
+def scenario(draw: random.Random) -> dict[str, Any]:
+    """Sections of a random configuration; `caps` are the budget's."""
+    judge: dict[str, Any] = {"samples": draw.choice((1, 1, 2)), "group": draw.choice((1, 1, 3))}
+    if draw.random() < 0.3:
+        judge = {"judge": CASCADE, "samples": 1}
+    if draw.random() < 0.3:
+        judge |= {"mode": "batch", "batch": {"poll_s": 0.05, "quiet_s": 0.05}}
+    sections: dict[str, Any] = {"judge": judge}
+    bm25 = {"type": "bm25", "k": draw.choice((8, 16, 24))}
+    sections["retrieve"] = {"retrievers": [bm25]}
+    if draw.random() < 0.4:
+        sections["embed"] = {"embedder": {"type": "litellm", "model": "openai/embedder", "dims": 8, "batch": 7}}
+        sections["retrieve"] = {"retrievers": [bm25, {"type": "dense", "k": 8}]}
+    if draw.random() < 0.3:
+        ranker = {"type": "reranked", "of": bm25, "by": {"type": "litellm", "model": "openai/ranker"}}
+        sections["retrieve"] = {"retrievers": [*sections["retrieve"]["retrievers"], ranker]}
+    kind = draw.choice(("calls", "usd", "both", "neither"))
+    sections["budget"] = {
+        "max_calls": draw.randint(15, 150) if kind in ("calls", "both") else None,
+        "max_usd": round(10 ** draw.uniform(-2.7, -1), 6) if kind in ("usd", "both") else None,
+    }
+    sections["llm"] = {
+        "concurrency": draw.choice((1, 2, 4, 8, 16, 32)),
+        "timeout_s": 0.5,
+        "prices": PRICED,
+        "outage_after": None,
+        "max_attempts": draw.choice((2, 4)),
+    }
+    sections["rank"] = {"top": 10, "max_calls": draw.choice((0, 6, 12))}
+    return sections
+
+
+def money(b: Bench, configurations: int = 40, seed: int = 1, numbers: Sequence[int] = ()) -> Counts:
+    """Kills at random moments, runs that go on until they are done: what was served is capped and in the account."""
+    counts: Counts = dict.fromkeys(
+        ("configurations", "kills", "calls served", "possibly billed", "above a cap in calls", "above a cap in USD"), 0
+    )
+    counts |= dict.fromkeys(("calls above ledger and possibly billed", "USD above ledger and possibly billed"), 0)
+    counts |= {"ended by the budget": 0, "audits that find something": 0}
+    for number in numbers or range(configurations):
+        told = killed_runs(b, number, random.Random(f"{seed} {number}"))
+        for name, count in told.items():
+            counts[name] = int(counts[name]) + count
+    wrong = [name for name, count in counts.items() if count and (" above " in f" {name}" or "audits" in name)]
+    must(not wrong, f"{wrong}: {counts}")
+    return counts
+
+
+def killed_runs(b: Bench, number: int, draw: random.Random) -> Counts:
+    """One configuration, killed several times and run to its end; what of it is not as it must be."""
+    sections, share, long = scenario(draw), draw.choice((0.0, 0.1, 0.3)), draw.choice((0, 0, 300, 8000))
+    chance, lengths = random.Random(draw.random()), random.Random(draw.random())
+    found = dict.fromkeys(("kills", "above a cap in calls", "above a cap in USD"), 0)
+
+    def fault(_: dict[str, Any]) -> str | None:
+        return chance.choice(FAILING) if chance.random() < share else None
+
+    def hidden(_: dict[str, Any]) -> int:
+        return lengths.choice((0, 0, long))
+
+    with Till(fault, hidden, delay_s=draw.choice((0.0, 0.01, 0.05))) as server:
+        server.batches.polls = 3
+        project = b.project(f"money{number}", server.url, draw.randint(2, 5), **sections)
+        for _ in range(draw.randint(2, 5)):
+            after, when = server.served + draw.randint(1, 60), draw.uniform(0.1, 2.0)
+            child, began = b.forks.start("run", "--config", project.config, "--quiet"), time.monotonic()
+            by_count = draw.random() < 0.6
+            until = (lambda n=after: server.served >= n) if by_count else (lambda: time.monotonic() > began + when)  # noqa: B023
+            if child.wait(until) is None:
+                found["kills"] += child.kill().code == -9
+            time.sleep(0.06)  # what was sent arrives
+            look(project, server, sections["budget"], found)
+        for _ in range(6):
+            ended = b.run(project, None)
+            vectors = ended.code == 6 and "the provider" in ended.err  # there is no set without them
+            must(ended.code in (0, 7) or vectors, f"exit code {ended.code}: {ended.err}")
+            look(project, server, sections["budget"], found)
+            if ended.code == 0 or "budget is used up" in ended.err:
+                break
+        audit = b.forks.raggs("audit", project.run)
+        total = json.loads(b.forks.raggs("cost", project.run, "--json").out)["total"]
+    return {
+        **found,
+        "configurations": 1,
+        "calls served": server.served,
+        "possibly billed": total["unknown"],
+        "ended by the budget": int("budget is used up" in ended.err),
+        "audits that find something": int(audit.code not in (0, 7)),
+    }
+
+
+def look(project: Project, server: Till, caps: dict[str, Any], found: dict[str, int]) -> None:
+    """Count what does not hold just now."""
+    from raggs.llm.ledger import lines_in
+
+    lines = list(lines_in(project.run / "llm.ledger.jsonl"))
+    calls, usd = sum(line.attempts for line in lines), sum(line.usd for line in lines)
+    off = {
+        "above a cap in calls": caps["max_calls"] is not None and server.served > caps["max_calls"],
+        "above a cap in USD": caps["max_usd"] is not None and server.usd > caps["max_usd"] + ROUNDING,
+        "calls above ledger and possibly billed": server.served > calls,
+        "USD above ledger and possibly billed": caps["max_usd"] is not None and server.usd > usd + ROUNDING,
+    }
+    for name, holds_not in off.items():
+        found[name] = found.get(name, 0) + holds_not
+        if holds_not:
+            seen = f"served {server.served} for ${server.usd:.6f}, booked {calls} for ${usd:.6f}"
+            print(f"{project.folder.name}: {name}: {seen}, {caps}")
+
+
 # --- injection ---
 
 
@@ -350,7 +504,13 @@ def now_and_then(fault: str, share: float) -> Callable[[int, dict[str, Any]], st
     return lambda *_: fault if draw.random() < share else None
 
 
-COMMANDS: dict[str, Callable[[Bench], Counts]] = {"run": run, "kills": kills, "injection": injection, "keys": keys}
+COMMANDS: dict[str, Callable[[Bench], Counts]] = {
+    "run": run,
+    "kills": kills,
+    "money": money,
+    "injection": injection,
+    "keys": keys,
+}
 
 
 def main(arguments: list[str] | None = None) -> None:

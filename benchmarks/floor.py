@@ -5,7 +5,8 @@
 Pools, truth and judges are those of `ranking.py` (ranking_worlds.py): a stage grade is one off one time in four, so
 that passages below the floor may deserve to stand above some that are ordered. Below the floor a run orders by grade
 and fused rank; these pools have no fused rank, and equals stand there by chance, which is the worse case. Each ranking
-is played once, with 160 calls allowed, and looked at on the way.
+is played once, with 80 calls allowed, and looked at on the way. The loss is the gain-weighted one of
+docs/ranking-buys.md, "DCG lost" the same gains by the discount of their rank (gainloss.py).
 
 A mean is taken over queries, each the mean of its worlds; +- is its standard error, and differences are paired.
 """
@@ -22,6 +23,7 @@ from pathlib import Path
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: the processes share the cores
 
 import numpy as np
+from gainloss import dcg_lost, gain_loss
 from ranking_worlds import (
     JUDGES,
     Ask,
@@ -38,10 +40,10 @@ from ranking_worlds import (
 from raggs.ranking import Ranker, make_ranker
 
 TOP = 20
-LOOKS = (20, 40, 80, 160)
-FLOORS = (1, 2)
-SHOWN = ("tau20", "ov20", "ov10", "ndcg", "calls")
-SIGNS = {"ndcg": "nDCG@20", "calls": "calls used"}
+LOOKS = (20, 40, 80)
+FLOORS = (1, 2, 3)
+SHOWN = ("loss", "dcg", "tau20", "ov20", "ov10", "calls")
+SIGNS = {"loss": "gain-weighted loss", "dcg": "DCG lost", "calls": "calls used"}
 Values = dict[str, float]
 Task = tuple[str, Query, int, int]
 
@@ -55,7 +57,10 @@ def filled(world: World, floor: int, ranked: Sequence[str]) -> list[int]:
 
 def looked(world: World, floor: int, ranked: Sequence[str], calls: int) -> Values:
     """The measures of an order at a look."""
-    return {**measures(world, np.array(filled(world, floor, ranked)), TOP), "calls": calls}
+    order = np.array(filled(world, floor, ranked))
+    utilities = world.utility[order]
+    found = {"loss": gain_loss(utilities, TOP), "dcg": dcg_lost(utilities, TOP), "calls": float(calls)}
+    return {**measures(world, order, TOP), **found}
 
 
 def played(task: Task) -> dict[int, Values]:
@@ -116,8 +121,9 @@ def gathered(kind: str, queries: Sequence[Query], worlds: Sequence[int], pool: P
         for floor, values in means.items():
             cells = [f"{np.mean(values[name]):.3f} ±{_error(values[name]):.3f}" for name in SHOWN]
             yield "| " + " | ".join([kind, str(look), str(floor), *cells]) + " |"
-        cells = [_gain(means[FLOORS[1]][name] - means[FLOORS[0]][name]) for name in SHOWN]
-        yield "| " + " | ".join([kind, str(look), "difference", *cells]) + " |"
+        for floor in FLOORS[1:]:
+            cells = [_gain(means[floor][name] - means[FLOORS[0]][name]) for name in SHOWN]
+            yield "| " + " | ".join([kind, str(look), f"{floor} less {FLOORS[0]}", *cells]) + " |"
 
 
 def _means(values: Sequence[float], worlds: int) -> np.ndarray:
@@ -139,6 +145,7 @@ def main() -> int:
     parser.add_argument("--parity", choices=("odd", "even"), default="odd", help="which half of the queries")
     parser.add_argument("--worlds", type=int, default=2)
     parser.add_argument("--judges", nargs="*", default=["sharp", "medium", "noisy"], choices=list(JUDGES))
+    parser.add_argument("--processes", type=int, default=os.cpu_count())
     given = parser.parse_args()
     queries = synthetic_queries(4, 1) if given.quick or given.data is None else load_queries(given.data)
     if given.data is not None and not given.quick:
@@ -148,7 +155,7 @@ def main() -> int:
     print(f"{len(queries)} {given.parity} queries, {len(worlds)} worlds of each; passages a pool: {told}\n")
     head = ["judge", "calls allowed", "floor", *(SIGNS.get(name, name) for name in SHOWN)]
     print("| " + " | ".join(head) + " |", "|" + "---|" * len(head), sep="\n", flush=True)
-    with ProcessPoolExecutor(os.cpu_count()) as pool:
+    with ProcessPoolExecutor(given.processes) as pool:
         for kind in given.judges:
             print("\n".join(gathered(kind, queries, worlds, pool)), flush=True)
     return 0

@@ -1,58 +1,98 @@
-"""The shape of the code in figures: ``python benchmarks/house.py [FOLDER]``, one line each, nothing is run.
+"""Print the size and the shape of the code as one table, each figure beside its target.
 
-Cycles are counted among modules by their imports at module level (imports for type checking left out). A function's
-length is its lines without docstring, comments and blank lines; a public function is one whose name, class and module
-do not begin with an underscore.
+Usage: ``python benchmarks/house.py [FOLDER] [--commands]``. FOLDER is a package's folder; the default is ``raggs``.
+`--commands` also runs four commands of that package and counts what they pass through (see `callpaths.py`).
+
+How the figures are counted:
+
+- A code line holds code. Blank lines, comments and docstrings do not count.
+- A line does work unless it belongs to an import, a decorator or signature, the head or a field of a class, or a
+  constant of a module.
+- An import counts wherever it is, also inside of a function. Only imports for type checking are left out of cycles.
+- If a package exports a name, whoever imports the name from the package is an importer of the module that defines it.
+- A public class has no underscore at the start of its name. Two nested classes called `Config` may share that name.
+- The length of a function is its code lines and one line for its head.
 """
 
 from __future__ import annotations
 
+import argparse
 import ast
 import io
 import re
-import sys
 import tokenize
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import networkx as nx
+from callpaths import COMMANDS, count_commands
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 WORDS = {"Any": r"\bAny\b", "cast(": r"\bcast\(", "type: ignore": r"type: ignore"}
+SMALL = 50  # code lines below which a module is small
+
+# Groups of packages with the code lines and modules to be reached. A module belongs to the first name of its dotted
+# path that a group lists. The last group takes what no other one lists.
+GROUPS: dict[str, tuple[int, int]] = {
+    "cli": (3100, 22),
+    "app": (5300, 36),
+    "diagnosis diagnose probes noises perturbers": (5900, 44),
+    "sweeps sweep decision correction": (4200, 26),
+    "evaluation evaluate diffs reporting report": (3200, 26),
+    "metrics stats agreement spans fusion pruning": (3100, 28),
+    "manifests pipeline execution run": (2700, 20),
+    "stages workshop questions prompts": (2700, 20),
+    "ranking": (1250, 9),
+    "llm": (2600, 14),
+    "judges askers asking": (1900, 17),
+    "golden readers exporters importers": (3000, 26),
+    "corpora documents queries chunkers chunking": (2900, 28),
+    "embedders rerankers retrievers rewriters localmodels": (1950, 22),
+    "indexes elastic": (1650, 11),
+    "reviewing reviews review": (1600, 11),
+    "config testing base and the rest": (2230, 21),
+}
 
 
-def module_name(path: Path, root: Path) -> str:
+@dataclass(frozen=True)
+class Module:
+    """One parsed file: its dotted name, its syntax tree and the numbers of its code lines."""
+
+    name: str
+    path: Path
+    source: str
+    tree: ast.Module
+    lines: frozenset[int]
+
+    @property
+    def is_package(self) -> bool:
+        return self.path.name == "__init__.py"
+
+    @property
+    def is_private(self) -> bool:
+        return any(part.startswith("_") and part != "__main__" for part in self.name.split("."))
+
+    @cached_property
+    def working(self) -> int:
+        """The number of code lines that do work."""
+        return len(self.lines - set(_declaring_lines(self.tree)))
+
+
+def read_module(path: Path, root: Path) -> Module:
+    """Parse one file of the package whose folder is `root`."""
     parts = path.relative_to(root.parent).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-def top_imports(tree: ast.Module, name: str, package: bool) -> Iterator[str]:
-    """Modules that importing this one imports, as written."""
-
-    def walk(nodes: list[ast.stmt]) -> Iterator[ast.stmt]:
-        for node in nodes:
-            if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-                yield from walk(node.orelse)
-            elif isinstance(node, ast.If | ast.Try):
-                yield from walk(node.body)
-            elif isinstance(node, ast.Import | ast.ImportFrom):
-                yield node
-
-    for node in walk(tree.body):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level:
-                stem = name.split(".") if package else name.split(".")[:-1]
-                base = ".".join(stem[: len(stem) - node.level + 1] + ([node.module] if node.module else []))
-            for alias in node.names:
-                yield f"{base}.{alias.name}"
+    source = path.read_text(encoding="utf-8")
+    tree = ast.parse(source)
+    name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+    return Module(name, path, source, tree, frozenset(code_lines(source) - set(_docstring_lines(tree))))
 
 
 def code_lines(source: str) -> set[int]:
-    """Numbers of the lines that hold code."""
+    """Return the numbers of the lines that hold a token other than a comment."""
     skip = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
     found: set[int] = set()
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
@@ -61,8 +101,59 @@ def code_lines(source: str) -> set[int]:
     return found
 
 
+def _lines(node: ast.stmt | ast.expr) -> range:
+    return range(node.lineno, (node.end_lineno or node.lineno) + 1)
+
+
+def _docstring_lines(tree: ast.AST) -> Iterator[int]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | Function) and ast.get_docstring(node, clean=False) is not None:
+            yield from _lines(node.body[0])
+
+
+def _declaring_lines(tree: ast.AST) -> Iterator[int]:
+    """Yield the lines of imports, decorators, signatures, heads and fields of classes, and constants of modules."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield from _lines(node)
+        elif isinstance(node, ast.ClassDef | Function):
+            first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+            yield from range(first, max(node.body[0].lineno, node.lineno + 1))
+        if isinstance(node, ast.Module | ast.ClassDef):
+            for each in node.body:
+                if isinstance(each, ast.Assign | ast.AnnAssign):
+                    yield from _lines(each)
+
+
+def imports(module: Module, late: bool) -> Iterator[tuple[str, str]]:
+    """Yield the package and the name of each import, such as ("raggs.golden", "base").
+
+    Args:
+        late: also yield imports inside of functions.
+    """
+
+    def walk(nodes: Iterable[ast.AST]) -> Iterator[ast.Import | ast.ImportFrom]:
+        for node in nodes:
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                yield node
+            elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+                yield from walk(node.orelse)
+            elif late or isinstance(node, ast.If | ast.Try):
+                yield from walk(ast.iter_child_nodes(node))
+
+    for node in walk(module.tree.body):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, "") for alias in node.names)
+        else:
+            base = node.module or ""
+            if node.level:
+                stem = module.name.split(".") if module.is_package else module.name.split(".")[:-1]
+                base = ".".join([*stem[: len(stem) - node.level + 1], *([node.module] if node.module else [])])
+            yield from ((base, alias.name) for alias in node.names)
+
+
 def functions(tree: ast.AST, public: bool = True) -> Iterator[tuple[Function, bool]]:
-    """Every function, and whether it is public. Functions inside of functions are counted, and are not public."""
+    """Yield every function, and whether it is public. A function inside of a function is not public."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, Function):
             yield node, public and not node.name.startswith("_")
@@ -73,94 +164,222 @@ def functions(tree: ast.AST, public: bool = True) -> Iterator[tuple[Function, bo
             yield from functions(node, public)
 
 
+def classes(tree: ast.AST, nested: bool = False) -> Iterator[tuple[str, bool]]:
+    """Yield the name of every class, and whether it is inside of another class."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.ClassDef):
+            yield node.name, nested
+        yield from classes(node, nested or isinstance(node, ast.ClassDef))
+
+
 def is_stub(node: Function) -> bool:
-    """A protocol's method: its contract is its class's, or stands in its docstring."""
+    """Return whether a function has no body but a docstring or an ellipsis, as in a protocol."""
     return all(isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant) for each in node.body)
 
 
-def length(node: Function, lines: set[int]) -> int:
-    body = node.body[1:] if ast.get_docstring(node) is not None else node.body
-    first = body[0].lineno if body else node.lineno
+def length(node: Function, lines: frozenset[int]) -> int:
+    """Return the length of a function in lines."""
+    first = node.body[0].lineno
     return sum(number in lines for number in range(first, (node.end_lineno or first) + 1)) + 1
 
 
 @dataclass(frozen=True)
 class House:
-    """What was counted.
+    """The figures of a package.
 
     Attributes:
-        sizes: lines of each module, by its dotted name.
+        modules: each module, by its dotted name.
+        sizes: all lines of each module, by its dotted name.
         lengths: lines and dotted name of each function.
         documented: for each public function whether it has a docstring.
         counts: lines that hold each of `WORDS`.
         imported: the modules of the package that each module imports anywhere, also inside of functions.
         cycles: groups of modules that import each other at module level.
+        late_cycles: the same, if imports inside of functions count as well.
+        importers: the modules that use each module.
     """
 
+    modules: Mapping[str, Module]
     sizes: Mapping[str, int]
     lengths: Sequence[tuple[int, str]]
     documented: Sequence[bool]
     counts: Mapping[str, int]
     imported: Mapping[str, frozenset[str]]
     cycles: Sequence[frozenset[str]]
+    late_cycles: Sequence[frozenset[str]]
+    importers: Mapping[str, frozenset[str]]
 
     @property
     def mean(self) -> float:
         """The mean length of a function, in lines."""
         return sum(size for size, _ in self.lengths) / len(self.lengths)
 
+    @property
+    def working_share(self) -> float:
+        """The share of code lines that do work."""
+        return sum(each.working for each in self.modules.values()) / sum(len(m.lines) for m in self.modules.values())
 
-def anywhere(tree: ast.AST, root: str, modules: Collection[str]) -> Iterator[str]:
-    """Modules of `root` that a tree imports by `from ... import`, wherever that stands."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.partition(".")[0] == root:
-            for alias in node.names:
-                name = f"{node.module}.{alias.name}"
-                yield name if name in modules else node.module
+    @property
+    def entries(self) -> frozenset[str]:
+        """The packages and modules at the top of the package."""
+        return frozenset(name.split(".")[1] for name in self.modules if name.count(".") and "__" not in name)
+
+    @property
+    def shared_names(self) -> dict[str, int]:
+        """Names that more than one class has, with the number of these classes."""
+        found = (each for module in self.modules.values() for each in classes(module.tree))
+        names = Counter(name for name, nested in found if not (nested and name == "Config"))
+        return {name: count for name, count in names.items() if count > 1}
+
+    @property
+    def one_word_classes(self) -> int:
+        """The number of one-word names that public classes have."""
+        names = {name for module in self.modules.values() for name, nested in classes(module.tree) if not nested}
+        return sum(bool(re.fullmatch("[A-Z][a-z0-9]*", name)) for name in names)
+
+    @property
+    def small(self) -> list[str]:
+        """Modules with fewer code lines than `SMALL`."""
+        return [name for name, module in self.modules.items() if len(module.lines) < SMALL]
+
+    @property
+    def single_importers(self) -> list[str]:
+        """Modules that exactly one module uses."""
+        return [name for name, found in self.importers.items() if len(found) == 1]
+
+    @property
+    def longest_chain(self) -> list[str]:
+        """The longest chain of top entries, each of which imports the next one."""
+        graph: nx.DiGraph[str] = nx.DiGraph()
+        for module, wanted in self.imported.items():
+            pairs = ((module.split(".")[1:2], name.split(".")[1:2]) for name in wanted)
+            graph.add_edges_from((one[0], other[0]) for one, other in pairs if one and other and one != other)
+        merged = nx.condensation(graph)
+        return ["+".join(sorted(merged.nodes[each]["members"])) for each in nx.dag_longest_path(merged)]
 
 
 def look(root: Path) -> House:
     """Read every module below `root`, the folder of a package."""
-    modules = {module_name(path, root): path for path in sorted(root.rglob("*.py"))}
-    graph: nx.DiGraph[str] = nx.DiGraph()
-    sizes: dict[str, int] = {}
+    modules = {each.name: each for each in (read_module(path, root) for path in sorted(root.rglob("*.py")))}
     lengths: list[tuple[int, str]] = []
     documented: list[bool] = []
     counts = dict.fromkeys(WORDS, 0)
-    imported: dict[str, frozenset[str]] = {}
-    for name, path in modules.items():
-        source = path.read_text(encoding="utf-8")
-        tree, lines = ast.parse(source), code_lines(source)
-        sizes[name] = source.count("\n")
+    for name, module in modules.items():
         for word, pattern in WORDS.items():
-            written = (line for line in source.splitlines() if not line.startswith("from typing import"))
+            written = (line for line in module.source.splitlines() if not line.startswith("from typing import"))
             counts[word] += sum(bool(re.search(pattern, line)) for line in written)
-        for wanted in top_imports(tree, name, path.name == "__init__.py"):
-            target = wanted if wanted in modules else wanted.rpartition(".")[0]
-            if target in modules and target != name:
-                graph.add_edge(name, target)
-        imported[name] = frozenset(anywhere(tree, root.name, modules))
-        private_module = any(part.startswith("_") and part != "__main__" for part in name.split("."))
-        for node, public in functions(tree):
-            lengths.append((length(node, lines), f"{name}.{node.name}"))
-            if public and not private_module and not is_stub(node):
+        for node, public in functions(module.tree):
+            lengths.append((length(node, module.lines), f"{name}.{node.name}"))
+            if public and not module.is_private and not is_stub(node):
                 documented.append(ast.get_docstring(node) is not None)
-    cycles = [frozenset(group) for group in nx.strongly_connected_components(graph) if len(group) > 1]
-    return House(sizes, lengths, documented, counts, imported, cycles)
+    imported = {name: frozenset(_targets(module, modules, late=True)) for name, module in modules.items()}
+    at_start = {name: frozenset(_targets(module, modules, late=False)) for name, module in modules.items()}
+    sizes = {name: module.source.count("\n") for name, module in modules.items()}
+    return House(
+        modules, sizes, lengths, documented, counts, imported, _cycles(at_start), _cycles(imported), _importers(modules)
+    )
+
+
+def _targets(module: Module, modules: Mapping[str, Module], late: bool) -> Iterator[str]:
+    """Yield the modules of the package that a module imports."""
+    for base, name in imports(module, late):
+        target = f"{base}.{name}" if f"{base}.{name}" in modules else base
+        if target in modules and target != module.name:
+            yield target
+
+
+def _cycles(graph: Mapping[str, frozenset[str]]) -> list[frozenset[str]]:
+    edges: nx.DiGraph[str] = nx.DiGraph([(name, wanted) for name, every in graph.items() for wanted in every])
+    return [frozenset(group) for group in nx.strongly_connected_components(edges) if len(group) > 1]
+
+
+def _importers(modules: Mapping[str, Module]) -> dict[str, frozenset[str]]:
+    exported = {
+        (module.name, name): base
+        for module in modules.values()
+        if module.is_package
+        for base, name in imports(module, late=False)
+        if base in modules
+    }
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for module in modules.values():
+        for base, name in imports(module, late=True):
+            target = exported.get((base, name), f"{base}.{name}" if f"{base}.{name}" in modules else base)
+            if (
+                target in modules
+                and target != module.name
+                and not (module.is_package and (module.name, name) in exported)
+            ):
+                found[target].add(module.name)
+    return {name: frozenset(users) for name, users in found.items()}
+
+
+def contract_layers(root: Path) -> int:
+    """Return the number of layers that pyproject.toml declares, or 0 if there is no such file."""
+    file = root.parent / "pyproject.toml"
+    contracts = tomllib.loads(file.read_text())["tool"]["importlinter"]["contracts"] if file.is_file() else []
+    return sum(len(each["layers"]) for each in contracts if each["type"] == "layers")
+
+
+def group_of(module: str) -> str:
+    """Return the group of `GROUPS` that a module belongs to."""
+    by_package = {package: group for group in GROUPS for package in group.split()}
+    parts = module.split(".")[1:]
+    return next((by_package[part] for part in parts if part in by_package), list(GROUPS)[-1])
+
+
+def size_rows(house: House) -> Iterator[tuple[str, str, str]]:
+    """Yield the rows of code lines and modules: per group of packages, and in total."""
+    lines, modules = Counter[str](), Counter[str]()
+    for name, module in house.modules.items():
+        lines[group_of(name)] += len(module.lines)
+        modules[group_of(name)] += 1
+    for group, (most, files) in GROUPS.items():
+        yield group, f"{lines[group]:,} in {modules[group]}", f"{most:,} in {files}"
+    yield "total code lines, modules", f"{lines.total():,} in {modules.total()}", "52,000 in 380"
+
+
+def shape_rows(house: House, root: Path) -> Iterator[tuple[str, str, str]]:
+    """Yield the rows of all other figures that nothing needs to run for."""
+    shared, chain = house.shared_names, house.longest_chain
+    over = [name for size, name in house.lengths if size > 60]
+    yield "share of code lines that do work", f"{house.working_share:.1%}", "58%"
+    yield "entries at the top of the package", f"{len(house.entries)}", "20"
+    yield "layers of the import contract", f"{contract_layers(root)}", "10"
+    yield "longest chain of packages", f"{len(chain)}", "10"
+    yield "class names used twice, classes", f"{len(shared)}, {sum(shared.values())}", "10"
+    yield "one-word names of public classes", f"{house.one_word_classes}", ""
+    yield f"modules below {SMALL} code lines", f"{len(house.small)}", ""
+    yield "modules with exactly one importer", f"{len(house.single_importers)}", ""
+    yield "import cycles, with late imports", f"{len(house.cycles)}, {len(house.late_cycles)}", "0, 0"
+    yield "modules over 700 lines", f"{sum(size > 700 for size in house.sizes.values())}", "0"
+    yield "functions, mean lines, over 60 lines", f"{len(house.lengths):,}, {house.mean:.2f}, {len(over)}", "0 over 60"
+    yield "public functions with a docstring", f"{sum(house.documented) / len(house.documented):.1%}", "85%"
+    yield "lines with " + ", ".join(house.counts), ", ".join(str(count) for count in house.counts.values()), ""
+
+
+def command_rows(root: Path) -> Iterator[tuple[str, str, str]]:
+    """Run the commands and yield what they pass through: functions, modules, packages and depth of calls."""
+    for command, found in count_commands(root).items():
+        functions, modules, depth = COMMANDS[command].most
+        yield f"{command}: functions, modules, packages, depth", str(found), f"{functions}, {modules}, -, {depth}"
 
 
 def main() -> None:
-    house = look(Path(sys.argv[1] if len(sys.argv) > 1 else "raggs").resolve())
-    sizes, lengths, documented = house.sizes, house.lengths, house.documented
-    print(f"modules {len(sizes)}, lines {sum(sizes.values()):,}, functions {len(lengths):,}")
-    print(f"import cycles {len(house.cycles)}{''.join(f'; {sorted(group)}' for group in house.cycles)}")
-    print("modules over 300 lines:", ", ".join(f"{k} {v}" for k, v in sizes.items() if v > 300) or "none")
-    print(f"mean function {house.mean:.2f} lines; over 60:", ", ".join(w for s, w in lengths if s > 60) or "none")
-    print(f"longest: {', '.join(f'{where} {size}' for size, where in sorted(lengths)[-3:])}")
-    print("lines with " + ", ".join(f"{word!r}: {count}" for word, count in house.counts.items()))
-    print(f"public functions with a docstring {sum(documented) / len(documented):.1%} of {len(documented):,}")
-    for name in sorted(house.imported, key=lambda name: -len(house.imported[name]))[:5]:
-        print(f"imports of raggs in {name}: {len(house.imported[name])}")
+    """Print the table."""
+    parser = argparse.ArgumentParser(description="Print the size and the shape of a package as one table.")
+    parser.add_argument("folder", nargs="?", type=Path, default=Path("raggs"), help="Folder of the package.")
+    parser.add_argument("--commands", action="store_true", help="Run four commands and count what they pass through.")
+    given = parser.parse_args()
+    root = given.folder.resolve()
+    house = look(root)
+    print(f"{'figure':54} {'now':>18}  target")
+    for name, now, target in [*size_rows(house), *shape_rows(house, root)]:
+        print(f"{name:54} {now:>18}  {target}", flush=True)
+    for name, now, target in command_rows(root) if given.commands else ():
+        print(f"{name:54} {now:>18}  {target}", flush=True)
+    for group in house.late_cycles:
+        print(f"cycle: {', '.join(sorted(group))}")
 
 
 if __name__ == "__main__":

@@ -98,7 +98,7 @@ def play(kind: Kind, query: Query, seed: int, way: Way, profile: Profile) -> Val
     world = make_world(query, seed)
     size, part = way.length or None, generator(seed, "calls", query.qid).random()
     calls = int(way.calls + part + 1e-9 if way.priced else way.calls + 1e-9)  # the right number on average
-    options = {"top": TOP, "batch_size": size, "seed": seed, "max_calls": calls, "inversions": 0.0, "echo": 0.0}
+    options = {"top": TOP, "batch_size": size, "seed": seed, "max_calls": calls, "saving": 0.0, "echo": 0.0}
     grades = world.grades.tolist()
     if way.first:
         ranker = FirstRanker(world.ids, grades, **options).only(way.first)

@@ -32,6 +32,7 @@ from raggs.fusion.duplicates import group_duplicates
 from raggs.indexes.exact import search
 from raggs.indexes.lexical import Parameters, open_lexical
 from raggs.indexes.passages import PassageStore
+from raggs.llm.answerers import Answerer
 from raggs.llm.ledger import CallLedger, LedgerLine
 from raggs.text import clean_passage
 from raggs.trec import read_scored
@@ -123,8 +124,8 @@ def booking(folder: Path) -> Pair:
     ledger = CallLedger(folder / "ledger.jsonl", "judge")
     account = ledger.account("q1")
     line = LedgerLine(time="2026-01-01T00:00:00Z", stage="judge", qid="q1", model="m", task="grade", outcome="cached")
-    plain = line.model_dump(mode="json")
-    return Pair(lambda: ledger.hit(account, "m", "grade", 0.25), lambda: json.dumps(plain))
+    plain, answerer = line.model_dump(mode="json"), Answerer.of("m", {})
+    return Pair(lambda: ledger.hit(account, "m", "grade", 0.25, answerer), lambda: json.dumps(plain))
 
 
 def pool(count: int) -> list[str]:

@@ -128,7 +128,7 @@ def project(folder: Path, case: Case, url: str) -> Path:
     from raggs.llm.prices import list_price
 
     judge = {"judge": {"type": "litellm", "model": MODEL}, **case.judge}
-    rank = {"options": {"inversions": 0}, "max_calls": 40, **case.rank}
+    rank = {"options": {"saving": 0}, "max_calls": 40, **case.rank}
     if case.rubric:
         task, name = ("grades", "group_prompt") if "group" in case.judge else ("grade", "prompt")
         judge[name], rank["prompt"] = rubric(folder, task, case.rubric), rubric(folder, "order", case.rubric)

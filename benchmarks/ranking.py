@@ -43,7 +43,7 @@ SHOWN = (100, 200, 400)  # passages, in the study of batch sizes
 SIZES = (3, 5, 8, 10)
 ROUNDS = (1, 4, 8)
 CAP = 160  # of the study of stopping rules
-ENDS = {"online": engine("online"), "bayes": engine("bayes"), "bayes to 12": engine("bayes", inversions=12.0)}
+ENDS = {"online": engine("online"), "bayes": engine("bayes"), "bayes patient": engine("bayes", saving=0.005)}
 
 
 def play_query(query: Query, plan: Plan, worlds: int) -> Played:
@@ -69,9 +69,9 @@ def _played(plan: Plan) -> Iterator[tuple[str, str, str, Method, Sequence[int]]]
     for judge in [name for name in ("medium", "noisy") if plan.studies and name in plan.judges]:
         for size in SIZES:
             budgets = tuple(shown // size for shown in SHOWN)
-            yield "batch", judge, f"{size} a call", engine("bayes", batch_size=size, inversions=0.0), budgets
+            yield "batch", judge, f"{size} a call", engine("bayes", batch_size=size, saving=0.0), budgets
         for parallel in ROUNDS:
-            yield "rounds", judge, f"rounds of {parallel}", engine("bayes", parallel=parallel, inversions=0.0), (40, 80)
+            yield "rounds", judge, f"rounds of {parallel}", engine("bayes", parallel=parallel, saving=0.0), (40, 80)
 
 
 def values(world: World, snapshot: Snapshot) -> Values:

@@ -184,6 +184,6 @@ METHODS: Mapping[str, Method] = MappingProxyType(
         "random + choix": random_choix,
         "random + OpenSkill": random_openskill,
         "online": engine("online", stability=NEVER),
-        "bayes": engine("bayes", inversions=0.0),
+        "bayes": engine("bayes", saving=0.0),
     }
 )

@@ -125,6 +125,18 @@ def synthetic_queries(count: int, seed: int) -> list[Query]:
     return queries
 
 
+def scarce_queries(count: int, seed: int) -> list[Query]:
+    """Made-up queries with 1 to 5 passages of a grade above 1; the rest of the pool is of no use."""
+    queries = []
+    for number in range(1, count + 1):
+        rng = generator(seed, "scarce", number)
+        judged = int(rng.integers(1, 6))
+        values = rng.choice(SYNTHETIC_GRADES[0], p=SYNTHETIC_GRADES[1], size=judged).tolist()
+        names = [f"q{number}-p{index}" for index in range(judged + POOL)]
+        queries.append(Query(f"q{number}", dict(zip(names, values, strict=False)), names[judged:]))
+    return queries
+
+
 def make_world(query: Query, seed: int, pool: int = POOL) -> World:
     """The judged passages and random others up to `pool`; utilities and stage grades drawn for (seed, query)."""
     rng = generator(seed, "world", query.qid)

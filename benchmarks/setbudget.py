@@ -72,9 +72,7 @@ class Track:
         place = {name: number for number, name in enumerate(world.ids)}
         ask = make_judge(JUDGES[judge], world, seed, "set", pool, *([play] if play else []))
         grades, size = world.grades.tolist(), len(world.ids)
-        ranker = make_ranker(
-            "bayes", world.ids, grades, top=TOP, seed=seed + 1000 * play, max_calls=MOST, inversions=0.0
-        )
+        ranker = make_ranker("bayes", world.ids, grades, top=TOP, seed=seed + 1000 * play, max_calls=MOST, saving=0.0)
         while True:
             found = ranker.ranking()
             value = measures(world, np.array([place[name] for name in found.order]), TOP)

@@ -78,7 +78,7 @@ def make(folder: Path, queries: int, concurrency: int, url: str) -> Path:
         folder,
         texts(400, 120, 1),
         texts(queries, 20, 2),
-        rank={"max_calls": BATCHES, "options": {"inversions": 0}},
+        rank={"max_calls": BATCHES, "options": {"saving": 0}},
         budget={"max_usd": None},
         llm={"concurrency": concurrency, "requests_per_minute": None, "api_base": url},
     )

@@ -73,7 +73,7 @@ def gains_of(world: World, judge: str, seed: int) -> dict[str, Floats]:
     found = {"grades": world.grades - LEAST}
     ask = make_judge(JUDGES[judge], world, seed, judge, "utilities")
     number = {name: at for at, name in enumerate(world.ids)}
-    play = engine("bayes", inversions=0.0)
+    play = engine("bayes", saving=0.0)
     for shot in play(world, ask, CALLS, generator(seed, "utilities", world.qid)):
         if (ranking := shot.ranking) is None:
             continue

@@ -20,8 +20,12 @@ HEAD = """# Commands
 
 Each command explains itself with `--help`, and takes `--debug` for the stack trace of an error. Each option
 has a variable: `RAGGS_RUN_MAX_USD=5` is `raggs run --max-usd 5`. Exit codes: 0 ok, 2 usage, 3 prerequisite missing,
-4 not found, 5 invalid config or data, 6 provider or runtime failure, 7 finished in part, or below a gate."""
-COMMON = {"debug", "help"}  # of every command
+4 not found, 5 invalid config or data, 6 provider or runtime failure, 7 finished in part, or below a gate.
+
+Each command takes `-q` (`--quiet`), with one meaning: no texts for people, no progress and no notes are printed. What
+`--json` prints stays, and so do written files, warnings, errors and exit codes. Output that is made for a file or a
+browser stays, too: `raggs schema`, `raggs prompts show`, and the address that `raggs review serve` prints."""
+COMMON = {"debug", "quiet", "help"}  # of every command
 
 
 def commands() -> str:

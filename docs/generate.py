@@ -23,6 +23,8 @@ from raggs.app.catalog import MeasureEntry, measure_entries
 from raggs.app.explain import WORDS
 from raggs.artifacts import ARTIFACTS, Nugget, Placement, Reference, Span, artifact_file
 from raggs.health import Depth, JudgeHealth, Member, PairAgreement, Panel, RankHealth, Rate, Samples
+from raggs.llm.intents import FILE as INTENTS
+from raggs.llm.intents import CallIntent
 from raggs.llm.ledger import FILE as LEDGER
 from raggs.llm.ledger import LedgerLine
 from raggs.manifests.models import LedgerMark, Output, RunManifest, Seal, StageLock
@@ -57,6 +59,9 @@ GLOSSARY_HEAD = """# Glossary
 
 """
 
+INTENDED = """A request that is about to leave. The file is there while a process makes calls, or after a kill. The next
+run books what is left of it in the ledger, with the outcome `unknown`: such calls are possibly billed and count as
+spent."""
 ACCOUNT = "Not an artifact: it only grows, nothing depends on it, and `raggs cost RUN` sums it."
 
 
@@ -75,6 +80,7 @@ def page() -> str:
     for part in (StageLock, Output, Seal, LedgerMark, Spending, *health):
         parts += [f"### {part.__name__}", _text(part), _table(part)]
     parts += [f"## {LEDGER}", _text(LedgerLine), ACCOUNT, _table(LedgerLine)]
+    parts += [f"## {INTENTS}", INTENDED, _table(CallIntent)]
     return "\n\n".join(parts) + "\n"
 
 

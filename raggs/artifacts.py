@@ -24,6 +24,7 @@ Identifier = Annotated[str, StringConstraints(min_length=1, pattern=r"^\S+$")]
 Grade = Annotated[int, Field(ge=MIN_GRADE, le=MAX_GRADE, strict=True)]
 Rank = Annotated[int, Field(ge=1)]
 Groups = tuple[tuple[Identifier, ...], ...]
+ANSWERERS = "keys of the models that answered; the stage's lock says who they are"
 Metadata = Mapping[str, object]  # JSON values, which nothing here interprets
 
 
@@ -190,6 +191,7 @@ class JudgeRecord(Record):
     skipped: str | None = Field(None, description="why nobody was asked, or nobody spoke; no failure")
     error: str | None = Field(None, description="why the first of the missing grades is missing")
     raw: str | None = Field(None, description="the answer that could not be used")
+    answerers: tuple[str, ...] = Field((), exclude_if=not_, description=ANSWERERS)
 
     @property
     def failed(self) -> bool:
@@ -228,7 +230,9 @@ class RankRecord(Record):
     locks_out: tuple[str, ...] = Field((), description="passages locked below it")
     locks_in: tuple[str, ...] = Field((), description="passages locked above it")
     duplicate_of: str | None = None
-    unordered: bool = Field(False, exclude_if=not_, description="its grade is below rank.floor: nobody was asked")
+    unordered: bool = Field(
+        False, exclude_if=not_, description="its place is by grade: below rank.floor or rank.min_best_grade"
+    )
 
 
 class RankingRecord(Record):
@@ -238,6 +242,13 @@ class RankingRecord(Record):
     skipped: int = Field(ge=0, description="batches that it failed on")
     stop_reason: str = Field(description="why nothing more was asked")
     expected_inversions: float = Field(ge=0, description="wrongly ordered pairs expected inside the top")
+    expected_loss: float | None = Field(None, ge=0, description="gain-weighted loss expected of the order, in grades")
+    agreement: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="share of the top that another ranking with as many answers is expected to have as well",
+    )
     sharpness: float | None = Field(
         None, gt=0, description="of the judge on this query, as estimated: 3 tells a grade apart 19 times in 20"
     )
@@ -269,6 +280,7 @@ class JournalRecord(Record):
     profile: JudgeProfile | None = Field(
         None, exclude_if=not_, description="no batch, but what is believed of the judge from here on"
     )
+    answerers: tuple[str, ...] = Field((), exclude_if=not_, description=ANSWERERS)
 
     @property
     def asked(self) -> bool:
@@ -292,6 +304,13 @@ ARTIFACTS: dict[str, type[Record]] = {
     "rank.queries": RankingRecord,
     "rank.journal": JournalRecord,
 }
+
+
+def answerers_named(record: Record) -> tuple[str, ...]:
+    """The keys of the models whose answers made a record; none of a near-duplicate, whose grade is another record's."""
+    if isinstance(record, JournalRecord) or (isinstance(record, JudgeRecord) and record.duplicate_of is None):
+        return record.answerers
+    return ()
 
 
 def artifact_file(name: str) -> str:

@@ -4,8 +4,9 @@ The module is looked for in the configuration's folder first, then where Python 
 path only while the module is imported. It is not imported to tell whether something changed: for that its file is
 found and hashed, and of an installed package its version counts. Modules that it imports in turn do not count.
 
-Like any configuration, a function is its user's own code and trusted as such: nothing is fenced. Whatever it raises
-becomes an error that names the function, what it was asked about, and the line.
+Like any configuration, a function is its user's own code and trusted as such: nothing is fenced. Whatever it raises,
+`sys.exit` too, becomes an error that names the function, what it was asked about, and the line. While such code runs,
+what is printed goes to standard error, so that a command's JSON stays clean; output of its subprocesses is not caught.
 """
 
 from __future__ import annotations
@@ -13,14 +14,16 @@ from __future__ import annotations
 import inspect
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from asyncio import CancelledError, current_task
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from importlib import import_module
 from importlib.machinery import PathFinder
 from importlib.metadata import packages_distributions
 from pathlib import Path
-from typing import Annotated
+from threading import Lock
+from typing import Annotated, TextIO
 
 from pydantic import Field
 
@@ -29,7 +32,9 @@ from raggs.errors import ConfigError, ProviderError, RaggsError
 from raggs.hashing import hash_file
 from raggs.registry import installed
 from raggs.settings import Causes, SourcePath
+from raggs.text import shorten
 
+MOST_MESSAGE = 500  # characters
 TARGET = r"^[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*$"
 Target = Annotated[str, Field(pattern=TARGET, description='"module:function"')]
 
@@ -44,28 +49,79 @@ class CallableConfig(AdapterConfig):
 
 
 @contextmanager
-def told(name: str, about: str) -> Iterator[None]:
+def told(name: str, about: str, *, awaits: bool = False) -> Iterator[None]:
     """Make an error of whatever a user's code raises.
 
     Args:
         name: of the function.
         about: what it is asked about.
+        awaits: whether the block is of a coroutine, which may be closed from outside.
 
     Raises:
         ProviderError: the code raised something, at the file and line that it names.
     """
     try:
-        yield
-    except RaggsError:
+        with printing_to_stderr():
+            yield
+    except (RaggsError, KeyboardInterrupt):
         raise
-    except Exception as error:  # the user's code may raise anything
+    except BaseException as error:  # the user's code may raise anything
+        if isinstance(error, GeneratorExit) and awaits and _outside_tasks():  # nobody waits for it any more
+            raise
+        if isinstance(error, CancelledError) and awaits and _is_cancelled():
+            raise
         last = traceback.extract_tb(error.__traceback__)[-1]
         raise ProviderError(
-            f"{name} raised {type(error).__name__} on {about}: {error}",
+            f"{name} raised {type(error).__name__} on {about}: {_message(error)}",
             where=last.filename,
             line=last.lineno,
             remedy="mend the function and run again; what was finished is kept",
         ) from error
+
+
+class _Printing:
+    """How many pieces of user code are running, and where standard output goes when none is."""
+
+    lock = Lock()
+    running = 0
+    output: TextIO | None = None
+
+
+@contextmanager
+def printing_to_stderr() -> Iterator[None]:
+    """Send what is printed to standard error while user code runs, in any number of threads and tasks at once."""
+    with _Printing.lock:
+        if not _Printing.running:
+            _Printing.output, sys.stdout = sys.stdout, sys.stderr
+        _Printing.running += 1
+    try:
+        yield
+    finally:
+        with _Printing.lock:
+            _Printing.running -= 1
+            if not _Printing.running and _Printing.output is not None:
+                sys.stdout, _Printing.output = _Printing.output, None
+
+
+def _message(error: BaseException) -> str:
+    """Return the text of a user's error on one line, whatever its class does."""
+    try:
+        return shorten(" ".join(str(error).split()), MOST_MESSAGE)
+    except Exception:  # noqa: BLE001 - its own code again
+        return "its text cannot be read"
+
+
+def _is_cancelled() -> bool:
+    """Return whether the task was cancelled from outside, rather than by the user's own code."""
+    task = current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _outside_tasks() -> bool:
+    try:
+        return current_task() is None
+    except RuntimeError:  # no loop is running
+        return True
 
 
 class UserFunction:
@@ -114,16 +170,32 @@ class UserFunction:
         with self._told(about):
             return self._function(*arguments)
 
+    def iterate(self, about: str, found: Iterable[object]) -> Iterator[object]:
+        """Yield what the function gave; of a generator, its code runs only now.
+
+        Raises:
+            ProviderError: the generator raised something.
+        """
+        end = object()
+        with self._told(about):
+            entries = iter(found)
+        while True:
+            with self._told(about):
+                entry = next(entries, end)
+            if entry is end:
+                return
+            yield entry
+
     async def ask(self, about: str, *arguments: object) -> object:
         """As a call; what a coroutine function gives is waited for."""
-        with self._told(about):
+        with self._told(about, awaits=True):
             found = self._function(*arguments)
             return await found if inspect.isawaitable(found) else found
 
     @contextmanager
-    def _told(self, about: str) -> Iterator[None]:
+    def _told(self, about: str, *, awaits: bool = False) -> Iterator[None]:
         self.load()
-        with told(self.target, about):
+        with told(self.target, about, awaits=awaits):
             yield
 
     @cached_property
@@ -156,9 +228,12 @@ class UserFunction:
         file = self._file
         sys.path.insert(0, self._folder)
         try:
-            module = import_module(self._module)
-        except Exception as error:  # the user's module may raise anything
-            raise self._missing(f"it cannot be imported ({type(error).__name__}: {error})") from error
+            with printing_to_stderr():
+                module = import_module(self._module)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # the user's module may raise anything
+            raise self._missing(f"it cannot be imported ({type(error).__name__}: {_message(error)})") from error
         finally:
             sys.path.remove(self._folder)
         loaded = getattr(module, "__file__", None)

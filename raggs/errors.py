@@ -13,6 +13,7 @@
     │   └── BusyError           6  another run holds this directory
     └── PartialError            7  the work stopped in good order before its end
         ├── GateError           7  a result does not hold what was asked of it
+        ├── SnapshotError       7  the provider answers with another snapshot of a model than before
         └── BudgetError         7  the money or the calls ran out
 
 An error is one sentence for a person: what is wrong, where (file and line), and what to do about it. Only
@@ -97,10 +98,14 @@ class PartialError(RaggsError):
 class GateError(PartialError):
     """`failed`: a sentence for each gate that is not met; `file`: the golden set that all are about."""
 
-    def __init__(self, failed: Sequence[str], file: str) -> None:
-        super().__init__("; ".join(failed))
+    def __init__(self, failed: Sequence[str], file: str, remedy: str | None = None) -> None:
+        super().__init__("; ".join(failed), remedy=remedy)
         self.failed, self.file = tuple(map(mask, failed)), mask(file)
 
 
 class BudgetError(PartialError):
+    pass
+
+
+class SnapshotError(PartialError):
     pass

@@ -162,6 +162,11 @@ class JudgeHealth(Frozen):
     people: AgainstPeople | None = Field(
         None, exclude_if=not_, description="where the gate asks for it, as of the end of the latest run"
     )
+    noise: Rate | None = Field(
+        None,
+        exclude_if=not_,
+        description="of a judge that adds simulated noise to labels, the grades that differ from their label",
+    )
     silent: int = Field(0, ge=0, description="passages on which the judge abstained")
     sources: Mapping[str, int] = Field(
         default_factory=dict,
@@ -191,6 +196,11 @@ Health = JudgeHealth | RankHealth
 def source_of(judge: str) -> str:
     """Who gave a grade, people as one: `human` of "human: ada, bo", else the judge."""
     return PEOPLE if judge == PEOPLE or judge.startswith(f"{PEOPLE}: ") else judge
+
+
+def is_people(member: str) -> bool:
+    """Whether a member of a panel is the judge `human`; later ones of its name are numbered."""
+    return source_of(member) == PEOPLE or member.startswith(f"{PEOPLE} #")
 
 
 def sources_words(sources: Mapping[str, int]) -> str:

@@ -53,6 +53,12 @@ def regular_file(path: Path) -> Path:
     return path
 
 
+def near(path: Path) -> Path:
+    """`path` from the working directory on if it is below it, else as it is."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
+
+
 def unreadable(error: Exception, path: Path, remedy: str = "check the path and its permissions") -> RaggsError:
     """Why a file cannot be opened or read, as one sentence; what this process lacks is not the file's fault."""
     if isinstance(error, FileNotFoundError):

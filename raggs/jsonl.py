@@ -112,22 +112,34 @@ def raw_lines(path: Path, most: int = MOST_LINE) -> Iterator[tuple[int, str]]:
     return _texts(path, enumerate(read_lines(path, most), start=1))
 
 
+def text_lines(path: Path, most: int = MOST_LINE) -> Iterator[tuple[int, str]]:
+    """The same with the blank lines, which may be part of a quoted cell.
+
+    Raises:
+        NotFoundError, DataError: as `raw_lines`.
+    """
+    return _decoded(path, enumerate(read_lines(path, most), start=1))
+
+
 def _texts(path: Path, lines: Iterable[Numbered]) -> Iterator[tuple[int, str]]:
+    return ((number, text) for number, text in _decoded(path, lines) if text.strip())
+
+
+def _decoded(path: Path, lines: Iterable[Numbered]) -> Iterator[tuple[int, str]]:
     for number, line in lines:
         try:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
             said = f"not UTF-8 (byte {error.start + 1} of the line)"
             raise DataError(said, where=path, line=number, remedy="convert the file to UTF-8") from error
-        if text.strip():
-            yield number, text
+        yield number, text
 
 
 def read_objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """The JSON objects of a file with their line numbers.
 
     Raises:
-        NotFoundError, DataError: as `raw_lines`, and where a line is not a JSON object.
+        NotFoundError, DataError: as `raw_lines`, and where a line is not a JSON object, or names a field twice.
     """
     import jsonlines  # late: what reads artifacts alone need not wait for it
 
@@ -139,14 +151,19 @@ def read_objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             yield text
 
     try:
-        for value in jsonlines.Reader(texts(), loads=decode_json).iter(type=dict):
+        for value in jsonlines.Reader(texts(), loads=decode_unique).iter(type=dict):
             yield number, value
     except jsonlines.InvalidLineError as error:
         said = "not a JSON object" if error.__cause__ is None else f"not valid JSON ({error.__cause__})"
         raise DataError(said, where=path, line=number, remedy="each line is one JSON object") from error
 
 
-def decode_json(text: str | bytes) -> Any:
+def decode_unique(text: str | bytes) -> object:
+    """As `decode_json`, for lines of users: a field that an object names twice is an error, as only one would count."""
+    return decode_json(text, UNIQUE)
+
+
+def decode_json(text: str | bytes, decoder: json.JSONDecoder | None = None) -> Any:
     """The value of a JSON text that somebody else wrote: finite numbers only, and no deeper than can be written again.
 
     Raises:
@@ -154,7 +171,7 @@ def decode_json(text: str | bytes) -> Any:
     """
     text = str(text)
     try:
-        found = DECODER.decode(text)
+        found = (decoder or DECODER).decode(text)
     except RecursionError as error:
         raise ValueError(TOO_DEEP) from error
     if text.count("[") + text.count("{") > MOST_DEPTH and _deeper(found, MOST_DEPTH):
@@ -185,8 +202,18 @@ def _float(text: str) -> float:
     return value
 
 
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{shorten(twice, 20)!r} occurs twice in one object")
+    return found
+
+
 # Made once: it is most of what a short line costs.
 DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_int=_int, parse_float=_float)
+UNIQUE = json.JSONDecoder(parse_constant=_refuse_constant, parse_int=_int, parse_float=_float, object_pairs_hook=_once)
 
 
 def read_records(path: Path, model: type[M]) -> Iterator[M]:
@@ -240,7 +267,11 @@ class Appender:
 
     def append(self, record: BaseModel) -> None:
         """Write one line and hand it to the operating system."""
-        self._file.write(dump_line(record))
+        self.extend([record])
+
+    def extend(self, records: Iterable[BaseModel]) -> None:
+        """Write some lines and hand them to the operating system together."""
+        self._file.write(b"".join(map(dump_line, records)))
         self._file.flush()
 
     def sync(self) -> None:

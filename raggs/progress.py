@@ -40,3 +40,10 @@ Hear = Callable[[News], None]
 
 def deaf(_: News) -> None:
     """Whoever does not want to know."""
+
+
+Notify = Callable[[str], None]  # hears a sentence that the user should read
+
+
+def unheard(_: str) -> None:
+    """Drop a sentence for which no listener was named."""

@@ -114,7 +114,7 @@ def _why(place: Sequence[str | int], value: object, known: Mapping[str, str]) ->
         return "a key does not belong into a file"
     for text in (*texts, *_words(place)):
         for name, secret in known.items():
-            if text.strip() == secret or (len(secret) >= LONG and (secret in text or quote(secret, safe="") in text)):
+            if text.strip() == secret or (len(secret) >= LONG and (secret in text or _quoted(secret) in text)):
                 return f"it holds the value of {name}, which does not belong into a file"
         if (why := _address(text) if "://" in text else None) is not None:
             return why
@@ -149,7 +149,7 @@ def _words(place: Sequence[str | int]) -> Iterator[str]:
 @lru_cache(maxsize=256)
 def _forms(value: str) -> tuple[str, ...]:
     """How a value may stand in a text: as it is, or as a part of an address."""
-    return tuple(dict.fromkeys((value, quote(value, safe=""))))
+    return tuple(dict.fromkeys((value, _quoted(value))))
 
 
 def _pattern(value: str) -> re.Pattern[str]:
@@ -159,3 +159,8 @@ def _pattern(value: str) -> re.Pattern[str]:
 
 def _pair(match: re.Match[str]) -> str:
     return f"{match['name']}={HIDDEN}" if is_secret_name(match["name"]) else match[0]
+
+
+def _quoted(value: str) -> str:
+    """Return a value as it stands in addresses; one of the environment may be no UTF-8."""
+    return quote(value.encode("utf-8", "surrogateescape"), safe="")

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Annotated, Self, TypeVar, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, ValidationInfo, model_validator
+from pydantic.fields import FieldInfo
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from raggs.hashing import hash_file
@@ -153,6 +154,34 @@ def causes_of(settings: BaseModel) -> Causes:
             value = None if value is None else _hash_input(value)
         found[name] = _plain(value)
     return found
+
+
+def counts_by_value(settings: BaseModel) -> Causes:
+    """Return the fields of `settings` that can change a result, files and prompts as they are named.
+
+    For settings of which no result tells what the content of their files was.
+    """
+    return {
+        name: _named(getattr(settings, name))
+        for name, field in type(settings).model_fields.items()
+        if not any(mark is EFFORT for mark in field.metadata) or _names_a_file(field)
+    }
+
+
+def _names_a_file(field: FieldInfo) -> bool:
+    """Whether an `Effort` counts by content: a path, or the name of a prompt."""
+    prompt = tuple(field.metadata[:2]) == getattr(PromptName, "__metadata__", None)
+    return prompt or any(kind is Path for kind in _kinds(field.annotation))
+
+
+def _named(value: object) -> object:
+    if isinstance(value, BaseModel):
+        return counts_by_value(value)
+    if isinstance(value, Mapping):
+        return {str(key): _named(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_named(entry) for entry in value]
+    return str(value) if isinstance(value, Path) else value
 
 
 def _plain(value: object) -> object:

@@ -28,6 +28,9 @@ class Spending(Frozen):
         0.0, exclude_if=not_, description="what the remembered tokens cost less; below 0 where writing them cost more"
     )
     saved_usd: float = Field(0.0, description="what the cached answers had cost")
+    own_usd: float = Field(
+        0.0, exclude_if=not_, description="of `saved_usd`, answers that this run had paid for itself and read again"
+    )
     repaired: int = Field(0, description="answers that became valid only after a corrective message")
 
     def __add__(self, other: Self) -> Self:

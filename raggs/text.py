@@ -25,6 +25,16 @@ REPLACED, BYTE_ORDER_MARK = "\ufffd", "\ufeff"
 FORMULA, GUARDED = re.compile(r"'*[=+\-@\t\r]"), re.compile(r"'+[=+\-@\t\r]")
 # What stands raised or as a fraction behind a digit: put on the line it would make another number (10⁶ is not 106).
 RAISED = re.compile("(?<=[0-9])([\u00b2\u00b3\u00b9\u00bc-\u00be\u2070\u2074-\u207e\u2150-\u215f\u2189]+)")
+# Quotation marks, apostrophes, primes and hyphens that keyboards lack, and what models of language know instead.
+QUOTES = {
+    **dict.fromkeys("\u2018\u2019\u201a\u201b\u02bc\u2032\u2039\u203a\u00b4", "'"),
+    **dict.fromkeys("\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb\u301d\u301e\u301f", '"'),
+    **dict.fromkeys("\u2010\u2011", "-"),
+}
+FOLDING = 1  # version of `fold_quotes`, raised when the same text comes out otherwise
+PARTED_ACCENT = " \u0301"  # what hygiene makes of U+00B4
+ACCENT = re.compile(f"(?<=\\w){PARTED_ACCENT}(?=\\w)")
+GUILLEMETS = re.compile("\u00ab([^\u00ab\u00bb]*+)\u00bb")  # French sets spaces inside of them
 MEANT = re.compile(f"(?<={JOINED})([{JOINERS}])[{JOINERS}]*(?={JOINED})|[{JOINERS}]+")
 
 
@@ -65,6 +75,25 @@ def clean_passage(text: str) -> str:
     parts = RAISED.split(text)
     clean = "".join(part if number % 2 else clean_unicode(part) for number, part in enumerate(parts))
     return clean if clean.strip() else text
+
+
+def fold_quotes(text: str) -> str:
+    """`text` with typographic quotation marks, apostrophes and hyphens as keyboards have them.
+
+    Searches compare texts in this form: a query from a word processor and one from a keyboard find the same passages.
+    An acute accent between two letters is an apostrophe, also after hygiene, which parts it from the letter before.
+
+    Returns:
+        A text that `fold_quotes` leaves as it is; `text` itself if it holds no such character.
+    """
+    if text.isascii():
+        return text
+    if "\u00ab" in text:
+        text = GUILLEMETS.sub(lambda match: f'"{match[1].strip()}"', text)
+    text = text.replace("\u2032\u2032", '"')
+    for char, plain in QUOTES.items():
+        text = text.replace(char, plain)
+    return ACCENT.sub("'", text) if PARTED_ACCENT in text else text
 
 
 def _clean_once(text: str) -> str:
@@ -155,9 +184,17 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     from rapidfuzz.distance import OSA
 
     names = list(known)
-    found = process.extractOne(name, names, scorer=OSA.normalized_similarity, score_cutoff=SLIP)
+    slip = min(SLIP, 0.999 - 1 / max(len(name), 3))  # one slip in a word of three letters is a slip, too
+    found = process.extractOne(name, names, scorer=OSA.normalized_similarity, score_cutoff=slip)
     found = found or process.extractOne(name, names, scorer=fuzz.WRatio, score_cutoff=60)
     return None if found is None else str(found[0])
+
+
+def similarity(one: str, other: str) -> float:
+    """Return the share of letters, 0 to 1, that two names have in common in the same order; a swap is one slip."""
+    from rapidfuzz.distance import OSA
+
+    return float(OSA.normalized_similarity(one, other))
 
 
 def did_you_mean(name: str, known: Iterable[str], listed: str | None = None) -> str:

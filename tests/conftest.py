@@ -1,6 +1,6 @@
 """What tests of several packages share.
 
-`HYPOTHESIS_PROFILE=thorough` looks for counterexamples ten times as long; each run looks at other examples anyway.
+Hypothesis tries 10 examples per test, and 300 with `HYPOTHESIS_PROFILE=nightly`. Each run tries other examples.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
 
 # Speed is measured in benchmarks, never in a test.
-settings.register_profile("quick", deadline=None, max_examples=30)
-settings.register_profile("thorough", deadline=None, max_examples=300)
+settings.register_profile("quick", deadline=None, max_examples=10)
+settings.register_profile("nightly", deadline=None, max_examples=300)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 
@@ -35,10 +35,13 @@ def pytest_xdist_auto_num_workers() -> int:
 def pytest_configure(config: pytest.Config) -> None:
     """Neighbours go to the same worker, which makes what a module's tests share once.
 
-    What a shell starts in the background ignores interrupts, and so would the commands that the tests start.
+    What a shell starts in the background ignores interrupts, and so would the commands that the tests start. The same
+    holds for SIGHUP under nohup.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # as under nohup
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
     if config.getoption("dist", None) == "load":
         config.option.dist = "worksteal"
 

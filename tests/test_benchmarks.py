@@ -40,6 +40,7 @@ try:
     projection, grouping = map(importlib.import_module, ("projection", "grouping"))
     partial, economy = map(importlib.import_module, ("partial", "economy"))
     throughput, scale, parts = map(importlib.import_module, ("throughput", "scale", "parts"))
+    house, callpaths = map(importlib.import_module, ("house", "callpaths"))
 finally:
     sys.path.remove(str(FOLDER))
 
@@ -335,3 +336,55 @@ def test_the_top_alone_keeps_what_is_known_of_its_passages():
     found = economy.top_alone(whole)
     assert found.ids == whole.ids[1:21]
     assert found.utility.tolist() == found.human.tolist() == found.grades.tolist() == list(range(30, 10, -1))
+
+
+@pytest.fixture
+def small_package(tmp_path):
+    """A package of three modules: `first` and `second` import each other, one of them inside of a function."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    (folder / "__init__.py").write_text('"""Exports."""\n\nfrom small.first import Thing\n')
+    (folder / "first.py").write_text(
+        '"""A class."""\n\nLIMIT = 3\n\n\nclass Thing:\n    size: int\n\n    class Config:\n        depth: int\n\n'
+        '    def grow(self, by: int) -> int:\n        """Return more."""\n        from small.second import twice\n\n'
+        "        # twice as much\n        return twice(self.size + by)\n"
+    )
+    (folder / "second.py").write_text(
+        "from small import Thing\n\n\nclass Thing2:\n    class Config:\n        pass\n\n\nclass Other:\n"
+        "    class Thing:\n        pass\n\n\ndef twice(number: int) -> int:\n    return 2 * number\n"
+    )
+    return folder
+
+
+def test_the_figures_of_a_small_package(small_package):
+    found = house.look(small_package)
+    sizes = {name: len(module.lines) for name, module in found.modules.items()}
+    assert sizes == {"small": 1, "small.first": 8, "small.second": 9}
+    assert found.working_share == 4 / 18  # two lines with `pass`, and a `return` in each of the two functions
+    assert found.shared_names == {"Thing": 2}
+    assert found.one_word_classes == 3
+    assert found.entries == {"first", "second"}
+    assert found.cycles == []
+    assert found.late_cycles == [{"small", "small.first", "small.second"}]
+    assert found.importers == {"small.first": {"small.second"}, "small.second": {"small.first"}}
+
+
+def test_calls_of_a_command_are_counted_in_its_package_alone(small_package, monkeypatch):
+    monkeypatch.syspath_prepend(str(small_package.parent))
+    thing = importlib.import_module("small.first").Thing()
+    thing.size = 1
+    counter = callpaths.CallCounter(small_package)
+    sys.setprofile(counter)
+    try:
+        sorted([3, 1], key=lambda number: thing.grow(number))
+    finally:
+        sys.setprofile(None)
+        for name in ("small", "small.first", "small.second"):
+            sys.modules.pop(name, None)
+    assert counter.figures() == [2, 2, 2, 2]
+
+
+def test_the_commands_that_are_counted_still_work():
+    found = callpaths.count_commands(FOLDER.parent / "raggs")
+    assert list(found) == ["run", "eval", "export", "show"]
+    assert all(int(figure) > 10 for figures in found.values() for figure in figures.split(", "))

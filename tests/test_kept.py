@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -32,3 +33,24 @@ def test_a_damaged_file_and_a_folder_that_cannot_be_are_told(tmp_path: Path) -> 
         kept.find(["a"])
     with pytest.raises(ProviderError):
         Kept(kept.file / "below.sqlite", "choose another").put({"a": b""})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE rows SET value = x'32' WHERE key = 'a'",
+        "UPDATE rows SET value = 'text' WHERE key = 'a'",
+        "UPDATE rows SET sum = NULL WHERE key = 'a'",
+        "UPDATE rows SET (value, sum) = (SELECT value, sum FROM rows WHERE key = 'b') WHERE key = 'a'",
+    ],
+)
+def test_a_row_that_is_not_what_was_put_is_told_and_not_found(tmp_path: Path, change: str) -> None:
+    said = list[str]()
+    kept = Kept(tmp_path / "kept.sqlite", "", said.append)
+    kept.put({"a": b"1", "b": b"2"})
+    with sqlite3.connect(kept.file) as database:
+        database.execute(change)
+    assert kept.find(["a", "b"]) == {"b": b"2"}
+    assert said == [f"{kept.file}: 1 row is not what raggs stored there, so what was kept is made again"]
+    kept.put({"a": b"1"})
+    assert kept.find(["a", "b"]) == {"a": b"1", "b": b"2"} and len(said) == 1

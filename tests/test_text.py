@@ -14,6 +14,7 @@ from raggs.text import (
     clean_passage,
     clean_unicode,
     did_you_mean,
+    fold_quotes,
     is_clean,
     nearest,
     of_spreadsheet_cell,
@@ -167,3 +168,29 @@ def test_what_is_clean_at_sight_is_left_alone_and_only_that_is_believed(text):
 )
 def test_numbers_of_a_passage_keep_their_value_and_no_passage_gets_empty(dirty, clean):
     assert clean_passage(dirty) == clean
+
+
+@pytest.mark.parametrize(
+    ("text", "folded"),
+    [
+        ("Qu’est-ce que l’eau ?", "Qu'est-ce que l'eau ?"),
+        ("‘so’ ‚so‘ ‛so ‹so› lʼeau 5′", "'so' 'so' 'so 'so' l'eau 5'"),
+        ("“so” „so“ ‟so” 6″ 〝so〞", '"so" "so" "so" 6" "so"'),
+        ("« Bonjour », dit-il. Er sagte »gut« zu.", '"Bonjour", dit-il. Er sagte "gut" zu.'),
+        ("Guide » Install » Linux", 'Guide " Install " Linux'),
+        ("low‐speed wind‑tunnel", "low-speed wind-tunnel"),
+        ("l´eau", "l'eau"),
+        ("Paris – Dakar — 5 − 2 `so` ʻokina 「so」", "Paris – Dakar — 5 − 2 `so` ʻokina 「so」"),
+    ],
+)
+def test_typographic_quotes_are_read_as_keyboards_have_them(text, folded):
+    assert fold_quotes(text) == folded
+    assert fold_quotes(clean_unicode(text)) == clean_unicode(folded)
+
+
+@given(st.text(st.one_of(st.sampled_from("«»‹›‘’´′″‐ ́\u0301 a("), st.characters()), max_size=20))
+def test_folding_twice_changes_nothing_and_other_texts_stay(text):
+    folded = fold_quotes(text)
+    assert fold_quotes(folded) == folded
+    if not set(text) & {*text_module.QUOTES, "\u0301"}:
+        assert folded is text

@@ -20,17 +20,12 @@ from raggs.elastic.server import API_KEY, PASSWORD
 from raggs.errors import PrerequisiteError
 from raggs.jsontypes import Place, leaves
 from raggs.llm import LLMSettings
-from raggs.llm.prices import key_variable, provider_of
+from raggs.llm.prices import HOSTS, key_variable, provider_of
 from raggs.secrets import SHORTEST, is_secret_name
 from raggs.settings import Settings
 
 TRUSTED = "RAGGS_TRUSTED_HOSTS"
 SERVERS = ("_BASE_URL", "_API_BASE", "_API_URL")
-HOMES = frozenset(
-    {"api.anthropic.com", "api.cohere.com", "api.deepseek.com", "api.fireworks.ai", "api.groq.com", "api.mistral.ai"}
-    | {"api.openai.com", "api.perplexity.ai", "api.together.xyz", "api.x.ai", "generativelanguage.googleapis.com"}
-    | {"api.jina.ai", "api.voyageai.com", "openrouter.ai"}
-)
 ASKING = {
     "chunks": ("corpus",),
     "compare": ("asked",),
@@ -134,7 +129,7 @@ def is_known(found: Destination) -> bool:
     """Whether the user's keys may go to this address without a question."""
     parts = urlsplit(found.address)
     host = (parts.hostname or "").lower()
-    if _is_here(host) or (host in HOMES and parts.scheme == "https"):
+    if _is_here(host) or (host in HOSTS.values() and parts.scheme == "https"):
         return True
     listed = _listed()  # with a port, or for all of them
     return host in listed or found.host in listed | _named_by_the_shell()

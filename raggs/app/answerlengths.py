@@ -22,10 +22,21 @@ LEARNED = 8  # answers from which on the ledger knows better; fewer can only len
 
 @dataclass(frozen=True)
 class Answers:
-    """How long answers are. `seen`: how many the ledger holds by model and task, and their tokens together."""
+    """How long answers are, and how many are of no use.
+
+    Attributes:
+        seen: how many the ledger holds by model and task, and their tokens together.
+        unusable: how many of all these could not be used.
+    """
 
     services: RunServices
     seen: Mapping[tuple[str, str], tuple[int, int]]
+    unusable: int = 0
+
+    def repaired(self, otherwise: float) -> float:
+        """The share of answers that were asked for once more; `otherwise` while too few are known."""
+        answers = sum(count for count, _ in self.seen.values())
+        return self.unusable / answers if answers >= LEARNED else otherwise
 
     def length(self, model: str, task: str) -> tuple[int, int]:
         """Tokens of an answer, and how many of them are a guess at hidden reasoning."""
@@ -51,8 +62,10 @@ class Answers:
 def learned(services: RunServices, store: RunStore) -> Answers:
     """What the ledger of a run tells of the length of answers."""
     sums: dict[tuple[str, str], tuple[int, int]] = {}
+    unusable = 0
     for line in read_torn(store.ledger, LedgerLine, REMEDY):
         if line.outcome in ("answered", "unusable"):
             count, tokens = sums.get((line.model, line.task), (0, 0))
             sums[line.model, line.task] = count + 1, tokens + line.completion_tokens
-    return Answers(services, sums)
+            unusable += line.outcome == "unusable"
+    return Answers(services, sums, unusable)

@@ -17,6 +17,7 @@ from raggs.manifests.store import RunStore
 from raggs.questions import QUESTIONS
 from raggs.questions.ask import assignment_of, rounds, shown_before
 from raggs.questions.base import Text
+from raggs.questions.filter import required_embedder
 from raggs.questions.records import SampleRecord
 from raggs.questions.sample import STAGE as SAMPLE
 from raggs.stages.base import Work
@@ -70,7 +71,8 @@ class QuestionWorld(RunServices):
         """Find what is wrong before anything is asked.
 
         Raises:
-            RaggsError: there is no document, the asker lacks something, or makes no question of the kinds wanted.
+            RaggsError: there is no document, the asker lacks something, or makes no question of the kinds wanted; or
+                the filter has no embedder that works, or a retriever lacks something.
         """
         self.asker.check()
         wanted = [kind for kind, share in self.config.questions.sample.types.items() if share]
@@ -80,6 +82,10 @@ class QuestionWorld(RunServices):
                 remedy=f"name one of {', '.join(self.asker.kinds)} in questions.sample.types, or another asker",
             )
         self.documents  # noqa: B018 - that there are any
+        if "filter" in stages:
+            required_embedder(self).check()
+            for system in self.systems.values():
+                system.check()
 
     def models(self, stages: Collection[str] = QUESTIONS.order) -> tuple[str, ...]:
         """The language models that some stages ask."""

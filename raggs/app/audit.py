@@ -7,14 +7,16 @@ Asks nobody. Writes nothing but the lock or the signature that it is asked for.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Literal
 
 from raggs.app.copies import cached_copies
 from raggs.app.locking import check_meant, meaning_of, meaning_of_run
-from raggs.errors import DataError, UsageError
+from raggs.errors import DataError, RaggsError, UsageError
+from raggs.golden.ceilings import ceiling_findings
 from raggs.golden.files import labels_in
 from raggs.golden.opened import open_golden
 from raggs.inputs import regular_file
@@ -22,9 +24,12 @@ from raggs.jsontypes import as_object
 from raggs.manifests import goldenlock, signature
 from raggs.manifests.audit import Finding, notes, unfinished
 from raggs.manifests.audit import audit as findings_of
-from raggs.manifests.findings import MANIFEST
+from raggs.manifests.findings import MANIFEST, Cure
 from raggs.manifests.opened import open_run
+from raggs.manifests.seal import breaks
 from raggs.manifests.store import RunStore
+from raggs.manifests.words import answerer_lines
+from raggs.pipeline.standing import Standing
 from raggs.questions import QUESTIONS
 
 # What no run directory can prove by itself.
@@ -52,6 +57,7 @@ class Audit:
         unchecked: what could not be looked at.
         notes: what there is to say that is no lie.
         of: what was audited.
+        answered: which snapshot of each model answered, as sentences; empty if no model did.
         left_out: stages that the run does without; what lies there of them was not read.
     """
 
@@ -59,9 +65,10 @@ class Audit:
     records: int
     unchecked: tuple[str, ...] = UNCHECKED
     notes: tuple[str, ...] = ()
-    of: Literal["run", "questions", "sweep", "files"] = "run"
+    of: Literal["run", "questions", "sweep", "files", "evaluation"] = "run"
     unfinished: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
+    answered: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -71,6 +78,8 @@ class Audit:
 
 def audit(folder: Path, *, lock: Path | None = None, public_key: Path | None = None) -> Audit:
     """Check a run: seal, hashes, records, and all that can be derived again; of a golden set in files, its grades.
+
+    An eval.json is evaluated again from the files that it names.
 
     Args:
         lock: a golden.lock that it must fit.
@@ -83,22 +92,68 @@ def audit(folder: Path, *, lock: Path | None = None, public_key: Path | None = N
     """
     if is_sweep(folder):
         return _sweep(folder, lock or public_key)
+    if is_evaluation(folder):
+        return _evaluation(folder, lock or public_key)
     if in_files(folder):
         return _files(folder, lock, public_key)
     outside = list(_signature(folder, public_key))
     try:
-        run = open_run(folder)
+        run = open_run(folder, as_found=True)
         rows = sum(output.rows for each in run.manifest.stages.values() for output in each.outputs.values())
         found = [*findings_of(run)]
+        if not found and (judged := run.manifest.stages.get("judge")) is not None:
+            found += ceiling_findings(run.store, judged)
         copies = cached_copies(run)
     except (DataError, UsageError) as error:  # a manifest that cannot be read, or of a pipeline that is none
-        return Audit((Finding(MANIFEST, error.line, error.message), *outside), 0)
+        return Audit((Finding(MANIFEST, error.line, error.message, "copy"), *outside), 0)
     meant = [] if lock is None else [*goldenlock.lock_findings(run, meaning_of_run(run), lock)]
     lies = (*found, *copies.findings, *meant, *outside)
+    answered = tuple(line.text for line in answerer_lines(run.manifest.answerers) if not line.warning)
     if run.pipeline is QUESTIONS:
-        return Audit(lies, rows, OF_QUESTIONS, tuple(notes(run)), "questions", unfinished(run))
+        return Audit(lies, rows, OF_QUESTIONS, tuple(notes(run)), "questions", unfinished(run), answered=answered)
     unchecked, left = (*UNCHECKED, *copies.unchecked), run.pipeline.left_out
-    return Audit(lies, rows, unchecked, tuple(notes(run)), unfinished=unfinished(run), left_out=left)
+    state = (unfinished(run), left, answered)
+    return Audit(lies, rows, unchecked, tuple(notes(run)), "run", *state)
+
+
+def remedy_of(folder: Path, found: Audit, lock: Path | None = None) -> str | None:
+    """Return the commands that put the findings of an audit right, as clauses; None if the findings say it.
+
+    Args:
+        lock: the golden.lock that the set was held against.
+    """
+    place, cures = quote(str(folder)), {finding.cure for finding in found.findings}
+    if found.of == "sweep":
+        return "run the sweep again to restore what was changed"
+    if found.of == "evaluation":
+        return "restore the files, or evaluate again: raggs eval ... --out DIR"
+    told = []
+    if cures & {"run", "copy"}:
+        told.append(_restoring(folder, cures))
+    if "lock" in cures:
+        told.append(f"if this set is meant: raggs audit {place} --write-lock {quote(str(lock))}")
+    if "sign" in cures:
+        told.append(f"if this manifest is meant: raggs audit {place} --sign KEYFILE, with the private key")
+    return "; then, ".join(told) or None
+
+
+def _restoring(folder: Path, cures: Collection[Cure]) -> str:
+    """Return the command that makes again what was changed; by another name if no run restores it."""
+    try:
+        run = open_run(folder)
+        plan = Standing(run.store, run.pipeline).plan()
+    except RaggsError as error:
+        return error.remedy or f"restore {folder / MANIFEST} from a copy"
+    if "copy" in cures or run.pipeline is QUESTIONS:
+        if run.pipeline is QUESTIONS:
+            return f"restore the files from a copy, or delete {folder}: {run.command}"
+        again = run.command.partition(" --run-id ")[0]
+        name = quote(f"{folder.resolve().name}-2")
+        return f"restore the file from a copy, or make the run under another name: {again} --run-id {name}"
+    edited = {each.path for each in breaks(run.store.content())}
+    if any(plan.values()):
+        return f"{run.command} --yes"
+    return run.command if edited == {("config",)} else f"{run.command} --force"
 
 
 def is_sweep(folder: Path) -> bool:
@@ -116,6 +171,24 @@ def _sweep(folder: Path, outside: Path | None) -> Audit:
         raise UsageError("a sweep has no lock and no signature", remedy="raggs audit SWEEP alone")
     found, records, unchecked = findings(folder)
     return Audit(tuple(found), records, unchecked, of="sweep")
+
+
+def is_evaluation(path: Path) -> bool:
+    """Whether a path names an eval.json, or the folder of one."""
+    if path.suffix != ".json" and not (path / "eval.json").is_file():
+        return False
+    from raggs.app import evalaudit  # late: most audits are of runs
+
+    return evalaudit.is_evaluation(path)
+
+
+def _evaluation(path: Path, outside: Path | None) -> Audit:
+    from raggs.app.evalaudit import findings  # late: most audits are of runs
+
+    if outside is not None:
+        raise UsageError("an evaluation has no lock and no signature", remedy="raggs audit EVAL.JSON alone")
+    found, values, unchecked = findings(path)
+    return Audit(tuple(found), values, unchecked, of="evaluation")
 
 
 def in_files(path: Path) -> bool:

@@ -33,6 +33,8 @@ from raggs import (
 from raggs.config.models import RunConfig
 from raggs.errors import PrerequisiteError, UsageError
 from raggs.evaluation import analyses
+from raggs.llm.intents import FILE as INTENTS
+from raggs.llm.intents import CallIntent
 from raggs.llm.ledger import FILE as LEDGER
 from raggs.llm.ledger import LedgerLine
 from raggs.manifests.models import RunManifest
@@ -108,7 +110,7 @@ def measure_entries() -> dict[str, MeasureEntry]:
 def _measure_entry(name: str, measure: type[Measure]) -> MeasureEntry:
     return MeasureEntry(
         summary=_first_line(measure),
-        written=f"{name}@k" if measure.CUTOFF == "needed" else f"{name}[@k]",
+        written=_written(name, measure),
         formula=measure.FORMULA,
         range=(_bound(measure.RANGE[0]), _bound(measure.RANGE[1])),
         source=measure.SOURCE,
@@ -119,6 +121,12 @@ def _measure_entry(name: str, measure: type[Measure]) -> MeasureEntry:
         ties=measure.TIES,
         origin=str(MEASURES.origin(name)),
     )
+
+
+def _written(name: str, measure: type[Measure]) -> str:
+    if measure.AT is not None:
+        return f"{name}@{measure.AT}"
+    return f"{name}@k" if measure.CUTOFF == "needed" else f"{name}[@k]"
 
 
 def _bound(value: float) -> float | None:
@@ -183,7 +191,7 @@ OTHERS: dict[str, Callable[[], dict[str, str]]] = {
 def json_schema(name: str) -> dict[str, Any]:
     """The JSON Schema of an artifact's records, of ``manifest``, ``llm.ledger``, ``config``, or a report's file.
 
-    Reports are ``diff``, ``sweep``, ``chunks`` and ``diagnose``.
+    ``llm.intents`` has one as well. Reports are ``diff``, ``sweep``, ``chunks`` and ``diagnose``.
 
     Raises:
         UsageError: no such name.
@@ -193,6 +201,8 @@ def json_schema(name: str) -> dict[str, Any]:
         return RunManifest.model_json_schema()
     if name == LEDGER.removesuffix(".jsonl"):
         return LedgerLine.model_json_schema()
+    if name == INTENTS.removesuffix(".jsonl"):
+        return CallIntent.model_json_schema()
     if name == "config":
         return RunConfig.model_json_schema()
     if name == "sweep":

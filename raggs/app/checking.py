@@ -15,7 +15,7 @@ from raggs.app.evaluate import evaluate as evaluate_request
 from raggs.app.gating import GateRequest, Verdicts, judged
 from raggs.app.scored import Asked, Given, evaluate_given, open_given
 from raggs.errors import UsageError
-from raggs.evaluation.writers import write_report
+from raggs.evaluation.gates import Inconclusive
 from raggs.golden.base import GoldenSet
 from raggs.metrics.names import parse_measure
 
@@ -31,6 +31,7 @@ class CheckRequest:
         before: an earlier eval.json that no measure of which may be missed by more than `drop`, nor significantly.
         drop: what a mean may lose against it.
         seed: of the bootstrap.
+        inconclusive: whether the check fails if unjudged passages could reverse the outcome of a limit or comparison.
     """
 
     given: Given
@@ -40,6 +41,7 @@ class CheckRequest:
     before: Path | None = None
     drop: float = 0.01
     seed: int = 1
+    inconclusive: Inconclusive = "fail"
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,11 @@ class Checked:
         """A sentence for each gate that is not met."""
         return tuple(each.said for each in self.verdicts.outcomes if each.failed)
 
+    @property
+    def remedies(self) -> tuple[str, ...]:
+        """The commands that have unjudged passages judged, for the gates that fail as inconclusive."""
+        return tuple(dict.fromkeys(each.remedy for each in self.verdicts.outcomes if each.failed and each.remedy))
+
     def write(self, folder: Path) -> Path:
         """Write eval.json, eval.csv and eval.md, and report.html where the golden set is one that lies in files.
 
@@ -68,9 +75,10 @@ class Checked:
             The page that a person opens.
 
         Raises:
+            UsageError: the folder holds the earlier result that this one was compared with.
             ProviderError: the folder cannot be written.
         """
-        files = write_report(self.result.report, folder)
+        files = self.result.write(folder)
         try:
             return self._page(folder / "report.html")
         except UsageError:
@@ -106,7 +114,7 @@ def check(request: CheckRequest) -> Checked:
         RaggsError: something asked for does not exist, cannot be right, or a function failed.
     """
     golden = open_given(request.given.golden, request.given.queries)
-    gates = GateRequest(_limits(request), request.before, request.drop)
+    gates = GateRequest(_limits(request), request.before, request.drop, inconclusive=request.inconclusive)
     given = replace(request.given, golden=golden, queries=None)
     result = evaluate_given(given, Asked(request.measures, gates=gates), seed=request.seed)
     return Checked(result, judged(result.report, result.gates), golden)

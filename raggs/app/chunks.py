@@ -207,7 +207,9 @@ def _embedding(name: str, embedder: Embedder, workshop: Workshop, listen: Listen
     def tell(done: int, total: int) -> None:
         listen(Building(f"vectors of {name}", done, total))
 
-    return Embedding(KeptVectors(embedder, workshop.places.vectors, tell).of, embedder.embed_queries)
+    return Embedding(
+        KeptVectors(embedder, workshop.places.vectors, tell, notify=workshop.notify).of, embedder.embed_queries
+    )
 
 
 def open_questions(path: Path, listen: Listener = silent) -> Mapping[str, tuple[int, Query]]:

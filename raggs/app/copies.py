@@ -50,7 +50,7 @@ def _passages(store: PassageStore, places: Places) -> Iterator[Finding]:
     try:
         store.verify(WHOLE)
     except RaggsError as error:
-        yield Finding(_shown(store.path, places), None, f"{error.message}; {error.remedy}")
+        yield Finding(_shown(store.path, places), None, f"{error.message}; {error.remedy}", "told")
 
 
 def _indexes(run: OpenedRun, store: PassageStore, places: Places) -> Iterator[Finding]:
@@ -61,7 +61,7 @@ def _indexes(run: OpenedRun, store: PassageStore, places: Places) -> Iterator[Fi
         for spec in specs:
             for folder, fault in retrievers.REGISTRY.of(spec).index_faults(spec, store, places):
                 said = f"the index is damaged ({fault}); delete the folder, and it is built again"
-                yield Finding(_shown(folder, places), None, said)
+                yield Finding(_shown(folder, places), None, said, "told")
     except RaggsError:
         return
 

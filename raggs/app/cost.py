@@ -24,6 +24,13 @@ class RunCost:
             return None
         return sum(line.usd or 0.0 for line in self.estimates)
 
+    @property
+    def expected_usd(self) -> float | None:
+        """What such a run was expected to cost; None where that is not known."""
+        if self.estimated_usd is None:
+            return None
+        return sum(line.expected_usd or 0.0 for line in self.estimates)
+
 
 def cost(folder: Path) -> RunCost:
     """What the run in `folder` has cost.

@@ -9,7 +9,7 @@ from raggs.atomic import disk, write_atomic
 from raggs.chunking.cutpage import cut_page
 from raggs.chunking.models import CutReport
 from raggs.chunking.showing import show_cuts as cuts_of
-from raggs.config.models import RunConfig
+from raggs.config.models import DocumentsConfig, RunConfig
 from raggs.corpora.cut import CutCorpus
 from raggs.errors import UsageError
 from raggs.pipeline.events import Listener, silent
@@ -17,12 +17,12 @@ from raggs.workshop import Workshop
 
 
 def show_cuts(
-    config: RunConfig, file: str | None = None, listen: Listener = silent, page: Path | None = None
+    config: DocumentsConfig | RunConfig, file: str | None = None, listen: Listener = silent, page: Path | None = None
 ) -> CutReport:
     """What of the corpus is cut where; nothing is paid, and nothing kept but what the chunker itself keeps.
 
     Args:
-        file: only this one, by its path below the folder or the end of it.
+        file: only this one, by its path as a shell has it, its path below the folder, or the end of it.
         page: where the same goes as a page of HTML, with the texts; None for nowhere.
 
     Raises:

@@ -121,7 +121,7 @@ def run_diagnosis(request: DiagnoseRequest, listen: Listener = silent, approve: 
         bench.require(kind.needs)
         kind.check(bench)
         causes = hash_value(kind.causes(bench))
-        if (report := store.unchanged(causes)) is not None:
+        if (report := store.unchanged(causes, bench.workshop.notify)) is not None:
             return _result(report, store, unchanged=True)
         _require_keys(kind, bench)
         with store.hold():

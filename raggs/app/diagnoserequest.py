@@ -25,6 +25,7 @@ from raggs.llm import BudgetSettings, LLMSettings
 from raggs.manifests.store import RunStore
 from raggs.rerankers.base import RerankerConfig
 from raggs.retrievers.reranked import RerankedConfig
+from raggs.sweeps.world import llm_of
 
 CAP = 5.0  # USD, where no configuration names a budget
 USUAL = "wordllama"
@@ -43,6 +44,7 @@ class DiagnoseRequest:
             without these for wordllama and no reranker.
         out: where reports go; None for the run's folder, where there is one, else ``diagnose`` here.
         seed: of all that is drawn.
+        allow_mixed: whether it goes on when a provider answers with another snapshot of a model than before.
         max_usd: what all diagnoses may cost that go to one folder; None for the configuration's budget, else `CAP`.
     """
 
@@ -55,6 +57,7 @@ class DiagnoseRequest:
     out: Path | None = None
     seed: int = 0
     max_usd: float | None = None
+    allow_mixed: bool = False
 
     @cached_property
     def run(self) -> RunConfig | None:
@@ -105,8 +108,10 @@ class DiagnoseRequest:
 
     @property
     def llm(self) -> LLMSettings:
-        """How language models are asked."""
-        return LLMSettings() if self.run is None else self.run.llm
+        """How language models are called: as the configuration says, else as the run did that made the golden set."""
+        stored = None if self.golden is None or self.run is not None else llm_of(self.golden)
+        found = stored or LLMSettings() if self.run is None else self.run.llm
+        return found.mixing() if self.allow_mixed else found
 
     @property
     def budget(self) -> BudgetSettings:

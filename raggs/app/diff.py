@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,8 @@ from raggs.errors import DataError, RaggsError, UsageError
 from raggs.evaluation.gates import read_report
 from raggs.evaluation.strangers import doubt_of
 from raggs.evaluation.study import Scoring, Study, study_systems
+from raggs.evaluation.unjudged import ends_between, unjudged_in
+from raggs.evaluation.words import unjudged_tops
 from raggs.golden.systems import System, open_systems
 from raggs.metrics.columns import Run
 from raggs.metrics.hits import Hits
@@ -91,7 +94,7 @@ def diff(request: DiffRequest) -> DiffReport:
         settings=told,
         made=trees.made(runs[0], runs[1], told) if runs[0] and runs[1] else (),
         notes=tuple(_notes(old, new, pairing)),
-        warnings=(*_edits(old, new), *warnings),
+        warnings=(*dict.fromkeys((*old.judgments.warnings, *new.judgments.warnings)), *warnings),
     )
 
 
@@ -126,10 +129,6 @@ def _notes(old: Side, new: Side, pairing: Pairing) -> Iterator[str]:
         yield f"OLD has grades from {one}, NEW from {other}: which moved cannot be told"
     if count := len(pairing.questions) + len(pairing.passages):
         yield f"{plural(count, 'id')} changed and not the content: compared as the same, but lists name either id"
-
-
-def _edits(old: Side, new: Side) -> Iterator[str]:
-    yield from dict.fromkeys((*old.judgments.edits, *new.judgments.edits))
 
 
 def _decisions(request: DiffRequest, old: Side, new: Side) -> tuple[DecisionsPart | None, tuple[str, ...]]:
@@ -167,13 +166,16 @@ def _measures(names: Sequence[str], old: Side, new: Side) -> list[Named]:
 
 
 def _columns(study: Study) -> dict[str, Column]:
-    qids = study.judgments.qrels.qids
-    return {
-        named.name: Column(
-            qids, {name: values.column(named.name) for name, values in study.values.items()}, named.higher
-        )
-        for named in study.scoring.measures
-    }
+    return {named.name: _column(study, named) for named in study.scoring.measures}
+
+
+def _column(study: Study, named: Named) -> Column:
+    """Values of one measure, and what unjudged passages could make of the difference of each pair of systems."""
+    values = {name: each.column(named.name) for name, each in study.values.items()}
+    bounds = {pair: ends_between(named, *map(study.shown, pair)) for pair in combinations(values, 2)}
+    ends = {pair: each for pair, each in bounds.items() if each is not None}
+    why = {pair: unjudged_tops(unjudged_in(named, {name: study.tops[name] for name in pair})) for pair in ends}
+    return Column(study.judgments.qrels.qids, values, named.higher, ends, why)
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from raggs.evaluation.words import VERDICTS
 from raggs.evaluation.writers import markdown
 from raggs.hashing import canonical_json
 from raggs.jsontypes import Number
+from raggs.metrics.stats import Verdict
 from raggs.text import plural, shorten
 
 NAMED = 3  # questions behind a flip
@@ -66,11 +67,17 @@ def flip_sentences(found: DecisionsPart) -> Iterator[str]:
     total, flips = plural(len(found.verdicts), "verdict"), found.flips
     yield f"{len(flips)} of {total} flip:" if flips else f"no decision changes: none of {total} flips"
     for each in flips[:MOST]:
-        how = "reversed" if each.reversed else f"{VERDICTS[each.old]} -> {VERDICTS[each.new]}"
+        old, new = (_why(*side) for side in ((each.old, each.old_unjudged), (each.new, each.new_unjudged)))
+        how = "reversed" if each.reversed else f"{old} -> {new}"
         now = f", {each.first} is now {VERDICTS[each.new]}" if each.reversed else ""
         yield f"  {each.first} against {each.second} on {each.measure}: {how}{now}{_movers(each)}"
     if len(flips) > MOST:
         yield f"  … and {len(flips) - MOST} more, all of them in diff.json"
+
+
+def _why(verdict: Verdict, unjudged: str | None) -> str:
+    """A verdict, and why it is inconclusive where unjudged passages could reverse it."""
+    return f"{VERDICTS[verdict]} ({unjudged})" if unjudged else VERDICTS[verdict]
 
 
 def _movers(each: VerdictPart) -> str:
@@ -82,8 +89,8 @@ def _flip(each: VerdictPart) -> Row:
     return (
         Cell(f"{each.first} - {each.second}"),
         Cell(each.measure),
-        Cell(each.old),
-        Cell(each.new),
+        Cell(_why(each.old, each.old_unjudged)),
+        Cell(_why(each.new, each.new_unjudged)),
         Cell(_estimate(each.old_difference, "+z.3f")),
         Cell(_estimate(each.new_difference, "+z.3f")),
     )

@@ -18,21 +18,27 @@ from raggs.app.rehearse import Rehearsed, rehearse, rehearse_passages, rehearse_
 from raggs.app.room import require_room
 from raggs.app.sentfor import bounded
 from raggs.app.services import RunServices
-from raggs.artifacts import MergeRecord
+from raggs.artifacts import MergeRecord, RankingRecord
 from raggs.llm.prefixes import written_unasked
-from raggs.llm.prices import estimate_tokens, remembered_tokens
+from raggs.llm.prices import estimate_tokens, likely_tokens, remembered_tokens
 from raggs.llm.rehearsal import Asked
+from raggs.llm.settings import Price
 from raggs.manifests.models import Estimate
 from raggs.pipeline.standing import Standing
 from raggs.prompts import FALLBACK
 from raggs.stages.canaries import planned
 from raggs.stages.companies import planned_calls
 from raggs.stages.purse import most_orders
+from raggs.stages.rankcalls import likely_calls
 from raggs.stages.rankconfig import RankConfig
 from raggs.workshop import Task
 
 SAMPLE = 200  # passages whose mean length stands for all
 PROMPT = 200  # tokens of the prompt of a rewrite
+# What is expected of an upper bound, until the run itself has told.
+LIKELY_REPAIRED = 0.02  # of the answers: asked for once more; measured in the ledger once it holds `LEARNED` answers
+LIKELY_POOL = 0.75  # of the passages that all retrievers bring: the others are found by several of them
+LIKELY_WALK = 0.6  # of a pool: how far a walk goes that `stop_after` may end
 
 
 @dataclass
@@ -107,9 +113,16 @@ def estimate(services: RunServices, standing: Standing, *, looks: bool = False) 
 
 
 def _line(
-    known: _Known, stage: str, task: str, model: str, asks: tuple[int, int], cached: int, exact: bool
+    known: _Known,
+    stage: str,
+    task: str,
+    model: str,
+    asks: tuple[int, int],
+    cached: int,
+    exact: bool,
+    share: float = 1.0,
 ) -> Estimate:
-    """What calls of a model cost. `asks`: how many, and tokens that all of them send."""
+    """What calls of a model cost. `asks`: how many, and tokens that all of them send. `share`: of them, as expected."""
     calls, sent = asks
     length, hidden = known.answers.length(model, task)
     price = known.services.llm.price(model)
@@ -125,9 +138,15 @@ def _line(
         repairs=known.services.config.llm.max_repairs,
         usd=None if price is None else price.most_usd(sent, calls * length, written_tokens=written),
         discount_usd=0.0 if price is None else price.discount(calls * _remembered(known.services, model, task)),
+        likely_usd=None if price is None else _likely_usd(known, price, sent, calls * length) * share,
         exact=exact,
         who=model,
     )
+
+
+def _likely_usd(known: _Known, price: Price, sent: int, received: int) -> float:
+    """What calls are expected to cost: with the tokens that texts are likely to have, and some corrections."""
+    return price.usd(likely_tokens(sent), received) * (1 + known.answers.repaired(LIKELY_REPAIRED))
 
 
 def _remembered(services: RunServices, model: str, task: str) -> int:
@@ -202,6 +221,7 @@ def _judge(known: _Known, passage: int, question: int) -> Iterator[Estimate]:
     if found is None:
         pools, exact = _pool_sizes(known)
         certain = config.stop_after is None and not config.canaries
+        share = (1.0 if exact else LIKELY_POOL) * (1.0 if config.stop_after is None else LIKELY_WALK)
         task, group = _grading(services)
         calls = sum(-(-count // group) * times for count, times in pools.items()) * config.samples
         shown = sum(count * times for count, times in pools.items()) * config.samples
@@ -209,14 +229,14 @@ def _judge(known: _Known, passage: int, question: int) -> Iterator[Estimate]:
         if services.judge.reads:
             more = (planned if group == 1 else planned_calls)(config.canaries, calls)
             calls, shown = calls + more, shown + more * group
-        lines = _bounds(known, "judge", calls, each, task, exact and certain)
+        lines = _bounds(known, "judge", calls, each, task, exact and certain, share)
         if group > 1:
             one = _prompt_tokens(services, "grade") + question + passage
             lines = chain(
                 (line for line in lines if line.who not in services.judge.alone),
                 (
                     line
-                    for line in _bounds(known, "judge", shown, one, "grade", exact and certain)
+                    for line in _bounds(known, "judge", shown, one, "grade", exact and certain, share)
                     if line.who in services.judge.alone
                 ),
             )
@@ -251,7 +271,10 @@ def _by_batches(share: float, line: Estimate) -> Estimate:
     if line.usd is not None and not line.input_tokens:
         return line
     usd, less = None if line.usd is None else line.usd * share, line.discount_usd * share
-    return line.model_copy(update={"usd": usd, "discount_usd": less, "who": f"{line.who}, by batches"})
+    likely = None if line.likely_usd is None else line.likely_usd * share
+    return line.model_copy(
+        update={"usd": usd, "likely_usd": likely, "discount_usd": less, "who": f"{line.who}, by batches"}
+    )
 
 
 def _rank(known: _Known, config: RankConfig, tokens: int) -> Iterator[Estimate]:
@@ -259,17 +282,30 @@ def _rank(known: _Known, config: RankConfig, tokens: int) -> Iterator[Estimate]:
     calls, each = len(services.queries) * config.max_calls, tokens + _prompt_tokens(services, "order")
     lines = _bounds(known, "rank", calls, each, "order", exact=False)
     most = most_orders(config.budget, calls, sum(line.usd or 0.0 for line in lines))
+    share = 1.0 if config.budget else _rank_share(known, config)
     if found is None or found.beyond is None:
-        yield from _bounds(known, "rank", most, each, "order", exact=False)
+        yield from _bounds(known, "rank", most, each, "order", exact=False, share=share)
         return
     beyond = max(0, most - found.journal) if config.budget else found.beyond
     for model in services.judge.calls("order"):
         asked = found.llm.asked(model, "order")
         asks = asked.missing + beyond, asked.tokens + beyond * each
-        yield _line(known, "rank", "order", model, asks, asked.known + found.journal, not asks[0])
+        yield _line(known, "rank", "order", model, asks, asked.known + found.journal, not asks[0], share)
 
 
-def _bounds(known: _Known, stage: str, calls: int, tokens: int, task: Task, exact: bool) -> Iterator[Estimate]:
+def _rank_share(known: _Known, config: RankConfig) -> float:
+    """Of the calls that rankings may take, those that they are expected to: as many as those of the last run took."""
+    store = known.standing.store
+    if not config.max_calls:
+        return 1.0
+    if store.exists and "rank" in store.manifest().stages and (last := list(store.read("rank.queries", RankingRecord))):
+        return min(1.0, sum(each.calls + each.skipped for each in last) / (len(last) * config.max_calls))
+    return likely_calls(config.max_calls) / config.max_calls
+
+
+def _bounds(
+    known: _Known, stage: str, calls: int, tokens: int, task: Task, exact: bool, share: float = 1.0
+) -> Iterator[Estimate]:
     """A line for each model that is paid, or one for a judge that is not. `tokens`: that a call sends."""
     judge = known.services.judge
     if not judge.models:
@@ -277,7 +313,9 @@ def _bounds(known: _Known, stage: str, calls: int, tokens: int, task: Task, exac
         yield Estimate(stage=stage, calls=calls, input_tokens=0, output_tokens=0, usd=0.0, exact=exact, who=who)
     for model, each in judge.calls(task).items():
         most, sure = round(calls * each.most), exact and each.least == each.most
-        yield bounded(_line(known, stage, task, model, (most, most * tokens), 0, sure), each, known.standing.store)
+        yield bounded(
+            _line(known, stage, task, model, (most, most * tokens), 0, sure, share), each, known.standing.store
+        )
 
 
 def _pool_sizes(known: _Known) -> tuple[Mapping[int, int], bool]:

@@ -12,6 +12,7 @@ from raggs.golden.projecting import USUAL as USUAL_RULE
 from raggs.golden.systems import System
 from raggs.metrics.hits import Ties
 from raggs.spans import Rule
+from raggs.tables import ColumnNames
 
 
 @dataclass(frozen=True)
@@ -36,11 +37,13 @@ class JudgedFiles:
         golden: a run directory or a file of labels.
         runs: ``[NAME=]PATH`` each: a file of lists, or a run directory for its retrievers.
         projection: whether, and how, the grades are carried over to systems whose corpus is cut in another way.
+        columns: by role, the name of a column in tables of labels or of lists, e.g. ``{"grade": "score"}``.
     """
 
     golden: Path
     runs: tuple[str, ...]
     projection: ProjectionRequest | None = None
+    columns: ColumnNames = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,7 @@ class AnalysisRequest:
         names: of analyses, besides those that are done unasked.
         baseline: the system that all others are tested against.
         pool: candidates for the PROC ceilings.
-        correct: a file of ``qid<TAB>0|1`` lines, whether answers were right.
+        correct: a file that says whether answers were right: ``qid<TAB>0|1`` lines, or JSON lines by system.
         reviews: a folder of reviews, by whose random part scores are corrected.
         against_first: whether the first system is the baseline where none is named.
     """

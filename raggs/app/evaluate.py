@@ -21,25 +21,28 @@ from raggs.app.evalrequest import (
     SampleFiles,
     ScaleRequest,
 )
-from raggs.app.gating import GateRequest, open_gates
+from raggs.app.gating import GateRequest, keep_earlier, open_gates
 from raggs.app.worst import WORST, Worst, worst_of
 from raggs.errors import UsageError
 from raggs.evaluation.analyses import REGISTRY, USUAL
 from raggs.evaluation.analyses.answers import GivenAnswers
 from raggs.evaluation.analyses.base import Analysis
-from raggs.evaluation.analyses.bottleneck import PUBLISHED, Bottleneck
+from raggs.evaluation.analyses.bottleneck import Bottleneck
 from raggs.evaluation.analyses.comparisons import Comparisons
 from raggs.evaluation.gates import Gates
 from raggs.evaluation.models import Report
 from raggs.evaluation.pairs import read_correct, read_facets
-from raggs.evaluation.report import make_report
+from raggs.evaluation.report import make_report, study_and_report
 from raggs.evaluation.study import Scoring
 from raggs.golden.base import GoldenSet
+from raggs.golden.files import FileGolden
 from raggs.golden.judgments import Judgments
 from raggs.golden.opened import open_golden
-from raggs.golden.systems import System, open_systems
+from raggs.golden.systems import System, open_systems, split_name
+from raggs.metrics.bottleneck import PUBLISHED
 from raggs.metrics.columns import Scale
 from raggs.metrics.names import Named, at_cutoffs, needs_cutoff, parse_measure
+from raggs.tables import check_column
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -71,7 +74,8 @@ DEFAULT_CUTOFF = 10
 class EvalResult:
     """The report, and the gates to hold it against once it is written: ``result.gates.judge(result.report)``.
 
-    `systems`: the lists that were scored, `judgments`: by what, and of which set; none where samples were.
+    `systems`: the lists that were scored, `judgments`: by what, and of which set; none where samples were;
+    `request`: what was asked for.
     """
 
     report: Report
@@ -79,6 +83,17 @@ class EvalResult:
     systems: Sequence[System] = ()
     judgments: Judgments | None = None
     golden: GoldenSet | None = None
+    request: EvalRequest | None = None
+
+    def recorded(self, folder: Path) -> Report:
+        """The report with the hashes of the files that it was made from, for an eval.json in a folder.
+
+        Raises:
+            OSError: a file is not there any more.
+        """
+        from raggs.app.evalaudit import with_sources  # late: it reads the files again
+
+        return self.report if self.request is None else with_sources(self.report, self.request, folder)
 
     def worst(self, count: int = WORST, measure: str | None = None) -> tuple[Worst, ...]:
         """The questions where systems do worst, or lost most against the gates' earlier result (`worst_of`)."""
@@ -88,11 +103,13 @@ class EvalResult:
         """Write eval.json, eval.csv and eval.md into a folder.
 
         Raises:
+            UsageError: the folder holds the earlier result that this one is compared with.
             ProviderError: the folder cannot be written.
         """
-        from raggs.evaluation.writers import write_report
+        from raggs.evaluation.writers import RESULT, write_report
 
-        return write_report(self.report, Path(folder))
+        keep_earlier(self.gates.where, Path(folder) / RESULT)
+        return write_report(self.recorded(Path(folder)), Path(folder))
 
     def to_pandas(self) -> DataFrame:
         """A row for each system and question, a column for each measure; None where it is not defined.
@@ -121,7 +138,7 @@ def evaluate(request: EvalRequest) -> EvalResult:
     """
     gates, subject = open_gates(request.gates), request.subject
     if isinstance(subject, SampleFiles):
-        return EvalResult(_of_samples(request, subject), gates)
+        return EvalResult(_of_samples(request, subject), gates, request=request)
     return _of_judged(request, subject, gates)
 
 
@@ -130,7 +147,9 @@ def _of_judged(request: EvalRequest, subject: JudgedFiles | JudgedLists, gates: 
     golden = _golden(subject)
     known = golden.judgments(None if ends is None else Scale.of(*ends))
     meant = judgments = _on_scale(known, request.scale)
-    systems = list(open_systems(list(subject.runs)) if isinstance(subject, JudgedFiles) else subject.systems)
+    systems = list(
+        open_systems(list(subject.runs), subject.columns) if isinstance(subject, JudgedFiles) else subject.systems
+    )
     names: tuple[str, ...] = GRADED if judgments.qrels.scale.golden else OTHERS
     if isinstance(subject, JudgedFiles) and subject.projection is not None:
         from raggs.app.projection import projected  # late: other evaluations open no corpus
@@ -144,15 +163,24 @@ def _of_judged(request: EvalRequest, subject: JudgedFiles | JudgedLists, gates: 
         check_lock(request.gates.lock, meant, scoring.measures)
     corrected = corrections.analyses if corrections else ()
     analyses = [*_analyses(request.analyses, request.measures), *corrected]
-    report = make_report(judgments, systems, scoring, analyses)
+    study, report = study_and_report(judgments, systems, scoring, analyses)
     more = corrections.notes if corrections else ()
     notes = (*filter(None, [golden.lacks]), *golden.made, *report.notes, *more)
     told = report.model_copy(update={"notes": notes}) if notes != report.notes else report
-    return EvalResult(told, gates, systems, meant, golden)
+    return EvalResult(told, replace(gates, study=study), systems, meant, golden, request)
 
 
 def _golden(subject: JudgedFiles | JudgedLists) -> GoldenSet:
-    return open_golden(subject.golden) if isinstance(subject, JudgedFiles) else subject.golden
+    if isinstance(subject, JudgedLists):
+        return subject.golden
+    found = open_golden(subject.golden, subject.columns)
+    labels = [found.labels] if isinstance(found, FileGolden) else []
+    lists = [path for _, path in map(split_name, subject.runs) if not path.is_dir()]
+    for role, name in subject.columns.items():
+        files = [*(labels if role not in ("score", "rank") else []), *(lists if role != "grade" else [])]
+        if all(path.is_file() for path in files):  # a pipe can be read only once
+            check_column(role, name, files)
+    return found
 
 
 def _corrections(subject: JudgedFiles | JudgedLists, asked: AnalysisRequest) -> Corrections | None:
@@ -202,11 +230,16 @@ def _analyses(asked: AnalysisRequest, measured: MeasureRequest) -> list[Analysis
     made: Mapping[str, Analysis] = {
         "comparisons": Comparisons(asked.baseline, asked.against_first),
         "bottleneck": Bottleneck(asked.pool, () if measured.names or measured.cutoffs else PUBLISHED),
-        "answers": GivenAnswers({} if asked.correct is None else read_correct(asked.correct)),
+        "answers": _given_answers(asked.correct),
     }
     wanted = {*USUAL, *asked.names}
     names = [name for name in REGISTRY.builtin if name in wanted] + sorted(wanted.difference(REGISTRY.builtin))
     return [made[name] if name in made else REGISTRY.load(name)() for name in names]
+
+
+def _given_answers(file: Path | None) -> GivenAnswers:
+    by_system = {} if file is None else read_correct(file)
+    return GivenAnswers(by_system.pop("", {}), by_system)
 
 
 @dataclass(frozen=True)

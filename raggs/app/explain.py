@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -27,6 +27,8 @@ WORDS = Path(__file__).with_name("words.md")
 ENTRY = re.compile(r"^- ((?:\*\*[^*]+\*\*(?:, )?)+): (.+(?:\n  .+)*)", re.MULTILINE)
 WORD = re.compile(r"\*\*([^*]+)\*\*")
 SIGNS = {"p", "k", "at", "[ ]", "{ }", "#"}  # of tables; nobody who types a word means one of them
+PLACE = re.compile(r"(\.\d+)+$")  # in a list
+MAP = re.compile(r"map( to|$)")  # the form of a key below which the user names keys
 LINK = re.compile(r"\[([^\]]+)\]\(([^)]+)\)")
 
 
@@ -51,7 +53,10 @@ def explain_word(word: str) -> tuple[Meaning, ...]:
     """
     known = meanings()
     said = (known.get(_plain(word)), _measure(word), *_settings(_plain(word)), *_parts(_plain(word)), *_prompts(word))
-    found = tuple(dict.fromkeys(filter(None, said))) or tuple(_settings_of_parts(_plain(word)))
+    found = tuple(dict.fromkeys(filter(None, said)))
+    path = PLACE.sub("", " ".join(word.split()))
+    found = found or tuple(dict.fromkeys((*_settings(path), *_below_parts(path))))
+    found = found or tuple(_settings_of_parts(_plain(word)))
     if not found:
         names = sorted({*known, *measure_entries(), *(key.name for key in run_keys())} - SIGNS)
         remedy = did_you_mean(_plain(word), names, "see: raggs explain")
@@ -128,6 +133,42 @@ def _parts(word: str) -> Iterator[Meaning]:
 
 def _prompts(word: str) -> Iterator[Meaning]:
     yield from (Meaning((word,), f"a prompt: {page.note}") for page in prompt_pages() if page.name == word)
+
+
+def _below_parts(path: str) -> Iterator[Meaning]:
+    """Yield what a key means that `--set` takes below a part, such as judge.judge.model, or below a map of any keys."""
+    runs, of_sweeps = _all_keys()
+    steps = path.split(".")
+    for key in (*runs, *of_sweeps):
+        above = key.name.split(".")
+        if len(above) >= len(steps) or not _is(".".join(steps[: len(above)]).lower(), key.name.lower()):
+            continue
+        below = steps[len(above) :]
+        if key.group is not None:
+            yield from _of_parts(path, key.group, below)
+        elif MAP.match(key.form):
+            yield Meaning((path,), f"{'.'.join(below)} is a key of yours in {_setting(key, 'In the YAML file')}")
+
+
+def _of_parts(path: str, group: str, below: Sequence[str]) -> Iterator[Meaning]:
+    """Yield the meanings of a key below a part of a registry; each names the types that have it."""
+    rest = below[1:] if below[0].isdecimal() else below  # a place in a list
+    registry = next(each for each in REGISTRIES.values() if each.group == group)
+    if rest in ([], ["type"]):
+        yield Meaning((path,), f"{path}: which of the {group}: {', '.join(registry.builtin)}.")
+        return
+    types: dict[str, list[str]] = {}
+    for name in registry.builtin:
+        for key in _keys_of_part(registry.load(name)):
+            steps = key.name.split(".")
+            if rest == steps:
+                types.setdefault(_setting(replace(key, name=path), "In the YAML file, or by --set"), []).append(name)
+            elif rest[: len(steps)] == steps and key.group is not None:
+                yield from _of_parts(path, key.group, rest[len(steps) :])
+            elif rest[: len(steps)] == steps and MAP.match(key.form):
+                types.setdefault(f"{rest[-1]} is a key of yours in {_setting(key, 'Beside type')}", []).append(name)
+    for text, names in types.items():
+        yield Meaning((path,), f"{text} For type: {' or '.join(names)}.")
 
 
 def _settings_of_parts(word: str) -> Iterator[Meaning]:

@@ -14,16 +14,15 @@ from raggs.errors import DataError, NotFoundError, UsageError
 from raggs.exporters.base import TEST, UNORDERED, Exporter, ExportOptions, Loss
 from raggs.exporters.folders import claimed
 from raggs.golden.base import RUNS
-from raggs.golden.origin import edited
 from raggs.golden.parts import contents_of
 from raggs.golden.runs import RunGolden, check_golden
-from raggs.golden.scales import RELEVANT, GradeForm, GradeScale
 from raggs.golden.systems import lists_in
 from raggs.indexes.passages import PassageStore
 from raggs.indexes.places import Places
 from raggs.manifests.opened import OpenedRun
 from raggs.manifests.ungraded import ungraded
 from raggs.progress import Hear, Notice, deaf
+from raggs.readers.scales import RELEVANT, GradeForm, GradeScale
 
 CorpusPart = Literal["all", "pool"]
 SPLIT = re.compile(r"\w+(\.\w+)*")  # as the tools name parts of data
@@ -78,8 +77,6 @@ def export_run(
     _check_order(run, kind, hear)
     if split != TEST and "{split}" not in kind.LABELS:
         hear(Notice(f"{format_} has no parts: the split {split} is not written"))
-    for sentence in edited(run, "merge", "judge", "rank"):
-        hear(Notice(sentence))
     golden = RunGolden(run)
     contents = contents_of(golden)  # says what an older run lacks before a folder is made
     with (

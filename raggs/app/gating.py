@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from raggs.atomic import disk, write_atomic
-from raggs.errors import DataError, RaggsError
-from raggs.evaluation.gates import Gates, Outcome, read_report, settle
+from raggs.errors import DataError, RaggsError, UsageError
+from raggs.evaluation.gates import Gates, Inconclusive, Outcome, read_report, settle
 from raggs.evaluation.junit import junit_of_refusal, junit_xml
 from raggs.evaluation.layout import lay_out
 from raggs.evaluation.models import Report
@@ -34,6 +34,7 @@ class GateRequest:
         drop: what a mean may lose against it.
         across: whether it may be one on other judgments.
         lock: a golden.lock that must mean the judgments, and the measures asked for.
+        inconclusive: whether an outcome that unjudged passages could reverse fails.
     """
 
     limits: Mapping[str, float] = field(default_factory=dict)
@@ -41,6 +42,36 @@ class GateRequest:
     drop: float = 0.01
     across: bool = False
     lock: Path | None = None
+    inconclusive: Inconclusive = "fail"
+
+
+def keep_earlier(before: Path | None, *outputs: Path | None) -> None:
+    """Refuse to write over the earlier result that a new one is compared with, by whatever path it is named.
+
+    If a result replaced it, the same comparison would pass the next time, or lose a little each time.
+
+    Args:
+        before: the earlier eval.json; None where nothing is compared.
+        outputs: files that would be written.
+
+    Raises:
+        UsageError: one of them is that file.
+    """
+    for file in outputs:
+        if before is not None and file is not None and _same_file(before, file):
+            raise UsageError(
+                f"is the earlier result that this one is compared with, and {file} would replace it",
+                where=before,
+                remedy=f"write to another folder than {file.parent}; to make a result the new baseline, evaluate once "
+                f"without --fail-on-regression and with --out {file.parent}",
+            )
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:  # one of both is not there
+        return False
 
 
 def open_gates(asked: GateRequest) -> Gates:
@@ -50,7 +81,7 @@ def open_gates(asked: GateRequest) -> Gates:
         NotFoundError, DataError: the earlier result is missing, or is none.
     """
     before = None if asked.before is None else read_report(asked.before)
-    return Gates(limits=asked.limits, before=before, where=asked.before, drop=asked.drop, across=asked.across)
+    return Gates(asked.limits, before, asked.before, asked.drop, asked.across, asked.inconclusive)
 
 
 def sets_apart(report: Report, gates: Gates, runs: tuple[str, ...]) -> Apart:
@@ -95,6 +126,12 @@ class Verdicts:
     outcomes: tuple[Outcome, ...]
     refused: DataError | None = None
 
+    @property
+    def passed_over(self) -> tuple[str, ...]:
+        """A sentence for each outcome that is inconclusive and does not fail."""
+        found = [each for each in self.outcomes if each.inconclusive and not each.failed]
+        return (*(each.said for each in found), *dict.fromkeys(each.remedy for each in found if each.remedy))
+
     def settle(self) -> None:
         """Fail where a gate did.
 
@@ -122,9 +159,19 @@ def summary(verdicts: Verdicts, apart: Apart = None) -> str:
         apart: see `sets_apart`.
     """
     failed = sum(each.failed for each in verdicts.outcomes)
-    lines = [f"- {'❌' if each.failed else '✅'} {each.said}" for each in verdicts.outcomes]
-    head = ["## Gates", "", f"{failed} of {len(lines)} not met" if failed else "all met", "", *lines, ""]
+    lines = [f"- {_mark(each)} {each.said}" for each in verdicts.outcomes]
+    open_ = sum(each.inconclusive for each in verdicts.outcomes)
+    said = [f"{failed} of {len(lines)} not met" if failed else "all met", *([f"{open_} inconclusive"] if open_ else [])]
+    next_ = [f"- next: {each}" for each in dict.fromkeys(each.remedy for each in verdicts.outcomes if each.remedy)]
+    head = ["## Gates", "", ", ".join(said), "", *lines, *next_, ""]
     return "\n".join([*(head if lines else []), markdown(lay_out(verdicts.report)), *_told(apart)])
+
+
+def _mark(outcome: Outcome) -> str:
+    """What a reader sees first; an inconclusive outcome is neither met nor missed."""
+    if outcome.inconclusive:
+        return "❔"
+    return "❌" if outcome.failed else "✅"
 
 
 def _told(apart: Apart) -> list[str]:

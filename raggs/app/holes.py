@@ -72,7 +72,8 @@ def judge_holes(config: SweepConfig, listen: Listener = silent, approve: Approve
     run = _golden_run(config.golden)
     permit(run, ["judge"], approve)
     world, store = World(config, listen), SweepStore(config.folder / config.name)
-    workshop = Workshop(run.workspace, run.llm, config.budget, hear=listen)
+    llm = run.llm.mixing() if config.llm.allow_mixed else run.llm
+    workshop = Workshop(run.workspace, llm, config.budget, hear=listen)
     try:
         rows, passages = _judged_alike(world, [row for row in store.systems() if row.file])
         lists = (lists_of(store.run(row), max(config.cutoffs)) for row in rows)
@@ -80,8 +81,8 @@ def judge_holes(config: SweepConfig, listen: Listener = silent, approve: Approve
         judge = workshop.judge(run.judge.judge, *judge_prompts(run.judge.prompt, run.ordering.prompt))
         judge.check(world.queries.values())
         require_keys(judge.models, run.llm)
-        workshop.ledger.turn_to(world.ledger, BOOKED)
         with store.hold():
+            workshop.ledger.turn_to(world.ledger, BOOKED)
             return _ask(holes, world, run, workshop, _Services(world.queries, judge, passages))
     finally:
         workshop.close()

@@ -9,12 +9,14 @@ from typing import Literal
 
 from raggs import importers
 from raggs.errors import DataError, NotFoundError, UsageError
-from raggs.exporters.base import TEST, ExportOptions
+from raggs.exporters.base import ExportOptions
 from raggs.exporters.folders import claimed
 from raggs.exporters.jsonl import JsonlExporter
 from raggs.golden.parts import PARTS, Part, Stock, contents_of
-from raggs.golden.scales import stated_labels, stated_name
+from raggs.importers.base import Importer
 from raggs.manifests.store import RunStore
+from raggs.readers.scales import stated_labels, stated_name
+from raggs.tables import NO_COLUMNS, ColumnNames
 
 Came = Literal["whole", "changed", "partly", "lost", "read"]
 
@@ -51,31 +53,45 @@ class Imported:
         format: in which the set was read.
         files: all of them.
         through: what there is, and what there was and is no more.
+        notes: sentences about what does not fit together, or was not read.
     """
 
     format: str
     files: tuple[Path, ...]
     through: tuple[Through, ...]
+    notes: tuple[str, ...] = ()
 
 
-def import_set(path: Path, format_: str | None, folder: Path, *, split: str = TEST, force: bool = False) -> Imported:
+def import_set(
+    path: Path,
+    format_: str | None,
+    folder: Path,
+    *,
+    split: str | None = None,
+    columns: ColumnNames = NO_COLUMNS,
+    force: bool = False,
+) -> Imported:
     """Read a golden set in another's format, and write it into `folder` as JSON lines, which hold everything.
 
     Args:
         path: a folder, or a file of labels.
         format_: None: as the sidecar of an export says.
-        split: the part of the data to read, in formats with parts.
+        split: the part of the data to read, in formats with parts; if left out, `test`, or the only one.
+        columns: by role, the name of its column, e.g. ``{"grade": "score"}``.
         force: whether the folder may hold other things.
 
     Raises:
-        UsageError: an unknown format, none that could be told, or a folder that holds something else.
+        UsageError: an unknown format, none that could be told, or a folder that holds something else; a split or a
+            role that the format does not have.
         NotFoundError, DataError: as `Importer.read`; the set has no labels.
         PrerequisiteError: a package is missing.
     """
     if not path.exists():
         raise NotFoundError("no such file or folder", where=path, remedy="check the path")
     name = _format(path, format_)
-    golden = importers.REGISTRY.load(name)(split).read(path)
+    importer = importers.REGISTRY.load(name)
+    _check_options(name, importer, split, columns)
+    golden = importer(split, columns).read(path)
     contents = contents_of(golden)
     if not contents["grades"].count:
         raise DataError("holds no grades", where=path, remedy="check the file of labels")
@@ -85,7 +101,18 @@ def import_set(path: Path, format_: str | None, folder: Path, *, split: str = TE
     with claimed(folder, JsonlExporter, force=force):
         exporter = JsonlExporter(ExportOptions(corpus=passages, contents=contents, facts=facts))
         files = exporter.write(golden, folder)
-    return Imported(name, tuple(files), through)
+    return Imported(name, tuple(files), through, golden.notes)
+
+
+def _check_options(name: str, importer: type[Importer], split: str | None, columns: ColumnNames) -> None:
+    if split is not None and not importer.SPLITS:
+        parted = ", ".join(each for each in importers.REGISTRY if importers.REGISTRY.load(each).SPLITS)
+        raise UsageError(f"the format {name} has no splits", remedy=f"leave --split out; {parted} have them")
+    for role in columns:
+        if role not in importer.ROLES:
+            known = ", ".join(importer.ROLES)
+            remedy = f"roles: {known}" if known else "leave --column out"
+            raise UsageError(f"--column: the format {name} has no column for {role}", remedy=remedy)
 
 
 def _format(path: Path, asked: str | None) -> str:

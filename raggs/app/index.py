@@ -31,7 +31,7 @@ def loads(config: RunConfig, services: RunServices) -> Iterator[Load]:
 
     Raises:
         UsageError: no retriever searches Elasticsearch, or the corpus is the index itself.
-        ConfigError: two retrievers want the same index otherwise.
+        ConfigError: two retrievers want the same index otherwise, or no index can have such a name.
         RaggsError: the server cannot say (see `raggs.elastic.server`).
     """
     for place in targets(config):
@@ -44,7 +44,12 @@ def loads(config: RunConfig, services: RunServices) -> Iterator[Load]:
 
 
 def targets(config: RunConfig) -> list[VectorPlace]:
-    """The indexes that retrievers search, each once, as the first of them that needs vectors describes it."""
+    """The indexes that retrievers search, each once, as the first of them that needs vectors describes it.
+
+    Raises:
+        UsageError: no retriever searches Elasticsearch, or the corpus is the index itself.
+        ConfigError: two retrievers want the same index otherwise, or no index can have such a name.
+    """
     places = [(name_of(spec), retrievers.REGISTRY.of(spec).index_place(spec)) for spec in config.retrieve.retrievers]
     searched = [(name, place) for name, place in places if place is not None]
     if not searched:
@@ -54,6 +59,11 @@ def targets(config: RunConfig) -> list[VectorPlace]:
         )
     found: dict[tuple[str, str], tuple[str, VectorPlace]] = {}
     for who, place in sorted(searched, key=lambda pair: not pair[1].by_vectors):
+        if place.index != place.index.lower():
+            raise ConfigError(
+                f"retriever {who}: no index can be created under the name {place.index!r}, which has upper case",
+                remedy="use a name in lower case; only an alias can have upper case",
+            )
         other, first = found.setdefault((place.url, place.index), (who, place))
         for field in (*SAME, "vector_field") if place.by_vectors else SAME:
             if getattr(first, field) != getattr(place, field):
@@ -80,8 +90,8 @@ def run_load(load: Load, services: RunServices, overwrite: bool) -> Loaded:
 def _contents(services: RunServices, place: VectorPlace) -> Contents:
     store, embedder = services.corpus.store, services.embedder
     if embedder is None:
-        return Contents(len(store), store.content_hash)
-    return Contents(len(store), store.content_hash, embedder.identity, embedder.dims, place.vector_field)
+        return Contents(len(store), store.search_hash)
+    return Contents(len(store), store.search_hash, embedder.identity, embedder.dims, place.vector_field)
 
 
 def _documents(services: RunServices) -> Callable[[int, int], Sequence[Document]]:
@@ -89,8 +99,10 @@ def _documents(services: RunServices) -> Callable[[int, int], Sequence[Document]
     store, embedder, workshop = services.corpus.store, services.embedder, services.workshop
     vectors: VectorIndex | None = None
     if embedder is not None:
-        folder, building = workshop.places.vectors, workshop.building
-        vectors = open_vectors(folder, embedder.identity, embedder.dims, store, embedder.embed, building)
+        folder, embed = workshop.places.vectors, embedder.embed
+        vectors = open_vectors(
+            folder, embedder.identity, embedder.dims, store, embed, workshop.building, workshop.notify
+        )
 
     def part(start: int, stop: int) -> list[Document]:
         passages = store.slice(start, stop)

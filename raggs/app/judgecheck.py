@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
+from shlex import quote
 from statistics import fmean
 
 import numpy as np
@@ -28,9 +29,10 @@ from raggs.reviews.draws import ever_drawn, read_draws
 from raggs.reviews.folding import Reviewed
 from raggs.reviews.models import Key
 from raggs.reviews.store import ReviewStore
+from raggs.text import plural
 
 RANKS = (("1 to 10", 10), ("11 to 20", 20), ("21 to 50", 50), ("51 and below", None))
-REMEDY = "read some of its passages without seeing its grades; raggs review status RUN says what there is"
+REMEDY = "raggs review serve {run} shows its passages without grades, and what you grade there counts"
 
 
 @dataclass(frozen=True)
@@ -138,7 +140,9 @@ def check_judge(run: OpenedRun, folder: Path | None = None, *, confidence: float
     ]
     left_out = _left_out(said, held, set(present.values()), len(both) - len(machine), len(machine) - len(cases))
     if not cases:
-        raise DataError(f"nobody graded a passage of {run.folder} blind", where=store.path, remedy=_remedy(left_out))
+        raise DataError(
+            f"nobody graded a passage of {run.folder} blind", where=store.path, remedy=_remedy(left_out, run.folder)
+        )
     whole = _checked(cases, confidence, seed)
     return JudgeCheck(
         run=str(run.folder),
@@ -160,10 +164,14 @@ def blind_only(said: Reviewed) -> Reviewed:
     return said.unseen
 
 
-def _remedy(left_out: LeftOut) -> str:
+def _remedy(left_out: LeftOut, run: Path) -> str:
+    blind = REMEDY.format(run=quote(str(run)))
+    if left_out.by_people:
+        own = f"the run keeps no grade by its model of {plural(left_out.by_people, 'passage')} that people graded"
+        return f"{own}: judge.human_first keeps it; {blind}"
     if not left_out.seen:
-        return REMEDY
-    return f"words given after a machine's grade was seen do not count, nor imported ones without `blind`; {REMEDY}"
+        return blind
+    return f"words given after a machine's grade was seen do not count, nor imported ones without `blind`; {blind}"
 
 
 def _left_out(said: Reviewed, held: Reviewed, keys: set[Key], by_people: int, ungraded: int) -> LeftOut:

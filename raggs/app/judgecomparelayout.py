@@ -193,7 +193,6 @@ def _notes(found: JudgeComparison) -> Iterator[str]:
     if left.by_people:
         yield f"left out: {plural(left.by_people, 'passage')} whose grade in a run is people's own"
     for name, side in _sides(found).items():
-        yield from side.edits
         if side.lacks:
             yield f"{name} is not finished: {side.lacks}"
     alike = not found.settings and found.first.judges.keys() == found.second.judges.keys()

@@ -62,7 +62,7 @@ def against_people(run: OpenedRun, store: ReviewStore) -> AgainstPeople:
         for record in map(unaided, records)
         if record.grade is not None and not by_people(record)
     ]
-    own = sum(map(by_people, records))
+    own = sum(by_people(unaided(record)) for record in records)
     judge, people, questions = zip(*cases, strict=True) if cases else ((), (), ())
     checked = check_labels(judge, people, questions, confidence=CONFIDENCE, seed=SEED)
     kappa = checked.kappa

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from raggs.app.unaided import by_people, is_people, unaided
+from raggs.app.unaided import by_people, unaided
 from raggs.artifacts import JudgeRecord, MergeRecord, QueryRecord
-from raggs.golden.origin import edited
+from raggs.health import is_people
 from raggs.jsontypes import as_object
 from raggs.judges.consensus import lower_median
 from raggs.manifests.costs import LedgerSum, costs
@@ -56,7 +56,6 @@ class Side:
         graded: passages with a grade of the judge's own, compared or not.
         bill: what they cost.
         lacks: queries that are left out since the run was stopped, in words; empty where none is.
-        edits: sentences on grades that are not what the judge's stage wrote.
     """
 
     run: str
@@ -64,7 +63,6 @@ class Side:
     graded: int
     bill: Bill
     lacks: str
-    edits: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -145,7 +143,6 @@ def side_of(judged: Judged, judges: Sequence[str]) -> Side:
         graded=len(own),
         bill=_member_bill(run, judged.member) if judged.member else _bill(run, len(own)),
         lacks=run.lacks if STAGE in {part.stage for part in run.parts} else "",
-        edits=tuple(edited(run, STAGE)),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 
 from raggs.errors import DataError, NotFoundError
 from raggs.golden.judgments import Judgments
@@ -51,7 +52,7 @@ def check_meant(lock: Path) -> None:
     """
     if read_lock(lock)[0].judgments is None:
         said = "says nothing of judgments: of a run that had none, or written by an earlier version"
-        raise DataError(said, where=lock, remedy="raggs audit SET --write-lock FILE writes it anew")
+        raise DataError(said, where=lock, remedy=f"raggs audit SET --write-lock {quote(str(lock))} writes it again")
 
 
 def check_lock(lock: Path, judgments: Judgments, measures: Sequence[Named]) -> None:
@@ -75,5 +76,6 @@ def check_lock(lock: Path, judgments: Judgments, measures: Sequence[Named]) -> N
         f"means another golden set than {judgments.source}: {told}{more}",
         where=lock,
         line=found[0].line,
-        remedy="raggs diff OLD NEW tells sets apart; if this one is meant: raggs audit SET --write-lock FILE",
+        remedy=f"if this set is meant: raggs audit {quote(judgments.source)} --write-lock {quote(str(lock))}; "
+        "raggs diff OLD NEW compares two sets",
     )

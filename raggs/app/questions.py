@@ -27,7 +27,7 @@ from raggs.execution.local import LocalExecution
 from raggs.hashing import hash_file
 from raggs.llm import BudgetSpent
 from raggs.manifests.opened import OpenedRun
-from raggs.manifests.store import RunStore
+from raggs.manifests.store import RunStore, config_place
 from raggs.pipeline.events import Listener, silent
 from raggs.pipeline.part import run_part
 from raggs.pipeline.plan import Selection
@@ -70,7 +70,7 @@ def open_questions(
         pipeline=QUESTIONS,
         name=f"{settings.name}{SUFFIX}",
         config=stored,
-        config_file=str(config.path) if isinstance(config, LoadedConfig) else None,
+        config_file=config_place(config.path, store.folder) if isinstance(config, LoadedConfig) else None,
         configs=settings.questions.stage_configs(),
         services=services,
         execution=_here(),
@@ -141,19 +141,22 @@ def questions(
         return make_questions(runner, output_of(loaded.run, out), force=force)
 
 
-def make_questions(runner: Runner, out: Path, *, partial: bool = False, force: bool = False) -> Made:
+def make_questions(
+    runner: Runner, out: Path, *, partial: bool = False, force: bool = False, discard_edits: bool = False
+) -> Made:
     """Run the pipeline, and write the questions. Where the budget ends, what is done is made use of.
 
     Args:
         out: the file; its ending says the format.
         partial: go on with the questions that a stopped run has asked, rather than ask more.
         force: replace a file that the run has not written.
+        discard_edits: replace artifacts of the run that were edited by hand.
 
     Raises:
         RaggsError: see `raggs.errors`; whatever was finished or paid for is kept.
     """
     check_free(runner.store, out, force=force)
-    everything = Selection(QUESTIONS.order)
+    everything = Selection(QUESTIONS.order, discards_edits=discard_edits)
     stopped: BudgetSpent | None = None
     if partial:
         run_part(runner, everything)

@@ -92,12 +92,12 @@ class _Rankings:
         answers = Answers(entry for entry in self.journal.get(pool.qid, ()) if entry.state == state)
         if course is not None and course.informed:
             course.inform(known_entries(blank, known))
+        if course is None or len(course.ids) < 2:  # includes a query without a relevant passage
+            return 0
         if config.batch_size == "auto" and answers.believed is None:  # what the pilot will teach is not known yet
             return config.max_calls
         if config.budget is not None:  # whose turn it is next hangs on all; what is left of the budget bounds it
             self.found.journal += sum(entry.asked and not entry.failed for entry in answers)
-            return 0
-        if course is None:
             return 0
         for batches in rounds(course, answers.believed):
             entries, before = [], self.found.llm.missing

@@ -194,15 +194,18 @@ def _read(path: Path, golden: GoldenSet) -> Report:
 
 def _sweep(folder: Path, golden: GoldenSet) -> SweepReport:
     from raggs.app.audit import is_sweep  # late: most reports are of no sweep
+    from raggs.sweeps.config import SweepConfig
     from raggs.sweeps.labels import of_queries
     from raggs.sweeps.store import SweepStore
+    from raggs.sweeps.world import scale_of
 
     store = SweepStore(folder)
     if _is_run(folder) and not is_sweep(folder):
         remedy = f"--run {shlex.quote(str(folder))} scores what its retrievers found"
         raise UsageError("--sweep names a run, not a sweep", where=folder, remedy=remedy)
     manifest, found = store.manifest(), store.report()
-    if manifest.golden != of_queries(golden.judgments(), manifest.questions).digest:
+    scale = scale_of(SweepConfig.model_validate(manifest.config))
+    if manifest.golden != of_queries(golden.judgments(scale), manifest.questions).digest:
         said = f"was measured on other judgments than those of {golden.source}"
         raise DataError(said, where=folder, remedy="run the sweep again with `golden` naming this set")
     return found

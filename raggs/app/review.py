@@ -7,13 +7,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from getpass import getuser
 from pathlib import Path
+from shlex import quote
 
 from raggs.artifacts import MAX_GRADE, MIN_GRADE, MergeRecord, Passage, Query, QueryRecord
 from raggs.errors import NotFoundError, UsageError
+from raggs.health import PEOPLE
+from raggs.jsontypes import as_object
 from raggs.manifests.opened import OpenedRun
 from raggs.reviews import beside
 from raggs.reviews.folding import Reviewed, fold
-from raggs.reviews.models import MOST_NAME, GradeReview, Key, key_of, passage_digest, question_digest
+from raggs.reviews.models import MOST_NAME, MOST_NOTE, GradeReview, Key, key_of, passage_digest, question_digest
+from raggs.reviews.store import FILE as REVIEWS
 from raggs.reviews.store import ReviewStore
 from raggs.text import clean_unicode, did_you_mean, one_line
 
@@ -50,6 +54,23 @@ class Standing:
 def reviews_of(run: Path, folder: Path | None) -> Path:
     """Where the reviews of a run are kept: in `folder`, or in `reviews` beside the folder that holds the run."""
     return folder or beside(run.resolve().parent)
+
+
+def next_run(run: OpenedRun, folder: Path | None = None) -> str:
+    """Return the command that makes the labels of a run count.
+
+    Args:
+        folder: of the reviews, if it is not `reviews` beside the folder of runs.
+    """
+    asked = as_object(run.manifest.config.get("judge"))
+    if not asked.get("human_first") and PEOPLE in str(asked.get("judge")):
+        return run.command  # its judge reads them anyway
+    usual, again = reviews_of(run.folder, None), run.command
+    if not asked.get("human_first"):
+        again = f"{again} --human-first"
+    if folder is None or folder.resolve() == usual.resolve():
+        return again
+    return f"raggs review import {quote(str(run.folder))} {quote(str(folder / REVIEWS))} && {again}"
 
 
 def reviewer(name: str | None) -> str:
@@ -90,14 +111,17 @@ def set_grade(
         The line, which is on the disk.
 
     Raises:
-        UsageError: a grade outside 1..5, or no usable name.
+        UsageError: a grade outside 1..5, no usable name, or a note that is too long.
         NotFoundError: the run has no such question, or no such passage in its pool.
         ProviderError: the disk refuses.
     """
     if grade is not None and not MIN_GRADE <= grade <= MAX_GRADE:
         raise UsageError(f"grade {grade} is outside {MIN_GRADE}..{MAX_GRADE}", remedy="give a grade, or ? if in doubt")
+    if len(note) > MOST_NOTE:
+        raise UsageError(f"the note has {len(note):,} characters, {MOST_NOTE:,} are kept", remedy="shorten it")
     query, passage = find_item(run, qid, doc_id)
-    store, name = ReviewStore(reviews_of(run.folder, folder)), reviewer(who)
+    store = ReviewStore(reviews_of(run.folder, folder))
+    name = store.spelling(reviewer(who))
     question, content = key_of(query, passage)
     held = store.held()
     before = held.settling.get((question, content)) if settles else held.grades.get((question, content), {}).get(name)

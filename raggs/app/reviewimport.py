@@ -7,7 +7,7 @@ file said once is not added twice.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,6 +25,7 @@ from raggs.reviews.models import GradeReview, OrderReview, Review, Withdrawal, p
 from raggs.reviews.reading import Row, read_rows
 from raggs.reviews.store import ReviewStore
 from raggs.reviews.writing import CANNOT_TELL
+from raggs.tables import NO_COLUMNS, ColumnNames, check_column
 from raggs.text import clean_unicode, did_you_mean, plural
 
 Identity = tuple[object, ...]
@@ -111,6 +112,7 @@ class _Reading:
         seen: where each word stands, by who said it of what and when.
         held: what people say, with what was read so far.
         said: identities of all lines.
+        spelling: gives the spelling under which a reviewer is known.
     """
 
     items: Items
@@ -119,6 +121,7 @@ class _Reading:
     held: Reviewed
     said: set[Identity]
     seen: dict[Identity, Row]
+    spelling: Callable[[str], str]
     known: int = 0
     open: int = 0
 
@@ -177,7 +180,7 @@ class _Reading:
         if not found:
             raise row.wrong("does not say who gave the grade", "name the reviewer of such rows: --who NAME")
         try:
-            return reviewer(found)
+            return self.spelling(reviewer(found))
         except UsageError as error:
             raise row.wrong(error.message, "shorten it") from error
 
@@ -201,7 +204,7 @@ class _Reading:
         """A reviewer says one thing of a passage at a time."""
         if isinstance(review, GradeReview):
             timed = row.review is not None or bool(word_of(row.cells.get("at")))
-            word = (review.who, review.key, review.settles, review.at if timed else None)
+            word = (review.who.casefold(), review.key, review.settles, review.at if timed else None)
             if (first := self.seen.setdefault(word, row)) is not row:
                 said = f"{review.who} grades passage {review.doc_id} of query {review.qid} twice"
                 raise row.wrong(said, f"keep one row; the first is {first.path}:{first.line}")
@@ -215,7 +218,12 @@ class _Reading:
 
 
 def import_reviews(
-    run: OpenedRun, files: Sequence[Path], *, folder: Path | None = None, who: Sequence[str] = ()
+    run: OpenedRun,
+    files: Sequence[Path],
+    *,
+    folder: Path | None = None,
+    who: Sequence[str] = (),
+    columns: ColumnNames = NO_COLUMNS,
 ) -> Taken:
     """Add what files say of a run's passages to its reviews: all of it, or nothing.
 
@@ -223,18 +231,21 @@ def import_reviews(
         files: tables (.csv), JSON lines (.jsonl), or lists (.json) of Argilla's records or Label Studio's tasks.
         folder: of the reviews; `reviews` beside the folder of runs if left out.
         who: ``NAME``: whose words rows without a name are; ``AS=NAME``: who it is that a file calls AS.
+        columns: which column is which, e.g. ``{"grade": "score"}``.
 
     Raises:
-        UsageError: a file's ending says no form, or `who` is no name.
+        UsageError: a file's ending says no form, `who` is no name, or no file has a column that is named.
         NotFoundError: a file cannot be read.
         DataError: a row cannot be right: a question, passage or grade that there is not, no reviewer, twice the same.
         ProviderError: the disk refuses.
     """
     store = ReviewStore(reviews_of(run.folder, folder))
     lines, items = store.read(), Items(run)
-    names, rows = Names.told(who), [row for path in files for row in read_rows(path)]
+    for role, name in columns.items():
+        check_column(role, name, [path for path in files if path.suffix == ".csv" or ".jsonl" in path.suffixes])
+    names, rows = Names.told(who), [row for path in files for row in read_rows(path, columns)]
     names.check(rows)
-    reading = _Reading(items, names, datetime.now(UTC), fold(lines), set(map(_identity, lines)), {})
+    reading = _Reading(items, names, datetime.now(UTC), fold(lines), set(map(_identity, lines)), {}, store.spelling)
     new = [review for row in rows if (review := reading.take(row)) is not None]
     if new:
         store.append(*new)
@@ -244,7 +255,7 @@ def import_reviews(
 
 def _identity(review: Review) -> Identity:
     """What makes two lines the same word, whichever line they were said to replace."""
-    said = (review.kind, review.who, review.at, review.query)
+    said = (review.kind, review.who.casefold(), review.at, review.query)
     if isinstance(review, Withdrawal):
         return (*said, review.replaces)
     if isinstance(review, OrderReview):

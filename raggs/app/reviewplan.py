@@ -240,7 +240,7 @@ def _verdicts(
 def _notes(
     systems: Sequence[System], hits: Sequence[Hits], seconds: Floats, chosen: Chosen, request: PlanRequest
 ) -> Sequence[str]:
-    notes = [edit for system in systems for edit in system.edits]
+    notes: list[str] = []
     for system, each in zip(systems, hits, strict=True):
         known = int(each.length.sum())
         if (outside := known - len(each.query)) > 0:

@@ -23,9 +23,9 @@ from raggs.config.models import RUN_NAME, RunConfig
 from raggs.errors import UsageError
 from raggs.health import JudgeHealth
 from raggs.llm import BudgetSpent
-from raggs.manifests.models import Estimate, RunManifest
+from raggs.manifests.models import Ceiling, Estimate, RunManifest
 from raggs.manifests.reasons import Reason
-from raggs.manifests.store import RunStore
+from raggs.manifests.store import RunStore, config_place
 from raggs.pipeline.events import Listener, silent
 from raggs.pipeline.plan import Selection, select
 from raggs.pipeline.runner import Runner
@@ -58,6 +58,11 @@ class Forecast:
     def usd(self) -> float | None:
         """What the stages that would run are estimated to cost; None where a price is not known."""
         return _sum(line.usd for line in self.running)
+
+    @property
+    def usd_expected(self) -> float | None:
+        """The same, as is to be expected (see `raggs.app.estimate`)."""
+        return _sum(line.expected_usd for line in self.running)
 
     @property
     def usd_at_most(self) -> float | None:
@@ -132,12 +137,13 @@ def open_runner(
         pipeline=stages_of(settings),
         name=run_id or settings.name,
         config=stored,
-        config_file=str(config.path) if isinstance(config, LoadedConfig) and config.path != IN_MEMORY else None,
+        config_file=_config_file(config, store),
         configs=settings.stage_configs(),
         services=services,
         execution=execution,
         estimate=lambda: _estimates(services, runner.standing, looks=False) if services.models() else (),
         outlook=lambda: _estimates(services, runner.standing, looks=True),
+        ceilings=_ceilings,
         closing=lambda manifest: _closed(manifest, store, settings),
         listen=telling_unpooled(listen, services, store),
     )
@@ -148,10 +154,22 @@ def open_runner(
         services.close()
 
 
+def _config_file(config: LoadedConfig | RunConfig, store: RunStore) -> str | None:
+    if not isinstance(config, LoadedConfig) or config.path == IN_MEMORY:
+        return None
+    return config_place(config.path, store.folder)
+
+
 def _estimates(services: RunServices, standing: Standing, *, looks: bool) -> tuple[Estimate, ...]:
     from raggs.app.estimate import estimate  # late: a run that pays nobody needs none
 
     return tuple(estimate(services, standing, looks=looks))
+
+
+def _ceilings(store: RunStore) -> Mapping[str, tuple[Ceiling, ...]]:
+    from raggs.golden.ceilings import ceilings_of  # late: only a run that grades needs measures
+
+    return ceilings_of(store)
 
 
 def _closed(manifest: RunManifest, store: RunStore, config: RunConfig) -> RunManifest:
@@ -186,6 +204,7 @@ def run(
     stop: str | None = None,
     only: str | None = None,
     force: bool = False,
+    discard_edits: bool = False,
     run_id: str | None = None,
     listen: Listener = silent,
     approve: Approve = nobody,
@@ -198,6 +217,7 @@ def run(
             tables; their content enters the fingerprint (see `raggs.app.given`).
         start, stop, only: which stages ("embed" … "rank"); all by default.
         force: run the selected stages even where nothing changed.
+        discard_edits: replace artifacts that were edited by hand.
         run_id: another name for the run directory.
         listen: hears every event (see `raggs.pipeline.events`).
         approve: says whether a key may go to an address that is new (see `raggs.app.addresses`).
@@ -209,13 +229,20 @@ def run(
         named = {"start": start, "stop": stop, "only": only, "run_id": run_id}
         return beside(
             lambda hear: run(
-                config, corpus=corpus, queries=queries, force=force, listen=hear, approve=approve, **named
+                config,
+                corpus=corpus,
+                queries=queries,
+                force=force,
+                discard_edits=discard_edits,
+                listen=hear,
+                approve=approve,
+                **named,
             ),
             listen,
         )
     ready = _ready(config, corpus, queries)
     settings = ready.run if isinstance(ready, LoadedConfig) else ready
-    selection = select(stages_of(settings), start, stop, only, force)
+    selection = select(stages_of(settings), start, stop, only, force, discard_edits)
     permit(settings, selection.stages, approve)
     with open_runner(ready, run_id=run_id, listen=listen) as runner:
         return Finished.of(run_within_budget(runner, selection))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from raggs.evaluation.document import UNDEFINED, Cell, Document, Row, Section, Table
 from raggs.manifests.gate import FALLEN, fallen
 from raggs.manifests.models import StageLock
-from raggs.manifests.words import lock_lines
+from raggs.manifests.words import answerer_lines, lock_lines
 from raggs.pipeline.runner import RunResult
 from raggs.text import plural
 
@@ -22,6 +22,7 @@ def lay_out_run(result: RunResult) -> Document:
     said = (f"{result.store.folder}: {done}, ${spent:,.4f} spent",)
     rows = tuple(_row(name, lock, ran=name in result.ran) for name, lock in manifest.stages.items())
     health = tuple(line.text for lock in manifest.stages.values() for line in lock_lines(lock) if not line.warning)
+    health += tuple(line.text for line in answerer_lines(manifest.answerers) if not line.warning)
     sections = (Section("The judge", health),) if health else ()
     return Document(
         f"Run {manifest.name}", Section("Stages", said, Table(HEAD, rows)), sections, (), tuple(_told(result))
@@ -44,3 +45,4 @@ def _told(result: RunResult) -> Iterator[str]:
         yield f"{FALLEN}: {below}"
     for lock in result.manifest.stages.values():
         yield from (line.text for line in lock_lines(lock) if line.warning)
+    yield from (line.text for line in answerer_lines(result.manifest.answerers) if line.warning)

@@ -29,10 +29,12 @@ def bounded(line: Estimate, each: Calls, store: RunStore) -> Estimate:
     if line.exact or each.least == each.most:
         return line
     share = _share_sent_for(store)
-    if share is None and not each.least:
-        return line
     expected = None if share is None else round(share * line.calls / each.most)
-    return line.model_copy(update={"least": round(line.calls * each.least / each.most), "expected": expected})
+    least = round(line.calls * each.least / each.most)
+    likely = line.likely_usd
+    if likely is not None and line.calls:  # half of what lies between, until the share is known
+        likely *= ((least + line.calls) / 2 if expected is None else expected) / line.calls
+    return line.model_copy(update={"least": least, "expected": expected, "likely_usd": likely})
 
 
 def sent_for_advice(lines: Sequence[Estimate]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import secrets
 import socket
@@ -9,6 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 INSTALL = 'pip install "raggs[review]"'
 PORT = 8765
+REQUEST_SECONDS = 15.0
 NOT_BLIND = "with --look machines' grades can be seen at /look, so every word given here is noted as not blind"
 SHORTEST_TOKEN = 16  # characters
 TAKEN = (errno.EADDRINUSE, errno.EACCES)
@@ -56,6 +59,8 @@ class ServeRequest:
         by: whether a question's passages come together, or those of all questions in one order.
         reveal: whether reviewers may see what the model said of a passage, once they have graded it.
         systems, measures: whose verdicts say what is decided first, as of `raggs review plan`.
+        hosts: names under which the server may be opened, besides its addresses, localhost and the machine's name.
+        timeout: seconds within which a request must arrive in full.
         look: whether what the runs decided can be looked at; words given then are not blind.
     """
 
@@ -73,6 +78,8 @@ class ServeRequest:
     by: By = "question"
     reveal: bool = False
     look: bool = False
+    hosts: tuple[str, ...] = ()
+    timeout: float = REQUEST_SECONDS
     systems: tuple[str, ...] = ()
     measures: tuple[str, ...] = ()
 
@@ -125,7 +132,13 @@ def serve(request: ServeRequest, tell: Callable[[Served], None]) -> None:
         tell(Served(f"http://{shown}:{port}/?token={token}", *served))
         # No access log: the first address holds the token.
         settings = uvicorn.Config(
-            app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=2, lifespan="off"
+            app,
+            http=protocol_with_timeout(request.timeout),
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=2,
+            lifespan="off",
         )
 
         class Server(uvicorn.Server):
@@ -135,6 +148,35 @@ def serve(request: ServeRequest, tell: Callable[[Served], None]) -> None:
 
         with suppress(KeyboardInterrupt):  # the usual end
             Server(settings).run(sockets=[listener])
+
+
+def protocol_with_timeout(seconds: float) -> type[asyncio.Protocol]:
+    """Return uvicorn's protocol, which closes a connection whose next request does not arrive in time.
+
+    uvicorn itself drops a connection only while it is idle: the first byte of a request ends that timer.
+    """
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class Protocol(H11Protocol):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            if isinstance(transport, asyncio.Transport):  # which it always is
+                super().connection_made(transport)
+            self._await_request()
+
+        def on_response_complete(self) -> None:
+            answered = self.cycle
+            super().on_response_complete()
+            if self.cycle is answered:
+                self._await_request()
+
+        def _await_request(self) -> None:
+            self.loop.call_later(seconds, self._close_if_after, self.cycle)
+
+        def _close_if_after(self, cycle: object) -> None:
+            if self.cycle is cycle and not self.transport.is_closing():
+                self.transport.close()
+
+    return Protocol
 
 
 def prepare(
@@ -187,7 +229,9 @@ def prepare(
     looking = Looking(runs, store) if request.look else None
     notes = (*([NOT_BLIND] if request.look else []), *rubric.notes)
     questions = len({item.question for item in pool.items})
-    app = make_app(session, ordering, deciding, Revealing(session, machine, request.reveal), about, token, looking)
+    hosts = (*request.hosts, request.host)
+    revealing = Revealing(session, machine, request.reveal)
+    app = make_app(session, ordering, deciding, revealing, about, token, looking, hosts, request.timeout)
     return app, (folder, len(pool.items), questions, notes)
 
 
@@ -205,6 +249,8 @@ def _check(request: ServeRequest) -> None:
     for name, share in (("--overlap", request.overlap), ("--repeats", request.repeats)):
         if not 0 <= share <= 1:
             raise UsageError(f"{name} {share:g} is outside 0..1", remedy="give a share, such as 0.2")
+    if not 0 < request.timeout < inf:
+        raise UsageError(f"--timeout {request.timeout:g} is not above 0", remedy="give seconds, such as 15")
     if request.plan is not None and request.sample is not None:
         raise UsageError("a plan has a random part of its own", remedy="give --plan or --sample, not both")
     if request.token is not None and (len(request.token) < SHORTEST_TOKEN or not request.token.isascii()):

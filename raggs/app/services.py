@@ -6,10 +6,9 @@ imports no provider.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from raggs import retrievers
 from raggs.app.parts import ConfiguredParts
@@ -19,14 +18,17 @@ from raggs.config.models import RunConfig
 from raggs.errors import BudgetError, DataError
 from raggs.hashing import hash_value
 from raggs.indexes.passages import PassageStore
+from raggs.llm.answerers import Answerer
 from raggs.llm.credentials import require_keys
 from raggs.llm.prices import HIDDEN, estimate_tokens, reasons
+from raggs.manifests.models import UnreadableFiles
 from raggs.pipeline.events import Listener, Notice, silent
 from raggs.prompts import load_prompt
 from raggs.spending import Spending
 from raggs.stages import GOLDEN
+from raggs.stages.embed import quotes_folded
 from raggs.stages.purse import ORDERED, known_prices
-from raggs.text import HYGIENE
+from raggs.text import FOLDING, HYGIENE
 from raggs.workshop import (
     LLM,
     Embedder,
@@ -97,7 +99,7 @@ class RunServices(ConfiguredParts):
             self.config.judge.judge, grade, order, questions=lambda: self.queries.values(), grades=together
         )
 
-    def causes(self, part: str, task: Task | None = None) -> Any:
+    def causes(self, part: str, task: Task | None = None) -> object:
         """What of a part can change a result (see `raggs.stages.base.Services`)."""
         match part:
             case "queries":
@@ -106,6 +108,11 @@ class RunServices(ConfiguredParts):
                 return self.passages.content_hash
             case "hygiene":
                 return {"passages": READ} if self.passages.cleaned is None else {}
+            case "quotes":
+                return self._quotes()
+            case "unreadable":
+                names = self.passages.unreadable if isinstance(self.passages, PassageStore) else ()
+                return {"unreadable": UnreadableFiles.of(names).model_dump(mode="json")} if names else {}
             case "embedder":
                 return None if self.embedder is None else self.embedder.causes()
             case "rewriter":
@@ -121,6 +128,13 @@ class RunServices(ConfiguredParts):
             case "prices":
                 return self._prices()
         raise ValueError(f"no part {part!r}")
+
+    def _quotes(self) -> Mapping[str, object]:
+        """How searches, and rerankers of this machine, read typographic quotation marks, where any are."""
+        found = {"quotes": FOLDING} if self.passages.folded else {}
+        if not any(retriever.folds for retriever in self.retrievers.values()):
+            return found
+        return found | ({"quotes in pairs": FOLDING} if found or quotes_folded(self.queries.values()) else {})
 
     def _prices(self) -> dict[str, object]:
         """What an order costs by each model of the judge (see `raggs.stages.purse.OrderPrices`)."""
@@ -143,8 +157,22 @@ class RunServices(ConfiguredParts):
         return self.workshop.ledger.spent
 
     def book(self, stage: str, ledger: Path | None) -> None:
-        """From now on calls are booked on this stage, in this file."""
+        """From now on calls are booked on this stage, in this file, and other snapshots than its own stop the run."""
         self.workshop.ledger.turn_to(ledger, stage)
+
+    def expect(self, answerers: Iterable[Answerer]) -> None:
+        """From now on, other snapshots of these models stop the run."""
+        found = list(answerers)
+        self.workshop.ledger.answerers.learn(found)
+        self.workshop.ledger.answerers.expect(found)
+
+    def answered(self, stage: str) -> Mapping[str, int]:
+        """How many answers each answerer has given for a stage so far, by key."""
+        return self.workshop.ledger.answered(stage)
+
+    def answerer(self, key: str) -> Answerer:
+        """Who has a key."""
+        return self.workshop.ledger.answerers.named(key)
 
     def arrive(self) -> None:
         """Let calls on their way arrive, after which all that was paid for is booked."""
@@ -186,6 +214,8 @@ class RunServices(ConfiguredParts):
                 witnesses(self.config).read()
         if not len(self.passages):
             raise self.corpus.empty()
+        if "embed" in stages and self.rewriter.models and self.embedder is not None:
+            self.embedder.check()
         wanted = {ref.doc_id: query.qid for query in self.queries.values() for ref in query.references if ref.doc_id}
         for doc_id in sorted(wanted.keys() - self.passages.known(wanted)):
             raise DataError(

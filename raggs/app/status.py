@@ -18,8 +18,8 @@ from raggs.artifacts import MAX_GRADE, MIN_GRADE, JudgeRecord, artifact_file
 from raggs.config.load import load_config
 from raggs.errors import RaggsError, UsageError
 from raggs.manifests.bought import Bought, bought
-from raggs.manifests.costs import LedgerSum, costs
-from raggs.manifests.models import RunManifest, StageLock
+from raggs.manifests.costs import LedgerSum, answerers_in, costs
+from raggs.manifests.models import LockedAnswerer, RunManifest, StageLock
 from raggs.manifests.opened import OpenedRun, open_run
 from raggs.manifests.reasons import Reason
 from raggs.manifests.ungraded import Ungraded, ungraded
@@ -75,6 +75,11 @@ class Status:
         return costs(self.run.store).stage
 
     @cached_property
+    def total(self) -> LedgerSum:
+        """All stages together."""
+        return sum(self.spent.values(), LedgerSum())
+
+    @cached_property
     def begun(self) -> Mapping[str, str]:
         """How far each stage is that was begun and is not done, as a clause."""
         parts = self._parts
@@ -90,6 +95,12 @@ class Status:
             done = f"{total - undone:,} of {plural(total, 'query')} done"
             told[part.stage] = f"{'stopped: ' if part.left else ''}{done}{short}"
         return told
+
+    @cached_property
+    def answerers(self) -> tuple[LockedAnswerer, ...]:
+        """Who has answered, by the locks, and of a stage that has none by the ledger."""
+        begun = (name for name in self.plan if name not in self.manifest.stages)
+        return (*self.manifest.answerers, *(each for name in begun for each in answerers_in(self.run.store, name)))
 
     @cached_property
     def bought(self) -> Bought | None:

@@ -18,6 +18,7 @@ from raggs.config.load import load_settings
 from raggs.errors import DataError
 from raggs.hashing import hash_value
 from raggs.pipeline.events import Listener, silent
+from raggs.progress import Hear, Notice
 from raggs.settings import causes_of
 from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.deriving import derive
@@ -26,12 +27,12 @@ from raggs.sweeps.halving import drop_hopeless
 from raggs.sweeps.holes import with_holes
 from raggs.sweeps.labels import of_queries
 from raggs.sweeps.measuring import Measuring
-from raggs.sweeps.models import Plan, SweepReport
+from raggs.sweeps.models import OutcomePart, Plan, SweepReport
 from raggs.sweeps.planning import plan
 from raggs.sweeps.projecting import Sheet
 from raggs.sweeps.scoring import Scorer
-from raggs.sweeps.store import SweepManifest, SweepStore, now
-from raggs.sweeps.world import World
+from raggs.sweeps.store import TIMINGS, SweepManifest, SweepStore, now
+from raggs.sweeps.world import World, llm_of
 from raggs.sweeps.writers import report_files
 from raggs.version import __version__
 
@@ -64,7 +65,16 @@ class SweepResult:
 
 def load_sweep(path: Path | str | Mapping[str, object], overrides: Sequence[str] = ()) -> SweepConfig:
     """A sweep's configuration from its YAML file, or from a mapping of what that would hold; see `load_config`."""
-    return load_settings(SweepConfig, path if isinstance(path, Mapping) else Path(path), overrides)[0]
+    return with_run_llm(load_settings(SweepConfig, path if isinstance(path, Mapping) else Path(path), overrides)[0])
+
+
+def with_run_llm(config: SweepConfig) -> SweepConfig:
+    """Return the sweep with the `llm` settings of the run that made its golden set wherever it has none of its own.
+
+    So a sweep calls the servers that the run called, not the providers themselves with the user's key.
+    """
+    stored = llm_of(config.golden)
+    return config if stored is None else config.model_copy(update={"llm": config.llm.over(stored)})
 
 
 def sweep(
@@ -87,6 +97,7 @@ def sweep(
         return beside(lambda hear: sweep(config, listen=hear, approve=approve), listen)
     if not isinstance(config, SweepConfig):
         config = load_sweep(config)
+    config = with_run_llm(config)
     permit(config, ["sweep"], approve)
     stored = config.model_dump(mode="json")
     refuse_stored(stored)
@@ -102,6 +113,7 @@ def plan_sweep(config: SweepConfig, listen: Listener = silent) -> Plan:
     """
     if in_loop():
         return beside(lambda hear: plan_sweep(config, hear), listen)
+    config = with_run_llm(config)
     with closing(World(config, listen)) as world:
         grid = make_grid(config)
         return plan(Measuring(world, grid.systems, SweepStore(world.folder)), world, grid)
@@ -120,15 +132,17 @@ def _sweep(config: SweepConfig, stored: Mapping[str, object], world: World, grid
             "raggs": __version__,  # the packages of parts stand among the causes of these
         }
     )
-    settings = hash_value({name: stored[name] for name in ("limits", "latency", "prices", "cost_jitter")})
-    if store.whole:
-        manifest = store.manifest()
-        if (manifest.causes, manifest.settings) == (causes, settings) and not _unfinished(store):
-            return SweepResult(store.report(), store.folder, unchanged=True)
+    settings = hash_value(
+        {name: stored[name] for name in ("limits", "latency", "prices", "cost_jitter", "margin", "slos")}
+    )
+    if (found := _finished(store, causes, settings, world.hear)) is not None:
+        return found
     measuring.check()
     with store.hold():
+        if store.drop_edited_timings():
+            world.hear(Notice(f"{store.folder / TIMINGS}: not what the sweep wrote, so everything is timed again"))
         if config.search.halves(len(grid.searched)):
-            measuring.give_up(drop_hopeless(world, grid.searched, store))
+            measuring.give_up(*drop_hopeless(world, grid.searched, store))
         measuring.make()
         for number in range(2, config.latency.passes + 1):
             measuring.time(number)
@@ -144,6 +158,7 @@ def _sweep(config: SweepConfig, stored: Mapping[str, object], world: World, grid
             world=world.fingerprint if grid.searched else None,
             causes=causes,
             settings=settings,
+            outcome=OutcomePart.of(report),
             files={},
         )
         store.keep(manifest, report.systems, report_files(report))
@@ -171,8 +186,26 @@ def _any_sheet(world: World) -> Sheet | None:
     return None if world.atlas is None else world.atlas.sheet(world.atlas.parts[0].label)
 
 
-def _unfinished(store: SweepStore) -> bool:
-    return any(row.failed for row in store.systems())
+def _finished(store: SweepStore, causes: str, settings: str, hear: Hear) -> SweepResult | None:
+    """Return the sweep that lies there; None if there is none, it is another one, unfinished, or not as it was written.
+
+    Raises:
+        UsageError: a run lies there.
+    """
+    if not store.exists:
+        return None
+    try:
+        manifest = store.manifest()
+        if (manifest.causes, manifest.settings) != (causes, settings):
+            return None
+        if changed := store.changed():
+            hear(Notice(f"{store.folder / changed[0]}: not what the sweep wrote, so it is made again"))
+            return None
+        unfinished = any(row.failed for row in store.systems())
+        return None if unfinished else SweepResult(store.report(), store.folder, unchanged=True)
+    except DataError as error:
+        hear(Notice(f"{error.where}: {error.message}, so the sweep is made again"))
+        return None
 
 
 def _require_relevant(world: World) -> None:

@@ -6,7 +6,7 @@ Whoever holds a judge against people must not let their own votes be part of it.
 from __future__ import annotations
 
 from raggs.artifacts import JudgeRecord
-from raggs.health import PEOPLE, source_of
+from raggs.health import PEOPLE, is_people, source_of
 from raggs.judges.consensus import lower_median
 
 
@@ -19,13 +19,14 @@ def unaided(record: JudgeRecord) -> JudgeRecord:
     """The record with the grade of those who are no people: of the other members of a panel in which people voted.
 
     Of several others the lower median of their grades, each the lower median of its samples. A grade that is
-    people's own stays; `by_people` says so.
+    people's own stays if nobody else graded the passage; `by_people` says so.
     """
     others = {name: votes for name, votes in record.votes.items() if not is_people(name)}
-    if by_people(record) or len(others) == len(record.votes):
+    if not others or len(others) == len(record.votes):
         return record
     grades = [lower_median([vote for vote in votes if vote is not None]) for votes in others.values()]
-    return record.model_copy(update={"grade": lower_median(grades)})
+    judge = " + ".join(others) if by_people(record) else record.judge
+    return record.model_copy(update={"grade": lower_median(grades), "judge": judge})
 
 
 def answers_of(record: JudgeRecord) -> tuple[int, ...]:
@@ -34,8 +35,3 @@ def answers_of(record: JudgeRecord) -> tuple[int, ...]:
     if not record.votes and not by_people(record):
         said = [*record.grades] or [record.grade]
     return tuple(vote for vote in said if vote is not None)
-
-
-def is_people(member: str) -> bool:
-    """Whether a member of a panel is the judge `human`; later ones of its name are numbered."""
-    return source_of(member) == PEOPLE or member.startswith(f"{PEOPLE} #")

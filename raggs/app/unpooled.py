@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 from raggs.app.services import RunServices
 from raggs.artifacts import MergeRecord
-from raggs.golden.scales import RELEVANT
 from raggs.jsonl import read_records
 from raggs.manifests.store import RunStore
 from raggs.pipeline.events import Event, Listener, Notice, StageFinished
+from raggs.readers.scales import RELEVANT
 from raggs.text import plural
 
 

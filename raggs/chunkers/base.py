@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, ClassVar
 from raggs.adapter import Adapter, AdapterConfig
 from raggs.documents.base import Block
 from raggs.errors import PrerequisiteError, ProviderError
+from raggs.progress import Notify, unheard
 from raggs.settings import Causes
 
 if TYPE_CHECKING:
@@ -81,12 +82,14 @@ class Asking:
         loop: in which they are asked.
         cuts: the folder where cuts are kept.
         pays: whether a document may be cut that was not cut before, which costs money.
+        notify: hears of cuts that are not what was kept.
     """
 
     llm: Callable[[], LLM]
     loop: Callable[[], asyncio.Runner]
     cuts: Path
     pays: bool
+    notify: Notify = unheard
 
 
 @dataclass(frozen=True)

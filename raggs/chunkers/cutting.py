@@ -24,16 +24,22 @@ def pieces(text: str, place: Place, room: int, ruler: Ruler, cuts: Sequence[re.P
 
     The last kind of cut is between any two characters, so that nothing but one character is longer than `room`.
     """
-    start, end = place
-    if end - start <= 1 or ruler.lengths([text[start:end]], enough=room + 1)[0] <= room:
-        yield place
-        return
-    if not cuts:
-        yield from joined(((at, at + 1) for at in range(start, end)), text, room, ruler)
-        return
-    edges = [start, *(found.end() for found in cuts[0].finditer(text, start, end) if found.end() < end), end]
-    for part in pairwise(edges):
-        yield from pieces(text, part, room, ruler, cuts[1:])
+    yield from _fitting(text, [place], room, ruler, cuts)
+
+
+def _fitting(
+    text: str, places: Sequence[Place], room: int, ruler: Ruler, cuts: Sequence[re.Pattern[str]]
+) -> Iterator[Place]:
+    """See `pieces`; all places are measured together, which is faster."""
+    lengths = ruler.lengths([text[start:end] for start, end in places], enough=room + 1)
+    for (start, end), length in zip(places, lengths, strict=True):
+        if end - start <= 1 or length <= room:
+            yield start, end
+        elif not cuts:
+            yield from joined(((at, at + 1) for at in range(start, end)), text, room, ruler)
+        else:
+            edges = [start, *(found.end() for found in cuts[0].finditer(text, start, end) if found.end() < end), end]
+            yield from _fitting(text, list(pairwise(edges)), room, ruler, cuts[1:])
 
 
 def joined(parts: Iterable[Place], text: str, room: int, ruler: Ruler) -> Iterator[Place]:

@@ -143,7 +143,7 @@ class PaidChunker(Chunker):
     @cached_property
     def _store(self) -> Kept:
         name = f"{self.config.type}-{hash_value(self.causes())[:16]}.sqlite"
-        return Kept(self.asking.cuts / name, "choose another workspace")
+        return Kept(self.asking.cuts / name, "choose another workspace", self.asking.notify)
 
 
 def _key(document: Document) -> str:

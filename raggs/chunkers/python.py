@@ -40,7 +40,7 @@ class PythonChunker(Chunker):
         if not isinstance(found, Iterable) or isinstance(found, UNORDERED):
             raise self._wrong(f"gave {type(found).__name__}, not a list of places, on {document.source}")
         start = end = 0
-        for each in found:
+        for each in self._function.iterate(document.source, found):
             if isinstance(each, str):
                 start, end = self._found(document, each, start, end)
             else:

@@ -7,8 +7,10 @@ Nothing is embedded or written, unless the chunker itself needs an embedder.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -16,6 +18,7 @@ from raggs.artifacts import Passage
 from raggs.chunkers.base import Document
 from raggs.chunking.models import ChunkRow, CutFile, CutReport
 from raggs.corpora.cut import CutCorpus
+from raggs.corpora.folder import file_name
 from raggs.errors import NotFoundError
 from raggs.text import did_you_mean, shorten
 from raggs.tokens import count_tokens
@@ -57,11 +60,36 @@ def show_cuts(corpus: CutCorpus, file: str | None = None) -> Shown:
 
 
 def _named(file: str, names: Sequence[str], corpus: CutCorpus) -> str:
-    found = [name for name in names if name == file] or [name for name in names if name.endswith(f"/{file}")]
+    """The one document that a user means by the name of its file, its id, or the end of either.
+
+    Raises:
+        NotFoundError: none is called so, or several.
+    """
+    known = {name: file_name(name) for name in names}
+    wanted = [file, *_below(file, corpus.place)]
+    found = [name for name, real in known.items() if name in wanted or real in wanted]
+    if not found:  # systems write accents in one character or two
+        composed = {name: (_composed(name), _composed(real)) for name, real in known.items()}
+        plain = [_composed(each) for each in wanted]
+        found = [name for name, both in composed.items() if {*both} & {*plain}]
+        ends = tuple(f"/{each}" for each in plain)
+        found = found or [name for name, both in composed.items() if any(each.endswith(ends) for each in both)]
     if len(found) != 1:
         problem = f"{file} is the name of {len(found)} files" if found else f"no file {file}"
-        raise NotFoundError(problem, where=corpus.place, remedy=did_you_mean(file, names))
+        raise NotFoundError(problem, where=corpus.place, remedy=did_you_mean(file, known.values()))
     return found[0]
+
+
+def _below(file: str, place: Path | str) -> Iterator[str]:
+    """A path that a shell completed, as a path below the folder."""
+    path, folder = Path(file).absolute(), Path(place).absolute()
+    for one, other in ((path, folder), (path.resolve(), folder.resolve())):
+        if one.is_relative_to(other):
+            yield one.relative_to(other).as_posix()
+
+
+def _composed(name: str) -> str:
+    return unicodedata.normalize("NFC", name)
 
 
 def _file(document: Document, passages: Sequence[Passage]) -> CutFile:

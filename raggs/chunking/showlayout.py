@@ -7,10 +7,12 @@ from statistics import median
 from typing import NamedTuple
 
 from raggs.chunking.models import ChunkRow, CutFile, CutReport
+from raggs.corpora.folder import file_name
 from raggs.evaluation.document import Cell, Document, Legend, Row, Section, Table
 from raggs.text import plural
 
 BARS = 30
+NAME = 40  # characters of a file's name
 STEPS = (1, 2, 5)
 BINS = 12  # of a histogram at most
 TORN = "~"
@@ -23,19 +25,21 @@ class Bar(NamedTuple):
     chunks: int
 
 
-def lay_out_cuts(report: CutReport, *, whole: bool) -> Document:
+def lay_out_cuts(report: CutReport, *, whole: bool, most: int | None = None) -> Document:
     """The document.
 
     Args:
         whole: with a row for each chunk, instead of one for each file.
+        most: files that get a row; None: all. The figures are of all files.
     """
+    left = 0 if whole or most is None else max(0, len(report.files) - most)
     chunks = [chunk for file in report.files for chunk in file.chunks]
     if whole:
         table = Table(("#", "place", "tokens", "begins", "ends"), tuple(map(_chunk, chunks)))
         legend: tuple[Legend, ...] = (Legend(TORN, "the cut falls into a sentence"),)
     else:
         table = Table(
-            ("file", "chunks", "median", "longest", "torn", "lost", "repeated"), tuple(map(_file, report.files))
+            ("file", "chunks", "median", "longest", "torn", "lost", "repeated"), tuple(map(_file, report.files[:most]))
         )
         legend = (
             Legend("median, longest", "tokens of cl100k"),
@@ -43,7 +47,8 @@ def lay_out_cuts(report: CutReport, *, whole: bool) -> Document:
             Legend("lost", "characters that no chunk holds, white space aside"),
             Legend("repeated", "characters that several hold"),
         )
-    sentences = (summary(report), *report.notes)
+    rest = (f"the first {most} files by name; {left:,} more: --all, or --file FILE",) if left else ()
+    sentences = (summary(report), *report.notes, *rest)
     histogram = Section("Sizes in tokens", tuple(_histogram([chunk.tokens for chunk in chunks])))
     return Document("Cuts", Section("Cuts", sentences, table, legend), (histogram,), ())
 
@@ -64,7 +69,7 @@ def summary(report: CutReport) -> str:
 def _file(file: CutFile) -> Row:
     sizes = [chunk.tokens for chunk in file.chunks] or [0]
     return (
-        Cell(file.file),
+        Cell(_shown(file.file)),
         Cell(f"{len(file.chunks):,}"),
         Cell(f"{median(sizes):,.0f}"),
         Cell(f"{max(sizes):,}"),
@@ -72,6 +77,13 @@ def _file(file: CutFile) -> Row:
         Cell(f"{file.lost:,}"),
         Cell(f"{file.repeated:,}"),
     )
+
+
+def _shown(source: str) -> str:
+    """A file's name in the folder, or its id if the name cannot be printed on a line; of a long one the end."""
+    name = file_name(source)
+    name = name if name.isprintable() else source
+    return name if len(name) <= NAME else f"…{name[1 - NAME :]}"
 
 
 def _chunk(chunk: ChunkRow) -> Row:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from raggs.inputs import near
+
 if TYPE_CHECKING:
     from raggs.llm.budget import Cap
 
@@ -50,6 +52,5 @@ def enough(cap: Cap, left: float | None) -> str:
 
 def typed(path: Path) -> str:
     """A path as it can be typed here: from the working directory on where it lies below, else as it is."""
-    here = Path.cwd()
-    near = str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
-    return shlex.quote(str(path) if near.startswith("-") else near)
+    found = str(near(path))
+    return shlex.quote(str(path) if found.startswith("-") else found)

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 
 def audit(
-    run: Annotated[Path, typer.Argument(metavar="RUN|SET", help="A run, a sweep, or a golden set in files.")],
+    run: Annotated[
+        Path, typer.Argument(metavar="RUN|SET", help="A run, a sweep, an eval.json, or a golden set in files.")
+    ],
     lock: Annotated[
         Path | None,
         typer.Option("--lock", metavar="FILE", help="Check that this golden.lock means this set."),
@@ -47,6 +49,7 @@ def audit(
       raggs audit runs/demo --lock golden.lock --verify team.key.pub
       raggs audit qrels.tsv --write-lock golden.lock
       raggs audit sweeps/stack
+      raggs audit main/eval.json
     """
     from raggs.app import audit as auditing
 
@@ -59,7 +62,7 @@ def audit(
         for note in found.notes if found.unfinished and not found.findings else ():
             say(f"note: {note}")
     if not found.ok:
-        _refuse(run, found)
+        _refuse(run, found, lock)
     written = []
     if new_lock is not None:
         auditing.write_lock(run, new_lock)
@@ -85,21 +88,19 @@ def keygen(
     say(f"public key: {make_key(file)}")
 
 
-def _refuse(run: Path, found: Audit) -> None:
+def _refuse(run: Path, found: Audit, lock: Path | None) -> None:
+    from raggs.app.audit import remedy_of
     from raggs.errors import AuditError, PartialError
     from raggs.text import plural
 
     if not found.findings:
         told = f"has not finished {', '.join(found.unfinished)}; what is there is as the manifest says"
         raise PartialError(told, where=run, remedy=f"raggs {found.of} goes on with it")
-    remedy = "run again to restore what was changed"
-    if found.of == "files":
-        remedy = "raggs diff OLD NEW tells sets apart; if this one is meant: raggs audit SET --write-lock FILE"
-    raise AuditError(plural(len(found.findings), "finding"), where=run, remedy=remedy)
+    raise AuditError(plural(len(found.findings), "finding"), where=run, remedy=remedy_of(run, found, lock))
 
 
 DERIVED = {
-    "run": "merge, judge, prune and rank",
+    "run": "embed (vectors as recorded), merge, judge, prune and rank",
     "questions": "verify and filter (its cosines as recorded)",
     "sweep": "scores, waiting and choice",
 }
@@ -110,14 +111,16 @@ def _as_text(run: Path, found: Audit, written: Sequence[str]) -> None:
 
     if found.of == "files":
         say(f"{run}: {plural(found.records, 'judgment')} read")
+    elif found.of == "evaluation":
+        say(f"{run}: {plural(found.records, 'value')} evaluated again from the files that it names: all the same")
     else:
         records = plural(found.records, "record")
-        what = "merge, judge and prune" if found.left_out else DERIVED[found.of]
+        what = "embed (vectors as recorded), merge, judge and prune" if found.left_out else DERIVED[found.of]
         say(f"{run}: {records} checked; {what} derived again: all as the manifest says")
         for stage in found.left_out:
             say(f"{stage}: left out ({stage}: null); files of one that ran before are no part of the run")
-    for note in found.notes:
-        say(f"note: {note}")
+    for sentence in (*found.answered, *(f"note: {note}" for note in found.notes)):
+        say(sentence)
     for what in found.unchecked:
         say(f"not checked: {what}")
     for what in written:
@@ -129,4 +132,8 @@ def _as_json(run: Path, found: Audit) -> None:
 
     rows = [{"file": finding.file, "line": finding.line, "message": finding.message} for finding in found.findings]
     shown = {"run": str(run), "ok": found.ok, "findings": rows, "unfinished": list(found.unfinished)}
-    say_json(dump_json({**shown, "notes": list(found.notes), "unchecked": list(found.unchecked)}))
+    say_json(
+        dump_json(
+            {**shown, "answered": list(found.answered), "notes": list(found.notes), "unchecked": list(found.unchecked)}
+        )
+    )

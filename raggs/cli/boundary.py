@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from raggs.cli.plain import say
+from raggs.cli.plain import end_quiet, say
 from raggs.cli.stopping import INTERRUPTED, Stop, forget, stopping
 from raggs.cli.values import take_plainly
 from raggs.errors import RaggsError
@@ -51,6 +51,7 @@ class BoundaryGroup(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         _State.debug = False
+        end_quiet()
         with stopping() as stop:
             try:
                 return super().invoke(ctx)

@@ -12,7 +12,7 @@ import typer
 
 from raggs.cli.boundary import Debug
 from raggs.cli.options import Json
-from raggs.cli.plain import ask, say, say_json
+from raggs.cli.plain import ask, is_quiet, say, say_json
 
 if TYPE_CHECKING:
     from raggs.app.calibrate import Calibration, Kind, Pairs, Thresholds
@@ -122,11 +122,11 @@ def _near(pairs: Pairs, threshold: float) -> None:
         _pair(pairs, row)
 
 
-def _pair(pairs: Pairs, row: int) -> None:
+def _pair(pairs: Pairs, row: int, err: bool = False) -> None:
     from raggs.text import shorten
 
     one, other = (shorten(text, WIDTH) for text in pairs.texts[row])
-    say(f"  {pairs.cosines[row]:.3f}  {one}\n         {other}")
+    say(f"  {pairs.cosines[row]:.3f}  {one}\n         {other}", err=err)
 
 
 def _searched(found: Calibration, usual: Thresholds) -> Thresholds:
@@ -148,8 +148,8 @@ def _search(kind: Kind, pairs: Pairs) -> float | None:
     if not len(pairs.cosines):
         return None
     while (standing := search.standing()).row is not None:
-        say("")
-        _pair(pairs, standing.row)
+        say("", err=is_quiet())  # a pair that is asked about is shown in any case
+        _pair(pairs, standing.row, err=is_quiet())
         answer = _answer(f"{ASKED[kind]} [y/n/u/q] ({standing.low:.2f} to {standing.high:.2f})")
         if answer == "q":
             break

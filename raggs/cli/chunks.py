@@ -10,9 +10,11 @@ import typer
 
 from raggs.cli.boundary import Debug
 from raggs.cli.cutting import show_costs
-from raggs.cli.options import DryRun, GivenConfig, Json, Overrides, Quiet, SameConfig, Yes, meant
+from raggs.cli.options import AllowMixed, DryRun, GivenConfig, Json, Overrides, Quiet, SameConfig, Yes, meant
 from raggs.cli.plain import say, say_json
 from raggs.text import plural
+
+MOST_FILES = 20  # that `raggs chunks show` shows unless all are wanted
 
 
 def eval_(
@@ -63,6 +65,7 @@ def eval_(
         Path | None,
         typer.Option("--config", "-c", metavar="FILE", help="A run's YAML file: its llm section (addresses, prices)."),
     ] = None,
+    allow_mixed: AllowMixed = False,
     dry_run: DryRun = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -98,9 +101,11 @@ def eval_(
     from raggs.cli.progress import listener
     from raggs.cli.screen import open_console
     from raggs.config.load import load_config
+    from raggs.llm import LLMSettings
     from raggs.pipeline.events import silent
 
-    llm = None if config is None else load_config(config).run.llm
+    llm = LLMSettings() if config is None else load_config(config).run.llm
+    llm = llm.mixing() if allow_mixed else llm
     request = ChunkRequest(
         corpus=corpus,
         questions=questions,
@@ -115,7 +120,7 @@ def eval_(
         llm=llm,
     )
     if dry_run:
-        show_costs(forecast_chunks(request, out), request.max_usd, as_json=as_json)
+        show_costs(forecast_chunks(request, out), request.max_usd, as_json=as_json, llm=llm)
         return
     display = listener(quiet or as_json)
     with display or nullcontext():
@@ -171,17 +176,20 @@ def show(
     html: Annotated[
         Path | None, typer.Option("--html", metavar="PAGE", help="Write a page that shows every text with its chunks.")
     ] = None,
+    all_files: Annotated[bool, typer.Option("--all", help="Show all files [default: the first 20].")] = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Show what of a corpus is cut where.
 
     Sizes, first and last words, and cuts that tear a sentence. Try another chunker by --set before a run.
+    Only `corpus` is read of the file, with `workspace`, `llm` and `budget`: queries and a judge may be missing.
 
     \b
     Examples:
       raggs chunks show raggs.yaml
       raggs chunks show raggs.yaml --file guide/install.md
+      raggs chunks show raggs.yaml --file "docs/My notes.md"
       raggs chunks show --set corpus.chunker.type=markdown
       raggs chunks show --html cuts.html
     """
@@ -190,15 +198,17 @@ def show(
     from raggs.chunking.showlayout import lay_out_cuts
     from raggs.cli.evalviews import show_document
     from raggs.cli.screen import open_console
-    from raggs.config.load import load_config
+    from raggs.config.load import load_settings
+    from raggs.config.models import DocumentsConfig
 
     config = meant(given, config, "raggs.yaml", "name one: raggs chunks show raggs.yaml")
-    loaded = load_config(config, overrides or ())
-    permit(loaded.run, ["chunks"])
-    report = show_cuts(loaded.run, file, page=html)
+    settings, _ = load_settings(DocumentsConfig, config, overrides or ())
+    permit(settings, ["chunks"])
+    report = show_cuts(settings, file, page=html)
     if as_json:
         say_json(report.model_dump_json(indent=2))
     else:
-        show_document(lay_out_cuts(report, whole=file is not None), open_console())
+        most = None if all_files else MOST_FILES
+        show_document(lay_out_cuts(report, whole=file is not None, most=most), open_console())
         if html is not None:
             say(str(html))

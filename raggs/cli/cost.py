@@ -78,10 +78,13 @@ def _print(cost: RunCost, top: int) -> None:
     if len(found.query) > len(queries):
         screen.print(f"… and {len(found.query) - len(queries):,} more; all of them with --json")
     usd = cost.estimated_usd
-    compared = "" if usd is None else f"; the dry run's estimate is ${usd:,.4f} for a run without a cache"
-    perhaps = found.total.perhaps_usd
-    doubt = f" (${perhaps:,.4f} of it perhaps: calls without an answer in time)" if perhaps else ""
+    likely = "" if cost.expected_usd is None else f"about ${cost.expected_usd:,.4f}, at most "
+    compared = "" if usd is None else f"; the dry run's estimate is {likely}${usd:,.4f} for a run without a cache"
+    perhaps = found.total.perhaps_usd - found.total.unknown_usd
+    doubt = f" (${perhaps:,.4f} of it perhaps: calls without an answer in time)" if perhaps > 0 else ""
     screen.print(f"\n${found.total.usd:,.4f} spent{doubt}, ${found.total.saved_usd:,.4f} saved by the cache{compared}")
+    if found.total.unknown:
+        screen.print(found.total.possibly_billed, style="yellow", soft_wrap=not screen.is_terminal)
     if told := _remembered(found):
         screen.print(told)
 

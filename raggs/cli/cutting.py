@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from raggs.cli.boundary import Debug
-from raggs.cli.options import DryRun, GivenConfig, Json, Overrides, Quiet, SameConfig, Yes, meant
+from raggs.cli.options import AllowMixed, DryRun, GivenConfig, Json, Overrides, Quiet, SameConfig, Yes, meant
 from raggs.cli.plain import say, say_json
 
 if TYPE_CHECKING:
     from raggs.chunking.making import Made
+    from raggs.llm import LLMSettings
     from raggs.manifests.models import Estimate
 
 IN_PART = 7
@@ -32,6 +33,7 @@ def make(
         float | None,
         typer.Option("--max-usd", metavar="USD", min=0, help="What all cuts of the workspace may cost."),
     ] = None,
+    allow_mixed: AllowMixed = False,
     as_json: Json = False,
     quiet: Quiet = False,
     yes: Yes = False,
@@ -53,13 +55,15 @@ def make(
     from raggs.config.load import load_config
     from raggs.pipeline.events import silent
 
-    set_ = () if max_usd is None else (f"budget.max_usd={max_usd}",)
+    set_ = [] if max_usd is None else [f"budget.max_usd={max_usd}"]
+    set_ += ["llm.allow_mixed=true"] if allow_mixed else []
     config = meant(given, config, "raggs.yaml", "name one: raggs chunks make raggs.yaml")
     loaded = load_config(config, (*(overrides or ()), *set_))
     if dry_run:
         expected = forecast_cuts(loaded.run, again=again)
         counts = {"cut": expected.cut, "before": expected.before}
-        show_costs(expected.estimates, loaded.run.budget.max_usd, as_json=as_json, counts=counts, above=str(expected))
+        cap, above, llm = loaded.run.budget.max_usd, str(expected), loaded.run.llm
+        show_costs(expected.estimates, cap, as_json=as_json, counts=counts, above=above, llm=llm)
         return
     display = listener(quiet or as_json)
     with display or nullcontext():
@@ -85,6 +89,7 @@ def show_costs(
     cap: float | None,
     *,
     as_json: bool,
+    llm: LLMSettings,
     counts: Mapping[str, int] = MappingProxyType({}),
     above: str | None = None,
     about: str | None = None,
@@ -92,11 +97,13 @@ def show_costs(
     """What models would take, under a cap in USD.
 
     Args:
+        llm: how models are called.
         counts: more for JSON.
         above: a line for people.
         about: why calls are not counted exactly; by default why those of chunkers are not.
     """
     from raggs.app.cutting import CUT_EARLY, in_words, total
+    from raggs.cli.render import targets_in_words, targets_json, who_is_paid
     from raggs.manifests.store import dump_json
 
     if as_json:
@@ -105,7 +112,10 @@ def show_costs(
             "usd_at_most": total(line.usd_at_most for line in estimates),
             "max_usd": cap,
         }
-        say_json(dump_json({**counts, "estimates": [line.model_dump() for line in estimates], **costs}))
+        sent = {"targets": targets_json(who_is_paid(estimates), llm)}
+        say_json(dump_json({**counts, "estimates": [line.model_dump() for line in estimates], **costs, **sent}))
         return
     lines = [*([above] if above else []), *in_words(estimates, cap, about or CUT_EARLY)]
     say("\n".join(lines) or "no model would be paid")
+    for sentence in targets_in_words(who_is_paid(estimates), llm):
+        say(sentence)

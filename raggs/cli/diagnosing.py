@@ -16,7 +16,7 @@ from raggs.cli.again import enough
 from raggs.cli.boundary import Debug
 from raggs.cli.cutting import IN_PART, show_costs
 from raggs.cli.groups import grouped
-from raggs.cli.options import DryRun, Json, Overrides, Quiet, Yes
+from raggs.cli.options import AllowMixed, DryRun, Json, Overrides, Quiet, Yes
 from raggs.cli.plain import say, say_json
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ class DiagnosisFlags:
     out: Out = None
     seed: Seed = 0
     max_usd: MaxUsd = None
+    allow_mixed: AllowMixed = False
     dry_run: DryRun = False
     as_json: Json = False
     quiet: Quiet = False
@@ -83,6 +84,7 @@ class DiagnosisFlags:
             out=self.out,
             seed=self.seed,
             max_usd=self.max_usd,
+            allow_mixed=self.allow_mixed,
         )
 
 
@@ -99,7 +101,7 @@ def run_kind(kind: str, shared: DiagnosisFlags, **settings: object) -> None:
         expected = forecast_diagnosis(request)
         above = "\n".join(expected.what) or None
         cap = request.budget.max_usd
-        show_costs(expected.estimates, cap, as_json=shared.as_json, above=above, about=expected.about)
+        show_costs(expected.estimates, cap, as_json=shared.as_json, above=above, about=expected.about, llm=request.llm)
         return
     display = listener(shared.quiet or shared.as_json)
     try:

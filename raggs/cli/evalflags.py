@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from raggs.cli.evaltexts import finite, parse_cutoffs, parse_gains, parse_scale, parse_ties, split
-from raggs.cli.options import Confidence, Json, Seed, Summary
+from raggs.cli.options import AllowMixed, ColumnOption, Confidence, Json, Quiet, Seed, Summary
 from raggs.errors import UsageError
 
 if TYPE_CHECKING:
+    from raggs.app.answers import AnswersRequest
     from raggs.app.evaluate import (
         AnalysisRequest,
         JudgedFiles,
@@ -65,7 +66,7 @@ OutFolder = Annotated[
 JunitFile = Annotated[
     Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML: a case for each gate and each score.")
 ]
-PerQuery = Annotated[bool, typer.Option("--per-query", "-q", help="Print a line for each system and query.")]
+PerQuery = Annotated[bool, typer.Option("--per-query", help="Print a line for each system and query.")]
 TieRule = Annotated[
     str, typer.Option("--ties", metavar="trec|file", help="Order of equal scores: as trec_eval, or as in the file.")
 ]
@@ -83,6 +84,9 @@ Pool = Annotated[int, typer.Option("--pool", metavar="50", min=1, help="Candidat
 Bounds = Annotated[bool, typer.Option("--bounds", help="Scores with all holes at the lowest and the highest grade.")]
 Grid = Annotated[bool, typer.Option("--sensitivity", help="Does the order of systems depend on RA-nWG's parameters?")]
 Robust = Annotated[bool, typer.Option("--robustness", help="Distribution of recall over queries.")]
+LeftOut = Annotated[
+    bool, typer.Option("--leave-one-out", help="Score each system without the judgments of passages only it found.")
+]
 Named = Annotated[
     str | None, typer.Option("--analyses", metavar="NAMES", help="Analyses by name, with commas, as --bounds would.")
 ]
@@ -101,6 +105,21 @@ Facets = Annotated[
 ]
 Correct = Annotated[
     Path | None, typer.Option("--correct", metavar="FILE", help="qid<TAB>0|1 lines: was the answer right? For Acc|Hit.")
+]
+AnswersModel = Annotated[
+    str | None,
+    typer.Option(
+        "--answers",
+        metavar="litellm:MODEL",
+        help="For Acc|Hit: have this model answer from the top K of each system, and check its answers. Needs --out.",
+    ),
+]
+AnswersUsd = Annotated[
+    float | None,
+    typer.Option("--max-usd", metavar="USD", min=0, help="Cap on all calls of --answers with this --out. [default: 1]"),
+]
+AnswersDryRun = Annotated[
+    bool, typer.Option("--dry-run", help="With --answers: print its calls, tokens and USD, and call no model.")
 ]
 SamplesFile = Annotated[
     Path | None, typer.Option("--samples", metavar="FILE", help="YAML or JSON samples instead of --golden.")
@@ -126,6 +145,7 @@ class SubjectFlags:
     outputs: OutputsFile = None
     project: Project = False
     corpus: Corpora = None
+    column: ColumnOption = None
 
     def request(self) -> JudgedFiles | SampleFiles:
         """Judged files, or samples.
@@ -134,15 +154,19 @@ class SubjectFlags:
             UsageError: something is missing, or both were given.
         """
         from raggs.app.evaluate import JudgedFiles, SampleFiles
+        from raggs.tables import EVAL_ROLES, parse_column_names
 
         if self.samples is None and self.outputs is None:
             if self.golden is None or not self.run:
                 raise UsageError("what is scored, and against what?", remedy="raggs eval --golden RUN|QRELS --run FILE")
-            return JudgedFiles(self.golden, tuple(self.run), self._projection())
+            columns = parse_column_names(self.column or (), EVAL_ROLES)
+            return JudgedFiles(self.golden, tuple(self.run), self._projection(), columns)
         if self.samples is None or self.outputs is None:
             raise UsageError("--samples and --outputs belong together", remedy="give both")
         if self.golden is not None or self.run:
             raise UsageError("--samples stands for --golden and --run", remedy="give one of both")
+        if self.column:
+            raise UsageError("samples have no columns", remedy="--column goes with --golden and --run")
         if self.project or self.corpus:
             raise UsageError("samples have no places to project", remedy="--project goes with --golden RUN")
         return SampleFiles(self.samples, self.outputs)
@@ -210,6 +234,7 @@ class AnalysisFlags:
     sensitivity: Grid = False
     robustness: Robust = False
     uncertainty: Doubt = False
+    leave_one_out: LeftOut = False
     correct: Correct = None
     reviews: Reviews = None
     analyses: Named = None
@@ -221,6 +246,40 @@ class AnalysisFlags:
         set_ = (field.name for field in fields(self) if getattr(self, field.name) is True)
         names = frozenset({*set_, *split(self.analyses or "")})
         return AnalysisRequest(names, self.baseline, self.pool, self.correct, self.reviews)
+
+
+@dataclass(frozen=True)
+class AnswerFlags:
+    """Answers that a model generates."""
+
+    answers: AnswersModel = None
+    max_usd: AnswersUsd = None
+    allow_mixed: AllowMixed = False
+    dry_run: AnswersDryRun = False
+
+    def request(self, out: Path | None, correct: Path | None) -> AnswersRequest | None:
+        """The model, its folder and its cap; None without `--answers`.
+
+        Args:
+            out: the folder of the evaluation.
+            correct: a file of answers that was given instead.
+
+        Raises:
+            UsageError: options contradict each other, or one is missing.
+        """
+        if self.answers is None:
+            if self.max_usd is not None or self.dry_run or self.allow_mixed:
+                message = "--max-usd, --allow-mixed and --dry-run belong to --answers"
+                raise UsageError(message, remedy="add --answers litellm:MODEL")
+            return None
+        from raggs.app.answers import CAP, AnswersRequest, parse_model  # late: most evaluations call no model
+
+        if correct is not None:
+            raise UsageError("--answers and --correct both say which answers are correct", remedy="give one of both")
+        if out is None:
+            raise UsageError("--answers writes its answers and its ledger to a folder", remedy="add --out DIR")
+        cap = CAP if self.max_usd is None else finite("--max-usd", self.max_usd)
+        return AnswersRequest(parse_model(self.answers), out, cap, self.allow_mixed)
 
 
 @dataclass(frozen=True)
@@ -248,3 +307,4 @@ class OutputFlags:
     summary: Summary = False
     junit: JunitFile = None
     as_json: Json = False
+    quiet: Quiet = False

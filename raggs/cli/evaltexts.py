@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Literal
+from collections.abc import Mapping
+from typing import Literal, TypeVar
 
 from raggs.errors import UsageError
 
+V = TypeVar("V")
+
 CUTOFF = re.compile(r"[1-9][0-9]{0,8}")
 SCALE = re.compile(r"([0-9]{1,3})\s*(?:-|\.\.)\s*([0-9]{1,3})")
+INCONCLUSIVE: dict[str, Literal["fail", "pass"]] = {"fail": "fail", "pass": "pass"}
 TIES: dict[str, Literal["trec", "file"]] = {"trec": "trec", "file": "file"}
 LIMIT = re.compile(r"(.+)=\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,2})?)", re.ASCII)
 
@@ -75,9 +79,18 @@ def parse_ties(text: str) -> Literal["trec", "file"]:
     Raises:
         UsageError: neither.
     """
-    if (ties := TIES.get(text)) is None:
-        raise UsageError(f"--ties {text} is not known", remedy=" or ".join(TIES))
-    return ties
+    return parse_choice("--ties", text, TIES)
+
+
+def parse_choice(option: str, text: str, choices: Mapping[str, V]) -> V:
+    """One of the values of an option.
+
+    Raises:
+        UsageError: it is none of them.
+    """
+    if (found := choices.get(text)) is None:
+        raise UsageError(f"{option} {text} is not known", remedy=" or ".join(choices))
+    return found
 
 
 def finite(option: str, value: float) -> float:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from raggs.cli.evaltexts import finite, parse_limit
+from raggs.cli.evaltexts import INCONCLUSIVE, finite, parse_choice, parse_limit
 from raggs.errors import UsageError
 
 if TYPE_CHECKING:
@@ -31,6 +31,14 @@ AcrossSets = Annotated[
     bool,
     typer.Option("--across-sets", help="Hold it against the earlier result on other judgments too; show what differs."),
 ]
+IfInconclusive = Annotated[
+    str,
+    typer.Option(
+        "--if-inconclusive",
+        metavar="fail|pass",
+        help="Outcome of a gate that unjudged passages could reverse.",
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -42,12 +50,13 @@ class GateFlags:
     max_drop: MaxDrop = 0.01
     across_sets: AcrossSets = False
     lock: LockFile = None
+    if_inconclusive: IfInconclusive = "fail"
 
     def request(self) -> GateRequest:
         """Limits, read.
 
         Raises:
-            UsageError: a limit or the drop is no number.
+            UsageError: a limit or the drop is not a number, or an option has no such value.
         """
         from raggs.app.gating import GateRequest
 
@@ -58,4 +67,5 @@ class GateFlags:
         if self.across_sets and self.fail_on_regression is None:
             raise UsageError("--across-sets is about an earlier result", remedy="add --fail-on-regression EVAL.JSON")
         drop = finite("--max-drop", self.max_drop)
-        return GateRequest(limits, self.fail_on_regression, drop, self.across_sets, self.lock)
+        inconclusive = parse_choice("--if-inconclusive", self.if_inconclusive, INCONCLUSIVE)
+        return GateRequest(limits, self.fail_on_regression, drop, self.across_sets, self.lock, inconclusive)

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from raggs.cli.plain import QUIET_HELP, be_quiet
+
 ConfigFile = Annotated[Path, typer.Option("--config", "-c", metavar="FILE", help="The run's YAML file.")]
 MaybeConfig = Annotated[
     Path | None,
@@ -48,8 +50,23 @@ MaxCalls = Annotated[
     int | None,
     typer.Option("--max-calls", metavar="N", min=0, help="Calls the whole run may make; as budget.max_calls."),
 ]
+AllowMixed = Annotated[
+    bool,
+    typer.Option(
+        "--allow-mixed",
+        help="Go on when a provider answers with another snapshot of a model than before; as llm.allow_mixed.",
+    ),
+]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Of the bootstrap.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+ColumnOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--column",
+        metavar="ROLE=NAME",
+        help="Column of a table to read, e.g. grade=score. Needed if two columns mean the same. Repeatable.",
+    ),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help=QUIET_HELP, callback=be_quiet, is_eager=True)]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 

@@ -11,7 +11,7 @@ import typer
 
 from raggs.cli.boundary import Debug
 from raggs.cli.options import ExportFolder, IntoOthers, Json, RunFolder
-from raggs.cli.plain import say, say_json
+from raggs.cli.plain import say, say_json, say_note
 
 if TYPE_CHECKING:
     from raggs.app.catalog import Entry, MeasureEntry
@@ -80,12 +80,12 @@ def export(
         hear=hear,
     )
     for note in notes:
-        say(f"note: {note}", err=True)
+        say_note(f"note: {note}")
     if done.lost:
         width = max(len(f"{loss.count:,}") for loss in done.lost)
-        say(f"{format_} does not hold:", err=True)
+        say_note(f"{format_} does not hold:")
         for loss in done.lost:
-            say(f"  {loss.count:>{width},}  {loss}", err=True)
+            say_note(f"  {loss.count:>{width},}  {loss}")
     if as_json:
         lost = [asdict(loss) for loss in done.lost]
         say_json(dump_json({"files": [str(file) for file in done.files], "notes": notes, "lost": lost}))
@@ -167,7 +167,8 @@ def schema(
         str,
         typer.Argument(
             metavar="ARTIFACT",
-            help="One of `raggs list artifacts`, or manifest, llm.ledger, config, eval, diff, sweep, chunks, diagnose.",
+            help="One of `raggs list artifacts`, or manifest, llm.ledger, llm.intents, config, eval, diff, sweep, "
+            "chunks, diagnose.",
         ),
     ],
     debug: Debug = False,

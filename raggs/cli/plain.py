@@ -1,6 +1,9 @@
 """Plain text on the screen, where there is no table: what others wrote never commands the terminal.
 
 Titles, paths, a provider's words: nothing in a command's output is printed but through here or `raggs.cli.screen`.
+
+Every command takes `-q`, which means the same everywhere: texts for people on stdout, progress and notes are not
+printed. JSON, files, a prompt's page, the address of a server, warnings, errors and exit codes stay.
 """
 
 from __future__ import annotations
@@ -10,10 +13,44 @@ import typer
 from raggs.secrets import mask
 from raggs.text import COMMANDS, visible
 
+QUIET_HELP = "Print no texts, progress or notes; JSON, files, warnings and errors stay."
+
+
+class _State:
+    quiet = False
+
+
+def be_quiet(value: bool) -> bool:
+    """Print no texts for people from now on if `value`; the callback of `--quiet`."""
+    _State.quiet = _State.quiet or value
+    return value
+
+
+def end_quiet() -> None:
+    """Print again: a new command begins."""
+    _State.quiet = False
+
+
+def is_quiet() -> bool:
+    """Return whether the command that runs was called with `--quiet`."""
+    return _State.quiet
+
 
 def say(text: str, err: bool = False, nl: bool = True) -> None:
-    """Print a text for people, to stdout or stderr."""
-    typer.echo(visible(mask(text)), err=err, nl=nl)
+    """Print a text for people to stdout, unless `--quiet` is set; or an error or a warning to stderr (`err`)."""
+    if err or not _State.quiet:
+        typer.echo(visible(mask(text)), err=err, nl=nl)
+
+
+def say_note(text: str) -> None:
+    """Print to stderr what is worth knowing and not wrong, unless `--quiet` is set."""
+    if not _State.quiet:
+        say(text, err=True)
+
+
+def say_page(text: str) -> None:
+    """Print to stdout a document that goes into a file, as it is."""
+    typer.echo(visible(mask(text)), nl=False)
 
 
 def say_json(text: str) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from raggs.cli.plain import is_quiet
 from raggs.cli.screen import Screen
 from raggs.pipeline.events import Building, Event, Notice, Progress, StageFinished, StageSkipped, StageStarted, Waiting
 from raggs.secrets import mask
@@ -191,7 +192,7 @@ def money(usd: float, calls: int, cached: int, before: str = "") -> str:
 
 def listener(quiet: bool, pipeline: Pipeline | None = None) -> LiveProgress | PlainProgress | None:
     """The right display for where stderr goes; None with --quiet. `pipeline`: whose stages are counted."""
-    if quiet:
+    if quiet or is_quiet():
         return None
     console = Screen(stderr=True)
     return LiveProgress(console) if console.is_terminal else PlainProgress(pipeline=pipeline)

@@ -9,7 +9,7 @@ import typer
 
 from raggs.cli.boundary import Debug
 from raggs.cli.options import Json
-from raggs.cli.plain import say, say_json
+from raggs.cli.plain import say, say_json, say_page
 
 
 def list_(as_json: Json = False, debug: Debug = False) -> None:
@@ -54,4 +54,4 @@ def show(
     if as_json:
         say_json(dump_json(asdict(page)))
     else:
-        say(page.markdown, nl=False)
+        say_page(page.markdown)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from raggs.cli.boundary import Debug
-from raggs.cli.options import Json, MaxCalls, MaxUsd, Overrides, Quiet, Yes
+from raggs.cli.options import AllowMixed, Json, MaxCalls, MaxUsd, Overrides, Quiet, Yes
 from raggs.cli.plain import say, say_json
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def make(
     ] = False,
     max_usd: MaxUsd = None,
     max_calls: MaxCalls = None,
+    allow_mixed: AllowMixed = False,
     partial: Annotated[
         bool, typer.Option("--partial", help="Ask no more: use what a run that was stopped has asked.")
     ] = False,
@@ -87,17 +88,19 @@ def make(
     if documents is not None:
         config, written = config_for(documents, config, out, wanted, writes=not dry_run)
     config = meant(None, config, "raggs.yaml", "name a folder of documents: raggs questions docs")
-    settings = (*wanted, *_caps(max_usd, max_calls))
+    settings = (*wanted, *_caps(max_usd, max_calls), *(("llm.allow_mixed=true",) if allow_mixed else ()))
     loaded = load_config(config, settings)
     target = output_of(loaded.run, out)
     permit(loaded.run, () if dry_run else QUESTIONS.order, approver(yes, quiet))
     if dry_run:
         with open_questions(loaded) as runner:
-            render.dry_run(forecast(runner, Selection(QUESTIONS.order)), loaded.run.budget.max_usd, as_json)
+            expected = forecast(runner, Selection(QUESTIONS.order))
+            render.dry_run(expected, loaded.run.budget.max_usd, as_json, loaded.run.llm)
         return
     asked = Asked(config, settings, verb="questions")
     asks = not (yes or quiet or partial) and sys.stdin.isatty() and sys.stderr.isatty()
-    made = _make(loaded, target, asked, Flags(partial=partial, force=force, asks=asks, shows=not (quiet or as_json)))
+    flags = Flags(partial=partial, force=force, asks=asks, shows=not (quiet or as_json), sure=yes)
+    made = _make(loaded, target, asked, flags)
     if as_json:
         say_json(made_json(made))
     elif not quiet:
@@ -127,12 +130,16 @@ def _settings(n: int | None, asker: str | None) -> list[str]:
 
 @dataclass(frozen=True)
 class Flags:
-    """How the work is done. `asks`: whether a user is there who can be asked; `shows`: who sees how far it is."""
+    """How the work is done. `asks`: whether a user is there who can be asked; `shows`: who sees how far it is.
+
+    `sure`: whether artifacts that were edited by hand may be replaced.
+    """
 
     partial: bool
     force: bool
     asks: bool
     shows: bool
+    sure: bool
 
 
 def _make(loaded: LoadedConfig, target: Path, asked: Asked, flags: Flags) -> Made:
@@ -151,7 +158,9 @@ def _make(loaded: LoadedConfig, target: Path, asked: Asked, flags: Flags) -> Mad
             confirm_cost(forecast(runner, Selection(runner.pipeline.order)), loaded.run.budget.max_usd)
         try:
             with display or nullcontext():
-                made = make_questions(runner, target, partial=flags.partial, force=flags.force)
+                made = make_questions(
+                    runner, target, partial=flags.partial, force=flags.force, discard_edits=flags.sure
+                )
         except BudgetSpent as error:
             _tell_how_to_go_on(error, runner, asked)
             raise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -16,11 +16,13 @@ from raggs.cli.again import Asked, typed
 from raggs.cli.plain import say_json
 from raggs.cli.screen import open_console, table
 from raggs.cli.standing import rows_of, say_unlooked, standing
+from raggs.jsontypes import as_object
+from raggs.manifests.costs import costs
 from raggs.manifests.gate import FALLEN, fallen
-from raggs.manifests.models import RunManifest, StageLock
+from raggs.manifests.models import LockedAnswerer, RunManifest, StageLock, snapshots
 from raggs.manifests.opened import OpenedRun
 from raggs.manifests.store import dump_json
-from raggs.manifests.words import CONFIDENCE, lock_lines
+from raggs.manifests.words import CONFIDENCE, answerer_lines, lock_lines
 from raggs.pipeline.runner import RunResult
 from raggs.stages import GOLDEN
 from raggs.text import plural, shorten
@@ -28,6 +30,9 @@ from raggs.text import plural, shorten
 if TYPE_CHECKING:
     from raggs.app.run import Forecast
     from raggs.app.status import Status
+    from raggs.llm import LLMSettings
+    from raggs.llm.credentials import CallTarget
+    from raggs.manifests.models import Estimate
     from raggs.manifests.ungraded import Ungraded
 
 SHOWN_PASSAGES = 3
@@ -49,7 +54,9 @@ def run_summary(result: RunResult, asked: Asked, show: int) -> None:
     _stages(console, result)
     if left := run.pipeline.left_out:
         console.print(f"{left[0]}: left out ({left[0]}: null): a golden set of grades alone")
+    _skipped(console, result.manifest)
     _trust(console, {name: result.manifest.stages[name] for name in result.ran})
+    _answerers(console, result.manifest.answerers, all_lines=bool(result.ran))
     folder, nothing = result.store.folder, None
     if "judge" in result.manifest.stages and not run.graded:
         from raggs.manifests.ungraded import ungraded  # late: a set without grades is rare
@@ -60,10 +67,22 @@ def run_summary(result: RunResult, asked: Asked, show: int) -> None:
     _say_next(console, *_next(folder, result.manifest, asked.going_on(), result.failed, nothing))
 
 
+def _skipped(console: Console, manifest: RunManifest) -> None:
+    if manifest.skipped_files:
+        console.print(manifest.skipped_files, style="yellow", soft_wrap=not console.is_terminal, highlight=False)
+
+
 def _trust(console: Console, locks: Mapping[str, StageLock]) -> None:
     for lock in locks.values():
         for line, warning in lock_lines(lock):
             console.print(line, style="yellow" if warning else None, soft_wrap=not console.is_terminal)
+
+
+def _answerers(console: Console, answerers: Collection[LockedAnswerer], *, all_lines: bool = True) -> None:
+    """Which snapshots answered. `all_lines`: not only warnings."""
+    for line, warning in answerer_lines(answerers):
+        if warning or all_lines:
+            console.print(line, style="yellow" if warning else None, soft_wrap=not console.is_terminal, highlight=False)
 
 
 def _top_passages(console: Console, run: OpenedRun, show: int) -> None:
@@ -129,10 +148,13 @@ def _stages(console: Console, result: RunResult) -> None:
         )
     console.print(rows)
     spent = sum(result.manifest.stages[name].cost.usd for name in result.ran)
-    saved = sum(result.manifest.stages[name].cost.saved_usd for name in result.ran)
+    costs_of = [result.manifest.stages[name].cost for name in result.ran]
+    saved = sum(cost.saved_usd - cost.own_usd for cost in costs_of)
     console.print(
         f"{result.seconds:.1f} s, ${spent:,.4f} spent" + (f", ${saved:,.4f} saved by the cache" if saved else "")
     )
+    if told := costs(result.store).total.possibly_billed:
+        console.print(told, style="yellow", soft_wrap=not console.is_terminal)
 
 
 def failures(result: RunResult) -> str:
@@ -160,6 +182,8 @@ def run_json(result: RunResult) -> str:
             "failed": result.failed,
             "gate": fallen(result.manifest),
             "seconds": round(result.seconds, 3),
+            "possibly_billed": costs(result.store).total.unknown_json,
+            "snapshots": snapshots(result.manifest.answerers),
             "stages": {name: lock.model_dump(mode="json") for name, lock in result.manifest.stages.items()},
         }
     )
@@ -186,14 +210,16 @@ def _say_next(console: Console, command: str, *others: str) -> None:
 # --- raggs run --dry-run --------------------------------------------------------------------------------------
 
 
-def dry_run(expected: Forecast, cap: float | None, as_json: bool) -> None:
-    """What a run would do, and what that would cost under a cap in USD."""
+def dry_run(expected: Forecast, cap: float | None, as_json: bool, llm: LLMSettings) -> None:
+    """Print what a run would do, what that would cost under a cap in USD, and where its calls would go."""
     plan, lines, total = expected.plan, expected.running, expected.usd
     if as_json:
         estimates = [line.model_dump() for line in lines]
         reasons = {name: [str(reason) for reason in found] for name, found in plan.items()}
-        costs = {"usd": total, "usd_at_most": expected.usd_at_most, "max_usd": cap}
-        say_json(dump_json({"plan": reasons, "estimates": estimates, **costs}))
+        costs = {"usd": total, "usd_expected": expected.usd_expected, "usd_at_most": expected.usd_at_most}
+        costs |= {"max_usd": cap}
+        sent = {"targets": targets_json(who_is_paid(lines), llm)}
+        say_json(dump_json({"plan": reasons, "estimates": estimates, **costs, **sent}))
         return
     console = open_console()
     for name, found in plan.items():
@@ -213,8 +239,36 @@ def dry_run(expected: Forecast, cap: float | None, as_json: bool) -> None:
             line.who,
         )
     console.print(rows)
-    for told in _expected(expected, cap):
+    for told in (*_expected(expected, cap), *targets_in_words(who_is_paid(lines), llm)):
         console.print(told, soft_wrap=not console.is_terminal, highlight=False)
+
+
+def who_is_paid(estimates: Iterable[Estimate]) -> Iterator[str]:
+    """Yield the models of a dry run that are called over a network."""
+    for line in estimates:
+        if line.calls and not line.who.endswith("(local)"):
+            yield line.who.removesuffix(", by batches")
+
+
+def targets_in_words(models: Iterable[str], llm: LLMSettings) -> Iterator[str]:
+    """Yield a sentence for each host and key variable: which models would be called there."""
+    by_place: dict[tuple[str, str | None], list[str]] = {}
+    for target in _targets(models, llm):
+        by_place.setdefault((target.host, target.key), []).append(target.model)
+    for (host, key), names in by_place.items():
+        sent = f"with the key in {key}" if key else "without a key"
+        yield f"calls of {', '.join(names)} go to {host} {sent}"
+
+
+def targets_json(models: Iterable[str], llm: LLMSettings) -> list[dict[str, str | None]]:
+    """Return the same as JSON: model, host and key variable of each model."""
+    return [target._asdict() for target in _targets(models, llm)]
+
+
+def _targets(models: Iterable[str], llm: LLMSettings) -> list[CallTarget]:
+    from raggs.llm.credentials import call_target
+
+    return [call_target(model, llm) for model in dict.fromkeys(models)]
 
 
 def _expected(expected: Forecast, cap: float | None) -> Iterator[str]:
@@ -223,11 +277,23 @@ def _expected(expected: Forecast, cap: float | None) -> Iterator[str]:
     usd, at_most = expected.usd, expected.usd_at_most
     if usd is None or at_most is None:
         yield f"estimated cost: unknown: set llm.prices ({limit})"
+        from raggs.llm.prices import nearest_model
+
+        for model in dict.fromkeys(who_is_paid(line for line in expected.running if line.usd is None)):
+            near = nearest_model(model)
+            meant = "" if near is None else f"; did you mean {near}?"
+            yield f"{model} is not in litellm's list of models{meant}"
         return
-    amount = f"${usd:,.4f}" if expected.exact else f"at most ${usd:,.4f} with every pool and ranking full"
     repairs = max((line.repairs for line in expected.running), default=0)
-    corrected = f", ${at_most:,.4f} were every answer corrected {times(repairs)}" if at_most > usd else ""
-    yield f"estimated cost: {amount}{corrected} ({limit})"
+    likely = usd if expected.usd_expected is None else expected.usd_expected
+    if not at_most:
+        yield f"estimated cost: $0.0000 ({limit})"
+    else:
+        yield f"estimated cost: expected about ${likely:,.4f}, at most ${at_most:,.4f} ({limit})"
+        full = "" if expected.exact else "every pool and ranking full"
+        corrected = f"every answer corrected {times(repairs)}" if at_most > usd else ""
+        if most := " and ".join(filter(None, (full, corrected))):
+            yield f"at most: {most}"
     if cap is not None and usd > cap:
         yield "the cap may end it earlier: what is paid for by then can be used, and a higher cap goes on from there"
     if less := sum(line.discount_usd for line in expected.running):
@@ -267,19 +333,27 @@ def status(found: Status, as_json: bool) -> None:
         }
         facts = {"run": str(folder), "name": manifest.name, "stages": stages, "failed": failed}
         facts |= {"labels": mix_json(found.labels), "left_out": tuple(found.left_out)}
-        facts |= {"bought": found.bought and found.bought.json}
+        facts |= {"unreadable": None if manifest.unreadable is None else manifest.unreadable.model_dump(mode="json")}
+        facts |= {"bought": found.bought and found.bought.json, "possibly_billed": found.total.unknown_json}
+        facts |= {"snapshots": snapshots(found.answerers)}
         say_json(dump_json({**facts, "compared": found.compared, "unread": found.unread}))
         return
     console = open_console()
     console.print(standing(found))
+    _skipped(console, manifest)
+    if told := found.total.possibly_billed:
+        console.print(told, style="yellow", soft_wrap=not console.is_terminal)
     for said in filter(None, (found.bought and found.bought.sentence, found.labels and mix_words(found.labels))):
         console.print(said, soft_wrap=not console.is_terminal)
     if found.ungraded:
         console.print(str(found.ungraded), style="yellow", soft_wrap=not console.is_terminal)
     _trust(console, manifest.stages)
+    _answerers(console, found.answerers)
     if below := "; ".join(fallen(manifest)):
         console.print(f"{FALLEN}: {below}", style="yellow", soft_wrap=not console.is_terminal)
-    asked = Asked(found.config or Path(manifest.config_file or "CONFIG"), found.overrides)
+    asked = Asked(found.config or found.run.config_file, found.overrides)
+    if found.config is None and as_object(manifest.config.get("judge")).get("human_first"):
+        asked = replace(asked, overrides=("judge.human_first=true",))
     if manifest.pipeline != GOLDEN.name:
         asked = replace(asked, verb=manifest.pipeline)
     elif manifest.name != manifest.config.get("name", manifest.name):

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from raggs.cli.boundary import Debug
-from raggs.cli.options import Json, RunFolder
+from raggs.cli.options import ColumnOption, Json, RunFolder
 from raggs.cli.plain import say, say_json
 from raggs.cli.reviews import ReviewsFolder
 
@@ -23,6 +23,7 @@ def import_(
             "--who", metavar="[AS=]NAME", help="Whose words rows without a name are, or those of AS. Repeatable."
         ),
     ] = None,
+    column: ColumnOption = None,
     reviews: ReviewsFolder = None,
     as_json: Json = False,
     debug: Debug = False,
@@ -44,9 +45,11 @@ def import_(
     from raggs.app.reviewimport import import_reviews
     from raggs.manifests.opened import open_run
     from raggs.manifests.store import dump_json
+    from raggs.tables import REVIEW_ROLES, parse_column_names
     from raggs.text import plural
 
-    taken = import_reviews(open_run(run), files, folder=reviews, who=who or ())
+    columns = parse_column_names(column or (), REVIEW_ROLES)
+    taken = import_reviews(open_run(run), files, folder=reviews, who=who or (), columns=columns)
     if as_json:
         say_json(dump_json({**asdict(taken), "folder": str(taken.folder)}))
         return

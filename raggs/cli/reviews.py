@@ -44,7 +44,7 @@ def set_(
       raggs review set runs/demo q12 doc7 ? --who ada
       raggs review set runs/demo q12 doc7 3 --settle
     """
-    from raggs.app.review import reviews_of, set_grade
+    from raggs.app.review import next_run, reviews_of, set_grade
     from raggs.manifests.opened import open_run
 
     opened = open_run(run)
@@ -56,6 +56,7 @@ def set_(
     what = "cannot tell" if number is None else f"grade {number}"
     replaced = ", in place of your earlier word" if said.replaces else ""
     say(f"{said.who}: {what} for {passage} of {query}{replaced}, in {reviews_of(opened.folder, reviews)}")
+    say(f"next: {next_run(opened, reviews)}")
 
 
 def status(run: RunFolder, reviews: ReviewsFolder = None, as_json: Json = False, debug: Debug = False) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 from contextlib import nullcontext
+from dataclasses import replace
+from json import dumps
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from raggs.cli.boundary import Debug
 from raggs.cli.options import (
+    AllowMixed,
     Json,
     MaxCalls,
     MaxUsd,
@@ -26,6 +29,8 @@ from raggs.cli.options import (
 from raggs.cli.plain import agree, say, say_json
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from raggs.app.run import BudgetSpent, Forecast
     from raggs.cli.again import Asked
     from raggs.config.load import LoadedConfig
@@ -34,6 +39,7 @@ if TYPE_CHECKING:
     from raggs.pipeline.runner import Runner, RunResult
 
 IN_PART = 7
+MIXED = "llm.allow_mixed"
 REMEDY = "name one: raggs run --config raggs.yaml; raggs init DIR makes one"
 
 
@@ -63,11 +69,16 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print calls, tokens and USD by stage; no model is asked, nothing runs.")
     ] = False,
+    human_first: Annotated[
+        bool,
+        typer.Option("--human-first", help="Human labels come first; the judge grades the rest (judge.human_first)."),
+    ] = False,
     run_id: Annotated[
         str | None, typer.Option("--run-id", metavar="NAME", help="Another name for the run directory.")
     ] = None,
     max_usd: MaxUsd = None,
     max_calls: MaxCalls = None,
+    allow_mixed: AllowMixed = False,
     show: Annotated[int, typer.Option("--show", metavar="N", min=0, help="Queries in the final table.")] = 5,
     summary: Summary = False,
     as_json: Json = False,
@@ -100,14 +111,15 @@ def run(
     if partial and (start or only or force or dry_run):
         raise UsageError("--partial stands alone, or with --to", remedy="leave the other flags out")
     select(GOLDEN, start, stop, only)  # says what is wrong with the words before any file is opened
-    caps = {"budget.max_usd": max_usd, "budget.max_calls": max_calls}
-    settings = (*(overrides or ()), *(f"{name}={cap}" for name, cap in caps.items() if cap is not None))
+    flags = {"budget.max_usd": max_usd, "budget.max_calls": max_calls, MIXED: allow_mixed or None}
+    flags |= {"judge.human_first": human_first or None}
+    settings = (*(overrides or ()), *(f"{name}={dumps(flag)}" for name, flag in flags.items() if flag is not None))
     loaded = load_config(config, settings)
-    selection = select(stages_of(loaded.run), start, stop, only, force)
+    selection = select(stages_of(loaded.run), start, stop, only, force, discards_edits=yes)
     permit(loaded.run, () if dry_run else selection.stages, approver(yes, quiet))
     if dry_run:
         with open_runner(loaded, run_id=run_id) as runner:
-            render.dry_run(forecast(runner, selection), loaded.run.budget.max_usd, as_json)
+            render.dry_run(forecast(runner, selection), loaded.run.budget.max_usd, as_json, loaded.run.llm)
         return
     asks = not yes and not quiet and sys.stdin.isatty() and sys.stderr.isatty()
     asked = Asked(config, settings, run_id, start, stop, only)
@@ -119,7 +131,7 @@ def run(
         return
     shows = not (quiet or as_json)
     try:
-        result = _run(loaded, selection, asked, asks=asks, sure=yes or force, shows=shows, hears=not quiet)
+        result = _run_asking(loaded, selection, asked, asks=asks, sure=yes or force, shows=shows, hears=not quiet)
     except BudgetSpent as error:
         if as_json:
             from raggs.cli.parts import spent_json
@@ -132,6 +144,7 @@ def run(
         render.run_summary(result, asked, show)
     if summary:
         _summarise(result)
+    _say_how_to_keep_labels_first(config, human_first and not quiet)
     if result.failed:
         say(f"raggs: finished in part: {render.failures(result)}", err=True)
     if below := "; ".join(fallen(result.manifest)):
@@ -140,12 +153,35 @@ def run(
         raise typer.Exit(IN_PART)
 
 
+def _say_how_to_keep_labels_first(config: Path, by_flag: bool) -> None:
+    if by_flag:
+        say(f"note: to put human labels first in every run, write human_first: true under judge: in {config}", err=True)
+
+
 def _summarise(result: RunResult) -> None:
     from raggs.app.runlayout import lay_out_run
     from raggs.cli.github import append_summary
     from raggs.evaluation.writers import markdown
 
     append_summary(markdown(lay_out_run(result)))
+
+
+def _run_asking(
+    loaded: LoadedConfig, selection: Selection, asked: Asked, *, asks: bool, sure: bool, shows: bool, hears: bool
+) -> RunResult:
+    """As `_run`; if another snapshot answers than before, ask whether it may go on."""
+    from raggs.config.load import load_config
+    from raggs.errors import SnapshotError
+
+    try:
+        return _run(loaded, selection, asked, asks=asks, sure=sure, shows=shows, hears=hears)
+    except SnapshotError as error:
+        if not (asks and agree(f"{error.message}. Go on with both?", default=False, err=True)):
+            raise
+    again = replace(asked, overrides=(*asked.overrides, f"{MIXED}=true"))
+    return _run(
+        load_config(asked.config, again.overrides), selection, again, asks=False, sure=True, shows=shows, hears=hears
+    )
 
 
 def _run(
@@ -158,6 +194,7 @@ def _run(
 
     display = listener(not shows, stages_of(loaded.run))
     with open_runner(loaded, run_id=asked.run_id, listen=display or silent) as runner:
+        runner.keep_edits(selection)
         _keep_what_was_paid(runner, selection, asks=asks, sure=sure, hears=hears)
         if asks:
             confirm_cost(forecast(runner, selection), loaded.run.budget.max_usd)

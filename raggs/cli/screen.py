@@ -17,6 +17,7 @@ from rich.style import Style
 from rich.table import Column, Table
 from rich.text import Text
 
+from raggs.cli.plain import is_quiet
 from raggs.secrets import mask
 from raggs.text import visible
 
@@ -49,7 +50,9 @@ class Screen(Console):
     """A console without markup, on which no text can act."""
 
     def __init__(self, *, stderr: bool = False, width: int | None = None) -> None:
-        super().__init__(stderr=stderr, width=width, highlight=False, markup=False, emoji=False, soft_wrap=False)
+        super().__init__(
+            stderr=stderr, width=width, highlight=False, markup=False, emoji=False, soft_wrap=False, quiet=is_quiet()
+        )
 
     def render_str(
         self,

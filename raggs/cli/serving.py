@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from raggs.cli.boundary import Debug
-from raggs.cli.plain import say, say_secret
+from raggs.cli.plain import say_note, say_secret
 from raggs.cli.planning import Measures, Systems
 from raggs.cli.reviews import ReviewsFolder
 
@@ -23,6 +23,10 @@ def serve(
     host: Annotated[
         str, typer.Option("--host", metavar="ADDRESS", help="Another than this machine's own needs --token.")
     ] = "127.0.0.1",
+    hosts: Annotated[
+        list[str] | None,
+        typer.Option("--allow-host", metavar="NAME", help="A name of this server, such as a proxy's. Repeatable."),
+    ] = None,
     token: Annotated[
         str | None, typer.Option("--token", metavar="SECRET", help="What the address holds; drawn if left out.")
     ] = None,
@@ -50,6 +54,9 @@ def serve(
     systems: Systems = None,
     measures: Measures = None,
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of every order and draw.")] = 0,
+    timeout: Annotated[
+        float, typer.Option("--timeout", metavar="SECONDS", help="Time limit for a request to arrive in full.")
+    ] = 15.0,
     look: Annotated[
         bool, typer.Option("--look", help="Show what the runs decided, at /look; grades are then not blind.")
     ] = False,
@@ -75,9 +82,9 @@ def serve(
 
     def tell(served: Served) -> None:
         say_secret(served.address)  # the token in it is what it is for
-        say(f"{offered(served)}; grades go to {served.folder}; Ctrl-C ends", err=True)
+        say_note(f"{offered(served)}; grades go to {served.folder}; Ctrl-C ends")
         for note in served.notes:
-            say(f"note: {note}", err=True)
+            say_note(f"note: {note}")
 
     names = () if measures is None else tuple(split_names(measures))
     request = ServeRequest(
@@ -95,6 +102,8 @@ def serve(
         by,
         reveal,
         look,
+        tuple(hosts or ()),
+        timeout,
         tuple(systems or ()),
         names,
     )

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from raggs.cli.boundary import Debug
-from raggs.cli.options import ExportFolder, IntoOthers, Json
-from raggs.cli.plain import say, say_json
+from raggs.cli.options import ColumnOption, ExportFolder, IntoOthers, Json
+from raggs.cli.plain import say, say_json, say_note
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +33,11 @@ def import_(
         str | None,
         typer.Option("--format", "-f", metavar="FORMAT", help="See raggs list importers; an export of raggs says it."),
     ] = None,
-    split: Annotated[str, typer.Option("--split", metavar="NAME", help="Which questions, in beir and hf.")] = "test",
+    split: Annotated[
+        str | None,
+        typer.Option("--split", metavar="NAME", help="Split of beir and hf. [default: test, or the only one]"),
+    ] = None,
+    column: ColumnOption = None,
     force: IntoOthers = False,
     as_json: Json = False,
     debug: Debug = False,
@@ -47,17 +51,23 @@ def import_(
     Examples:
       raggs import golden-beir --format beir --out golden
       raggs import qrels.txt --format trec --out golden
+      raggs import labels.csv --format csv --column grade=score --out golden
     """
     from raggs.app.importset import import_set
     from raggs.manifests.store import dump_json
+    from raggs.tables import IMPORT_ROLES, parse_column_names
 
-    done = import_set(place, format_, out, split=split, force=force)
+    columns = parse_column_names(column or (), IMPORT_ROLES)
+    done = import_set(place, format_, out, split=split, columns=columns, force=force)
     if as_json:
         through = [asdict(each) for each in done.through]
-        say_json(dump_json({"format": done.format, "files": [str(file) for file in done.files], "through": through}))
+        files = [str(file) for file in done.files]
+        say_json(dump_json({"format": done.format, "files": files, "through": through, "notes": list(done.notes)}))
         return
     for line in _lines(done):
-        say(line, err=True)
+        say_note(line)
+    for note in done.notes:
+        say_note(f"note: {note}")
     say("\n".join(map(str, done.files)))
 
 

@@ -48,5 +48,5 @@ def say_unlooked(console: Console, found: Status) -> None:
         told = f"not compared with {found.config}: {found.unread}"
     console.print(told, soft_wrap=not console.is_terminal)
     if not found.unread:
-        words = ["raggs", "status", str(found.run.folder), "--config", found.manifest.config_file or "CONFIG"]
+        words = ["raggs", "status", str(found.run.folder), "--config", str(found.run.config_file)]
         console.print(shlex.join(words), soft_wrap=True)

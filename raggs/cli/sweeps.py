@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from raggs.cli.boundary import Debug
-from raggs.cli.options import Json, Overrides, Quiet, Summary, Yes, meant
+from raggs.cli.evalflags import ScaleText
+from raggs.cli.options import AllowMixed, Json, Overrides, Quiet, Summary, Yes, meant
 from raggs.cli.plain import say, say_json
 
 if TYPE_CHECKING:
     from raggs.app.sweep import SweepResult
+    from raggs.llm import LLMSettings
     from raggs.sweeps.models import Plan
 
 IN_PART = 7
@@ -36,7 +38,9 @@ def sweep(
     ] = False,
     slo: Annotated[
         str | None,
-        typer.Option("--slo", metavar="TIME", help="Choose again: the longest median wait, such as 350ms or 0.5s."),
+        typer.Option(
+            "--slo", metavar="TIME", help="Choose again: the longest p95 of single searches, such as 350ms or 0.5s."
+        ),
     ] = None,
     max_usd_per_1k: Annotated[
         float | None,
@@ -46,6 +50,7 @@ def sweep(
         float | None,
         typer.Option("--target", metavar="SCORE", help="Choose again: the least mean of the first measure."),
     ] = None,
+    scale: ScaleText = None,
     judge_holes: Annotated[
         bool,
         typer.Option("--judge-holes", help="Have the golden run's judge grade what systems show and nobody judged."),
@@ -54,6 +59,7 @@ def sweep(
         float | None,
         typer.Option("--max-usd", metavar="USD", min=0, help="What the whole sweep may spend; as budget.max_usd."),
     ] = None,
+    allow_mixed: AllowMixed = False,
     summary: Summary = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -76,17 +82,20 @@ def sweep(
     from raggs.app.sweep import choose_again, load_sweep, plan_sweep
     from raggs.app.sweep import sweep as run_sweep
     from raggs.cli.addresses import approver
+    from raggs.cli.evaltexts import parse_scale
     from raggs.cli.progress import listener
     from raggs.pipeline.events import silent
 
     limits = {"latency_ms": None if slo is None else _ms(slo), "usd_per_1k": max_usd_per_1k, "quality": target}
     set_ = [f"limits.{name}={value}" for name, value in limits.items() if value is not None]
     again = bool(set_)
+    set_ += [] if scale is None else ["scale={}-{}".format(*parse_scale(scale))]
     set_ += [] if max_usd is None else [f"budget.max_usd={max_usd}"]
+    set_ += ["llm.allow_mixed=true"] if allow_mixed else []
     loaded = load_sweep(meant(file, config, "sweep.yaml", REMEDY), (*(overrides or ()), *set_))
     display = listener(quiet or as_json)
     if dry_run:
-        _show_plan(plan_sweep(loaded), as_json)
+        _show_plan(plan_sweep(loaded), as_json, loaded.llm)
         return
     with display or nullcontext():
         if again:
@@ -105,6 +114,7 @@ def sweep(
     if judge_holes and not quiet:
         say(str(asked), err=True)
     settings = [word for override in overrides or () for word in ("--set", override)]
+    settings += [] if scale is None else ["--scale", scale]
     settings += [] if max_usd is None or judge_holes else ["--max-usd", "USD"]
     again_with = shlex.join(["raggs", "sweep", "--config", str(meant(file, config, "sweep.yaml", REMEDY)), *settings])
     _say_lost(result, again_with)
@@ -143,15 +153,20 @@ def _show(result: SweepResult) -> None:
     say(f"{'unchanged: ' if result.unchanged else ''}{result.folder / 'sweep.md'}")
 
 
-def _show_plan(plan: Plan, as_json: bool) -> None:
+def _show_plan(plan: Plan, as_json: bool, llm: LLMSettings) -> None:
+    from raggs.cli.render import targets_in_words, targets_json
     from raggs.cli.screen import open_console
     from raggs.cli.sweepviews import show_sweep
+    from raggs.manifests.store import dump_json
     from raggs.sweeps.layout import lay_out_plan
 
+    models = [line.model for line in plan.paid]
     if as_json:
-        say_json(plan.model_dump_json(indent=2))
-    else:
-        show_sweep(lay_out_plan(plan), open_console())
+        say_json(dump_json({**plan.model_dump(mode="json"), "targets": targets_json(models, llm)}))
+        return
+    show_sweep(lay_out_plan(plan), open_console())
+    for sentence in targets_in_words(models, llm):
+        say(sentence)
 
 
 def _ms(text: str) -> float:

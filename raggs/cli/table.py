@@ -8,13 +8,16 @@ from __future__ import annotations
 from collections import UserDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import wraps
 from importlib import import_module
+from inspect import Parameter, Signature, signature
 from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
 
+from raggs.cli.options import Quiet
 from raggs.cli.values import PlainCommand
 from raggs.cli.variables import name_variables
 
@@ -74,7 +77,7 @@ class Commands(UserDict[str, Any]):
 
 def _command(name: str, target: Target, words: tuple[str, ...]) -> Command:
     module, _, function = target.partition(":")
-    does: Callable[..., None] = getattr(import_module(f"raggs.cli.{module}"), function)
+    does = _with_quiet(getattr(import_module(f"raggs.cli.{module}"), function))
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)
     alone.command(name, cls=PlainCommand)(does)
     made = get_command(alone)
@@ -82,6 +85,23 @@ def _command(name: str, target: Target, words: tuple[str, ...]) -> Command:
         raise TypeError(type(made).__name__)
     name_variables(made, (*words, name))
     return made
+
+
+def _with_quiet(does: Callable[..., None]) -> Callable[..., None]:
+    """Return the command with `--quiet`, which `raggs.cli.plain` obeys if the command itself does not know of it."""
+    known = signature(does, eval_str=True).parameters
+    if "quiet" in known:
+        return does
+
+    @wraps(does)
+    def command(quiet: bool = False, **given: object) -> None:
+        does(**given)
+
+    quiet = Parameter("quiet", Parameter.KEYWORD_ONLY, default=False, annotation=Quiet)
+    options = [known[name].replace(kind=Parameter.KEYWORD_ONLY) for name in known]
+    place = next((at for at, option in enumerate(options) if option.name == "debug"), len(options))
+    command.__dict__["__signature__"] = Signature([*options[:place], quiet, *options[place:]])
+    return command
 
 
 def _group(name: str, found: Group, words: tuple[str, ...]) -> Command:

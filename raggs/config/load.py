@@ -17,7 +17,7 @@ from pydantic_core import ErrorDetails
 
 from raggs.config.assign import assign, join_key, split_key
 from raggs.config.environment import PREFIX, environment_for, refuse_secrets
-from raggs.config.models import RunConfig
+from raggs.config.models import DocumentsConfig, RunConfig
 from raggs.config.source import Origin, Source, read_source
 from raggs.errors import ConfigError, UsageError
 from raggs.jsontypes import Place, leaves
@@ -110,8 +110,11 @@ def _in_memory(values: Mapping[str, object]) -> Source:
 
 def _refuse_other_kinds(model: type[S], source: Source) -> None:
     """A file that was given to the wrong command."""
+    known = set(model.model_fields)
+    if issubclass(model, DocumentsConfig):
+        known |= model.sections_not_read()
     for key, kind in TELLING.items():
-        if key in source.values and key not in model.model_fields:
+        if key in source.values and key not in known:
             what = f"the configuration of a {kind}: it holds `{key}`"
             raise ConfigError(what, where=source.path, remedy=f"raggs {kind} --config {source.path}")
 

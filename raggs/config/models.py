@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -32,6 +33,27 @@ ExecutionSpec = Annotated[AdapterConfig, OneOf(execution.REGISTRY)]
 # A folder's name on every system: letters, digits, dots, dashes, underscores, and no leading dot or dash.
 RUN_NAME = r"^\w[\w.-]*$"
 RunName = Annotated[str, StringConstraints(pattern=RUN_NAME, max_length=120)]
+
+
+class DocumentsConfig(Settings):
+    """The settings of a run's file that matter for its documents alone; its other sections are not read."""
+
+    workspace: AnchoredPath = Field(Path("runs"), validate_default=True, description="where runs and caches lie")
+    corpus: CorpusSpec = Field(description="the passages")
+    budget: BudgetSettings = BudgetSettings()
+    llm: LLMSettings = LLMSettings()
+
+    @classmethod
+    def sections_not_read(cls) -> frozenset[str]:
+        """The other sections of a run's file."""
+        return frozenset(RunConfig.model_fields.keys() - cls.model_fields.keys())
+
+    @model_validator(mode="before")
+    @classmethod
+    def _leave_other_sections(cls, values: object) -> object:
+        if not isinstance(values, Mapping):
+            return values
+        return {name: value for name, value in values.items() if name not in cls.sections_not_read()}
 
 
 class QuestionsConfig(Settings):

@@ -38,7 +38,8 @@ class Corpus(Adapter, ABC):
     """A source of passages. Built as ``cls(config)``; its `context` is set by whoever has other parts to give.
 
     `left_out` names the passages that the latest reading found empty, `replaced` those that came with characters which
-    are none, in whose place U+FFFD stands; `cutting_s` are the seconds that its chunker took, None where nobody knows.
+    are none, in whose place U+FFFD stands; `cutting_s` are the seconds that its chunker took, None where nobody knows;
+    `unreadable` names the files that could not be read and were skipped, since the settings say so.
     """
 
     context = CorpusContext()
@@ -48,6 +49,7 @@ class Corpus(Adapter, ABC):
         self.left_out: list[LeftOut] = []
         self.cutting_s: float | None = None
         self.replaced: set[str] = set()
+        self.unreadable: list[str] = []
 
     @classmethod
     def index_place(cls, config: AdapterConfig) -> IndexPlace | None:  # noqa: ARG003 - most lie in none

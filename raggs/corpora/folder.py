@@ -4,17 +4,22 @@ A passage's id is the file's path below the folder (white space and ``%`` percen
 the number of the passage in the file. Its span tells the place: ``text == source[start:end]``, in characters of the
 text that the file's reader gives (see `raggs.documents`), which of a text file is the file's; with ``breadcrumb: text``
 the path of its sections stands before that. What a document says about itself before it begins is in no passage.
+
+Unless a chunker is named, Markdown, HTML and rst are cut at their headings, and a passage is called by the headings
+above it. Plain text and PDF have no headings: whole paragraphs are packed, and a passage is called by its file.
 """
 
 from __future__ import annotations
 
+import re
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path, PurePath
 from typing import Annotated, Literal, Self
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -23,18 +28,21 @@ from raggs.adapter import AdapterConfig
 from raggs.artifacts import Passage, Span
 from raggs.chunkers.base import Chunk, Chunker, ChunkerConfig, Document
 from raggs.chunkers.cutting import trimmed
+from raggs.chunkers.markdown import MarkdownChunker
 from raggs.chunkers.outline import Outline
 from raggs.chunkers.paid import PaidChunker
-from raggs.chunkers.paragraphs import heading_of
+from raggs.chunkers.paragraphs import ParagraphsChunker, has_long_runs, heading_of
 from raggs.corpora.base import SHOWN, LeftOut, hash_source
 from raggs.corpora.cut import MAX_WORDS, ChunkerSpec, CutCorpus, refuse_two_sizes
 from raggs.corpora.listing import Listing, list_files, reader_of, tell
-from raggs.documents.base import Reading
-from raggs.errors import RaggsError
+from raggs.documents.base import DocumentReader, Reading
+from raggs.documents.plain import TextReader
+from raggs.errors import DataError, NotFoundError, RaggsError
 from raggs.hashing import hash_value
+from raggs.inputs import read_whole
 from raggs.registry import installed
 from raggs.settings import Causes, Later, SourcePath
-from raggs.text import plural
+from raggs.text import plural, shorten
 
 
 def _relative(pattern: str) -> str:
@@ -48,6 +56,13 @@ Pattern = Annotated[str, AfterValidator(_relative)]
 Breadcrumb = Literal["title", "text", "none"]
 BETWEEN = " > "
 ONCE = ("*.txt", "*.md")  # what all suffixes meant when these were all
+MOST_TITLE = 200  # characters of a heading in a title; each passage of the section repeats them
+MOST_PATH = 1000  # characters of a path of headings
+OMITTED = "…"
+MOST_FAULTS = 10  # unreadable files that a message names
+SKIP = "set corpus.unreadable: skip"
+TOKENS_PER_WORD = 4 / 3  # of cl100k, in English
+HEADING = re.compile(rb"^(?:#{1,6}\s+\S|([=*#~^\"-])\1{2,})", re.MULTILINE)  # what plain text was searched for
 
 
 class FolderConfig(AdapterConfig):
@@ -57,14 +72,28 @@ class FolderConfig(AdapterConfig):
         None, min_length=1, description="which files, at any depth; null: all that raggs list documents names"
     )
     exclude: Later[tuple[Pattern, ...]] = Field((), description="files and folders that are left out all the same")
-    max_words: int = Field(MAX_WORDS, ge=20, description="words a passage holds at most, where no chunker is named")
+    max_words: int = Field(
+        MAX_WORDS,
+        ge=20,
+        description="maximum words per passage if no chunker is named (Markdown, HTML, rst: 4 tokens for 3 words)",
+    )
     chunker: Later[ChunkerSpec | None] = Field(
-        None, description="how files are cut; null: whole paragraphs of up to `max_words` words"
+        None,
+        description="how files are cut; null: Markdown, HTML and rst at their headings (as by the chunker markdown), "
+        "other files as whole paragraphs of up to `max_words` words",
+    )
+    unreadable: Later[Literal["stop", "skip"]] = Field(
+        "stop",
+        description="files that cannot be read (not UTF-8, a damaged PDF, no permission): stop and name them all, or "
+        "skip them; skipped files are counted in the run's status, report and manifest",
+    )
+    follow_symlinks: Later[bool] = Field(
+        False, description="whether symbolic links to files and folders are read as what they point to"
     )
     breadcrumb: Later[Breadcrumb | None] = Field(
         None,
-        description="where the path of a passage's sections stands (Guide > Install > Linux): in its title, before its "
-        "text, or nowhere; null: in its title, and without a chunker the file's first heading instead",
+        description="where the path of a passage's headings stands (Guide > Install > Linux): in its title, before its "
+        f"text, or nowhere; null: in its title. A heading counts with its first {MOST_TITLE} characters",
     )
 
     @model_validator(mode="after")
@@ -86,6 +115,8 @@ class FolderCorpus(CutCorpus):
     def __init__(self, config: AdapterConfig) -> None:
         super().__init__(config)
         self._warnings: list[str] = []
+        self._cut_titles: dict[str, None] = {}  # files, in order
+        self._faults: list[str] = []  # unreadable files, and why
 
     @property
     def place(self) -> Path:
@@ -96,28 +127,57 @@ class FolderCorpus(CutCorpus):
         return self.config.chunker
 
     def source_hash(self) -> str:
-        """Over the files that count: their paths below the folder and their bytes."""
-        return hash_value(
-            [[file_id(name), hash_source(path), *reader_of(path).marks(path)] for name, path in self._listing().files]
-        )
+        """Over the files that count: their paths below the folder and their bytes, None if these cannot be read."""
+        listing, rows = self._listing(), list[list[str | None]]()
+        for name, path in listing.files:
+            try:
+                rows.append([file_id(name), hash_source(path), *self._marks(path)])
+            except (DataError, NotFoundError):
+                rows.append([file_id(name), None])
+        rows += [[file_id(folder.name), None] for folder in listing.closed]
+        if self.config.unreadable == "stop" and any(None in row for row in rows):
+            for _ in self._read():  # which names all files that cannot be read
+                pass
+        return hash_value(rows)
+
+    def _marks(self, path: Path) -> Iterator[str]:
+        """How a file is read otherwise than when it was first read, so that its passages are other ones."""
+        reader = reader_of(path)
+        yield from reader.marks(path)
+        plain, named = isinstance(reader, TextReader), self.config.chunker
+        if not (isinstance(named, ParagraphsChunker.Config) if named else plain) or reader.EXTRACTS:
+            return
+        data = read_whole(path)
+        text = data.decode("utf-8-sig", "replace")
+        if plain and named is None and self.config.breadcrumb is None and HEADING.search(data) and heading_of(text):
+            yield "no headings"
+        if has_long_runs(text):
+            yield "long runs cut"
 
     def causes(self) -> Causes:
-        """Its own, the chunker's, and the readers' where texts or breadcrumbs come from them."""
+        """Its own, the chunkers', and the readers' where texts or breadcrumbs come from them."""
         found = {**self.own_causes(), **({"patterns": list(ONCE)} if self.config.patterns is None else {})}
+        readers = self._readers()
+        headed = any(reader.HEADINGS for reader in readers.values())
         if self.config.chunker is not None:
             found["chunker"] = self._chunker.causes()
-        if self._crumbs not in (None, "none"):
+        elif headed:
+            found["chunker by headings"] = self._by_headings.causes()
+        named = self.config.chunker is not None or self.config.breadcrumb is not None
+        if self._crumbs != "none" and (headed or named):
             found["markdown"] = installed("markdown-it-py")
-        readers = self._readers()
-        return {**found, "readers": readers} if readers else found
+        changing = {suffix: reader.causes() for suffix, reader in readers.items() if reader.EXTRACTS or reader.SECTIONS}
+        return {**found, "readers": changing} if changing else found
 
     def outside(self) -> list[str]:
         """Files that are left out, by reason."""
         return [tell(skipped)] if (skipped := self._listing().skipped) else []
 
     def notes(self) -> list[str]:
-        """Files without text, and front matter that was not understood."""
+        """Files that were skipped or have no text, front matter that was not understood, and titles that were cut."""
         found = []
+        if self._faults:
+            found.append(f"{plural(len(self._faults), 'unreadable file')} skipped: {_listed(self._faults)}")
         if self.left_out:
             named = ", ".join(each.doc_id for each in self.left_out[:SHOWN])
             more = ", …" if len(self.left_out) > SHOWN else ""
@@ -125,6 +185,10 @@ class FolderCorpus(CutCorpus):
         if self._warnings:
             more = f"; and {len(self._warnings) - SHOWN:,} more" if len(self._warnings) > SHOWN else ""
             found.append(f"front matter not understood and left out: {'; '.join(self._warnings[:SHOWN])}{more}")
+        if self._cut_titles:
+            named = ", ".join([*self._cut_titles][:SHOWN]) + (", …" if len(self._cut_titles) > SHOWN else "")
+            many = plural(len(self._cut_titles), "file")
+            found.append(f"headings of {many} cut to {MOST_TITLE} characters in titles: {named}")
         return found
 
     def passages(self) -> Iterator[Passage]:
@@ -146,33 +210,66 @@ class FolderCorpus(CutCorpus):
             yield document
 
     def _read(self) -> Iterator[tuple[str, Reading]]:
+        """Every file that can be read.
+
+        Raises:
+            NotFoundError, DataError: the settings say so where one cannot; all that cannot are named.
+        """
         self.left_out.clear()
+        self.unreadable.clear()
+        self._faults.clear()
         self._warnings.clear()
-        for name, path in self._listing().files:
-            source, reading = file_id(name), reader_of(path).read(path)
+        self._cut_titles.clear()
+        listing, first, stops = self._listing(), None, self.config.unreadable == "stop"
+        for folder in listing.closed:
+            self._skip(file_id(folder.name), DataError(folder.reason))
+        for name, path in listing.files:
+            source = file_id(name)
+            try:
+                reading = reader_of(path).read(path)
+            except (DataError, NotFoundError) as error:
+                first = first or error
+                self._skip(source, error)
+                continue
             if reading.warning:
                 self._warnings.append(f"{source}:{reading.line}: {reading.warning}")
-            yield source, reading
+            if not (stops and self._faults):  # after a fault the others are only tried
+                yield source, reading
+        if stops and self._faults:
+            raise self._unreadable(first)
+
+    def _skip(self, source: str, error: RaggsError) -> None:
+        self.unreadable.append(source)
+        self._faults.append(f"{source}{'' if error.line is None else f':{error.line}'} ({error.message})")
+
+    def _unreadable(self, first: RaggsError | None) -> RaggsError:
+        """The error that names what cannot be read: of one file its own."""
+        if first is not None and len(self._faults) == 1:
+            first.remedy = f"{first.remedy}; or {SKIP}" if first.remedy else SKIP
+            return first
+        said = f"{plural(len(self._faults), 'file')} cannot be read: {_listed(self._faults)}"
+        return DataError(said, where=self.place, remedy=f"repair them, leave them out by corpus.exclude, or {SKIP}")
 
     def _cut(self, reading: Reading, source: str) -> Iterator[Passage]:
         """The passages of one file."""
         text, titles = reading.text, self._titles(reading, source)
-        for number, chunk in enumerate(self._timed(_document(reading, source)), start=1):
+        chunker = self._by_headings if self.named is None and reading.blocks is not None else self._chunker
+        for number, chunk in enumerate(self._timed(chunker, _document(reading, source)), start=1):
             start, end = trimmed(text, (chunk.start, chunk.end))
             crumb = titles(start, end)
-            above = f"{crumb}\n\n" if self._crumbs == "text" and crumb else ""
+            above = f"{crumb}\n\n" if self._crumbs == "text" else ""
             page = {"page": bisect_right(reading.pages, start)} if reading.pages else {}
             yield Passage(
                 doc_id=f"{source}#{number}",
-                title=crumb if self._crumbs in (None, "title") else "",
+                title=crumb if self._crumbs == "title" else "",
                 text=above + text[start:end],
                 span=Span(source=source, start=start, end=end),
                 metadata={**page, **reading.metadata},
             )
 
-    def _timed(self, document: Document) -> Iterator[Chunk]:
+    def _timed(self, chunker: Chunker, document: Document) -> Iterator[Chunk]:
         """The chunks of a document, with the time that cutting takes added up."""
-        chunks = self._chunker.chunk(document)
+        chunks = chunker.chunk(document)
         while True:
             began = time.perf_counter()
             chunk = next(chunks, None)
@@ -183,27 +280,45 @@ class FolderCorpus(CutCorpus):
             yield chunk
 
     def _titles(self, reading: Reading, source: str) -> Callable[[int, int], str]:
-        """What a place in a file is called: by its sections, or by the document's name where it has none."""
+        """The title of a place in a file: the path of its headings, or the document's name if it has none."""
         if self._crumbs == "none":
             return lambda *_: ""
-        name = reading.title or reading.name or source
-        if self._crumbs is None:
-            heading = heading_of(reading.text[reading.begin :]) if reading.heading is None else reading.heading
-            title = reading.title or heading or name
-            return lambda *_: title
+        root = self._title(reading.title, source)
+        name = root or self._title(reading.name, source) or source
         if reading.blocks is None:
             return lambda *_: name
-        outline, begin = Outline(reading.blocks()), reading.begin
-        return lambda start, end: BETWEEN.join(_rooted(reading.title, outline.path(start - begin, end - begin))) or name
+        headed = (replace(block, title=self._title(block.title, source)) for block in reading.blocks())
+        outline, begin = Outline(headed), reading.begin
+
+        def of(start: int, end: int) -> str:
+            path = _rooted(root, outline.path(start - begin, end - begin))
+            short = _short_path(path)
+            if short != path:
+                self._cut_titles[source] = None
+            return BETWEEN.join(short) or name
+
+        return of
+
+    def _title(self, title: str, source: str) -> str:
+        """A heading as titles have it, cut if it is too long."""
+        if len(title) <= MOST_TITLE:
+            return title
+        self._cut_titles[source] = None
+        return shorten(title, MOST_TITLE)
 
     @property
-    def _crumbs(self) -> Breadcrumb | None:
-        """Where breadcrumbs stand; None for the file's first heading as everybody's title."""
-        return self.config.breadcrumb or (None if self.config.chunker is None else "title")
+    def _crumbs(self) -> Breadcrumb:
+        """Where breadcrumbs stand."""
+        return self.config.breadcrumb or "title"
 
     @cached_property
     def _chunker(self) -> Chunker:
         return self.cutter(self.config.max_words)
+
+    @cached_property
+    def _by_headings(self) -> Chunker:
+        """The chunker of documents with headings, if the settings name none."""
+        return self.context.chunker(MarkdownChunker.Config(size=round(TOKENS_PER_WORD * self.config.max_words)))
 
     def _listing(self) -> Listing:
         """
@@ -211,26 +326,34 @@ class FolderCorpus(CutCorpus):
             NotFoundError: the folder is not there.
             DataError: no file fits.
         """
-        return list_files(self.config.path, self.config.patterns, self.config.exclude)
+        config = self.config
+        return list_files(config.path, config.patterns, config.exclude, follow_symlinks=config.follow_symlinks)
 
-    def _readers(self) -> Causes:
-        """What can change the texts of the files that are there, or their sections, by suffix."""
+    def _readers(self) -> Mapping[str, DocumentReader]:
+        """The readers of the files that are there, by suffix."""
         try:
             files = self._listing().files
         except RaggsError:
             return {}  # whoever reads the folder will say so better
         named = {path.suffix.removeprefix(".").lower(): path for _, path in files}
-        readers = {suffix: reader_of(path) for suffix, path in sorted(named.items()) if suffix in documents.REGISTRY}
-        cut_by_sections = self.config.chunker is not None or self._crumbs not in (None, "none")
-        return {
-            suffix: reader.causes()
-            for suffix, reader in readers.items()
-            if reader.EXTRACTS or (reader.SECTIONS and cut_by_sections)
-        }
+        return {suffix: reader_of(path) for suffix, path in sorted(named.items()) if suffix in documents.REGISTRY}
+
+
+def _listed(faults: Sequence[str]) -> str:
+    more = f", and {len(faults) - MOST_FAULTS:,} more" if len(faults) > MOST_FAULTS else ""
+    return f"{', '.join(faults[:MOST_FAULTS])}{more}"
 
 
 def _document(reading: Reading, source: str) -> Document:
     return Document(reading.text, source, reading.begin, reading.blocks, marked=not reading.unmarked)
+
+
+def _short_path(path: tuple[str, ...]) -> tuple[str, ...]:
+    """A path of at most `MOST_PATH` characters: the first heading and the last ones."""
+    parts = list(path)
+    while len(BETWEEN.join(parts)) > MOST_PATH and len(parts) > 2:
+        del parts[1]
+    return path if len(parts) == len(path) else (parts[0], OMITTED, *parts[1:])
 
 
 def _rooted(title: str, path: tuple[str, ...]) -> tuple[str, ...]:
@@ -241,6 +364,11 @@ def _rooted(title: str, path: tuple[str, ...]) -> tuple[str, ...]:
 def file_id(name: str) -> str:
     """A path as an id without white space; different paths have different ids."""
     return "".join(char if char.isprintable() and char not in " %" else _escaped(char) for char in name)
+
+
+def file_name(source: str) -> str:
+    """The path below the folder that `file_id` made an id of; names of other documents hold no such escapes."""
+    return unquote(source, errors="surrogatepass")
 
 
 def _escaped(char: str) -> str:

@@ -50,7 +50,7 @@ class JsonlCorpus(Corpus):
                     raise self._error(f"passage {doc_id} has no text", number)
                 self.left_out.append(LeftOut(doc_id, number))
                 continue
-            span, metadata = self._span(row, number), self._metadata(row, number)
+            span, metadata = self._span(row, number, text), self._metadata(row, number)
             yield Passage(doc_id=doc_id, title=title if text else "", text=text or title, span=span, metadata=metadata)
 
     def _fields(self, row: dict[str, object], number: int) -> tuple[str, str, str]:
@@ -73,12 +73,19 @@ class JsonlCorpus(Corpus):
             raise self._error(f"passage {doc_id!r} holds half of a surrogate pair, which is no character", number)
         return doc_id, title.strip(), text.strip()
 
-    def _span(self, row: dict[str, object], number: int) -> Span | None:
-        """The object `span` of source, start and end; of any other form it is the author's own, and metadata."""
+    def _span(self, row: dict[str, object], number: int, text: str) -> Span | None:
+        """The object `span` of source, start and end; of any other form it is the author's own, and metadata.
+
+        `text` is trimmed. A span of the whole text as it was written gives up the same white space.
+        """
         try:
-            return span_of(row.get("span"))
+            span, written = span_of(row.get("span")), str(row.get("text"))
         except ValidationError as error:
             raise self._error(f"span: {first_fault(error)}", number) from error
+        if span is None or not text or span.end - span.start != len(written):
+            return span
+        start = span.start + len(written) - len(written.lstrip())
+        return Span(source=span.source, start=start, end=start + len(text))
 
     def _metadata(self, row: dict[str, object], number: int) -> dict[str, object]:
         """The object `metadata` and every field of another name."""

@@ -6,7 +6,7 @@ here knows a run, a retriever or a price list, and what cannot be told is said s
 Imports: leaves.
 """
 
-from raggs.decision.choice import Choice, Exclusion, Limits, Reason, Rule, Turn, choose, turning_points
+from raggs.decision.choice import Choice, Exclusion, Limits, Peers, Reason, Rule, Turn, choose, turning_points
 from raggs.decision.costs import QueryCosts, generator_usd, rerank_usd, search_usd, tokens_usd
 from raggs.decision.deltas import Delta, Measured, deltas, enough_effort
 from raggs.decision.effects import (
@@ -42,6 +42,7 @@ __all__ = [
     "Limits",
     "Measured",
     "Memory",
+    "Peers",
     "QueryCosts",
     "Reason",
     "Rule",

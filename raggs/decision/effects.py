@@ -10,12 +10,13 @@ Must not choose a system: an effect averages over systems that nobody would ship
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from raggs.arrays import Floats, Ints
 from raggs.decision.changes import CONFIDENCE, Found, bounds_of, checked_matrix, contrast
 from raggs.decision.matching import Grid, Level, Levels
 from raggs.decision.resamples import DRAWS, checked_values
@@ -31,7 +32,9 @@ class Effect:
         low, high: bounds of `change` under resampled queries; NaN below two valid queries.
         pairs: matched systems that it rests on.
         queries: with a value in both systems of some pair.
-        clear: not 0 beyond doubt, with Bonferroni's correction over all effects computed together.
+        clear: not 0 beyond doubt, with Bonferroni's correction over all effects computed together, whatever unjudged
+            passages turn out to be.
+        unjudged: clear as labels stand, and not if unjudged passages turn out otherwise.
     """
 
     axis: str
@@ -43,6 +46,10 @@ class Effect:
     pairs: int
     queries: int
     clear: bool
+    unjudged: bool = False
+
+
+Reversible = Callable[[Floats, Ints, Callable[[Floats], object]], bool]
 
 
 @dataclass(frozen=True)
@@ -66,7 +73,13 @@ class Shift:
 
 
 def main_effects(
-    systems: Sequence[Levels], values: npt.ArrayLike, *, seed: int, draws: int = DRAWS, confidence: float = CONFIDENCE
+    systems: Sequence[Levels],
+    values: npt.ArrayLike,
+    *,
+    seed: int,
+    draws: int = DRAWS,
+    confidence: float = CONFIDENCE,
+    reversible: Reversible | None = None,
 ) -> tuple[Effect, ...]:
     """The effect of each change of level that matched systems show.
 
@@ -77,6 +90,8 @@ def main_effects(
         seed: of the run.
         draws: at least 1.
         confidence: of the intervals, inside 0..1.
+        reversible: whether unjudged passages could change what is said of a change by query, over pairs of systems,
+            shape (pairs, 2); left out where there are none.
 
     Returns:
         By axis, then level before and after. Beyond 20 levels of an axis, changes from the first one only.
@@ -92,6 +107,20 @@ def main_effects(
         if len(pairs := grid.pairs(axis, before, after))
     ]
     bounds = bounds_of([each.by_query for each in found], seed, draws, confidence)
+    level = (1 - confidence, len(found))
+
+    def unjudged(each: Found) -> bool:
+        if reversible is None or not each.is_clear(*level):
+            return False
+        (axis,), (before,), (after,) = each.axes, each.before, each.after
+
+        def says(row: Floats) -> object:
+            moved = each._replace(by_query=row)
+            return moved.is_clear(*level), moved.mean > 0
+
+        return reversible(each.by_query, grid.pairs(axis, before, after), says)
+
+    doubted = [unjudged(each) for each in found]
     return tuple(
         Effect(
             axis=grid.axes[each.axes[0]],
@@ -102,9 +131,10 @@ def main_effects(
             high=high,
             pairs=each.groups,
             queries=each.queries,
-            clear=each.is_clear(1 - confidence, len(found)),
+            clear=each.is_clear(*level) and not doubt,
+            unjudged=doubt,
         )
-        for each, (low, high) in zip(found, bounds, strict=True)
+        for each, (low, high), doubt in zip(found, bounds, doubted, strict=True)
     )
 
 

@@ -39,6 +39,8 @@ class Candidate:
         name: unique among the candidates.
         usd_per_1k: USD for 1,000 queries, 0 or more; None where a price is not known.
         latency_ms: median milliseconds of a query, 0 or more; None where it was not measured.
+        tail_ms: milliseconds within which 95% of single queries end, which limits are held against; None: limits are
+            held against `latency_ms`.
         quality: one value a measure, higher is better, the deciding measure first; the same measures for all.
         k: passages given to the reranker, or returned; smaller is preferred among equals.
         tokens: mean tokens of a passage; fewer are preferred among equals.
@@ -54,15 +56,26 @@ class Candidate:
     quality: tuple[float, ...]
     k: int
     tokens: float = 0.0
+    tail_ms: float | None = None
 
     def __post_init__(self) -> None:
-        for what, value in (("cost", self.usd_per_1k), ("latency", self.latency_ms), ("tokens", self.tokens)):
+        for what, value in (
+            ("cost", self.usd_per_1k),
+            ("latency", self.latency_ms),
+            ("tail", self.tail_ms),
+            ("tokens", self.tokens),
+        ):
             if value is not None and not (math.isfinite(value) and value >= 0):
                 raise ValueError(f"{self.name}: {what} is {value}; it is a number from 0 up, or None where unknown")
         if not self.quality or not all(map(math.isfinite, self.quality)):
             raise ValueError(f"{self.name}: quality is {self.quality}; a candidate has a finite value on each measure")
         if self.k < 0:
             raise ValueError(f"{self.name}: k is {self.k}; it is a number from 0 up")
+
+    @property
+    def bound_ms(self) -> float | None:
+        """Milliseconds that a limit is held against; None where they are not known."""
+        return self.latency_ms if self.tail_ms is None else self.tail_ms
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from raggs.arrays import Floats, Ints
-from raggs.decision.choice import NO_LIMITS, Field, Limits, broken_limit
+from raggs.decision.choice import NO_LIMITS, Field, Limits, Peers, broken_limit
 from raggs.decision.front import JITTER_MS, Candidate, checked, find_front, rounded
 from raggs.decision.resamples import DRAWS, checked_values, resampled_means
 
@@ -90,6 +90,7 @@ def find_winners(
     draws: int = DRAWS,
     confidence: float = CONFIDENCE,
     jitter_ms: float = JITTER_MS,
+    peers: Peers | None = None,
 ) -> Winners:
     """How often each system would be chosen under resampled queries.
 
@@ -100,7 +101,7 @@ def find_winners(
         seed: of the run.
         draws: at least 1.
         confidence: inside 0..1; the share of draws that makes a winner.
-        jitter_ms: as in `choose`.
+        jitter_ms, peers: as in `choose`; who is equivalent to whom is not judged anew in each draw.
 
     Raises:
         ValueError: a name twice, another shape, an infinite value, an argument out of its range.
@@ -119,7 +120,7 @@ def find_winners(
         for quality in rounded(means):
             alive = quality >= target  # NaN is not
             if alive.any():
-                wins[field.winner(quality, limits, jitter_ms, alive)] += 1
+                wins[field.winner(quality, limits, jitter_ms, alive, peers)] += 1
             else:
                 none += 1
     return _result([candidates[row].name for row in kept], wins, none, matrix.shape[1], confidence)

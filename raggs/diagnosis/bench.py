@@ -28,7 +28,9 @@ from raggs.progress import Hear, deaf
 from raggs.rerankers.base import Reranker, RerankerConfig
 from raggs.rowstore import RowStore
 from raggs.settings import causes_of
+from raggs.stages.embed import quotes_folded
 from raggs.sweeps.world import corpus_of, refuse_foreign
+from raggs.text import FOLDING
 from raggs.workshop import Passages, Workshop, open_queries, place_of
 
 Need = Literal["run", "golden", "corpus", "embedder", "reranker"]
@@ -76,7 +78,7 @@ class Bench:
         self.given, self.workshop, self.hear = given, workshop, hear
         self.run, self.seed = given.run, given.seed
         self.rehearsal = rehearsal
-        self._rows = RowStore(workshop.places.diagnoses)
+        self._rows = RowStore(workshop.places.diagnoses, hear)
 
     # --- parts ---
 
@@ -189,13 +191,19 @@ class Bench:
             case "golden":
                 digest = self.judgments.digest
                 asked = [query.model_dump(mode="json") for query in self._questions.values()]
-                return {"judgments": digest, "queries": hash_value(asked)}
+                return {"judgments": digest, "queries": hash_value(asked), **quotes_folded(self._questions.values())}
             case "corpus":
-                return self.passages.content_hash
+                content = self.passages.content_hash
+                return [content, FOLDING] if self.passages.folded else content
             case "embedder":
                 return {name: embedder.causes() for name, embedder in self.embedders.items()}
             case "reranker":
-                return {name: reranker.causes() for name, reranker in self.rerankers.items()}
+                folds = any(reranker.reader.FOLDS for reranker in self.rerankers.values())
+                read = folds and (
+                    quotes_folded(self._questions.values()) or (self.has("corpus") and self.passages.folded)
+                )
+                found = {name: reranker.causes() for name, reranker in self.rerankers.items()}
+                return {**found, "quotes": FOLDING} if read else found
 
     def kept(self, causes: object, model: type[M], make: Callable[[], Iterable[M]]) -> list[M]:
         """Rows of this kind and these causes, as they were kept, or as they are made now and kept.

@@ -10,6 +10,7 @@ from pydantic.json_schema import JsonSchemaMode, JsonSchemaValue, models_json_sc
 
 from raggs.diagnosis import REGISTRY
 from raggs.evaluation.models import Part
+from raggs.hashing import hash_value
 from raggs.version import __version__
 
 MODE: JsonSchemaMode = "serialization"
@@ -42,3 +43,12 @@ class DiagnosisReport(Part):
     causes: str = Field(description="hash of all that the findings depend on")
     found: Mapping[str, JsonValue] = Field(description="the kind's own findings, its verdict among them")
     files: Mapping[str, str] = Field(description="sha256 of each other file of the diagnosis")
+    seal: str = Field("", description="sha256 of all of this but the seal")
+
+    def sealed(self) -> DiagnosisReport:
+        """The report with its seal."""
+        return self.model_copy(update={"seal": self.own_hash()})
+
+    def own_hash(self) -> str:
+        """What the seal must be."""
+        return hash_value(self.model_dump(mode="json", exclude={"seal"}))

@@ -5,6 +5,7 @@
     <kind>-*.svg    its plots
 
 Equal causes are read, not measured again; a diagnosis that was killed has no report, or one whose hashes do not fit.
+The report has a hash of itself. A report or another file that was edited is not used: the diagnosis is made again.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from raggs.errors import DataError, NotFoundError, RaggsError, UsageError
 from raggs.hashing import hash_bytes, hash_file
 from raggs.holding import held
 from raggs.inputs import read_whole
+from raggs.progress import Notify, unheard
 
 REMEDY = "choose another --out, or check its permissions"
 
@@ -61,14 +63,26 @@ class DiagnosisStore:
         """
         return read_report(self.path, self.kind)
 
-    def unchanged(self, causes: str) -> DiagnosisReport | None:
-        """The report, where it is of these causes and this form, and all of its files are as written; else None."""
+    def unchanged(self, causes: str, notify: Notify = unheard) -> DiagnosisReport | None:
+        """The report, where it is of these causes and this form, and all of its files are as written; else None.
+
+        Args:
+            notify: hears of a file that is not what was written.
+        """
         try:
             found = self.report()
             found_in(found, self.path)
-        except (NotFoundError, DataError):
+        except NotFoundError:
             return None
-        return found if found.causes == causes and self._whole(found) else None
+        except DataError as error:
+            notify(f"{self.path}: {error.message}, so the diagnosis is made again")
+            return None
+        if found.causes != causes or not found.seal:
+            return None
+        if changed := self._changed(found):
+            notify(f"{changed}: not what raggs wrote, so the diagnosis is made again")
+            return None
+        return found
 
     def keep(self, report: DiagnosisReport) -> DiagnosisReport:
         """Write the report with its page, its plots and what else it names; what an earlier one named goes away.
@@ -79,7 +93,7 @@ class DiagnosisStore:
         drawn = plots(report)
         texts = {f"{self.kind}.md": page(report, drawn), **drawn, **others(report)}
         files = {name: hash_bytes(text.encode()) for name, text in texts.items()}
-        kept = report.model_copy(update={"files": files})
+        kept = report.model_copy(update={"files": files}).sealed()
         with disk(self.folder, REMEDY):
             self.folder.mkdir(parents=True, exist_ok=True)
             for name, text in texts.items():
@@ -106,9 +120,10 @@ class DiagnosisStore:
         except (NotFoundError, DataError):
             return set()
 
-    def _whole(self, report: DiagnosisReport) -> bool:
+    def _changed(self, report: DiagnosisReport) -> Path | None:
+        """The first file that is not what the report says."""
         paths = {self.folder / name: sha256 for name, sha256 in report.files.items()}
-        return all(path.is_file() and hash_file(path) == sha256 for path, sha256 in paths.items())
+        return next((path for path, sha256 in paths.items() if not path.is_file() or hash_file(path) != sha256), None)
 
 
 def read_report(path: Path, kind: str | None = None) -> DiagnosisReport:
@@ -119,7 +134,7 @@ def read_report(path: Path, kind: str | None = None) -> DiagnosisReport:
 
     Raises:
         NotFoundError: it is not there.
-        DataError: it is no diagnosis, or one of another kind.
+        DataError: it is no diagnosis, one of another kind, or was edited.
     """
     if not path.is_file():
         raise NotFoundError("no diagnosis", where=path, remedy=f"raggs diagnose {kind or 'KIND'}")
@@ -129,6 +144,8 @@ def read_report(path: Path, kind: str | None = None) -> DiagnosisReport:
         raise DataError("not a diagnosis as raggs writes it now", where=path, remedy=AGAIN) from error
     if kind is not None and found.kind != kind:
         raise DataError(f"a diagnosis of {found.kind}, not of {kind}", where=path, remedy=AGAIN)
+    if found.seal and found.seal != found.own_hash():
+        raise DataError("not what raggs wrote: it does not fit its seal", where=path, remedy=AGAIN)
     return found
 
 

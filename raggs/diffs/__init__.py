@@ -3,5 +3,5 @@
 Pure but for `sides`, which reads a set: values in, frozen parts out. It scores nothing; who compares systems under both
 sets hands in their values by query.
 
-Imports: golden, manifests, metrics, agreement, leaves.
+Imports: golden, manifests, stages, llm, metrics, agreement, leaves.
 """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from raggs.arrays import Floats
 from raggs.diffs.models import DecisionsPart, EstimatePart, MovePart, ScorePart, VerdictPart
 from raggs.jsontypes import number
-from raggs.metrics.stats import Comparison, Verdict, compare_many
+from raggs.metrics.stats import Comparison, Ends, Verdict, compare_many
 
 MOST = 5  # questions named for a flip
 OPPOSITE: Mapping[Verdict, Verdict] = {"win": "loss", "loss": "win"}
@@ -25,11 +25,16 @@ class Column:
         qids: of the queries.
         values: by system, shape (queries,), NaN where the measure is not defined.
         higher: whether more is better.
+        ends: by pair of systems that show unjudged passages, how far these could move the first minus the second, with
+            more being better.
+        why: by the same pairs, how much of the tops is unjudged.
     """
 
     qids: tuple[str, ...]
     values: Mapping[str, Floats]
     higher: bool
+    ends: Mapping[tuple[str, str], Ends] = field(default_factory=dict)
+    why: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
 
 def decisions_part(
@@ -58,7 +63,7 @@ def decisions_part(
 
 def _verdicts(measure: str, old: Column, new: Column, confidence: float, seed: int) -> list[VerdictPart]:
     before, after = (compared(side, confidence=confidence, seed=seed) for side in (old, new))
-    parts = [_verdict(pair, measure, before[pair], after[pair], 1.0 if old.higher else -1.0) for pair in before]
+    parts = [_verdict(pair, measure, (before[pair], after[pair]), (old, new)) for pair in before]
     return [
         part.model_copy(update={"moved_by": _movers(old, new, part.first, part.second)}) if part.flipped else part
         for part in parts
@@ -85,11 +90,17 @@ def compared(column: Column, *, confidence: float, seed: int) -> dict[tuple[str,
         return {}
     rows = {str(place): sign * (column.values[one] - column.values[two]) for place, (one, two) in enumerate(pairs)}
     none = np.zeros(len(next(iter(rows.values()))))
-    found = compare_many(none, rows, seed=seed, alpha=1.0 - confidence, tests=("randomisation",))
+    ends = {str(place): column.ends[pair] for place, pair in enumerate(pairs) if pair in column.ends}
+    found = compare_many(none, rows, seed=seed, alpha=1.0 - confidence, tests=("randomisation",), ends=ends)
     return {pair: found[str(place)] for place, pair in enumerate(pairs)}
 
 
-def _verdict(pair: tuple[str, str], measure: str, before: Comparison, after: Comparison, sign: float) -> VerdictPart:
+def _verdict(
+    pair: tuple[str, str], measure: str, compared_: tuple[Comparison, Comparison], sides: tuple[Column, Column]
+) -> VerdictPart:
+    (before, after), sign = compared_, 1.0 if sides[0].higher else -1.0
+    whys = [column.why.get(pair) if each.verdict == "unjudged" else None
+            for each, column in zip(compared_, sides, strict=True)]  # fmt: skip
     return VerdictPart(
         first=pair[0],
         second=pair[1],
@@ -100,6 +111,8 @@ def _verdict(pair: tuple[str, str], measure: str, before: Comparison, after: Com
         new_difference=_difference(after, sign),
         flipped=before.verdict != after.verdict,
         reversed=OPPOSITE.get(before.verdict) == after.verdict,
+        old_unjudged=whys[0],
+        new_unjudged=whys[1],
     )
 
 

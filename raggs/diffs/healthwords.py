@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 RATES: Mapping[str, tuple[str, str]] = {
+    "judge.noise": ("grades that simulated noise changed", "grades with a label"),
     "judge.canaries.passed": ("canaries passed", "canaries asked"),
     "judge.cascade.asked": ("passages on which the good judge was asked", "passages of the cascade"),
     "judge.cascade.overruled": ("cheap grades that the good judge changed", "cheap grades with one of the good judge"),

@@ -144,6 +144,10 @@ class VerdictPart(Frozen):
     new_difference: EstimatePart
     flipped: bool = Field(description="whether the verdicts differ")
     reversed: bool = Field(description="whether the better one of the old set is the worse one of the new")
+    old_unjudged: str | None = Field(
+        None, description="of a verdict that unjudged passages could reverse, how much of the tops is unjudged"
+    )
+    new_unjudged: str | None = Field(None, description="the same in the new set")
     moved_by: tuple[MovePart, ...] = Field(
         (), description="of a verdict that flips, the questions of both sets that moved the difference most"
     )

@@ -5,23 +5,36 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from raggs.diffs.models import MadePart, SettingPart
 from raggs.diffs.settings import by_name, made, settings
+from raggs.errors import RaggsError
 from raggs.frozen import Frozen
+from raggs.jsontypes import as_object
+from raggs.llm import LLMSettings
 from raggs.manifests.costs import Costs, LedgerSum
 from raggs.manifests.models import RunManifest
 from raggs.manifests.reasons import differences
+from raggs.settings import counts_by_value
+from raggs.stages.pipeline import load_pipeline
 from raggs.version import __version__
 
 INPUTS = ("corpus", "queries")  # sections of a configuration that count by what they read
+OF_CODE = {"version", "identity", "code", "engine", "fusion"}  # components that no setting names
+PLACES = {"judge": "judge.judge", "group": "judge.judge", "embedder": "embed.embedder", "rewriter": "embed.rewrite"}
+PROMPTS = {  # the settings of the prompts that a component's `prompt` is the hash of
+    ("judge", "judge"): ("judge.prompt",),
+    ("judge", "group"): ("judge.group_prompt",),
+    ("rank", "judge"): ("rank.prompt",),
+    ("embed", "rewriter"): ("embed.rewrite.prompt",),
+}
 
 
 class RunSetting(SettingPart):
     """A setting that differs."""
 
-    counts: bool = Field(description="whether results depend on it; of a file, whether its content differs")
+    counts: bool = Field(description="whether it can change results; of a file, whether its content differs")
 
 
 class SpentPart(Frozen):
@@ -73,18 +86,80 @@ def runs_report(
 
 
 def _counting(one: RunManifest, two: RunManifest) -> Iterator[str]:
-    """The places of settings that some stage's result depends on, and the sections whose content differs."""
-    for stage in one.stages.keys() & two.stages.keys():
-        first, second = (side.stages[stage].components for side in (one, two))
-        found = [each.component for each in differences(by_name(first.get("config")), by_name(second.get("config")))]
-        yield from (f"{stage}.{name}" if name else stage for name in found)
-        yield from (name for name in INPUTS if first.get(name) != second.get(name))
+    """Yield the places of the settings that can change a result, and of the sections that count by their content.
+
+    Of a stage that both runs have done, its components say so; of another one, its settings that are no `Effort`.
+    """
+    order = [name for name in load_pipeline(one.pipeline).order if name in one.config or name in two.config]
+    undone = [name for name in order if name not in one.stages or name not in two.stages]
+    for stage in order:
+        if stage not in undone:
+            yield from _by_components(stage, *(side.stages[stage].components for side in (one, two)))
+            continue
+        sections = [side.config.get(stage) for side in (one, two)]
+        if None in sections:
+            yield stage  # left out in one of them
+        else:
+            first, second = (by_name(_causes_in(one.pipeline, stage, section)) for section in sections)
+            found = differences(first, second)
+            yield from (f"{stage}.{each.component}" for each in found)
+    if undone:
+        yield from INPUTS
+        yield from (f"llm.{each.component}" for each in differences(_of_models(one), _of_models(two)))
+
+
+def _of_models(manifest: RunManifest) -> object:
+    """Return what the settings `llm` hold that can change an answer."""
+    section = as_object(manifest.config.get("llm"))
+    try:
+        return LLMSettings.model_validate(section).causes_for(as_object(section.get("models")))
+    except ValidationError:
+        return section
+
+
+def _by_components(stage: str, first: Mapping[str, object], second: Mapping[str, object]) -> Iterator[str]:
+    """Yield the places of the settings behind the components of one stage that differ."""
+    for each in differences(by_name(first), by_name(second)):
+        part, _, rest = each.component.partition(".")
+        _, by_model, sent = each.component.partition(".llm.")
+        leaf = each.component.rpartition(".")[2]
+        if part == "config":
+            yield f"{stage}.{rest}" if rest else stage
+        elif part in INPUTS:
+            yield part
+        elif by_model:
+            yield f"llm.{sent}"
+        elif part == "prices":
+            yield "llm.prices"
+            yield from (f"llm.models.{model}.prices" for model in _models_of(rest))
+        elif leaf == "prompt":
+            yield from PROMPTS.get((stage, part), (f"{stage}.prompt",))
+        elif leaf not in OF_CODE:
+            place = PLACES.get(part) or (f"retrieve.retrievers.{part.partition(' ')[2]}" if " " in part else part)
+            yield f"{place}.{rest}" if rest else place
+            yield f"{place}.path"  # a file counts by its content, which its component names in its own way
+
+
+def _models_of(place: str) -> Iterator[str]:
+    """Yield the model that a place below the component `prices` is about."""
+    found = place.removeprefix("models.").rpartition(".price")[0]
+    if found:
+        yield found
+
+
+def _causes_in(pipeline: str, stage: str, section: object) -> object:
+    """Return what of a stage's settings can change its result; all of them if they are not valid here."""
+    try:
+        return counts_by_value(load_pipeline(pipeline).stage(stage).Config.model_validate(section))
+    except (ValidationError, RaggsError, OSError):
+        return section
 
 
 def _counts(name: str, counting: set[str]) -> bool:
-    """Whether a setting, or what holds it, is among those that count."""
+    """Whether a setting, what holds it, or what it holds is among those that count."""
     parts = name.split(".")
-    return any(".".join(parts[:count]) in counting for count in range(1, len(parts) + 1))
+    inside = any(".".join(parts[:count]) in counting for count in range(1, len(parts) + 1))
+    return inside or any(place.startswith(f"{name}.") for place in counting)
 
 
 def _stage(name: str, manifests: tuple[RunManifest, RunManifest], spent: tuple[Costs, Costs]) -> StagePart:

@@ -53,7 +53,6 @@ class Reading:
         blocks: makes the blocks of ``text[begin:]``, with places that count from `begin`; None: it has no sections.
         title: of the whole document, above all of its sections.
         name: what a passage outside of all sections is called; empty: by its file.
-        heading: the first heading; None: to be looked for in the text.
         unmarked: whether nothing in the text tells its headings.
         pages: where each page begins.
         metadata: what the document says about itself.
@@ -65,7 +64,6 @@ class Reading:
     blocks: Callable[[], Sequence[Block]] | None = None
     title: str = ""
     name: str = ""
-    heading: str | None = None
     unmarked: bool = False
     pages: tuple[int, ...] = ()
     metadata: Mapping[str, Json] = field(default_factory=dict)
@@ -79,6 +77,7 @@ class DocumentReader(ABC):
     VERSION: ClassVar[int] = 1  # raised when the reader's own code changes a text or its sections
     PACKAGES: ClassVar[tuple[str, ...]] = ()  # whose installed versions can change what comes out
     EXTRACTS: ClassVar[bool] = False  # whether the text is not the file's own, so that those versions change it
+    HEADINGS: ClassVar[bool] = True  # whether documents may have headings, and are cut there unless a chunker is named
     SECTIONS: ClassVar[bool] = False  # whether they can change its sections, unless the corpus counts that itself
 
     def missing(self) -> str | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from raggs.documents.base import DocumentReader, Reading
-from raggs.documents.markup import check_depth, page_text
+from raggs.documents.markup import check_depth, page_text, without_many_attributes
 from raggs.documents.page import Page
 from raggs.inputs import read_whole
 
@@ -27,7 +27,7 @@ class HtmlReader(DocumentReader):
     EXTRACTS = True
 
     def read(self, path: Path) -> Reading:
-        source = page_text(read_whole(path), path)
+        source = without_many_attributes(page_text(read_whole(path), path))
         check_depth(source, path)
         from selectolax.lexbor import LexborHTMLParser
 
@@ -36,8 +36,7 @@ class HtmlReader(DocumentReader):
         if start is None:
             return Reading("", blocks=tuple)
         page = Page(start)
-        first = next((block.title for block in page.blocks if block.kind == "heading"), "")
-        return Reading(page.text, blocks=lambda: page.blocks, name=_title(tree), heading=first, unmarked=True)
+        return Reading(page.text, blocks=lambda: page.blocks, name=_title(tree), unmarked=True)
 
 
 def _start(tree: LexborHTMLParser) -> LexborNode | None:

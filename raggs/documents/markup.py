@@ -2,7 +2,8 @@
 
 A page says in which encoding it is written; UTF-8 is tried first. A parser of HTML walks through all elements that are
 open at most tags, and sets formatting that nobody closed anew in each paragraph: a page made to harm takes it hours and
-all memory, so that the work is bounded from the tags alone before it is parsed.
+all memory, so that the work is bounded from the tags alone before it is parsed. A parser also compares each attribute
+of a tag with all that come before it. A tag keeps its first attributes, up to `MOST_ATTRIBUTES`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,11 @@ KNOWN = re.compile(
 WESTERN = frozenset({"iso-8859-1", "latin1", "latin-1", "us-ascii"})  # which browsers read as windows-1252
 HEAD = 4096  # bytes in which a page says its encoding
 TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*|!--)")
+MOST_ATTRIBUTES = 256  # of a tag
+VALUE = r"""\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>"'][^\s>]*+)"""
+ATTRIBUTE = rf"[\s/]*+[^\s/>][^\s/>=]*+(?:{VALUE})?+"
+ALL_ATTRIBUTES = re.compile(rf"[^\s/>]*+(?:{ATTRIBUTE})*+")
+FIRST_ATTRIBUTES = re.compile(rf"[^\s/>]*+(?:{ATTRIBUTE}){{{MOST_ATTRIBUTES}}}")
 RAW = {
     "!--": re.compile("-->"),
     **{
@@ -59,13 +65,24 @@ def page_text(data: bytes, path: Path) -> str:
         return data.decode("cp1252" if name in WESTERN else name, "replace")
 
 
+def without_many_attributes(page: str) -> str:
+    """A page whose tags have at most `MOST_ATTRIBUTES` attributes."""
+    kept, end = [], 0
+    for found, close in _tags(page):
+        first = FIRST_ATTRIBUTES.match(page, found.end(), close) if close - found.end() > 2 * MOST_ATTRIBUTES else None
+        if first is not None:
+            kept.append(page[end : first.end()])
+            end = close
+    return "".join((*kept, page[end:])) if kept else page
+
+
 def check_depth(page: str, path: Path) -> None:
     """
     Raises:
         DataError: elements are nested, or left open, beyond what a parser can be given.
     """
     opened = formatting = total = copies = 0
-    for found in _tags(page):
+    for found, _ in _tags(page):
         name = found[2].lower()
         step = 0 if name in ALONE else -1 if found[1] else 1
         if name in FORMATTING:
@@ -79,12 +96,14 @@ def check_depth(page: str, path: Path) -> None:
             raise DataError("elements are nested or left open beyond any page", where=path, line=line, remedy=remedy)
 
 
-def _tags(page: str) -> Iterator[re.Match[str]]:
-    """The tags of elements, without those that scripts and comments hold."""
+def _tags(page: str) -> Iterator[tuple[re.Match[str], int]]:
+    """The tags of elements, each with the end of its attributes, without those that scripts and comments hold."""
     found = TAG.search(page)
     while found is not None:
-        end = None if found[1] else RAW.get(found[2].lower())
-        if end is None:
-            yield found
-        closed = found if end is None else end.search(page, found.end())
-        found = None if closed is None else TAG.search(page, closed.end())
+        at, raw = found.end(), None if found[1] else RAW.get(found[2].lower())
+        if found[2] != "!--" and (attributes := ALL_ATTRIBUTES.match(page, at)):
+            at = attributes.end()
+        if raw is None:
+            yield found, at
+        closed = None if raw is None else raw.search(page, at)
+        found = None if raw is not None and closed is None else TAG.search(page, closed.end() if closed else at)

@@ -27,6 +27,7 @@ class PdfReader(DocumentReader):
 
     PACKAGES = (PACKAGE,)
     EXTRACTS = True
+    HEADINGS = False
 
     def missing(self) -> str | None:
         return None if find_spec(PACKAGE) else INSTALL
@@ -36,7 +37,7 @@ class PdfReader(DocumentReader):
             raise PrerequisiteError(f"{path}: PDF files need {PACKAGE}", remedy=INSTALL)
         pages = list(_pages(read_whole(path), path))
         starts = accumulate((len(page) + len(BETWEEN) for page in pages[:-1]), initial=0)
-        return Reading(BETWEEN.join(pages), heading="", pages=tuple(starts) if pages else ())
+        return Reading(BETWEEN.join(pages), pages=tuple(starts) if pages else ())
 
 
 def _pages(data: bytes, path: Path) -> Iterator[str]:

@@ -8,7 +8,9 @@ from raggs.documents.base import DocumentReader, Reading, read_text
 
 
 class TextReader(DocumentReader):
-    """Plain text, as it is."""
+    """Plain text, as it is; it has no headings."""
+
+    HEADINGS = False
 
     def read(self, path: Path) -> Reading:
         return Reading(read_text(path))

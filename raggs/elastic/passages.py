@@ -51,6 +51,11 @@ class IndexPassages:
         return None
 
     @property
+    def folded(self) -> bool:
+        """False: the server reads its passages itself."""
+        return False
+
+    @property
     def cleaned(self) -> int | None:
         """None: nothing of the index is read before it is asked for."""
         return None

@@ -14,7 +14,8 @@ from pydantic import Field, field_validator
 from raggs.addresses import http_address
 from raggs.settings import AnchoredPath, Effort, Settings
 
-NAME = re.compile(r"[^\s\\/\"<>|#:_+\-\x00-\x1f][^\s\\/\"<>|#:\x00-\x1f]*")  # what a server takes as a name
+# Legal names of an index. Servers accept a percent sign, but a path with "%2e%2e" can be decoded on its way to them.
+NAME = re.compile(r"[^\s\\/\"<>|#:%_+\-\x00-\x1f][^\s\\/\"<>|#:%\x00-\x1f]*")
 MAX_NAME = 255  # bytes
 MAX_RESULTS = 10_000  # a search of Elasticsearch returns no more unless its index says so
 
@@ -49,7 +50,10 @@ class IndexPlace(Settings):
         if index == "_all" or any(char in index for char in ",*?"):
             raise ValueError("name one index or alias, without wildcards")
         if not NAME.fullmatch(index) or index in (".", "..") or len(index.encode()) > MAX_NAME:
-            raise ValueError("no name of an index: letters, digits, dots, dashes and underscores, and none of -_ first")
+            raise ValueError(
+                "not the name of an index: use lower-case letters, digits, dots, dashes and underscores, do not start "
+                f"with - or _, and use at most {MAX_NAME} bytes"
+            )
         return index
 
     @property

@@ -1,4 +1,8 @@
-"""What an embedder is: texts in, float32 vectors out."""
+"""What an embedder is: texts in, float32 vectors out.
+
+Embedders read quotation marks and apostrophes as keyboards have them (`raggs.text.fold_quotes`): to their models the
+typographic ones are other tokens, and the vector of a question would depend on who typed it.
+"""
 
 from __future__ import annotations
 
@@ -57,6 +61,15 @@ class Embedder(Adapter, ABC):
     def causes(self) -> Causes:
         """All that can change a vector."""
         return {**self.own_causes(), "identity": self.identity}
+
+    def check(self) -> None:
+        """Find what a model on this machine lacks, by embedding one word, before anything is paid for.
+
+        Raises:
+            RaggsError: as `embed`.
+        """
+        if not self.models:
+            self.embed(["word"])
 
     @property
     @abstractmethod

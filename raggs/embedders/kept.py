@@ -1,8 +1,9 @@
 """Vectors of texts, kept by text: whoever shares a text shares its vector, now and the next time.
 
-One file an embedder, below the caches of embeddings; whatever it holds can be made again. A row of another length than
-the embedder's is made again, too. A piece of a document is read from there in a fifth of the time that even the
-quickest embedder takes, but a file costs some milliseconds: what took less than that to make is not written down.
+One file an embedder, below the caches of embeddings; whatever it holds can be made again. A row that is damaged, or of
+another length than the embedder's, is made again. A piece of a document is read from there in a fifth of the time that
+even the quickest embedder takes, but a file costs some milliseconds: what took less than that to make is not written
+down.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from raggs.embedders.base import Embedder
 from raggs.errors import ProviderError
 from raggs.hashing import hash_value
 from raggs.kept import Kept
+from raggs.progress import Notify, unheard
+from raggs.text import fold_quotes
 
 STEP = 256  # texts embedded at a time, so that whoever watches hears of them
 HELD = 1024  # vectors made before they are written, where documents are embedded one by one
@@ -37,16 +40,23 @@ class KeptVectors:
         tell: hears how many of how many texts are embedded.
         held: vectors that wait in memory until they are written together; `flush` writes them. With 1, a kill costs
             `STEP` at most.
+        notify: hears of vectors that are not what was kept.
 
     Attributes:
         found: vectors that need not be made.
     """
 
     def __init__(
-        self, embedder: Embedder, folder: Path, tell: Callable[[int, int], None] = nobody, *, held: int = 1
+        self,
+        embedder: Embedder,
+        folder: Path,
+        tell: Callable[[int, int], None] = nobody,
+        *,
+        held: int = 1,
+        notify: Notify = unheard,
     ) -> None:
         self._embedder = embedder
-        self._kept = Kept(folder / f"texts-{hash_value(embedder.causes())[:16]}.sqlite", REMEDY)
+        self._kept = Kept(folder / f"texts-{hash_value(embedder.causes())[:16]}.sqlite", REMEDY, notify)
         self._tell = tell
         self._held = held
         self._waiting: dict[str, bytes] = {}
@@ -61,7 +71,7 @@ class KeptVectors:
         """
         import numpy as np
 
-        keys, size = [hash_value(text) for text in texts], 4 * self._embedder.dims
+        keys, size = [hash_value(fold_quotes(text)) for text in texts], 4 * self._embedder.dims
         known = {key: self._waiting[key] for key in keys if key in self._waiting}
         known |= {key: row for key, row in self._kept.find(keys).items() if len(row) == size}
         self.found += len(known)
@@ -97,10 +107,10 @@ class KeptVectors:
 class KeptEmbedder(Embedder):
     """An embedder whose vectors are kept, as chunkers are lent one: they embed pieces, document by document."""
 
-    def __init__(self, inner: Embedder, folder: Path) -> None:
+    def __init__(self, inner: Embedder, folder: Path, notify: Notify = unheard) -> None:
         self.config = inner.config
         self._inner = inner
-        self._vectors = KeptVectors(inner, folder, held=HELD)
+        self._vectors = KeptVectors(inner, folder, held=HELD, notify=notify)
 
     @property
     def models(self) -> tuple[str, ...]:

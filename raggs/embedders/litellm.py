@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
+from raggs.arrays import unit_rows
 from raggs.embedders.base import Embedder, EmbedderConfig
 from raggs.errors import ConfigError
 from raggs.hashing import hash_value
 from raggs.llm import EmbedRequest, Parameters
-from raggs.llm.prices import vector_size
+from raggs.llm.prices import nearest_model, vector_size
 from raggs.llm.settings import ModelSettings
 from raggs.settings import Effort
+from raggs.text import fold_quotes
 
 if TYPE_CHECKING:
     from raggs.arrays import Vectors
@@ -62,8 +64,11 @@ class LiteLLMEmbedder(Embedder):
         """
         found = self.config.dims or vector_size(self.config.model)
         if found is None:
+            near = None if self.context.llm.settings.base_of(self.config.model) else nearest_model(self.config.model)
+            meant = "" if near is None else f"write {near} if you meant that, or "
             raise ConfigError(
-                f"the length of the vectors of {self.config.model} is not known", remedy="set embed.embedder.dims"
+                f"the length of the vectors of {self.config.model} is not known",
+                remedy=f"{meant}set embed.embedder.dims",
             )
         return found
 
@@ -73,9 +78,7 @@ class LiteLLMEmbedder(Embedder):
         vectors = np.zeros((len(texts), self.dims), dtype=np.float32)
         said = [place for place, text in enumerate(texts) if text.strip()]  # providers refuse an empty text
         if said:
-            found = self._ask([texts[place] for place in said]).astype(np.float64)
-            norms = np.linalg.norm(found, axis=1, keepdims=True)
-            vectors[said] = found / np.where(norms > 0, norms, 1)
+            vectors[said] = unit_rows(self._ask([fold_quotes(texts[place]) for place in said]).astype(np.float64))
         return vectors
 
     def _ask(self, texts: list[str]) -> Vectors:

@@ -14,19 +14,22 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
+from raggs.arrays import unit_rows
 from raggs.embedders.base import Embedder, EmbedderConfig
-from raggs.errors import ConfigError, RaggsError
+from raggs.errors import ConfigError, DataError, RaggsError
 from raggs.hashing import hash_value
 from raggs.inputs import read_whole
 from raggs.jsontypes import as_object
 from raggs.localmodels.folder import PACKAGES, ModelFolder
 from raggs.settings import Causes, Effort, SourcePath
+from raggs.text import fold_quotes
 
 if TYPE_CHECKING:
-    from raggs.arrays import Ints, Vectors
+    from raggs.arrays import Floats, Ints, Vectors
     from raggs.localmodels.model import LocalModel, Tokens
 
 SIZES = ("hidden_size", "d_model", "n_embd", "dim")  # what configurations of models call the length of a vector
+CONFIG = "config.json"
 OUTPUTS = ("last_hidden_state", "token_embeddings", "sentence_embedding")
 
 
@@ -94,7 +97,7 @@ class OnnxEmbedder(Embedder):
         import numpy as np
 
         vectors = np.zeros((len(texts), self.dims), dtype=np.float32)
-        tokens = {place: self._model.encode(text) for place, text in enumerate(texts) if text}
+        tokens = {place: self._model.encode(fold_quotes(text)) for place, text in enumerate(texts) if text}
         said = [place for place, found in tokens.items() if len(found)]
         for start in range(0, len(said), self.config.batch):
             batch = said[start : start + self.config.batch]
@@ -106,31 +109,42 @@ class OnnxEmbedder(Embedder):
 
         Raises:
             ProviderError: the model gives neither tokens' vectors nor texts', or shorter ones.
+            DataError: as `_check_size`.
         """
         import numpy as np
 
         numbers, mask = self._model.run(batch)
         if self._model.output == "logits":  # a classifier's
             raise self._model.wrong_output(numbers, "vectors: no embedder")
-        if (
-            numbers.ndim not in (2, 3)
-            or numbers.shape[-1] < self.dims
-            or numbers.shape[1:-1] not in ((), mask.shape[1:])
-        ):
+        if numbers.ndim not in (2, 3) or numbers.shape[1:-1] not in ((), mask.shape[1:]):
             raise self._model.wrong_output(numbers, f"{self.dims} numbers for each token or text: no embedder")
-        found = numbers.astype(np.float64) if numbers.ndim == 2 else self._pool(numbers, mask)
-        short = found[:, : self.dims]
-        norms = np.linalg.norm(short, axis=1, keepdims=True)
-        unit: Vectors = (short / np.where(norms > 0, norms, 1)).astype(np.float32)
-        return unit
+        self._check_size(numbers)
+        pooled = numbers.astype(np.float64) if numbers.ndim == 2 else self._pool(numbers, mask)
+        return unit_rows(pooled[:, : self.dims]).astype(np.float32)
 
-    def _pool(self, numbers: Vectors, mask: Ints) -> Vectors:
+    def _check_size(self, numbers: Vectors) -> None:
+        """
+        Raises:
+            DataError: config.json says another length than the model's vectors have, and no `dims` is set.
+            ProviderError: the model's vectors are shorter than `dims`.
+        """
+        real = numbers.shape[-1]
+        if self.config.dims is None and real != self.dims:
+            raise DataError(
+                f"says that vectors have {self.dims} dimensions, and the model gives {real}",
+                where=self._folder.path / CONFIG,
+                remedy=f"correct it, or set embed.embedder.dims to {real}, or to fewer for the leading dimensions",
+            )
+        if real < self.dims:
+            raise self._model.wrong_output(numbers, f"{self.dims} numbers for each token or text: no embedder")
+
+    def _pool(self, numbers: Vectors, mask: Ints) -> Vectors | Floats:
         import numpy as np
 
         if self.config.pooling == "cls":
             return numbers[:, 0]
         weights = mask[:, :, None].astype(np.float64)
-        pooled: Vectors = (np.where(weights > 0, numbers, 0) * weights).sum(axis=1) / weights.sum(axis=1)
+        pooled: Floats = (np.where(weights > 0, numbers, 0) * weights).sum(axis=1) / weights.sum(axis=1)
         return pooled
 
     @cached_property
@@ -147,8 +161,8 @@ class OnnxEmbedder(Embedder):
     def _size(self) -> int | None:
         """The length of the model's own vectors; None where only a text would tell."""
         try:
-            found = as_object(json.loads(read_whole(self._folder.path / "config.json")))
+            found = as_object(json.loads(read_whole(self._folder.path / CONFIG)))
         except (RaggsError, ValueError, RecursionError):
             found = {}
-        told = next((size for name in SIZES if isinstance(size := found.get(name), int)), None)
-        return told or self._model.size
+        stated = next((size for name in SIZES if type(size := found.get(name)) is int and size > 0), None)
+        return stated or self._model.size

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
+from raggs.arrays import unit_rows
 from raggs.callables import CallableConfig, UserFunction
 from raggs.embedders.base import Embedder, EmbedderConfig
 from raggs.errors import ProviderError
 from raggs.settings import Causes
-from raggs.text import shorten
+from raggs.text import fold_quotes, shorten
 
 if TYPE_CHECKING:
     from raggs.arrays import Floats, Vectors
@@ -44,10 +45,9 @@ class PythonEmbedder(Embedder):
 
         vectors = np.zeros((len(texts), self.dims), dtype=np.float32)
         for start in range(0, len(texts), self.config.batch):
-            batch = list(texts[start : start + self.config.batch])
+            batch = list(map(fold_quotes, texts[start : start + self.config.batch]))
             found = self._checked(self._function(_about(batch), batch), batch)
-            norms = np.linalg.norm(found, axis=1, keepdims=True)
-            vectors[start : start + len(batch)] = found / np.where(norms > 0, norms, 1)
+            vectors[start : start + len(batch)] = unit_rows(found)
         return vectors
 
     @cached_property
@@ -63,8 +63,11 @@ class PythonEmbedder(Embedder):
         import numpy as np
 
         try:
-            rows: Floats = np.asarray(found, dtype=np.float64)
-        except (TypeError, ValueError) as error:
+            given = np.asarray(found)
+            if given.dtype.kind not in "fiubO":
+                raise TypeError(f"{given.dtype} holds no real numbers")
+            rows: Floats = np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError) as error:
             raise self._wrong(f"gave {type(found).__name__}, which is no array of numbers", batch) from error
         if rows.shape != (len(batch), self.dims):
             raise self._wrong(f"gave an array of shape {rows.shape}, not {(len(batch), self.dims)},", batch)

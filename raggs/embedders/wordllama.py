@@ -21,6 +21,7 @@ from raggs.arrays import Floats, Ints, Vectors
 from raggs.embedders.base import Embedder, EmbedderConfig
 from raggs.errors import ProviderError
 from raggs.registry import installed
+from raggs.text import fold_quotes
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -88,7 +89,7 @@ class WordLlamaEmbedder(Embedder):
         model = self._load()
         vectors = np.zeros((len(texts), self.dims), dtype=np.float32)
         for start in range(0, len(texts), self.config.batch):
-            batch = list(texts[start : start + self.config.batch])
+            batch = list(map(fold_quotes, texts[start : start + self.config.batch]))
             for place, tokens in enumerate(model.tokenizer.encode_batch(batch, add_special_tokens=False), start):
                 vectors[place] = self._pool(model, np.array(tokens.ids, dtype=np.int64))
         return vectors

@@ -2,5 +2,5 @@
 
 May import the golden sets, readers and libraries below; knows neither a configuration nor a terminal.
 
-Imports: golden, readers, metrics, agreement, correction, health, leaves.
+Imports: golden, readers, metrics, agreement, correction, decision, health, leaves.
 """

@@ -1,33 +1,46 @@
 """Conditions that a CI job sets: a mean that must be reached, a result that must not get worse.
 
 A gate is judged after everything is written, so a failed one loses nothing. A gate that could not look at something
-has failed: what an earlier result holds and this one does not is named, never passed over.
+has failed: what an earlier result holds and this one does not is named, never passed over. If unjudged passages could
+reverse the outcome of a limit or of a comparison, it is inconclusive, and a setting says whether that fails.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from pydantic import ValidationError
 
-from raggs.errors import DataError, GateError, NotFoundError
-from raggs.evaluation.models import Report, SystemPart
+from raggs.arrays import Flags, Floats
+from raggs.errors import DataError, GateError, NotFoundError, UsageError
+from raggs.evaluation.models import Report, SystemPart, UnjudgedTopPart
 from raggs.evaluation.projected import rule_words
+from raggs.evaluation.study import Study
+from raggs.evaluation.unjudged import judging_remedy, unjudged_in
+from raggs.evaluation.words import VERDICTS, unjudged_tops
 from raggs.inputs import read_whole
 from raggs.jsonl import first_fault
 from raggs.jsontypes import Number
-from raggs.metrics.stats import compare
+from raggs.metrics.columns import Run
+from raggs.metrics.hits import find_hits
+from raggs.metrics.names import Named, parse_measure
+from raggs.metrics.stats import Comparison, Ends, compare, could_cross, could_reverse
+from raggs.metrics.unjudged import Shown, difference_ends, top_of, value_ends
 from raggs.readers.pipes import replayable
 from raggs.text import plural
 
 AGAIN = "evaluate the earlier system again in the same way"
 SHOWN = 12  # digits of a fingerprint
 CUTOFF = re.compile(r"@\d+")
-UNGATED = re.compile(r"(?:range|bias)\[|(?:\w+\[)?(?:holes|judged)\b")  # not how good a system is
+EARLIER = "the earlier {}"
+Inconclusive = Literal["fail", "pass"]
+UNGATED = re.compile(r"(?:range|bias)\[|(?:\w+\[)?(?:holes|judged|unj)\b")  # not how good a system is
 
 
 @dataclass(frozen=True)
@@ -40,6 +53,8 @@ class Gates:
         where: its file.
         drop: what a mean may lose against it.
         across: whether the earlier result may be one on other judgments.
+        inconclusive: whether an outcome that unjudged passages could reverse fails.
+        study: what the result was made of, where unjudged passages are looked for; None where it is not known.
     """
 
     limits: Mapping[str, float]
@@ -47,6 +62,8 @@ class Gates:
     where: Path | None
     drop: float
     across: bool = False
+    inconclusive: Inconclusive = "fail"
+    study: Study | None = None
 
     def outcomes(self, report: Report) -> tuple[Outcome, ...]:
         """What each of them says of a result.
@@ -54,9 +71,13 @@ class Gates:
         Raises:
             DataError: it cannot be compared with the earlier one.
         """
-        found = list(limits_kept(report, self.limits))
+        found = list(limits_kept(report, self.limits, self.study))
         if self.before is not None:
-            found += against(report, self.before, drop=self.drop, where=self.where, across=self.across)
+            found += against(
+                report, self.before, drop=self.drop, where=self.where, across=self.across, study=self.study
+            )
+        if self.inconclusive == "pass":
+            found = [replace(each, failed=False) if each.inconclusive else each for each in found]
         return tuple(found)
 
     def judge(self, report: Report) -> None:
@@ -78,6 +99,8 @@ class Outcome:
         said: a sentence.
         failed: whether it is not met.
         system, measure: empty where it is about several.
+        inconclusive: whether unjudged passages could reverse it, either way.
+        remedy: what has these passages judged; empty where it is conclusive.
     """
 
     gate: str
@@ -85,6 +108,8 @@ class Outcome:
     failed: bool
     system: str = ""
     measure: str = ""
+    inconclusive: bool = False
+    remedy: str = ""
 
 
 def settle(outcomes: Iterable[Outcome], report: Report) -> None:
@@ -93,17 +118,40 @@ def settle(outcomes: Iterable[Outcome], report: Report) -> None:
     Raises:
         GateError: all that are not met are named.
     """
-    if failed := [each.said for each in outcomes if each.failed]:
-        raise GateError(failed, report.golden.source)
+    if failed := [each for each in outcomes if each.failed]:
+        remedies = dict.fromkeys(each.remedy for each in failed if each.remedy)
+        raise GateError([each.said for each in failed], report.golden.source, "; ".join(remedies) or None)
 
 
-def limits_kept(report: Report, limits: Mapping[str, float]) -> Iterator[Outcome]:
-    """Each system held against each limit."""
+def limits_kept(report: Report, limits: Mapping[str, float], study: Study | None = None) -> Iterator[Outcome]:
+    """Each system held against each limit, by its score as reported: an unjudged passage counts as not relevant there.
+
+    If grades for unjudged passages could move the score across the limit, the outcome is inconclusive.
+    """
     for measure, limit in limits.items():
         if measure not in report.measures:  # samples have cutoffs of their own
             measure = CUTOFF.sub("@k", measure)
         for system in report.systems:
-            yield _limited(system, measure, limit, higher=report.higher_is_better[measure])
+            found = _limited(system, measure, limit, higher=report.higher_is_better[measure])
+            yield found if study is None else _if_judged(found, study, limit)
+
+
+def _if_judged(found: Outcome, study: Study, limit: float) -> Outcome:
+    """The outcome of a limit; an inconclusive one if grades for unjudged passages could move the score across it."""
+    shown = None if UNGATED.match(found.measure) else study.shown(found.system)
+    if shown is None or not (parts := unjudged_in(named := parse_measure(found.measure), {found.system: shown.top})):
+        return found
+    sign, ends = (1.0 if named.higher else -1.0), value_ends(named, shown)
+    values = study.values[found.system].column(named.name)
+    if not could_cross(sign * values, sign * limit, ends if named.higher else -ends):
+        return found
+    said = f"{found.said}; {VERDICTS['unjudged']}: {unjudged_tops(parts)}"
+    up = found.failed == named.higher
+    far = np.nanmean(ends.high if up else ends.low)
+    if np.isfinite(far):
+        said += f", so {found.measure} could be as {'high' if up else 'low'} as {far:.4f}"
+    remedy = judging_remedy(parts, study.sources, study.judgments.source)
+    return replace(found, said=said, failed=True, inconclusive=True, remedy=remedy)
 
 
 def _limited(system: SystemPart, measure: str, limit: float, *, higher: bool) -> Outcome:
@@ -137,7 +185,13 @@ def read_report(path: Path) -> Report:
 
 
 def against(
-    report: Report, before: Report, *, drop: float, where: Path | None, across: bool = False
+    report: Report,
+    before: Report,
+    *,
+    drop: float,
+    where: Path | None,
+    across: bool = False,
+    study: Study | None = None,
 ) -> Iterator[Outcome]:
     """Whether each measure of each system got worse: by more than `drop` in the mean, or significantly.
 
@@ -149,6 +203,7 @@ def against(
         drop: what the mean may lose.
         where: the earlier result's file.
         across: whether it may be one on other judgments; queries that both measured are compared then.
+        study: what the result was made of, where unjudged passages are looked for.
 
     Raises:
         DataError: other judgments, gains or rules, or no system, measure or query in common.
@@ -170,9 +225,7 @@ def against(
     gate = f"not worse than {where or 'the earlier result'}"
     for side in sides:
         for measure in shared:
-            said = _worse(*side, measure, drop, apart)
-            fine = f"{measure} of {side[1]} is no worse"
-            yield Outcome(gate, said or fine, said is not None, side[1], measure)
+            yield _held(_Change(*side, measure, drop, apart, study), gate)
     for said in _not_compared(before, pairs, [name for name in gated if name not in shared]):
         yield Outcome(gate, said, True)
 
@@ -245,23 +298,157 @@ def _pairs(ours: Sequence[SystemPart], theirs: Sequence[SystemPart]) -> list[tup
     return [(system, known[system.name]) for system in ours if system.name in known]
 
 
-def _worse(
-    report: Report, name: str, before: Report, earlier: str, measure: str, drop: float, apart: bool
-) -> str | None:
-    now, then = _values(report, name, measure), _values(before, earlier, measure)
-    qids = _common(report, name, before, earlier, measure)
+@dataclass(frozen=True)
+class _Change:
+    """One measure of one system, now and in the earlier result."""
+
+    report: Report
+    name: str
+    before: Report
+    earlier: str
+    measure: str
+    drop: float
+    apart: bool
+    study: Study | None
+
+    @property
+    def sign(self) -> float:
+        """-1 where lower is better."""
+        return 1.0 if self.report.higher_is_better[self.measure] else -1.0
+
+    @property
+    def now(self) -> Mapping[str, Number]:
+        return _values(self.report, self.name, self.measure)
+
+    @property
+    def then(self) -> Mapping[str, Number]:
+        return _values(self.before, self.earlier, self.measure)
+
+    @property
+    def qids(self) -> list[str]:
+        return _common(self.report, self.name, self.before, self.earlier, self.measure)
+
+    def compared(self, differences: Floats) -> Comparison:
+        """By query, more is better."""
+        none = np.zeros(len(differences))
+        alpha = 1.0 - self.report.confidence
+        return compare(differences, none, seed=self.report.seed, alpha=alpha, tests=("randomisation",))
+
+    def is_worse(self, differences: Floats) -> bool:
+        """Whether differences are a regression."""
+        found = self.compared(differences)
+        return -found.difference.mean > self.drop or (found.verdict == "loss" and not found.negligible)
+
+
+def _held(change: _Change, gate: str) -> Outcome:
+    """What the gate says of one measure of one system."""
+    outcome = partial(Outcome, gate, system=change.name, measure=change.measure)
+    now, then, qids, measure, name = change.now, change.then, change.qids, change.measure, change.name
     if not qids and (now or then):
-        return f"not compared: {measure} of {name}, for no query has a value in both results"
-    if (lost := len(then) - len(qids)) and not apart:
-        return f"not compared: {measure} of {name} on {plural(lost, 'query')} that had a value in the earlier result"
+        return outcome(f"not compared: {measure} of {name}, for no query has a value in both results", True)
+    if (lost := len(then) - len(qids)) and not change.apart:
+        had = f"{plural(lost, 'query')} that had a value in the earlier result"
+        return outcome(f"not compared: {measure} of {name} on {had}", True)
     if not qids:
+        return outcome(f"{measure} of {name} is no worse", False)
+    sides = [change.sign * np.array([float(side[qid] or 0.0) for qid in qids]) for side in (now, then)]
+    worse, said = change.is_worse(sides[0] - sides[1]), f"{measure} of {name} is no worse"
+    old, new = (change.sign * float(side.mean()) + 0.0 for side in reversed(sides))  # + 0.0 makes -0.0 a plain zero
+    over = "queries of both sets" if change.apart else "queries"
+    went = f"{measure} of {name} went from {old:.4f} to {new:.4f} on {len(qids)} {over}"
+    tops, ends = _unjudged(change)
+    if worse:
+        verdict = change.compared(sides[0] - sides[1]).verdict
+        sure = "significantly" if verdict == "loss" else f"not significantly, but by more than {change.drop:g}"
+        said = f"{went}, {sure} worse"
+    if ends is not None and could_reverse(change.is_worse, _differences(change), ends):
+        remedy = judging_remedy(tops, {} if change.study is None else _sources(change), change.report.golden.source)
+        said = f"{went}; {VERDICTS['unjudged']}: {unjudged_tops(tops)}"
+        return outcome(said, True, inconclusive=True, remedy=remedy)
+    return outcome(said, worse)
+
+
+def _sources(change: _Change) -> dict[str, str]:
+    then = {EARLIER.format(each.name): each.source for each in change.before.systems}
+    return {**then, **(change.study.sources if change.study else {})}
+
+
+def _differences(change: _Change) -> Floats:
+    """By query of the judgments, NaN where one of both has no value."""
+    if change.study is None:
+        return np.empty(0)
+    pairs = ((change.now.get(qid), change.then.get(qid)) for qid in change.study.judgments.qrels.qids)
+    found = [np.nan if None in pair else float(pair[0] or 0.0) - float(pair[1] or 0.0) for pair in pairs]
+    return change.sign * np.array(found)
+
+
+def _unjudged(change: _Change) -> tuple[tuple[UnjudgedTopPart, ...], Ends | None]:
+    """How much of both tops is unjudged, and how far that could move each query's difference; more is better."""
+    ours = None if change.study is None else change.study.shown(change.name)
+    try:
+        named = parse_measure(change.measure)
+    except UsageError:  # samples have cutoffs of their own
+        return (), None
+    if ours is None or change.study is None:
+        return (), None
+    theirs = _earlier(change, ours)
+    tops = {change.name: ours.top} | ({} if theirs is None else {EARLIER.format(change.earlier): theirs.top})
+    parts, earlier = unjudged_in(named, tops), _holes(change, named)
+    if theirs is None and earlier.any():
+        share = float(np.mean([each or 0.0 for each in _open(change, named).values()]))
+        where = UnjudgedTopPart(system=EARLIER.format(change.earlier), cutoff=named.measure.k or 0, share=share)
+        parts = (*parts, where)
+    if not parts:
+        return (), None
+    stands = change.sign * _differences(change)
+    try:
+        ends = _moved(named, ours, theirs, stands) if theirs else _loose(named, ours, earlier, change)
+    except DataError:  # the measure needs more of the earlier lists than is held
+        ends = _loose(named, ours, earlier, change)
+    if change.apart:  # queries of one set alone are not compared
+        ends = Ends(*(np.where(np.isnan(stands), np.nan, end) for end in ends))
+    return parts, ends if change.sign > 0 else -ends
+
+
+def _earlier(change: _Change, ours: Shown) -> Shown | None:
+    """The earlier lists, as far as they are held, by the judgments of these; None where they have other judgments."""
+    lists = change.before.shown.get(change.earlier)
+    parts = [next(each for each in side.systems if each.name == name).projection
+             for side, name in ((change.report, change.name), (change.before, change.earlier))]  # fmt: skip
+    same = (None if part is None else (part.corpus, rule_words(part)) for part in parts)
+    if change.apart or not lists or len(set(same)) > 1:
         return None
-    sign = 1.0 if report.higher_is_better[measure] else -1.0
-    values = [sign * np.array([float(side[qid] or 0.0) for qid in qids]) for side in (now, then)]
-    result = compare(values[0], values[1], seed=report.seed, alpha=1.0 - report.confidence)
-    if -result.difference.mean <= drop and not (result.verdict == "loss" and not result.negligible):
-        return None
-    said = "significantly" if result.verdict == "loss" else f"not significantly, but by more than {drop:g}"
-    old, new = (sign * float(side.mean()) + 0.0 for side in reversed(values))  # + 0.0 makes -0.0 a plain zero
-    over = "queries of both sets" if apart else "queries"
-    return f"{measure} of {name} went from {old:.4f} to {new:.4f} on {len(qids)} {over}, {said} worse"
+    run = Run.of(lists)
+    hits = replace(find_hits(ours.hits.qrels, run, "file"), facet=ours.hits.facet)
+    return Shown(hits, top_of(hits, run, "file", ours.top.depth))
+
+
+def _moved(named: Named, ours: Shown, theirs: Shown, stands: Floats) -> Ends:
+    """The bounds of a difference; what the earlier lists hold below the ranks that are held counts as it did."""
+    found = difference_ends(named, ours, theirs)
+    with np.errstate(invalid="ignore"):
+        rest = stands - (named.values(ours.hits) - named.values(theirs.hits))
+    rest = np.nan_to_num(rest)
+    return Ends(found.low + rest, found.high + rest)
+
+
+def _loose(named: Named, ours: Shown, earlier: Flags, change: _Change) -> Ends:
+    """The same if the earlier lists are not known: any value counts for a query where they hold unjudged passages."""
+    low, high = named.measure.RANGE
+    qids = ours.hits.qrels.qids
+    values = np.array([np.nan if (value := change.then.get(qid)) is None else value for qid in qids])
+    mine = value_ends(named, ours)
+    return Ends(mine.low - np.where(earlier, high, values), mine.high - np.where(earlier, low, values))
+
+
+def _open(change: _Change, named: Named) -> Mapping[str, Number]:
+    """By query, the unjudged share of the earlier result's top."""
+    return _values(change.before, change.earlier, f"holes@{named.measure.k}")
+
+
+def _holes(change: _Change, named: Named) -> Flags:
+    """The queries of the judgments on which the earlier result shows unjudged passages."""
+    if change.study is None:
+        return np.zeros(0, dtype=bool)
+    open_ = _open(change, named)
+    return np.array([bool(open_.get(qid)) for qid in change.study.judgments.qrels.qids])

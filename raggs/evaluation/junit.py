@@ -54,8 +54,11 @@ def _gate(suite: Element, found: Outcome) -> None:
     place = f"gates.{found.system}" if found.system else "gates"
     name = found.gate if not found.measure or found.measure in found.gate else f"{found.measure} {found.gate}"
     case = SubElement(suite, "testcase", classname=_text(place), name=_text(name))
+    said = f"{found.said}; {found.remedy}" if found.remedy else found.said
     if found.failed:
-        SubElement(case, "failure", message=_text(found.said), type="gate")
+        SubElement(case, "failure", message=_text(said), type="inconclusive" if found.inconclusive else "gate")
+    elif found.inconclusive:
+        SubElement(case, "skipped", message=_text(said))
     else:
         SubElement(case, "system-out").text = _text(found.said)
 

@@ -7,6 +7,7 @@ others leave their parts in `analyses`, as plain JSON, so that a report can be r
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import not_
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
@@ -14,7 +15,11 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from raggs.jsontypes import Number
 from raggs.version import __version__
 
-Verdict = Literal["win", "loss", "tie", "unresolvable"]
+Verdict = Literal["win", "loss", "tie", "unresolvable", "unjudged"]
+
+
+def _is_none(value: object) -> bool:
+    return value is None
 
 
 class Part(BaseModel):
@@ -65,8 +70,8 @@ class BottleneckPart(Part):
 
     measure: str
     pool: int
-    actual: Number
-    ceiling: Number
+    actual: Number = Field(description="mean over queries")
+    ceiling: Number = Field(description="PROC: the best order of its own candidates, mean over queries")
     of_means: Number = Field(None, description="%PROC as ratio of means: actual / ceiling")
     of_queries: Number = Field(None, description="%PROC as mean of ratios: what pct_proc_* says")
     retrieval: Number = Field(description="what better retrieval could give at most")
@@ -99,6 +104,9 @@ class AnswersPart(Part):
     hits: int
     correct: int
     queries: int
+    missing: int = Field(
+        0, exclude_if=not_, description="queries with all evidence whose answer is not known; they count nowhere"
+    )
 
 
 class ProjectionPart(Part):
@@ -136,6 +144,23 @@ class SystemPart(Part):
     projection: ProjectionPart | None = None
 
 
+class UnjudgedTopPart(Part):
+    """How much of what a system shows is not judged."""
+
+    system: str
+    cutoff: int
+    share: float = Field(description="unjudged passages in the top `cutoff`, of all passages there")
+
+
+class UnjudgedPart(Part):
+    """Why a verdict is inconclusive: unjudged passages could reverse it."""
+
+    tops: tuple[UnjudgedTopPart, ...] = Field(description="the systems that show unjudged passages")
+    low: Number = Field(description="the difference with each unjudged passage at the grade that makes it least")
+    high: Number = Field(description="the same where it is most; null where it has no bound")
+    remedy: str = Field(description="what has the passages judged")
+
+
 class ComparisonPart(Part):
     """A system against the baseline on one measure."""
 
@@ -151,9 +176,15 @@ class ComparisonPart(Part):
     wins: int
     ties: int
     losses: int
-    verdict: Verdict
+    verdict: Verdict = Field(description='"unjudged": inconclusive, because unjudged passages could reverse it')
+    stands: Verdict | None = Field(
+        None, exclude_if=_is_none, description="of an inconclusive one, the verdict if no unjudged passage is relevant"
+    )
     negligible: bool
     queries_needed: int | None = Field(description="queries that would resolve the difference with a power of 80%")
+    unjudged: UnjudgedPart | None = Field(
+        None, exclude_if=_is_none, description="of a verdict that unjudged passages could reverse, why"
+    )
 
 
 class PoolPart(Part):
@@ -168,6 +199,19 @@ class PoolPart(Part):
     def share(self) -> Number:
         """Of the relevant passages, those that only one of them found."""
         return None if self.alone is None or not self.relevant else self.alone / self.relevant
+
+
+class LeaveOneOutPart(Part):
+    """A system scored without the judgments that it alone brought into the pool."""
+
+    measure: str
+    score: Number
+    without: Number = Field(description="its score when the passages that it alone brought are unjudged")
+    alone: int = Field(description="judged passages that it alone brought, over all queries")
+    relevant: int = Field(description="those of them that are relevant")
+    rank: int = Field(description="among the systems, from 1")
+    rank_without: int
+    overtaken_by: tuple[str, ...] = Field(description="systems that would be ahead then, and were not")
 
 
 class SettingPart(Part):
@@ -186,6 +230,45 @@ class FoundPart(Part):
 
     system: str = Field(description="the system that it is about; empty where it is about all of them")
     part: Mapping[str, JsonValue]
+
+
+class InputPart(Part):
+    """A file or folder that an evaluation was made from."""
+
+    role: Literal["golden", "run", "samples", "outputs", "facets", "correct", "reviews", "corpus"]
+    name: str = Field("", description="of the system that it is named for; empty where the file names it")
+    path: str = Field(description="relative to the folder of eval.json")
+    sha256: str | None = Field(None, description="of a file; null of a folder, and of a pipe, which nobody reads again")
+    files: Mapping[str, str] = Field({}, description="of a folder, the sha256 of each file that counts, by its path")
+
+
+class OptionsPart(Part):
+    """What was asked for; with the files, all that it takes to evaluate again."""
+
+    measures: tuple[str, ...] = Field(description="as asked for; none means the usual ones")
+    cutoffs: tuple[int, ...]
+    ties: Literal["trec", "file"]
+    condensed: bool
+    default_k: int | None
+    scale: tuple[int, int] | None
+    relevant: int | None
+    gains: Mapping[str, float]
+    analyses: tuple[str, ...]
+    baseline: str | None
+    pool: int
+    against_first: bool
+    limits: Mapping[str, float]
+    confidence: float
+    seed: int
+    project: Mapping[str, JsonValue] | None = Field(description="the rule by which grades were carried over")
+
+
+class SourcesPart(Part):
+    """What an evaluation was made from: `raggs audit eval.json` evaluates it again and compares."""
+
+    inputs: tuple[InputPart, ...]
+    options: OptionsPart
+    options_sha256: str
 
 
 class Report(Part):
@@ -209,6 +292,14 @@ class Report(Part):
     warnings: tuple[str, ...] = Field((), description="why the numbers may say nothing of the systems")
     per_query: Mapping[str, Mapping[str, Mapping[str, Number]]] = Field(
         description="by system, measure and query; queries where a measure is not defined are left out"
+    )
+    sources: SourcesPart | None = Field(
+        None, description="the files and options that it was made from; null where lists were in memory"
+    )
+    shown: Mapping[str, Mapping[str, tuple[str, ...]]] = Field(
+        {},
+        description="by system and query, the passages down to the deepest cutoff, at most 100, best first: a later "
+        "result that is compared with this one looks for unjudged passages there",
     )
 
     def with_systems(self, changes: Mapping[str, Mapping[str, object]]) -> Report:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import chain
 
 from raggs.evaluation.analyses.base import Analysis
 from raggs.evaluation.models import GoldenPart, Report, ScorePart, SystemPart
@@ -29,13 +28,24 @@ def make_report(
         DataError: no query in common, or a measure or analysis that the labels do not allow.
         UsageError: an analysis lacks what it needs.
     """
+    return study_and_report(judgments, systems, scoring, analyses)[1]
+
+
+def study_and_report(
+    judgments: Judgments, systems: Sequence[System], scoring: Scoring, analyses: Sequence[Analysis] = ()
+) -> tuple[Study, Report]:
+    """As `make_report`, with the study that the report was made of.
+
+    Raises:
+        DataError, UsageError: as `make_report`.
+    """
     for analysis in analyses:
         analysis.check(judgments, [system.name for system in systems])
     study = study_systems(judgments, systems, scoring)
     report = _scores(study, systems)
     for analysis in analyses:
         report = analysis.extend(report, study)
-    return report
+    return study, report
 
 
 def _scores(study: Study, systems: Sequence[System]) -> Report:
@@ -53,8 +63,14 @@ def _scores(study: Study, systems: Sequence[System]) -> Report:
         label_uncertainty=False,
         systems=parts,
         notes=(*_sources(study), *(note for part in parts for note in _notes(part, study))),
-        warnings=(*_edits(study, systems), *filter(None, (doubt_of(study, part.name) for part in parts))),
+        warnings=(
+            *study.judgments.warnings,
+            *filter(None, [study.judgments.unscorable()]),
+            *filter(None, (system.run.note for system in systems)),
+            *filter(None, (doubt_of(study, part.name) for part in parts)),
+        ),
         per_query={name: _per_query(values) for name, values in study.values.items()},
+        shown={name: top.lists(study.judgments.qrels.qids) for name, top in study.tops.items()},
     )
 
 
@@ -91,11 +107,6 @@ def score_part(interval: Interval) -> ScorePart:
     return ScorePart(
         mean=number(interval.mean), low=number(interval.low), high=number(interval.high), valid=interval.count
     )
-
-
-def _edits(study: Study, systems: Sequence[System]) -> list[str]:
-    """Each once, for the systems of a run share its files."""
-    return list(dict.fromkeys(chain(study.judgments.edits, *(system.edits for system in systems))))
 
 
 def _sources(study: Study) -> Iterator[str]:

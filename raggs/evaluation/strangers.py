@@ -15,6 +15,7 @@ from raggs.golden.judgments import Judgments
 from raggs.golden.places import same_documents
 from raggs.golden.systems import System
 from raggs.jsontypes import Number
+from raggs.metrics.columns import Qrels
 from raggs.metrics.hits import Hits
 from raggs.metrics.names import parse_measure
 
@@ -59,7 +60,7 @@ def doubt_of(study: Study, system: str) -> str:
     if said := stranger(study.judgments.source, system, hits):
         return f"{said} Its scores say nothing"
     holes = holes_at(hits, k)
-    if holes is None or holes <= HOLES or not _judges_both(hits):
+    if holes is None or holes <= HOLES or not judges_both(hits.qrels):
         return ""
     return (
         f"{system}: {holes:.0%} of what its top {k} shows is unjudged and counts as not relevant, so its scores say "
@@ -114,7 +115,7 @@ def harmless_note(study: Study, system: str) -> str:
     return ""
 
 
-def _judges_both(hits: Hits) -> bool:
-    scale = hits.qrels.scale
-    judged = hits.qrels.grade[hits.qrels.grade >= 0]
-    return bool((judged < scale.relevant).any())
+def judges_both(qrels: Qrels) -> bool:
+    """Whether passages were judged not relevant, too. Otherwise an unjudged passage is not relevant by custom."""
+    judged = qrels.grade[qrels.grade >= 0]
+    return bool((judged < qrels.scale.relevant).any())

@@ -13,14 +13,16 @@ import numpy as np
 
 from raggs.arrays import Floats
 from raggs.errors import DataError
-from raggs.evaluation.strangers import check_corpus, holes_at
+from raggs.evaluation.strangers import check_corpus, holes_at, judges_both
 from raggs.golden.judgments import Judgments
 from raggs.golden.systems import System
 from raggs.jsontypes import Number
+from raggs.metrics.columns import Run
 from raggs.metrics.evaluate import Evaluation, measure_hits
 from raggs.metrics.facets import with_first
 from raggs.metrics.hits import Hits, Ties, find_hits
 from raggs.metrics.names import Named
+from raggs.metrics.unjudged import Shown, Top, top_of
 
 SHOWN = 3
 
@@ -61,6 +63,8 @@ class Study:
         values: by system, its values of every measure.
         makers: the systems that the golden set was pooled from, and whether the set itself says so.
         derived: the systems that are made of others.
+        sources: by system, its file or run directory.
+        tops: by system, the top of its lists; empty where unjudged passages are left out, or not relevant by custom.
     """
 
     judgments: Judgments
@@ -69,11 +73,22 @@ class Study:
     values: Mapping[str, Evaluation]
     makers: Mapping[str, bool] = field(default_factory=dict)
     derived: frozenset[str] = frozenset()
+    sources: Mapping[str, str] = field(default_factory=dict)
+    tops: Mapping[str, Top] = field(default_factory=dict)
+
+    def shown(self, system: str) -> Shown | None:
+        """A system with the top of its lists; None where unjudged passages say nothing."""
+        return Shown(self.hits[system], self.tops[system]) if system in self.tops else None
 
     @property
     def cutoff(self) -> int:
         """The largest cutoff."""
         return max(self.scoring.cutoffs)
+
+    @property
+    def evidence(self) -> str:
+        """The measure that is 1 for a query whose evidence is in the top K, for Acc|Hit."""
+        return f"hit_all@{self.cutoff}" if self.graded else f"hit@{self.cutoff}"
 
     @property
     def graded(self) -> bool:
@@ -93,7 +108,29 @@ def study_systems(judgments: Judgments, systems: Sequence[System], scoring: Scor
         for name, table in hits.items()
     }
     makers = {each.name: stated for each in systems if (stated := _made(judgments, each, hits, scoring)) is not None}
-    return Study(judgments, scoring, hits, values, makers, frozenset(each.name for each in systems if each.derived))
+    derived = frozenset(each.name for each in systems if each.derived)
+    sources = {each.name: each.source for each in systems}
+    return Study(judgments, scoring, hits, values, makers, derived, sources, _tops(judgments, systems, hits, scoring))
+
+
+def _tops(
+    judgments: Judgments, systems: Sequence[System], hits: Mapping[str, Hits], scoring: Scoring
+) -> dict[str, Top]:
+    tops = ((each.name, top_in(judgments, each.run, hits[each.name], scoring)) for each in systems)
+    return {name: top for name, top in tops if top is not None}
+
+
+def top_in(judgments: Judgments, run: Run, hits: Hits, scoring: Scoring) -> Top | None:
+    """The top of a system's lists to the deepest cutoff; None where unjudged passages say nothing.
+
+    Args:
+        judgments: the golden set, as it was judged.
+        hits: of the run.
+    """
+    if scoring.condensed or not judges_both(judgments.qrels):
+        return None
+    depth = max(*scoring.cutoffs, *(named.measure.k or 0 for named in scoring.measures))
+    return top_of(hits, run, scoring.ties, depth)
 
 
 def _made(judgments: Judgments, system: System, hits: Mapping[str, Hits], scoring: Scoring) -> bool | None:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
-from raggs.evaluation.models import ComparisonPart, GoldenPart, Report, Verdict
+from raggs.evaluation.models import ComparisonPart, GoldenPart, Report, UnjudgedPart, UnjudgedTopPart, Verdict
 from raggs.jsontypes import Number
 
 Kind = Literal["retrieval", "ordering", "none"]
 
-MARKS: dict[Verdict, str] = {"win": "▲", "loss": "▼", "tie": "=", "unresolvable": "?"}
+MARKS: dict[Verdict, str] = {"win": "▲", "loss": "▼", "tie": "=", "unresolvable": "?", "unjudged": "!"}
 VERDICTS: dict[Verdict, str] = {
     "win": "better",
     "loss": "worse",
     "tie": "no difference that matters",
     "unresolvable": "open",
+    "unjudged": "inconclusive",
 }
 BOTTLENECKS: dict[Kind, str] = {
     "retrieval": "retrieve better, more of what is useful must enter its pool: dense and BM25 fused (RRF), a more "
@@ -31,6 +33,7 @@ KNOBS = (
     "have judged what it shows: pool its lists (retriever runs), or raggs sweep --judge-holes",
 )
 GLOSSARY = "words: raggs explain WORD"  # below tables
+LEAST_SHARE = 0.01  # below it, a share needs more than whole percent
 OWN_CUTOFFS = "each sample is scored at its own metadata.k, where it has one"
 
 
@@ -78,3 +81,18 @@ def would_tell(part: ComparisonPart) -> str:
     """How many queries would resolve an open difference; empty where it is not open, or nothing would."""
     open_ = part.verdict == "unresolvable" and part.queries_needed
     return f"{part.queries_needed:,} queries would tell" if open_ else ""
+
+
+def inconclusive(part: UnjudgedPart) -> str:
+    """Why a verdict is none: ``inconclusive: 20% of the top 10 of new is unjudged``."""
+    return f"{VERDICTS['unjudged']}: {unjudged_tops(part.tops)}"
+
+
+def unjudged_tops(parts: Sequence[UnjudgedTopPart]) -> str:
+    """How much of the tops is unjudged, in a clause."""
+    shares = [f"{_share(part.share)} of the top {part.cutoff} of {part.system}" for part in parts]
+    return f"{' and '.join(shares)} {'is' if len(shares) == 1 else 'are'} unjudged"
+
+
+def _share(share: float) -> str:
+    return f"{share:.0%}" if share >= LEAST_SHARE else f"{100 * share:.2g}%"

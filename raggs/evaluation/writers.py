@@ -15,6 +15,8 @@ from raggs.evaluation.words import GLOSSARY
 from raggs.jsontypes import Number
 from raggs.text import spreadsheet_cell
 
+RESULT = "eval.json"
+
 
 def write_report(report: Report, folder: Path) -> list[Path]:
     """Write all files into `folder`, made if missing; each appears whole or not at all.
@@ -23,7 +25,7 @@ def write_report(report: Report, folder: Path) -> list[Path]:
         ProviderError: the folder cannot be written.
     """
     texts = {
-        "eval.json": report_json(report) + "\n",
+        RESULT: report_json(report) + "\n",
         "eval.csv": per_query_csv(report),
         "eval.md": markdown(lay_out(report)),
     }

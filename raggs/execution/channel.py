@@ -183,8 +183,8 @@ class RemoteJudge(Judge):
     async def order(self, query: Query, passages: Sequence[Passage]) -> Ordering:
         ids = [passage.doc_id for passage in passages]
         answer = await self._channel().ask("order", qid=query.qid, passages=ids)
-        order = answer.pop("order")
-        return Ordering(None if order is None else tuple(order), **answer)
+        order, answerers = answer.pop("order"), tuple(answer.pop("answerers"))
+        return Ordering(None if order is None else tuple(order), **answer, answerers=answerers)
 
     async def known(self, query: Query, passages: Sequence[Passage]) -> Sequence[KnownOrder]:
         """See `Judge.known`."""
@@ -196,7 +196,7 @@ class RemoteJudge(Judge):
 def judgment(said: Mapping[str, Any]) -> Judgment:
     """A judgment from its fields, the votes of a panel's members among them."""
     votes = {name: judgment(vote) for name, vote in said["votes"].items()}
-    return Judgment(**{**said, "votes": votes})
+    return Judgment(**{**said, "votes": votes, "answerers": tuple(said["answerers"])})
 
 
 class ShardJournal:

@@ -1,6 +1,6 @@
 """Exporters by name: one file and one line each (see `base.Exporter`).
 
-Imports: golden, queries, leaves.
+Imports: golden, queries, readers, leaves.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from raggs.artifacts import Passage
 from raggs.exporters.files import write_json
 from raggs.golden.base import GoldenSet
 from raggs.golden.parts import PARTS, Part, Stock, contents_of
-from raggs.golden.scales import GradeScale
+from raggs.readers.scales import GradeScale
 
 UNORDERED = "nobody was asked for an order (rank: null); what stands in one is by grade, then by fused rank"
 TEST = "test"  # the split that tools evaluate on

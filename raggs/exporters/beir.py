@@ -11,7 +11,7 @@ from typing import ClassVar
 from raggs.exporters.corpora import CorpusExporter
 from raggs.exporters.files import write_lines
 from raggs.golden.base import GoldenSet
-from raggs.golden.scales import GradeScale
+from raggs.readers.scales import GradeScale
 
 
 class BeirExporter(CorpusExporter):

@@ -13,9 +13,9 @@ from pathlib import Path, PurePosixPath
 from raggs.atomic import disk
 from raggs.errors import UsageError
 from raggs.exporters.base import Exporter
-from raggs.golden.scales import read_sidecar, stated_format
 from raggs.inputs import read_lines
 from raggs.jsontypes import as_object, as_text
+from raggs.readers.scales import read_sidecar, stated_format
 
 MARK = ".raggs-export"  # holds the name of the format that is being written
 

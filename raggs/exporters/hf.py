@@ -14,8 +14,8 @@ from raggs.exporters.corpora import CORPUS, QUERIES, CorpusExporter, Guide
 from raggs.exporters.files import write_lines, write_objects
 from raggs.golden.base import GoldenSet
 from raggs.golden.packed import PACKED, packed
-from raggs.golden.scales import GradeScale
 from raggs.hashing import hash_file
+from raggs.readers.scales import GradeScale
 from raggs.text import one_line
 
 CARD = "README.md"

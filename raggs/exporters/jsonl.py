@@ -15,8 +15,8 @@ from raggs.exporters.passages import write_passages
 from raggs.golden.base import GoldenQuery, GoldenSet, Graded
 from raggs.golden.packed import passage_facts
 from raggs.golden.parts import PARTS, SURE, Part
-from raggs.golden.scales import AS_GRADED, GradeScale
 from raggs.queries.writing import query_facts, query_object
+from raggs.readers.scales import AS_GRADED, GradeScale
 
 GAIN = GradeScale("gain")
 TOP, JUDGMENTS, UNJUDGED, ORDER = "golden.jsonl", "judgments.jsonl", "unjudged.jsonl", "order.jsonl"

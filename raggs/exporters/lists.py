@@ -15,9 +15,9 @@ from raggs.atomic import disk
 from raggs.exporters.files import write_lines, write_routed_lines
 from raggs.exporters.nested import count_nested
 from raggs.golden.base import RUNS, GoldenSet
-from raggs.golden.scales import sidecar
 from raggs.inputs import read_lines
 from raggs.jsontypes import as_object
+from raggs.readers.scales import sidecar
 
 COLUMNS = "qid Q0 docid rank score tag"
 TAG = "raggs-"

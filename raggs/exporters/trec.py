@@ -11,7 +11,7 @@ from raggs.exporters.files import write_lines
 from raggs.exporters.lists import write_lists
 from raggs.golden.base import GoldenSet
 from raggs.golden.parts import Part
-from raggs.golden.scales import GradeScale
+from raggs.readers.scales import GradeScale
 
 
 class TrecExporter(Exporter):

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from raggs.artifacts import Passage, Query, RankRecord, RetrieveRecord
 from raggs.frozen import Frozen
-from raggs.golden.scales import AS_GRADED, GradeScale
+from raggs.readers.scales import AS_GRADED, GradeScale
 
 if TYPE_CHECKING:
     from raggs.golden.judgments import Judgments

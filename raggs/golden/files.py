@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from raggs.artifacts import MAX_GRADE, MIN_GRADE, Query
+from raggs.errors import DataError
 from raggs.golden.base import GoldenQuery, GoldenSet, Graded, SetPart
 from raggs.golden.origin import stated_fall, stated_lacks, stated_origin, stated_sources
 from raggs.golden.packed import unpacked_query
-from raggs.golden.scales import stated_labels, stated_scale
+from raggs.readers.scales import stated_labels, stated_scale
+from raggs.tables import NO_COLUMNS, ColumnNames
 
 if TYPE_CHECKING:
     from raggs.golden.judgments import Judgments
@@ -34,6 +36,7 @@ class FileGolden(GoldenSet):
         labels: the file.
         questions: a file of the questions, in the form that `queries: {type: jsonl}` reads.
         name: of the set; that of the file where left out.
+        columns: which column of a table is which, as `--column` says.
 
     Attributes:
         labels: the file.
@@ -42,8 +45,11 @@ class FileGolden(GoldenSet):
     top = 0
     provenance = None
 
-    def __init__(self, labels: Path, questions: Path | None = None, name: str = "") -> None:
+    def __init__(
+        self, labels: Path, questions: Path | None = None, name: str = "", columns: ColumnNames = NO_COLUMNS
+    ) -> None:
         self.name = name or labels.name
+        self.columns = columns
         self.source = str(labels)
         self.lacks = stated_lacks(labels)
         self.labels = labels
@@ -69,7 +75,7 @@ class FileGolden(GoldenSet):
 
         known, stated = {query.qid: query for query in self.queries()}, stated_scale(self.labels)
         lift = stated.offset if stated else 0
-        labels = sorted(read_labels(self.labels), key=lambda label: label.qid)
+        labels = sorted(read_labels(self.labels, self.columns), key=lambda label: label.qid)
         for qid, found in groupby(labels, key=lambda label: label.qid):
             grades = tuple(Graded(label.doc_id, label.grade + lift if label.grade >= 0 else None) for label in found)
             yield GoldenQuery(qid, known.get(qid), grades=grades)
@@ -85,7 +91,7 @@ class FileGolden(GoldenSet):
         stated = stated_scale(self.labels)
         if stated and scale and (scale.low, scale.high) != (MIN_GRADE, MAX_GRADE):
             stated = None  # the numbers as they stand are asked for
-        qrels = read_judgments(self.labels, stated.scale if stated else scale)
+        qrels = read_judgments(self.labels, stated.scale if stated else scale, self.columns)
         if stated and stated.offset:
             grade = np.where(qrels.grade < 0, qrels.grade, qrels.grade + stated.offset)
             qrels = replace(qrels, grade=grade, scale=Scale.of(MIN_GRADE, MAX_GRADE))
@@ -94,17 +100,25 @@ class FileGolden(GoldenSet):
             self.source,
             qrels,
             origin=stated_origin(labels),
-            edits=tuple(stated_fall(labels)),
+            warnings=tuple(stated_fall(labels)),
             sources=stated_sources(labels),
         )
 
 
 def labels_in(folder: Path) -> tuple[Path, Path | None] | None:
-    """The labels that lie in a folder in a known layout, and the questions beside them."""
-    tables = sorted((folder / "qrels").glob("*.tsv"))
+    """The labels that lie in a folder in a known layout, and the questions beside them.
+
+    Raises:
+        DataError: there are several files of labels, and no sidecar says which one is meant.
+    """
     stated = stated_labels(folder)
-    usual = [folder / name for name in LABELS if (folder / name).is_file()] or tables[: len(tables) == 1]
-    known = [stated] if stated else usual
+    known = [stated] if stated else [folder / name for name in LABELS if (folder / name).is_file()]
+    if len(known) > 1:
+        names = " and ".join(path.relative_to(folder).as_posix() for path in known)
+        raise DataError(f"holds several files of labels: {names}", where=folder, remedy=f"name one, e.g. {known[0]}")
+    if not known:
+        tables = sorted((folder / "qrels").glob("*.tsv"))
+        known = tables[: len(tables) == 1]
     questions = folder / QUERIES
     asked = questions.is_file() and questions.stat().st_size
     return (known[0], questions if asked else None) if known else None

@@ -81,7 +81,7 @@ def _queries(given: object) -> Iterator[Query]:
         return
     if isinstance(given, Mapping) and not hasattr(given, "to_dict"):
         for key, text in given.items():
-            yield text if isinstance(text, Query) else query_of({"qid": as_id(key, "queries"), "text": text}, GIVEN, 0)
+            yield _query(text if isinstance(text, Query) else {"qid": key, "text": text}, 0)
         return
     for place, row in enumerate(rows_of(given, "queries"), start=1):
         yield _query(row, place)
@@ -89,7 +89,8 @@ def _queries(given: object) -> Iterator[Query]:
 
 def _query(row: object, place: int) -> Query:
     if isinstance(row, Query):
-        return row
+        fields = row.model_dump(include={*Query.model_fields})
+        return query_of(fields, GIVEN, place)  # the same text as from a file or a mapping
     if not isinstance(row, Mapping):
         raise DataError(
             f"{shown(row)} is no query", where=GIVEN, line=place, remedy='e.g. {"qid": "q1", "text": "..."}'

@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from raggs.arrays import Ints
+from raggs.errors import DataError
 from raggs.golden.origin import UNKNOWN, Origin
 from raggs.metrics.columns import Qrels
 from raggs.metrics.ids import pair_keys
@@ -25,7 +26,7 @@ class Judgments:
         qrels: the grades; passages without one are not in it.
         doubt: of each of them; None where nothing is known.
         origin: what is known of whence the judged passages are.
-        edits: sentences on files that are not what their run wrote, and on a judge that fell below its gate.
+        warnings: sentences on a judge that fell below its gate.
         sources: where people gave grades, by who gave them, how many; near-duplicates left out.
         facets: groups of near-duplicates: by passage, the representative of its group.
     """
@@ -35,7 +36,7 @@ class Judgments:
     doubt: Doubt | None = None
     facets: Mapping[str, str] = field(default_factory=dict)
     origin: Origin = UNKNOWN
-    edits: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     sources: Mapping[str, int] = field(default_factory=dict)
 
     def facets_of(self, more: Mapping[str, str]) -> Ints | None:
@@ -51,6 +52,26 @@ class Judgments:
     @cached_property
     def _own_facets(self) -> Ints | None:
         return self.qrels.facets(self.facets) if self.facets else None  # once, whatever number of systems is scored
+
+    def unscorable(self) -> str:
+        """Say that no passage is relevant, though some have a gain; empty if one is relevant.
+
+        Raises:
+            DataError: no passage has a gain above 0, so that every system scores 0.
+        """
+        qrels = self.qrels
+        judged = qrels.grade[qrels.grade >= 0]
+        highest = int(judged.max(initial=qrels.scale.low))
+        if highest >= qrels.scale.relevant:
+            return ""
+        scale = f"{qrels.scale.low} to {qrels.scale.high}"
+        if len(judged) and not max(qrels.scale.gains[: highest - qrels.scale.low + 1]):
+            said = f"no passage is relevant: the highest grade is {highest} on the scale {scale}"
+            raise DataError(said, where=self.source, remedy="check the labels; name another scale with --scale")
+        return (
+            f"{self.source}: no passage is relevant (grade {qrels.scale.relevant} or more on the scale {scale}): "
+            "measures that count relevant passages are 0 or not defined"
+        )
 
     @property
     def digest(self) -> str:

@@ -19,9 +19,12 @@ from raggs.golden.base import GoldenQuery, Graded, SetPart
 from raggs.golden.files import QUERIES, FileGolden
 from raggs.golden.packed import unpacked_passage
 from raggs.golden.parts import SURE
-from raggs.golden.scales import sidecar
 from raggs.jsonl import first_fault, read_objects
 from raggs.jsontypes import as_list, as_text
+from raggs.readers.scales import sidecar
+from raggs.readers.shapes import check_ids
+from raggs.tables import LABEL_ROLES, NO_COLUMNS, ColumnNames, ObjectColumns, object_id
+from raggs.trec import Seen
 
 if TYPE_CHECKING:
     from raggs.golden.judgments import Judgments
@@ -82,8 +85,10 @@ class _Row(NamedTuple):
 class LinesGolden(FileGolden):
     """`judgments.jsonl` of an export, and what lies beside it: other words on passages, the order, the texts."""
 
-    def __init__(self, labels: Path, questions: Path | None = None, name: str = "") -> None:
-        super().__init__(labels, questions or _there(labels.parent / QUERIES), name)
+    def __init__(
+        self, labels: Path, questions: Path | None = None, name: str = "", columns: ColumnNames = NO_COLUMNS
+    ) -> None:
+        super().__init__(labels, questions or _there(labels.parent / QUERIES), name, columns)
         order, top = _there(labels.parent / ORDER), sidecar(labels).get("top")
         self.top = top if isinstance(top, int) and order else 0
         self.sure = order is None or next((row.keys() >= SURE for _, row in read_objects(order)), True)
@@ -96,7 +101,7 @@ class LinesGolden(FileGolden):
         """
         wanted, folder = parts or get_args(SetPart), self.labels.parent
         asked = {query.qid: query for query in self.queries()}
-        grades = words_of(filter(None, (self.labels, _there(folder / UNJUDGED))))
+        grades = words_of(filter(None, (self.labels, _there(folder / UNJUDGED))), self.columns)
         orders = orders_of(_there(folder / ORDER)) if "order" in wanted else {}
         texts = _texts(_there(folder / CORPUS), grades) if "pool" in wanted else {}
         for qid in sorted({*asked, *grades}):
@@ -157,29 +162,61 @@ def _placed(order: Path) -> dict[tuple[str, str], tuple[float, float]]:
     }
 
 
-def words_of(files: Iterable[Path]) -> dict[str, list[Graded]]:
+def words_of(files: Iterable[Path], columns: ColumnNames = NO_COLUMNS) -> dict[str, list[Graded]]:
     """By query what the lines of some files say of passages.
 
+    Args:
+        files: the labels first, then passages without a grade.
+        columns: which field is which, as `--column` says.
+
     Raises:
-        NotFoundError, DataError: a file is missing, or a line cannot be right.
+        NotFoundError, DataError: a file is missing, a line cannot be right, or a passage occurs twice for a query.
     """
     grades: dict[str, list[Graded]] = {}
-    for path in files:
-        for number, row in read_objects(path):
+    places: dict[tuple[str, str], str] = {}
+    for place, path in enumerate(files):
+        seen = Seen(path)
+        for number, row in _named_rows(path, columns, LABEL_ROLES if place == 0 else LABEL_ROLES[:2]):
+            if isinstance(row.get("grade"), bool):
+                raise DataError("a grade is true or false", where=path, line=number, remedy="write a whole number")
             word = _record(path, number, row, Word)
+            check_ids(path, number, word.qid, word.doc_id)
+            seen.note(word.qid, word.doc_id, number)
+            first = places.setdefault((word.qid, word.doc_id), f"{path.name}:{number}")
+            if first != f"{path.name}:{number}":
+                said = f"query {word.qid} and passage {word.doc_id} occur twice (first in {first})"
+                raise DataError(said, where=path, line=number, remedy="keep one")
             grades.setdefault(word.qid, []).append(word.graded)
     return grades
+
+
+def _named_rows(path: Path, columns: ColumnNames, required: tuple[str, ...]) -> Iterator[tuple[int, dict[str, object]]]:
+    """The objects of a file under the names of raggs; those of an export have them already."""
+    if sidecar(path):
+        yield from read_objects(path)
+        return
+    known = ObjectColumns(path, LABEL_ROLES, columns, required)
+    for number, row in read_objects(path):
+        cells = known.cells(row, number)
+        ids = {role: object_id(cells[role], path, number) for role in ("qid", "doc_id")}
+        yield number, {**row, **cells, **ids}
 
 
 def orders_of(path: Path | None) -> dict[str, list[RankRecord]]:
     """By query its order; what lines do not say of how sure they are is that nothing is known.
 
     Raises:
-        DataError: a line cannot be right.
+        DataError: a line cannot be right, or a passage or a rank occurs twice for a query.
     """
     orders: dict[str, list[RankRecord]] = {}
+    places: dict[tuple[str, object], int] = {}
     for number, row in read_objects(path) if path else ():
         record = _record(path, number, {**UNSURE, **row}, RankRecord)
+        for what, value in (("passage", record.doc_id), ("rank", record.rank)):
+            first = places.setdefault((record.qid, value), number)
+            if first != number:
+                said = f"{what} {value} of query {record.qid} occurs twice (first in line {first})"
+                raise DataError(said, where=path, line=number, remedy="keep one")
         orders.setdefault(record.qid, []).append(record)
     return orders
 

@@ -1,5 +1,4 @@
-"""Whence lists and grades are: the corpus that they are about, the lists that a pool was made of, and whether their
-files still are what their run wrote.
+"""Whence lists and grades are: the corpus that they are about, and the lists that a pool was made of.
 
 Ids such as ``finance.md#12`` exist in many corpora; only the content says whether two runs mean the same passages.
 """
@@ -12,16 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from raggs.artifacts import artifact_file
-from raggs.golden.scales import sidecar
 from raggs.health import FALLEN, PEOPLE
 from raggs.jsontypes import as_object, as_text
+from raggs.readers.scales import sidecar
 from raggs.text import shorten
 
 if TYPE_CHECKING:
     from raggs.manifests.models import RunManifest
-    from raggs.manifests.opened import OpenedRun
 
-LASTING = {"judge": "; raggs review set RUN QID DOC GRADE gives a grade that lasts"}  # for who changed it by hand
 SHOWN = 12  # digits of a hash
 MOST_SAID = 400  # characters that a sidecar says of a gate
 
@@ -82,18 +79,3 @@ def stated_sources(labels: Path) -> Mapping[str, int]:
     found = as_object(as_object(sidecar(labels).get("provenance")).get("sources"))
     counts = {who: count for who, count in found.items() if isinstance(count, int) and count >= 0}
     return counts if PEOPLE in counts else {}
-
-
-def edited(run: OpenedRun, *artifacts: str) -> Iterator[str]:
-    """A sentence for each of these artifacts that is not what its stage wrote."""
-    for artifact in (each for each in artifacts if each in run.pipeline.artifacts):
-        file = artifact_file(artifact)
-        lock = run.manifest.stages.get(run.pipeline.writer(artifact))
-        stated = lock and lock.outputs.get(file)
-        found = run.store.file_hash(file)
-        if stated and found not in (None, stated.sha256):
-            hashes = f"sha256 {str(found)[:SHOWN]}, the manifest says {stated.sha256[:SHOWN]}"
-            yield (
-                f"{run.store.path(artifact)} is not what its stage wrote ({hashes}): edited by hand, or the stage was "
-                f"cut short; it is taken as it stands{LASTING.get(artifact, '')}"
-            )

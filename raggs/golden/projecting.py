@@ -19,11 +19,11 @@ from raggs.errors import DataError
 from raggs.golden.judgments import Judgments
 from raggs.golden.origin import Origin
 from raggs.golden.places import SAME, Canvas, JudgedPlaces
-from raggs.golden.scales import RELEVANT
 from raggs.metrics.columns import Qrels, Run
 from raggs.metrics.hits import Ties, find_hits
 from raggs.metrics.ids import IdColumn
 from raggs.metrics.reading import Reading
+from raggs.readers.scales import RELEVANT
 from raggs.spans import Line, Painted, Projected, Rule, SpanIndex, Spans, fresh, project
 from raggs.spans.columns import Place
 from raggs.spans.projection import merged
@@ -77,7 +77,7 @@ class Projection:
         golden, found = self.judged.golden, self.projected
         docs = IdColumn.of(self.cut.ids[row] for row in found.passage.tolist())
         qrels = Qrels(golden.qrels.qids, found.query, found.grade, docs, golden.qrels.scale)
-        return Judgments(golden.source, qrels, origin=self.origin, edits=golden.edits, sources=golden.sources)
+        return Judgments(golden.source, qrels, origin=self.origin, warnings=golden.warnings, sources=golden.sources)
 
     @cached_property
     def projected(self) -> Projected:

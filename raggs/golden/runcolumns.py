@@ -10,7 +10,7 @@ import numpy as np
 
 from raggs.artifacts import MAX_GRADE, MIN_GRADE, JudgeRecord, RankRecord
 from raggs.golden.judgments import Judgments
-from raggs.golden.origin import edited, origin_of
+from raggs.golden.origin import origin_of
 from raggs.health import PEOPLE, source_of
 from raggs.manifests.gate import FALLEN, fallen
 from raggs.manifests.opened import OpenedRun
@@ -39,9 +39,8 @@ def columns_of(run: OpenedRun, ranked: Iterable[RankRecord], scale: Scale | None
     placed = list(ranked)
     doubt, origin = _doubt(judged, graded, placed), origin_of(run.manifest)
     below = [f"{run.folder}: {FALLEN}: {said}" for said in ["; ".join(fallen(run.manifest))] if said]
-    notes = (*edited(run, "judge", "rank"), *below)
     qrels = replace(qrels, belief=_belief(judged, placed))
-    return Judgments(str(run.folder), qrels, doubt, facets, origin, notes, _sources(graded))
+    return Judgments(str(run.folder), qrels, doubt, facets, origin, tuple(below), _sources(graded))
 
 
 def _sources(graded: Iterable[JudgeRecord]) -> Mapping[str, int]:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from raggs.errors import DataError, UsageError
 from raggs.golden.base import FUSED, LISTS, RUNS
-from raggs.golden.origin import UNKNOWN, Origin, edited, origin_of
+from raggs.golden.origin import UNKNOWN, Origin, origin_of
 from raggs.golden.projecting import Projection
 from raggs.metrics.columns import Run
 from raggs.readers.runs import read_run
+from raggs.tables import NO_COLUMNS, ColumnNames
+
+if TYPE_CHECKING:
+    from raggs.artifacts import MergeRecord, RetrieveRecord
 
 
 @dataclass(frozen=True)
@@ -24,7 +29,6 @@ class System:
         name, source, run: its name, the file or run directory, and its lists.
         origin: what is known of whence they are.
         derived: whether they are made of the other systems of the same run.
-        edits: sentences on files that are not what their run wrote.
         projection: the golden set on the passages of the system's corpus; None where it is of that corpus.
     """
 
@@ -33,12 +37,15 @@ class System:
     run: Run
     origin: Origin = UNKNOWN
     derived: bool = False
-    edits: tuple[str, ...] = ()
     projection: Projection | None = None
 
 
-def open_systems(specs: list[str]) -> Iterator[System]:
+def open_systems(specs: list[str], columns: ColumnNames = NO_COLUMNS) -> Iterator[System]:
     """The systems that ``[NAME=]PATH`` specifications name; a run directory holds its retrievers and their fusion.
+
+    Args:
+        specs: of the systems.
+        columns: which column of a table is which, as `--column` says.
 
     Raises:
         UsageError: two systems of one name.
@@ -48,13 +55,13 @@ def open_systems(specs: list[str]) -> Iterator[System]:
     for spec in specs:
         name, path = split_name(spec)
         folder = path.is_dir()
-        origin, edits = _origin(path)
-        for own, run in retrievers_of(path) if folder else [(_stem(path), read_run(path))]:
+        origin = _origin(path)
+        for own, run in retrievers_of(path) if folder else [(_stem(path), read_run(path, columns))]:
             label = f"{name}.{own}" if name and folder else name or own
             if label in taken:
                 raise UsageError(f"two systems are called {label}", remedy=f"name one: --run NAME={path}")
             taken.add(label)
-            yield System(label, str(path), run, origin, folder and own == FUSED, edits)
+            yield System(label, str(path), run, origin, folder and own == FUSED)
 
 
 def split_name(spec: str) -> tuple[str, Path]:
@@ -79,16 +86,28 @@ def retrievers_of(folder: Path) -> Iterator[tuple[str, Run]]:
         yield from ((unquote(path.stem), read_run(path)) for path in exported)
         return
     opened = open_run(folder)
-    rows: dict[str, list[tuple[str, str, float]]] = {}
-    for record in opened.typed("retrieve", RetrieveRecord):
-        rows.setdefault(record.retriever, []).append((record.qid, record.doc_id, record.score))
-    if not rows:
+    found = lists_of_records(opened.typed("retrieve", RetrieveRecord), opened.typed("merge", MergeRecord))
+    if (first := next(found, None)) is None:
         raise DataError("holds nothing that was retrieved", where=folder, remedy="raggs run --config CONFIG")
+    yield first
+    yield from found
+
+
+def lists_of_records(retrieved: Iterable[RetrieveRecord], merged: Iterable[MergeRecord]) -> Iterator[tuple[str, Run]]:
+    """The lists of each retriever by its records, and their fusion where there are several.
+
+    Args:
+        retrieved: of retrieve.jsonl.
+        merged: of merge.jsonl, sorted by query; read only where there are several retrievers.
+    """
+    rows: dict[str, list[tuple[str, str, float]]] = {}
+    for record in retrieved:
+        rows.setdefault(record.retriever, []).append((record.qid, record.doc_id, record.score))
     for name, columns in sorted(rows.items()):
         qids, docs, scores = zip(*columns, strict=True)
         yield name, Run.from_columns(qids, docs, scores)
     if len(rows) > 1:
-        fused = groupby(opened.typed("merge", MergeRecord), key=lambda record: record.qid)
+        fused = groupby(merged, key=lambda record: record.qid)
         yield FUSED, Run.of({qid: {record.doc_id: record.score for record in records} for qid, records in fused})
 
 
@@ -97,17 +116,13 @@ def lists_in(folder: Path) -> list[Path]:
     return sorted(path for ending in LISTS for path in (folder / RUNS).glob(f"*{ending}"))
 
 
-def _origin(path: Path) -> tuple[Origin, tuple[str, ...]]:
+def _origin(path: Path) -> Origin:
     if not path.is_dir():
-        return UNKNOWN, ()
-    from raggs.manifests.opened import OpenedRun  # late: files need no manifests
-    from raggs.manifests.store import RunStore
+        return UNKNOWN
+    from raggs.manifests.store import RunStore  # late: files need no manifests
 
     store = RunStore(path)
-    if not store.exists:
-        return UNKNOWN, ()
-    opened = OpenedRun(store, store.manifest())
-    return origin_of(opened.manifest), tuple(edited(opened, "retrieve", "merge"))
+    return origin_of(store.manifest()) if store.exists else UNKNOWN
 
 
 def _stem(path: Path) -> str:

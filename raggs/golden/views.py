@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from raggs.artifacts import Placement, RankRecord, Span
 from raggs.golden.base import Graded
-from raggs.golden.scales import RELEVANT
+from raggs.readers.scales import RELEVANT
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,13 @@ from itertools import chain
 from pathlib import Path
 from typing import ClassVar
 
+from raggs.errors import DataError
 from raggs.golden.packed import PACKED
-from raggs.importers.cases import CaseImporter, Entry, unpacked, without
+from raggs.importers.cases import CaseImporter, Entry, given_id, unpacked, without
 from raggs.importers.hf import rows_of
 from raggs.importers.pieces import first_of
 from raggs.jsontypes import as_list, as_object
+from raggs.trec import Seen
 
 ENDINGS = (".jsonl", ".parquet")
 QUESTION = ("qid", "query", "retrieval_gt", "generation_gt", PACKED)
@@ -30,7 +32,8 @@ class AutoRagImporter(CaseImporter):
     def entries(self, path: Path) -> Iterator[tuple[int, Entry]]:
         """See `CaseImporter.entries`."""
         for number, row in enumerate(rows_of(path), start=1):
-            answers = [each for each in _flat(row.get("generation_gt")) if isinstance(each, str)]
+            answers = [each for each in _flat(row.get("generation_gt")) if each not in (None, "")]
+            more = {"generation_gt": answers} if len(answers) > 1 else {}
             yield (
                 number,
                 Entry(
@@ -38,27 +41,38 @@ class AutoRagImporter(CaseImporter):
                     row.get("qid"),
                     answers[0] if answers else None,
                     None,
-                    list(_flat(row.get("retrieval_gt"))),
-                    {**unpacked(row.get(PACKED)), **without(dict(row), *QUESTION)},
+                    list(_flat(row.get("retrieval_gt") or [])),
+                    {**unpacked(row.get(PACKED)), **without(dict(row), *QUESTION), **more},
                 ),
             )
 
     def passages(self, path: Path) -> Iterator[Mapping[str, object]]:
         """See `CaseImporter.passages`."""
         corpus = first_of(path.parent, *(f"corpus{ending}" for ending in ENDINGS))
-        for row in rows_of(corpus) if corpus else ():
-            known = as_object(row.get("metadata"))
-            title, text = unpacked(known.get(PACKED)).get("title"), row.get("contents")
-            if isinstance(title, str) and isinstance(text, str):
+        if corpus is None:
+            return
+        looks, lines = Seen(corpus), dict[str, int]()
+        for number, row in enumerate(rows_of(corpus), start=1):
+            known, text = as_object(row.get("metadata")), row.get("contents")
+            doc_id = given_id(row.get("doc_id"), corpus, number)
+            if not isinstance(text, str):
+                raise DataError(f"contents of {doc_id} are no text", where=corpus, line=number, remedy="write a text")
+            if lines.setdefault(doc_id, number) != number:
+                said = f"passage id {doc_id} occurs twice (first in row {lines[doc_id]})"
+                raise DataError(said, where=corpus, line=number, remedy="give each passage an id of its own")
+            if not doc_id.isascii():
+                looks.note_form(doc_id, number)
+            title = unpacked(known.get(PACKED)).get("title")
+            if isinstance(title, str):
                 text = text.removeprefix(f"{title}\n")
-            doc_id = row.get("doc_id")
-            packed = {PACKED: known[PACKED]} if isinstance(known.get(PACKED), str) else {}
-            yield {"_id": str(doc_id), "title": title or "", "text": text, **packed}
+            ours = isinstance(known.get(PACKED), str)
+            facts = {PACKED: known[PACKED]} if ours else {"metadata": known} if known else {}
+            yield {"_id": doc_id, "title": title or "", "text": text, **facts}
 
 
 def _flat(found: object) -> Iterator[object]:
-    """The texts of a list, of a list of lists, or the text itself."""
+    """The entries of a list, of a list of lists, or the value itself."""
     if isinstance(found, list):
         yield from chain.from_iterable(map(_flat, as_list(found)))
-    elif found not in (None, ""):
+    else:
         yield found

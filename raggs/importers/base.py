@@ -10,15 +10,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, ClassVar, get_args
 
 from pydantic import ValidationError
 
 from raggs.artifacts import Passage, Query, RetrieveRecord
 from raggs.golden.base import GoldenQuery, GoldenSet, Provenance, SetPart
 from raggs.golden.parts import PARTS, Part, Stock
-from raggs.golden.scales import GradeScale, sidecar
 from raggs.jsontypes import as_object
+from raggs.readers.scales import GradeScale, sidecar
+from raggs.tables import LABEL_ROLES, NO_COLUMNS, ColumnNames
 
 if TYPE_CHECKING:
     from raggs.golden.judgments import Judgments
@@ -36,6 +37,7 @@ class ImportedSet(GoldenSet):
         corpus: gives all passages, each time anew; None where there are none.
         stated: what its sidecar says that it held before it was written; empty where none does.
         kept: keeps files alive that were made for reading.
+        notes: sentences about what does not fit together, or was not read.
     """
 
     name: str
@@ -51,6 +53,7 @@ class ImportedSet(GoldenSet):
     partial: bool = True
     lacks: str = ""
     kept: object = None
+    notes: tuple[str, ...] = ()
 
     def queries(self) -> Iterator[Query]:
         """See `GoldenSet.queries`."""
@@ -87,16 +90,21 @@ class Importer(ABC):
     """Reads a golden set.
 
     Args:
-        split: the part of the data to read, in formats with parts.
+        split: the part of the data to read, in formats with parts; if left out, `test`, or the only one.
+        columns: by role, the name of its column or field, as `--column` says.
 
     Attributes:
         FORMAT: its name in the registry.
+        ROLES: the roles that `--column` can name.
+        SPLITS: whether the format has splits.
     """
 
     FORMAT = ""
+    ROLES: ClassVar[tuple[str, ...]] = LABEL_ROLES
+    SPLITS: ClassVar[bool] = False
 
-    def __init__(self, split: str = "test") -> None:
-        self.split = split
+    def __init__(self, split: str | None = None, columns: ColumnNames = NO_COLUMNS) -> None:
+        self.split, self.columns = split, columns
 
     @abstractmethod
     def read(self, path: Path) -> ImportedSet:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from raggs.golden.scales import stated_labels
 from raggs.importers.base import ImportedSet, Importer
-from raggs.importers.pieces import Pieces, first_of, grades_of, missing, with_runs
+from raggs.importers.pieces import TEST, first_of, labels_alone, missing, with_runs
+from raggs.readers.scales import stated_labels
 
 
 class BeirImporter(Importer):
@@ -14,15 +14,19 @@ class BeirImporter(Importer):
 
     FORMAT = "beir"
 
+    SPLITS = True
+
     def read(self, path: Path) -> ImportedSet:
         """See `Importer.read`."""
         if not path.is_dir():
-            return Pieces(path, grades_of(path)).put_together()
-        tables = sorted((path / "qrels").glob("*.tsv"))
-        alone = stated_labels(path) or (tables[0] if len(tables) == 1 else None)
-        labels = first_of(path / "qrels", f"{self.split}.tsv") or alone
+            return labels_alone(path, self.columns)
+        tables = sorted((path / "qrels").glob("*.tsv*"))
+        stated = stated_labels(path)
+        alone = stated or (tables[0] if len(tables) == 1 else None)
+        labels = first_of(path / "qrels", f"{self.split or TEST}.tsv") or (None if self.split else alone)
         if labels is None:
-            there = ", ".join(table.stem for table in tables)
-            wanted = f"qrels/{self.split}.tsv" + (f"; --split names one of {there}" if there else "")
+            there = ", ".join(dict.fromkeys(table.name.partition(".tsv")[0] for table in tables))
+            wanted = f"qrels/{self.split or TEST}.tsv" + (f"; --split names one of {there}" if there else "")
             raise missing(path, self.FORMAT, wanted)
-        return with_runs(path, labels, first_of(path, "queries.jsonl"), first_of(path, "corpus.jsonl"))
+        questions, corpus = first_of(path, "queries.jsonl"), first_of(path, "corpus.jsonl")
+        return with_runs(path, labels, questions, corpus, self.columns)

@@ -18,15 +18,19 @@ from typing import ClassVar
 from raggs.artifacts import Query
 from raggs.atomic import disk
 from raggs.errors import DataError
-from raggs.golden.scales import sidecar, stated_labels
 from raggs.hashing import hash_bytes
 from raggs.importers.base import ImportedSet, Importer
 from raggs.importers.pieces import Pieces, first_of, grades_of, missing, runs_beside
 from raggs.jsonl import decode_json
-from raggs.jsontypes import as_list, as_object, as_text
+from raggs.jsontypes import as_object, as_text
 from raggs.queries.fields import made_id, query_of
 from raggs.queries.writing import write_queries
-from raggs.text import id_problem, sound
+from raggs.readers.scales import sidecar, stated_labels
+from raggs.tables import MEANINGS, ColumnNames, object_id
+from raggs.text import id_problem, shorten, sound
+from raggs.trec import Seen
+
+SHOWN = 40  # characters of a wrong value
 
 
 @dataclass(frozen=True)
@@ -46,18 +50,67 @@ class Entry:
     facts: Mapping[str, object] = field(default_factory=dict)
 
 
-@dataclass
 class CaseRead:
-    """What entries hold, each thing once.
+    """What entries or rows hold, each thing once; what they say of one id must be the same everywhere.
+
+    Args:
+        path: of the file, for messages.
+        unit: what its parts are called.
 
     Attributes:
         texts: by passage, title and text.
-        labels: question and passage.
+        labels: by query and passage, the entry.
     """
 
-    queries: dict[str, Query] = field(default_factory=dict)
-    texts: dict[str, tuple[str, str]] = field(default_factory=dict)
-    labels: dict[tuple[str, str], None] = field(default_factory=dict)
+    def __init__(self, path: Path, unit: str = "entry") -> None:
+        self._path, self._unit = path, unit
+        self._facts: dict[tuple[str, str, str], tuple[object, int]] = {}  # by kind, id and field, and the entry
+        self._queries: dict[str, dict[str, object]] = {}
+        self._looks = Seen(path)
+        self.texts: dict[str, tuple[str, str]] = {}
+        self.labels: dict[tuple[str, str], int] = {}
+
+    @property
+    def queries(self) -> Iterator[Query]:
+        """The queries of which the text is known."""
+        return (Query.model_validate(found) for found in self._queries.values() if "text" in found)
+
+    def add_query(self, qid: str, facts: Mapping[str, object], number: int) -> None:
+        """Take in what an entry says of a query.
+
+        Raises:
+            DataError: an earlier entry says otherwise.
+        """
+        self._look(qid, number)
+        for name, value in facts.items():
+            self._agree("query", qid, name, value, number)
+        self._queries.setdefault(qid, {"qid": qid}).update(facts)
+
+    def add_text(self, doc_id: str, title: str, text: str, number: int) -> None:
+        """Take in the text of a passage.
+
+        Raises:
+            DataError: an earlier entry says otherwise.
+        """
+        self._agree("passage", doc_id, "title", title, number)
+        self._agree("passage", doc_id, "text", text, number)
+        self.texts[doc_id] = title, text
+
+    def add_label(self, qid: str, doc_id: str, number: int) -> bool:
+        """Take in that a passage is judged for a query; whether that is new."""
+        self._look(doc_id, number)
+        return self.labels.setdefault((qid, doc_id), number) == number
+
+    def _look(self, name: str, number: int) -> None:
+        if not name.isascii():
+            self._looks.note_form(name, number)
+
+    def _agree(self, kind: str, name: str, field: str, value: object, number: int) -> None:
+        known, first = self._facts.setdefault((kind, name, field), (value, number))
+        if known != value:
+            said = f"{kind} {name} has another {field} than in {self._unit} {first}"
+            remedy = f"correct one of them, or give each {kind} an id of its own"
+            raise DataError(said, where=self._path, line=number, remedy=remedy)
 
 
 class CaseImporter(Importer):
@@ -67,6 +120,7 @@ class CaseImporter(Importer):
         FILE, ALSO: its usual name in a folder, and others.
     """
 
+    ROLES: ClassVar[tuple[str, ...]] = ()
     FILE: ClassVar[str]
     ALSO: ClassVar[tuple[str, ...]] = ()
 
@@ -100,14 +154,15 @@ class CaseImporter(Importer):
         return Pieces(labels, grades, orders, False, questions, corpus, lists, kept).put_together()
 
     def _read(self, file: Path, *, ours: bool) -> CaseRead:
-        read = CaseRead()
+        read = CaseRead(file)
         for number, entry in self.entries(file):
             query = _query(entry, file, number, ours=ours)
-            read.queries.setdefault(query.qid, query)
+            facts = query.model_dump(include={"text", "answer", "language", "references", "nuggets", "metadata"})
+            read.add_query(query.qid, facts, number)
             for doc_id, text in _passages(entry, file, number):
-                read.labels[query.qid, doc_id] = None
+                read.add_label(query.qid, doc_id, number)
                 if text is not None:
-                    read.texts.setdefault(doc_id, ("", text))
+                    read.add_text(doc_id, "", text, number)
         return read
 
 
@@ -115,23 +170,60 @@ def _query(entry: Entry, file: Path, number: int, *, ours: bool) -> Query:
     """The question; what raggs wrote beside it are its fields, what another wrote is metadata."""
     if not isinstance(entry.text, str) or not entry.text.strip():
         raise DataError("an entry without a question", where=file, line=number, remedy="give it a text, not a list")
-    facts = entry.facts if ours else {"metadata": entry.facts}
-    qid = str(entry.qid) if isinstance(entry.qid, str | int) else made_id(sound(entry.text))
-    answer = {"answer": entry.answer} if isinstance(entry.answer, str) else {}
-    return query_of({"_id": qid, "text": entry.text, **answer, **facts}, file, number)
+    if entry.answer is None or isinstance(entry.answer, str):
+        answer, facts = {"answer": entry.answer} if entry.answer else {}, entry.facts
+    else:  # an object, say, is kept as it is
+        answer, facts = {}, {**entry.facts, "answer": entry.answer}
+    qid = made_id(sound(entry.text)) if entry.qid in (None, "") else given_id(entry.qid, file, number)
+    return query_of(
+        {"_id": qid, "text": entry.text, **answer, **(facts if ours else {"metadata": facts})}, file, number
+    )
 
 
 def _passages(entry: Entry, file: Path, number: int) -> Iterator[tuple[str, str | None]]:
-    """The passages that count, each with its text where that is known."""
-    texts = [each if isinstance(each, str) and each.strip() else None for each in as_list(entry.contexts)]
-    ids: list[str | None] = [str(each) for each in as_list(entry.ids)]
+    """The passages that count, each with its text where that is known.
+
+    Raises:
+        DataError: a passage is neither a text nor has an id, or one id stands for two texts.
+    """
+    texts = list(_listed(entry.contexts, "contexts", file, number))
+    ids = list(_listed(entry.ids, "ids of contexts", file, number))
     if ids and texts and len(ids) != len(texts):
         said = f"{len(texts)} contexts and {len(ids)} ids of contexts"
         raise DataError(said, where=file, line=number, remedy="give each context its id, or leave the ids out")
-    for doc_id, text in zip(ids or [None] * len(texts), texts or [None] * len(ids), strict=True):
-        name = doc_id or (text and made_passage_id(text))
-        if name:
-            yield sound_id(name, file, number), text and sound(text)
+    for place in range(max(len(ids), len(texts))):
+        text = texts[place] if texts else None
+        if text is not None and not isinstance(text, str):
+            said = f"context {place + 1} is {shorten(repr(text), SHOWN)}, not a text"
+            raise DataError(said, where=file, line=number, remedy="write contexts as a list of texts")
+        text = sound(text) if text and text.strip() else None
+        if ids:
+            yield given_id(ids[place], file, number), text
+        elif text is not None:
+            yield sound_id(made_passage_id(text), file, number), text
+        else:
+            said = f"context {place + 1} has neither a text nor an id"
+            raise DataError(said, where=file, line=number, remedy="give it one, or take it out")
+
+
+def _listed(found: object, what: str, file: Path, number: int) -> Iterator[object]:
+    """The entries of a list; a text alone is a list of one."""
+    if isinstance(found, str):
+        yield from [found] if found.strip() else []
+    elif isinstance(found, list):
+        yield from found
+    elif found is not None:
+        said = f"{what}: {shorten(repr(found), SHOWN)} is not a list"
+        raise DataError(said, where=file, line=number, remedy="write a list of texts")
+
+
+def given_id(value: object, file: Path, number: int) -> str:
+    """An id that an entry gives: a text, or a whole number, which stands for its digits.
+
+    Raises:
+        DataError: it is neither, or files cannot carry it.
+    """
+    return sound_id(object_id(value, file, number), file, number)
 
 
 def made_passage_id(text: str) -> str:
@@ -158,9 +250,9 @@ def written(read: CaseRead, folder: Path, more: Iterable[Mapping[str, object]] =
         ProviderError: it cannot be written.
     """
     questions, corpus = folder / "queries.jsonl", folder / "corpus.jsonl"
-    write_queries(read.queries.values(), questions)
+    write_queries(read.queries, questions)
     rows = ({"_id": doc_id, "title": title, "text": text} for doc_id, (title, text) in read.texts.items())
-    _write(corpus, (json.dumps(row) for row in chain(rows, more)))
+    _write(corpus, (json.dumps(row, default=str) for row in chain(rows, more)))
     return questions, corpus
 
 
@@ -169,9 +261,25 @@ def _write(path: Path, lines: Iterator[str]) -> None:
         file.writelines(f"{line}\n" for line in lines)
 
 
-def first_named(found: Mapping[str, object], names: Sequence[str]) -> object:
-    """The first of some fields that an object has."""
-    return next((found[name] for name in names if found.get(name) is not None), None)
+def only_named(
+    found: Mapping[str, object], role: str, names: Sequence[str], columns: ColumnNames, file: Path, number: int
+) -> tuple[str | None, object]:
+    """The only one of some fields that an object has, and its value; None where it has none of them.
+
+    Args:
+        role: of the field, by which `--column` names it.
+        columns: as `--column` says.
+
+    Raises:
+        DataError: it has two of them.
+    """
+    names = (columns[role],) if columns.get(role) in found else names
+    there = [name for name in names if found.get(name) is not None]
+    if len(there) > 1:
+        said = f"{there[0]!r} and {there[1]!r} both mean {MEANINGS[role]}"
+        remedy = f"choose one: --column {role}={there[0]} or --column {role}={there[1]}"
+        raise DataError(said, where=file, line=number, remedy=remedy)
+    return (there[0], found[there[0]]) if there else (None, None)
 
 
 def without(found: object, *names: str) -> dict[str, object]:

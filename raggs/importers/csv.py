@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from raggs.artifacts import Query, RankRecord, RetrieveRecord
+from raggs.artifacts import RankRecord, RetrieveRecord
 from raggs.errors import DataError
 from raggs.golden.base import Graded
-from raggs.golden.scales import AS_GRADED, sidecar, stated_labels
 from raggs.importers.base import ImportedSet, Importer
 from raggs.importers.cases import CaseRead, made_passage_id, sound_id, written
 from raggs.importers.pieces import Pieces, first_of, missing, placed, runs_beside
-from raggs.inputs import read_text, table_rows
-from raggs.queries.fields import made_id
-from raggs.text import of_spreadsheet_cell
+from raggs.queries.fields import made_id, query_of
+from raggs.readers.scales import AS_GRADED, sidecar, stated_labels
+from raggs.tables import IMPORT_ROLES, open_table
 
 FILE = "golden.csv"
-NAMES: Mapping[str, tuple[str, ...]] = {
-    "qid": ("qid", "query_id", "query-id", "question_id"),
-    "question": ("question", "query", "user_input", "text"),
-    "doc_id": ("doc_id", "docid", "corpus-id", "passage_id", "document_id"),
-    "passage": ("passage", "context", "document"),
-    "grade": ("grade", "score", "relevance", "rel", "label"),
-}
+WORDS = ("judge", "reason", "duplicate_of", "skipped", "error", "unordered")  # columns of raggs' own tables
+CONFIDENCE = "confidence"  # a column of raggs' own tables that is not read
+LACKS = "a column for the query (question or qid), one for the passage (passage or doc_id), and grade"
 Row = Mapping[str, str]
 
 
@@ -33,7 +28,7 @@ Row = Mapping[str, str]
 class _Table:
     """What the rows hold."""
 
-    read: CaseRead = field(default_factory=CaseRead)
+    read: CaseRead
     grades: dict[str, list[Graded]] = field(default_factory=dict)
     orders: dict[str, list[RankRecord]] = field(default_factory=dict)
 
@@ -46,6 +41,7 @@ class CsvImporter(Importer):
     """
 
     FORMAT = "csv"
+    ROLES = IMPORT_ROLES
 
     def read(self, path: Path) -> ImportedSet:
         """See `Importer.read`."""
@@ -53,52 +49,47 @@ class CsvImporter(Importer):
         if file is None:
             raise missing(path, self.FORMAT, FILE)
         labels = stated_labels(file.parent) if sidecar(file) else None
-        table = _Table()
-        for line, row in _rows(file):
+        table, opened = _Table(CaseRead(file, "line")), open_table(file, (*IMPORT_ROLES, *WORDS), (), self.columns)
+        found = opened.places.keys()
+        if "grade" not in found or not {"qid", "question"} & found or not {"doc_id", "passage"} & found:
+            remedy = f"it needs {LACKS}; --column ROLE=NAME says which column is which"
+            raise DataError("lacks a column", where=file, line=1, remedy=remedy)
+        for line, row in opened.rows:
             _add(table, row, file, line)
         kept = tempfile.TemporaryDirectory(prefix="raggs-")
         questions, corpus = written(table.read, Path(kept.name))
         lists = runs_beside(file.parent, labels, table.grades)[1] if labels else []
         orders = {qid: sorted(found, key=lambda each: each.rank) for qid, found in table.orders.items()}
-        pieces = Pieces(labels or file, table.grades, orders, False, questions, corpus, lists, kept)
+        unread = [name for name in opened.unread if name != CONFIDENCE]
+        notes = (f"columns that were not read: {', '.join(unread)}",) if unread else ()
+        pieces = Pieces(labels or file, table.grades, orders, False, questions, corpus, lists, kept, notes)
         return replace(pieces.put_together(), form=AS_GRADED if labels else None)
-
-
-def _rows(path: Path) -> Iterator[tuple[int, Row]]:
-    """The rows by the names of their columns, without the apostrophes that guard cells."""
-    text = read_text(path)
-    head = text.partition("\n")[0]
-    rows = table_rows(text, path, max(",;\t", key=head.count))
-    _, header = next(rows, (0, []))
-    names = [_known(name.strip().lower()) for name in header]
-    if "grade" not in names or not {"qid", "question"} & {*names} or not {"doc_id", "passage"} & {*names}:
-        raise DataError("lacks a column", where=path, line=1, remedy="question or qid, passage or doc_id, and grade")
-    for line, row in rows:
-        if len(row) != len(names):
-            said = f"{len(row)} columns, the header has {len(names)}"
-            raise DataError(said, where=path, line=line, remedy="check the quotes")
-        yield line, dict(zip(names, map(of_spreadsheet_cell, row), strict=True))
-
-
-def _known(name: str) -> str:
-    return next((field for field, names in NAMES.items() if name in names), name)
 
 
 def _add(table: _Table, row: Row, path: Path, line: int) -> None:
     question, passage = row.get("question", ""), row.get("passage", "")
-    qid = sound_id(row.get("qid") or (made_id(question) if question else ""), path, line)
-    if question.strip():
-        table.read.queries.setdefault(qid, Query(qid=qid, text=question))
-    if not (row.get("doc_id") or passage.strip()):
+    asked = question.strip()
+    qid = sound_id(row.get("qid", "").strip() or (made_id(question) if asked else ""), path, line)
+    facts = {"answer": row.get("answer", ""), "language": row.get("language", "").strip()}
+    facts = {name: value for name, value in facts.items() if value.strip()}
+    if asked:
+        query = query_of({"_id": qid, "text": question, **facts}, path, line)
+        facts = query.model_dump(include={"text", *facts})
+    table.read.add_query(qid, facts, line)
+    known = row.get("doc_id", "").strip()
+    if not (known or passage.strip()):
+        if row["grade"].strip():
+            raise DataError("a grade without a passage", where=path, line=line, remedy="name the passage, or its id")
         return
-    doc_id = sound_id(row.get("doc_id") or made_passage_id(passage), path, line)
+    doc_id = sound_id(known or made_passage_id(passage), path, line)
     if passage.strip():
-        table.read.texts.setdefault(doc_id, (row.get("title", ""), passage))
+        table.read.add_text(doc_id, row.get("title", ""), passage, line)
+    if not table.read.add_label(qid, doc_id, line):
+        first = table.read.labels[qid, doc_id]
+        said = f"{doc_id} is graded twice for {qid} (first in line {first})"
+        raise DataError(said, where=path, line=line, remedy="keep one of the rows")
     grade = _whole(row["grade"], path, line)
-    found = table.grades.setdefault(qid, [])
-    if any(graded.doc_id == doc_id for graded in found):
-        raise DataError(f"{doc_id} is graded twice for {qid}", where=path, line=line, remedy="keep one of the rows")
-    found.append(_graded(doc_id, grade, row))
+    table.grades.setdefault(qid, []).append(_graded(doc_id, grade, row))
     rank = _whole(row.get("rank", ""), path, line)
     if rank is not None and rank > 0 and grade is not None:
         hit = RetrieveRecord(qid=qid, retriever=FILE, rank=rank, doc_id=doc_id, score=0)

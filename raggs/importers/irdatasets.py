@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from raggs.golden.scales import stated_labels
 from raggs.importers.base import ImportedSet, Importer
-from raggs.importers.pieces import Pieces, first_of, grades_of, missing, with_runs
+from raggs.importers.pieces import first_of, labels_alone, missing, with_runs
+from raggs.readers.scales import stated_labels
 
 
 class IrDatasetsImporter(Importer):
@@ -17,8 +17,9 @@ class IrDatasetsImporter(Importer):
     def read(self, path: Path) -> ImportedSet:
         """See `Importer.read`."""
         if not path.is_dir():
-            return Pieces(path, grades_of(path)).put_together()
+            return labels_alone(path, self.columns)
         labels = stated_labels(path) or first_of(path, "qrels.txt")
         if labels is None:
             raise missing(path, self.FORMAT, "qrels.txt")
-        return with_runs(path, labels, first_of(path, "queries.jsonl"), first_of(path, "corpus.jsonl"))
+        questions, corpus = first_of(path, "queries.jsonl"), first_of(path, "corpus.jsonl")
+        return with_runs(path, labels, questions, corpus, self.columns)

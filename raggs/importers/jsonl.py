@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from raggs.errors import DataError
 from raggs.golden.base import RUNS
 from raggs.golden.files import QUERIES
 from raggs.golden.lines import CORPUS, JUDGMENTS, ORDER, UNJUDGED, orders_of, words_of
 from raggs.golden.parts import SURE
 from raggs.importers.base import ImportedSet, Importer
-from raggs.importers.pieces import Pieces, first_of, missing
+from raggs.importers.pieces import SHOWN, Pieces, first_of, missing
 from raggs.jsonl import read_objects
+from raggs.text import plural
 
 
 class JsonlImporter(Importer):
@@ -24,9 +26,13 @@ class JsonlImporter(Importer):
         if labels is None:
             raise missing(path, self.FORMAT, JUDGMENTS)
         folder = labels.parent
-        grades = words_of([labels, *filter(None, [first_of(folder, UNJUDGED)])])
+        grades = words_of([labels, *filter(None, [first_of(folder, UNJUDGED)])], self.columns)
         order = first_of(folder, ORDER)
         sure = all(row.keys() >= SURE for _, row in read_objects(order)) if order else False
+        orders = orders_of(order)
+        if order and (strange := sorted(orders.keys() - grades.keys())):
+            said = f"orders passages of {plural(len(strange), 'query')} without labels: {', '.join(strange[:SHOWN])}"
+            raise DataError(said, where=order, remedy=f"remove these lines, or add the labels to {labels.name}")
         lists = sorted(each for each in (folder / RUNS).glob("*.trec") if each.stat().st_size)
         questions, corpus = first_of(folder, QUERIES), first_of(folder, CORPUS)
-        return Pieces(labels, grades, orders_of(order), sure, questions, corpus, lists).put_together()
+        return Pieces(labels, grades, orders, sure, questions, corpus, lists).put_together()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 
-from raggs.importers.cases import CaseImporter, Entry, first_named, without
+from raggs.importers.cases import CaseImporter, Entry, only_named, without
 from raggs.jsonl import read_objects
 from raggs.jsontypes import as_object
 
@@ -24,19 +24,27 @@ class LangSmithImporter(CaseImporter):
 
     FORMAT = "langsmith"
     FILE: ClassVar[str] = "examples.jsonl"
+    ROLES: ClassVar[tuple[str, ...]] = ("question", "answer", "passage", "doc_id")
 
     def entries(self, path: Path) -> Iterator[tuple[int, Entry]]:
-        """See `CaseImporter.entries`."""
+        """See `CaseImporter.entries`; other inputs and outputs are facts."""
         for number, row in read_objects(path):
             asked, wanted, known = (as_object(row.get(name)) for name in ("inputs", "outputs", "metadata"))
-            yield (
-                number,
-                Entry(
-                    first_named(asked, QUESTION),
-                    known.get("qid"),
-                    first_named(wanted, ANSWER),
-                    first_named(wanted, CONTEXTS),
-                    first_named(wanted, IDS),
-                    without(known, "qid", "context_grades"),
-                ),
+            question, answer, contexts, ids = (
+                only_named(found, role, names, self.columns, path, number)
+                for found, role, names in (
+                    (asked, "question", QUESTION),
+                    (wanted, "answer", ANSWER),
+                    (wanted, "passage", CONTEXTS),
+                    (wanted, "doc_id", IDS),
+                )
             )
+            more = {
+                "inputs": without(asked, question[0] or ""),
+                "outputs": without(wanted, *(name or "" for name, _ in (answer, contexts, ids))),
+            }
+            facts = {
+                **{name: found for name, found in more.items() if found},
+                **without(known, "qid", "context_grades"),
+            }
+            yield number, Entry(question[1], known.get("qid"), answer[1], contexts[1], ids[1], facts)

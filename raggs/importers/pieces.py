@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from array import array
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from urllib.parse import unquote
 
 from raggs.artifacts import MAX_GRADE, MIN_GRADE, Passage, Query, RankRecord, RetrieveRecord
-from raggs.corpora.jsonl import JsonlConfig, JsonlCorpus
-from raggs.errors import NotFoundError
+from raggs.corpora.jsonl import ID_FIELDS, JsonlConfig, JsonlCorpus
+from raggs.errors import DataError, NotFoundError
 from raggs.golden.base import RUNS, GoldenQuery, Graded
 from raggs.golden.origin import stated_lacks
 from raggs.golden.packed import unpacked_passage, unpacked_query
-from raggs.golden.scales import AS_GRADED, GradeScale, sidecar, stated_scale
 from raggs.importers.base import ImportedSet, stated_contents, stated_provenance
+from raggs.jsonl import read_objects
 from raggs.jsontypes import as_object
 from raggs.queries.jsonl import JsonlQueries, JsonlQueriesConfig
-from raggs.queries.load import load_queries
+from raggs.queries.load import load_numbered
+from raggs.readers.scales import AS_GRADED, GradeScale, sidecar, stated_scale
+from raggs.tables import NO_COLUMNS, ColumnNames
+from raggs.text import plural
+from raggs.trec import Seen, same_looks
 
+TEST = "test"  # the split that is read if none is named
+SHOWN = 3  # ids in a message
+MISSING = frozenset({"nan", "NaN", "None", "null", "NULL", "<NA>", "undefined"})  # as other tools write no value
+PLURALS = {"query": "queries", "passage": "passages"}
 TOP = "run.trec"  # the ranked top in exports that have it
 
 Grades = Mapping[str, Sequence[Graded]]  # by query
@@ -36,6 +46,7 @@ class Pieces:
         sure: whether the orders say how sure they are.
         lists: files of what systems returned.
         kept: keeps files alive that were made for reading.
+        notes: sentences about what was not read.
     """
 
     labels: Path
@@ -46,17 +57,21 @@ class Pieces:
     corpus: Path | None = None
     lists: Sequence[Path] = ()
     kept: object = None
+    notes: tuple[str, ...] = ()
 
     def put_together(self) -> ImportedSet:
         """The set that they make.
 
         Raises:
-            NotFoundError, DataError: as the readers of questions and passages.
+            NotFoundError, DataError: as the readers of questions and passages; two passages have one id; labels and
+                questions, or labels and passages, have no id in common.
         """
         meta, corpus = sidecar(self.labels), self.corpus
         asked = questions_of(self.questions) if self.questions else {}
         wanted = {graded.doc_id for found in self.grades.values() for graded in found}
-        texts = {one.doc_id: one for one in passages_of(corpus) if one.doc_id in wanted} if corpus else {}
+        texts, notes = judged_texts(corpus, wanted, self.labels) if corpus else ({}, [])
+        if self.questions and asked:
+            notes = [*unmatched("query", {*self.grades}, asked, self.labels, self.questions), *notes]
         top, name = meta.get("top"), meta.get("name")
         return ImportedSet(
             name=name if isinstance(name, str) else self.labels.name,
@@ -71,6 +86,16 @@ class Pieces:
             stated=stated_contents(self.labels),
             lacks=stated_lacks(self.labels),
             kept=self.kept,
+            notes=(
+                *self.notes,
+                *(
+                    unmatched("query", {*self.grades}, asked, self.labels, self.questions)
+                    if self.questions and asked
+                    else ()
+                ),
+                *notes,
+                *missing_values({*self.grades}, wanted),
+            ),
         )
 
     def _query(self, qid: str, query: Query | None, texts: Mapping[str, Passage]) -> GoldenQuery:
@@ -79,13 +104,28 @@ class Pieces:
         return GoldenQuery(qid, query, pool, grades, tuple(self.orders.get(qid, ())))
 
 
-def with_runs(folder: Path, labels: Path, questions: Path | None = None, corpus: Path | None = None) -> ImportedSet:
+def labels_alone(path: Path, columns: ColumnNames = NO_COLUMNS) -> ImportedSet:
+    """The set of a file of labels without anything beside it.
+
+    Raises:
+        NotFoundError, DataError: as the readers.
+    """
+    return Pieces(path, grades_of(path, columns)).put_together()
+
+
+def with_runs(
+    folder: Path,
+    labels: Path,
+    questions: Path | None = None,
+    corpus: Path | None = None,
+    columns: ColumnNames = NO_COLUMNS,
+) -> ImportedSet:
     """The set of a file of labels, with the runs of its folder.
 
     Raises:
         NotFoundError, DataError: as the readers.
     """
-    grades = grades_of(labels)
+    grades = grades_of(labels, columns)
     orders, lists = runs_beside(folder, labels, grades)
     return Pieces(labels, grades, orders, questions=questions, corpus=corpus, lists=lists).put_together()
 
@@ -96,8 +136,12 @@ def form_of(labels: Path) -> GradeScale | None:
     return AS_GRADED if stated and stated.offset else stated
 
 
-def grades_of(labels: Path) -> dict[str, list[Graded]]:
+def grades_of(labels: Path, columns: ColumnNames = NO_COLUMNS) -> dict[str, list[Graded]]:
     """The labels of a file by query; a negative one says that nobody judged.
+
+    Args:
+        labels: the file.
+        columns: which column of a table is which, as `--column` says.
 
     Raises:
         NotFoundError, DataError: as `read_labels`.
@@ -107,7 +151,7 @@ def grades_of(labels: Path) -> dict[str, list[Graded]]:
     stated = stated_scale(labels)
     lift = stated.offset if stated else 0
     found: dict[str, list[Graded]] = {}
-    for label in read_labels(labels):
+    for label in read_labels(labels, columns):
         grade = label.grade + lift if label.grade >= 0 else None
         found.setdefault(label.qid, []).append(Graded(label.doc_id, grade))
     return found
@@ -122,7 +166,11 @@ def questions_of(path: Path) -> dict[str, Query]:
     if not path.stat().st_size:
         return {}
     reader = JsonlQueries(JsonlQueriesConfig(path=path))
-    return {qid: unpacked_query(query) for qid, query in load_queries(reader, path).items()}
+    found, seen = load_numbered(reader, path), Seen(path)
+    for qid, (line, _) in found.items():
+        if not qid.isascii():
+            seen.note_form(qid, line)
+    return {qid: unpacked_query(query) for qid, (_, query) in found.items()}
 
 
 def passages_of(path: Path) -> Iterator[Passage]:
@@ -132,6 +180,86 @@ def passages_of(path: Path) -> Iterator[Passage]:
         NotFoundError, DataError: as the reader.
     """
     return map(unpacked_passage, JsonlCorpus(JsonlConfig(path=path)).passages())
+
+
+def judged_texts(corpus: Path, wanted: Set[str], labels: Path) -> tuple[dict[str, Passage], list[str]]:
+    """The passages of a corpus that were judged, by id, and what does not fit together.
+
+    The corpus is read as a stream: of the ids of all its passages only hashes are held.
+
+    Raises:
+        NotFoundError, DataError: as the reader; an id occurs twice; the labels have no passage in common with it.
+    """
+    reader = JsonlCorpus(JsonlConfig(path=corpus))
+    texts: dict[str, Passage] = {}
+    hashes = array("q")
+    for passage in reader.passages():
+        hashes.append(hash(_form(passage.doc_id)))
+        if passage.doc_id in wanted:
+            texts[passage.doc_id] = unpacked_passage(passage)
+    if len(set(hashes)) < len(hashes):
+        _refuse_twice(corpus, {each for each, count in Counter(hashes).items() if count > 1})
+    empty = {each.doc_id for each in reader.left_out}
+    notes = [f"{plural(len(empty), 'passage')} without text left out: {_some(empty)}"] if empty else []
+    if hashes or empty:
+        notes += unmatched("passage", wanted, {**texts, **dict.fromkeys(empty)}, labels, corpus)
+    return texts, notes
+
+
+def _refuse_twice(corpus: Path, hashes: Set[int]) -> None:
+    """Name the lines of an id that occurs twice."""
+    lines: dict[str, tuple[int, str]] = {}
+    for number, row in read_objects(corpus):
+        doc_id = next((str(row[name]) for name in ID_FIELDS if name in row), "")
+        if hash(_form(doc_id)) not in hashes:
+            continue
+        first, name = lines.setdefault(_form(doc_id), (number, doc_id))
+        if first != number:
+            said = f"passage id {doc_id} occurs twice (first in line {first})"
+            if name != doc_id:
+                said = f"passage ids {name!a} (line {first}) and {doc_id!a} look the same"
+            raise DataError(said, where=corpus, line=number, remedy="give each passage an id of its own")
+
+
+def _form(name: str) -> str:
+    return name if name.isascii() else same_looks(name)
+
+
+def unmatched(what: str, judged: Set[str], known: Collection[str], labels: Path, other: Path) -> list[str]:
+    """Say which judged ids another file lacks.
+
+    Args:
+        what: "query" or "passage".
+        judged: ids in the file of labels.
+        known: ids in the other file, at least those that were judged.
+
+    Raises:
+        DataError: it lacks all of them, or two ids look the same.
+    """
+    lost = judged - set(known)
+    if not lost or not judged:
+        return []
+    forms = {_form(name): name for name in known if not name.isascii()} if known else {}
+    for name in sorted(lost):
+        if not name.isascii() and (near := forms.get(_form(name))):
+            said = f"{what} {name!a} of {labels.name} and {near!a} of {other.name} look the same"
+            raise DataError(said, where=labels, remedy="write both in the same Unicode form (NFC)")
+    if len(lost) == len(judged):
+        said = f"none of the judged {PLURALS[what]} ({_some(lost)}) is in {other.name}"
+        found = f", whose ids are such as {_some(set(known))}" if known else ""
+        raise DataError(f"{said}{found}", where=labels, remedy=f"write the ids in the same way, or remove {other.name}")
+    return [f"{len(lost):,} of {len(judged):,} judged {PLURALS[what]} are not in {other.name}: {_some(lost)}"]
+
+
+def missing_values(*ids: Set[str]) -> list[str]:
+    """A sentence about ids that other tools write where a value is missing."""
+    found = sorted({name for each in ids for name in each & MISSING})
+    return [f"ids such as {found[0]!r} often stand for a missing value"] if found else []
+
+
+def _some(names: Set[str]) -> str:
+    more = ", ..." if len(names) > SHOWN else ""
+    return ", ".join(sorted(names)[:SHOWN]) + more
 
 
 def orders_of(labels: Path, path: Path, grades: Grades) -> dict[str, list[RankRecord]]:
@@ -210,10 +338,18 @@ def hits_of(paths: Iterable[Path]) -> Iterator[RetrieveRecord]:
 
 
 def first_of(folder: Path, *names: str) -> Path | None:
-    """The first of some files that is there and holds something, plain or as ``.gz``."""
-    for path in (folder / f"{name}{ending}" for name in names for ending in ("", ".gz")):
-        if path.is_file() and path.stat().st_size:
-            return path
+    """The first of some files that is there and holds something, plain or as ``.gz``.
+
+    Raises:
+        DataError: it is there in both forms, which may differ.
+    """
+    for name in names:
+        found = [folder / f"{name}{ending}" for ending in ("", ".gz")]
+        found = [path for path in found if path.is_file() and path.stat().st_size]
+        if len(found) > 1:
+            raise DataError(f"holds {name} and {name}.gz", where=folder, remedy="remove one of them")
+        if found:
+            return found[0]
     return None
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from raggs.golden.scales import stated_labels
+from raggs.errors import DataError
 from raggs.importers.base import ImportedSet, Importer
-from raggs.importers.pieces import Pieces, first_of, grades_of, missing, with_runs
+from raggs.importers.pieces import first_of, labels_alone, missing, with_runs
+from raggs.readers.scales import stated_labels
 
 
 class TrecImporter(Importer):
@@ -20,9 +21,21 @@ class TrecImporter(Importer):
     def read(self, path: Path) -> ImportedSet:
         """See `Importer.read`."""
         if not path.is_dir():
-            return Pieces(path, grades_of(path)).put_together()
-        named = sorted(path.glob("*.qrels"))
-        labels = stated_labels(path) or first_of(path, "qrels.txt", "qrels") or (named[0] if len(named) == 1 else None)
+            return labels_alone(path, self.columns)
+        labels = stated_labels(path) or self._only(path)
         if labels is None:
             raise missing(path, self.FORMAT, "qrels.txt, or one file *.qrels")
-        return with_runs(path, labels)
+        return with_runs(path, labels, columns=self.columns)
+
+    def _only(self, path: Path) -> Path | None:
+        """The only file of qrels in a folder.
+
+        Raises:
+            DataError: there are several.
+        """
+        usual = [first_of(path, name) for name in ("qrels.txt", "qrels")]
+        found = [*filter(None, usual), *sorted([*path.glob("*.qrels"), *path.glob("*.qrels.gz")])]
+        if len(found) > 1:
+            names = " and ".join(each.name for each in found[:3])
+            raise DataError(f"holds several files of qrels: {names}", where=path, remedy=f"name one: {found[0]}")
+        return found[0] if found else None

@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any
 
 from raggs.languages import STEMMERS, detect_language, fold_accents, stop_words
+from raggs.text import fold_quotes
 
 VERSION = 1  # raised when the same text gives other words
 WORD = re.compile(r"[^\W_]+")
@@ -26,7 +27,7 @@ SHARE = 0.1  # of the sample, from which a language belongs to the corpus
 
 def words_of(text: str, language: str) -> list[str]:
     """The words of `text` that are searched for, in its order."""
-    plain = CLIPPED.sub(" ", unicodedata.normalize("NFKC", text).lower())
+    plain = CLIPPED.sub(" ", fold_quotes(unicodedata.normalize("NFKC", text)).lower())
     stops, stemmer = stop_words(language), _stemmer(language)
     kept = [word for word in WORD.findall(plain) if fold_accents(word) not in stops]
     return [fold_accents(word) for word in (stemmer.stemWords(kept) if stemmer else kept)]

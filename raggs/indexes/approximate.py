@@ -119,7 +119,7 @@ class ApproximateIndex(Index):
                 raise self._too_large(rows, dims, room.available()) from error
             faisslib.write(package, built, path)
 
-        path, made = kept(vectors.place, self._wanted(rows, dims, vectors.sum), build)
+        path, made = kept(vectors.place, self._wanted(rows, dims, vectors.sum), build, vectors.notify)
         facts = IndexFacts(self.kind, rows, dims, made.build_s, made.bytes, made.bytes)
         return _Approximate(self, package, faisslib.read(package, path), vectors, facts, scoring)
 

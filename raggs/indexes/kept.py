@@ -2,7 +2,8 @@
 
 A folder holds `index` and `header.json`, which says of what it was made and has a hash of the file. The file appears
 by renaming and the header after it, so a killed build leaves nothing that is read. One process builds at a time, others
-wait; whoever builds takes away what a killed builder left. A file that is not what the header says is made again.
+wait; whoever builds takes away what a killed builder left. A file that is not what the header says is made again, and
+the listener is told.
 
 What is searched is read in full and hashed first: faiss follows the numbers of a damaged graph wherever they point.
 """
@@ -21,6 +22,7 @@ from raggs.atomic import PREFIX, disk, remove_leftovers, sync_folder, write_atom
 from raggs.errors import DataError
 from raggs.hashing import BLOCK, hash_value
 from raggs.inputs import regular_file
+from raggs.progress import Notify, unheard
 
 INDEX, HEADER, LOCK = "index", "header.json", "lock"
 FORMAT = 1
@@ -67,12 +69,13 @@ def is_made(folder: Path, wanted: Made) -> bool:
     return found is not None and replace(found.wanted, vectors=wanted.vectors) == wanted
 
 
-def kept(folder: Path, wanted: Made, build: Callable[[Path], None]) -> tuple[Path, Made]:
+def kept(folder: Path, wanted: Made, build: Callable[[Path], None], notify: Notify = unheard) -> tuple[Path, Made]:
     """The file of an index, made now if it is not there, and what is known of it.
 
     Args:
         folder: of the vectors.
         build: writes the index to the path that it is given.
+        notify: hears of a file that is damaged, which is made again.
 
     Raises:
         ProviderError: the disk failed; besides, whatever `build` raises.
@@ -80,7 +83,7 @@ def kept(folder: Path, wanted: Made, build: Callable[[Path], None]) -> tuple[Pat
     place = place_of(folder, wanted)
     with disk(place, "check the folder's permissions", "the index cannot be stored"):
         place.mkdir(parents=True, exist_ok=True)
-        found = _trusted(place, wanted) or _build(place, wanted, build)
+        found = _trusted(place, wanted) or _build(place, wanted, build, notify)
     return place / INDEX, found
 
 
@@ -115,6 +118,14 @@ def _trusted(place: Path, wanted: Made) -> Made | None:
     return found if found is not None and found.wanted == wanted and _holds(place, found) else None
 
 
+def _is_damaged(place: Path, wanted: Made) -> bool:
+    """Whether an index lies there that is neither as it was written nor, by its header, of other vectors."""
+    if not (place / HEADER).exists():
+        return False
+    found = _header(place)
+    return found is None or found.wanted == wanted or replace(found.wanted, vectors=wanted.vectors) != wanted
+
+
 def _holds(place: Path, made: Made) -> bool:
     """Whether the file is as it was written."""
     try:
@@ -123,13 +134,15 @@ def _holds(place: Path, made: Made) -> bool:
         return False
 
 
-def _build(place: Path, wanted: Made, build: Callable[[Path], None]) -> Made:
+def _build(place: Path, wanted: Made, build: Callable[[Path], None], notify: Notify) -> Made:
     """Make the file, or take the one that another process has made in the meantime."""
     from filelock import FileLock  # late: only a build needs it
 
     with FileLock(place / LOCK):
         if found := _trusted(place, wanted):
             return found
+        if _is_damaged(place, wanted):
+            notify(f"{place / INDEX}: not the index that was built, so it is built again")
         remove_leftovers(place)
         (place / HEADER).unlink(missing_ok=True)
         draft = place / f"{PREFIX}{INDEX}"

@@ -4,12 +4,16 @@ bm25s computes every (word, passage) score when it indexes; a search adds up one
 the query. Its files are numpy arrays and JSON, saved and loaded without pickle. Top lists are cut here and not
 by bm25s, whose ties depend on the machine. A passage is analysed in its own language where the corpus has
 several, and a query in its own language where the corpus has that, else in the corpus's main one.
+
+The files are compared with their sums at each opening. If one is not what was built, the listener is told and the index
+is built again.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from array import array
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -28,6 +32,7 @@ from raggs.indexes.passages import PassageStore
 from raggs.indexes.publish import building
 from raggs.inputs import lacks_handles, no_handles, regular_file
 from raggs.languages import detect_language, quiet_bm25s
+from raggs.progress import Notify, unheard
 from raggs.registry import installed
 
 FORMAT = 2
@@ -73,33 +78,48 @@ class LexicalIndex:
 
 
 def open_lexical(
-    folder: Path, store: PassageStore, parameters: Parameters, progress: Progress | None = None
+    folder: Path,
+    store: PassageStore,
+    parameters: Parameters,
+    progress: Progress | None = None,
+    notify: Notify = unheard,
 ) -> LexicalIndex:
-    """The index of `store` with these parameters, built now if `folder` does not hold it.
+    """The index of `store` with these parameters, built now if `folder` does not hold it as it was built.
 
     Args:
         folder: holds the indexes of any number of corpora and parameters.
         progress: called with ("bm25", done, of) while passages are read.
+        notify: hears of an index that is damaged, which is built again.
 
     Raises:
-        DataError: no passage has a word to search for, or the files are damaged.
+        DataError: no passage has a word to search for; one of the files is none.
         ProviderError: the disk failed.
     """
     place = _place(folder, store, parameters)
-    if not place.exists():
-        _build(place, store, parameters, progress)
-    try:
-        _check_sums(place)
-        bm25 = quiet_bm25s().BM25.load(place, mmap=True, allow_pickle=False, show_progress=False)
-        languages = tuple(json.loads(regular_file(place / LANGUAGES).read_bytes()))
-        if bm25.scores["num_docs"] != len(store):
-            raise ValueError("another number of passages")
-    except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
-        if lacks_handles():
-            raise no_handles(place) from error
-        raise DataError(
-            f"the index is damaged ({error})", where=place, remedy="delete the folder; it is built again"
-        ) from error
+    if place.exists():
+        try:
+            return _load(place, store)
+        except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError) as error:
+            if lacks_handles():
+                raise no_handles(place) from error
+            notify(f"{place}: the lexical index is damaged ({error}), so it is built again")
+            with disk(place, "check the folder's permissions", "the damaged index cannot be removed"):
+                shutil.rmtree(place) if place.is_dir() else place.unlink()
+    _build(place, store, parameters, progress)
+    return _load(place, store)
+
+
+def _load(place: Path, store: PassageStore) -> LexicalIndex:
+    """Load an index whose files are what was built.
+
+    Raises:
+        OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, DataError: they are not.
+    """
+    _check_sums(place)
+    bm25 = quiet_bm25s().BM25.load(place, mmap=True, allow_pickle=False, show_progress=False)
+    languages = tuple(json.loads(regular_file(place / LANGUAGES).read_bytes()))
+    if bm25.scores["num_docs"] != len(store):
+        raise ValueError("another number of passages")
     return LexicalIndex(bm25, languages, store.id_ranks())
 
 
@@ -144,7 +164,7 @@ def _sum_of(file: Path) -> str:
 
 def _place(folder: Path, store: PassageStore, parameters: Parameters) -> Path:
     versions = {name: installed(name) for name in ("bm25s", "PyStemmer")}
-    key = hash_value([FORMAT, store.content_hash, asdict(parameters), versions, analysis.VERSION])[:16]
+    key = hash_value([FORMAT, store.search_hash, asdict(parameters), versions, analysis.VERSION])[:16]
     return folder / f"bm25-{key}"
 
 

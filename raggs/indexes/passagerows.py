@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from raggs.artifacts import Passage, Span
 from raggs.errors import DataError
 from raggs.hashing import canonical_json
-from raggs.text import HYGIENE, id_problem
+from raggs.text import HYGIENE, fold_quotes, id_problem
 
 SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -77,12 +77,13 @@ def ingest(connection: sqlite3.Connection, source: Iterable[Passage], progress: 
         progress: called with ("passages", done, 0) now and then.
 
     Returns:
-        `content_hash` of all rows, their number `count`, and how many of them hygiene changes: `cleaned`.
+        `content_hash` of all rows, their number `count`, how many of them hygiene changes: `cleaned`, and how many hold
+        typographic quotation marks: `folded`.
 
     Raises:
         DataError: no passage at all, two with the same id, or an id that files would lose.
     """
-    digest, count, cleaned = hashlib.sha256(), 0, 0
+    digest, count, cleaned, folded = hashlib.sha256(), 0, 0, 0
     for position, passage in enumerate(source):
         if problem := id_problem(passage.doc_id):
             said = f"passage {position + 1} of the corpus: id {passage.doc_id!a} {problem}"
@@ -95,6 +96,7 @@ def ingest(connection: sqlite3.Connection, source: Iterable[Passage], progress: 
         line = line_of(row)
         digest.update(line)
         cleaned += line.endswith(CLEANED)
+        folded += fold_quotes(passage.content) != passage.content
         count = position + 1
         if progress is not None and count % REPORT_EVERY == 0:
             progress("passages", count, 0)
@@ -104,7 +106,12 @@ def ingest(connection: sqlite3.Connection, source: Iterable[Passage], progress: 
         )
     if progress is not None:
         progress("passages", count, count)
-    return {"content_hash": digest.hexdigest(), "count": str(count), "cleaned": str(cleaned)}
+    return {
+        "content_hash": digest.hexdigest(),
+        "count": str(count),
+        "cleaned": str(cleaned),
+        "folded": str(folded),
+    }
 
 
 def _duplicate(connection: sqlite3.Connection, doc_id: str, position: int) -> DataError:

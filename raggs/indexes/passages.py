@@ -5,19 +5,23 @@ The file appears whole or not at all and is never changed afterwards: a changed 
 hashes go with it: `source_hash` of the bytes the corpus was read from (is the file up to date?), and
 `content_hash` of the passages themselves in order (do two indexes speak of the same passages?). Each row has a sum of
 its own, which is checked whenever it is read, so that an altered text is never believed; `verify` checks all of them
-against `content_hash`, which whoever alters rows with their sums cannot keep.
+against `content_hash`, which whoever alters rows with their sums cannot keep. The order of the ids has a sum too, which
+`id_ranks` checks: if rows changed their positions, a search would give the vectors of one passage to another one.
 
 A store belongs to the thread that opened it. It must not interpret passages: their raw text is what is kept, and no
 chunking is done here. That hygiene changes what is read of some counts in `content_hash`, so whatever was made of these
-before there was any is made anew; a corpus of clean texts has the hash that it had.
+before there was any is made anew; a corpus of clean texts has the hash that it had. Indexes go by `search_hash`, which
+differs where a passage holds typographic quotation marks: the passages are the same, and searches read them folded.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
@@ -28,12 +32,15 @@ from raggs.arrays import SmallInts
 from raggs.artifacts import Passage
 from raggs.atomic import disk_fault
 from raggs.errors import DataError, NotFoundError
+from raggs.hashing import hash_value
 from raggs.indexes.passagerows import COLUMNS, SCHEMA, Progress, Row, ingest, line_of, passage_of
 from raggs.indexes.publish import building
 from raggs.inputs import lacks_handles, no_handles
-from raggs.text import one_line
+from raggs.text import FOLDING, QUOTES, one_line
 
 FORMAT = "raggs-passages-4"
+FOLDS = f"quotes {FOLDING}"  # how searches read typographic quotation marks
+NEEDED = frozenset({"content_hash", "source_hash", "cleaned", "count", "format"})  # keys of the table `meta`
 LOOKUP = 500  # ids in one statement; sqlite of every build allows 999
 VERIFIED = 1000  # passages in a block of those that stand for all
 
@@ -48,6 +55,10 @@ class Passages(Protocol):
         """The file that another process can open as a `PassageStore`; None where passages come from elsewhere."""
 
     @property
+    def folded(self) -> bool:
+        """Whether searches read a passage otherwise than it is written."""
+
+    @property
     def cleaned(self) -> int | None:
         """How many passages hygiene changes what is read of; None where nobody knows."""
 
@@ -59,7 +70,11 @@ class Passages(Protocol):
 
 
 class PassageStore:
-    """A corpus, ready to be read by position or by id. Made by `build` or `open`."""
+    """A corpus, ready to be read by position or by id. Made by `build` or `open`.
+
+    Attributes:
+        built_as: the name that its file had when it was built.
+    """
 
     def __init__(self, path: Path, connection: sqlite3.Connection, meta: dict[str, str]) -> None:
         self.path = path
@@ -67,7 +82,11 @@ class PassageStore:
         self.source_hash = meta["source_hash"]
         self.cleaned: int | None = int(meta["cleaned"])
         self.notes = tuple(meta.get("notes", "").splitlines())
+        self._folded = meta.get("folded")
+        self.unreadable: tuple[str, ...] = tuple(json.loads(meta.get("unreadable", "[]")))
         self.cutting_s = float(meta["cutting_s"]) if "cutting_s" in meta else None
+        self.built_as = meta.get("built_as", path.name)
+        self._order = meta.get("order")
         self._count = int(meta["count"])
         self._connection = connection
 
@@ -85,6 +104,7 @@ class PassageStore:
         progress: Progress | None = None,
         notes: Callable[[], Iterable[str]] = tuple,
         cutting_s: Callable[[], float | None] = lambda: None,
+        unreadable: Callable[[], Sequence[str]] = tuple,
     ) -> PassageStore:
         """Read `source` to its end into a new file at `path`, replacing what was there, and open it.
 
@@ -92,6 +112,7 @@ class PassageStore:
             notes: asked at the end what the reading found worth telling, a sentence each; kept with the passages.
             progress: called with ("passages", done, 0) now and then, since the total is not known before the end.
             cutting_s: the seconds that cutting documents took, asked when all are read; None where nobody knows.
+            unreadable: the files of the source that were skipped, asked when all are read.
 
         Raises:
             DataError: no passage at all, or two with the same id.
@@ -101,7 +122,9 @@ class PassageStore:
             with building(path) as file, closing(sqlite3.connect(file, isolation_level=None)) as connection:
                 connection.executescript(f"PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; {SCHEMA} BEGIN;")
                 meta = {"format": FORMAT, "source_hash": source_hash, **ingest(connection, source, progress)}
+                meta |= {"built_as": path.name, "order": _order_sum(_id_ranks(connection, int(meta["count"])))}
                 meta |= {} if (seconds := cutting_s()) is None else {"cutting_s": repr(round(seconds, 6))}
+                meta |= {"unreadable": json.dumps(list(names))} if (names := unreadable()) else {}
                 meta["notes"] = "\n".join(one_line(note) for note in notes())
                 connection.executemany("INSERT INTO meta VALUES (?, ?)", meta.items())
                 connection.execute("COMMIT")
@@ -128,6 +151,21 @@ class PassageStore:
                 connection.close()
                 raise
         return cls(path, connection, meta)
+
+    @cached_property
+    def folded(self) -> bool:
+        """Whether searches read a passage otherwise than it is written (see `raggs.text.fold_quotes`)."""
+        if self._folded is not None:
+            return self._folded != "0"
+        marks = f"*[{''.join(QUOTES)}]*"  # a store from before there was any folding
+        with _faults(self.path):
+            wanted = "SELECT 1 FROM passages WHERE text GLOB ? OR title GLOB ? LIMIT 1"
+            return self._connection.execute(wanted, (marks, marks)).fetchone() is not None
+
+    @property
+    def search_hash(self) -> str:
+        """The hash of the passages as searches read them: `content_hash`, unless one is `folded`."""
+        return hash_value([self.content_hash, FOLDS]) if self.folded else self.content_hash
 
     def __len__(self) -> int:
         return self._count
@@ -182,12 +220,15 @@ class PassageStore:
             raise DataError(f"there is no passage at position {error}", where=self.path) from error
 
     def id_ranks(self) -> SmallInts:
-        """For each position, the place of its doc_id among all doc_ids in ascending order; shape (n,)."""
-        ranks = np.empty(len(self), dtype=np.int32)
+        """For each position, the place of its doc_id among all doc_ids in ascending order; shape (n,).
+
+        Raises:
+            DataError: the passages do not stand in the order in which they were stored.
+        """
         with _faults(self.path):
-            rows = self._connection.execute("SELECT position FROM passages ORDER BY doc_id")
-            order = np.fromiter((row[0] for row in rows), dtype=np.int32, count=len(self))
-        ranks[order] = np.arange(len(self), dtype=np.int32)
+            ranks = _id_ranks(self._connection, len(self))
+        if self._order not in (None, _order_sum(ranks)):
+            raise _damaged(self.path, "its passages stand in another order than they were stored in")
         return ranks
 
     def contents(self, start: int, stop: int) -> list[str]:
@@ -257,6 +298,19 @@ class PassageStore:
                 )
 
 
+def _id_ranks(connection: sqlite3.Connection, count: int) -> SmallInts:
+    rows = connection.execute("SELECT position FROM passages ORDER BY doc_id")
+    order = np.fromiter((row[0] for row in rows), dtype=np.int32, count=count)
+    ranks = np.empty(count, dtype=np.int32)
+    ranks[order] = np.arange(count, dtype=np.int32)
+    return ranks
+
+
+def _order_sum(ranks: SmallInts) -> str:
+    """Return a hash of the order in which passages stand."""
+    return hashlib.blake2b(ranks.astype("<i4").tobytes(), digest_size=16).hexdigest()
+
+
 def _checked_meta(connection: sqlite3.Connection, path: Path) -> dict[str, str]:
     """The meta table of a store that has the length its header claims.
 
@@ -266,7 +320,8 @@ def _checked_meta(connection: sqlite3.Connection, path: Path) -> dict[str, str]:
     meta: dict[str, str] = dict(connection.execute("SELECT key, value FROM meta"))
     pages, size = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
     last = connection.execute("SELECT max(position) FROM passages").fetchone()[0]
-    if meta.get("format") != FORMAT or last is None or meta.get("count") != str(last + 1):
+    whole = meta.keys() >= NEEDED and meta["cleaned"].isdecimal()
+    if not whole or meta["format"] != FORMAT or last is None or meta["count"] != str(last + 1):
         raise _damaged(path, "not a passage store of this version")
     if pages * size != path.stat().st_size:
         raise _damaged(path, "the file is cut short")

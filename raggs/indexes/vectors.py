@@ -4,6 +4,10 @@ A folder holds `vectors.f32` (rows in position order, float32, nothing else) and
 vectors they are and has a CRC-32 for each shard of rows. The header is replaced after each finished shard, so a
 killed build goes on where it stopped; the vectors are complete when the header counts all shards. One process
 builds at a time, others wait. The folder's name depends on embedder and corpus, so a change makes a new one.
+
+Rows that are not what was computed are never searched: the listener is told, and they are computed again. An opening
+compares all shards with their CRC-32, unless `verified.json` says that this was done since the file last changed: any
+write, and any exchange of files, gives a file another inode or another time of change, which no program can set.
 """
 
 from __future__ import annotations
@@ -12,27 +16,31 @@ import hashlib
 import json
 import os
 import re
+import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from raggs.arrays import SmallInts, Vectors
-from raggs.atomic import disk, write_atomic
+from raggs.atomic import atomic_writer, disk, write_atomic
 from raggs.errors import DataError, ProviderError, RaggsError
-from raggs.hashing import hash_value
+from raggs.hashing import BLOCK, hash_value
 from raggs.indexes.exact import FULL, Neighbours, search
 from raggs.indexes.kept import kept_faults
 from raggs.indexes.passagerows import Progress
 from raggs.indexes.passages import PassageStore
 from raggs.inputs import regular_file
 from raggs.precision import Scoring
+from raggs.progress import Notify, unheard
 
 SHARD = 4096  # passages embedded between two marks on the disk
 CHECKED = 64  # shards that an audit reads of one file at most
-VECTORS, HEADER, LOCK = "vectors.f32", "header.json", "lock"
+VECTORS, HEADER, STAMP, LOCK = "vectors.f32", "header.json", "verified.json", "lock"
+TICK_NS = 2_000_000_000  # some file systems tell no shorter times apart
 
 Embed = Callable[[Sequence[str]], Vectors]
 
@@ -73,10 +81,11 @@ class VectorIndex:
         ranks: of each row's doc_id among all.
         place: the folder that holds them, and what is made of them.
         sum: of what they are and whose.
+        notify: hears what the user should know of indexes over them.
     """
 
-    def __init__(self, vectors: Vectors, ranks: SmallInts, place: Path, sum: str) -> None:
-        self.vectors, self.ranks, self.place, self.sum = vectors, ranks, place, sum
+    def __init__(self, vectors: Vectors, ranks: SmallInts, place: Path, sum: str, notify: Notify = unheard) -> None:
+        self.vectors, self.ranks, self.place, self.sum, self.notify = vectors, ranks, place, sum, notify
 
     @classmethod
     def of(cls, matrix: Vectors, place: Path) -> VectorIndex:
@@ -104,48 +113,86 @@ class VectorIndex:
 
 
 def open_vectors(
-    folder: Path, embedder: str, dims: int, store: PassageStore, embed: Embed, progress: Progress | None = None
+    folder: Path,
+    embedder: str,
+    dims: int,
+    store: PassageStore,
+    embed: Embed,
+    progress: Progress | None = None,
+    notify: Notify = unheard,
 ) -> VectorIndex:
-    """The vectors of `store` by `embedder`, computed now as far as `folder` does not hold them yet.
+    """The vectors of `store` by `embedder`, computed now as far as `folder` does not hold them as they were computed.
 
     Args:
         folder: holds the vectors of any number of corpora and embedders.
         embedder: its identity: equal identities mean comparable vectors.
         embed: texts to vectors of unit length (or zero), shape (texts, dims). Called with up to 4,096 texts.
         progress: called with ("vectors", done, of) after each shard.
+        notify: hears of vectors that are damaged, which are computed again.
 
     Raises:
-        DataError: the files are damaged, or `embed` gave NaN or infinity.
+        DataError: the passages are damaged, or `embed` gave NaN or infinity.
         ProviderError: `embed` gave another shape or lengths, or the disk failed.
     """
-    wanted = Header(embedder, store.content_hash, len(store), dims)
+    wanted = Header(embedder, store.search_hash, len(store), dims)
     place = vectors_place(folder, embedder, dims, store)
     with disk(place, "check the folder's permissions", "the vectors cannot be stored"):
         place.mkdir(parents=True, exist_ok=True)
         header = _read_header(place, wanted)
-        if not header.complete:
-            header = _build(place, wanted, store, embed, progress)
-    return VectorIndex(_mapped(place, wanted), store.id_ranks(), place, hash_value(asdict(header)))
+        vectors = _mapped(place, header)
+        if vectors is None or not _verified(vectors, place, header):
+            del vectors  # some systems do not replace a file that is mapped
+            header = _build(place, wanted, store, embed, progress, notify)
+            vectors = _mapped(place, header)
+    if vectors is None:
+        raise ProviderError("the vectors were lost while they were read", where=place, remedy="run again")
+    return VectorIndex(vectors, store.id_ranks(), place, hash_value(asdict(header)), notify)
 
 
-def _mapped(place: Path, wanted: Header) -> Vectors:
-    """The vectors that a complete header promises."""
-    file, remedy = place / VECTORS, "delete the folder; they are computed again"
+def _mapped(place: Path, header: Header) -> Vectors | None:
+    """Return the vectors of a complete header; None if it is not complete, or the file has another length."""
+    file = place / VECTORS
     with disk(place, "check the folder's permissions", "the vectors cannot be read"):
-        if not file.exists():
-            raise DataError("the vectors are gone", where=file, remedy=remedy)
-        if regular_file(file).stat().st_size != wanted.rows * wanted.dims * 4:
-            raise DataError("the vectors are cut short", where=place, remedy=remedy)
-        return np.memmap(file, np.float32, "r", shape=(wanted.rows, wanted.dims))
+        if not header.complete or not file.exists():
+            return None
+        if regular_file(file).stat().st_size != header.bytes_done:
+            return None
+        return np.memmap(file, np.float32, "r", shape=(header.rows, header.dims))
+
+
+def _verified(vectors: Vectors, place: Path, header: Header) -> bool:
+    """Whether all shards are as they were computed: as they were last found to be, or as their sums say now."""
+    stamp = _stamp(place / VECTORS, header)
+    if _stamped(place) == stamp:
+        return True
+    rows: Vectors = np.asarray(vectors)
+    shards = (rows[at * header.shard : (at + 1) * header.shard] for at in range(len(header.sums)))
+    if not all(zlib.crc32(shard.data) == expected for shard, expected in zip(shards, header.sums, strict=True)):
+        return False
+    settled = time.time_ns() - stamp["changed_ns"] > TICK_NS  # a later write has another time
+    if settled and os.name != "nt" and _stamp(place / VECTORS, header) == stamp:
+        with suppress(OSError):  # a workspace that may only be read is verified each time
+            write_atomic(place / STAMP, json.dumps(stamp).encode(), durable=False)
+    return True
+
+
+def _stamp(file: Path, header: Header) -> dict[str, int]:
+    """Return what changes with any write to the file."""
+    found = file.stat()
+    sums = zlib.crc32(json.dumps(header.sums).encode())
+    return {"inode": found.st_ino, "bytes": found.st_size, "changed_ns": found.st_ctime_ns, "sums": sums}
+
+
+def _stamped(place: Path) -> object:
+    try:
+        return json.loads(regular_file(place / STAMP).read_bytes())
+    except (OSError, ValueError, RaggsError):
+        return None
 
 
 def rows_done(folder: Path, embedder: str, dims: int, store: PassageStore) -> int:
-    """How many passages of `store`, from its first one, have vectors in `folder` by the header, see `open_vectors`.
-
-    Raises:
-        DataError: the header is damaged.
-    """
-    wanted = Header(embedder, store.content_hash, len(store), dims)
+    """How many passages of `store`, from its first one, have vectors in `folder` by the header, see `open_vectors`."""
+    wanted = Header(embedder, store.search_hash, len(store), dims)
     return _read_header(vectors_place(folder, embedder, dims, store), wanted).rows_done
 
 
@@ -157,7 +204,7 @@ def vector_faults(folder: Path, store: PassageStore) -> Iterator[tuple[Path, str
     for path in sorted(folder.glob(f"*/{HEADER}")):
         try:
             values = json.loads(regular_file(path).read_bytes())
-            if values["content_hash"] != store.content_hash:
+            if values["content_hash"] != store.search_hash:
                 continue
             header = Header(**{**values, "sums": tuple(values["sums"])})
             shards = _spread(len(header.sums))
@@ -187,27 +234,27 @@ def _holds(file: Path, header: Header, shard: int) -> bool:
 def vectors_place(folder: Path, embedder: str, dims: int, store: PassageStore) -> Path:
     """Where in `folder` the vectors of `store` by `embedder` lie, or will."""
     slug = re.sub(r"[^A-Za-z0-9._]+", "-", embedder).strip("-.")[:60]
-    return folder / f"{slug}-{hash_value([embedder, store.content_hash, len(store), dims])[:16]}"
+    return folder / f"{slug}-{hash_value([embedder, store.search_hash, len(store), dims])[:16]}"
 
 
 def _read_header(place: Path, wanted: Header) -> Header:
-    """The header on disk if it is about what is wanted, else `wanted`, which counts no shard."""
+    """The header on disk if it can be read and is about what is wanted, else `wanted`, which counts no shard."""
     try:
         values = json.loads(regular_file(place / HEADER).read_bytes())
         found = Header(**{**values, "sums": tuple(values["sums"])})
-    except FileNotFoundError:
+    except (FileNotFoundError, ValueError, TypeError, KeyError):
         return wanted
-    except (ValueError, TypeError, KeyError) as error:
-        raise DataError("not a header of vectors", where=place / HEADER, remedy="delete the folder") from error
     return found if replace(found, sums=()) == wanted else wanted
 
 
-def _build(place: Path, wanted: Header, store: PassageStore, embed: Embed, progress: Progress | None) -> Header:
+def _build(
+    place: Path, wanted: Header, store: PassageStore, embed: Embed, progress: Progress | None, notify: Notify
+) -> Header:
     """Compute the missing shards; the header of all. Whoever waited for another builder finds nothing to do."""
     from filelock import FileLock  # late: only a build needs it
 
     with FileLock(place / LOCK):
-        header = _trusted(place, _read_header(place, wanted))
+        header = _trusted(place, _read_header(place, wanted), notify)
         with (place / VECTORS).open("ab") as file:
             file.truncate(header.bytes_done)
             while not header.complete:
@@ -222,16 +269,35 @@ def _build(place: Path, wanted: Header, store: PassageStore, embed: Embed, progr
     return header
 
 
-def _trusted(place: Path, header: Header) -> Header:
+def _trusted(place: Path, header: Header, notify: Notify) -> Header:
     """The header without the shards that the file does not hold as they were written."""
-    good = 0
-    if header.sums and (place / VECTORS).exists():
-        with (place / VECTORS).open("rb") as file:
+    file, good = place / VECTORS, 0
+    if not header.sums:
+        if (place / HEADER).exists():
+            notify(f"{place / HEADER}: not the header of these vectors, so they are computed again")
+        return header
+    if file.exists():
+        with file.open("rb") as opened:
             for expected in header.sums:
-                if zlib.crc32(file.read(header.shard * header.dims * 4)) != expected:
+                if zlib.crc32(opened.read(header.shard * header.dims * 4)) != expected:
                     break
                 good += 1
-    return replace(header, sums=header.sums[:good])
+    if good == len(header.sums):
+        return header
+    lost = f"vectors {good * header.shard + 1:,} to {header.rows_done:,} of {header.rows:,}"
+    notify(f"{file}: not what was computed, so {lost} are computed again")
+    found = replace(header, sums=header.sums[:good])
+    if header.complete and file.exists():
+        _keep_first(file, found.bytes_done)
+    return found
+
+
+def _keep_first(file: Path, size: int) -> None:
+    """Put a copy of the first bytes in a file's place: other processes may have mapped the whole of it."""
+    with file.open("rb") as old, atomic_writer(file) as new:
+        while size and (block := old.read(min(size, BLOCK))):
+            new.write(block)
+            size -= len(block)
 
 
 def _embed_shard(header: Header, store: PassageStore, embed: Embed) -> bytes:

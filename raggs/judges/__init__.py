@@ -1,6 +1,6 @@
 """Judges by name: one file and one line each (see `base.Judge`).
 
-Imports: prompts, reviews, fusion, llm, health, leaves.
+Imports: prompts, readers, reviews, fusion, llm, health, leaves.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ that has nothing to say (people who have not read a passage) abstains, which is 
 from __future__ import annotations
 
 import asyncio
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 Task = Literal["grade", "grades", "order"]
 
+MOST_SAID = 10_000  # characters of a reason, an error or an unusable answer that are stored
+BOUNDED = re.compile(r"… \([\d,]+ characters in all\)\Z")  # the end of what was longer
+
 
 @dataclass(frozen=True)
 class Judgment:
@@ -35,6 +39,7 @@ class Judgment:
         votes: what each member of a panel said that was asked and did not abstain.
         silent: why the judge abstains.
         by: who gave the grade, where it was not the judge as a whole.
+        answerers: keys of the models that answered (see `raggs.llm.Reply`), without those of `votes`.
     """
 
     grade: int | None
@@ -44,9 +49,17 @@ class Judgment:
     votes: Mapping[str, Judgment] = field(default_factory=dict)
     silent: str | None = None
     by: str = ""
+    answerers: tuple[str, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         _make_sound(self, reason=self.reason, error=self.error, raw=self.raw, silent=self.silent, by=self.by)
+
+    @property
+    def all_answerers(self) -> Iterator[str]:
+        """Keys of all models that answered, those of the votes among them; some may be there twice."""
+        yield from self.answerers
+        for vote in self.votes.values():
+            yield from vote.all_answerers
 
 
 @dataclass(frozen=True)
@@ -56,6 +69,7 @@ class Ordering:
     Attributes:
         silent: why the judge abstains.
         by: who gave the order, where it was not the judge as a whole.
+        answerers: keys of the models that answered (see `raggs.llm.Reply`).
     """
 
     order: tuple[int, ...] | None
@@ -63,6 +77,7 @@ class Ordering:
     raw: str | None = None
     silent: str | None = None
     by: str = ""
+    answerers: tuple[str, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         _make_sound(self, error=self.error, raw=self.raw, silent=self.silent, by=self.by)
@@ -102,10 +117,19 @@ class Calls:
 
 
 def _make_sound(answer: Judgment | Ordering, **texts: str | None) -> None:
-    """Whoever judged, what it said can be written: no text of an answer holds half of a surrogate pair, or a key."""
+    """Make what a judge said storable: bounded, without half of a surrogate pair, without a key."""
     for name, text in texts.items():
-        if text and (clean := mask(sound(text))) != text:
+        if not text:
+            continue
+        short = text if _is_bounded(text) else f"{text[:MOST_SAID]}… ({len(text):,} characters in all)"
+        if (clean := mask(sound(short))) != text:
             object.__setattr__(answer, name, clean)
+
+
+def _is_bounded(text: str) -> bool:
+    """Return whether `text` is short enough, or was bounded before: an audit reads stored answers again."""
+    bound = BOUNDED.search(text, MOST_SAID) if MOST_SAID < len(text) < 2 * MOST_SAID else None
+    return len(text) <= MOST_SAID or (bound is not None and bound.start() == MOST_SAID)
 
 
 def _alone(_: AdapterConfig) -> Judge:
@@ -143,7 +167,7 @@ class Judge(Adapter, ABC):
 
     @classmethod
     def exact(cls, causes: Causes) -> bool:  # noqa: ARG003 - most err, whatever their causes
-        """Whether a judge of these causes answers by rule and never errs, so that its repeats tell nothing."""
+        """Whether a judge of these causes answers by rule and without noise, so that its repeats tell nothing."""
         return False
 
     @classmethod
@@ -154,6 +178,10 @@ class Judge(Adapter, ABC):
     def labels(self) -> Mapping[str, Mapping[str, int]]:
         """The grades that are known before anything is asked, by query and passage; none of most judges."""
         return {}
+
+    def without_noise(self, qid: str, doc_id: str) -> int | None:
+        """The grade to which a simulated judge adds noise; None of a judge that adds none."""
+        return None
 
     @property
     def models(self) -> tuple[str, ...]:

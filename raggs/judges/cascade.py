@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -208,6 +209,4 @@ class CascadeJudge(SeveralJudge):
     async def reorder(self, query: Query, passages: Sequence[Passage], *, sample: int) -> Ordering:
         """See `Judge.reorder`: of the one who orders."""
         said = await self.members[self._orderer].reorder(query, passages, sample=sample)
-        if said.by or said.order is None:
-            return said
-        return Ordering(said.order, by=self._orderer)
+        return said if said.by or said.order is None else replace(said, by=self._orderer)

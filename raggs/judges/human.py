@@ -87,9 +87,11 @@ class HumanJudge(Judge):
 
     @cached_property
     def _held(self) -> Reviewed:
-        chosen = self.config.reviewers
         lines = self._store.read()
-        return fold(line for line in lines if chosen is None or line.who in chosen)
+        if self.config.reviewers is None:
+            return fold(lines)
+        chosen = {name.casefold() for name in self.config.reviewers}
+        return fold(line for line in lines if line.who.casefold() in chosen)
 
     @property
     def _store(self) -> ReviewStore:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import Literal
+from typing import Literal, TypeVar
 
 from pydantic import Field
 
@@ -20,11 +20,13 @@ from raggs.jsontypes import JsonObject, as_list
 from raggs.judges.base import Judge, JudgeContext, Judgment, Ordering, Task
 from raggs.judges.orderprice import OrderPrice, order_price
 from raggs.languages import detect_language
-from raggs.llm import ChatRequest, Parameters
+from raggs.llm import ChatRequest, Parameters, Reply
 from raggs.prompts import FALLBACK
 from raggs.prompts.labels import labelled, labels_for, order_schema, schema_by_label
 from raggs.settings import Causes
 from raggs.text import one_line, plural
+
+T = TypeVar("T")
 
 GRADES = range(MIN_GRADE, MAX_GRADE + 1)
 GRADE_TOKENS = 120  # a sentence and a number
@@ -125,10 +127,11 @@ class LiteLLMJudge(Judge):
                 parameters=self.config.parameters,
             )
         )
+        by = answerers_of(reply)
         if reply.value is None:
-            return Judgment(None, error=reply.error, raw=reply.raw)
+            return Judgment(None, error=reply.error, raw=reply.raw, answerers=by)
         grade, reason = reply.value
-        return Judgment(grade, reason)
+        return Judgment(grade, reason, answerers=by)
 
     async def grades(self, query: Query, passages: Sequence[Passage], *, sample: int = 0) -> Sequence[Judgment]:
         """See `Judge.grades`: in one question, or one by one where that has no answer that can be used."""
@@ -153,11 +156,11 @@ class LiteLLMJudge(Judge):
         )
         self._groups += 1
         if reply.value is not None:
-            return [Judgment(grade, reason) for grade, reason in reply.value]
+            return [Judgment(grade, reason, answerers=answerers_of(reply)) for grade, reason in reply.value]
         if reply.unusable or reply.rejected:
             self._parted += 1
             return await super().grades(query, passages, sample=sample)
-        return [Judgment(None, error=reply.error, raw=reply.raw)] * len(passages)
+        return [Judgment(None, error=reply.error, raw=reply.raw, answerers=answerers_of(reply))] * len(passages)
 
     async def order(self, query: Query, passages: Sequence[Passage]) -> Ordering:
         return await self.reorder(query, passages, sample=0)
@@ -182,7 +185,13 @@ class LiteLLMJudge(Judge):
                 parameters=self.config.parameters,
             )
         )
-        return Ordering(reply.value, error=reply.error, raw=None if reply.error is None else reply.raw)
+        raw = None if reply.error is None else reply.raw
+        return Ordering(reply.value, error=reply.error, raw=raw, answerers=answerers_of(reply))
+
+
+def answerers_of(reply: Reply[T]) -> tuple[str, ...]:
+    """The key of the model that answered; none where none did."""
+    return (reply.answerer,) if reply.answerer else ()
 
 
 def check_grade(answer: JsonObject) -> tuple[int, str]:

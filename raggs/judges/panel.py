@@ -2,10 +2,11 @@
 
 Every member's grade is kept beside the panel's. Where members fail, the others decide as long as at least half of them
 answered; otherwise the panel fails, and says what each failure was. Orders are settled by Kemeny's rule, where the
-first member has the casting vote. A panel holds no panel.
+first member has the casting vote. A panel holds no panel, unless its rule is `first`.
 
 A member that abstains has no vote and is not counted; where all do, the panel abstains. Under rule `first` members are
-asked one after the other until one speaks, and that one decides: nobody later is asked, or paid.
+asked one after the other until one speaks, and that one decides: nobody later is asked, or paid. With `ask_all` the
+later members grade too, so that a judge can be compared with the human labels that came before it.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ from raggs import judges
 from raggs.adapter import AdapterConfig, OneOf
 from raggs.artifacts import Passage, Query
 from raggs.fusion.kemeny import consensus_order
+from raggs.health import PEOPLE
 from raggs.judges.base import Calls, JudgeContext, Judgment, Ordering, Task
 from raggs.judges.consensus import lower_median, quorum, weighted_grade
 from raggs.judges.orderprice import OrderPrice
 from raggs.judges.several import SeveralJudge, reasons
-from raggs.settings import Causes
+from raggs.settings import Causes, Later
 
 Said = TypeVar("Said", Judgment, Ordering)
 MemberSpec = Annotated[AdapterConfig, OneOf(judges.REGISTRY, lambda judge: judge.IN_PANEL)]
@@ -42,6 +44,11 @@ class PanelConfig(AdapterConfig):
     weights: tuple[Annotated[float, Field(gt=0)], ...] | None = Field(
         None, description="for rule weighted, one for each member; they count in orders too"
     )
+    ask_all: Later[bool] = Field(
+        False,
+        description="for rule first: also ask the members after the one that decides for a grade, which is kept beside"
+        " the deciding one and counts for `raggs judge check` alone",
+    )
 
     @model_validator(mode="after")
     def _fits(self) -> PanelConfig:
@@ -52,14 +59,32 @@ class PanelConfig(AdapterConfig):
         for place, spec in enumerate(self.judges):
             if spec in self.judges[:place]:
                 raise ValueError(f"judge {place} is the same as one before it; to ask one judge often, set samples")
+        if self.ask_all and self.rule != "first":
+            raise ValueError("ask_all is for rule first; every other rule asks all members anyway")
+        held = [member for member in self.judges if isinstance(member, PanelConfig)]
+        if held and (self.rule != "first" or any(isinstance(each, PanelConfig) for one in held for each in one.judges)):
+            raise ValueError("a panel holds another panel only under rule first, and only one level deep")
         return self
+
+
+def people_first(spec: AdapterConfig) -> PanelConfig | AdapterConfig:
+    """Return the judge whose grades are the human labels, and those of `spec` where nobody gave one.
+
+    `spec` grades all passages, so that `raggs judge check` can compare it with the labels.
+    """
+    if spec.type == PEOPLE:
+        return spec
+    held = spec.judges if isinstance(spec, PanelConfig) and spec.rule == "first" else ()
+    if len(held) == 2 and held[0].type == PEOPLE:
+        return spec.model_copy(update={"ask_all": True})
+    return PanelConfig.model_validate({"judges": [{"type": PEOPLE}, spec], "rule": "first", "ask_all": True})
 
 
 class PanelJudge(SeveralJudge):
     """Several judges, each any of the others, settled by median or weights."""
 
     Config = PanelConfig
-    IN_PANEL = IN_CASCADE = False
+    IN_CASCADE = False
     config: PanelConfig
 
     def __init__(self, config: PanelConfig, context: JudgeContext) -> None:
@@ -73,6 +98,10 @@ class PanelJudge(SeveralJudge):
     def _first(self) -> bool:
         return self.config.rule == "first"
 
+    @property
+    def _grades_of_all(self) -> bool:
+        return not self._first or self.config.ask_all
+
     @classmethod
     def groups(cls, spec: AdapterConfig) -> bool:
         """See `Judge.groups`: if any member can."""
@@ -84,9 +113,9 @@ class PanelJudge(SeveralJudge):
         return any(member.grades_together for member in self.members.values())
 
     def calls(self, task: Task) -> Mapping[str, Calls]:
-        """See `Judge.calls`; under rule `first` of the first member alone surely."""
+        """See `Judge.calls`; under rule `first` of the first member alone surely, unless all are asked."""
         members = [member.calls(task) for member in self.members.values()]
-        if self._first:
+        if self._first and (task == "order" or not self.config.ask_all):
             members[1:] = [{model: Calls(0, each.most) for model, each in found.items()} for found in members[1:]]
         return Calls.together(members)
 
@@ -102,12 +131,14 @@ class PanelJudge(SeveralJudge):
             "rule": self.config.rule,
             "weights": None if self.config.weights is None else list(self.config.weights),
             "version": self.VERSION,
+            **({"ask_all": True} if self.config.ask_all else {}),
             "judges": [member.causes(task) for member in self.members.values()],
         }
 
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
         asked = {name: partial(member.grade, query, passage, sample=sample) for name, member in self.members.items()}
-        return self._decided(await (_until(asked, lambda said: said.grade is not None) if self._first else _all(asked)))
+        every = _all(asked) if self._grades_of_all else _until(asked, lambda said: said.grade is not None)
+        return self._decided(await every)
 
     async def grades(self, query: Query, passages: Sequence[Passage], *, sample: int = 0) -> Sequence[Judgment]:
         """See `Judge.grades`. Under rule `first` a later member sees all that it would see if nobody had spoken before.
@@ -115,7 +146,7 @@ class PanelJudge(SeveralJudge):
         So no word of people changes the company of the other passages, or what is asked and paid for them.
         """
         found: list[dict[str, Judgment]] = [{} for _ in passages]
-        if not self._first:
+        if self._grades_of_all:
             asked = [member.grades(query, passages, sample=sample) for member in self.members.values()]
             for name, given in zip(self.members, await asyncio.gather(*asked), strict=True):
                 for votes, said in zip(found, given, strict=True):
@@ -137,7 +168,7 @@ class PanelJudge(SeveralJudge):
         spoken = {name: said for name, said in found.items() if said.silent is None}
         if not spoken:
             return Judgment(None, silent=reasons({name: said.silent for name, said in found.items()}))
-        votes = _inner(spoken) if self._first else spoken
+        votes = _inner(spoken) if self._first and PEOPLE not in spoken else spoken
         grade = self._settled({name: vote.grade for name, vote in spoken.items()})
         if grade is None:
             raw = next((vote.raw for vote in spoken.values() if vote.grade is None), None)
@@ -170,11 +201,13 @@ class PanelJudge(SeveralJudge):
         if not spoken:
             return Ordering(None, silent=reasons({name: said.silent for name, said in found.items()}))
         given = {name: said.order for name, said in spoken.items() if said.order is not None}
+        answerers = tuple(dict.fromkeys(key for said in spoken.values() for key in said.answerers))
         if not (given if self._first else quorum(len(spoken), len(given))):
             errors = reasons({name: said.error for name, said in spoken.items()})
-            return Ordering(None, errors, next((said.raw for said in spoken.values() if said.order is None), None))
+            raw = next((said.raw for said in spoken.values() if said.order is None), None)
+            return Ordering(None, errors, raw, answerers=answerers)
         by = next((spoken[name].by or name for name in given), "") if self._first else ""
-        return Ordering(consensus_order(list(given.values()), self._weights(given)), by=by)
+        return Ordering(consensus_order(list(given.values()), self._weights(given)), by=by, answerers=answerers)
 
 
 def _inner(spoken: Mapping[str, Judgment]) -> dict[str, Judgment]:

@@ -1,12 +1,14 @@
 """Money is reserved before a call and settled after it, so that calls in flight cannot overdraw the budget.
 
-The caps are the run's: what its ledger held before this invocation counts. Those of one invocation have names of
-their own and count from zero. A call that does not fit waits while others are in flight, since they mostly cost less
-than was reserved for them; when none is left and it still does not fit, the budget is used up.
+The caps are the run's: what its ledger held before this invocation counts, with what is possibly billed. Those of one
+invocation have names of their own and count from zero. A call that does not fit waits while others are in flight,
+since they mostly cost less than was reserved for them; when none is left and it still does not fit, the budget is used
+up. So fewer calls are in flight as the budget shrinks.
 
-The cap holds as far as the reservations do. How long a model's answers are, hidden reasoning included, is known when
-it has answered; so under a cap its first call goes alone, with all the money that its longest answer could cost, or
-that is left, and each call that ends lets two more go.
+How long a model's answers are, hidden reasoning included, is known when it has answered. So where USD are limited, a
+call is sent with a limit of tokens, and what is reserved pays for all of them: the cap holds for answers of any length.
+A server that ignores the limit can break the cap by the answers that are in flight at that moment. To bound these, a
+model's first call goes alone, and each call that ends lets two more go.
 
 A budget can be closed: from then on no call is made, also not one that would still fit.
 """
@@ -18,7 +20,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
 
-from raggs.errors import BudgetError
+from raggs.errors import BudgetError, RaggsError
 from raggs.llm.settings import BudgetSettings
 from raggs.spending import Spending
 from raggs.text import plural
@@ -53,6 +55,33 @@ class Cap(NamedTuple):
         return self.setting in caps and _limit(caps[self.setting]) <= self.limit
 
 
+class Cost(NamedTuple):
+    """USD of a call: of what is sent, and of each token of the answer; and how long the answer may be, in tokens.
+
+    Attributes:
+        enough: tokens without which the call is not made.
+        wanted: tokens that it is given if there is money for them.
+    """
+
+    sent: float
+    token: float = 0.0
+    enough: int = 0
+    wanted: int = 0
+
+    def usd(self, tokens: int) -> float:
+        """With an answer of so many tokens."""
+        return self.sent + tokens * self.token
+
+
+class Reservation(NamedTuple):
+    """What was set aside for a call: `usd` pays for an answer of `tokens`, `likely` is what it likely costs."""
+
+    model: str
+    usd: float
+    likely: float
+    tokens: int
+
+
 class BudgetSpent(BudgetError):
     """The budget is used up. `cap`: which limit, so that whoever knows the command can say how to go on."""
 
@@ -67,22 +96,29 @@ class Budget:
     Args:
         settings: the caps.
         earlier: what the run had spent before this invocation.
+        unknown: the part of it that is possibly billed: calls whose end a kill took.
     """
 
-    def __init__(self, settings: BudgetSettings, earlier: Callable[[], Spending] = Spending) -> None:
+    def __init__(
+        self,
+        settings: BudgetSettings,
+        earlier: Callable[[], Spending] = Spending,
+        unknown: Callable[[], Spending] = Spending,
+    ) -> None:
         self._settings = settings
         self._earlier = earlier
+        self._unknown = unknown
         self._spent = 0.0
         self._reserved = 0.0
+        self._likely = 0.0  # the part of it that is likely to be spent
         self._calls = 0
         self._in_flight: Counter[str] = Counter()  # by model
         self._ended: Counter[str] = Counter()
         self._usd: dict[str, float] = {}  # spent, by model
-        self._answered: set[str] = set()
         self._waiting: list[asyncio.Event] = []
-        self._closed: BudgetError | None = None
+        self._closed: RaggsError | None = None
 
-    def close(self, why: BudgetError) -> None:
+    def close(self, why: RaggsError) -> None:
         """Let no call be made any more."""
         self._closed = why
 
@@ -90,7 +126,7 @@ class Budget:
         """Find out that no call is to be made.
 
         Raises:
-            BudgetError: why.
+            RaggsError: why.
         """
         if self._closed is not None:
             raise self._closed
@@ -101,55 +137,49 @@ class Budget:
         None, where the money is limited and nobody knows yet what a call costs.
         """
         calls = min(cap.limit - cap.spent for cap in self._calls_made())
-        money = self._left()
+        money = self._left() + self._reserved - self._likely
         if money == float("inf"):
             return calls
         dearest = max((self._usd[model] / self._ended[model] for model in self._usd if model), default=None)
         return 0.0 if dearest is None else min(calls, money / max(dearest, ROUNDING))
 
-    async def reserve(self, cost: float | Callable[[], float], most: float = 0.0, model: str = "") -> float:
+    async def reserve(self, cost: Cost | Callable[[], Cost], model: str = "") -> Reservation:
         """Set one call and its money aside; `settle` must follow.
 
         Args:
-            cost: USD that the call may cost, as far as is known; asked again after each wait.
-            most: what it could cost, of a model that has not answered yet.
+            cost: of the call; asked again after each wait.
             model: whose calls are to begin slowly; none by default.
-
-        Returns:
-            What was set aside: `cost`, or for a first call up to `most`, as far as there is money.
 
         Raises:
             BudgetSpent: the calls or the money are used up.
         """
         self._count_call()
         while True:
-            usd = cost if isinstance(cost, float | int) else cost()
-            wanted = usd if model in self._answered else max(usd, most)
-            alone = not self._in_flight.total()
-            if self._too_dear(wanted) is None and self._may_begin(model, usd):
+            now = cost if isinstance(cost, Cost) else cost()
+            tokens = self._affordable(now)
+            if tokens is not None and self._may_begin(model, now.usd(now.enough)):
                 break
-            if alone and (cap := self._too_dear(usd)) is not None:
-                told = f"{cap.spent:.4f} of {cap.limit:.4f} USD spent, the next call may cost {usd:.4f}"
-                raise BudgetSpent(cap, told)
-            if alone:
-                wanted = max(usd, self._left())
-                break
+            if tokens is None and not self._in_flight.total():
+                raise self._spent_by(now.usd(now.enough))
             change = asyncio.Event()
             self._waiting.append(change)
             await change.wait()
             self._count_call()
+        found = Reservation(model, now.usd(tokens), now.usd(now.enough), tokens)
         self._calls += 1
         self._in_flight[model] += 1
-        self._reserved += wanted
-        return wanted
+        self._reserved += found.usd
+        self._likely += found.likely
+        return found
 
-    def settle(self, reserved: float, spent: float, model: str = "", *, answered: bool = False) -> None:
-        """Exchange what was reserved for what the call did cost."""
+    def settle(self, reserved: Reservation, spent: float, *, sent: bool = True) -> None:
+        """Exchange what was reserved for what the call did cost. `sent`: it did leave."""
+        model = reserved.model
         self._in_flight[model] -= 1
         self._ended[model] += 1
-        if answered:
-            self._answered.add(model)
-        self._reserved = max(0.0, self._reserved - reserved)
+        self._calls -= not sent
+        self._reserved = max(0.0, self._reserved - reserved.usd)
+        self._likely = max(0.0, self._likely - reserved.likely)
         self._spent += spent
         self._usd[model] = self._usd.get(model, 0.0) + spent
         waiting, self._waiting = self._waiting, []
@@ -166,12 +196,20 @@ class Budget:
         slowly = bool(model) and usd > 0 and self._settings.limits_usd
         return not slowly or self._in_flight[model] < max(1, 2 * self._ended[model])
 
-    def _too_dear(self, usd: float) -> Cap | None:
-        """The cap that `usd` more would break, if any."""
-        if usd == 0:
+    def _affordable(self, cost: Cost) -> int | None:
+        """Tokens that an answer may have by the money that is left, up to those wanted; None: not enough."""
+        left, least = self._left(), cost.usd(cost.enough)
+        if least > 0 and least > left + ROUNDING:
             return None
-        broken = (cap for cap in self._money() if cap.spent + self._reserved + usd > cap.limit + ROUNDING)
-        return next(broken, None)
+        if cost.token <= 0 or cost.usd(cost.wanted) <= left + ROUNDING:
+            return cost.wanted
+        return max(cost.enough, int((left - ROUNDING - cost.sent) / cost.token))
+
+    def _spent_by(self, usd: float) -> BudgetSpent:
+        """The end of a budget that a call of at least `usd` would break."""
+        cap = next(cap for cap in self._money() if cap.spent + self._reserved + usd > cap.limit + ROUNDING)
+        told = f"{cap.spent:.4f} of {cap.limit:.4f} USD spent{self._possibly(cap)}"
+        return BudgetSpent(cap, f"{told}, the next call may cost {usd:.4f}")
 
     def _left(self) -> float:
         """USD that are neither spent nor reserved."""
@@ -193,7 +231,15 @@ class Budget:
         self.check_open()
         for cap in self._calls_made():
             if cap.spent >= cap.limit:
-                raise BudgetSpent(cap, f"{cap.spent:,} of {plural(int(cap.limit), 'call')} made")
+                told = f"{cap.spent:,} of {plural(int(cap.limit), 'call')} made{self._possibly(cap)}"
+                raise BudgetSpent(cap, told)
+
+    def _possibly(self, cap: Cap) -> str:
+        """How much of what was spent under a cap is only possibly billed, in parentheses; empty if nothing."""
+        unknown = self._unknown()
+        if cap.per_invocation or not unknown.calls:
+            return ""
+        return f" ({unknown.usd:.4f} of it possibly billed)" if cap.money else f" ({unknown.calls:,} possibly billed)"
 
 
 def _limit(cap: float | None) -> float:

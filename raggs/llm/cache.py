@@ -23,6 +23,7 @@ import diskcache
 from raggs.errors import BusyError, ProviderError
 from raggs.hashing import canonical_json
 from raggs.inputs import lacks_handles, no_handles, regular_file
+from raggs.llm.answerers import Answerer
 from raggs.llm.messages import Took
 from raggs.spending import Spending
 
@@ -32,6 +33,7 @@ N = TypeVar("N", int, float)
 RAW = 1  # diskcache's mode for values that lie in the database as they are
 FOLDER_MODE = 0o700
 DATABASE = "cache.db"
+LONGEST_PAYER = 64  # characters
 MOST = 1e12  # tokens or USD of one answer
 PATIENCE_S = 30.0  # how long another process may lock the database
 LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -68,7 +70,13 @@ class TextDisk(diskcache.Disk):  # type: ignore[misc]
 
 @dataclass(frozen=True)
 class CachedAnswer:
-    """A valid answer: the model's words, what they took and what they cost. `ms`: the time of the calls, if known."""
+    """A valid answer: the model's words, what they took and what they cost.
+
+    Attributes:
+        ms: the time of the calls, if known.
+        by: who answered, if it was recorded.
+        payer: the run that paid for it, by its ledger's name; empty if that was not recorded.
+    """
 
     raw: str
     model: str
@@ -76,11 +84,33 @@ class CachedAnswer:
     completion_tokens: int
     usd: float
     ms: float | None = None
+    by: Answerer | None = None
+    payer: str = ""
 
     @classmethod
-    def of(cls, raw: str, model: str, spent: Spending, ms: float | None = None) -> CachedAnswer:
+    def of(
+        cls,
+        raw: str,
+        model: str,
+        spent: Spending,
+        ms: float | None = None,
+        by: Answerer | None = None,
+        payer: str = "",
+    ) -> CachedAnswer:
         """The words `raw` of `model`, and what they took."""
-        return cls(raw, model, spent.prompt_tokens, spent.completion_tokens, spent.usd, _rounded(ms))
+        return cls(raw, model, spent.prompt_tokens, spent.completion_tokens, spent.usd, _rounded(ms), by, payer)
+
+    @property
+    def answerer(self) -> Answerer:
+        """Who answered, as far as it was recorded."""
+        return self.by or Answerer(asked=self.model)
+
+    @property
+    def row(self) -> str:
+        """The text that the cache keeps."""
+        found = {name: value for name, value in vars(self).items() if value is not None and value != ""}
+        found["raw"] = self.raw
+        return canonical_json({**found, **({} if self.by is None else {"by": self.by.stated})})
 
     @property
     def took(self) -> Took:
@@ -142,8 +172,7 @@ class AnswerCache:
         """Keep entries that one call has brought: a process that is killed has kept all of them, or none."""
         with self._guarded(), self._alone():
             for key, entry in entries.items():
-                kept = {name: value for name, value in vars(entry).items() if value is not None}
-                self._cache.set(key, canonical_json(kept))
+                self._cache.set(key, entry.row)
 
     def clear(self) -> int:
         """Forget everything; returns how many rows there were."""
@@ -213,6 +242,8 @@ def _parse(text: str) -> CachedAnswer | None:
             completion_tokens=_amount(_typed(found["completion_tokens"], int)),
             usd=_amount(float(found["usd"])),
             ms=None if (ms := found.get("ms")) is None else _amount(float(ms)),
+            by=None if (by := found.get("by")) is None else Answerer(asked=found["model"], **by),
+            payer=_typed(found.get("payer", ""), str)[:LONGEST_PAYER],
         )
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None

@@ -5,34 +5,43 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar, Generic, TypeVar
 
 from raggs.jsontypes import as_list, as_object, as_text
 from raggs.llm import providers
+from raggs.llm.answerers import Answerer
 from raggs.llm.messages import Message
 from raggs.llm.prefixes import most_written
-from raggs.llm.prices import estimate_tokens
+from raggs.llm.prices import HIDDEN, estimate_tokens, reasons
 from raggs.llm.settings import LLMSettings, Price
 
 MOST_TOKENS = 1_000_000_000  # of one call
 SEARCH_PASSAGES, PASSAGE_TOKENS = 100, 500  # of a search; of a passage with its query, until it counts twice
+NO_LIMIT: Mapping[str, int] = {}
 LIMITS = ("max_completion_tokens", "max_tokens")  # how parameters name the longest answer
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back. Tokens are None where the server did not count; `headers` go by their lower-case names."""
+    """What came back. Tokens are None where the server did not count; `headers` go by their lower-case names; `by`:
+    who answered, as the answer states it."""
 
     prompt_tokens: int | None
     completion_tokens: int | None
     headers: Mapping[str, str]
+    by: Answerer | None = field(default=None, kw_only=True, compare=False)
 
     @property
     def searches(self) -> int:
         """Units by which a reranker is charged for."""
         return 0
+
+    @property
+    def cut_off(self) -> bool:
+        """Whether it ended at the limit of its length."""
+        return False
 
     @property
     def prefix(self) -> Prefix:
@@ -59,6 +68,10 @@ class Completion(Answer):
     finish: str | None
     refusal: str | None
     remembered: Prefix = NEW
+
+    @property
+    def cut_off(self) -> bool:
+        return self.finish == "length"
 
     @property
     def prefix(self) -> Prefix:
@@ -106,6 +119,20 @@ class Call(ABC, Generic[A]):
         """What to reserve for the answer, where the longest one so far had `longest` tokens."""
 
     @property
+    def own_limit(self) -> int:
+        """The longest answer that its parameters allow, in tokens; 0 where they say nothing."""
+        return 0
+
+    @property
+    def own_limit_name(self) -> str:
+        """The parameter that says so."""
+        return ""
+
+    def likely_tokens(self, longest: int) -> int:
+        """What the answer is likely to have, where the longest one so far had `longest` tokens."""
+        return self.answer_tokens(longest)
+
+    @property
     def searches(self) -> int:
         """An estimate of the units by which a reranker is charged for."""
         return 0
@@ -124,8 +151,8 @@ class Call(ABC, Generic[A]):
         providers.prepare(self.KIND, self.model, self.parameters, settings)
 
     @abstractmethod
-    async def send(self, settings: LLMSettings, *, formatted: bool) -> A:
-        """Ask once; tokens are told or estimated.
+    async def send(self, settings: LLMSettings, *, formatted: bool, limit: Mapping[str, int] = NO_LIMIT) -> A:
+        """Ask once; tokens are told or estimated. `limit`: of the answer, over what its parameters say.
 
         Raises:
             Fault: the call failed.
@@ -155,16 +182,32 @@ class ChatCall(Call[Completion]):
         """See `Call.written_tokens`."""
         return most_written(self.model, self.messages, self.prompt_tokens)
 
-    def answer_tokens(self, longest: int) -> int:
-        """The limit where one is sent, else the longest that was seen or foreseen."""
-        limits = [limit for name in LIMITS if isinstance(limit := self.parameters.get(name), int)]
-        return limits[0] if limits else max(self.expected_tokens, longest)
+    @property
+    def own_limit_name(self) -> str:
+        """See `Call.own_limit_name`."""
+        return next((name for name in LIMITS if type(self.parameters.get(name)) is int), "")
 
-    async def send(self, settings: LLMSettings, *, formatted: bool) -> Completion:
+    @property
+    def own_limit(self) -> int:
+        """See `Call.own_limit`."""
+        found = self.parameters.get(self.own_limit_name)
+        return found if isinstance(found, int) else 0
+
+    def answer_tokens(self, longest: int) -> int:
+        """The user's limit, else the longest that was seen or foreseen."""
+        return self.own_limit or self.likely_tokens(longest)
+
+    def likely_tokens(self, longest: int) -> int:
+        """The longest that was seen or foreseen, with hidden reasoning."""
+        hidden = HIDDEN if reasons(self.model, self.parameters) else 0
+        thinking = as_object(self.parameters.get("thinking")).get("budget_tokens")
+        return max(self.expected_tokens + max(hidden, thinking if isinstance(thinking, int) else 0), longest)
+
+    async def send(self, settings: LLMSettings, *, formatted: bool, limit: Mapping[str, int] = NO_LIMIT) -> Completion:
         """Ask once, for structured output where `formatted`."""
         form = {"response_format": self.response_format} if formatted else {}
-        body = {"messages": list(self.messages), **self.parameters, **form}
-        return self.measured(completion_of(*await providers.chat(self.model, body, settings)))
+        body = {"messages": list(self.messages), **self.parameters, **form, **limit}
+        return self.measured(completion_of(self.model, *await providers.chat(self.model, body, settings)))
 
     def measured(self, found: Completion) -> Completion:
         """With estimates where the server did not count."""
@@ -192,12 +235,13 @@ class EmbedCall(Call[Embeddings]):
         """Vectors are not charged for."""
         return 0
 
-    async def send(self, settings: LLMSettings, *, formatted: bool) -> Embeddings:
+    async def send(self, settings: LLMSettings, *, formatted: bool, limit: Mapping[str, int] = NO_LIMIT) -> Embeddings:
         """Ask once."""
         body = {"input": list(self.texts), **self.parameters}
         answer, headers = await providers.embeddings(self.model, body, settings)
         sent, _ = _counts(answer)
-        return Embeddings(sent or self.prompt_tokens, 0, headers, as_list(answer.get("data")))
+        by = Answerer.of(self.model, answer)
+        return Embeddings(sent or self.prompt_tokens, 0, headers, as_list(answer.get("data")), by=by)
 
 
 @dataclass(frozen=True)
@@ -229,13 +273,14 @@ class RerankCall(Call[Relevances]):
         """Scores are not charged for."""
         return 0
 
-    async def send(self, settings: LLMSettings, *, formatted: bool) -> Relevances:
+    async def send(self, settings: LLMSettings, *, formatted: bool, limit: Mapping[str, int] = NO_LIMIT) -> Relevances:
         """Ask once."""
         body = {**self.parameters, "query": self.query, "documents": list(self.passages)}
         answer, headers = await providers.rerank(self.model, body, settings)
         data = answer.get("results", answer.get("data"))  # Voyage's name for it
         tokens, units = _rerank_counts(answer)
-        return Relevances(tokens or self.prompt_tokens, 0, headers, as_list(data), units or self.searches)
+        sent, by = tokens or self.prompt_tokens, Answerer.of(self.model, answer)
+        return Relevances(sent, 0, headers, as_list(data), units or self.searches, by=by)
 
 
 def searches_of(sizes: Sequence[int]) -> int:
@@ -246,8 +291,8 @@ def searches_of(sizes: Sequence[int]) -> int:
     return -(-sum(-(-size // PASSAGE_TOKENS) for size in sizes) // SEARCH_PASSAGES)
 
 
-def completion_of(answer: Mapping[str, object], headers: Mapping[str, str]) -> Completion:
-    """What a model said, from the JSON of a chat completion; empty where it says nothing."""
+def completion_of(model: str, answer: Mapping[str, object], headers: Mapping[str, str]) -> Completion:
+    """What `model` said, from the JSON of a chat completion; empty where it says nothing."""
     choice = as_object(next(iter(as_list(answer.get("choices"))), None))
     message = as_object(choice.get("message"))
     special = as_object(message.get("provider_specific_fields"))
@@ -258,6 +303,7 @@ def completion_of(answer: Mapping[str, object], headers: Mapping[str, str]) -> C
         finish=as_text(choice.get("finish_reason")),
         refusal=as_text(message.get("refusal")) or as_text(special.get("refusal")),
         remembered=prefix_of(as_object(answer.get("usage"))),
+        by=Answerer.of(model, answer),
     )
 
 

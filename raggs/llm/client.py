@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from raggs.errors import ConfigError
+from raggs.llm.answerers import Answerer
 from raggs.llm.keys import Keys, keys_of
 from raggs.llm.ledger import Account, CallLedger
 from raggs.llm.messages import ChatRequest, EmbedRequest, Reply, RerankRequest, Scored
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from raggs.arrays import Vectors
     from raggs.llm.batch.caller import BatchCaller
     from raggs.llm.budget import Budget
-    from raggs.llm.cache import AnswerCache
+    from raggs.llm.cache import AnswerCache, CachedAnswer
     from raggs.llm.caller import Caller
     from raggs.llm.claims import Claims
     from raggs.llm.conversation import Exchange
@@ -210,15 +211,16 @@ class LLM:
             if batched is None and (recalled := self._recall(keys, request, account)) is not None:
                 return Exchange(recalled, Spending())
             asked, repairs = batched or self._caller, self.settings.max_repairs
-            found = await converse(asked, self._ledger, account, request, parameters, repairs, key)
-            if found.reply.error is None:
-                self._keep(key, request.model, found)
+            keep = partial(self._keep, key, request.model)
+            found = await converse(asked, self._ledger, account, request, parameters, repairs, key, keep)
         if batched is not None:
             batched.forget(key)  # after its answer is kept
+        self._ledger.answerers.require(found.by)
         return found
 
     def _share(self, found: Exchange[T], request: ChatRequest[T], account: Account) -> Reply[T]:
-        self._ledger.hit(account, request.model, request.schema_name, found.spent.usd)
+        by = found.by or Answerer(asked=request.model)
+        self._ledger.hit(account, request.model, request.schema_name, found.spent.usd, by, self._ledger.payer)
         return found.reply
 
     def _keys(self, request: ChatRequest[T], parameters: Mapping[str, object]) -> Keys:
@@ -238,28 +240,32 @@ class LLM:
         found = self._remembered(keys, request)
         if found is None:
             return None
-        reply, usd = found
-        self._ledger.hit(account, request.model, request.schema_name, usd)
+        reply, cached = found
+        about = (account, request.model, request.schema_name)
+        self._ledger.hit(*about, cached.usd, cached.answerer, cached.payer)
         return reply
 
-    def _remembered(self, keys: Keys, request: ChatRequest[T]) -> tuple[Reply[T], float] | None:
-        """An answer of the cache and what it had cost in USD."""
+    def _remembered(self, keys: Keys, request: ChatRequest[T]) -> tuple[Reply[T], CachedAnswer] | None:
+        """An answer of the cache, checked and as it is kept."""
         from raggs.llm.conversation import Unusable, read_text
 
         cached = None if self._cache is None else self._cache.find(keys.own, keys.earlier)
         if cached is None:
             return None
         try:
-            return Reply(read_text(cached.raw, request.check), None, cached.raw, cached.took), cached.usd
+            value = read_text(cached.raw, request.check)
         except Unusable:
             return None  # edited, or checked less strictly once; asked again and replaced
+        answerer = self._ledger.answerers.note(cached.answerer)
+        return Reply(value, None, cached.raw, cached.took, answerer=answerer), cached
 
     def _keep(self, key: str, model: str, found: Exchange[T]) -> None:
         from raggs.llm.cache import CachedAnswer
 
         if self._cache is not None:
             raw, ms = mask(found.reply.raw or ""), found.reply.took.ms
-            self._cache.put(key, CachedAnswer.of(raw, model, found.spent, ms))
+            with self._caller.storing():
+                self._cache.put(key, CachedAnswer.of(raw, model, found.spent, ms, found.by, self._ledger.payer))
 
     def _batches(self, request: ChatRequest[T]) -> BatchCaller | None:
         """Who asks by batches, if this question may wait for one."""
@@ -277,7 +283,8 @@ class LLM:
     def _caller(self) -> Caller:
         from raggs.llm.caller import Caller
 
-        return Caller(self.settings, self._budget, lambda: self._ledger.earlier, self._tell)
+        ledger = self._ledger
+        return Caller(self.settings, self._budget, lambda: ledger.earlier, lambda: ledger.unknown, self._tell)
 
     @cached_property
     def _cache(self) -> AnswerCache | None:

@@ -20,6 +20,7 @@ from raggs.spending import Spending
 from raggs.text import sound, sound_value
 
 if TYPE_CHECKING:
+    from raggs.llm.answerers import Answerer
     from raggs.llm.ledger import Account, CallLedger, Trace
 
 T = TypeVar("T")
@@ -42,10 +43,11 @@ class ChatCaller(Protocol):
 
 @dataclass(frozen=True)
 class Exchange(Generic[T]):
-    """A reply, and what all of its calls took."""
+    """A reply, what all of its calls took, and who gave the last answer."""
 
     reply: Reply[T]
     spent: Spending
+    by: Answerer | None = None
 
 
 class Unusable(Exception):
@@ -64,16 +66,19 @@ async def converse(
     parameters: Mapping[str, object],
     max_repairs: int,
     key: str,
+    keep: Callable[[Exchange[T]], None],
 ) -> Exchange[T]:
     """Ask at most 1 + `max_repairs` times.
 
     An answer that was cut off is asked for again with room for a longer one; of any other one the model is told what
-    is wrong with it. `key`: of the answer in the cache, for batches.
+    is wrong with it. `key`: of the answer in the cache, for batches. `keep`: stores a valid answer before it is booked,
+    so that a kill in between loses no answer; its call is possibly billed then.
 
     Raises:
         RaggsError: what must stop the run (see `raggs.llm.faults`), or the budget.
     """
     messages: list[Message] = list(request.messages)
+    by: Answerer | None = None
     spent, took, raw, error, form = Spending(), Took(), None, "", response_format(request)
     for repairs in range(max_repairs + 1):
         call = ChatCall(request.model, parameters, messages, form, request.max_output_tokens, key)
@@ -85,8 +90,9 @@ async def converse(
                 if fault.treatment is Treatment.STOP:
                     raise fault.error from None
                 rejected = fault.treatment is Treatment.FAIL
-                return Exchange(Reply(None, sound(str(fault.error)), raw, took, rejected=rejected), spent)
-            spent, took = spent + trace.spent, took + trace.took
+                words = sound(str(fault.error))
+                return Exchange(Reply(None, words, raw, took, rejected=rejected, answerer=_key(ledger, by)), spent, by)
+            spent, took, by = spent + trace.spent, took + trace.took, completion.by
             raw = sound(completion.content or completion.refusal or "")
             try:
                 value = read_completion(completion, request.check)
@@ -99,8 +105,14 @@ async def converse(
                 continue
             trace.outcome = "answered"
             trace.spent += Spending(repaired=int(repairs > 0))
-            return Exchange(Reply(value, None, raw, took), spent)
-    return Exchange(Reply(None, error, raw, took, unusable=True), spent)
+            found = Exchange(Reply(value, None, raw, took, answerer=_key(ledger, by)), spent, by)
+            keep(found)
+            return found
+    return Exchange(Reply(None, error, raw, took, unusable=True, answerer=_key(ledger, by)), spent, by)
+
+
+def _key(ledger: CallLedger, by: Answerer | None) -> str:
+    return "" if by is None else ledger.answerers.note(by)
 
 
 def response_format(request: ChatRequest[T]) -> dict[str, object]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,7 @@ from raggs.llm.settings import LLMSettings
 from raggs.spending import Spending
 
 if TYPE_CHECKING:
+    from raggs.llm.answerers import Answerer
     from raggs.llm.cache import AnswerCache
     from raggs.llm.caller import Caller
     from raggs.llm.claims import Claims
@@ -89,7 +90,7 @@ class Embedding:
             vector = None if cached is None else vector_of(cached, self._request.dims)
             if cached is not None and vector is not None:
                 self._known[key] = vector
-                self._ledger.hit(self._account, self._request.model, TASK, cached.usd)
+                self._ledger.hit(self._account, self._request.model, TASK, cached.usd, cached.answerer, cached.payer)
 
     @property
     def known(self) -> int:
@@ -128,20 +129,30 @@ class Embedding:
                 left = {key: text for key, text in left.items() if key not in mine}
 
     async def _pay(self, batch: Mapping[str, str]) -> None:
-        vectors, spent = await self._ask(list(batch.values()))
-        sizes = [estimate_tokens(text) for text in batch.values()]
+        by = await self._ask(list(batch.values()), partial(self._keep, batch))
+        self._ledger.answerers.require(by)
+
+    def _keep(self, batch: Mapping[str, str], vectors: Vectors, spent: Spending, by: Answerer | None) -> None:
+        sizes, payer = [estimate_tokens(text) for text in batch.values()], self._ledger.payer
         self._known.update(zip(batch, vectors, strict=True))
         if self._cache is not None:
             parts = [size / sum(sizes) for size in sizes]
             model, found = self._request.model, zip(batch, vectors, parts, strict=True)
-            self._cache.put_all({key: cached_vector(vector, model, spent, part) for key, vector, part in found})
+            with self._caller.storing():
+                self._cache.put_all(
+                    {key: cached_vector(vector, model, spent, part, by, payer) for key, vector, part in found}
+                )
+        self._ledger.answerers.require(by)
 
     def vectors(self) -> Vectors:
         """All vectors, in the order of the texts."""
         found = [self._known[key] for key in self._keys]
         return np.array(found, dtype=np.float32).reshape(len(found), self._request.dims)
 
-    async def _ask(self, texts: Sequence[str]) -> tuple[Vectors, Spending]:
+    async def _ask(
+        self, texts: Sequence[str], keep: Callable[[Vectors, Spending, Answerer | None], None]
+    ) -> Answerer | None:
+        """Ask until the answer can be used; it is kept before it is booked, so that a kill in between loses none."""
         request, spent, problem = self._request, Spending(), ""
         for _ in range(self._tries):
             with self._ledger.call(self._account, request.model, TASK) as trace:
@@ -157,7 +168,8 @@ class Embedding:
                     trace.outcome, problem = "unusable", str(unusable)
                     continue
                 trace.outcome = "answered"
-                return vectors, spent
+                keep(vectors, spent, found.by)
+                return found.by
         remedy = "check embed.embedder: its model and dims"
         raise ProviderError(f"{request.model} gave no usable vectors: {problem}", remedy=remedy)
 
@@ -187,17 +199,25 @@ def _vector(found: object, dims: int) -> Vectors:
         raise Unusable("a vector is not a list of numbers")
     if len(values) != dims:
         raise Unusable(f"a vector has {len(values)} dimensions, not {dims}")
+    try:
+        given = np.array(values, dtype=np.float64)
+    except OverflowError as error:
+        raise Unusable("a vector holds a whole number that is too large") from error
+    if 0 < (largest := np.abs(given).max(initial=0.0)) < np.finfo(np.float32).tiny:  # float32 would hold zeros
+        given = np.ldexp(given, -int(np.frexp(largest)[1]))
     with np.errstate(over="ignore"):
-        vector = np.array(values, dtype=np.float64).astype("<f4")
+        vector: Vectors = given.astype("<f4")
     if not np.isfinite(vector).all():
         raise Unusable("a vector holds NaN or infinity")
     return vector
 
 
-def cached_vector(vector: Vectors, model: str, spent: Spending, part: float) -> CachedAnswer:
+def cached_vector(
+    vector: Vectors, model: str, spent: Spending, part: float, by: Answerer | None = None, payer: str = ""
+) -> CachedAnswer:
     """A vector as it is cached, with its part (0..1) of what the batch took."""
     raw = base64.b64encode(vector.astype("<f4").tobytes()).decode("ascii")
-    return CachedAnswer(raw, model, round(spent.prompt_tokens * part), 0, spent.usd * part)
+    return CachedAnswer(raw, model, round(spent.prompt_tokens * part), 0, spent.usd * part, by=by, payer=payer)
 
 
 def vector_of(cached: CachedAnswer, dims: int) -> Vectors | None:

@@ -156,6 +156,7 @@ STATUS: Mapping[int, Rule] = {401: _KEY, 402: _CREDIT, 403: _KEY, 404: _MODEL, 4
 # Complaints about the wish for structured output, which not every server knows.
 FORMAT_WORDS = ("response_format", "json_schema")
 MARK_WORDS = ("prompt_cache", "cache_control")
+LIMIT_WORDS = ("max_tokens", "max_completion_tokens", "in the completion", "budget_tokens")
 CLASS_NAMES = re.compile(r"\b(litellm\.)?\w+(Error|Exception)(: | - )")  # litellm's own, before the provider's words
 
 
@@ -169,7 +170,9 @@ class Fault(Exception):
         retry_after_s: seconds that the provider asks to wait.
         about_format: the server does not know structured output.
         about_marks: the server does not know marks on what of a prompt comes again.
+        about_limit: the server does not take a limit of the answer's length, or not that one.
         headers: of the answer, by lower-case names.
+        billable: no status said that the call failed, so the provider may charge for it.
     """
 
     rule: Rule
@@ -177,7 +180,9 @@ class Fault(Exception):
     retry_after_s: float | None = None
     about_format: bool = False
     about_marks: bool = False
+    about_limit: bool = False
     headers: Mapping[str, str] = field(default_factory=dict)
+    billable: bool = False
 
     @property
     def treatment(self) -> Treatment:
@@ -221,13 +226,14 @@ def fault_of(error: BaseException, model: str, key_env: str | None = None) -> Fa
         rule.message.format(**names) + (f": {words}" if words else ""),
         remedy=None if rule.remedy is None else rule.remedy.format(**names),
     )
-    about_format, about_marks = (
+    about_format, about_marks, about_limit = (
         rule.treatment is not Treatment.RETRY and any(word in str(error) for word in words)
-        for words in (FORMAT_WORDS, MARK_WORDS)
+        for words in (FORMAT_WORDS, MARK_WORDS, LIMIT_WORDS)
     )
     headers = lowered(_headers(error))
     wait_s = refused_for(headers) if rule is BUSY else retry_after(headers)
-    return Fault(rule, told, wait_s, about_format, about_marks, headers)
+    billable = rule in (SLOW, GARBLED) or (rule not in UNSENT and not isinstance(_status(error), int))
+    return Fault(rule, told, wait_s, about_format, about_marks, about_limit, headers, billable)
 
 
 def _rule(error: BaseException) -> Rule:
@@ -238,11 +244,15 @@ def _rule(error: BaseException) -> Rule:
             return rule
     names = [kind.__name__ for kind in type(error).__mro__]
     rule = next((TABLE[name] for name in names if name in TABLE), _DOWN)
-    status = getattr(error, "status_code", None)
+    status = _status(error)
     # The vague classes carry the provider's status; the others have been chosen by it already.
     if rule is _DOWN and isinstance(status, int) and 400 <= status < 500:
         return STATUS.get(status, _BAD)
     return rule
+
+
+def _status(error: BaseException) -> object:
+    return getattr(error, "status_code", None)
 
 
 def _headers(error: BaseException) -> Mapping[str, object]:

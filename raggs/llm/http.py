@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+from raggs.errors import ConfigError
 from raggs.llm.prices import key_variable, mode_of, provider_of
 from raggs.llm.redirects import Redirected
 from raggs.secrets import remember
@@ -168,6 +169,9 @@ class Server:
         found = {"Authorization": f"Bearer {key}"}
         for header, known in OWN_HEADERS if provider_of(self.model) == PROVIDER else ():
             if value := os.environ.get(known, "").strip():
+                if not (value.isascii() and value.isprintable()):
+                    said = f"environment {known}: holds a character that no header of a request can carry"
+                    raise ConfigError(said, remedy="set it right, or unset it")
                 found[header] = value
         return found
 

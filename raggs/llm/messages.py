@@ -115,7 +115,8 @@ class Reply(Generic[T]):
 
     `took`: what all calls took that were answered, also where the answer was kept. `unusable`: whether there is no
     value since no answer could be used, not even a corrected one, rather than for want of answers. `rejected`: whether
-    the provider would not have the question itself, such as one longer than the model's context.
+    the provider would not have the question itself, such as one longer than the model's context. `answerer`: key of
+    the model that answered (see `raggs.llm.answerers`), empty where none did.
     """
 
     value: T | None
@@ -124,3 +125,4 @@ class Reply(Generic[T]):
     took: Took = field(default=Took(), compare=False)
     unusable: bool = False
     rejected: bool = False
+    answerer: str = field(default="", compare=False)

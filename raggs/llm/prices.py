@@ -12,22 +12,41 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from raggs.addresses import http_address
 from raggs.errors import ConfigError
 from raggs.jsontypes import as_text
 from raggs.llm.settings import Price
+from raggs.text import nearest, similarity
 from raggs.tokens import BYTES_PER_TOKEN
 
 PRICE_FILE = "model_prices_and_context_window_backup.json"
 PER_MILLION = 1_000_000
 PER_TEXT = 4  # tokens that a chat format adds to each message
 LIKELY_BYTES = 4.5  # of a token, in prose of current vocabularies
+LEAST_SIMILARITY = 0.5  # of a name that is proposed for another
 LEAST_REMEMBERED, REMEMBERED_STEP = 1024, 128  # tokens of a beginning that providers remember
 REASONING = frozenset({"reasoning_effort", "thinking"})  # parameters that ask for it
 HIDDEN = 1000  # tokens of hidden reasoning that are assumed for an answer
 UNASKED = frozenset({"openai", "azure"})  # they write what they will of a prompt into their cache
 # Providers whose variable is not <PROVIDER>_API_KEY. None: a server of one's own, which needs no key.
+HOSTS: Mapping[str, str] = {
+    "anthropic": "api.anthropic.com",
+    "cohere": "api.cohere.com",
+    "deepseek": "api.deepseek.com",
+    "fireworks_ai": "api.fireworks.ai",
+    "gemini": "generativelanguage.googleapis.com",
+    "groq": "api.groq.com",
+    "jina_ai": "api.jina.ai",
+    "mistral": "api.mistral.ai",
+    "openai": "api.openai.com",
+    "openrouter": "openrouter.ai",
+    "perplexity": "api.perplexity.ai",
+    "together_ai": "api.together.xyz",
+    "voyage": "api.voyageai.com",
+    "xai": "api.x.ai",
+}  # of providers whose own address is one host
 KEY_VARIABLES: Mapping[str, str | None] = {
     "bedrock": "AWS_ACCESS_KEY_ID",
     "fireworks_ai": "FIREWORKS_AI_API_KEY",
@@ -87,6 +106,8 @@ def address_of(model: str, api_base: str | None) -> str | None:
     for name in () if api_base else (f"{prefix}_BASE_URL", f"{prefix}_API_BASE"):
         if address := os.environ.get(name):
             try:
+                if "@" in urlsplit(address).netloc:
+                    raise ValueError("it holds a user's name or a password, which does not belong into an address")
                 return http_address(address)
             except ValueError as error:
                 raise ConfigError(f"environment {name}: {error}", remedy="set it right, or unset it") from error
@@ -119,6 +140,27 @@ def longest_prompt(model: str) -> int:
 def likely_tokens(estimated: int) -> int:
     """What so many tokens of `estimate_tokens` are likely to be."""
     return round(estimated * BYTES_PER_TOKEN / LIKELY_BYTES)
+
+
+def nearest_model(model: str) -> str | None:
+    """Return the model of the list whose name resembles `model` most, of the same provider.
+
+    None if the list has `model` itself, has no model of that provider, or nothing resembles it.
+    """
+    if _entry(model):
+        return None
+    provider, (head, slash, name) = provider_of(model), model.partition("/")
+    prefix = f"{head}/" if slash else ""
+    names = {
+        known.removeprefix(f"{provider}/")
+        for known, entry in _table().items()
+        if entry.get("litellm_provider") == provider and "/" not in known.removeprefix(f"{provider}/")
+    }
+    meant = name if slash else model
+    found = nearest(meant, names)
+    if found is None or (meant not in found and similarity(meant, found) < LEAST_SIMILARITY):
+        return None
+    return prefix + found
 
 
 def vector_size(model: str) -> int | None:

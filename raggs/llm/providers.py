@@ -18,7 +18,7 @@ from raggs.jsontypes import JsonObject, as_list
 from raggs.llm import http
 from raggs.llm.faults import Fault, fault_of
 from raggs.llm.limits import lowered
-from raggs.llm.prefixes import marked, unmark
+from raggs.llm.prefixes import marked
 from raggs.llm.prices import address_of, key_variable, provider_of
 from raggs.llm.redirects import refused
 from raggs.llm.settings import LLMSettings
@@ -58,18 +58,12 @@ async def chat(model: str, body: Mapping[str, object], settings: LLMSettings) ->
     """
     told = marked(model, body, home=address_of(model, settings.base_of(model)) is None)
     try:
-        return await _chat(model, told, settings, straight=direct("chat", model, body.keys() - {"messages"}, settings))
+        if direct("chat", model, body.keys() - {"messages"}, settings):
+            return await _post("chat/completions", model, told, settings)
+        return await _litellm("acompletion", model, told, settings)
     except Fault as fault:
-        if told is body or not fault.about_marks:
-            raise
-        unmark(model)
-        return await chat(model, body, settings)
-
-
-async def _chat(model: str, body: Mapping[str, object], settings: LLMSettings, *, straight: bool) -> Answered:
-    if straight:
-        return await _post("chat/completions", model, body, settings)
-    return await _litellm("acompletion", model, body, settings)
+        fault.about_marks = fault.about_marks and told is not body
+        raise
 
 
 async def embeddings(model: str, body: Mapping[str, object], settings: LLMSettings) -> Answered:

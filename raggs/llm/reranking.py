@@ -12,8 +12,8 @@ import json
 import math
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -22,8 +22,9 @@ from uuid import uuid4
 from raggs.errors import ProviderError
 from raggs.hashing import canonical_json
 from raggs.jsontypes import as_object, as_text
+from raggs.llm.answerers import Answerer
 from raggs.llm.cache import CachedAnswer
-from raggs.llm.calls import SEARCH_PASSAGES, RerankCall
+from raggs.llm.calls import SEARCH_PASSAGES, Relevances, RerankCall
 from raggs.llm.claims import asking
 from raggs.llm.conversation import Unusable
 from raggs.llm.faults import Fault
@@ -52,6 +53,8 @@ class Pair:
         searches: units by which it was paid.
         ms: its time.
         tokens, usd: of what it took, this passage's part.
+        by: who answered, if it was recorded.
+        payer: the run that paid for it, if it was recorded.
     """
 
     score: float
@@ -61,12 +64,14 @@ class Pair:
     ms: float
     tokens: int
     usd: float
+    by: Answerer | None = None
+    payer: str = ""
 
     def cached(self, model: str) -> CachedAnswer:
         """As it is cached."""
         shown = {"call": self.call, "of": self.among, "score": self.score, "searches": self.searches}
         raw = canonical_json(shown)
-        return CachedAnswer(raw, model, self.tokens, 0, self.usd, self.ms)
+        return CachedAnswer(raw, model, self.tokens, 0, self.usd, self.ms, self.by, self.payer)
 
     @classmethod
     def of(cls, cached: CachedAnswer | None) -> Pair | None:
@@ -81,7 +86,7 @@ class Pair:
             return None
         if not (isinstance(among, int) and among > 0 and isinstance(searches, int)):
             return None
-        return cls(score, call, among, searches, cached.ms, cached.prompt_tokens, cached.usd)
+        return cls(score, call, among, searches, cached.ms, cached.prompt_tokens, cached.usd, cached.by, cached.payer)
 
     @property
     def weight(self) -> float:
@@ -150,7 +155,8 @@ class Scoring:
         """Take scores that somebody has paid for."""
         for key in self.missing.keys() & pairs.keys():
             self._known[key] = pairs[key]
-            self._ledger.hit(self._account, self._request.model, TASK, pairs[key].usd)
+            model, pair = self._request.model, pairs[key]
+            self._ledger.hit(self._account, model, TASK, pair.usd, pair.by or Answerer(asked=model), pair.payer)
 
     def calls(self) -> Iterator[tuple[Sequence[str], RerankCall]]:
         """What is to be asked: keys, and a call for their passages, of no more passages and tokens than one takes."""
@@ -192,13 +198,19 @@ class Scoring:
 
     async def _pay(self) -> Pairs:
         for keys, call in self.calls():
-            pairs = dict(zip(keys, await self._ask(call), strict=True))
-            self._known.update(pairs)
-            if self._cache is not None:
-                self._cache.put_all({key: pair.cached(call.model) for key, pair in pairs.items()})
+            await self._ask(call, partial(self._keep, keys, call.model))
+            self._ledger.answerers.require(self._known[keys[0]].by)
         return self._known
 
-    async def _ask(self, call: RerankCall) -> list[Pair]:
+    def _keep(self, keys: Sequence[str], model: str, found: Sequence[Pair]) -> None:
+        pairs = dict(zip(keys, found, strict=True))
+        self._known.update(pairs)
+        if self._cache is not None:
+            with self._caller.storing():
+                self._cache.put_all({key: pair.cached(model) for key, pair in pairs.items()})
+
+    async def _ask(self, call: RerankCall, keep: Callable[[Sequence[Pair]], None]) -> None:
+        """Ask until the answer can be used; it is kept before it is booked, so that a kill in between loses none."""
         usd, problem = 0.0, ""
         for _ in range(self._tries):
             with self._ledger.call(self._account, call.model, TASK) as trace:
@@ -214,7 +226,9 @@ class Scoring:
                     trace.outcome, problem = "unusable", str(unusable)
                     continue
                 trace.outcome = "answered"
-                return _pairs(scores, call, trace.took, usd, found.searches)
+                pairs = _pairs(scores, call, trace.took, usd, found)
+                keep([replace(pair, payer=self._ledger.payer) for pair in pairs])
+                return
         raise ProviderError(
             f"{call.model} gave no usable scores: {problem}", remedy="check that it is a reranker, and its parameters"
         )
@@ -248,13 +262,13 @@ def _number(found: object) -> float | None:
     return float(found)
 
 
-def _pairs(scores: Sequence[float], call: RerankCall, took: Took, usd: float, searches: int) -> list[Pair]:
+def _pairs(scores: Sequence[float], call: RerankCall, took: Took, usd: float, found: Relevances) -> list[Pair]:
     """Each score with its part of what the call took, by length. `usd`: with answers before it that were of no use."""
     name, whole = uuid4().hex, sum(call.sizes)
     ends = [took.tokens * end // whole for end in accumulate(call.sizes)]  # so that the parts add up to all
     starts = [0, *ends[:-1]]
     ms = round(took.ms or 0.0, 3)
     return [
-        Pair(score, name, len(scores), searches, ms, end - start, usd * size / whole)
+        Pair(score, name, len(scores), found.searches, ms, end - start, usd * size / whole, found.by)
         for score, size, start, end in zip(scores, call.sizes, starts, ends, strict=True)
     ]

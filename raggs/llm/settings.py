@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from operator import not_
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -156,12 +157,29 @@ class LLMSettings(Settings):
         20, ge=1, description="calls in a row that failed after all their tries until the run stops; null: it goes on"
     )
     max_repairs: int = Field(2, ge=0, description="corrective questions after an answer that cannot be used")
+    allow_mixed: Effort[bool] = Field(
+        False,
+        exclude_if=not_,
+        description="whether a run goes on when a provider answers with another snapshot of a model than before",
+    )
     api_base: Effort[Address | None] = Field(None, description="address of an OpenAI-compatible server")
     prices: Effort[dict[str, Price]] = Field(default_factory=dict, description="what models cost, by model")
     parameters: Parameters = Field(default_factory=dict, description="sent with each call, such as temperature")
     models: Effort[dict[str, ModelSettings]] = Field(
         default_factory=dict, description="what holds for one model alone, by its name"
     )
+
+    def over(self, other: LLMSettings) -> LLMSettings:
+        """Return these settings, with those of `other` for all that is not set here; models and prices by name."""
+        own, base = self.model_dump(exclude_unset=True), other.model_dump(exclude_unset=True)
+        models = base.get("models", {})
+        models |= {name: {**models.get(name, {}), **said} for name, said in own.get("models", {}).items()}
+        merged = {"models": models, "prices": {**base.get("prices", {}), **own.get("prices", {})}}
+        return LLMSettings.model_validate({**base, **own, **{key: value for key, value in merged.items() if value}})
+
+    def mixing(self) -> LLMSettings:
+        """Return these settings, with which other snapshots of models than before may answer."""
+        return self.model_copy(update={"allow_mixed": True})
 
     def of(self, model: str) -> ModelSettings:
         """What is said about `model` alone."""

@@ -1,4 +1,4 @@
 """Runs on disk: manifest, locks, reasons, audit.
 
-Imports: questions, stages, judges, indexes, ranking, agreement, llm, health, leaves.
+Imports: questions, stages, judges, retrievers, rewriters, indexes, ranking, agreement, llm, health, leaves.
 """

@@ -47,6 +47,15 @@ class Account:
         """
         return self._read().bytes
 
+    def expect(self, known: LedgerMark) -> None:
+        """Take the ledger to end where `known` does: what comes after it was not booked by a run, and is never marked.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        if self.end() > known.bytes:
+            self._kept, self._checked = known, True
+
     def mark(self, known: LedgerMark) -> LedgerMark:
         """The mark of today, on the disk with all it covers; the `known` one where the ledger does not fit it.
 
@@ -106,6 +115,17 @@ def problems(path: Path, mark: LedgerMark, sums: bytes) -> Iterator[Problem]:
         line,
         f"is not what was booked: the hash of its first {plural(mark.rows, 'line')} is not what the manifest says",
     )
+
+
+def unbooked(path: Path, mark: LedgerMark) -> Problem | None:
+    """Return the first line after a mark and what is wrong with it, in a run in which no stage is at work."""
+    if not path.is_file() or path.stat().st_size <= mark.bytes or not fits(path, mark):
+        return None
+    with path.open("rb") as file:
+        file.seek(mark.bytes)
+        count = sum(1 for _ in _whole(file))
+    told = f"{plural(count, 'line')} from here on were added after the run had booked its last call"
+    return (mark.rows + 1, told) if count else None
 
 
 def _first_changed(path: Path, sums: bytes) -> int | None:

@@ -23,14 +23,18 @@ from raggs.jsonl import dump_line, first_fault
 from raggs.llm.ledger import FILE as LEDGER
 from raggs.llm.ledger import LedgerLine
 from raggs.manifests import account, filecheck, lockcheck, seal
-from raggs.manifests.findings import MANIFEST, Finding
+from raggs.manifests.costs import costs
+from raggs.manifests.findings import MANIFEST, Cure, Finding
 from raggs.manifests.models import LedgerMark, StageLock
 from raggs.manifests.opened import OpenedRun
+from raggs.manifests.paircheck import pair_findings
 from raggs.manifests.params import parameters
 from raggs.manifests.partcheck import part_findings
 from raggs.manifests.rederived import derivations
 from raggs.manifests.store import manifest_bytes
+from raggs.manifests.words import answerer_lines
 from raggs.stages.base import AnyStage
+from raggs.stages.pipeline import load_pipeline
 from raggs.stages.statistics import Statistics
 
 __all__ = ["Finding", "audit", "notes", "unfinished"]
@@ -55,6 +59,8 @@ def audit(run: OpenedRun) -> Iterator[Finding]:
             continue
         for finding in _stage(run, name, lock, lines, damaged):
             yield _placed(finding, text, name)
+    for finding in pair_findings(run, damaged):
+        yield _placed(finding, text, finding.message.removeprefix("stage ").partition(":")[0])
     yield from derivations(run, damaged)
     yield from part_findings(run)
 
@@ -73,6 +79,13 @@ def notes(run: OpenedRun) -> Iterator[str]:
     for name in run.pipeline.order:
         if name in run.manifest.stages and run.store.marker(name).is_file():
             yield f"stage {name} was begun anew and has not finished: its result here is that of before"
+    if run.manifest.skipped_files:
+        yield run.manifest.skipped_files
+    with suppress(RaggsError):  # a ledger that cannot be read is a finding
+        if told := costs(run.store).total.possibly_billed:
+            yield told
+    lines = answerer_lines(run.manifest.answerers)
+    yield from (line.text.removeprefix("warning: ") for line in lines if line.warning)
     with suppress(RaggsError):  # a part that cannot be read is a finding
         if run.lacks:
             yield run.lacks
@@ -80,12 +93,13 @@ def notes(run: OpenedRun) -> Iterator[str]:
 
 def _manifest(run: OpenedRun, text: str) -> Iterator[Finding]:
     if (run.folder / MANIFEST).is_symlink():
-        yield Finding(MANIFEST, None, "is not a file of its own but a link")
+        yield Finding(MANIFEST, None, "is not a file of its own but a link", "copy")
     content = run.store.content()
     if run.manifest.seal is not None and text.encode() != (written := manifest_bytes(content)):
         yield Finding(MANIFEST, _first_difference(text, written.decode()), "is not written as raggs writes it")
     for found in seal.breaks(content):
-        yield Finding(MANIFEST, seal.place_of(text, found.path), found.message)
+        cure: Cure = "run" if found.stage is not None or found.path == ("config",) else "copy"
+        yield Finding(MANIFEST, seal.place_of(text, found.path), found.message, cure)
     for name in run.manifest.stages:
         if name not in run.pipeline.order:
             place = seal.place_of(text, ("stages", name))
@@ -96,11 +110,14 @@ def _ledger(run: OpenedRun, lines: Lines) -> Iterator[Finding]:
     """The ledger against its mark, and its lines by the byte at which each begins."""
     path, sums = run.store.ledger, run.store.ledger_sums
     if path.is_symlink() or (path.exists() and not path.is_file()):
-        yield Finding(LEDGER, None, "is not a file of its own but a link or a device")
+        yield Finding(LEDGER, None, "is not a file of its own but a link or a device", "copy")
         return
     mark = run.manifest.seal.ledger if run.manifest.seal else LedgerMark()
     for line, message in account.problems(path, mark, sums):
-        yield Finding(LEDGER, line, message)
+        yield Finding(LEDGER, line, message, "copy")
+    at_work = any(run.store.marker(name).is_file() for name in load_pipeline(run.manifest.pipeline).order)
+    if not at_work and run.manifest.seal and (added := account.unbooked(path, mark)):
+        yield Finding(LEDGER, *added, "copy")
     if not path.is_file():
         return
     at = 0
@@ -110,10 +127,10 @@ def _ledger(run: OpenedRun, lines: Lines) -> Iterator[Finding]:
                 if data.endswith(b"\n"):  # a torn last line goes when the ledger is opened again
                     lines[at] = LedgerLine.model_validate_json(data)
             except ValidationError as error:
-                yield Finding(LEDGER, number, first_fault(error))
+                yield Finding(LEDGER, number, first_fault(error), "copy")
             else:
                 if at in lines and dump_line(lines[at], given=True) != data and at < mark.bytes:
-                    yield Finding(LEDGER, number, "its bytes are not those that its record writes again")
+                    yield Finding(LEDGER, number, "its bytes are not those that its record writes again", "copy")
             at += len(data)
 
 
@@ -136,6 +153,7 @@ def _stage(run: OpenedRun, name: str, lock: StageLock, lines: Lines, damaged: se
     damaged |= tally.damaged
     if readable and not tally.damaged:
         yield from lockcheck.tallied(lock, tally)
+        yield from lockcheck.answerers(stage, lock, tally)
     yield from lockcheck.cost(lock, lines)
 
 

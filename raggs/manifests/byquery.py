@@ -30,11 +30,12 @@ class ByQuery:
     """An artifact by query; empty where there is no file.
 
     Raises:
-        DataError: a line names no query.
+        DataError: a line names no query, or the file is not what its stage wrote.
     """
 
     def __init__(self, run: OpenedRun, artifact: str) -> None:
         self._path = run.file(artifact)
+        run.check(artifact)
         self._pieces: dict[str, list[tuple[int, int]]] = {}
         if self._path.is_file():
             for qid, begin, end in _pieces(self._path):

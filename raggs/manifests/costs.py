@@ -5,20 +5,24 @@ A lock holds the cost of a stage's latest attempt only; the ledger has every inv
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from raggs.jsonl import read_torn
-from raggs.llm.ledger import REMEDY, LedgerLine
+from raggs.llm.answerers import Answerer
+from raggs.llm.ledger import LedgerLine, lines_in
+from raggs.manifests.models import LockedAnswerer
 from raggs.manifests.store import RunStore
 from raggs.spending import Spending
+from raggs.text import plural
 
 
 class LedgerSum(Spending):
     """Some lines of the ledger together, which does not say what was repaired.
 
     `failed` counts calls without an answer; `perhaps_usd` is what those without one in time may have cost, a part of
-    `usd`; `seconds` is the latency of their last attempts, over all but those that were cached.
+    `usd`; `saved_usd` leaves out what the run had paid itself; `seconds` is the latency of their last attempts, over
+    all but those that were cached. `unknown` counts the calls that are possibly billed, for at most `unknown_usd`.
     """
 
     answered: int = 0
@@ -26,6 +30,22 @@ class LedgerSum(Spending):
     failed: int = 0
     seconds: float = 0.0
     perhaps_usd: float = 0.0
+    unknown: int = 0
+    unknown_usd: float = 0.0
+
+    @property
+    def possibly_billed(self) -> str:
+        """One sentence about calls whose end was not booked; empty if there are none."""
+        if not self.unknown:
+            return ""
+        calls, usd = plural(self.unknown, "call"), f"at most ${self.unknown_usd:,.4f}"
+        why = "as after a kill or on a full disk"
+        return f"possibly billed: {calls} without a recorded answer, {why}; counted as spent, {usd}"
+
+    @property
+    def unknown_json(self) -> dict[str, float]:
+        """The same as figures."""
+        return {"calls": self.unknown, "usd": self.unknown_usd}
 
     @property
     def mean_s(self) -> float:
@@ -37,12 +57,14 @@ class LedgerSum(Spending):
 def sum_of(line: LedgerLine) -> LedgerSum:
     """One line as a sum."""
     return LedgerSum(
-        **line.spent.__dict__,
+        **{**line.spent.__dict__, "saved_usd": line.saved_usd - line.own_usd, "own_usd": 0.0},
         answered=line.outcome == "answered",
         unusable=line.outcome == "unusable",
         failed=line.outcome in ("failed", "cancelled"),
         seconds=line.latency_s,
         perhaps_usd=line.perhaps_usd,
+        unknown=line.attempts if line.outcome == "unknown" else 0,
+        unknown_usd=line.usd if line.outcome == "unknown" else 0.0,
     )
 
 
@@ -63,7 +85,7 @@ def costs(store: RunStore, stage: str | None = None) -> Costs:
         DataError: a line is damaged.
     """
     sums: dict[tuple[str, str, str], LedgerSum] = {}
-    for line in read_torn(store.ledger, LedgerLine, REMEDY):
+    for line in lines_in(store.ledger):
         if stage not in (None, line.stage):
             continue
         key, found = (line.stage, line.model, line.qid), sum_of(line)
@@ -74,6 +96,24 @@ def costs(store: RunStore, stage: str | None = None) -> Costs:
         _grouped((model, found) for (_, model, _), found in sums.items()),
         _grouped((qid, found) for (_, _, qid), found in sums.items()),
     )
+
+
+def answerers_in(store: RunStore, stage: str) -> tuple[LockedAnswerer, ...]:
+    """Who has answered for a stage so far, by the ledger; empty where nobody did.
+
+    Raises:
+        DataError: a line is damaged.
+    """
+    named, paid, cached = dict[str, Answerer](), Counter[str](), Counter[str]()
+    for line in lines_in(store.ledger):
+        if line.named is not None:
+            named[line.answerer] = line.named
+        if line.stage == stage and line.answerer:
+            paid[line.answerer] += line.outcome == "answered"
+            cached[line.answerer] += line.cached
+    counts = {key: paid[key] or cached[key] for key in sorted(paid)}  # a resumed stage reads its own answers again
+    found = ((named.get(key, Answerer(asked="")), count) for key, count in counts.items() if count)
+    return tuple(LockedAnswerer(**each.model_dump(), answers=count) for each, count in found)
 
 
 def _grouped(found: Iterable[tuple[str, LedgerSum]]) -> dict[str, LedgerSum]:

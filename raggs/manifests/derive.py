@@ -1,8 +1,8 @@
 """What the artifacts of a run must hold, derived again from the artifacts before them. Nobody is asked.
 
-Merge and prune are computed once more; judge with the answers that it recorded (see `regrade`); rank by replaying the
-journal. Of the pipeline that makes questions, verify is computed once more, and filter but for its cosines. Each stage
-gets the few services that it asks for, and no others.
+Questions are prepared, pools merged and grades pruned once more; judge with the answers that it recorded (see
+`regrade`); rank by replaying the journal. Of the pipeline that makes questions, verify is computed once more, and
+filter but for its cosines. Each stage gets the few services that it asks for, and no others.
 """
 
 from __future__ import annotations
@@ -10,8 +10,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
-from raggs.artifacts import JournalRecord, MergeRecord, Passage, PruneRecord, Query, Record
+from raggs import rewriters
+from raggs.adapter import AdapterConfig
+from raggs.artifacts import (
+    EmbedRecord,
+    JournalRecord,
+    MergeRecord,
+    Passage,
+    PruneRecord,
+    Query,
+    QueryRecord,
+    Record,
+)
 from raggs.believed import JudgeProfile
+from raggs.jsontypes import as_object
+from raggs.loops import open_loop
 from raggs.manifests.models import StageLock
 from raggs.manifests.opened import OpenedRun
 from raggs.manifests.params import parameters
@@ -20,8 +33,10 @@ from raggs.manifests.taught import untaught
 from raggs.manifests.together import TORN, mixed, ranked_together
 from raggs.questions.filter import FilterConfig, rederived
 from raggs.questions.verify import verified
+from raggs.rewriters.base import Rewriter
 from raggs.stages import merge, prune
 from raggs.stages.base import Work
+from raggs.stages.embed import EmbedConfig, prepare
 from raggs.stages.judge import JudgeConfig
 from raggs.stages.rankconfig import RankConfig
 from raggs.stages.rankrecords import rank_records
@@ -63,6 +78,42 @@ def work_of(run: OpenedRun) -> Work:
         return lambda: run.records(artifact)
 
     return Work({name: reader(name) for name in run.pipeline.artifacts})
+
+
+def _embedded(work: Work, params: Params, _problem: Problem, rewriter_causes: object = None) -> Iterator[Record]:
+    """Yield the questions as they are, and what embed makes of them; vectors and models' rewrites as recorded."""
+    config = parameters(EmbedConfig, "embed", params)
+    recorded = iter(work.read("embed", EmbedRecord))
+    following = next(recorded, None)
+    rewriter = _by_rule(config, as_object(rewriter_causes).get("version"))
+    with open_loop() as loop:
+        for query in work.read("queries", QueryRecord):
+            yield query
+            while following is not None and following.qid < query.qid:
+                following = next(recorded, None)
+            found = following if following is not None and following.qid == query.qid else None
+            made = loop.run(prepare(query, rewriter or _RecordedRewrite(found), config.language))
+            vector = {} if found is None else {"embedding": found.embedding, "embedder": found.embedder}
+            yield made.model_copy(update=vector)
+
+
+def _by_rule(config: EmbedConfig, version: object) -> Rewriter | None:
+    """Return the rewriter if it gives the same again: by rule, raggs' own, and of the version that was used."""
+    if config.rewrite.type not in rewriters.REGISTRY.builtin:
+        return None
+    rewriter = rewriters.REGISTRY.of(config.rewrite)
+    return rewriter(config.rewrite) if rewriter.BY_RULE and version == rewriter.VERSION else None
+
+
+class _RecordedRewrite(Rewriter):
+    """Gives the rewrite that embed.jsonl has."""
+
+    def __init__(self, record: EmbedRecord | None) -> None:
+        super().__init__(AdapterConfig(type="recorded"))
+        self._record = record
+
+    async def rewrite(self, query: Query, text: str, language: str) -> str:
+        return text if self._record is None else self._record.rewrite
 
 
 def _merged(work: Work, params: Params, _problem: Problem) -> Iterator[Record]:
@@ -118,6 +169,7 @@ def _filtered(work: Work, params: Params, _problem: Problem) -> Iterator[Record]
 
 DERIVATIONS: Mapping[str, Callable[[Work, Params, Problem], Iterator[Record]]] = MappingProxyType(
     {
+        "embed": _embedded,
         "merge": _merged,
         "judge": _judged,
         "prune": _pruned,
@@ -140,4 +192,6 @@ def derived(run: OpenedRun, lock: StageLock, problem: Problem) -> Iterator[Recor
     """
     if lock.stage == "rank":  # what a call costs may decide whose turn it was
         return _ranked(work_of(run), lock.params, problem, lock.components.get("prices"))
+    if lock.stage == "embed":
+        return _embedded(work_of(run), lock.params, problem, lock.components.get("rewriter"))
     return DERIVATIONS[lock.stage](work_of(run), lock.params, problem)

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import hashlib
 import zlib
+from collections import Counter
 from dataclasses import dataclass, field
 from itertools import islice
 
 from pydantic import ValidationError
 
-from raggs.artifacts import JournalRecord, JudgeRecord, Record, artifact_file
+from raggs.artifacts import JournalRecord, JudgeRecord, Record, answerers_named, artifact_file
 from raggs.jsonl import dump_line, first_fault
 from raggs.manifests.findings import Finding
 from raggs.manifests.models import Output, StageLock
@@ -38,16 +39,19 @@ class Tally:
         failed: records without a result.
         judges: everyone who is named as the judge.
         damaged: files that are not to be believed.
+        answered: records by the key of each model whose answer made them.
     """
 
     statistics: Statistics
     failed: int = 0
     judges: set[str] = field(default_factory=set)
     damaged: set[str] = field(default_factory=set)
+    answered: Counter[str] = field(default_factory=Counter)
 
     def see(self, stage: AnyStage, record: Record) -> None:
         """Take notice of one record."""
         self.statistics.see(record)
+        self.answered.update(answerers_named(record))
         if isinstance(record, JournalRecord):
             self.failed += record.failed
         else:

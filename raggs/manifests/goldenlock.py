@@ -152,13 +152,15 @@ def _run_findings(meant: GoldenLock, text: str, found: GoldenLock, path: Path) -
         wanted, here = meant.files.get(file), found.files.get(file)
         if wanted != here:
             line = place_of(text, ("files", file))
-            yield Finding(path.name, line, f"{file} is {_told(here)} in the run, {_told(wanted)} in the lock")
+            yield Finding(path.name, line, f"{file} is {_told(here)} in the run, {_told(wanted)} in the lock", "lock")
     for name in ("name", "raggs", "queries", "failed", "manifest"):
         wanted_value, value = getattr(meant, name), getattr(found, name)
         if wanted_value != value:
             what = MANIFEST if name == "manifest" else name
             line = place_of(text, (name,))
-            yield Finding(path.name, line, f"{what} is {_short(value)} in the run, {_short(wanted_value)} in the lock")
+            yield Finding(
+                path.name, line, f"{what} is {_short(value)} in the run, {_short(wanted_value)} in the lock", "lock"
+            )
 
 
 def meaning_findings(found: Meaning, path: Path, measures: Container[str] | None = None) -> Iterator[Finding]:
@@ -177,13 +179,13 @@ def meaning_findings(found: Meaning, path: Path, measures: Container[str] | None
             line = place_of(text, ("judgments", *map(str, place[:2])))
             here, wanted_value = (_short(side.get(place)) for side in (tree, wanted_tree))
             told = f"judgments: {' '.join(map(str, place))} is {here} here, {wanted_value} in the lock"
-            yield Finding(path.name, line, told)
+            yield Finding(path.name, line, told, "lock")
     for name, wanted in sorted((meant.measures or {}).items()):
         defined = (found.measures or {}).get(name)
         if wanted != defined and (measures is None or name in measures):
             line = place_of(text, ("measures", name))
             said = f"the measure {name} is {defined or 'missing'!r} here, {wanted!r} in the lock"
-            yield Finding(path.name, line, said)
+            yield Finding(path.name, line, said, "lock")
 
 
 def _leaves(side: Meaning) -> dict[Place, object]:

@@ -30,7 +30,7 @@ from raggs.stages.base import AnyStage
 from raggs.text import shorten
 
 TOKENS = ("prompt_tokens", "cached_tokens", "completion_tokens")
-COUNTED = ("calls", "cached", *TOKENS, "usd", "discount_usd", "saved_usd")  # `repaired` is in no ledger
+COUNTED = ("calls", "cached", *TOKENS, "usd", "discount_usd", "saved_usd", "own_usd")  # `repaired` is in no ledger
 USD = 1e-9  # relative and absolute: lines keep twelve digits after the point
 HASH = re.compile(r"[0-9a-f]{64}")
 
@@ -67,6 +67,19 @@ def agreement(run: OpenedRun, lock: StageLock, config: Settings) -> Iterator[Fin
         yield Finding(MANIFEST, None, f"config.{lock.stage} is not what the stage ran with: {told}")
 
 
+def answerers(stage: AnyStage, lock: StageLock, tally: Tally) -> Iterator[Finding]:
+    """Who answered by the records, against the table of the lock; for files that can be believed."""
+    for key, each in lock.answerers.items():
+        if each.asked and key != each.key:
+            yield _said(lock.stage, f"answerer {key} is not the hash of its names")
+    if not stage.names_answerers:
+        return
+    for key in sorted(tally.answered.keys() | lock.answerers.keys()):
+        told = lock.answerers[key].answers if key in lock.answerers else 0
+        if told != (found := tally.answered[key]):
+            yield _said(lock.stage, f"{found:,} records name the answerer {key}, its lock says {told:,}")
+
+
 def tallied(lock: StageLock, tally: Tally) -> Iterator[Finding]:
     """What the records say of the stage against what its lock says; for files that can be believed."""
     if lock.failed != tally.failed:
@@ -75,6 +88,7 @@ def tallied(lock: StageLock, tally: Tally) -> Iterator[Finding]:
         told = lock.health
         if isinstance(told, JudgeHealth):
             tally.statistics.probed, tally.statistics.people = told.canaries, told.people  # no record tells of them
+            tally.statistics.noise = told.noise
         found = tally.statistics.health()
         if _figures(found) != _figures(told):
             changes = [str(each) for each in differences(_figures(told), _figures(found))]

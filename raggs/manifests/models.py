@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from operator import not_
 from typing import Any, Final, Literal
@@ -17,12 +17,16 @@ from typing import Any, Final, Literal
 from pydantic import Field, field_validator
 
 from raggs.frozen import Frozen
+from raggs.hashing import hash_value
 from raggs.health import Health
+from raggs.llm.answerers import Answerer
 from raggs.registry import installed
 from raggs.spending import Spending
+from raggs.text import plural
 from raggs.version import __version__
 
 SCHEMA: Final = 1
+MOST_NAMED = 10  # unreadable files that a manifest names
 STATED_PACKAGES = ("numpy", "pydantic", "litellm", "bm25s", "wordllama", "networkx")
 
 
@@ -32,6 +36,37 @@ class Output(Frozen):
     sha256: str
     rows: int = Field(ge=0)
     bytes: int = Field(ge=0)
+
+
+class LockedAnswerer(Answerer):
+    """A model that answered for a stage, by the names that its answers state."""
+
+    answers: int = Field(ge=0, description="records that name it, or answers where no record does")
+
+    @property
+    def answerer(self) -> Answerer:
+        """The same without its answers."""
+        return Answerer(**self.model_dump(exclude={"answers"}))
+
+
+def snapshots(answerers: Iterable[LockedAnswerer]) -> dict[str, dict[str, int]]:
+    """Answers by the model that was asked and by each name that its answers state, if they state any."""
+    found: dict[str, dict[str, int]] = {}
+    for each in answerers:
+        if each.model is not None:
+            names = found.setdefault(each.asked, {})
+            names[each.model] = names.get(each.model, 0) + each.answers
+    return found
+
+
+class Ceiling(Frozen):
+    """How far a retriever's list, or the fused one, reaches its own ceiling, by the run's grades. Null: not known."""
+
+    measure: str = Field(description="with its cutoff")
+    pool: int = Field(ge=1, description="how many passages of the list are its candidates")
+    score: float | None = Field(description="of the list as it stands, mean over queries")
+    proc: float | None = Field(description="pool-restricted oracle ceiling (PROC): the best order of the candidates")
+    pct_proc: float | None = Field(description="%PROC as a ratio of means: score / proc")
 
 
 class StageLock(Frozen):
@@ -58,6 +93,14 @@ class StageLock(Frozen):
     versions: Mapping[str, str | None] = Field(default_factory=dict)
     booked: tuple[int, int] | None = Field(
         None, description="the bytes of llm.ledger.jsonl, from and to, in which the attempt's calls are booked"
+    )
+    answerers: Mapping[str, LockedAnswerer] = Field(
+        default_factory=dict, exclude_if=not_, description="the models that answered, by the key that records have"
+    )
+    ceilings: Mapping[str, tuple[Ceiling, ...]] = Field(
+        default_factory=dict,
+        exclude_if=not_,
+        description="of the judge stage, by retriever and for their fusion: PROC and %PROC",
     )
     chain: str | None = Field(None, description="hash of this lock and of the chain up to the one before it")
 
@@ -88,6 +131,9 @@ class Estimate(Frozen):
         exclude_if=not_,
         description="of `usd`, what is likely to be less: the provider remembers the prompt's words",
     )
+    likely_usd: float | None = Field(
+        None, exclude_if=_none, description="what is to be expected of `usd`; see docs/budget.md for how it is found"
+    )
     exact: bool = Field(description="whether the calls are counted rather than bounded")
     least: int | None = Field(
         None, exclude_if=_none, description="calls at least, of a model that is asked where another one sends for it"
@@ -101,6 +147,11 @@ class Estimate(Frozen):
     def usd_for(self, calls: int) -> float | None:
         """What so many of its calls cost."""
         return None if self.usd is None else self.usd * calls / max(1, self.calls)
+
+    @property
+    def expected_usd(self) -> float | None:
+        """What is to be expected; `usd` where nothing better is known."""
+        return self.usd if self.likely_usd is None else self.likely_usd
 
     @property
     def usd_at_most(self) -> float | None:
@@ -126,6 +177,23 @@ class Seal(Frozen):
     sha256: str = Field(description="of all that the manifest holds, but for this")
 
 
+class UnreadableFiles(Frozen):
+    """Files of a corpus that could not be read and were skipped."""
+
+    count: int = Field(ge=1)
+    files: tuple[str, ...] = Field(description="the first of them, by name")
+    sha256: str = Field(description="of all names")
+
+    @classmethod
+    def of(cls, names: Sequence[str]) -> UnreadableFiles:
+        """What a manifest holds of some names."""
+        return cls(count=len(names), files=tuple(names[:MOST_NAMED]), sha256=hash_value(list(names)))
+
+    def __str__(self) -> str:
+        more = f", and {self.count - len(self.files):,} more" if self.count > len(self.files) else ""
+        return f"{plural(self.count, 'unreadable file')} of the corpus skipped: {', '.join(self.files)}{more}"
+
+
 class RunManifest(Frozen):
     """manifest.json: the run and its locks."""
 
@@ -134,11 +202,32 @@ class RunManifest(Frozen):
     pipeline: str = Field("golden", description="which stages made it")
     created: datetime
     raggs: str = __version__
-    config_file: str | None = Field(None, description="the YAML file of the latest run, for the next command")
-    config: Mapping[str, Any] = Field(description="the effective configuration of the latest run, without secrets")
+    config_file: str | None = Field(
+        None, description="the YAML file, as a path from the run directory, for the next command"
+    )
+    config: Mapping[str, Any] = Field(
+        description="the effective configuration of the latest run that changed something, without secrets"
+    )
     estimates: tuple[Estimate, ...] = Field((), description="what the latest run that could pay was expected to cost")
     stages: Mapping[str, StageLock] = Field(default_factory=dict)
     seal: Seal | None = Field(None, description="null in a run of a version that did not seal")
+
+    @property
+    def unreadable(self) -> UnreadableFiles | None:
+        """The files of the corpus that could not be read and were skipped, as the retrieve stage found them."""
+        lock = self.stages.get("retrieve")
+        found = None if lock is None else lock.components.get("unreadable")
+        return UnreadableFiles.model_validate(found) if isinstance(found, Mapping) else None
+
+    @property
+    def skipped_files(self) -> str:
+        """A sentence on those files; empty if there are none."""
+        return "" if self.unreadable is None else str(self.unreadable)
+
+    @property
+    def answerers(self) -> tuple[LockedAnswerer, ...]:
+        """The models that answered for all stages; one that answered for several is there several times."""
+        return tuple(each for lock in self.stages.values() for each in lock.answerers.values())
 
 
 def now() -> datetime:

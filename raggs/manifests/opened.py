@@ -6,20 +6,25 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby, islice
+from os.path import normpath
 from pathlib import Path
-from shlex import join
+from shlex import join, quote
 
 from raggs.artifacts import JudgeRecord, PruneRecord, RankRecord, Record, artifact_file
-from raggs.errors import NotFoundError
+from raggs.errors import DataError, NotFoundError
+from raggs.hashing import hash_file
+from raggs.inputs import near
 from raggs.jsonl import M, read_records
+from raggs.jsontypes import as_object
 from raggs.llm.budget import Cap
-from raggs.manifests.models import RunManifest
+from raggs.manifests.models import Output, RunManifest
 from raggs.manifests.store import RunStore
 from raggs.stages import GOLDEN
 from raggs.stages.pipeline import Pipeline, load_pipeline
 from raggs.text import plural
 
 SHOWN = 5
+UNKNOWN_CONFIG = Path("CONFIG")
 
 
 @dataclass(frozen=True)
@@ -57,10 +62,15 @@ def _shown(qids: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class OpenedRun:
-    """A run directory, read only. Streams open when they are read, so a large run costs no memory."""
+    """A run directory, read only. Streams open when they are read, so a large run costs no memory.
+
+    Attributes:
+        as_found: whether artifacts are read that are not what their stage wrote: for audits.
+    """
 
     store: RunStore
     manifest: RunManifest
+    as_found: bool = False
 
     @property
     def pipeline(self) -> Pipeline:
@@ -80,10 +90,20 @@ class OpenedRun:
     def command(self) -> str:
         """What goes on with this very run, for a shell: its configuration, and its name where that says another."""
         manifest = self.manifest
-        words = [*self.pipeline.command.split()[:-1], manifest.config_file or "CONFIG"]
+        words = [*self.pipeline.command.split()[:-1], str(self.config_file)]
+        if as_object(manifest.config.get("judge")).get("human_first"):
+            words += ["--human-first"]
         if manifest.pipeline == GOLDEN.name and manifest.name != manifest.config.get("name", manifest.name):
             words += ["--run-id", manifest.name]
         return join(words)
+
+    @property
+    def config_file(self) -> Path:
+        """The run's configuration file as it can be typed here; its name alone if it is not there any more."""
+        if (stated := self.manifest.config_file) is None:
+            return UNKNOWN_CONFIG
+        found = Path(normpath(self.folder.resolve() / stated))
+        return near(found) if found.is_file() else Path(found.name)
 
     def records(self, artifact: str) -> Iterator[Record]:
         """The records of an artifact ("embed" … "rank", "rank.journal").
@@ -91,6 +111,7 @@ class OpenedRun:
         Raises:
             UsageError: no such artifact.
             NotFoundError: its stage has not run, or was stopped before it had done a whole query.
+            DataError: it is not what its stage wrote.
         """
         return self.typed(artifact, self.pipeline.record(artifact))
 
@@ -100,7 +121,39 @@ class OpenedRun:
         if not path.is_file():
             stage = self.pipeline.writer(artifact)
             raise NotFoundError(f"stage {stage} {self._why_nothing(stage)}", where=path, remedy=self.command)
+        self.check(artifact)
         return islice(read_records(path, model), self.believed_lines(artifact))
+
+    def check(self, artifact: str) -> None:
+        """Compare an artifact with the hash in its stage's lock, once until the file changes; a missing one is none.
+
+        Raises:
+            DataError: it was edited by hand, or its stage is at work on it.
+        """
+        name = self.pipeline.writer(artifact)
+        path, output = self.store.path(artifact), _output(self.manifest, name, artifact)
+        if self.as_found or output is None or self.believed_lines(artifact) is not None or not path.is_file():
+            return
+        stat = path.stat()
+        if self._compared.get(artifact) == (stamp := (stat.st_size, stat.st_mtime_ns)):
+            return
+        found = hash_file(path)
+        if found != output.sha256:  # a run may have gone on since its manifest was read
+            now = _output(self.store.manifest(), name, artifact)
+            if now is None or found != now.sha256:
+                raise self._not_as_written(artifact, name)
+        self._compared[artifact] = stamp
+
+    @cached_property
+    def _compared(self) -> dict[str, tuple[int, int]]:
+        """Size and time of each artifact that was found to be what its stage wrote."""
+        return {}
+
+    def _not_as_written(self, artifact: str, stage: str) -> DataError:
+        path = self.store.path(artifact)
+        if self.store.marker(stage).is_file():
+            return DataError(f"stage {stage} has begun again and not finished", where=path, remedy=self.command)
+        return edited_by_hand(self.store, artifact, stage, f"to discard that: {self.command} --yes")
 
     def _why_nothing(self, stage: str) -> str:
         """Why a stage has neither a result nor a part of one."""
@@ -177,12 +230,33 @@ class OpenedRun:
             yield qid, list(records)
 
 
-def open_run(folder: Path | str) -> OpenedRun:
+def _output(manifest: RunManifest, stage: str, artifact: str) -> Output | None:
+    lock = manifest.stages.get(stage)
+    return lock.outputs.get(artifact_file(artifact)) if lock else None
+
+
+def edited_by_hand(store: RunStore, artifact: str, stage: str, remedy: str) -> DataError:
+    """Return the error of everybody who would use an artifact, or replace it, that is not what its stage wrote.
+
+    Args:
+        remedy: how to discard the edit, as a clause.
+    """
+    path = store.path(artifact)
+    if artifact == "judge":
+        remedy = f"raggs review set {quote(str(store.folder))} QUERY PASSAGE GRADE gives a label that lasts; {remedy}"
+    said = f"was edited by hand, or is damaged: it is not what stage {stage} wrote"
+    return DataError(said, where=path, line=store.first_edited_line(artifact), remedy=remedy)
+
+
+def open_run(folder: Path | str, *, as_found: bool = False) -> OpenedRun:
     """Open a run directory.
+
+    Args:
+        as_found: see `OpenedRun`.
 
     Raises:
         NotFoundError: there is no run.
         DataError: its manifest is damaged.
     """
     store = RunStore(Path(folder))
-    return OpenedRun(store, store.manifest())
+    return OpenedRun(store, store.manifest(), as_found)

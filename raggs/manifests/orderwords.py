@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from raggs.manifests.pilotwords import care_words, price_words
 from raggs.manifests.shares import share_words
 from raggs.manifests.words import BY_RULE, judge_words
+from raggs.stages.floor import NO_RELEVANT
 from raggs.text import plural
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ SHOWN_DOUBTS = 5
 SURE = 0.95
 STOPS = {
     "cap": "the calls allowed were used up; a higher rank.max_calls would make it surer",
-    "few inversions expected": "so few wrongly ordered pairs are expected in the top that more calls were not worth it",
+    "a further call saves little": "a further call is expected to remove too little loss (rank.options.saving)",
     "stable": "the top stayed the same for long enough",
     "everything is settled": "each place of the top is locked",
     "every presentation was shown": "the judge has seen all the pool can show, and would only repeat itself",
@@ -31,6 +32,7 @@ STOPS = {
     "the budget ended": "what the run may spend was spent; a higher cap in budget goes on with this order",
     "nobody ordered them": "passages of which nobody has said an order stand by grade and by fused rank",
     "fewer than two reach the floor": "passages below rank.floor stand by grade and by fused rank",
+    "no relevant passage": "no grade reaches rank.min_best_grade, so no judge was called: by grade and by fused rank",
     "nothing to judge": "a pool of one needs no judge",
 }
 PLACES = (
@@ -77,7 +79,7 @@ def _ending(found: Explanation) -> Iterator[str]:
         yield f"before that, people's orders: {', '.join(f'{count:,} by {who}' for who, count in found.told.items())}"
     if ranking.stop_reason in STOPS:
         yield f"  {STOPS[ranking.stop_reason]}"
-    if ranking.unordered:
+    if ranking.unordered and ranking.stop_reason != NO_RELEVANT:
         yield f"{plural(ranking.unordered, 'passage')} below grade {config.floor} not ordered: by grade and fused rank"
     if found.exact:
         yield f"judge: {BY_RULE}"
@@ -91,6 +93,8 @@ def _doubts(found: Explanation) -> Iterator[str]:
     top = found.config.top
     if not found.exact:
         yield f"{ranking.expected_inversions:.1f} wrongly ordered pairs expected in the top {top}"
+        if ranking.agreement is not None and ranking.calls:
+            yield f"another ranking is expected to share {ranking.agreement:.0%} of the top {top}"
     pairs = list(zip(ranking.position_confidence, pairwise(ranking.order[:ordered]), strict=False))[:top]
     open_pairs = sorted((chance, pair) for chance, pair in pairs if chance < SURE)
     if open_pairs:

@@ -7,7 +7,7 @@ sample from its votes and whether they sent for the good judge, where each walk 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from raggs.adapter import AdapterConfig
 from raggs.artifacts import JudgeRecord, MergeRecord, Passage, Query
@@ -38,15 +38,15 @@ class RecordedJudge:
         return other.doc_id in self._records
 
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
-        record = self._records.get(passage.doc_id)
+        record, asked = self._records.get(passage.doc_id), sample
         if record is not None and source_of(record.judge) == PEOPLE:
             sample = 0  # they say the same to each, and are noted once
         silent = record is not None and self._abstains and not (record.skipped or "").startswith(BEYOND)
         if record is None or sample >= len(record.grades):
             return Judgment(None, silent=record.skipped or "abstained") if record and silent else UNKNOWN
-        votes = {name: _said(grades[sample], record) for name, grades in record.votes.items()}
+        votes = {name: _said(grades[min(asked, len(grades) - 1)], record) for name, grades in record.votes.items()}
         said = _said(self._settled(record, sample), record)
-        return Judgment(said.grade, said.reason, said.error, said.raw, votes, by=record.judge)
+        return replace(said, votes=votes, by=record.judge, answerers=record.answerers)
 
     async def grades(self, query: Query, passages: Sequence[Passage], *, sample: int = 0) -> Sequence[Judgment]:
         return [await self.grade(query, passage, sample=sample) for passage in passages]

@@ -75,11 +75,11 @@ def signature_finding(folder: Path, key_file: Path) -> Finding | None:
 
     path = folder / SIGNATURE
     if not path.is_file():
-        return Finding(SIGNATURE, None, "the run is not signed")
+        return Finding(SIGNATURE, None, "the run is not signed", "sign")
     try:
         key.verify(path.read_bytes(), regular_file(folder / MANIFEST).read_bytes())
     except InvalidSignature:
-        return Finding(SIGNATURE, None, f"is no signature of this {MANIFEST} by the key {key_file.name}")
+        return Finding(SIGNATURE, None, f"is no signature of this {MANIFEST} by the key {key_file.name}", "sign")
     return None
 
 

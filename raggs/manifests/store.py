@@ -9,6 +9,8 @@ stays if the stage is stopped: whole queries, which can be read until the stage 
 from __future__ import annotations
 
 import json
+import os
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
@@ -28,7 +30,7 @@ from raggs.jsonl import M, Written, first_fault, read_records, write_routed
 from raggs.jsontypes import Json, JsonObject
 from raggs.llm.budget import Cap
 from raggs.llm.ledger import FILE as LEDGER
-from raggs.manifests.account import Account
+from raggs.manifests.account import CRC, Account
 from raggs.manifests.models import SCHEMA, LedgerMark, Output, RunManifest
 from raggs.manifests.seal import sealed, unsound
 from raggs.secrets import mask
@@ -171,6 +173,18 @@ class RunStore:
         path = self.folder / SUMS / f"{artifact}.crc32"
         return path.read_bytes() if path.is_file() else None
 
+    def first_edited_line(self, artifact: str) -> int | None:
+        """Return the first line that is not the one that was written; None if all are, or no checksums are kept."""
+        sums, path = self.line_sums(artifact), self.path(artifact)
+        if sums is None or not path.is_file():
+            return None
+        number = 0
+        with path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                if zlib.crc32(line).to_bytes(CRC, "little") != sums[CRC * (number - 1) : CRC * number]:
+                    return number
+        return None if CRC * number == len(sums) else number + 1
+
     def file_hash(self, name: str) -> str | None:
         """sha256 of a file of the run, None if it is not there."""
         path = self.folder / name
@@ -252,6 +266,15 @@ class RunStore:
             remove_leftovers(self.folder)
             remove_leftovers(self.folder / SUMS)
             yield
+
+
+def config_place(file: Path, folder: Path) -> str:
+    """Return the path of a configuration file from a run directory: it does not depend on the working directory."""
+    file, folder = file.resolve(), folder.resolve()
+    try:
+        return Path(os.path.relpath(file, folder)).as_posix()
+    except ValueError:  # another drive
+        return file.as_posix()
 
 
 def manifest_bytes(content: Mapping[str, object]) -> bytes:

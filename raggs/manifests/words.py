@@ -5,7 +5,7 @@ Computes nothing and shows nothing: the command line prints these lines, and so 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from raggs.artifacts import MIN_GRADE
@@ -25,16 +25,28 @@ from raggs.health import (
     grade_apart,
     sources_words,
 )
-from raggs.judges.exactness import is_exact
+from raggs.judges.exactness import grade_noises, is_exact
+from raggs.manifests.models import snapshots
 from raggs.manifests.shares import spread_words
+from raggs.stages.rankrecords import NEAR_TIES, NOT_RANKED, SETTLED
+from raggs.stages.replay import MUTE, SHARED, SPENT
 from raggs.stages.statistics import DEEPER, QUESTIONS
 from raggs.text import plural
 
 if TYPE_CHECKING:
-    from raggs.manifests.models import StageLock
+    from raggs.manifests.models import LockedAnswerer, StageLock
 
 TOLD_BIAS = 0.1  # grades; less is not worth a word
-BY_RULE = "answers by rule and never errs; equals stand in a fixed order, which is as good as any other"
+OUTCOMES = {
+    SETTLED: "settled",
+    "cap": "stopped at the cap (rank.max_calls)",
+    SHARED: "stopped at the set's budget (rank.budget)",
+    SPENT: "stopped when the budget of the run ended",
+    MUTE: "without any order",
+    NEAR_TIES: "with near-ties at the edge of the top",
+    NOT_RANKED: "not ranked",
+}
+BY_RULE = "orders by rule and without noise; equals stand in a fixed order, which is as good as any other"
 CONFIDENCE = (
     "score: in grades, whose ends it may pass by some tenths; "
     "conf.: how surely a passage stands above the next one (50%: as good as tied)"
@@ -54,8 +66,54 @@ def lock_lines(lock: StageLock) -> Iterator[Line]:
         yield line
     if lock.stage == "rank" and isinstance(floor := lock.params.get("floor"), int) and floor > MIN_GRADE:
         yield Line(f"order: passages below grade {floor} are not ordered (rank.floor): by grade and fused rank")
+    yield from map(Line, settled_words(lock))
     yield from map(Line, spread_words(lock.counts))
+    yield from _noise(lock)
     yield from health_lines(lock.health, exact=is_exact(lock.components.get("judge")))
+
+
+def _noise(lock: StageLock) -> Iterator[Line]:
+    """How often a simulated judge's grades differ from their labels."""
+    noises = [f"{noise:g}" for noise in grade_noises(lock.components.get("judge"))] if lock.stage == "judge" else []
+    if not noises:
+        return
+    found = lock.health.noise if isinstance(lock.health, JudgeHealth) else None
+    told = "how many grades that changed was not measured"
+    if found is not None and found.rate is not None:
+        told = f"{found.rate:.0%} of {plural(found.total, 'grade')} differ from the labels"
+    yield Line(f"warning: the judge adds simulated noise (grade_noise {', '.join(noises)}): {told}", warning=True)
+
+
+def answerer_lines(answerers: Collection[LockedAnswerer]) -> Iterator[Line]:
+    """Which snapshots of each model answered; a warning if there are several of one."""
+    named = snapshots(answerers)
+    for asked in dict.fromkeys(each.asked for each in answerers):
+        mine = [each for each in answerers if each.asked == asked]
+        parts = [f"{model} ({plural(count, 'answer')})" for model, count in named.get(asked, {}).items()]
+        if silent := sum(each.answers for each in mine if each.recorded and each.model is None):
+            parts.append(f"{plural(silent, 'answer')} that state no model")
+        if before := sum(each.answers for each in mine if not each.recorded):
+            parts.append(f"{plural(before, 'answer')} of which this was not recorded")
+        counts = {what: len({getattr(each, what) for each in mine} - {None}) for what in ("fingerprint", "provider")}
+        parts += [f"{count} {what}s" for what, count in counts.items() if count > 1]
+        if (count := len(named.get(asked, {}))) > 1:
+            told = f"warning: {asked} answered as {count} snapshots, whose answers may differ: {', '.join(parts)}"
+            yield Line(told, warning=True)
+        else:
+            yield Line(f"answered by {asked or 'models whose names are lost'}: {', '.join(parts)}")
+
+
+def settled_words(lock: StageLock) -> Iterator[str]:
+    """How many tops are settled and why the others are not; how many queries were not ranked."""
+    found = {name: lock.counts[name] for name in OUTCOMES if name in lock.counts}
+    not_ranked = found.pop(NOT_RANKED, 0)
+    if found:
+        top, settled = lock.params.get("top"), found.pop(SETTLED, 0)
+        others = "".join(f"; {count:,} {OUTCOMES[name]}" for name, count in found.items())
+        yield f"settled: the top {top} of {settled:,} of {plural(settled + sum(found.values()), 'query')}{others}"
+    if not_ranked:
+        least = lock.params.get("min_best_grade")
+        yield f"not ranked: {plural(not_ranked, 'query')} without a passage of grade {least} or more"
 
 
 def depth_line(counts: Mapping[str, int]) -> Line | None:

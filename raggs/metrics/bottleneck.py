@@ -20,6 +20,7 @@ from raggs.metrics.measures.ra_nwg import RaNwg
 Kind = Literal["retrieval", "ordering", "none"]
 NEGLIGIBLE = 0.01  # losses below this are no bottleneck
 
+PUBLISHED = (10, 30)  # the cutoffs at which the source gives ceilings
 PAIRS = {
     "ra_nwg": (RaNwg, ProcRaNwg),
     "n_recall4": (NRecall4, ProcNRecall4),

@@ -83,6 +83,7 @@ def filled(hits: Hits, k: int, grade: int) -> Hits:
         rank=places[order],
         start=places[order] - 1,
         size=np.ones(size, dtype=np.int64),
+        pooled=None,  # within the cutoff all are judged now
     )
 
 

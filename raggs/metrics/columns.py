@@ -93,7 +93,9 @@ class Scale:
 
 
 def usual_scale(grades: Iterable[int], *, where: Path | None = None, remedy: str = NAME_IT) -> Scale:
-    """The scale that some grades seem to be on: 0 to 4 when a 0 is among them, else 1 to 5.
+    """The scale that some grades seem to be on: 0 to 4 if a 0 is among them or all are 1, else 1 to 5.
+
+    Labels that are all 1 say yes and leave out every no, as in many data sets of BEIR.
 
     Args:
         grades: all that occur; negative ones say nothing.
@@ -101,10 +103,10 @@ def usual_scale(grades: Iterable[int], *, where: Path | None = None, remedy: str
         remedy: what to do where they could be on either; {high} is the highest of them.
 
     Raises:
-        DataError: no grade is 0, and none would be relevant on the scale 1 to 5: labels that only say 1 may mean yes.
+        DataError: no grade is 0, some are 2 or 3, and none would be relevant on the scale 1 to 5.
     """
     found = set(grades)
-    if 0 in found:
+    if 0 in found or {grade for grade in found if grade >= 0} == {1}:
         return Scale.of(0, ZERO_HIGH)
     scale, high = Scale.of(1, GOLDEN_HIGH), max(1, max(found, default=1))
     if found and high < scale.relevant:
@@ -179,6 +181,14 @@ class Qrels:
         docs = IdColumn.of(doc_ids[row] for row in order.tolist())
         return cls(names, query[order], whole, docs, scale or usual_scale(np.unique(whole).tolist()))
 
+    @classmethod
+    def of_counts(cls, counts: Ints, scale: Scale) -> Qrels:
+        """Judgments of which only the numbers are known, shape (queries, grades): enough for the norms of measures."""
+        none = np.empty(0, dtype=np.int64)
+        made = cls((), none, none, IdColumn([]), scale)
+        made.__dict__["counts"] = counts
+        return made
+
     @cached_property
     def keys(self) -> Keys:
         """A key for each (query, passage)."""
@@ -221,12 +231,14 @@ class Run:
         query: shape (n,), the number of each row's query in `qids`.
         score: shape (n,), finite; higher is better.
         docs: the passages.
+        note: a sentence about what is odd in its file; empty if nothing is.
     """
 
     qids: tuple[str, ...]
     query: Ints
     score: Floats
     docs: IdColumn
+    note: str = ""
 
     def checked(self) -> Run:
         """The same, once its scores are known to be finite and its passages to stand once for a query.

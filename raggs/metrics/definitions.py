@@ -50,7 +50,7 @@ def _line(name: str, hits: Hits) -> str:
 def _example(name: str, hits: Hits) -> str:
     """The mean at the cutoff; nothing where the world lacks what the measure looks at."""
     try:
-        values = parse_measure(f"{name}@{CUTOFF}").values(hits)
+        values = parse_measure(f"{name}@{CUTOFF if REGISTRY.load(name).AT is None else 0.5}").values(hits)
     except DataError:  # it needs places
         return ""
     valid = values[np.isfinite(values)]

@@ -14,7 +14,7 @@ import numpy as np
 
 from raggs.arrays import Flags, Floats, Ints
 from raggs.metrics.columns import Qrels, Run
-from raggs.metrics.ids import pair_keys
+from raggs.metrics.ids import KeyTable, pair_keys
 from raggs.metrics.reading import Reading
 
 Ties = Literal["trec", "file"]
@@ -41,6 +41,7 @@ class Hits:
         answer_rank: shape (queries,), the first rank whose text contains the answer, inf for none, NaN where there is
             no answer to look for; None where texts are not known.
         reading: the retrieved passages in characters; None where places are not known, or of condensed lists.
+        pooled: shape (n,), how many passages above the row are pooled but unjudged; None if there are none.
     """
 
     qrels: Qrels
@@ -57,6 +58,7 @@ class Hits:
     first: Ints | None = None
     answer_rank: Floats | None = None
     reading: Reading | None = None
+    pooled: Ints | None = None
 
     @cached_property
     def grade(self) -> Ints:
@@ -97,7 +99,8 @@ class Hits:
         columns = (column[kept] for column in (self.query, self.item, self.rank, self.start, self.size))
         query, item, rank, start, size = columns
         first = None if self.first is None else self.first[kept]
-        return replace(self, query=query, item=item, rank=rank, start=start, size=size, first=first)
+        pooled = None if self.pooled is None else self.pooled[kept]
+        return replace(self, query=query, item=item, rank=rank, start=start, size=size, first=first, pooled=pooled)
 
     def across(self, k: int) -> Hits:
         """The same with only the tie groups left open that lie across the cutoff `k`; all others stand as they do."""
@@ -119,6 +122,7 @@ class Hits:
             tied=np.bincount(self.query, weights=size > 1, minlength=len(length)).astype(np.int64),
             reading=None,
             first=None,
+            pooled=None,
         )
 
 
@@ -136,26 +140,29 @@ def find_hits(qrels: Qrels, run: Run, ties: Ties = "trec") -> Hits:
         ties: how equal scores are put in order: "trec" as trec_eval does, by descending passage id; "file" as the run
             has them. (trec_eval compares scores in single precision, this function in double.)
     """
-    numbers = {qid: number for number, qid in enumerate(qrels.qids)}
-    known = np.array([numbers.get(qid, -1) for qid in run.qids], dtype=np.int64)
-    rows = np.arange(len(run.query))
-    if (known < 0).any():
-        rows = rows[known[run.query] >= 0]
-    query, score = known[run.query[rows]], run.score[rows]
-    if (order := _order(query, score)) is not None:
-        rows, query, score = rows[order], query[order], score[order]
+    known = _numbers(qrels, run)
+    rows, query, score = _sorted(run, known)
     length = np.bincount(query, minlength=len(qrels.qids))
     offset = np.concatenate([[0], np.cumsum(length)[:-1]])
     groups = group_starts(query, score)
     sizes = np.diff(np.append(groups, len(rows)))
 
-    place, item = qrels.judged.find(pair_keys(query, run.doc_keys[rows]))
-    same = run.docs.take(rows[place]) == qrels.docs.take(item)  # keys of different ids may be equal, bytes are not
-    place, item = place[same], item[same]
-    group = np.searchsorted(groups, place, side="right") - 1
-    if ties == "trec":
-        place = _by_id(run, rows, groups, sizes, place, group)
+    keys = pair_keys(query, run.doc_keys[rows])
+
+    def looked_up(table: KeyTable) -> tuple[Ints, Ints, Ints]:
+        """Return the places of a table's passages in the sorted run, their rows in `qrels` and their tie groups."""
+        place, item = table.find(keys)
+        same = run.docs.take(rows[place]) == qrels.docs.take(item)  # keys of different ids may be equal, bytes are not
+        place, item = place[same], item[same]
+        group = np.searchsorted(groups, place, side="right") - 1
+        return (_by_id(run, rows, groups, sizes, place, group) if ties == "trec" else place), item, group
+
+    place, item, group = looked_up(qrels.judged)
     mine = query[place] if len(place) else place
+    pooled = None
+    if (qrels.grade < 0).any():
+        unjudged = np.sort(looked_up(KeyTable(qrels.keys, np.flatnonzero(qrels.grade < 0)))[0])
+        pooled = np.searchsorted(unjudged, place) - np.searchsorted(unjudged, offset[mine])
     table = Hits(
         qrels=qrels,
         query=mine,
@@ -167,12 +174,55 @@ def find_hits(qrels: Qrels, run: Run, ties: Ties = "trec") -> Hits:
         tied=np.bincount(query[groups], weights=np.where(sizes > 1, sizes, 0), minlength=len(length)).astype(np.int64),
         returned=np.isin(np.arange(len(length)), known),
         unknown=int((known < 0).sum()),
+        pooled=pooled,
     )
     by_rank = np.lexsort((table.rank, table.query))
     columns: dict[str, Any] = {
-        name: getattr(table, name)[by_rank] for name in ("query", "item", "rank", "start", "size")
+        name: column[by_rank]
+        for name in ("query", "item", "rank", "start", "size", "pooled")
+        if (column := getattr(table, name)) is not None
     }
     return replace(table, **columns)
+
+
+def ranked_rows(qrels: Qrels, run: Run, ties: Ties, depth: int) -> tuple[Ints, Ints, Ints]:
+    """Query, rank and row of the first passages of each list of a judged query, in the order of `find_hits`.
+
+    Args:
+        qrels, run, ties: as of `find_hits`.
+        depth: the last rank, at least 1.
+    """
+    rows, query, score = _sorted(run, _numbers(qrels, run))
+    length = np.bincount(query, minlength=len(qrels.qids))
+    offset = np.concatenate([[0], np.cumsum(length)[:-1]])
+    groups = group_starts(query, score)
+    start = np.repeat(groups, np.diff(np.append(groups, len(rows))))
+    near = np.flatnonzero(start - offset[query] < depth)  # whole tie groups, for any of their passages may come first
+    rows, query, start = rows[near], query[near], start[near]
+    if ties == "trec" and len(np.unique(start)) < len(start):
+        _, name = np.unique(run.docs.take(rows), return_inverse=True)
+        order = np.lexsort((-name, start))
+        rows, query = rows[order], query[order]
+    rank = np.arange(len(rows)) - np.searchsorted(query, query) + 1
+    held = rank <= depth
+    return query[held], rank[held], rows[held]
+
+
+def _numbers(qrels: Qrels, run: Run) -> Ints:
+    """The number of each query of a run in the judgments, -1 for none."""
+    numbers = {qid: number for number, qid in enumerate(qrels.qids)}
+    return np.array([numbers.get(qid, -1) for qid in run.qids], dtype=np.int64)
+
+
+def _sorted(run: Run, known: Ints) -> tuple[Ints, Ints, Floats]:
+    """Row, query and score of all passages of judged queries, by query and descending score."""
+    rows = np.arange(len(run.query))
+    if (known < 0).any():
+        rows = rows[known[run.query] >= 0]
+    query, score = known[run.query[rows]], run.score[rows]
+    if (order := _order(query, score)) is not None:
+        rows, query, score = rows[order], query[order], score[order]
+    return rows, query, score
 
 
 def _order(query: Ints, score: Floats) -> Ints | None:

@@ -64,6 +64,7 @@ class Measure(ABC):
     HIGHER: ClassVar[bool] = True  # is better
     CUTOFF: ClassVar[Cutoff] = "needed"
     PARAMS: ClassVar[Mapping[str, Parameter]] = MappingProxyType({})
+    AT: ClassVar[str | None] = None  # the parameter that is written behind "@", in place of a cutoff
     FIRST: ClassVar[str | None] = None  # the parameter that may stand without its name
     ALIASES: ClassVar[tuple[str, ...]] = ()
     GOLDEN: ClassVar[bool] = False  # whether it needs the grades 1 to 5 of a golden set

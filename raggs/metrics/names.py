@@ -33,7 +33,8 @@ MODES = {"e": "E"} | {mode: mode for mode in MODE_WORDS if mode != "E"}
 SPREADS = frozenset({"range", "range_at_k", "bias"})  # best at 0, and no scores
 WRAPPED = re.compile(r"(\w+)\[(.+)\]")
 OUTSIDE = re.compile(r",(?![^(\[]*[)\]])")
-PLAIN = re.compile(r"(\w[\w-]*(?:\[(?i:utility)\])?)(?:\(([^()]*)\))?(?:@(\d+))?")
+PLAIN = re.compile(r"(\w[\w-]*(?:\[(?i:utility)\])?)(?:\(([^()]*)\))?(?:@(\d+(?:\.\d+)?|\.\d+))?")
+FLAGS = {"true": "1", "false": "0"}  # as ir_measures writes them
 LARGEST = 10**9  # the cutoff
 AT_K = "-at-k"
 
@@ -55,9 +56,14 @@ class Named:
     def name(self) -> str:
         """The canonical name."""
         measure = self.measure
-        changed = [f"{key}={_written(measure.params[key])}" for key in measure.PARAMS if key in measure.params]
+        changed = [
+            f"{key}={_written(measure.params[key])}"
+            for key in measure.PARAMS
+            if key in measure.params and key != measure.AT
+        ]
         text = measure.NAME + (f"({', '.join(changed)})" if changed else "")
         text += "" if measure.k is None else f"@{measure.k}"
+        text += "" if measure.AT is None else f"@{_written(measure[measure.AT])}"
         return f"{self.mode}[{text}]" if self.mode else text
 
     @property
@@ -106,6 +112,10 @@ def parse_measure(text: str) -> Named:
     if not found:
         raise UsageError(f"{text!r} is not the name of a measure", remedy="write e.g. ndcg@10 or E[recall@5]")
     kind = _kind(found[1])
+    if kind.AT is not None:
+        return Named(kind(None, _params(kind, found[2] or "", at=found[3])))
+    if found[3] is not None and not found[3].isdecimal():
+        raise UsageError(f"{text}: a cutoff is a whole number", remedy=f"write e.g. {kind.NAME}@10")
     k = None if found[3] is None else int(found[3])
     if k is not None and not 1 <= k <= LARGEST:
         raise UsageError(f"{text}: a cutoff lies in 1 to {LARGEST}")
@@ -220,17 +230,18 @@ def _known(name: str) -> str:
     return aliases().get(known) or aliases(packages=True).get(known, known)
 
 
-def _params(kind: type[Measure], text: str) -> dict[str, float]:
-    """The parameters that differ from the usual ones."""
+def _params(kind: type[Measure], text: str, at: str | None = None) -> dict[str, float]:
+    """Return the parameters that differ from the usual ones. `at`: the value behind "@", if it is one of them."""
     given: dict[str, float] = {}
-    for part in filter(None, (piece.strip() for piece in text.split(","))):
+    behind = [] if kind.AT is None or at is None else [f"{kind.AT}={at}"]
+    for part in filter(None, (piece.strip() for piece in [*text.split(","), *behind])):
         key, _, value = part.rpartition("=")
         key = key.strip().lower() or kind.FIRST or ""
         if key not in kind.PARAMS:
             allowed = ", ".join(kind.PARAMS) or "none"
             raise UsageError(f"{kind.NAME} has no parameter {part!r}", remedy=f"its parameters: {allowed}")
         try:
-            given[key] = float(value)
+            given[key] = float(FLAGS.get(value.strip().lower(), value))
         except ValueError:
             raise UsageError(f"{kind.NAME}: {part!r} is not a number") from None
         wanted = kind.PARAMS[key]
@@ -238,6 +249,8 @@ def _params(kind: type[Measure], text: str) -> dict[str, float]:
             raise UsageError(f"{kind.NAME}: {key} lies in {wanted.low:g} to {wanted.high:g}, not {given[key]:g}")
         if wanted.whole and not given[key].is_integer():
             raise UsageError(f"{kind.NAME}: {key} is a whole number, not {given[key]:g}")
+    if kind.AT is not None and kind.AT not in given:
+        raise UsageError(f"{kind.NAME} needs a {kind.AT} behind @", remedy=f"write e.g. {kind.NAME}@0.5")
     return {key: value for key, value in given.items() if value != kind.PARAMS[key].usual}
 
 

@@ -5,7 +5,7 @@ Tables have the shape (queries, grades) or (grades,), with grades ascending as i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -109,3 +109,12 @@ def ratio(above: Floats | Ints, below: Floats | Ints, otherwise: float) -> Float
     """above / below, and `otherwise` where below is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(below > 0, above / below, otherwise)
+
+
+def by_place(hits: Hits) -> Iterator[Ints]:
+    """Yield rows of `hits`: the best placed row of each query, then the second best, and so on."""
+    order = np.lexsort((hits.rank, hits.query))
+    query = hits.query[order]
+    place = np.arange(len(order)) - np.searchsorted(query, query)
+    turn = np.argsort(place, kind="stable")
+    yield from np.split(order[turn], np.cumsum(np.bincount(place))[:-1]) if len(order) else ()

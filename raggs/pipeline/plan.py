@@ -27,10 +27,16 @@ from raggs.stages.pipeline import Pipeline
 
 @dataclass(frozen=True)
 class Selection:
-    """The stages that are asked for, in order; `force` runs them even where nothing changed."""
+    """The stages that are asked for, in order.
+
+    Attributes:
+        force: whether they run even where nothing changed.
+        discards_edits: whether artifacts that were edited by hand may be replaced.
+    """
 
     stages: tuple[str, ...]
     force: bool = False
+    discards_edits: bool = False
 
 
 def select(
@@ -39,6 +45,7 @@ def select(
     stop: str | None = None,
     only: str | None = None,
     force: bool = False,
+    discards_edits: bool = False,
 ) -> Selection:
     """A selection of a pipeline's stages from the three ways to name it.
 
@@ -52,12 +59,12 @@ def select(
     if only is not None:
         if start is not None or stop is not None:
             raise UsageError("--only stands alone", remedy="leave out --from and --to")
-        return Selection((only,), force)
+        return Selection((only,), force, discards_edits)
     first = order.index(start) if start else 0
     last = order.index(stop) if stop else len(order) - 1
     if first > last:
         raise UsageError(f"--from {start} comes after --to {stop}", remedy="swap them")
-    return Selection(order[first : last + 1], force)
+    return Selection(order[first : last + 1], force, discards_edits)
 
 
 def components(stage: AnyStage, config: Settings, services: Services, inputs: Mapping[str, str]) -> dict[str, Any]:

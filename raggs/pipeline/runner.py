@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -14,11 +14,15 @@ from raggs.artifacts import JournalRecord, Record, artifact_file
 from raggs.atomic import disk
 from raggs.errors import BudgetError, DataError, RaggsError
 from raggs.execution.base import Execution
+from raggs.jsontypes import as_object
 from raggs.judges.exactness import is_exact
+from raggs.llm.answerers import Answerer
 from raggs.manifests.journal import RunJournal
-from raggs.manifests.models import Estimate, Output, RunManifest, StageLock, now, versions
+from raggs.manifests.models import Ceiling, Estimate, LockedAnswerer, Output, RunManifest, StageLock, now, versions
+from raggs.manifests.opened import edited_by_hand
 from raggs.manifests.reasons import FailuresLeft, LockEdited, OutputEdited, Reason
-from raggs.manifests.store import RunStore
+from raggs.manifests.seal import breaks
+from raggs.manifests.store import MANIFEST, RunStore, manifest_bytes
 from raggs.pipeline.events import Listener, Notice, Progress, StageFinished, StageSkipped, StageStarted, silent
 from raggs.pipeline.plan import Selection, components, fingerprint
 from raggs.pipeline.standing import Plan, Standing
@@ -38,6 +42,18 @@ class RunWorld(Services, Protocol):
 
     def book(self, stage: str, ledger: Path) -> None:
         """Say on which stage, and in which file, calls are booked from now on."""
+        ...
+
+    def expect(self, answerers: Iterable[Answerer]) -> None:
+        """Say which models have answered before: other snapshots of them stop the run, unless that is allowed."""
+        ...
+
+    def answered(self, stage: str) -> Mapping[str, int]:
+        """How many answers each answerer has given for a stage since the services were made, by key."""
+        ...
+
+    def answerer(self, key: str) -> Answerer:
+        """Who has a key."""
         ...
 
     def arrive(self) -> None:
@@ -72,6 +88,15 @@ class RunResult:
         return sum(lock.failed for lock in self.manifest.stages.values())
 
 
+def _facts(manifest: RunManifest) -> tuple[object, ...]:
+    """Return what the manifest says of the run itself, apart from how it was called."""
+    config = manifest.config
+    left_out = {name for name, section in config.items() if section is None}
+    asked = as_object(as_object(config.get("judge")).get("gate"))
+    gate = {name: limit for name, limit in asked.items() if limit is not None}
+    return manifest.stages, left_out, config.get("name"), gate
+
+
 @dataclass
 class Runner:
     """One run directory, and the configuration that is to be true for it.
@@ -87,6 +112,7 @@ class Runner:
         execution: where stages do their work.
         estimate: what the stages are expected to cost, empty where nobody is paid; asked for when work begins.
         outlook: the same less what is paid for already; nobody is asked, but it takes a while.
+        ceilings: PROC and %PROC of what was retrieved, by the grades of the run; asked for after the judge stage.
         closing: looks at the finished work before the manifest is written for the last time, and may add to it.
         listen: hears every event.
     """
@@ -101,6 +127,7 @@ class Runner:
     execution: Execution
     estimate: Callable[[], tuple[Estimate, ...]]
     outlook: Callable[[], tuple[Estimate, ...]] = tuple
+    ceilings: Callable[[RunStore], Mapping[str, tuple[Ceiling, ...]]] = lambda _: {}
     closing: Callable[[RunManifest], RunManifest] = lambda manifest: manifest
     listen: Listener = silent
 
@@ -123,7 +150,10 @@ class Runner:
         began = time.perf_counter()
         ran: dict[str, tuple[Reason, ...]] = {}
         with self.at_work():
-            manifest = self._manifest()
+            self.keep_edits(selection)
+            manifest, unsealed = self._manifest(), self._unsealed_calls()
+            if manifest.seal and not unsealed:
+                self.store.account.expect(manifest.seal.ledger)
             for name in self.pipeline.left_out:
                 self.store.finish(name)  # its journal stays, from which all of it comes again
             for name in self.pipeline.order[: self.pipeline.order.index(selection.stages[-1]) + 1]:
@@ -144,16 +174,42 @@ class Runner:
                 if not ran:
                     self.services.check(selection.stages)
                 if not ran or stage.ASKS:
-                    manifest = self._expecting(manifest)
+                    manifest = self._expecting(manifest, stage)
                 if stage.ASKS and lock is None:  # what is done of it where it stops is read by these settings
                     manifest = self.configured(manifest, name)
                     self.store.save(manifest)
                 ran[name] = reasons
                 manifest = self._execute(stage, reasons, manifest)
-            if (now_true := self.closing(self.configured(manifest, selection.stages[-1]))) != manifest:
+            now_true = self.closing(self.configured(manifest, selection.stages[-1]))
+            if now_true != manifest if ran else self._outdated(now_true):
                 manifest = now_true
                 self.store.save(manifest)
+            elif unsealed:
+                self.store.seal_ledger()
         return RunResult(self.store, manifest, ran, time.perf_counter() - began)
+
+    def keep_edits(self, selection: Selection) -> None:
+        """Refuse to replace an artifact of a selected stage that was edited by hand, unless the selection allows it.
+
+        Raises:
+            DataError: there is one.
+        """
+        if selection.force or selection.discards_edits or not self.store.exists:
+            return
+        locks = self.store.manifest().stages
+        for name in selection.stages:
+            if name not in locks or self.store.marker(name).exists():
+                continue
+            for file in locks[name].outputs:
+                if self._edited(name, file, locks[name]):
+                    artifact = file.removesuffix(".jsonl")
+                    raise edited_by_hand(self.store, artifact, name, "pass --yes to discard the edit")
+
+    def _edited(self, stage: str, file: str, lock: StageLock) -> bool:
+        """Whether a file is there and is not what the stage wrote; by the checksums of its lines if the lock is not."""
+        if stage in self.standing.unsound:
+            return self.store.first_edited_line(file.removesuffix(".jsonl")) is not None
+        return self.standing.file_hash(file) not in (None, lock.outputs[file].sha256)
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
@@ -203,6 +259,7 @@ class Runner:
         watch.statistics.exact = is_exact(parts.get("judge"))
         try:
             work = Work({name: self._reader(name) for name in stage.READS}, journal, partial(self.progress, name))
+            watch.statistics.label = stage.label(self.services)
             watch.statistics.probed = stage.probe(work, config, self.services)
             records = self.execution.records(stage, work, config, self.services, self.store.folder)
             outputs = self._written(stage, records, watch)
@@ -229,8 +286,17 @@ class Runner:
             versions=versions(),
             judge=stage.asked(self.services),
             booked=(booked, self.store.account.end()),
+            answerers=self._answerers(stage, watch),
+            ceilings=self.ceilings(self.store) if name == "judge" else {},
         )
         return self._commit(manifest, lock, outputs, time.perf_counter() - clock)
+
+    def _answerers(self, stage: AnyStage, watch: Watch) -> dict[str, LockedAnswerer]:
+        """Who answered for a stage, by key: as its records say, or as was booked if they name nobody."""
+        found = watch.answered if stage.names_answerers else self.services.answered(stage.NAME)
+        return {
+            key: LockedAnswerer(**self.services.answerer(key).model_dump(), answers=found[key]) for key in sorted(found)
+        }
 
     def _written(self, stage: AnyStage, records: Iterator[Record], watch: Watch) -> dict[str, Output]:
         """The stage's artifacts. What asks somebody leaves the queries that are done where it is stopped.
@@ -273,6 +339,8 @@ class Runner:
     def _manifest(self) -> RunManifest:
         if self.store.exists:
             found, unsound = self.store.manifest(), self.standing.unsound
+            for lock in found.stages.values():
+                self.services.expect(each.answerer for each in lock.answerers.values())
             # What was edited is not sealed anew: its stage runs again.
             stages = {name: lock for name, lock in self.kept(found).items() if name not in unsound}
             return found.model_copy(update={"stages": stages})
@@ -286,9 +354,40 @@ class Runner:
         self.store.save(fresh)
         return fresh
 
-    def _expecting(self, manifest: RunManifest) -> RunManifest:
-        """The manifest with what this run is expected to cost; written with the next lock."""
-        return manifest.model_copy(update={"estimates": self.estimate()})
+    def _unsealed_calls(self) -> bool:
+        """Whether an attempt that was stopped may have booked calls that no manifest covers yet."""
+        return any(self.store.marker(name).exists() for name in (*self.pipeline.order, *self.pipeline.left_out))
+
+    def _outdated(self, manifest: RunManifest) -> bool:
+        """Whether a run that did no work has something new to say, or puts an edited configuration right.
+
+        How, from where and under which caps it was called is nothing new: signatures and locks outlive such a run.
+        """
+        content = self.store.content()
+        if edited := {each.path for each in breaks(content)}:
+            return edited == {("config",)}
+        if content.get("seal") and (self.store.folder / MANIFEST).read_bytes() != manifest_bytes(content):
+            return True  # the same in another form
+        return _facts(self.store.manifest()) != _facts(manifest)
+
+    def _expecting(self, manifest: RunManifest, stage: AnyStage) -> RunManifest:
+        """The manifest with what the whole run is expected to cost; written with the next lock.
+
+        A stage that is resumed, and one that is done, keep what was expected of them when they began.
+        """
+        name, order, lock = stage.NAME, self.pipeline.order, manifest.stages.get(stage.NAME)
+        known = {line.stage for line in manifest.estimates}
+        before = (self.store.begun(name), lock.fingerprint if lock else "")
+        if known and fingerprint(self.components(stage)) in before:
+            return manifest
+        first = next(each for each in order if each == name or self.pipeline.stage(each).ASKS)
+        same = manifest.config.get(name) == self.config.get(name)
+        if lock is None and stage.ASKS and first != name and name in known and same:
+            return manifest  # counted when the first of them began: the pools were known by then
+        renewed = {name, *(each for each in order[order.index(name) :] if each not in manifest.stages)}
+        kept = [line for line in manifest.estimates if line.stage not in renewed]
+        lines = [*kept, *(line for line in self.estimate() if line.stage in renewed)]
+        return manifest.model_copy(update={"estimates": tuple(sorted(lines, key=lambda line: order.index(line.stage)))})
 
     def _components(self, stage: AnyStage, _: StageLock, inputs: Mapping[str, str]) -> Mapping[str, Any]:
         return components(stage, self.configs[stage.NAME], self.services, inputs)

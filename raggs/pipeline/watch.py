@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from raggs.artifacts import JournalRecord, Record
+from raggs.artifacts import JournalRecord, Record, answerers_named
 from raggs.errors import RaggsError
 from raggs.stages.base import AnyStage
 from raggs.stages.statistics import Statistics
@@ -17,6 +18,7 @@ class Watch:
         self._stage = stage
         self.statistics = statistics
         self.failed = 0
+        self.answered: Counter[str] = Counter()  # records by the key of each of their answerers
         self.stopped: RaggsError | KeyboardInterrupt | None = None
 
     def until_stopped(self, records: Iterator[Record]) -> Iterator[Record]:
@@ -36,6 +38,7 @@ class Watch:
         for record in records:
             self.failed += self._stage.failed(record)
             self.statistics.see(record)
+            self.answered.update(answerers_named(record))
             yield record
 
     def journal(self, entries: Iterable[JournalRecord]) -> Iterator[JournalRecord]:
@@ -43,4 +46,5 @@ class Watch:
         for entry in entries:
             self.failed += entry.failed
             self.statistics.see(entry)
+            self.answered.update(answerers_named(entry))
             yield entry

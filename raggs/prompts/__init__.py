@@ -23,7 +23,7 @@ from raggs.hashing import hash_value
 from raggs.inputs import regular_file
 from raggs.text import did_you_mean
 
-PromptUse = Literal["grade", "grades", "order", "rewrite", "rerank", "relevance", "split", "ask"]
+PromptUse = Literal["grade", "grades", "order", "rewrite", "rerank", "relevance", "split", "ask", "answer", "correct"]
 
 TASKS: tuple[PromptUse, ...] = get_args(PromptUse)
 FOLDER = Path(__file__).parent
@@ -37,6 +37,8 @@ PLACEHOLDERS: Mapping[PromptUse, frozenset[str]] = {
     "relevance": frozenset({"query", "passage"}),
     "split": frozenset({"pieces"}),
     "ask": frozenset({"kind", "style", "persona", "earlier", "texts"}),
+    "answer": frozenset({"query", "passages"}),
+    "correct": frozenset({"query", "reference", "answer"}),
 }
 PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 HEADING = re.compile(r"^# (system|user)[ \t]*$", re.MULTILINE)

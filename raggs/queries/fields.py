@@ -31,7 +31,7 @@ ALIASES = {
     "nuggets": ("nuggets",),
     "metadata": ("metadata",),
 }
-MOST = 1_000_000  # characters of a question; every part of a run reads them all
+MOST_CHARACTERS = 100_000  # of a question; each judgment and each search reads all of it
 REMEDY = 'expected {"_id": "...", "text": "..."}'
 
 
@@ -73,6 +73,16 @@ def made_id(text: str) -> str:
     return f"q-{hash_bytes(text.encode())[:12]}"
 
 
+def check_length(text: str, path: Path | str, line: int) -> None:
+    """
+    Raises:
+        DataError: the question is longer than `MOST_CHARACTERS`.
+    """
+    if len(text) > MOST_CHARACTERS:
+        message = f"a question of {len(text):,} characters; at most {MOST_CHARACTERS:,} are taken"
+        raise DataError(message, where=path, line=line, remedy="shorten it; a document belongs to the corpus")
+
+
 def _check_required(values: Mapping[str, Any], named: bool, path: Path, line: int) -> None:
     """A question is there, and an id where the row has a place for one."""
     for field in ("qid", "text") if named else ("text",):
@@ -80,9 +90,7 @@ def _check_required(values: Mapping[str, Any], named: bool, path: Path, line: in
         if not isinstance(value, str) or not value.strip():
             known = ", ".join(ALIASES[field][:-1]) + " or " + ALIASES[field][-1]
             raise DataError(f"{known}: missing, empty, or not a text", where=path, line=line, remedy=REMEDY)
-    if (length := len(values["text"])) > MOST:
-        message = f"a question of {length:,} characters; at most {MOST:,} are taken"
-        raise DataError(message, where=path, line=line, remedy="is it a document? that belongs to the corpus")
+    check_length(values["text"], path, line)
     if not clean_unicode(values["text"]).strip():
         message = "the question holds no character that can be seen"
         raise DataError(message, where=path, line=line, remedy="write it out, or leave the line out")

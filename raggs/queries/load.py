@@ -7,6 +7,7 @@ from pathlib import Path
 from raggs.artifacts import Query
 from raggs.errors import DataError
 from raggs.queries.base import QueryReader
+from raggs.queries.fields import check_length
 
 
 def load_queries(reader: QueryReader, path: Path | str) -> dict[str, Query]:
@@ -22,10 +23,11 @@ def load_numbered(reader: QueryReader, path: Path | str) -> dict[str, tuple[int,
         path: where they are from, for messages.
 
     Raises:
-        NotFoundError, DataError: as the reader, and where an id stands twice or there is no query at all.
+        NotFoundError, DataError: as the reader; an id stands twice, a query is too long, or there is no query at all.
     """
     found: dict[str, tuple[int, Query]] = {}
     for line, query in reader.queries():
+        check_length(query.text, path, line)
         if query.qid in found:
             first = found[query.qid][0]
             raise DataError(

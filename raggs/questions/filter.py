@@ -70,10 +70,10 @@ class Filter(StageOf[FilterConfig, QuestionServices]):
         samples = {sample.qid: sample for sample in work.read("sample", SampleRecord)}
         records = list(work.read("verify", VerifyRecord))
         sound = [record for record in records if record.rejected is None]
-        usual = usual_thresholds(_embedder(services).config.type, config)
+        usual = usual_thresholds(required_embedder(services).config.type, config)
         limits = [thresholds_of(samples[record.qid].windows[0].source, usual, config) for record in sound]
-        vectors = _embedder(services).embed_queries([record.question or "" for record in sound])
-        measured = {record.qid: record for record in _measured(sound, vectors, limits, _embedder(services))}
+        vectors = required_embedder(services).embed_queries([record.question or "" for record in sound])
+        measured = {record.qid: record for record in _measured(sound, vectors, limits, required_embedder(services))}
         found = self._found(sound, vectors, samples, config, services)
         copied = leakages(sound, samples)
         for record in records:
@@ -93,7 +93,7 @@ class Filter(StageOf[FilterConfig, QuestionServices]):
         systems = services.systems if config.k and records else {}
         if not systems:
             return {}
-        identity = _embedder(services).identity
+        identity = required_embedder(services).identity
         return finders(records, vectors, samples, systems, services.passages, config.k, identity)
 
 
@@ -139,8 +139,8 @@ def _set(usual: Thresholds, excerpt: float | None, duplicate: float | None) -> T
     )
 
 
-def _embedder(services: QuestionServices) -> Embedder:
-    """The embedder.
+def required_embedder(services: QuestionServices) -> Embedder:
+    """Return the embedder of the filter.
 
     Raises:
         PrerequisiteError: none is configured.

@@ -78,7 +78,7 @@ def make_ranker(
 
     Args:
         engine: a name in `REGISTRY`.
-        ids: the pool; distinct, in any order (the order has no influence).
+        ids: the pool; distinct. Their order decides only how passages that hardly gain anything stand among each other.
         grades: one for each id, 1 (worst) to 5; NaN or None where the judge gave none.
         top: how many leading positions matter.
         batch_size: passages shown in one call; smaller pools are shown whole. None: what tells most for its price, of

@@ -1,7 +1,8 @@
 """Which batch to ask next: A-optimal weighted contrasts.
 
 What the top needs are the differences between utilities that matter and are still open. Each pair has a weight
-w_ij, high where one of the two may belong to the top and the order is uncertain; a batch is worth the exact drop
+w_ij, so that w_ij v_ij is the gain that its order is expected to lose (see `raggs.ranking.confidence.pair_losses`), as
+far as one of the two may belong to the top; a batch is worth the exact drop
 of the weighted sum of the variances of the differences, sum w_ij v_ij, under the model's expected information
 (A-optimality: Chernoff 1953). A batch grows greedily from the most promising pair; swapping members afterwards, or
 more pairs to start from, gained nothing that could be measured.
@@ -18,30 +19,20 @@ from copy import copy
 import numpy as np
 
 from raggs.arrays import Floats, Ints
-from raggs.ranking.confidence import membership, near_threshold, normal_cdf
+from raggs.ranking.confidence import (
+    TINY,
+    membership,
+    near_threshold,
+    normal_cdf,
+    unit_loss,
+    useful_chances,
+)
 from raggs.ranking.likelihood import Manner, stage_sums, upset_chances
 from raggs.ranking.posterior import Posterior
 
 FEW, MANY = 5, 14  # members from which a batch grows by the most promising alone, and how many these are
-OPENNESS = 4  # power of 4 P (1 - P) in the weight of a pair
-OUTSIDE, BOUNDARY = 0.05, 0.4  # interest of a pair with no item, or just one, in the top; with both: 1
-# Nine nodes of the standard normal and their shares (Gauss and Hermite), written out to be the same everywhere.
-NODES = np.array(
-    [-4.512745863, -3.205429003, -2.076847979, -1.023255664, 0.0, 1.023255664, 2.076847979, 3.205429003, 4.512745863]
-)
-SHARES = np.array(
-    [
-        2.2345844e-5,
-        0.00278914132,
-        0.0499164068,
-        0.244097503,
-        0.4063492064,
-        0.244097503,
-        0.0499164068,
-        0.00278914132,
-        2.2345844e-5,
-    ]
-)
+OPENNESS = 4  # power of 4 P (1 - P) in the weight of a pair, where gains do not count
+OUTSIDE, BOUNDARY = 0.05, 0.4  # interest of a pair with no item, or just one, in the top, where gains do not count
 
 
 class Planner:
@@ -52,17 +43,19 @@ class Planner:
         worth: shape (size, size): what a showing of each pair teaches, 1 for an independent opinion.
         top: how many leading positions matter.
         manner: of the judge; its favour does not matter, since lists are shuffled.
+        by_gain: whether pairs weigh as much as their order may lose; else the order of every open pair counts, as for
+            lists that are to teach how the judge errs.
 
     Attributes:
         told: at each choice among several sizes, what the round of each was expected to put right for its price.
     """
 
-    def __init__(self, posterior: Posterior, worth: Floats, top: int, manner: Manner) -> None:
+    def __init__(self, posterior: Posterior, worth: Floats, top: int, manner: Manner, *, by_gain: bool = True) -> None:
         self.mean, self.sharpness = posterior.mean, posterior.sharpness
         self.covariance = posterior.covariance
         self.top = top
         self.told: list[Mapping[int, float]] = []
-        self._worth = worth
+        self._worth, self._by_gain = worth, by_gain
         self._fresh = bool((worth + np.eye(len(worth)) == 1.0).all())  # every showing is an opinion of its own
         self._manner = manner
         self._line = np.argsort(-self.mean, kind="stable")
@@ -96,6 +89,10 @@ class Planner:
             self.told.append({size: worth for (size, _), worth in zip(plans, worths, strict=True)})
         return rounds[int(np.argmax(worths))][0]
 
+    def _inside(self) -> Floats:
+        """The chance of each to belong to the top."""
+        return membership(self.mean, np.sqrt(self.covariance.diagonal()), self.top, near_threshold)
+
     def _round_from(self, first: Ints, count: int) -> tuple[list[Ints], Floats]:
         """So many batches of the length of the first, and the covariance that they are expected to leave."""
         ahead = copy(self)
@@ -109,16 +106,17 @@ class Planner:
         The difference that will be seen then is normal around that of now, with the variance that will be gone.
         """
         upper = np.triu_indices(self.mean.size, k=1)
-        inside = membership(self.mean, np.sqrt(self.covariance.diagonal()), self.top, near_threshold)
-        interest, gaps, now = pair_interest(inside)[upper], np.abs(self._gaps[upper]), _spread(self.covariance)[upper]
-        before = normal_cdf(-gaps / np.sqrt(now))
+        interest, gaps, now = self._interest()[upper], np.abs(self._gaps[upper]), _spread(self.covariance)[upper]
         found = []
         for after in afters:
-            then = _spread(after)[upper]
-            moves = np.sqrt(np.maximum(now - then, 0.0))
-            seen = np.abs(gaps[:, None] + moves[:, None] * NODES) / np.sqrt(then)[:, None]
-            found.append(float(interest @ (before - normal_cdf(-seen) @ SHARES)))
+            moves = np.sqrt(np.maximum(now - _spread(after)[upper], TINY))
+            found.append(float(interest @ (moves * unit_loss(gaps / moves))))
         return found
+
+    def _interest(self) -> Floats:
+        """How far the order of each pair matters: one of the two in the top, and useful."""
+        outside = 1.0 - self._inside()
+        return np.asarray((1.0 - outside[:, None] * outside) * useful_chances(self.mean, self.covariance))
 
     def pick_among(self, batches: Ints) -> int:
         """The place of the best of some batches, shape (c, m); its expected information is taken in."""
@@ -138,12 +136,15 @@ class Planner:
 
     def _stakes(self) -> tuple[Floats, Floats]:
         """M = C L C, with L the Laplacian of the pair weights, and the variances of the differences."""
-        spread = self.covariance.diagonal()
         variances = _spread(self.covariance)
         np.fill_diagonal(variances, 1.0)
-        wins = normal_cdf(self._gaps / np.sqrt(variances))
-        inside = membership(self.mean, np.sqrt(spread), self.top, near_threshold)
-        weights = pair_interest(inside) * (4 * wins * (1 - wins)) ** OPENNESS / variances
+        deviations = np.sqrt(variances)
+        standing = self._gaps / deviations
+        if self._by_gain:
+            weights = self._interest() * deviations * unit_loss(np.abs(standing)) / variances
+        else:
+            wins = normal_cdf(standing)
+            weights = pair_interest(self._inside()) * (4 * wins * (1 - wins)) ** OPENNESS / variances
         np.fill_diagonal(weights, 0.0)
         laplacian = -weights
         np.fill_diagonal(laplacian, weights.sum(axis=1))
@@ -213,7 +214,7 @@ class Planner:
 def _spread(covariance: Floats) -> Floats:
     """Variances of the differences."""
     own = covariance.diagonal()
-    return np.asarray(np.maximum(own[:, None] + own[None, :] - 2 * covariance, 1e-12))
+    return np.asarray(np.maximum(own[:, None] + own[None, :] - 2 * covariance, TINY))
 
 
 def pair_interest(inside: Floats) -> Floats:

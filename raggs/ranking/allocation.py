@@ -1,7 +1,7 @@
 """Whose next round is asked where many rankings share one budget: where it promises most for its price.
 
-Wrong pairs fall about as the root of what was heard, so the next call removes of them what is expected now, divided by
-what was heard so far; the grades count as some calls that were heard already (`promise`). That is as good as the
+The expected loss falls about as a power of what was heard, so the next call removes of it what is expected now, divided
+by what was heard so far; the grades count as some calls that were heard already (`promise`). That is as good as the
 planned drop of the variances, and costs nothing (benchmarks/results/setbudget.md).
 
 Each ranking is asked once before any is asked again. After that comes wave after wave: the best offers that can still
@@ -41,19 +41,19 @@ class Offer(NamedTuple):
     asked: bool
 
 
-def promise(inversions: float, calls: float, size: int, top: int) -> float:
-    """What the next call of five removes of the inversions that are expected in the top; comparable between pools.
+def promise(loss: float, calls: float, size: int, top: int) -> float:
+    """What the next call of five removes of the loss that is expected of the order; comparable between pools.
 
     A wrong pair counts for more in a small top: half-way between counting pairs by the passage and by the pair.
 
     Args:
-        inversions: expected now.
+        loss: gain-weighted, expected now.
         calls: of five, heard so far.
         size: passages in the pool.
         top: how many leading positions matter.
     """
     weight = float(min(size, top) ** SMALL)
-    return inversions / weight / (calls + GRADED * size)
+    return loss / weight / (calls + GRADED * size)
 
 
 def next_wave(offers: Iterable[Offer], left: float, rankings: int) -> tuple[Offer, ...]:

@@ -51,6 +51,9 @@ class Ranking:
         locks: in the order in which they were made.
         released: locks taken back on contrary evidence.
         expected_inversions: expected number of wrongly ordered pairs inside the top.
+        expected_loss: gain-weighted loss that is expected of the order, in grades: how much gain inverted pairs lose.
+        agreement: share of the top that another ranking with as many answers is expected to have as well; None where
+            the engine does not know.
         calls: batches observed.
         skipped: batches that the judge failed on.
         stop_reason: why nothing more is asked; None while more would be.
@@ -80,6 +83,8 @@ class Ranking:
     echo: float | None = None
     favour: tuple[float, ...] = ()
     unordered: int = 0
+    expected_loss: float | None = None
+    agreement: float | None = None
 
     @property
     def position_bias(self) -> float | None:
@@ -240,8 +245,9 @@ class Ranker(ABC):
 
     @property
     def doubt(self) -> float:
-        """Wrongly ordered pairs that are expected inside the top, by all answers folded so far."""
-        return self.ranking().expected_inversions
+        """The gain-weighted loss that is expected of the order, by all answers folded so far."""
+        found = self.ranking()
+        return found.expected_inversions if found.expected_loss is None else found.expected_loss
 
     def price(self, batches: Sequence[Sequence[str]]) -> float:
         """Of some batches, in calls, as `max_calls` counts them."""

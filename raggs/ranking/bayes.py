@@ -23,7 +23,7 @@ from raggs.ranking.likelihood import Judged, JudgedLists, KnownPicks, Manner
 from raggs.ranking.mixture import SETTLE, fit_mixture
 from raggs.ranking.options import check_options
 from raggs.ranking.posterior import SHARPNESS, Posterior
-from raggs.ranking.rounds import ROUNDING, RoundRanker, given
+from raggs.ranking.rounds import ROUNDING, RoundRanker, given, known_keys
 from raggs.ranking.settled import LockRule, SettledPairs, standard_gaps
 from raggs.ranking.study import believed, study
 from raggs.ranking.threads import one_blas_thread
@@ -34,7 +34,7 @@ PILOT_SHARE = 0.5  # of what a ranking may cost
 STUDY_EVERY = 4  # calls between two looks at the judge: its favour of places, its sharpness, its echo
 FIRST_SHARPNESS = 3.0
 DRAWS = 2000  # of the posterior, for ranks and membership
-FULL_TOP = 20  # the top that the stopping threshold is stated for
+SAVES_LITTLE = "a further call saves little"
 
 
 class BayesRanker(RoundRanker):
@@ -45,8 +45,8 @@ class BayesRanker(RoundRanker):
     Args:
         sigma: spread of the utilities around the grade that a passage deserves, in grades, 0.01 to 2.
         slip: chance that a given grade is one off the deserved one, 0 to 0.9.
-        inversions: ends the ranking when fewer inversions than this are expected inside a top of 20, >= 0; for
-            smaller tops and pools in proportion to the pairs. 0 never ends it.
+        saving: ends the ranking when the next call is expected to remove less gain-weighted loss than this, >= 0, in
+            grades (see `raggs.ranking.confidence.gain_loss`). 0 never ends it.
         stability: calls without a change of the ordered top that end the ranking; 0 never does.
         repeats: share of the calls that ask a judged batch again in another presentation, to audit the judge, 0 to 0.5.
         z: half-width of the bounds that lock a pair, in standard errors, > 0.
@@ -60,9 +60,9 @@ class BayesRanker(RoundRanker):
         ValueError: an argument cannot be right.
     """
 
-    VERSION: ClassVar[int] = 5
+    VERSION: ClassVar[int] = 6
     INFORMED: ClassVar[bool] = True
-    LEARNS: ClassVar[int] = 5
+    LEARNS: ClassVar[int] = 6
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class BayesRanker(RoundRanker):
         max_calls: int = 80,
         sigma: float = 0.5,
         slip: float = 0.25,
-        inversions: float = 6.0,
+        saving: float = 0.015,
         stability: int = 0,
         repeats: float = 0.05,
         z: float = 3.0,
@@ -85,12 +85,12 @@ class BayesRanker(RoundRanker):
     ) -> None:
         longest = SIZES[-1] if batch_size is None else batch_size
         super().__init__(ids, grades, top=top, batch_size=longest, seed=seed, max_calls=max_calls)
-        check_options(sigma, slip, inversions, stability, repeats, z, 0.0 if echo is None else echo, overhead)
+        check_options(sigma, slip, saving, stability, repeats, z, 0.0 if echo is None else echo, overhead)
         self.stability, self.repeats = stability, repeats
         self._biased = favour
         self.echo = 0.0 if echo is None else echo
         self._echo_known, self._echo_believed = echo, 0.0
-        self.inversions = inversions * math.comb(min(top, FULL_TOP, len(self.ids)), 2) / math.comb(FULL_TOP, 2)
+        self.saving = saving
         self._given = given(self.ids, dict(zip(ids, grades, strict=True)))
         self._mixture = grade_prior(self.prior, self._given, sigma, slip)
         self._posterior = self._mixture.posterior(FIRST_SHARPNESS)
@@ -104,8 +104,9 @@ class BayesRanker(RoundRanker):
         self._places: list[Ints] = []
         self._repeated: set[int] = set()
         self._pairs = SettledPairs(self.ids, LockRule(z=z))
-        self._order = self._pairs.graph.order(self._posterior.mean.tolist())
+        self._known_keys = known_keys(self.prior, self._listed)
         self._stable = 0
+        self._order, self._by_utility = self._sorted(), self._sorted_by_utility()
 
     def pilot_batches(self) -> tuple[tuple[str, ...], ...]:
         """See `Ranker.pilot_batches`."""
@@ -113,7 +114,7 @@ class BayesRanker(RoundRanker):
             raise ValueError("a pilot comes before the first round")
         if self.done:
             return ()
-        planner = self._planner()
+        planner = self._planner(by_gain=False)
         left, chosen = self.max_calls * PILOT_SHARE, dict[int, Ints]()
         for at, size in enumerate(PILOT_SIZES):
             if (price := self._price(min(size, self.size))) <= left and len(chosen) < self._unshown():
@@ -155,8 +156,9 @@ class BayesRanker(RoundRanker):
     def _affordable(self) -> int:
         return int((self.max_calls - self.spent + ROUNDING) / self._price(self._sizes[0]))
 
-    def _planner(self) -> Planner:
-        return Planner(self._posterior, echoes.worth(self._pairs.shown, self.echo), self.top, self._manner)
+    def _planner(self, *, by_gain: bool = True) -> Planner:
+        worth = echoes.worth(self._pairs.shown, self.echo)
+        return Planner(self._posterior, worth, self.top, self._manner, by_gain=by_gain)
 
     @one_blas_thread
     def _choose(self, count: int, _rng: np.random.Generator) -> list[Ints]:
@@ -213,14 +215,27 @@ class BayesRanker(RoundRanker):
         self._places.append(np.argmax(shown == order[:, None], axis=1))
         self._pairs.count(order)
         self._refit()
-        before = self._order[: self.top]
+        before = self._by_utility[: self.top]
         self._settle()
-        self._stable = self._stable + 1 if self._order[: self.top] == before else 0
+        self._stable = self._stable + 1 if self._by_utility[: self.top] == before else 0
 
     def _settle(self) -> None:
         """Locks and order by the posterior of now."""
         self._pairs.update(self._posterior.mean, self._posterior.covariance, self.calls)
-        self._order = self._pairs.graph.order(self._posterior.mean.tolist())
+        self._order, self._by_utility = self._sorted(), self._sorted_by_utility()
+
+    def _sorted_by_utility(self) -> list[int]:
+        """Return a topological order of the locks without regard to the listing of the pool. It decides when to end."""
+        return self._pairs.graph.order(self._posterior.mean.tolist())
+
+    def _sorted(self) -> list[int]:
+        """A topological order of the locks."""
+        mean, deviation = self._posterior.mean, np.sqrt(self._posterior.covariance.diagonal())
+        named = np.flatnonzero(self._told)  # in orders given beforehand, which count among them
+        keys = self._known_keys.copy()
+        keys[named[np.argsort(-mean[named], kind="stable")]] = -np.sort(-keys[named])
+        self._beforehand = confidence.Known(keys, self._exposures() > 0)
+        return self._pairs.graph.order(confidence.order_keys(mean, deviation, self._beforehand).tolist())
 
     def _refit(self) -> None:
         judged = self._judged()
@@ -240,16 +255,33 @@ class BayesRanker(RoundRanker):
         return JudgedLists(orders, places, echoes.weights(self._pairs.shown, orders, self.echo))
 
     def _settled(self) -> str | None:
-        if self.doubt < self.inversions:
-            return "few inversions expected"
+        # The loss falls about as one over the calls.
+        if self._expected_loss(self._by_utility) / max(self.spent, 1.0) < self.saving:
+            return SAVES_LITTLE
         if self.stability and self._stable >= self.stability:
             return "stable"
-        return "everything is settled" if self._pairs.graph.chains(self._order, self.top) else None
+        return "everything is settled" if self._pairs.graph.chains(self._by_utility, self.top) else None
 
     @property
     def doubt(self) -> float:
         """See `Ranker.doubt`."""
-        return confidence.expected_inversions(self._above(np.array(self._order[: self.top])), self.top)
+        return self._expected_loss(self._order)
+
+    def _expected_loss(self, line: Sequence[int]) -> float:
+        order = np.array(line)
+        mean, covariance = self._posterior.mean[order], self._posterior.covariance[np.ix_(order, order)]
+        return confidence.expected_loss(confidence.pair_losses(mean, covariance), self.top)
+
+    def _agreement(self) -> float:
+        """See `raggs.ranking.confidence.agreement`."""
+        found = self._posterior
+        return confidence.agreement(
+            np.array(self._order[: self.top]),
+            (found.mean, found.covariance),
+            (found.prior.mean, found.prior.precision),
+            self._beforehand,
+            generator(self._seed, "agreement"),
+        )
 
     def _above(self, order: Ints) -> Floats:
         """P[k, l]: the joint probability that the k-th of `order` stands above the l-th."""
@@ -276,6 +308,8 @@ class BayesRanker(RoundRanker):
             locks=self._pairs.locks,
             released=self._pairs.released,
             expected_inversions=confidence.expected_inversions(above, self.top),
+            expected_loss=self.doubt,
+            agreement=self._agreement(),
             calls=self.calls,
             skipped=self.skipped,
             stop_reason=self.stop_reason,

@@ -13,7 +13,7 @@ SIGMAS = 0.01, 2.0  # beyond, the grades leave nothing to the answers, or say no
 def check_options(
     sigma: float,
     slip: float,
-    inversions: float,
+    saving: float,
     stability: int,
     repeats: float,
     z: float,
@@ -27,8 +27,8 @@ def check_options(
     """
     if not (z > 0 and math.isfinite(z)):
         raise ValueError(f"z must be a finite number above 0, not {z}")
-    if not (inversions >= 0 and math.isfinite(inversions)):
-        raise ValueError(f"inversions must be a finite number from 0, not {inversions}")
+    if not (saving >= 0 and math.isfinite(saving)):
+        raise ValueError(f"saving must be a finite number from 0, not {saving}")
     if not (overhead >= 0 and math.isfinite(overhead)):
         raise ValueError(f"overhead must be a finite number from 0, not {overhead}")
     if not stability >= 0:

@@ -1,6 +1,7 @@
 """What all engines share: checking the input, handing out rounds, folding answers in their order.
 
-Passages are numbered by the sorted order of their ids, so the order in which a pool was listed never matters.
+Passages are numbered by the sorted order of their ids. The order in which a pool was listed decides only how passages
+that hardly gain anything stand among each other.
 Renaming passages without changing their sorted order changes nothing but names; any other renaming changes
 which random numbers meet which passage and how exact ties fall. Randomness comes from (seed, round, slot) alone.
 
@@ -58,6 +59,7 @@ class RoundRanker(Ranker):
         _check(ids, grades, top, batch_size, max_calls)
         by_id = sorted(range(len(ids)), key=lambda position: ids[position])
         self.ids: tuple[str, ...] = tuple(ids[position] for position in by_id)
+        self._listed = np.array(by_id)  # by passage number: its place among the ids as they were given
         self.prior = start_scores([grades[position] for position in by_id])
         self.top = top
         self.size = min(batch_size, len(self.ids))
@@ -205,6 +207,14 @@ class RoundRanker(Ranker):
 def given(ids: Sequence[str], grades: Mapping[str, float | None]) -> Flags:
     """Which of the ids have a grade."""
     return np.array([grade is not None and not math.isnan(grade) for grade in map(grades.__getitem__, ids)])
+
+
+def known_keys(prior: Floats, listed: Ints) -> Floats:
+    """Below 0, highest for the passage that stands first by what is known: by grade, then as the pool was listed."""
+    line = np.lexsort((listed, -prior))
+    keys = np.empty(prior.size)
+    keys[line] = -1.0 - np.arange(prior.size)
+    return keys
 
 
 def start_scores(grades: Sequence[float | None]) -> Floats:

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from raggs.errors import DataError, UsageError
 from raggs.metrics.columns import Qrels, Run, Scale
-from raggs.readers.shapes import DOC_COLUMNS, GRADE_COLUMNS, QUERY_COLUMNS, SCORE_COLUMNS
+from raggs.tables import LABEL_ROLES, NO_COLUMNS, RUN_ROLES, require_columns, resolve_columns
 from raggs.text import shorten
 
 T = TypeVar("T")
@@ -85,7 +85,7 @@ def qrels_of(given: object, scale: Scale | None = None) -> Qrels:
         UsageError: it holds no rows.
         DataError: a row lacks a column or holds what cannot be right; no label at all.
     """
-    found = _columns(given, "judgments", GRADE_COLUMNS, as_real)
+    found = _columns(given, "judgments", LABEL_ROLES, as_real)
     if not found[0]:
         raise DataError("the judgments hold no label", remedy="give {qid: {doc_id: grade}}")
     return Qrels.from_columns(*found, scale)
@@ -102,7 +102,7 @@ def run_of(given: object, name: str) -> Run:
     """
     if isinstance(given, Mapping) and not _table(given):
         given = {qid: _scored(found) for qid, found in given.items()}
-    found = _columns(given, f"run {name}", SCORE_COLUMNS, as_real)
+    found = _columns(given, f"run {name}", RUN_ROLES, as_real)
     if not found[0]:
         raise DataError(f"run {name} holds no rows", remedy="give {qid: [doc_id, ...]}")
     return Run.from_columns(*found)
@@ -116,9 +116,9 @@ def _scored(found: object) -> object:
 
 
 def _columns(
-    given: object, what: str, numbers: tuple[str, ...], number: Callable[[object, str], T]
+    given: object, what: str, roles: tuple[str, ...], number: Callable[[object, str], T]
 ) -> tuple[list[str], list[str], list[T]]:
-    triples = _nested(given, what) if isinstance(given, Mapping) and not _table(given) else _flat(given, what, numbers)
+    triples = _nested(given, what) if isinstance(given, Mapping) and not _table(given) else _flat(given, what, roles)
     qids: list[str] = []
     doc_ids: list[str] = []
     values: list[T] = []
@@ -143,20 +143,35 @@ def _nested(given: Mapping[object, object], what: str) -> Iterator[Triple]:
             yield qid, as_id(doc_id, f"{what}, query {qid}"), value
 
 
-def _flat(given: object, what: str, numbers: tuple[str, ...]) -> Iterator[Triple]:
+def _flat(given: object, what: str, roles: tuple[str, ...]) -> Iterator[Triple]:
+    places: dict[tuple[str, ...], tuple[str, ...]] = {}  # by the names of a row, those of its query, passage and number
     for place, row in enumerate(rows_of(given, what)):
         at = f"{what}, row {place}"
         if isinstance(row, tuple | list) and len(row) == 3:
             qid, doc_id, value = row
         elif isinstance(row, Mapping):
-            qid, doc_id, value = (_cell(row, names, at) for names in (QUERY_COLUMNS, DOC_COLUMNS, numbers))
+            names = tuple(row)
+            if names not in places:
+                places[names] = _named(names, roles, at)
+            if places[names] != next(iter(places.values())):
+                first = " or ".join(next(iter(places.values())))
+                raise DataError(f"{at}: other names than in the first row ({first})", remedy="name all rows alike")
+            qid, doc_id, value = (row[name] for name in places[names])
         else:
             raise DataError(f"{at}: {shown(row)} is no row", remedy="a row names a query, a passage and a number")
         yield as_id(qid, at), as_id(doc_id, at), value
 
 
-def _cell(row: Mapping[object, object], names: tuple[str, ...], at: str) -> object:
-    for name in names:
-        if name in row:
-            return row[name]
-    raise DataError(f"{at}: no column {' or '.join(names)}", remedy=f"it has {', '.join(map(str, row))}")
+def _named(names: tuple[str, ...], roles: tuple[str, ...], at: str) -> tuple[str, ...]:
+    """The names of a row that hold its query, passage and number.
+
+    Raises:
+        DataError: one is missing, or two mean the same.
+    """
+    texts = [str(name) for name in names]
+    try:
+        found = resolve_columns(texts, roles, NO_COLUMNS)
+        require_columns(found, roles, texts)
+    except DataError as error:
+        raise DataError(f"{at}: {error.message}", remedy="rename or drop columns of the table") from error
+    return tuple(names[found[role]] for role in roles)

@@ -1,13 +1,13 @@
 """Telling file formats apart by their first line, and reading those that are no TREC file.
 
 A nested file is one JSON object ``{qid: {doc_id: number}}`` (ranx); a table has a header that names its columns
-(BEIR's TSV, CSV); JSON lines have an object with the same names for each number. Ids hold no white space, as TREC
+(BEIR's TSV, CSV); JSON lines have an object with the same names for each number. `raggs.tables` says which column is
+which. Ids hold no white space, as TREC
 tools could not read them back.
 """
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from collections.abc import Iterator
@@ -18,14 +18,20 @@ from typing import Any, NamedTuple
 from raggs.errors import DataError
 from raggs.inputs import MOST_WHOLE
 from raggs.jsonl import raw_lines, read_objects
+from raggs.tables import (
+    DELIMITERS,
+    LABEL_ROLES,
+    NO_COLUMNS,
+    RUN_ROLES,
+    ColumnNames,
+    ObjectColumns,
+    names_a_pair,
+    object_id,
+    open_table,
+)
 from raggs.text import one_line
 from raggs.trec import INTEGER, Seen
 
-QUERY_COLUMNS = ("query-id", "query_id", "q_id", "qid", "query")
-DOC_COLUMNS = ("corpus-id", "corpus_id", "doc_id", "docid", "docno", "doc", "passage_id", "document_id")
-GRADE_COLUMNS = ("grade", "score", "relevance", "rel", "label")
-SCORE_COLUMNS = ("score",)
-DELIMITERS = ("\t", ",", ";")
 QRELS = ("qid", "0", "docid", "grade")
 RUN = ("qid", "Q0", "docid", "rank", "score", "tag")
 FORM = "write {qid: {doc_id: number}}"
@@ -42,16 +48,23 @@ class Shape(Enum):
 
 
 class Cell(NamedTuple):
-    """A number for a query and a passage, as text; line 0 where the format has no lines."""
+    """A number for a query and a passage, as text; line 0 where the format has no lines.
+
+    `rank`: as the file has it, empty if it has none.
+    """
 
     line: int
     qid: str
     doc_id: str
     value: str
+    rank: str = ""
 
 
-def shape_of(path: Path) -> Shape:
+def shape_of(path: Path, columns: ColumnNames = NO_COLUMNS) -> Shape:
     """The format of a file, by its first line.
+
+    Args:
+        columns: names of columns that `--column` says.
 
     Raises:
         NotFoundError, DataError: as `raw_lines`.
@@ -60,61 +73,53 @@ def shape_of(path: Path) -> Shape:
     if _trec(first.split()):
         return Shape.TREC  # also where an id looks like the beginning of another format
     if first.startswith("{"):
-        return Shape.LINES if _keyed(first) else Shape.NESTED
-    return Shape.TABLE if _delimiter(first) else Shape.TREC
+        return Shape.LINES if _keyed(first, columns) else Shape.NESTED
+    return Shape.TABLE if _is_header(first, columns) else Shape.TREC
 
 
-def table_cells(path: Path, *, graded: bool) -> Iterator[Cell]:
+def table_cells(path: Path, columns: ColumnNames = NO_COLUMNS, *, graded: bool) -> Iterator[Cell]:
     """The rows of a table with a header.
 
     Args:
         path: the file.
+        columns: which column is which, as `--column` says.
         graded: whether the numbers are grades, else scores.
 
     Raises:
-        DataError: the header lacks a column, a row has other columns than it, or an id is wrong.
+        DataError: the header lacks a column or has two with the same meaning, a row has other columns than it, or an
+            id is wrong.
     """
-    lines = raw_lines(path)
-    first, header = next(lines)
-    delimiter = _delimiter(header) or ","
-    names = [name.lower() for name in _row(header, delimiter, path, first)]
-    places = (
-        _place(names, QUERY_COLUMNS, path),
-        _place(names, DOC_COLUMNS, path),
-        _place(names, GRADE_COLUMNS if graded else SCORE_COLUMNS, path),
-    )
+    required = LABEL_ROLES if graded else RUN_ROLES
+    roles = required if graded else (*RUN_ROLES, "rank")
     seen = Seen(path)
-    for number, text in lines:
-        row = _row(text, delimiter, path, number)
-        if len(row) != len(names):
-            message = f"{len(row)} columns, the header has {len(names)}"
-            raise DataError(message, where=path, line=number, remedy="give each row a cell for each column")
-        qid, doc_id, value = (row[place] for place in places)
+    for number, cells in open_table(path, roles, required, columns).rows:
+        qid, doc_id, value = (cells[role].strip() for role in required)
         check_ids(path, number, qid, doc_id)
         seen.note(qid, doc_id, number)
-        yield Cell(number, qid, doc_id, value)
+        yield Cell(number, qid, doc_id, value, cells.get("rank", "").strip())
 
 
-def line_cells(path: Path, *, graded: bool) -> Iterator[Cell]:
+def line_cells(path: Path, columns: ColumnNames = NO_COLUMNS, *, graded: bool) -> Iterator[Cell]:
     """The numbers of JSON lines, an object each.
 
     Args:
         path: the file.
+        columns: which field is which, as `--column` says.
         graded: whether the numbers are grades, else scores.
 
     Raises:
-        DataError: an object lacks a name, or an id or number is wrong.
+        DataError: an object lacks a name or has two with the same meaning, or an id or number is wrong.
     """
+    required = LABEL_ROLES if graded else RUN_ROLES
+    known = ObjectColumns(path, required if graded else (*RUN_ROLES, "rank"), columns, required)
     seen = Seen(path)
     for number, row in read_objects(path):
-        names = list(row)
-        wanted = (QUERY_COLUMNS, DOC_COLUMNS, GRADE_COLUMNS if graded else SCORE_COLUMNS)
-        qid, doc_id, value = (row[names[_place(names, each, path, number)]] for each in wanted)
-        if not isinstance(qid, str) or not isinstance(doc_id, str):
-            raise DataError("an id is no text", where=path, line=number, remedy="write ids as texts")
+        cells = known.cells(row, number)
+        qid, doc_id = (object_id(cells[role], path, number) for role in ("qid", "doc_id"))
         check_ids(path, number, qid, doc_id)
         seen.note(qid, doc_id, number)
-        yield Cell(number, qid, doc_id, json.dumps(value))
+        rank = cells.get("rank")
+        yield Cell(number, qid, doc_id, json.dumps(cells[required[-1]]), "" if rank is None else json.dumps(rank))
 
 
 def nested_cells(path: Path) -> Iterator[Cell]:
@@ -123,6 +128,7 @@ def nested_cells(path: Path) -> Iterator[Cell]:
     Raises:
         DataError: not such an object, or a key that stands twice.
     """
+    seen = Seen(path)
     for qid, inner in _object(path).items():
         if not isinstance(inner, dict):
             message = f"query {qid} has no object of passages"
@@ -132,6 +138,7 @@ def nested_cells(path: Path) -> Iterator[Cell]:
                 message = f"query {qid}, passage {doc_id}: {json.dumps(value)} is not a number"
                 raise DataError(message, where=path, remedy=FORM)
             check_ids(path, None, qid, doc_id)
+            seen.note(qid, doc_id, 0)
             yield Cell(0, qid, doc_id, str(int(value) if isinstance(value, float) and value.is_integer() else value))
 
 
@@ -164,41 +171,22 @@ def _trec(columns: list[str]) -> bool:
     return len(columns) == len(RUN) and columns[1] == RUN[1]
 
 
-def _keyed(line: str) -> bool:
-    """Whether a line is an object that names a query and a passage."""
+def _keyed(line: str, columns: ColumnNames) -> bool:
+    """Whether a line is an object whose names are those of columns: not one whose values are objects of passages."""
     try:
-        found = json.loads(line) if any(f'"{name}"' in line for name in DOC_COLUMNS) else {}
+        found = json.loads(line)
     except (ValueError, RecursionError):
         return False
-    return isinstance(found, dict) and bool(found.keys() & set(QUERY_COLUMNS) and found.keys() & set(DOC_COLUMNS))
+    return isinstance(found, dict) and names_a_pair([str(name) for name in found], columns)
 
 
-def _delimiter(header: str) -> str | None:
-    """What separates the columns of a header; None where the line is no header of ours."""
+def _is_header(line: str, columns: ColumnNames) -> bool:
+    """Whether a line names at least three columns, a query and a passage among them."""
     for delimiter in DELIMITERS:
-        names = {name.strip().strip('"').lower() for name in header.split(delimiter)}
-        if len(names) > 2 and names & set(QUERY_COLUMNS) and names & set(DOC_COLUMNS):
-            return delimiter
-    return None
-
-
-def _row(text: str, delimiter: str, path: Path, line: int) -> list[str]:
-    try:
-        return [cell.strip() for cell in next(csv.reader([text.rstrip("\r\n")], delimiter=delimiter))]
-    except csv.Error as error:
-        raise DataError(f"not a row of a table ({error})", where=path, line=line, remedy="mend it") from error
-
-
-def _place(names: list[str], wanted: tuple[str, ...], path: Path, line: int = 1) -> int:
-    for name in wanted:
-        if name in names:
-            return names.index(name)
-    raise DataError(
-        f"no column {' or '.join(wanted)} in the header: {', '.join(names)}",
-        where=path,
-        line=line,
-        remedy="name the columns in the first line",
-    )
+        names = [name.strip().strip('"') for name in line.split(delimiter)]
+        if len(names) > 2 and names_a_pair(names, columns):
+            return True
+    return False
 
 
 def check_ids(path: Path, line: int | None, *ids: str) -> None:

@@ -37,20 +37,29 @@ class OddError(Exception):
 
 
 class Table(NamedTuple, Generic[N]):
-    """The rows of a file: its queries in the order of their first sight; each row's query, passage and number."""
+    """The rows of a file: its queries in the order of their first sight; each row's query, passage and number.
+
+    `rank`: of each row; empty if it was not asked for, NaN if a rank of the same chunk is no number.
+    """
 
     known: list[bytes]
     query: Ints
     docs: IdColumn
     number: NDArray[N]
+    rank: Floats
 
 
 def read_table(
-    path: Path, columns: int, place: int, parse: Callable[[ByteTexts], NDArray[N]], size: int = CHUNK
+    path: Path,
+    columns: int,
+    place: int,
+    parse: Callable[[ByteTexts], NDArray[N]],
+    size: int = CHUNK,
+    rank: int | None = None,
 ) -> Table[N]:
     """A file of `columns` columns (or a ``.gz`` of one), read `size` bytes at a time.
 
-    Its numbers stand in column `place`.
+    Its numbers stand in column `place`, its ranks in column `rank`.
 
     Raises:
         OddError: it is odd, holds nothing, or is an archive that swells beyond measure.
@@ -58,7 +67,7 @@ def read_table(
         OSError, EOFError, zlib.error: it cannot be read.
     """
     known: dict[bytes, int] = {}
-    queries, docs, found = [], [], []
+    queries, docs, found, ranks = [], [], [], []
     packed = path.suffix == ".gz"
     left = max(FREE, RATIO * regular_file(path).stat().st_size) if packed else math.inf
     with gzip.open(path, "rb") if packed else regular_file(path).open("rb") as file:
@@ -70,9 +79,10 @@ def read_table(
             queries.append(numbered(ids(buffer, starts[:, QUERY], ends[:, QUERY]), known))
             docs.append(ids(buffer, starts[:, DOC], ends[:, DOC]))
             found.append(parse(ids(buffer, starts[:, place], ends[:, place])))
+            ranks.append(np.empty(0) if rank is None else _ranks(ids(buffer, starts[:, rank], ends[:, rank])))
     if not queries:
         raise OddError
-    return Table(list(known), np.concatenate(queries), IdColumn(docs), np.concatenate(found))
+    return Table(list(known), np.concatenate(queries), IdColumn(docs), np.concatenate(found), np.concatenate(ranks))
 
 
 def chunks(file: BinaryIO | gzip.GzipFile, size: int) -> Iterator[bytes]:
@@ -197,6 +207,13 @@ def numbers(texts: ByteTexts) -> Floats:
     if not good.all():
         found[~good] = _parsed(texts[~good])
     return found
+
+
+def _ranks(texts: ByteTexts) -> Floats:
+    try:
+        return numbers(texts)
+    except OddError:
+        return np.full(len(texts), np.nan)
 
 
 def _parsed(texts: ByteTexts) -> Floats:

@@ -28,7 +28,7 @@ class Labels(NamedTuple):
 def quick_labels(path: Path) -> Labels | None:
     """The labels in a file, or in a ``.gz`` of one; None where it is odd, empty or cannot be read."""
     try:
-        known, query, docs, grade = read_table(path, COLUMNS, GRADE, _grades)
+        known, query, docs, grade, _ = read_table(path, COLUMNS, GRADE, _grades)
     except (OddError, OSError, EOFError, zlib.error):
         return None
     query = _places(known)[query]

@@ -16,8 +16,8 @@ And a line in the table below, whose order is that of the page. What users wrote
 notes) is hostile: templates escape all of it, scripts set it as `textContent`, and the page's policy lets no script run
 but its own.
 
-Imports: diagnosis, sweeps, evaluation, golden, manifests, judges, prompts, reviews, metrics, agreement, decision,
-health, leaves.
+Imports: diagnosis, sweeps, evaluation, golden, manifests, stages, judges, prompts, readers, reviews, metrics,
+agreement, decision, health, leaves.
 """
 
 from __future__ import annotations

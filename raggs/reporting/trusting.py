@@ -19,9 +19,17 @@ from raggs.jsontypes import as_object
 from raggs.judges.exactness import is_exact
 from raggs.manifests.gate import FALLEN, fallen
 from raggs.manifests.models import StageLock
-from raggs.manifests.words import health_lines, inversions_words, lock_lines
+from raggs.manifests.words import (
+    OUTCOMES,
+    answerer_lines,
+    health_lines,
+    inversions_words,
+    lock_lines,
+    settled_words,
+)
 from raggs.metrics.names import parse_measure
 from raggs.reporting.base import Facts
+from raggs.stages.rankrecords import CUT_SHORT, NOT_RANKED, SETTLED
 from raggs.text import plural
 
 State = Literal["good", "doubt", "bad", "unknown"]
@@ -132,7 +140,9 @@ def _health(locks: list[StageLock]) -> Check:
             told = told.model_copy(update={"canaries": None})
         elif isinstance(told, RankHealth):
             told = told.model_copy(update={"expected_inversions": None})
-        lines += [*lock_lines(lock.model_copy(update={"health": told}))]
+        counts = {name: count for name, count in lock.counts.items() if name not in OUTCOMES}
+        lines += [*lock_lines(lock.model_copy(update={"health": told, "counts": counts}))]
+    lines += [*answerer_lines([each for lock in locks for each in lock.answerers.values()])]
     name = next((lock.judge for lock in locks if lock.judge), "")
     said = tuple(line.text for line in lines) or ("nothing is known of its health",)
     state: State = "doubt" if any(line.warning for line in lines) else "good" if lines else "unknown"
@@ -174,20 +184,29 @@ def _inversions(facts: Facts, lock: StageLock | None) -> Iterator[Check]:
     health = lock.health if lock is not None else None
     if lock is None or not isinstance(health, RankHealth) or health.expected_inversions is None:
         return
-    if is_exact(lock.components.get("judge")):
+    if is_exact(lock.components.get("judge")) and SETTLED not in lock.counts:
         return
-    top, count = facts.golden.top, health.expected_inversions
-    pairs = top * (top - 1) / 2
-    wrong = count / pairs if pairs else 0.0
-    share = f"that is {wrong:.0%} of the pairs of a top {top}; measures by grades do not see it"
-    said = (inversions_words(count), share)
-    doubt, calls = wrong > WRONG, lock.params.get("max_calls")
+    said, doubt, threshold = _order_found(facts, lock, health.expected_inversions)
+    calls = lock.params.get("max_calls")
     step = None
     if doubt and facts.run is not None and isinstance(calls, int):
         command = f"{facts.run.command} --set {_twice(lock.params.get('budget'), calls)}"
         step = Step(why="have the judge order more, for a surer order", command=command)
-    threshold = f"up to {WRONG:.0%} of the pairs fine; a coin: 50%"
     yield Check(name="Order", state="doubt" if doubt else "good", said=said, threshold=threshold, step=step)
+
+
+def _order_found(facts: Facts, lock: StageLock, inversions: float) -> tuple[tuple[str, ...], bool, str]:
+    """What is said of the orders, whether it is a doubt, and from where on it is one."""
+    outcomes = {name: lock.counts[name] for name in OUTCOMES if name in lock.counts}
+    ranked = sum(count for name, count in outcomes.items() if name != NOT_RANKED)
+    if ranked:
+        cut = sum(outcomes.get(name, 0) for name in CUT_SHORT)
+        limit = f"up to {WRONG:.0%} of the queries stopped at a cap or a budget"
+        return tuple(settled_words(lock)), cut > WRONG * ranked, limit
+    pairs = facts.golden.top * (facts.golden.top - 1) / 2
+    wrong = inversions / pairs if pairs else 0.0
+    share = f"that is {wrong:.0%} of the pairs of a top {facts.golden.top}; measures by grades do not see it"
+    return (inversions_words(inversions), share), wrong > WRONG, f"up to {WRONG:.0%} of the pairs fine; a coin: 50%"
 
 
 def _twice(budget: object, calls: int) -> str:

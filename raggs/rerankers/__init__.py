@@ -17,6 +17,7 @@ REGISTRY: Registry[Reranker] = Registry(
     "rerankers",
     "raggs.rerankers.base:Reranker",
     {
+        "boosted": "raggs.rerankers.boosted:BoostedReranker",
         "late-interaction": "raggs.rerankers.late:LateReranker",
         "listwise": "raggs.rerankers.listwise:ListwiseReranker",
         "litellm": "raggs.rerankers.litellm:LiteLLMReranker",

@@ -23,17 +23,22 @@ if TYPE_CHECKING:
     from raggs.llm import LLM
 
 
+def _no_other(config: RerankerConfig) -> Reranker:
+    raise TypeError(f"nobody makes other rerankers here, such as {config.type}")
+
+
 @dataclass(frozen=True)
 class RerankerContext:
     """What a reranker may use: language models, and the folders where work and paid answers are kept.
 
-    `tell`: hears what a user should know.
+    `tell`: hears what a user should know. `reranker`: makes another reranker, in the same surroundings.
     """
 
     llm: LLM
     places: Places
     keeps: bool = True  # whether work that was done is looked up and kept; without, each time is that of the work
     tell: Callable[[str], None] = lambda _: None
+    reranker: Callable[[RerankerConfig], Reranker] = _no_other
 
 
 class RerankerConfig(AdapterConfig):
@@ -62,6 +67,7 @@ class Reranking:
         tokens: that were read over all candidates, query and passage; 0 where nobody counts them.
         ms: of the work or of the paid calls, when they were done, also where the answer was kept; None where not known.
         calls, usd: the paid calls behind it, also where their answers were kept.
+        searches: units by which they were paid, of rerankers that are paid so.
         repaired: answers that could be used though they named passages twice, not at all, or such as were not shown.
         problems: what failed and left an earlier order as it was, in words.
     """
@@ -73,6 +79,7 @@ class Reranking:
     usd: float = 0.0
     repaired: int = 0
     problems: tuple[str, ...] = ()
+    searches: int = 0
 
     @classmethod
     def of(
@@ -86,6 +93,7 @@ class Reranking:
         ms: float | None = None,
         calls: int = 0,
         usd: float = 0.0,
+        searches: int = 0,
     ) -> Reranking:
         """The candidates in the order of their scores.
 
@@ -103,7 +111,7 @@ class Reranking:
             for passage, score, logit, each in zip(passages, scores, raw, gave, strict=True)
         ]
         ranked = tuple(sorted(found, key=lambda each: -each.score))
-        return cls(ranked, tokens=tokens, ms=ms, calls=calls, usd=usd)
+        return cls(ranked, tokens=tokens, ms=ms, calls=calls, usd=usd, searches=searches)
 
 
 @dataclass(frozen=True)
@@ -121,6 +129,8 @@ class Reranker(Adapter, ABC):
 
     Config: ClassVar[type[RerankerConfig]] = RerankerConfig
     PAID: ClassVar[bool] = False  # whether it asks language models, and so works where keys and budget are
+    METERED: ClassVar[bool] = False  # what is paid is the tokens that it reads, and searches; nothing that it writes
+    FOLDS: ClassVar[bool] = False  # whether it reads quotation marks as keyboards have them: `raggs.text.fold_quotes`
     INDEPENDENT: ClassVar[bool] = True  # a score does not depend on the other candidates: those at 200 give those at 50
 
     config: RerankerConfig
@@ -129,10 +139,20 @@ class Reranker(Adapter, ABC):
         self.config = config
         self.context = context
 
+    @classmethod
+    def paid(cls, config: RerankerConfig) -> bool:  # noqa: ARG003
+        """Whether it asks language models with these settings."""
+        return cls.PAID
+
     @property
     def models(self) -> tuple[str, ...]:
         """The models that are paid; empty where nobody is."""
         return ()
+
+    @property
+    def reader(self) -> Reranker:
+        """The reranker that reads the passages and is paid: itself, or the one that it holds."""
+        return self
 
     def causes(self) -> Causes:
         """All that can change a score."""

@@ -32,6 +32,7 @@ class LiteLLMReranker(Reranker):
     """Rerank endpoints: Cohere, Voyage, Jina, vLLM, llama.cpp and others; each pair is paid for once."""
 
     PAID: ClassVar[bool] = True
+    METERED: ClassVar[bool] = True
     INDEPENDENT: ClassVar[bool] = True
 
     class Config(RerankerConfig):
@@ -83,7 +84,15 @@ class LiteLLMReranker(Reranker):
         )
         took = found.took
         ms, usd = took.ms if passages else None, self._usd(took)
-        return Reranking.of(passages, found.scores, tokens=took.tokens, ms=ms, calls=took.calls, usd=usd)
+        return Reranking.of(
+            passages,
+            found.scores,
+            tokens=took.tokens,
+            ms=ms,
+            calls=took.calls,
+            usd=usd,
+            searches=took.searches,
+        )
 
     def _usd(self, took: Took) -> float:
         """What such a request costs by itself: searches are paid whole, also where one served more passages."""

@@ -1,8 +1,9 @@
 """What rerankers have in common that run on this machine: pairs are read once, kept, and told with their own time.
 
 A pair's numbers hang on the query, the passage, the model's content and the settings by which it reads, on nothing
-else; what is made of them (an activation, a rounding) is done anew each time. What was read is kept in the workspace
-every `FLUSH` pairs, so that a killed process has lost no more than those; one that is stopped loses none.
+else; what is made of them (an activation, a rounding) is done anew each time. The model reads quotation marks as
+keyboards have them, as embedders do: to the model, a typographic apostrophe is another token. What was read is kept in
+the workspace every `FLUSH` pairs, so that a killed process has lost no more than those; one that is stopped loses none.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from raggs.localmodels.model import LocalModel
 from raggs.precision import Scoring
 from raggs.rerankers.base import Reranker, RerankerConfig, RerankerContext, Reranking
 from raggs.settings import Causes, Effort, SourcePath
+from raggs.text import fold_quotes
 
 if TYPE_CHECKING:
     from raggs.artifacts import Passage
@@ -49,6 +51,7 @@ class LocalReranker(Reranker):
     """Reads pairs by a model of this machine (see the module)."""
 
     PACKAGES = (*PACKAGES, "numpy")
+    FOLDS = True
     AFTERWARDS: ClassVar[tuple[str, ...]] = ("activation", "scoring")  # settings that count only after what is kept
     ADDED: ClassVar[int] = 0  # tokens that are put to those of a text
     OUTPUTS: ClassVar[tuple[str, ...]] = ()  # names of the output that is wanted, where the model has it
@@ -74,11 +77,12 @@ class LocalReranker(Reranker):
     async def rerank(self, query: str, language: str, passages: Sequence[Passage]) -> Reranking:
         if not passages:
             return Reranking(())
-        texts = {passage_key(passage.content): passage.content for passage in passages}
+        query, read = fold_quotes(query), [fold_quotes(passage.content) for passage in passages]
+        texts = {passage_key(text): text for text in read}
         async with self._turn():
             known = self._kept.of(query)
             known |= await self._learn(query, {key: text for key, text in texts.items() if key not in known})
-        pairs = [known[passage_key(passage.content)] for passage in passages]
+        pairs = [known[passage_key(text)] for text in read]
         scores, logits = self.scores(np.array([pair.logits for pair in pairs], dtype=np.float32))
         return Reranking.of(
             passages,
@@ -126,7 +130,7 @@ class LocalReranker(Reranker):
     @cached_property
     def _kept(self) -> KeptPairs:
         causes = {name: value for name, value in self.causes().items() if name not in self.AFTERWARDS}
-        return KeptPairs(self._folder, hash_value(causes))
+        return KeptPairs(self._folder, hash_value(causes), self.context.tell)
 
     @property
     def _folder(self) -> Path | None:

@@ -19,6 +19,7 @@ from raggs.errors import PrerequisiteError
 from raggs.indexes.passages import Passages, PassageStore
 from raggs.indexes.places import Places
 from raggs.loops import open_loop
+from raggs.progress import Notify, unheard
 from raggs.rerankers.base import Outlay, Reranker, RerankerConfig
 from raggs.retrievers.depth import Reads
 from raggs.settings import Causes
@@ -76,6 +77,7 @@ class RetrieverContext:
     retriever: Callable[[RetrieverConfig], Retriever] = _alone  # another one over the same passages
     reranker: Callable[[RerankerConfig], Reranker] = _no_reranker
     loop: Callable[[], asyncio.Runner] = open_loop  # in which rerankers are asked
+    notify: Notify = unheard  # hears what the user should know
 
     @property
     def store(self) -> PassageStore:
@@ -132,6 +134,11 @@ class Retriever(Adapter, ABC):
     def index_faults(cls, config: RetrieverConfig, store: PassageStore, places: Places) -> Faults:  # noqa: ARG003
         """What was altered in the index of a corpus that it keeps in the caches, with its folder; builds nothing."""
         return iter(())
+
+    @property
+    def folds(self) -> bool:
+        """Whether it reads queries and passages in pairs, with quotation marks as keyboards have them."""
+        return False
 
     @property
     def models(self) -> tuple[str, ...]:

@@ -68,7 +68,9 @@ class Bm25Retriever(Retriever):
         from raggs.indexes.lexical import open_lexical
 
         context = self.context
-        return open_lexical(context.places.bm25, context.store, self.config.parameters, context.progress)
+        return open_lexical(
+            context.places.bm25, context.store, self.config.parameters, context.progress, context.notify
+        )
 
     def search(self, queries: Sequence[EmbedRecord]) -> Iterator[list[Hit]]:
         """Query by query over the index, which is built or opened at the first."""

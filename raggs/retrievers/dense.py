@@ -88,7 +88,13 @@ class DenseRetriever(Retriever):
 
         context = self.context
         vectors = open_vectors(
-            context.places.vectors, context.embedder, context.dims, context.store, context.embed, context.progress
+            context.places.vectors,
+            context.embedder,
+            context.dims,
+            context.store,
+            context.embed,
+            context.progress,
+            context.notify,
         )
         return self._recipe.open(vectors, context.progress, self.config.scoring)
 

@@ -69,7 +69,11 @@ class RerankedRetriever(Retriever):
     @classmethod
     def paid(cls, config: RetrieverConfig) -> bool:
         inner = retrievers.REGISTRY.of(_of(config)).paid(_of(config))
-        return inner or (isinstance(config, RerankedConfig) and rerankers.REGISTRY.of(config.by).PAID)
+        return inner or (isinstance(config, RerankedConfig) and rerankers.REGISTRY.of(config.by).paid(config.by))
+
+    @property
+    def folds(self) -> bool:
+        return self._inner.folds or self._reranker.reader.FOLDS
 
     @property
     def models(self) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ BLOCK = 1000  # lines whose doc_ids are looked up at a time
 
 
 class RunFileRetriever(Retriever):
-    """A TREC run of any system, sorted by score; its rank column is not used."""
+    """A TREC run of any system, sorted by score; scores that rise with the rank are an error."""
 
     class Config(RetrieverConfig):
         type: Literal["runfile"] = "runfile"

@@ -6,19 +6,24 @@ is told in one sentence. TLS is a proxy's work.
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from hashlib import sha256
+from html import escape
+from ipaddress import ip_address
+from socket import gethostname
 from urllib.parse import quote, urlsplit
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 COOKIE, HEADER = "raggs_review", "x-raggs"
 DEEP = "/look"  # where an address may lead to, and below; all others lead to the beginning
 MOST_BODY = 64 * 1024  # bytes of a request
+BODY_SECONDS = 15.0  # until a request's body must have arrived
 PER_SECOND, BURST = 40.0, 200.0  # requests of one address
 MOST_ADDRESSES = 1_000
 SAFE = {
@@ -56,10 +61,21 @@ class Gate:
 
     Args:
         token: that the first address holds.
+        hosts: names of this server besides its addresses, localhost and the machine's own name. A page of another
+            site can make its own name lead here, so requests for other names are refused.
+        timeout: seconds within which a request's body must arrive.
     """
 
-    def __init__(self, app: ASGIApp, token: str, rate: Rate | None = None) -> None:
-        self._app, self._token, self._rate = app, token, rate or Rate()
+    def __init__(
+        self,
+        app: ASGIApp,
+        token: str,
+        rate: Rate | None = None,
+        hosts: Collection[str] = (),
+        timeout: float = BODY_SECONDS,
+    ) -> None:
+        self._hosts = {"localhost", gethostname().lower(), *(name.lower() for name in hosts)}
+        self._app, self._token, self._rate, self._timeout = app, token, rate or Rate(), timeout
         # Another value than the token's, so that a cookie that leaks opens no other browser's first visit.
         self._cookie = sha256(f"raggs review {token}".encode()).hexdigest()
         self._name = f"{COOKIE}_{self._cookie[:8]}"  # one for each server: cookies do not tell ports apart
@@ -71,16 +87,21 @@ class Gate:
             return
         request = Request(scope)
         answer = self._refusal(request)
+        if isinstance(answer, Refusal) and wants_page(request):
+            answer = answer.page()
         guarded = _guarded(send)
         if answer is not None:
             await answer(scope, receive, guarded)
         else:
-            await self._app(scope, _limited(receive), guarded)
+            await self._app(scope, _limited(receive, self._timeout), guarded)
 
     def _refusal(self, request: Request) -> Response | None:
         """What is answered instead; None: come in."""
         if not self._rate.passes(request.client.host if request.client else ""):
             return refused(429, "too many requests; wait a little")
+        if not self._is_mine(request.headers.get("host", "")):
+            said = "this server does not have that name: open the address that raggs review serve has shown"
+            return refused(400, f"{said}, or start it with --allow-host NAME")
         given = request.query_params.get("token")
         if given is not None:
             return self._first_visit(request, given)
@@ -93,13 +114,20 @@ class Gate:
             return _foreign(request)
         return None
 
+    def _is_mine(self, host: str) -> bool:
+        name = (urlsplit(f"//{host}").hostname or "").lower()
+        try:
+            return name in self._hosts or ip_address(name) is not None
+        except ValueError:
+            return False
+
     def _first_visit(self, request: Request, given: str) -> Response:
         if not secrets.compare_digest(given.encode(), self._token.encode()):
             return refused(403, "not for you: the token in the address is another one")
         asked = request.scope["path"]
         answer = RedirectResponse(quote(asked) if asked == DEEP or asked.startswith(f"{DEEP}/") else "/", 303)
         secure = request.headers.get("x-forwarded-proto") == "https"
-        answer.set_cookie(self._name, self._cookie, httponly=True, samesite="strict", secure=secure, path="/")
+        answer.set_cookie(self._name, self._cookie, httponly=True, samesite="lax", secure=secure, path="/")
         return answer
 
 
@@ -113,9 +141,30 @@ def _foreign(request: Request) -> Response | None:
     return None
 
 
-def refused(status: int, why: str) -> Response:
-    """An answer that says why not."""
-    return JSONResponse({"error": why}, status)
+class Refusal(JSONResponse):
+    """An answer that says why not, as JSON for the page's own requests or as a page for a person."""
+
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__({"error": why}, status)
+        self._why = why
+
+    def page(self) -> Response:
+        """Return the same as a page of HTML."""
+        title = "raggs review"
+        words = escape(self._why[:1].upper() + self._why[1:])
+        head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
+        scale = '<meta name="viewport" content="width=device-width">'
+        return HTMLResponse(f"{head}{scale}<main><h1>{title}</h1><p>{words}.</p></main></html>", self.status_code)
+
+
+def refused(status: int, why: str) -> Refusal:
+    """Return an answer that says why not."""
+    return Refusal(status, why)
+
+
+def wants_page(request: Request) -> bool:
+    """Return whether a person opened an address, rather than the page's code."""
+    return request.method == "GET" and "text/html" in request.headers.get("accept", "")
 
 
 def _guarded(send: Send) -> Send:
@@ -130,13 +179,18 @@ def _guarded(send: Send) -> Send:
     return guarded
 
 
-def _limited(receive: Receive) -> Receive:
-    """A body that says no length, or a wrong one, ends where too much has come."""
-    come = 0
+def _limited(receive: Receive, seconds: float) -> Receive:
+    """End a body that is too long, whatever length it claimed, or that does not arrive in time."""
+    come, waiting, until = 0, True, time.monotonic() + seconds
 
     async def limited() -> Message:
-        nonlocal come
-        message = await receive()
+        nonlocal come, waiting
+        try:
+            left = max(0.0, until - time.monotonic())
+            message = await asyncio.wait_for(receive(), left) if waiting else await receive()
+        except TimeoutError:
+            return {"type": "http.disconnect"}
+        waiting = message.get("more_body", False)
         come += len(message.get("body", b""))
         return {"type": "http.disconnect"} if come > MOST_BODY else message
 

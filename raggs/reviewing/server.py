@@ -5,7 +5,7 @@ Each handler reads a typed request and calls one method; errors become one sente
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import cache, partial
 from importlib.resources import files
 from typing import Annotated, TypeVar
@@ -15,7 +15,7 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from raggs.errors import NotFoundError, RaggsError, UsageError
@@ -23,7 +23,7 @@ from raggs.frozen import Frozen
 from raggs.jsonl import first_fault
 from raggs.reviewing.agreeing import agreed
 from raggs.reviewing.deciding import Deciding, Wanted
-from raggs.reviewing.gate import Gate, refused
+from raggs.reviewing.gate import BODY_SECONDS, MOST_BODY, Gate, refused, wants_page
 from raggs.reviewing.leases import Holder
 from raggs.reviewing.looking import Looking
 from raggs.reviewing.ordering import AT_ONCE, Ordering
@@ -186,6 +186,8 @@ def make_app(
     about: About,
     token: str,
     looking: Looking | None = None,
+    hosts: Collection[str] = (),
+    timeout: float = BODY_SECONDS,
 ) -> Gate:
     """The page as an ASGI application, behind its gate; with what is to be looked at, where that is offered."""
     told = about.model_dump_json().encode()
@@ -200,39 +202,43 @@ def make_app(
     async def hello(_: Request) -> Response:
         return Response(told, media_type="application/json")
 
+    def post(path: str, model: type[R], step: Callable[[R], Frozen | bytes]) -> Route:
+        return _post(path, model, step, session.store.spelling)
+
     routes = [
         *(Route(path, partial(_file, name=name), methods=["GET"]) for path, name in PAGE.items()),
         Route("/api/about", hello, methods=["GET"]),
-        _post("/api/next", Who, lambda asked: session.upcoming(asked.holder)),
-        _post(
+        post("/api/next", Who, lambda asked: session.upcoming(asked.holder)),
+        post(
             "/api/grade",
             GradeRequest,
             lambda asked: session.grade(asked.holder, asked.item, asked.grade, asked.note, asked.seconds),
         ),
-        _post("/api/undo", UndoRequest, lambda asked: session.undo(asked.holder, asked.line)),
-        _post("/api/skip", ItemRequest, lambda asked: session.skip(asked.holder, asked.item)),
-        _post("/api/around", ItemRequest, lambda asked: session.around(asked.item)),
-        _post("/api/model", ModelRequest, lambda asked: revealing.reveal(asked.who, asked.item)),
-        _post(
+        post("/api/undo", UndoRequest, lambda asked: session.undo(asked.holder, asked.line)),
+        post("/api/skip", ItemRequest, lambda asked: session.skip(asked.holder, asked.item)),
+        post("/api/around", ItemRequest, lambda asked: session.around(asked.item)),
+        post("/api/model", ModelRequest, lambda asked: revealing.reveal(asked.who, asked.item)),
+        post(
             "/api/change",
             ChangeRequest,
             lambda asked: revealing.change(asked.who, asked.item, asked.grade, asked.note),
         ),
-        _post("/api/differences", DifferencesRequest, lambda asked: deciding.upcoming(asked.who, *asked.choice)),
-        _post("/api/settle", SettleRequest, settle),
-        _post("/api/reopen", UnsettleRequest, reopen),
-        _post("/api/order/next", Who, lambda asked: ordering.upcoming(asked.who)),
-        _post(
+        post("/api/differences", DifferencesRequest, lambda asked: deciding.upcoming(asked.who, *asked.choice)),
+        post("/api/settle", SettleRequest, settle),
+        post("/api/reopen", UnsettleRequest, reopen),
+        post("/api/order/next", Who, lambda asked: ordering.upcoming(asked.who)),
+        post(
             "/api/order",
             OrderRequest,
             lambda asked: ordering.note(asked.who, asked.shown, asked.order, asked.note, asked.seconds),
         ),
-        _post("/api/order/undo", ReopenRequest, lambda asked: ordering.undo(asked.who, asked.line)),
-        _post("/api/agreement", Who, lambda _: agreed(session.pool, session.store.lines())),
+        post("/api/order/undo", ReopenRequest, lambda asked: ordering.undo(asked.who, asked.line)),
+        post("/api/agreement", Who, lambda _: agreed(session.pool, session.store.lines())),
         *([] if looking is None else _looking(looking)),
-        _post("/api/known", Who, lambda asked: Known(words=session.known(asked.who))),
+        post("/api/known", Who, lambda asked: Known(words=session.known(asked.who))),
     ]
-    return Gate(Starlette(routes=routes, exception_handlers={RaggsError: _error, HTTPException: _missing}), token)
+    app = Starlette(routes=routes, exception_handlers={RaggsError: _error, HTTPException: _missing})
+    return Gate(app, token, hosts=hosts, timeout=timeout)
 
 
 class Known(Frozen):
@@ -250,14 +256,18 @@ def _looking(looking: Looking) -> list[Route]:
     ]
 
 
-def _post(path: str, model: type[R], step: Callable[[R], Frozen | bytes]) -> Route:
+def _post(
+    path: str, model: type[R], step: Callable[[R], Frozen | bytes], spelling: Callable[[str], str] | None = None
+) -> Route:
     async def handler(request: Request) -> Response:
         try:
             asked = model.model_validate_json(await request.body())
         except ValidationError as error:
             raise UsageError(first_fault(error)) from error
         except ClientDisconnect:
-            return refused(413, "too much at once")
+            return refused(413, f"a request holds at most {MOST_BODY:,} bytes, and arrives in time")
+        if spelling is not None and isinstance(asked, Who):
+            asked = asked.model_copy(update={"who": spelling(asked.who)})
         answer = await run_in_threadpool(step, asked)
         told = answer if isinstance(answer, bytes) else answer.model_dump_json()
         return Response(told, media_type="application/json")
@@ -274,11 +284,13 @@ def _content(name: str) -> bytes:
     return (files("raggs.reviewing") / "page" / name).read_bytes()
 
 
-async def _error(_: Request, error: Exception) -> Response:
+async def _error(request: Request, error: Exception) -> Response:
     status = 404 if isinstance(error, NotFoundError) else 400 if isinstance(error, UsageError) else 500
-    return refused(status, str(error))
+    answer = refused(status, str(error))
+    return answer.page() if wants_page(request) else answer
 
 
-async def _missing(_: Request, error: Exception) -> Response:
+async def _missing(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
-    return JSONResponse({"error": "there is no such page" if status == 404 else "not like this"}, status)
+    answer = refused(status, "there is no such page" if status == 404 else "not like this")
+    return answer.page() if wants_page(request) else answer

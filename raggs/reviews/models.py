@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Literal, Self
 
-from pydantic import AwareDatetime, Field, RootModel, StringConstraints, model_validator
+from pydantic import AwareDatetime, Field, PrivateAttr, RootModel, StringConstraints, model_validator
 
 from raggs.artifacts import Grade, Identifier, Passage, Query, Span
 from raggs.frozen import Frozen
@@ -63,10 +63,20 @@ class _Line(Frozen):
         """Whether it says nothing but that another line holds no longer."""
         return False
 
+    _stored_id: str | None = PrivateAttr(None)  # of the line as it is stored, under another spelling of the name
+
     @property
     def id(self) -> str:
         """What other lines name this one by: 16 hex digits over all of it."""
-        return hash_value(self.model_dump(mode="json"))[:16]
+        return self._stored_id or hash_value(self.model_dump(mode="json"))[:16]
+
+    def spelled(self, name: str) -> Self:
+        """Return the line with its reviewer's name in another spelling, under the same id."""
+        if name == self.who:
+            return self
+        found = self.model_copy(update={"who": name})
+        found._stored_id = self.id
+        return found
 
 
 class GradeReview(_Line):

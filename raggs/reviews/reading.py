@@ -18,17 +18,19 @@ from uuid import NAMESPACE_URL, uuid5
 from pydantic import ValidationError
 
 from raggs.errors import DataError, UsageError
-from raggs.inputs import read_text, table_rows
+from raggs.inputs import read_text
 from raggs.jsonl import DECODER, TOO_DEEP, first_fault, read_objects
 from raggs.jsontypes import as_list, as_object
-from raggs.reviews.models import Review, ReviewLine
-from raggs.text import of_spreadsheet_cell
+from raggs.reviews.models import HEX, Review, ReviewLine
+from raggs.tables import NO_COLUMNS, REVIEW_ROLES, ColumnNames, ObjectColumns, open_table, table_cells_of
 
 ENDINGS = (".csv", ".jsonl", ".jsonl.gz", ".json")
 ASK = "grade"  # the question, or the control, that asks for the grade where people label elsewhere
 NOTE = "note"
 INK = re.compile(r"\S")
 KINDS = {"grade", "order", "withdrawal"}
+DIGESTS = ("query", "passage")  # of texts; other tables hold the texts themselves under these names
+DIGEST = re.compile(rf"[0-9a-f]{{{HEX}}}")
 
 
 @dataclass(frozen=True)
@@ -51,8 +53,12 @@ class Row:
         return DataError(message, where=self.path, line=self.line, remedy=remedy)
 
 
-def read_rows(path: Path) -> Iterator[Row]:
+def read_rows(path: Path, columns: ColumnNames = NO_COLUMNS) -> Iterator[Row]:
     """The rows of a file, in its order; the ending says whether it is a table, JSON lines or one JSON list.
+
+    Args:
+        path: the file.
+        columns: which column is which, as `--column` says.
 
     Raises:
         UsageError: the ending says neither.
@@ -60,34 +66,31 @@ def read_rows(path: Path) -> Iterator[Row]:
     """
     name = path.name.lower()
     if name.endswith(".csv"):
-        yield from _of_table(path)
-    elif name.endswith((".jsonl", ".jsonl.gz")):
-        for line, found in read_objects(path):
-            yield from _of_object(found, path, line)
-    elif name.endswith(".json"):
-        for line, found in _entries(path):
-            yield from _of_object(found, path, line)
+        yield from _of_table(path, columns)
+    elif name.endswith((".jsonl", ".jsonl.gz", ".json")):
+        known = ObjectColumns(path, REVIEW_ROLES, columns, ())
+        for line, found in _entries(path) if name.endswith(".json") else read_objects(path):
+            yield from _of_object(found, path, line, known)
     else:
         raise UsageError(f"{path}: no form of reviews", remedy=f"name a file that ends in {', '.join(ENDINGS)}")
 
 
-def _of_table(path: Path) -> Iterator[Row]:
-    rows = table_rows(read_text(path), path)
-    header = [name.strip() for name in next(rows, (1, []))[1]]
-    _check_header(header, path)
-    for line, cells in rows:
-        if len(cells) != len(header):
-            said = f"{len(cells)} columns, the header has {len(header)}"
-            raise DataError(said, where=path, line=line, remedy="quote texts that hold a comma")
-        yield Row(path, line, dict(zip(header, map(of_spreadsheet_cell, cells), strict=True)))
+def _of_table(path: Path, columns: ColumnNames) -> Iterator[Row]:
+    """The rows of a table under the names of reviews.jsonl."""
+    digests = _digests(path)
+    table = open_table(path, (*REVIEW_ROLES, *digests), (ASK,), {**columns, **digests}, ",")
+    yield from (Row(path, line, cells) for line, cells in table.rows)
 
 
-def _check_header(header: list[str], path: Path) -> None:
-    remedy = "the first line names the columns: qid, doc_id, grade, and perhaps who, at, note, seconds"
-    if len(set(header)) < len(header):
-        raise DataError("a column name stands twice", where=path, line=1, remedy=remedy)
-    if ASK not in header:
-        raise DataError(f"no column {ASK} in the header", where=path, line=1, remedy=remedy)
+def _digests(path: Path) -> dict[str, str]:
+    """The columns `query` and `passage` of a table, where they hold digests and not texts."""
+    rows = table_cells_of(path, ",")
+    names, first = ([cell.strip() for cell in next(rows, (0, []))[1]] for _ in range(2))
+    return {name: name for name, cell in zip(names, first, strict=False) if name in DIGESTS and _is_digest(cell)}
+
+
+def _is_digest(cell: object) -> bool:
+    return isinstance(cell, str) and DIGEST.fullmatch(cell) is not None
 
 
 def _entries(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
@@ -125,8 +128,12 @@ def _next(text: str, start: int) -> int:
     return len(text) if found is None else found.start()
 
 
-def _of_object(found: Mapping[str, object], path: Path, line: int) -> Iterator[Row]:
-    """The rows of an object, whosever form it has."""
+def _of_object(found: Mapping[str, object], path: Path, line: int, known: ObjectColumns) -> Iterator[Row]:
+    """The rows of an object, whosever form it has.
+
+    Args:
+        known: the names of the fields of an object that is a row.
+    """
     if isinstance(found.get("fields"), dict):
         yield from _of_argilla(found, path, line)
     elif isinstance(data := found.get("data"), dict):
@@ -137,7 +144,9 @@ def _of_object(found: Mapping[str, object], path: Path, line: int) -> Iterator[R
         except ValidationError as error:
             raise DataError(first_fault(error), where=path, line=line, remedy="expected a line of reviews") from error
     else:
-        yield Row(path, line, found)
+        digests = {name: found[name] for name in DIGESTS if _is_digest(found.get(name))}
+        others = {name: value for name, value in found.items() if name not in digests}
+        yield Row(path, line, {**known.cells(others, line), **digests})
 
 
 def _of_argilla(found: Mapping[str, object], path: Path, line: int) -> Iterator[Row]:

@@ -1,5 +1,7 @@
 """reviews.jsonl in a folder of its own: lines are added, never changed.
 
+Names that differ by case alone are one reviewer, under the spelling that came first.
+
 A line is on the disk before `append` returns, whoever else writes at the same time. A last line that a power cut tore
 is dropped when the next one is added; whoever reads passes over it and can say so.
 """
@@ -36,6 +38,7 @@ class ReviewStore:
         self.path = folder / FILE
         self._lock = RLock()
         self._held: tuple[int, Reviewed] | None = None
+        self._names: dict[str, str] = {}  # first spelling, by the name without case
 
     def read(self) -> list[Review]:
         """All lines, oldest first; none where nothing was said.
@@ -43,7 +46,7 @@ class ReviewStore:
         Raises:
             DataError: a line cannot be right; names it. A torn last line is none.
         """
-        return [line.root for line in read_torn(self.path, ReviewLine, REMEDY)]
+        return [self._unified(line.root) for line in read_torn(self.path, ReviewLine, REMEDY)]
 
     def lines(self) -> Iterator[Review]:
         """The same one by one, for whoever keeps little of them.
@@ -76,7 +79,21 @@ class ReviewStore:
         Raises:
             DataError: a line cannot be right.
         """
-        return ((line.root, end) for line, end in read_on(self.path, ReviewLine, REMEDY, byte))
+        return ((self._unified(line.root), end) for line, end in read_on(self.path, ReviewLine, REMEDY, byte))
+
+    def spelling(self, name: str) -> str:
+        """Return the spelling under which the words of a reviewer are known; `name` itself if there are none.
+
+        Raises:
+            DataError: as `read`.
+        """
+        if not self._names:
+            for _ in self.lines():
+                pass
+        return self._names.get(name.casefold(), name)
+
+    def _unified(self, line: Review) -> Review:
+        return line.spelled(self._names.setdefault(line.who.casefold(), line.who))
 
     @property
     def torn(self) -> bool:

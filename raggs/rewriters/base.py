@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 from raggs.adapter import Adapter, AdapterConfig
 from raggs.artifacts import Query
@@ -20,6 +21,8 @@ class RewriterContext:
 
 class Rewriter(Adapter, ABC):
     """Restates a question's information need. Built as ``cls(config, context)``."""
+
+    BY_RULE: ClassVar[bool] = False  # whether it needs no context and gives the same again, so that an audit repeats it
 
     def __init__(self, config: AdapterConfig, context: RewriterContext | None = None) -> None:
         self.config = config

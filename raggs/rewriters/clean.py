@@ -13,6 +13,7 @@ class CleanRewriter(Rewriter):
     """Take greetings, fillers, small talk, thanks and emoji off by rules (English and French)."""
 
     VERSION = 3
+    BY_RULE = True
 
     class Config(AdapterConfig):
         type: Literal["clean"] = "clean"

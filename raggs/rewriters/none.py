@@ -12,6 +12,8 @@ from raggs.rewriters.base import Rewriter
 class NoRewriter(Rewriter):
     """Search for the question as it stands."""
 
+    BY_RULE = True
+
     class Config(AdapterConfig):
         type: Literal["none"] = "none"
 

@@ -112,6 +112,11 @@ class Services(PassageServices, Looped, Protocol):
 
         "orders": of people, which are known before the judge is asked for any; None where there are none.
 
+        "quotes": that searches and rerankers of this machine read typographic quotation marks folded; empty where there
+        are none.
+
+        "unreadable": the files of the corpus that could not be read and were skipped; empty where there are none.
+
         "hygiene": that passages are read otherwise than their server has them; empty where a store's hash says so.
         """
         ...
@@ -208,6 +213,10 @@ class StageOf(ABC, Generic[C, V]):
         """Put cases of known grade to whom the stage asks; None where that is not wanted."""
         return None
 
+    def label(self, services: V) -> Callable[[str, str], int | None] | None:
+        """What gives the grade to which a simulated judge adds noise, by query and passage; None if it asks none."""
+        return None
+
     def statistics(self, config: C) -> Statistics:
         """Who reads the judge's health off the records of one run of the stage."""
         return Statistics()
@@ -216,6 +225,11 @@ class StageOf(ABC, Generic[C, V]):
     def artifacts(cls) -> dict[str, type[Record]]:
         """The artifacts that `run` gives records of, with the record on their lines."""
         return {cls.NAME: cls.RECORD, **cls.BESIDE}
+
+    @property
+    def names_answerers(self) -> bool:
+        """Whether its records name the models that answered."""
+        return self.JOURNAL is not None or any("answerers" in model.model_fields for model in self.artifacts().values())
 
     @property
     def code(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Annotated, ClassVar
 
@@ -18,7 +18,7 @@ from raggs.rewriters.base import Rewriter
 from raggs.settings import Causes, Settings
 from raggs.stages.base import Services, Stage, Work
 from raggs.stages.ordered import run_ordered
-from raggs.text import clean_unicode, one_line
+from raggs.text import FOLDING, clean_unicode, fold_quotes, one_line
 
 BATCH = 256
 
@@ -53,11 +53,13 @@ class Embed(Stage[EmbedConfig]):
         return False  # an embedder's last bits may depend on what else is in the batch
 
     def causes(self, config: EmbedConfig, services: Services) -> Causes:
-        return {
+        found: Causes = {
             "queries": services.causes("queries"),
             "embedder": services.causes("embedder"),
             "rewriter": services.causes("rewriter"),
         }
+        embeds = config.embedder is not None
+        return found | (quotes_folded(services.queries.values()) if embeds else {})
 
     def run(self, work: Work, config: EmbedConfig, services: Services) -> Iterator[QueryRecord | EmbedRecord]:
         yield from map(QueryRecord.of, services.queries.values())
@@ -80,6 +82,12 @@ class Embed(Stage[EmbedConfig]):
         vectors = embedder.embed_queries([record.rewrite for record in batch])
         for record, vector in zip(batch, vectors, strict=True):
             yield record.model_copy(update={"embedding": tuple(shortest_floats(vector)), "embedder": embedder.identity})
+
+
+def quotes_folded(queries: Iterable[Query]) -> Causes:
+    """The version by which embedders read typographic quotation marks; empty where no query holds one."""
+    read = any(fold_quotes(text) != text for query in queries if not (text := clean_unicode(query.text)).isascii())
+    return {"quotes": FOLDING} if read else {}
 
 
 async def prepare(query: Query, rewriter: Rewriter, usual: str) -> EmbedRecord:

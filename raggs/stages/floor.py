@@ -12,9 +12,11 @@ from dataclasses import dataclass, replace
 from itertools import pairwise, product
 from statistics import NormalDist
 
+from raggs.artifacts import MAX_GRADE
 from raggs.ranking import Ranking
 
 TOO_FEW = "fewer than two reach the floor"
+NO_RELEVANT = "no relevant passage"
 SPREAD = 0.7  # grades: a utility strays by 0.5 from the deserved grade, and one grade in four is one off
 SLIPS = ((-1, 0.125), (0, 0.75), (1, 0.125))
 STRAYING = NormalDist(0.0, 0.5 * 2**0.5)  # of the difference of two utilities
@@ -31,21 +33,25 @@ class Parted:
             the others, since an engine needs a pool.
         below: by grade, then fused rank.
         reached: how many reach the floor.
+        too_few: why no judge is called if fewer than two reach the floor.
     """
 
     ordered: tuple[Graded, ...]
     below: tuple[Graded, ...]
     reached: int
+    too_few: str = TOO_FEW
 
 
-def parted(pool: Sequence[Graded], floor: int) -> Parted:
+def parted(pool: Sequence[Graded], floor: int, min_best: int = 1) -> Parted:
     """A pool, which is not empty and stands by fused rank, parted by the grade from which on passages are ordered.
 
-    Where a single one reaches the floor, there is nothing to ask.
+    Where a single one reaches the floor, there is nothing to ask. If no grade reaches `min_best`, all are below.
     """
-    reached = tuple(item for item in pool if item[1] >= floor)
-    below = tuple(sorted((item for item in pool if item[1] < floor), key=lambda item: -item[1]))
-    return Parted(reached or below[:1], below, len(reached))
+    ranked = max(grade for _, grade in pool) >= min_best
+    least = floor if ranked else MAX_GRADE + 1
+    reached = tuple(item for item in pool if item[1] >= least)
+    below = tuple(sorted((item for item in pool if item[1] < least), key=lambda item: -item[1]))
+    return Parted(reached or below[:1], below, len(reached), TOO_FEW if ranked else NO_RELEVANT)
 
 
 def filled(ranking: Ranking, pool: Parted, top: int) -> Ranking:
@@ -67,7 +73,7 @@ def filled(ranking: Ranking, pool: Parted, top: int) -> Ranking:
         rank_low=(*ranking.rank_low[:kept], *(kept + 1,) * count),
         rank_high=(*ranking.rank_high[:kept], *(size,) * count),
         membership=(*ranking.membership[:kept], *(share,) * count),
-        stop_reason=TOO_FEW if kept < 2 else ranking.stop_reason,
+        stop_reason=pool.too_few if kept < 2 else ranking.stop_reason,
         unordered=count,
     )
 

@@ -13,16 +13,16 @@ if it were irrelevant.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from raggs import judges
 from raggs.adapter import AdapterConfig, OneOf
 from raggs.artifacts import JudgeRecord, MergeRecord, Record
 from raggs.errors import BudgetError
-from raggs.health import PEOPLE, Canaries, source_of
+from raggs.health import PEOPLE, Canaries, is_people, source_of
 from raggs.judges.base import Judgment
 from raggs.judges.consensus import lower_median
 from raggs.llm import BatchSettings
@@ -59,6 +59,11 @@ class JudgeGate(Settings):
 class JudgeConfig(Settings):
     """Who grades, by which prompt, how often, how deep; docs/judging.md says what each costs."""
 
+    human_first: Later[bool] = Field(
+        False,
+        description="whether human labels (`raggs review`) come first and the judge grades the rest; it also grades the"
+        " labelled passages, for `raggs judge check`. The same as `raggs run --human-first`",
+    )
     judge: JudgeSpec = Field(description="also orders the batches of the rank stage")
     prompt: PromptName = Field(ALONE, description="a prompt's name, or the path of a Markdown file")
     mode: Effort[Literal["direct", "batch"]] = Field(
@@ -92,6 +97,15 @@ class JudgeConfig(Settings):
         " each kind; with group, what neighbours do to a grade, too; only its health tells of them; 0: none",
     )
     gate: Effort[JudgeGate] = JudgeGate()
+
+    @field_validator("judge")
+    @classmethod
+    def _people_first(cls, spec: AdapterConfig, info: ValidationInfo) -> AdapterConfig:
+        if not info.data.get("human_first"):
+            return spec
+        from raggs.judges.panel import people_first  # late: most runs have no panel
+
+        return people_first(spec)
 
     @model_validator(mode="after")
     def _ones_own_words(self) -> Self:
@@ -179,6 +193,9 @@ class JudgeStage(Stage[JudgeConfig]):
         cases = make_cases(pools, services.queries, config.canaries, config.samples)
         return services.loop.run(ask_cases(judge, cases if judge.reads else ()))
 
+    def label(self, services: Services) -> Callable[[str, str], int | None]:
+        return services.judge.without_noise
+
     async def pool(
         self, pool: Sequence[MergeRecord], config: JudgeConfig, services: GradeServices
     ) -> list[JudgeRecord]:
@@ -257,11 +274,12 @@ def combine(record: MergeRecord, samples: Sequence[Judgment], judge: str) -> Jud
         doc_id=record.doc_id,
         grade=grade,
         grades=grades,
-        votes={name: tuple(_vote(sample, name) for sample in said) for sample in said for name in sample.votes},
+        votes=_votes(said, [sample for sample in samples if sample.silent is None]),
         reason=deciding.reason if grade is not None else "",
         judge=deciding.by or judge,
         error=missing.error if missing else None,
         raw=missing.raw if missing else None,
+        answerers=tuple(dict.fromkeys(key for sample in samples for key in sample.all_answerers)),
     )
 
 
@@ -269,6 +287,13 @@ def _once(said: Sequence[Judgment]) -> list[Judgment]:
     """The samples without people's word again."""
     by_people = [source_of(sample.by) == PEOPLE for sample in said]
     return [sample for place, sample in enumerate(said) if not (by_people[place] and any(by_people[:place]))]
+
+
+def _votes(said: Sequence[Judgment], every: Sequence[Judgment]) -> dict[str, tuple[int | None, ...]]:
+    """Return each member's grades; where others voted beside people, of every sample, since they differ."""
+    others = any(not is_people(name) for sample in said for name in sample.votes)
+    counted = every if others else said
+    return {name: tuple(_vote(sample, name) for sample in counted) for sample in counted for name in sample.votes}
 
 
 def _vote(sample: Judgment, member: str) -> int | None:

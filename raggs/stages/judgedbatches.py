@@ -78,6 +78,7 @@ class JudgedBatches:
         ordering = await self._judge.order(self._query, [self._passages[doc_id] for doc_id in batch.shown])
         order = None if ordering.order is None else tuple(batch.shown[place] for place in ordering.order)
         said = {"order": order, "error": ordering.error, "silent": ordering.silent, "by": ordering.by}
+        said["answerers"] = tuple(dict.fromkeys(ordering.answerers))
         entry = self._blank.model_copy(update={**batch._asdict(), **said})
         self._journal.append(entry)
         return entry

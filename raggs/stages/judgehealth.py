@@ -11,7 +11,7 @@ from raggs.adapter import AdapterConfig
 from raggs.agreement import count_pairs
 from raggs.artifacts import JudgeRecord, Record
 from raggs.health import PEOPLE, Depth, JudgeHealth, Member, PairAgreement, Panel, Samples, rounded, source_of
-from raggs.stages.statistics import Statistics
+from raggs.stages.statistics import Statistics, rate_of
 from raggs.text import REPLACED
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ class JudgeStatistics(Statistics):
         self._cascade, self._company = cascade, company
         self._samples, self._stop_after = samples, stop_after
         self._asked = self._skipped = self._silent = self._replaced = 0
+        self._labelled = self._slipped = 0
         self._sources: Counter[str] = Counter()
         self._stopped: set[str] = set()
         self._unanimous = self._repeated = 0
@@ -67,10 +68,13 @@ class JudgeStatistics(Statistics):
         self._asked += 1
         if record.grade is not None:
             self._sources[source_of(record.judge)] += 1
+        if self.label is not None and (label := self.label(record.qid, record.doc_id)) and record.grade is not None:
+            self._labelled, self._slipped = self._labelled + 1, self._slipped + (record.grade != label)
         self._replaced += any(REPLACED in said for said in (record.reason, record.error or "", record.raw or ""))
         self._compare_samples([grade for grade in record.grades if grade is not None])
         if self._cascade is None:
-            self._compare_members(record.votes)
+            people = source_of(record.judge) == PEOPLE  # labels may have been given after the model's grade was seen
+            self._compare_members({PEOPLE: record.votes[PEOPLE]} if people and PEOPLE in record.votes else record.votes)
         else:
             self._cascade.see(record)
 
@@ -99,6 +103,7 @@ class JudgeStatistics(Statistics):
             canaries=self.probed,
             people=self.people,
             replaced=self._replaced,
+            noise=rate_of(self._slipped, self._labelled) if self._labelled else self.noise,
             silent=self._silent,
             sources=dict(sorted(self._sources.items())) if PEOPLE in self._sources else {},
         )

@@ -42,7 +42,7 @@ from raggs.stages.waves import Begun, in_waves
 
 class Rank(Stage[RankConfig]):
     NAME = "rank"
-    VERSION = 3
+    VERSION = 4
     READS = ("merge", "prune")
     BESIDE: ClassVar = {"rank.queries": RankingRecord}
     JOURNAL = "rank.journal"

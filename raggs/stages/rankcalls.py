@@ -4,6 +4,15 @@ from __future__ import annotations
 
 from raggs.stages.base import Told
 
+# Calls until a ranking ends or `rank.max_calls` of 80 are used up, with the default settings: mean of three simulated
+# judges on labelled queries (36 with a sharp judge, 56 with a medium, 78 with a noisy one; `benchmarks/gainloss.py`).
+LIKELY_CALLS = 56
+
+
+def likely_calls(most: int) -> int:
+    """Return the calls that a ranking is expected to take, of at most so many, while nothing is known of its judge."""
+    return min(most, LIKELY_CALLS)
+
 
 class CountedCalls:
     """How many calls are made and how many are expected: at most, until queries that are done teach their mean.

@@ -21,6 +21,7 @@ from raggs.stages.replay import Course, KeptPool
 
 MOST = 80
 MOST_SHARED = 240  # calls of one question where all share a budget: some three times what it gets on average
+NOT_OF_THE_COURSE = frozenset(("budget", "min_best_grade"))  # they decide whether rounds follow, not which
 LONGEST = 20  # passages that a judge orders at a time, at most
 
 
@@ -53,6 +54,9 @@ class RankConfig(Settings):
     parallel: int = Field(4, ge=1, description="batches of a query that are judged at once")
     floor: Later[int] = Field(
         1, ge=1, le=5, description="passages of a lower grade are not ordered, but stand below by grade and fused rank"
+    )
+    min_best_grade: int = Field(
+        3, ge=1, le=5, description="rank a query only if a passage has at least this grade; 1: rank every query"
     )
     prompt: PromptName = Field("order@1", description="a prompt's name, or the path of a Markdown file")
     seed: int = Field(7, ge=0, description="of all random numbers of this stage")
@@ -114,7 +118,7 @@ class RankConfig(Settings):
         """The ranking of a pool at its start; None for an empty one."""
         if not pool.ids:
             return None
-        found = parted(tuple(zip(pool.ids, pool.grades, strict=True)), self.floor)
+        found = parted(tuple(zip(pool.ids, pool.grades, strict=True)), self.floor, self.min_best_grade)
         ids, grades = zip(*found.ordered, strict=True)
         ranker = self.ranker(ids, grades, derive_seed(self.seed, "rank", pool.qid))
         return Course(ranker, self.parallel, found, self.top)
@@ -126,7 +130,7 @@ class RankConfig(Settings):
             judge: all that can change its answers, as it states them.
             known: orders that are there before anything is asked.
         """
-        mine = {name: value for name, value in causes_of(self).items() if name != "budget"}  # ends a course alone
+        mine = {name: value for name, value in causes_of(self).items() if name not in NOT_OF_THE_COURSE}
         version = engine_version(self.engine, self.batch_size)
         parts = [pool.qid, pool.ids, pool.grades, mine, version, judge]
         parts += [[order.groups, order.sharpness, order.by] for order in known]

@@ -24,6 +24,7 @@ from itertools import combinations
 
 from raggs.artifacts import JournalRecord, RankingRecord, Record
 from raggs.health import ECHO, RankHealth, Rate, grade_apart, rounded
+from raggs.stages.rankrecords import outcome
 from raggs.stages.replay import SHARED, SPENT
 from raggs.stages.shares import spread
 from raggs.stages.statistics import Statistics, rate_of
@@ -62,6 +63,7 @@ class RankStatistics(Statistics):
 
     def __init__(self, shared: bool = False) -> None:
         self._shared, self._shares, self._ended = shared, array("q"), 0
+        self._outcomes = Counter[str | None]()
         self._qid = ""
         self._batches: list[Judged] = []
         self._asked = self._ordered = self._first = 0
@@ -74,6 +76,7 @@ class RankStatistics(Statistics):
         """Take notice of a query's ranking, or of one judged batch."""
         if isinstance(record, RankingRecord):
             self._shares.append(record.calls + record.skipped)
+            self._outcomes[outcome(record)] += 1
             self._ended += record.stop_reason not in (SHARED, SPENT)
             self._sharpness.add(record.sharpness)
             self._echo.add(record.echo)
@@ -87,8 +90,9 @@ class RankStatistics(Statistics):
                 self._batches.append((record.shown, record.order))
 
     def counts(self) -> Mapping[str, int]:
-        """How the budget of all queries was spread."""
-        return spread(self._shares, self._ended) if self._shared else {}
+        """How the budget of all queries was spread, how many tops are settled, and why the others are not."""
+        spent = spread(self._shares, self._ended) if self._shared else {}
+        return {**spent, **{name: count for name, count in sorted(self._outcomes.items(), key=str) if name is not None}}
 
     def health(self) -> RankHealth:
         """Over the queries so far."""

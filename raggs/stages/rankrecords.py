@@ -6,7 +6,24 @@ from collections.abc import Iterable, Iterator
 
 from raggs.artifacts import RankingRecord, RankRecord, Record
 from raggs.ranking import Lock, Ranking
-from raggs.stages.replay import KeptPool
+from raggs.stages.floor import NO_RELEVANT
+from raggs.stages.replay import MUTE, SHARED, SPENT, KeptPool
+
+AGREEMENT = 0.95  # share of the top of another ranking, as expected, from which on a top is settled
+CUT_SHORT = ("cap", SHARED, SPENT, MUTE)  # reasons to stop that are not the engine's own
+SETTLED, NOT_RANKED, NEAR_TIES = "settled", "not ranked", "near-ties at the edge"
+
+
+def outcome(record: RankingRecord) -> str | None:
+    """Whether a ranking is settled, or why not; None if its engine does not estimate agreement.
+
+    A ranking is settled if the engine ended it by itself and another ranking would have nearly the same top.
+    """
+    if record.stop_reason == NO_RELEVANT:
+        return NOT_RANKED
+    if record.agreement is None or record.stop_reason in CUT_SHORT:
+        return None if record.agreement is None else record.stop_reason
+    return SETTLED if record.agreement >= AGREEMENT else NEAR_TIES
 
 
 def rank_records(pool: KeptPool, ranking: Ranking | None) -> Iterator[Record]:
@@ -18,6 +35,8 @@ def rank_records(pool: KeptPool, ranking: Ranking | None) -> Iterator[Record]:
             skipped=ranking.skipped,
             stop_reason=ranking.stop_reason or "",
             expected_inversions=ranking.expected_inversions,
+            expected_loss=ranking.expected_loss,
+            agreement=ranking.agreement,
             sharpness=ranking.sharpness,
             echo=ranking.echo,
             position_bias=ranking.position_bias,

@@ -107,7 +107,8 @@ class Retrieve(Stage[RetrieveConfig]):
     RECORD = RetrieveRecord
 
     def causes(self, config: RetrieveConfig, services: Services) -> Causes:
-        found = {"corpus": services.causes("corpus"), **services.causes("retrievers")}
+        read = {**services.causes("quotes"), **services.causes("unreadable")}
+        found = {"corpus": services.causes("corpus"), **read, **services.causes("retrievers")}
         reads_rewrites = config.depth is not None and config.depth.when.rewrite is not None
         return {**found, "embedder": services.causes("embedder")} if reads_rewrites else found
 

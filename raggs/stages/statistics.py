@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from raggs.agreement import wilson
 from raggs.artifacts import Record
@@ -23,6 +23,8 @@ class Statistics:
 
     probed: Canaries | None = None  # what cases of known grade told, which no record tells
     people: AgainstPeople | None = None  # what people's word told, which no record tells either
+    label: Callable[[str, str], int | None] | None = None  # gives the grade to which a simulated judge adds noise
+    noise: Rate | None = None  # how often that made another grade, which no record tells
     exact = False  # whether the judge answers by rule, so that nothing is to be warned of
 
     def see(self, record: Record) -> None:

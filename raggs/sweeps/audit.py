@@ -10,23 +10,28 @@ from pathlib import Path
 
 from raggs.errors import RaggsError
 from raggs.golden.opened import open_golden
+from raggs.jsontypes import Number
 from raggs.manifests.findings import MANIFEST, Finding
-from raggs.sweeps.config import SweepConfig
+from raggs.sweeps.config import SweepConfig, UnitPrice
 from raggs.sweeps.deriving import derive
+from raggs.sweeps.fitting import fit_faults, scorer_for
 from raggs.sweeps.holes import with_holes
 from raggs.sweeps.labels import of_queries
 from raggs.sweeps.latency import latency_of, sample
-from raggs.sweeps.models import SweepReport, SystemRow
+from raggs.sweeps.models import CostPart, OutcomePart, SweepReport, SystemRow
 from raggs.sweeps.store import REPORT, SYSTEMS, SweepManifest, SweepStore
+from raggs.sweeps.world import GENERATOR, scale_of
 from raggs.sweeps.writers import report_files
 
 UNCHECKED = (
     "whether the lists are what the systems return (they are taken as recorded)",
-    "tokens and milliseconds, which nobody can measure again (sums and percentiles of them are derived again)",
+    "tokens and milliseconds, which cannot be measured again (costs, sums and percentiles of them are derived again)",
+    "prices that the configuration does not name (they are taken as recorded)",
 )
 NO_GOLDEN = "scores, front and choice: the golden set is not where the sweep read it, or is another one"
 SAME = 1e-9
-OF_VERSION = frozenset({"raggs", "page"})  # what the version of raggs that wrote a report decides
+TOKENS = ("question_tokens", "candidate_tokens", "candidate_tokens_sd", "context_tokens")
+OF_VERSION = frozenset({"raggs"})  # what the version of raggs that wrote a report decides
 
 
 def findings(folder: Path) -> tuple[list[Finding], int, tuple[str, ...]]:
@@ -48,20 +53,52 @@ def _files(store: SweepStore, manifest: SweepManifest) -> Iterator[Finding]:
     if manifest.seal != manifest.own_hash():
         yield Finding(MANIFEST, None, "does not fit its seal: it was edited")
     for name in store.changed():
-        yield Finding(name, None, "is not what the sweep wrote, by its hash in the manifest")
+        if name != MANIFEST:
+            yield Finding(name, None, "is not what the sweep wrote, by its hash in the manifest")
 
 
 def _latencies(store: SweepStore, manifest: SweepManifest, rows: list[SystemRow]) -> Iterator[Finding]:
-    """Waiting, from timings.jsonl."""
-    timings, asked = store.timings(), sample(manifest.questions, _config(manifest).latency.queries)
+    """Waiting, from timings.jsonl; costs, from tokens and prices."""
+    config, timings = _config(manifest), store.timings()
+    asked = sample(manifest.questions, config.latency.queries)
     for line, row in enumerate(rows, start=1):
-        if row.file and latency_of(row.steps, timings, asked) != row.latency:
+        fresh = latency_of(row.steps, timings, asked, confidence=config.confidence, seed=config.seed)
+        if row.file and fresh != row.latency:
             yield Finding(SYSTEMS, line, f"the waiting of {row.name} is not what timings.jsonl gives")
-        cost = row.cost
-        if cost is not None and cost.total is not None:
-            parts = sum(part or 0.0 for part in (cost.embed, cost.rerank, cost.generate))
-            if abs(parts - cost.total) > SAME * max(1.0, parts):
-                yield Finding(SYSTEMS, line, f"the cost of {row.name} is not the sum of its parts")
+        for said in _costs(row, config):
+            yield Finding(SYSTEMS, line, f"the cost of {row.name}: {said}")
+
+
+def _costs(row: SystemRow, config: SweepConfig) -> Iterator[str]:
+    """What is wrong with a system's cost, by its tokens and prices."""
+    if (cost := row.cost) is None:
+        return
+    again = CostPart.of(cost.lines, **{name: getattr(cost, name) for name in TOKENS})
+    for name, stated in cost.usd().items():
+        if not _same(stated, again.usd()[name]):
+            yield f"{name} is not what its tokens and prices give"
+    for line in cost.lines:
+        counted = {"embed": cost.question_tokens, "generate": cost.context_tokens}.get(line.step)
+        whole = counted is None or line.unit != "tokens"
+        if not whole and not any(_same(line.per_query, times * (counted or 0.0)) for times in (1, 2)):
+            yield f"the tokens of {line.model} are not those that were counted"
+        named = config.prices.get(line.model, UnitPrice())
+        wanted = {"tokens": named.input, "searches": named.per_1k_searches}.get(line.unit)
+        if wanted is not None and line.price is not None and not _same(line.price, wanted):
+            yield f"the price of {line.model} is not that of the configuration"
+    if (
+        row.file
+        and GENERATOR in config.prices
+        and cost.context_tokens
+        and not any(line.step == "generate" for line in cost.lines)
+    ):
+        yield "the generator is not counted"
+
+
+def _same(one: Number, other: Number) -> bool:
+    if one is None or other is None:
+        return one is other
+    return abs(one - other) <= SAME * max(1.0, abs(other))
 
 
 def _derived(store: SweepStore, manifest: SweepManifest, rows: list[SystemRow]) -> Iterator[Finding | None]:
@@ -71,7 +108,7 @@ def _derived(store: SweepStore, manifest: SweepManifest, rows: list[SystemRow]) 
         yield None
         return
     golden = open_golden(config.golden)
-    whole = golden.judgments()
+    whole = golden.judgments(scale_of(config))
     given = of_queries(whole, manifest.questions)
     if given.digest != manifest.golden:
         yield None
@@ -82,6 +119,12 @@ def _derived(store: SweepStore, manifest: SweepManifest, rows: list[SystemRow]) 
     for line, (row, again) in enumerate(zip(rows, fresh.systems, strict=True), start=1):
         if row != again:
             yield Finding(SYSTEMS, line, f"{row.name}: {_differs(row, again)} is not what its lists give")
+        for said in fit_faults(row, store.folder, scorer_for(config, labels, atlas, row.levels)) if row.fit else ():
+            yield Finding(SYSTEMS, line, f"{row.name}: {said}")
+    claims = OutcomePart.of(fresh)
+    for name in OutcomePart.model_fields:
+        if getattr(manifest.outcome, name) != getattr(claims, name):
+            yield Finding(MANIFEST, None, f"its {name} {'are' if name.endswith('s') else 'is'} not what the lists give")
     for name in SweepReport.model_fields:
         if name not in OF_VERSION and getattr(stored, name) != getattr(fresh, name):
             yield Finding(REPORT, None, f"{name} is not what the systems give")
@@ -95,5 +138,4 @@ def _differs(row: SystemRow, again: SystemRow) -> str:
 
 
 def _config(manifest: SweepManifest) -> SweepConfig:
-    """Of the sweep; one from before costs had a jitter has none."""
-    return SweepConfig.model_validate({"cost_jitter": 0.0, **manifest.config})
+    return SweepConfig.model_validate(manifest.config)

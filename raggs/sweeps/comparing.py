@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from raggs.decision.deltas import MOST
 from raggs.evaluation.document import Cell, Section, Table, interval
-from raggs.sweeps.models import SweepReport
+from raggs.evaluation.models import UnjudgedPart
+from raggs.evaluation.words import inconclusive
+from raggs.sweeps.models import DeltaPart, SweepReport
 from raggs.text import plural
 
 ENOUGH = MOST  # of the exact index' quality that an index may lose
 NAMED = 4
 SEEN = 5e-4  # a fall that three decimals show
-VERDICTS = {"win": "better", "loss": "worse", "tie": "as good", "unresolvable": "not told apart"}
+VERDICTS = {
+    "win": "better",
+    "loss": "worse",
+    "tie": "as good",
+    "unresolvable": "not told apart",
+    "unjudged": "inconclusive",
+}
 
 
 def comparing(report: SweepReport, full: bool) -> Iterator[Section]:
@@ -21,6 +29,17 @@ def comparing(report: SweepReport, full: bool) -> Iterator[Section]:
     for section in (_deltas(report), _loyalty(report), _against(report), _wins(report)):
         if section is not None and (full or section.sentences):
             yield section if full else Section(section.title, section.sentences)
+
+
+def first_of(sentences: Sequence[str]) -> list[str]:
+    """The first inconclusive verdicts, and how many more there are."""
+    more = len(sentences) - NAMED
+    return [*sentences[:NAMED], *([f"{more} more are inconclusive"] if more > 0 else [])]
+
+
+def next_commands(parts: Iterable[UnjudgedPart | None]) -> list[str]:
+    """What has the unjudged passages of inconclusive verdicts judged, each command once."""
+    return list(dict.fromkeys(f"next: {part.remedy}" for part in parts if part is not None))
 
 
 def _deltas(report: SweepReport) -> Section | None:
@@ -31,17 +50,28 @@ def _deltas(report: SweepReport) -> Section | None:
             Cell(part.system),
             *(Cell(_percent(part.quality.get(name))) for name in report.quality),
             Cell(_percent(part.latency)),
+            *((Cell(_enough(part)),) if any(each.unjudged for each in report.deltas) else ()),
         )
         for part in report.deltas
     )
-    far = [part.system for part in report.deltas if part.loss is None or part.loss > ENOUGH]
-    near, all_ = len(report.deltas) - len(far), plural(len(report.deltas), "system")
+    sure = [part for part in report.deltas if part.unjudged is None]
+    far = [part.system for part in sure if part.loss is None or part.loss > ENOUGH]
+    near, all_ = len(sure) - len(far), plural(len(report.deltas), "system")
     sentence = f"within {ENOUGH:.0%} of the exact index in every measure: {near} of {all_} with another index"
     if far:
         listed = ", ".join(far[:NAMED]) + (f" and {len(far) - NAMED} more" if len(far) > NAMED else "")
         sentence += f"; not {listed}: raise ef or nprobe, or stay exact"
-    head = ("system", *report.quality, "search")
-    return Section("Against the exact index", (sentence,), Table(head, rows))
+    whys = [f"{part.system}: {inconclusive(part.unjudged)}" for part in report.deltas if part.unjudged is not None]
+    head = ("system", *report.quality, "search", *(("verdict",) if whys else ()))
+    said = (sentence, *first_of(whys), *next_commands(part.unjudged for part in report.deltas))
+    return Section("Against the exact index", said, Table(head, rows))
+
+
+def _enough(part: DeltaPart) -> str:
+    """Whether an index is good enough, in words."""
+    if part.unjudged is not None:
+        return inconclusive(part.unjudged)
+    return f"within {ENOUGH:.0%}" if part.loss is not None and part.loss <= ENOUGH else f"not within {ENOUGH:.0%}"
 
 
 def _percent(share: float | None) -> str | None:
@@ -84,12 +114,15 @@ def _against(report: SweepReport) -> Section | None:
             Cell(part.system),
             Cell(part.difference, "signed", "", interval(part.low, part.high)),
             Cell(part.corrected.get("randomisation"), "score"),
-            Cell(VERDICTS.get(part.verdict, part.verdict)),
+            Cell(VERDICTS.get(part.verdict, part.verdict) if part.unjudged is None else inconclusive(part.unjudged)),
         )
         for part in report.comparisons
     )
     head = ("system", f"{report.quality[0]} against {report.baseline}", "p (Holm)", "verdict")
-    return Section(f"Against {report.baseline}", (sentence,), Table(head, rows))
+    reasons = [part for part in report.comparisons if part.unjudged is not None]
+    why = [f"{part.system}: {inconclusive(part.unjudged)}" for part in reasons if part.unjudged is not None]
+    said = (sentence, *first_of(why), *next_commands(part.unjudged for part in reasons))
+    return Section(f"Against {report.baseline}", said, Table(head, rows))
 
 
 def _wins(report: SweepReport) -> Section | None:

@@ -11,7 +11,7 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, StringConstraints, field_validator, model_validator
 
 from raggs import chunkers, corpora, indexes, queries, rerankers, retrievers
 from raggs.adapter import AdapterConfig, OneOf
@@ -27,9 +27,15 @@ from raggs.stages.retrieve import RetrieverSpec
 
 Plain = (str, int, float, bool)
 NONE = "none"
+SCALE = r"^[0-9]{1,3}(-|\.\.)[0-9]{1,3}$"
 AS_IT_IS = "corpus"  # the level of the axis `chunker` that leaves the corpus as it says itself
 WHOLE = ("separators",)  # settings of chunkers that are lists themselves
 MANY = 50  # systems that are all looked at on all questions
+
+
+def is_none(value: object) -> bool:
+    """Whether a setting is left out, so that a sweep without it is stored as ever."""
+    return value is None
 
 
 def _spread(level: Mapping[str, object], whole: Collection[str] = ()) -> Iterator[dict[str, object]]:
@@ -173,7 +179,9 @@ class UnitPrice(Settings):
 class Limits(Settings):
     """What a system must keep to be chosen."""
 
-    latency_ms: float | None = Field(None, gt=0, description="median milliseconds before generation; null: no limit")
+    latency_ms: float | None = Field(
+        None, gt=0, description="milliseconds before generation that 95% of single searches keep; null: no limit"
+    )
     usd_per_1k: float | None = Field(None, ge=0, description="USD for 1,000 queries; null: no limit")
     quality: float | None = Field(
         None, description="least mean of the first measure that decides; then the fastest that reaches it is chosen"
@@ -183,7 +191,9 @@ class Limits(Settings):
 class Latency(Settings):
     """How time is measured."""
 
-    passes: int = Field(3, ge=1, le=100, description="rounds, spread over the sweep; their median counts")
+    passes: int = Field(
+        3, ge=1, le=100, description="rounds, spread over the sweep: p50 is of their medians, p95 of all"
+    )
     warmup: int = Field(5, ge=0, le=1000, description="queries before the clock runs, in each round")
     queries: int = Field(50, ge=1, description="questions that are timed, one at a time; evenly spread over all")
     jitter_ms: float = Field(75, ge=0, description="smaller differences count as equal")
@@ -230,6 +240,9 @@ class SweepConfig(Settings):
         Path("runs"), validate_default=True, description="where caches lie, shared with the runs there"
     )
     golden: SourcePath = Field(description="a run directory, or labels with their questions beside them")
+    scale: Later[Annotated[str, StringConstraints(pattern=SCALE)] | None] = Field(
+        None, exclude_if=is_none, description="lowest and highest grade of the labels, e.g. 0-3; null: from the labels"
+    )
     corpus: CorpusSpec | None = Field(None, description="the passages; null: those of the golden set")
     queries: QueriesSpec | None = Field(None, description="the questions; null: those of the golden set")
     axes: Axes = Axes()
@@ -249,7 +262,13 @@ class SweepConfig(Settings):
     cost_jitter: Effort[float] = Field(
         0.01, ge=0, lt=1, description="on the front, costs of which the greater is less than this share above are equal"
     )
+    margin: Effort[float] = Field(
+        0.01, ge=0, description="systems whose difference from the best surely lies within it are tied with it"
+    )
     limits: Effort[Limits] = Limits()
+    slos: Effort[tuple[Annotated[float, Field(gt=0)], ...]] = Field(
+        (350.0, 500.0), description="limits on p95 in milliseconds for which the report shows the frontier side by side"
+    )
     latency: Effort[Latency] = Latency()
     search: Search = Search()
     duplicates: float | None = Field(
@@ -260,6 +279,14 @@ class SweepConfig(Settings):
     seed: int = Field(1, ge=0, description="of every draw")
     budget: BudgetSettings = BudgetSettings()
     llm: LLMSettings = LLMSettings()
+
+    @property
+    def ends(self) -> tuple[int, int] | None:
+        """The lowest and the highest grade; None if they follow from the labels."""
+        if self.scale is None:
+            return None
+        low, _, high = self.scale.replace("..", "-").partition("-")
+        return int(low), int(high)
 
     @property
     def cuts(self) -> tuple[ChunkerConfig | None, ...]:

@@ -6,15 +6,14 @@ knows is None, and so is every sum with it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from statistics import fmean, pstdev
 
-from raggs.decision.costs import generator_usd
 from raggs.jsonl import read_torn
 from raggs.jsontypes import Number
 from raggs.llm.ledger import REMEDY, LedgerLine
 from raggs.sweeps.grid import System
-from raggs.sweeps.models import CostPart
+from raggs.sweeps.models import CostLine, CostPart
 from raggs.sweeps.once import Once
 from raggs.sweeps.parts import PREPARING, Parts
 from raggs.sweeps.partstore import Final
@@ -22,7 +21,6 @@ from raggs.sweeps.world import GENERATOR, World
 from raggs.tokens import count_tokens
 
 QUERIES = 1000
-MILLION = 1_000_000
 
 
 class Costs:
@@ -42,12 +40,9 @@ class Costs:
         asked = self._asked(system.rewrite, lambda: self._question_tokens(system))
         read = _candidate_tokens(final)
         context = self._context(system, final)
-        parts = (self._embed(system, fmean(asked)), self._rerank(system, final), self._generate(context))
-        return CostPart(
-            embed=parts[0],
-            rerank=parts[1],
-            generate=parts[2],
-            total=None if None in parts else sum(each or 0.0 for each in parts),
+        lines = (*self._embed(system, fmean(asked)), *self._rerank(system, final), *self._generate(context))
+        return CostPart.of(
+            lines,
             question_tokens=fmean(asked),
             candidate_tokens=fmean(read) if read else None,
             candidate_tokens_sd=pstdev(read) if read else None,
@@ -57,37 +52,47 @@ class Costs:
     def _question_tokens(self, system: System) -> list[int]:
         return [count_tokens([record.rewrite])[0] for record in self._parts.prepared(system.rewrite)]
 
-    def _embed(self, system: System, tokens: float) -> Number:
+    def _embed(self, system: System, tokens: float) -> Iterator[CostLine]:
         """Rewriting, by what it took; and embedding, by the price of the question's tokens."""
-        total = 0.0
         for model in self._world.workshop.rewriter(system.rewrite).models:
-            total += self._paid(PREPARING, model)
-        models = () if system.embedder is None else self._parts.embedder(system.embedder).models
-        for model in models:
+            yield CostLine(step="embed", model=model, unit="answers", per_query=1, price=self._paid(PREPARING, model))
+        twice = system.depth is not None and system.depth.when.rewrite is not None  # the question as it was asked, too
+        for model in () if system.embedder is None else self._parts.embedder(system.embedder).models:
             price = self._world.workshop.llm.price(model)
-            if price is None:
-                return None
-            texts = (
-                2 if system.depth and system.depth.when.rewrite is not None else 1
-            )  # the question as it was asked, too
-            total += QUERIES * texts * tokens * price.input / MILLION
-        return total
+            yield CostLine(
+                step="embed",
+                model=model,
+                unit="tokens",
+                per_query=(2 if twice else 1) * tokens,
+                price=None if price is None else price.input,
+            )
 
-    def _rerank(self, system: System, final: Final) -> Number:
-        if system.own is not None and any(map(self._parts.paid, self._parts.searches(system))):
-            return None  # whose calls are shared with no other system, and counted for none
-        if system.reranker is None or final.rerankings is None:
-            return 0.0
-        for model in self._parts.reranker(system.reranker).models:
-            if self._world.workshop.llm.price(model) is None:
-                return None
-        return QUERIES * fmean(found.usd for found in final.rerankings.values())
+    def _rerank(self, system: System, final: Final) -> Iterator[CostLine]:
+        if system.own is not None:
+            for search in self._parts.searches(system):
+                for model in self._parts.paid(search):  # whose calls are shared with no other system: none is counted
+                    yield CostLine(step="rerank", model=model, unit="answers", per_query=1, price=None)
+        if system.reranker is None or not final.rerankings:
+            return
+        reranker, found = self._parts.reranker(system.reranker), list(final.rerankings.values())
+        prices = {model: self._world.workshop.llm.price(model) for model in reranker.models}
+        for model, price in prices.items():
+            if not reranker.reader.METERED or price is None:
+                known = None not in prices.values()
+                paid = 1000 * fmean(each.usd for each in found) / len(prices) if known else None
+                yield CostLine(step="rerank", model=model, unit="answers", per_query=1, price=paid)
+                continue
+            tokens, searches = fmean(each.tokens for each in found), fmean(each.searches for each in found)
+            yield CostLine(step="rerank", model=model, unit="tokens", per_query=tokens, price=price.input)
+            if price.per_1k_searches:
+                by_search = price.per_1k_searches
+                yield CostLine(step="rerank", model=model, unit="searches", per_query=searches, price=by_search)
 
-    def _generate(self, context: Number) -> Number:
+    def _generate(self, context: Number) -> Iterator[CostLine]:
         price = self._world.config.prices.get(GENERATOR)
-        if price is None or price.input is None:
-            return 0.0
-        return None if context is None else generator_usd(1, context, price.input)
+        if price is not None and price.input is not None:
+            known = None if context is None else price.input
+            yield CostLine(step="generate", model=GENERATOR, unit="tokens", per_query=context or 0.0, price=known)
 
     def _context(self, system: System, final: Final) -> Number:
         """Mean tokens of the passages that the generator reads."""

@@ -5,23 +5,30 @@ A choice out of noise is no choice: how often each system would win if the quest
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
 from raggs.arrays import Floats
-from raggs.decision.choice import Choice, Limits, choose, turning_points
+from raggs.decision.choice import Choice, Field, Limits, Peers, Turn, broken_limit, choose, turning_points
 from raggs.decision.efficiency import Step, marginal_gains
-from raggs.decision.front import Candidate, find_front
+from raggs.decision.front import Candidate, find_front, rounded
 from raggs.decision.winners import Winners, find_winners
+from raggs.evaluation.models import UnjudgedPart
+from raggs.metrics.stats import could_reverse
 from raggs.sweeps.config import SweepConfig
+from raggs.sweeps.doubts import Doubts
 from raggs.sweeps.effects import effects
+from raggs.sweeps.equivalence import EquivalentSystems
 from raggs.sweeps.grid import family
-from raggs.sweeps.models import ChoicePart, EffectPart, InteractionPart, StepPart, SystemRow, WinPart
-from raggs.sweeps.words import BY_WAIT, because, excluded, puts_first, turns
+from raggs.sweeps.models import ChoicePart, EffectPart, FrontierPart, InteractionPart, StepPart, SystemRow, WinPart
+from raggs.sweeps.words import BY_WAIT, NOTHING, because, excluded, puts_first, turns
 
 DRAWS = 1000  # of the questions anew
+MOST_RIVALS = 50  # systems, those nearest to the choice first, that unjudged passages may put before it
 
 
 @dataclass(frozen=True)
@@ -31,6 +38,7 @@ class Decision:
     front: tuple[str, ...]
     dominated: Mapping[str, str]
     choice: ChoicePart
+    frontiers: tuple[FrontierPart, ...]
     baseline: str | None
     steps: tuple[StepPart, ...] = ()
     effects: tuple[EffectPart, ...] = ()
@@ -43,6 +51,7 @@ def decide(
     quality: Sequence[str],
     rows: Sequence[SystemRow],
     values: Mapping[str, Mapping[str, Floats]],
+    doubts: Doubts | None = None,
 ) -> Decision:
     """Front, choice, and what each axis buys.
 
@@ -51,34 +60,66 @@ def decide(
         quality: the measures that decide, most important first.
         rows: the systems with their scores.
         values: by system and measure, a value for each judged query.
+        doubts: what unjudged passages could make of the first measure; None where they say nothing.
     """
     candidates = [found for row in rows if (found := candidate(row, quality))]
     jitter = config.latency.jitter_ms
     front = find_front(candidates, jitter, config.cost_jitter)
     asked = config.limits
     limits = Limits(asked.latency_ms, asked.usd_per_1k, asked.quality)
-    chosen = choose(candidates, limits, jitter)
+    peers = EquivalentSystems(quality, values, margin=config.margin, confidence=config.confidence, seed=config.seed)
+    chosen = choose(candidates, limits, jitter, peers)
     deciding = {name: found[quality[0]] for name, found in values.items()}
     rivals = _rivals(candidates, chosen, deciding)
     matrix = np.array([deciding[each.name] for each in rivals])
     winners = (
         find_winners(
-            rivals, matrix, limits, seed=config.seed, draws=DRAWS, confidence=config.confidence, jitter_ms=jitter
+            rivals,
+            matrix,
+            limits,
+            seed=config.seed,
+            draws=DRAWS,
+            confidence=config.confidence,
+            jitter_ms=jitter,
+            peers=peers,
         )
         if candidates
         else None
     )
-    bought, together = effects(config, rows, deciding)
+    bought, together = effects(config, rows, deciding, doubts)
+    equals = _equals(candidates, chosen, deciding, jitter)
+    choice = _choice(chosen, candidates, quality, winners, _Rules(jitter, peers), equals)
+    inconclusive = _inconclusive(chosen, candidates, doubts, jitter)
     return Decision(
         front=front.names,
         dominated=front.dominated,
-        choice=_choice(chosen, candidates, quality, winners, jitter, _equals(candidates, chosen, deciding, jitter)),
+        choice=choice.model_copy(update={"inconclusive": inconclusive}) if inconclusive else choice,
+        frontiers=tuple(_frontiers(config, candidates, limits, peers, doubts)),
         baseline=_baseline(config, candidates),
-        steps=tuple(_steps(rows, quality[0], jitter)),
+        steps=tuple(_steps(rows, quality[0], jitter, deciding, doubts)),
         effects=bought,
         interactions=together,
         wins=() if winners is None else tuple(WinPart(system=each.name, share=each.share) for each in winners.shares),
     )
+
+
+def _frontiers(
+    config: SweepConfig, candidates: Sequence[Candidate], limits: Limits, peers: Peers, doubts: Doubts | None
+) -> Iterator[FrontierPart]:
+    """The frontier and the choice for each SLO, the limit itself among them, and without one; other limits are held."""
+    asked = {*config.slos, *({limits.latency_ms} if limits.latency_ms is not None else ())}
+    for slo in (*sorted(asked), None):
+        over = [each for each in candidates if broken_limit(each, Limits(latency_ms=slo))]
+        kept = [each for each in candidates if each not in over]
+        chosen = choose(candidates, replace(limits, latency_ms=slo), config.latency.jitter_ms, peers)
+        yield FrontierPart(
+            slo_ms=slo,
+            allowed=len(kept),
+            over=tuple(each.name for each in over),
+            front=find_front(kept, config.latency.jitter_ms, config.cost_jitter).names,
+            choice=None if chosen.winner is None else chosen.winner.name,
+            inconclusive=_inconclusive(chosen, candidates, doubts, config.latency.jitter_ms),
+        )
 
 
 def candidate(row: SystemRow, quality: Sequence[str]) -> Candidate | None:
@@ -94,6 +135,7 @@ def candidate(row: SystemRow, quality: Sequence[str]) -> Candidate | None:
         quality=values,
         k=row.k,
         tokens=(row.cost and row.cost.context_tokens) or 0.0,
+        tail_ms=None if row.latency.total is None else row.latency.total.p95,
     )
 
 
@@ -110,13 +152,21 @@ def _baseline(config: SweepConfig, candidates: Sequence[Candidate]) -> str | Non
     return min(candidates, key=price).name
 
 
-def _second(chosen: Choice, candidates: Sequence[Candidate], jitter: float) -> Candidate | None:
+@dataclass(frozen=True)
+class _Rules:
+    """What a choice is made by beside limits."""
+
+    jitter: float
+    peers: Peers
+
+
+def _second(chosen: Choice, candidates: Sequence[Candidate], rules: _Rules) -> Candidate | None:
     """Who would be chosen without the winner and all that measured the same."""
     first = chosen.winner
     if first is None:
         return None
-    rest = [each for each in candidates if not _alike(each, first, jitter)]
-    return choose(rest, chosen.limits, jitter).winner if rest else None
+    rest = [each for each in candidates if not _alike(each, first, rules.jitter)]
+    return choose(rest, chosen.limits, rules.jitter, rules.peers).winner if rest else None
 
 
 def _alike(one: Candidate, other: Candidate, jitter: float) -> bool:
@@ -139,6 +189,60 @@ def _equals(
     return tuple(name for name in same if np.array_equal(deciding[name], deciding[first.name], equal_nan=True))
 
 
+def _inconclusive(
+    chosen: Choice, candidates: Sequence[Candidate], doubts: Doubts | None, jitter: float
+) -> dict[str, UnjudgedPart]:
+    """The systems within the limits that unjudged passages could put before the choice."""
+    first = chosen.winner
+    if doubts is not None and chosen.limits.quality is not None:
+        return _inconclusive_target(chosen, candidates, doubts, jitter)
+    if doubts is None or first is None:
+        return {}
+    out = {each.name for each in chosen.excluded if each.bound is not None and each.by is None}
+    out |= {each.name for each in chosen.excluded if each.reason in ("latency unknown", "cost unknown")}
+    rivals = [each for each in candidates if each.name not in out and each.quality[0] < first.quality[0]]
+    nearest = sorted(rivals, key=lambda each: (-each.quality[0], each.name))[:MOST_RIVALS]
+    found = {each.name: doubts.part([(each.name, first.name)]) for each in nearest
+             if doubts.could_put_before(each.name, first.name)}  # fmt: skip
+    return {name: part for name, part in found.items() if part is not None}
+
+
+def _inconclusive_target(
+    chosen: Choice, candidates: Sequence[Candidate], doubts: Doubts, jitter: float
+) -> dict[str, UnjudgedPart]:
+    """The systems that unjudged passages could make the choice, or unmake, where a limit on quality is set.
+
+    - The choice, if its mean could fall below the limit.
+    - A system below the limit that could reach it, and would be the choice then.
+    - A system above the limit that would be the choice if it were better than the choice.
+    """
+    limits, first = chosen.limits, chosen.winner
+    kept = [each for each in candidates if broken_limit(each, replace(limits, quality=None)) is None]
+    if limits.quality is None or not kept:
+        return {}
+    field, target = Field.of(kept), limits.quality
+    reached = rounded(field.quality) >= rounded(target)
+
+    def wins(row: int, quality: float) -> bool:
+        moved, alive = field.quality.copy(), reached.copy()
+        moved[row], alive[row] = quality, True
+        return field.winner(moved, limits, jitter, alive) == row
+
+    found: dict[str, UnjudgedPart | None] = {}
+    if first is not None and doubts.could_cross(first.name, target):
+        found[first.name] = doubts.own_part(first.name)
+    order = sorted(range(len(kept)), key=lambda row: (abs(field.quality[row] - target), kept[row].name))
+    for row in [row for row in order if kept[row] is not first][:MOST_RIVALS]:
+        name = kept[row].name
+        if not reached[row] and doubts.could_cross(name, target) and wins(row, target):
+            found[name] = doubts.own_part(name)
+        elif first is not None and (ends := doubts.own_ends(name)) is not None:
+            most = float(np.nanmean(ends.high)) if np.isfinite(ends.high).any() else target
+            if most >= target and wins(row, most) and doubts.could_put_before(name, first.name):
+                found[name] = doubts.part([(name, first.name)])
+    return {name: part for name, part in found.items() if part is not None}
+
+
 def _rivals(candidates: Sequence[Candidate], chosen: Choice, deciding: Mapping[str, Floats]) -> Sequence[Candidate]:
     """The systems that can win a draw of questions: not those that are as good on each as one that dominates them."""
     shadows = {
@@ -156,9 +260,10 @@ def _choice(
     candidates: Sequence[Candidate],
     quality: Sequence[str],
     winners: Winners | None,
-    jitter: float,
+    rules: _Rules,
     equals: Sequence[str],
 ) -> ChoicePart:
+    jitter = rules.jitter
     limits = {
         name: limit
         for name, limit in (
@@ -168,14 +273,20 @@ def _choice(
         )
         if limit is not None
     }
+
+    def points(axis: Literal["latency", "cost"]) -> Sequence[Turn]:
+        return turning_points(candidates, axis, chosen.limits, jitter, rules.peers)
+
     first = chosen.winner
     same = {each.name for each in candidates if first is not None and _alike(each, first, jitter)}
     return ChoicePart(
         winner=None if chosen.winner is None else chosen.winner.name,
-        sentence=because(chosen, len(candidates), quality[0], _second(chosen, candidates, jitter), equals),
+        best=None if chosen.best is None else chosen.best.name,
+        tied=chosen.tied,
+        sentence=because(chosen, len(candidates), quality[0], _second(chosen, candidates, rules), equals),
         changes=tuple(
-            turns(turning_points(candidates, "latency", chosen.limits), same, "latency", chosen.limits.usd_per_1k)
-            + turns(turning_points(candidates, "cost", chosen.limits), same, "cost", chosen.limits.latency_ms)
+            turns(points("latency"), same, "latency", chosen.limits.usd_per_1k)
+            + turns(points("cost"), same, "cost", chosen.limits.latency_ms)
         ),
         unknown=() if winners is None else (winners.told(equals=bool(equals)), *puts_first(chosen, equals, jitter)),
         excluded={each.name: excluded(each, quality[0]) for each in chosen.excluded},
@@ -183,7 +294,9 @@ def _choice(
     )
 
 
-def _steps(rows: Sequence[SystemRow], measure: str, jitter: float) -> Iterator[StepPart]:
+def _steps(
+    rows: Sequence[SystemRow], measure: str, jitter: float, values: Mapping[str, Floats], doubts: Doubts | None
+) -> Iterator[StepPart]:
     """What each larger k brings to systems that differ in nothing else."""
     families: dict[tuple[tuple[str, str], ...], list[SystemRow]] = {}
     for row in rows:
@@ -213,4 +326,19 @@ def _steps(rows: Sequence[SystemRow], measure: str, jitter: float) -> Iterator[S
                 per_ms=gain.per_ms,
                 per_usd=gain.per_usd,
                 within_jitter=gain.within_jitter,
+                unjudged=_why_open(by_k[gain.to].name, by_k[gain.k].name, values, doubts),
             )
+
+
+def _why_open(after: str, before: str, values: Mapping[str, Floats], doubts: Doubts | None) -> UnjudgedPart | None:
+    """Why it is inconclusive whether a step raises quality, lowers it or leaves it; None if that is certain."""
+    if doubts is None or after not in values or before not in values:
+        return None
+    change = values[after] - values[before]
+    return doubts.part([(after, before)]) if could_reverse(_direction, change, doubts.ends(after, before)) else None
+
+
+def _direction(changes: Floats) -> float:
+    known = changes[~np.isnan(changes)]
+    mean = float(known.mean()) if known.size else 0.0
+    return 0.0 if abs(mean) < NOTHING else math.copysign(1.0, mean)

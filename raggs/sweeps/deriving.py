@@ -11,25 +11,28 @@ from raggs.arrays import Floats
 from raggs.decision.efficiency import efficiency
 from raggs.errors import RaggsError
 from raggs.evaluation.analyses.comparisons import comparison_part
-from raggs.evaluation.models import ComparisonPart
+from raggs.evaluation.models import ComparisonPart, UnjudgedPart
 from raggs.evaluation.report import golden_part
 from raggs.golden.judgments import Judgments
 from raggs.jsontypes import Number, number
 from raggs.metrics.columns import Run
 from raggs.metrics.hits import Hits
 from raggs.metrics.stats import compare_many
+from raggs.metrics.unjudged import Shown
 from raggs.progress import Building, Hear, deaf
 from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.deciding import Decision, decide
 from raggs.sweeps.deltas import index_deltas
+from raggs.sweeps.doubts import Doubts
 from raggs.sweeps.excerpts import is_reference
 from raggs.sweeps.grid import CHUNKER
 from raggs.sweeps.loyalty import loyalty
-from raggs.sweeps.models import PAGE, LoyaltyPart, SweepReport, SystemRow
+from raggs.sweeps.models import LoyaltyPart, SweepReport, SystemRow
 from raggs.sweeps.once import Once
 from raggs.sweeps.projecting import Atlas
 from raggs.sweeps.recut import cut_notes
 from raggs.sweeps.scoring import Scored, Scorer
+from raggs.text import plural
 
 UNSCORED: dict[str, object] = {
     "file": None,
@@ -39,6 +42,7 @@ UNSCORED: dict[str, object] = {
     "unjudged_characters": {},
     "projection": None,
 }
+NAMED = 3  # systems that halving did not drop
 MOST_COMPARED = 50  # systems; beyond it the front alone is tested
 
 
@@ -74,6 +78,7 @@ def derive(
     scorer = scorer_of(next((row.levels[CHUNKER] for row in rows if atlas), None))
     values: dict[str, dict[str, Floats]] = {}
     hits: dict[str, Hits] = {}
+    shown: dict[str, Shown | None] = {}
     scored: list[SystemRow] = []
     for done, row in enumerate(rows):
         hear(Building("scored systems", done, len(rows)))
@@ -87,14 +92,14 @@ def derive(
                 raise
             scored.append(row.model_copy(update={**UNSCORED, "failed": str(error)}))
             continue
-        values[row.name] = found.values
+        values[row.name], shown[row.name] = found.values, found.shown
         if few and found.projection is None:
             hits[row.name] = found.hits
         scored.append(_with_scores(row, found, scorer.quality, config))
     hear(Building("scored systems", len(rows), len(rows)))
-    decision = decide(config, scorer.quality, scored, values)
+    open_ = {measure: Doubts.of(measure, shown, config.golden) for measure in scorer.quality}
+    decision = decide(config, scorer.quality, scored, values, doubts := open_[scorer.quality[0]])
     return SweepReport(
-        page=PAGE,
         name=config.name,
         golden=golden_part(judgments),
         questions=max((row.questions for row in rows), default=0),
@@ -103,6 +108,7 @@ def derive(
         cutoffs=config.cutoffs,
         ceilings=scorer.ceilings,
         jitter_ms=config.latency.jitter_ms,
+        margin=config.margin,
         cost_jitter=config.cost_jitter,
         confidence=config.confidence,
         seed=config.seed,
@@ -112,15 +118,16 @@ def derive(
         front=decision.front,
         dominated=decision.dominated,
         choice=decision.choice,
+        frontiers=decision.frontiers,
         effects=decision.effects,
         interactions=decision.interactions,
-        deltas=tuple(index_deltas(scored, scorer.quality)),
+        deltas=tuple(index_deltas(scored, scorer.quality, open_)),
         steps=decision.steps,
         wins=decision.wins,
         baseline=decision.baseline,
-        comparisons=_comparisons(config, scorer.quality[0], decision, values),
+        comparisons=_comparisons(config, scorer.quality[0], decision, values, doubts),
         loyalty=_loyalty(scored, hits, scorer.quality[0], config),
-        notes=(*_notes(scored, few=few), *_cut_notes(scored, atlas, decision, scorer.quality[0], config)),
+        notes=(*_notes(scored, doubts, few=few), *_cut_notes(scored, atlas, decision, scorer.quality[0], config)),
     )
 
 
@@ -149,7 +156,11 @@ def _efficiency(quality: Sequence[float], ms: float | None) -> Number:
 
 
 def _comparisons(
-    config: SweepConfig, measure: str, decision: Decision, values: dict[str, dict[str, Floats]]
+    config: SweepConfig,
+    measure: str,
+    decision: Decision,
+    values: dict[str, dict[str, Floats]],
+    doubts: Doubts | None,
 ) -> tuple[ComparisonPart, ...]:
     """Each system against the baseline on the measure that decides first, corrected over all of them (Holm)."""
     baseline = decision.baseline
@@ -159,8 +170,20 @@ def _comparisons(
     others = {name: values[name][measure] for name in names if name != baseline}
     if not others:
         return ()
-    found = compare_many(values[baseline][measure], others, seed=config.seed, alpha=1 - config.confidence)
-    return tuple(comparison_part(name, baseline, measure, one) for name, one in found.items())
+    bounds = {} if doubts is None else {name: doubts.ends(name, baseline) for name in others}
+    ends = {name: each for name, each in bounds.items() if each is not None}
+    alpha = 1 - config.confidence
+    found = compare_many(values[baseline][measure], others, seed=config.seed, alpha=alpha, ends=ends)
+    return tuple(
+        comparison_part(
+            name, baseline, measure, one, unjudged=None if one.verdict != "unjudged" else _why(doubts, name, baseline)
+        )
+        for name, one in found.items()
+    )
+
+
+def _why(doubts: Doubts | None, name: str, baseline: str) -> UnjudgedPart | None:
+    return None if doubts is None else doubts.part([(name, baseline)])
 
 
 def _loyalty(
@@ -177,10 +200,27 @@ def _cut_notes(
         yield from cut_notes(rows, atlas.parts, decision.effects, measure, config.cutoffs[0])
 
 
-def _notes(rows: Sequence[SystemRow], *, few: bool) -> list[str]:
+def _undecided(rows: Sequence[SystemRow], doubts: Doubts | None) -> Iterator[str]:
+    """The systems that halving did not drop since unjudged passages could reverse it."""
+    kept = [row for row in rows if row.undecided]
+    yield from (f"{row.name} was not given up early: {row.undecided}" for row in kept[:NAMED])
+    if len(kept) > NAMED:
+        yield f"{plural(len(kept) - NAMED, 'more system')} not given up early for the same reason, see systems.jsonl"
+    if kept and doubts is not None:
+        yield f"next: {doubts.remedy}"
+
+
+def _notes(rows: Sequence[SystemRow], doubts: Doubts | None, *, few: bool) -> list[str]:
     """What a reader must know before believing a number."""
     found = [f"{row.name} is unfinished: {row.failed}" for row in rows if row.failed]
     found += [f"{row.name} was given up early: {row.dropped}" for row in rows if row.dropped]
+    found += _undecided(rows, doubts)
+    for row, part in ((row, row.fit) for row in rows if row.fit):
+        one, other = part.chosen
+        found.append(
+            f"{row.name}: weight {one:g} on {plural(len(part.first), 'question')} and {other:g} on the others, each "
+            f"chosen by {part.measure} on the half that it is not used for (seed {part.seed})"
+        )
     asked = [row for row in rows if row.projection is None]
     unjudged = [hole for row in asked for hole in row.holes.values() if hole is not None]
     if unjudged and max(unjudged) > 0:

@@ -6,24 +6,27 @@ What changes nothing is one sentence, not a line each.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from raggs.evaluation.document import Cell, Legend, Row, Section, Table, interval
-from raggs.sweeps.comparing import comparing
+from raggs.evaluation.words import inconclusive
+from raggs.sweeps.comparing import comparing, first_of, next_commands
+from raggs.sweeps.folding import best_first
+from raggs.sweeps.frontiers import ceilings_section, frontiers_section
 from raggs.sweeps.grid import CHUNKER
 from raggs.sweeps.models import EffectPart, StepPart, SweepReport
-from raggs.sweeps.words import byte_size, change, ms_change, usd_change
+from raggs.sweeps.words import NOTHING, byte_size, change, ms, ms_change, usd_change
 from raggs.text import plural
 
 SHOWN = 8  # lines of a table on the screen
-NOTHING = 5e-5  # a change of quality that four decimals do not show
 DOUBT = "?"
 
 
 def findings(report: SweepReport, full: bool) -> list[Section]:
     """The sections that there is something to say in."""
-    found = (_effects(report, full), _steps(report, full), _memory(report, full))
-    return [*filter(None, found), *comparing(report, full)]
+    found = (_effects(report, full), _steps(report, full), _waits(report) if full else None, _memory(report, full))
+    placed = (frontiers_section(report, full), ceilings_section(report, full))
+    return [*filter(None, placed), *filter(None, found), *comparing(report, full)]
 
 
 def _effects(report: SweepReport, full: bool) -> Section | None:
@@ -41,10 +44,23 @@ def _effects(report: SweepReport, full: bool) -> Section | None:
         sentences.append(f"nothing that can be seen: {named}")
     if len(shown) < len(told):
         sentences.append(f"{len(told) - len(shown)} more in sweep.md")
-    sentences += [part.sentence for part in report.interactions if part.clear or full]
+    sentences += list(_inconclusive(report.effects))
+    sentences += [part.sentence for part in report.interactions if part.clear or part.unjudged or full]
+    sentences += next_commands(
+        [*(part.unjudged for part in report.effects), *(part.unjudged for part in report.interactions)]
+    )
     terms = [Legend("[ ]", f"{report.confidence:.0%} interval over resampled questions")] if shown else []
     terms += [Legend(DOUBT, "may be chance, as so many are compared")] if any(not part.clear for part in shown) else []
     return Section("What each axis buys", tuple(sentences), Table(head, rows) if rows else None, (), tuple(terms))
+
+
+def _inconclusive(parts: Sequence[EffectPart]) -> Iterator[str]:
+    """The effects that unjudged passages could reverse, by the reason."""
+    found: dict[str, list[str]] = {}
+    for part in parts:
+        if part.unjudged is not None:
+            found.setdefault(inconclusive(part.unjudged), []).append(f"{part.axis} {part.against} → {part.level}")
+    yield from (f"{', '.join(changes)}: {why}" for why, changes in found.items())
 
 
 def _idle(part: EffectPart, jitter: float) -> bool:
@@ -84,13 +100,20 @@ def _steps(report: SweepReport, full: bool) -> Section | None:
         sentences.append(f"{len(moving) - len(shown)} smaller changes in sweep.md")
     if moving and all(part.within_jitter for part in moving):
         sentences.append(f"no step waits longer by {report.jitter_ms:g} ms, below which waits count as equal")
+    open_ = [part for part in moving if part.unjudged is not None]
+    whys = [f"{part.system} from k {part.from_k}: {inconclusive(part.unjudged)}" for part in open_ if part.unjudged]
+    sentences += whys if full else first_of(whys)
+    sentences += next_commands(part.unjudged for part in open_)
+    terms = (Legend(DOUBT, "unjudged passages could reverse it"),) if any(part.unjudged for part in shown) else ()
     paid = any(part.usd_per_1k for part in shown)
     head = ("system", "k", report.quality[0], "p50", *(("per 1,000", "quality per USD") if paid else ()))
     table = Table(head, tuple(_step(part, paid) for part in shown)) if shown else None
-    return Section("What more candidates bring", tuple(sentences), table)
+    return Section("What more candidates bring", tuple(sentences), table, (), terms)
 
 
 def _stands(part: StepPart) -> bool:
+    if part.unjudged is not None:
+        return False
     return abs(part.quality or 0.0) < NOTHING and not part.usd_per_1k and (part.within_jitter or not part.ms)
 
 
@@ -101,15 +124,41 @@ def _of(count: int, total: int) -> str:
 def _step(part: StepPart, paid: bool) -> Row:
     money = (
         Cell(None if part.usd_per_1k is None else usd_change(part.usd_per_1k)),
-        Cell(change(part.per_usd) if part.per_usd and part.per_usd > 0 else None),
+        Cell(change(part.per_usd) if part.per_usd and part.per_usd > 0 and part.unjudged is None else None),
     )
     return (
         Cell(part.system),
         Cell(f"{part.from_k} → {part.k}"),
-        Cell(part.quality, "signed"),
+        Cell(part.quality, "signed", "" if part.unjudged is None else DOUBT),
         Cell(None if part.ms is None else ms_change(part.ms)),
         *(money if paid else ()),
     )
+
+
+def _waits(report: SweepReport) -> Section | None:
+    """The usual wait and the tail of each system, side by side."""
+    timed = [(row.name, row.latency.total) for row in best_first(report) if row.latency.total is not None]
+    if not timed:
+        return None
+    rows = tuple(
+        (
+            Cell(name),
+            Cell(ms(total.p50)),
+            Cell(ms(total.p95_of_medians)),
+            Cell(ms(total.p95)),
+            Cell(None if total.low is None else ms(total.low)),
+            Cell(None if total.high is None else ms(total.high)),
+            Cell(f"{total.searches:,}"),
+        )
+        for name, total in timed
+    )
+    sentences = (
+        "p50 and p95 of medians are of the usual wait of each query, the median of its rounds",
+        "p95 is of all single searches; limits are held against it; low and high bound its interval of "
+        f"{report.confidence:.0%} over resampled queries and rounds",
+    )
+    head = ("system", "p50", "p95 of medians", "p95", "low", "high", "searches")
+    return Section("Waiting", sentences, Table(head, rows))
 
 
 def _memory(report: SweepReport, full: bool) -> Section | None:

@@ -20,6 +20,7 @@ from raggs.chunkers.base import ChunkerConfig
 from raggs.embedders.base import EmbedderConfig
 from raggs.errors import ConfigError
 from raggs.rerankers.base import RerankerConfig
+from raggs.rerankers.boosted import FIT, BoostedConfig
 from raggs.retrievers.base import RetrieverConfig
 from raggs.retrievers.depth import Reads, RoutedDepth
 from raggs.retrievers.runfile import RunFileRetriever
@@ -195,6 +196,8 @@ def lacking(system: System) -> str | None:
     depth = system.depth
     if depth is None:
         return None
+    if isinstance(system.reranker, BoostedConfig) and system.reranker.weight == FIT:
+        return "weight: fit needs the same number of candidates for all questions"
     if system.run_file is not None:
         return "a run that was made elsewhere is as deep as it is"
     by_mode: Mapping[str, tuple[Reads, ...]] = {

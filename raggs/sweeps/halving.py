@@ -4,6 +4,8 @@ The rule is that of `raggs.decision.halving`.
 
 Where a limit on waiting or money is set, a worse system may still be the choice: then it is dropped only for one that
 is no slower and no dearer, as measured in the first round.
+
+If unjudged passages could make a system as good as the one that it is dropped for, it is not dropped.
 """
 
 from __future__ import annotations
@@ -16,8 +18,12 @@ from raggs.arrays import Flags, Floats
 from raggs.decision.front import Candidate, may_replace
 from raggs.decision.halving import draw_order, halve
 from raggs.errors import AuthenticationError, ConfigError, ModelError, PrerequisiteError, RaggsError
+from raggs.evaluation.models import UnjudgedPart
+from raggs.evaluation.words import inconclusive
+from raggs.metrics.unjudged import Shown
 from raggs.progress import Building
 from raggs.sweeps.costing import Costs
+from raggs.sweeps.doubts import Doubts
 from raggs.sweeps.grid import CHUNKER, System
 from raggs.sweeps.parts import Parts
 from raggs.sweeps.partstore import Final, PartStore
@@ -27,8 +33,8 @@ from raggs.sweeps.timing import Clock
 from raggs.sweeps.world import World
 
 
-def drop_hopeless(world: World, systems: Sequence[System], store: SweepStore) -> dict[str, str]:
-    """By system that is given up, why.
+def drop_hopeless(world: World, systems: Sequence[System], store: SweepStore) -> tuple[dict[str, str], dict[str, str]]:
+    """By system that is given up, why; by system that is not, although it is worse as labels stand, why.
 
     Raises:
         ConfigError, PrerequisiteError: as `Measuring.make`. A system whose part fails stays in the race.
@@ -38,6 +44,7 @@ def drop_hopeless(world: World, systems: Sequence[System], store: SweepStore) ->
     rounds = sorted({count for count in config.queries if isinstance(count, int) and count < len(qids)})
     race = _Race(world, systems, store, rounds)
     dropped: dict[str, str] = {}
+    undecided: dict[str, str] = {}
     for count in rounds:
         race.look(order[:count], dropped)
         found = halve(
@@ -48,12 +55,14 @@ def drop_hopeless(world: World, systems: Sequence[System], store: SweepStore) ->
             replaces=race.replaces(),
             error=config.error,
         )
+        undecided = {}
         for each in found.dropped:
-            dropped[each.name] = (
-                f"worse than {each.by} by {each.difference:.3f} on the first {count} questions, beyond doubt "
-                f"(at most {config.error:.0%} to lose the best system)"
-            )
-    return dropped
+            worse = f"worse than {each.by} by {each.difference:.3f} on the first {count} questions"
+            if (why := race.reversible(each.name, each.by, count, len(qids))) is not None:
+                undecided[each.name] = f"{worse} as labels stand, which is {inconclusive(why)}"
+                continue
+            dropped[each.name] = f"{worse}, beyond doubt (at most {config.error:.0%} to lose the best system)"
+    return dropped, undecided
 
 
 class _Race:
@@ -63,15 +72,19 @@ class _Race:
         self._world, self._systems, self._store = world, systems, store
         self.values: Floats = np.full((len(systems), max(rounds, default=0)), np.nan)
         self.seen = {system.name: 0 for system in systems}
+        self._columns: list[int] = []
+        self._doubts: Doubts | None = None
         self._takes = {system.name: Candidate(system.name, None, None, (0.0,), system.k) for system in systems}
 
     def look(self, asked: Sequence[str], dropped: Mapping[str, str]) -> None:
         """Score the systems that are left on some questions, into the first columns of `values`."""
         part = self._world.narrowed(asked)
         alive = [system for system in self._systems if system.name not in dropped]
-        parts = Parts(part, PartStore(part.workshop.places.sweeps), alive)
+        parts = Parts(part, PartStore(part.workshop.places.sweeps, part.hear), alive)
         place = {qid: at for at, qid in enumerate(asked)}
-        columns = [place[qid] for qid in part.labels.qrels.qids]
+        columns = self._columns = [place[qid] for qid in part.labels.qrels.qids]
+        shown: dict[str, Shown | None] = {}
+        first = ""
         for done, system in enumerate(alive):
             part.hear(Building(f"systems on {len(asked)} questions", done, len(alive)))
             self.seen[system.name] = len(asked)
@@ -79,7 +92,9 @@ class _Race:
                 final = parts.final(system)
                 scorer = self._scorer(part, system)
                 found = scorer.score(system.name, run_of(list(final.lists.items())), system.k)
-                self.values[self._systems.index(system), columns] = found.values[scorer.quality[0]]
+                first = scorer.quality[0]
+                self.values[self._systems.index(system), columns] = found.values[first]
+                shown[system.name] = found.shown
                 self._measure(part, parts, system, final)
             except (AuthenticationError, ModelError):
                 continue  # as below
@@ -87,6 +102,27 @@ class _Race:
                 raise
             except RaggsError:
                 continue  # it is told when all questions are asked
+        self._doubts = Doubts.of(first, shown, self._world.config.golden) if first else None
+
+    def reversible(self, name: str, by: str, count: int, total: int) -> UnjudgedPart | None:
+        """Return why a system must not be dropped for another one; None if no unjudged passage could change it.
+
+        The race of the two is run again with each query's difference at the best that it can be for the system.
+
+        Args:
+            name: of the system.
+            by: what it would be dropped for.
+            count: questions seen.
+            total: questions in all.
+        """
+        doubts = self._doubts
+        if doubts is None or (ends := doubts.ends(name, by)) is None:
+            return None
+        best = np.full(count, np.nan)
+        best[self._columns] = np.minimum(ends.high, 1.0)
+        rows = np.stack([np.where(np.isnan(best), np.nan, 0.0), best])
+        again = halve([by, name], rows, total=total, error=self._world.config.search.error)
+        return None if any(each.name == name for each in again.dropped) else doubts.part([(name, by)])
 
     def _scorer(self, world: World, system: System) -> Scorer:
         sheet = None if world.atlas is None else world.atlas.sheet(system.levels[CHUNKER])
@@ -112,5 +148,5 @@ class _Race:
         clock.note_reranked(system, final)
         clock.time([system], 1)
         total, cost = clock.latency(system).total, Costs(world, parts).cost(system, final).total
-        waits = None if total is None else total.p50
+        waits = None if total is None else total.p95
         self._takes[system.name] = Candidate(system.name, cost, waits, (0.0,), system.k)

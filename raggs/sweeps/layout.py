@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from raggs.evaluation.document import Cell, Document, Legend, Row, Section, Table, interval
 from raggs.evaluation.models import ScorePart
+from raggs.evaluation.words import inconclusive
 from raggs.jsontypes import Number
 from raggs.metrics.names import glossary
 from raggs.sweeps.excerpts import TERMS
@@ -22,6 +23,7 @@ from raggs.text import plural
 
 SHOWN = 12  # systems on the screen; files hold all
 FIGURE = re.compile(r"[ :]*\d")
+NAMED = 3  # systems that unjudged passages could put before the choice
 MOST = 24  # of the front on the screen
 BESIDE = "systems"  # in a plan's axes: single systems beside the grid
 FRONT, CHOSEN, BOTH = "*", ">", ">*"
@@ -41,7 +43,7 @@ def lay_out(report: SweepReport, *, full: bool = False) -> Document:
     choice = report.choice
     sections = [Section("Which to ship", (choice.sentence,))]
     sections += [Section("What would change it", choice.changes)] if choice.changes else []
-    sections += [Section("What the data cannot tell", (*choice.unknown, *_unmeasured(report)))]
+    sections += [Section("What the data cannot tell", (*choice.unknown, *rivals(report), *_unmeasured(report)))]
     sections += [each for each in (cuts_section(report),) if each]
     sections += findings(report, full)
     return Document(
@@ -50,6 +52,21 @@ def lay_out(report: SweepReport, *, full: bool = False) -> Document:
         tuple(each for each in sections if each.sentences or each.table),
         (*report.left_out, *report.notes),
     )
+
+
+def rivals(report: SweepReport) -> Iterator[str]:
+    """The systems that unjudged passages could put before the choice, and what has these judged."""
+    found, target = report.choice.inconclusive, report.choice.limits.get("quality")
+    for name, part in [*found.items()][:NAMED]:
+        what = f"is better than {report.choice.winner}"
+        if target is not None and (
+            name == report.choice.winner or mean(report.system(name), report.quality[0]) < target
+        ):
+            what = f"reaches {report.quality[0]} of {target:.3f}"
+        yield f"Whether {name} {what} is {inconclusive(part)}."
+    if len(found) > NAMED:
+        yield f"The same holds for {len(found) - NAMED} more systems."
+    yield from dict.fromkeys(f"Next: {part.remedy}." for part in found.values())
 
 
 def _unmeasured(report: SweepReport) -> Iterator[str]:
@@ -114,8 +131,8 @@ def _terms(report: SweepReport, shown: Sequence[SystemRow], columns: Sequence[st
     signs = {_sign(report, row) for row in shown}
     first = report.cutoffs[0]
     titles = {
-        "p50": "half of the questions wait that long at most before anything is generated, one at a time",
-        "p95": "the same for 95% of the questions",
+        "p50": "median over queries, of each query the median of its rounds: the usual wait before generation",
+        "p95": "95% of all single searches, over all queries and rounds, ended within that time; limits count by it",
         "per 1,000": "USD for 1,000 questions: embedding, reranking, and what the generator reads",
         f"unjudged@{first}": f"share of the first {first} that nobody graded; it counts as not relevant",
     }

@@ -7,12 +7,8 @@ alone) are left out together.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
-import numpy as np
-
-from raggs.decision.leave_one_out import Contribution, contributions, falls, without
-from raggs.evaluation.study import mean
+from raggs.evaluation.analyses.leave_one_out import leave_out
 from raggs.jsontypes import number
 from raggs.metrics.hits import Hits
 from raggs.metrics.names import parse_measure
@@ -33,37 +29,21 @@ def loyalty(rows: Sequence[SystemRow], hits: Mapping[str, Hits], measure: str, d
     """
     if not hits:
         return ()
-    grade = next(iter(hits.values())).qrels.grade
     groups = {row.name: _group(row) for row in rows if row.name in hits}
-    pools = {name: found.item[found.rank <= depth] for name, found in hits.items()}
-    found = contributions(grade, pools, groups)
     named = parse_measure(measure)
-    scores = {name: mean(named.values(each)) or 0.0 for name, each in hits.items()}
-    left_out = {
-        each.group: {name: mean(named.values(_unjudged(one, each))) or 0.0 for name, one in hits.items()}
-        for each in found
-    }
-    own = {name: each for each in found for name in each.systems}
+    found, sign = leave_out(hits, named, depth, groups), 1.0 if named.higher else -1.0
     return tuple(
         LoyaltyPart(
             system=fall.system,
             group=fall.group,
             measure=named.name,
-            score=number(fall.score),
-            without=number(fall.without),
-            alone=own[fall.system].judged,
+            score=number(sign * fall.score),
+            without=number(sign * fall.without),
+            alone=found.own(fall.system).judged,
             overtaken_by=fall.overtaken_by,
         )
-        for fall in falls(found, scores, left_out)
+        for fall in found.falls
     )
-
-
-def _unjudged(hits: Hits, contribution: Contribution) -> Hits:
-    """The same lists, where what a group alone brought is unjudged."""
-    grade = without(hits.qrels.grade, contribution)
-    keep = np.flatnonzero(grade[hits.item] >= 0)
-    rows = {name: getattr(hits, name)[keep] for name in ("query", "item", "rank", "start", "size")}
-    return replace(hits, qrels=hits.qrels.relabelled(grade), **rows)
 
 
 def _group(row: SystemRow) -> str:

@@ -16,12 +16,14 @@ from raggs.hashing import hash_value
 from raggs.jsontypes import Number
 from raggs.llm.credentials import require_keys
 from raggs.progress import Building, Notice
-from raggs.settings import causes_of
+from raggs.rerankers.boosted import BoostedConfig
+from raggs.settings import Causes, causes_of
 from raggs.sweeps.costing import Costs
+from raggs.sweeps.fitting import WEIGHTS, is_fitted, scorer_for
 from raggs.sweeps.foreign import check_known, lists_of, read_foreign, sha256_of
 from raggs.sweeps.grid import CHUNKER, System
 from raggs.sweeps.memory import memory_of
-from raggs.sweeps.models import LatencyPart, SystemRow
+from raggs.sweeps.models import FitPart, LatencyPart, SystemRow
 from raggs.sweeps.once import Once
 from raggs.sweeps.parts import Parts
 from raggs.sweeps.partstore import Final, PartStore
@@ -40,6 +42,8 @@ class Measured:
     sha256: str | None = None
     failed: str | None = None
     dropped: str | None = None
+    undecided: str | None = None
+    fit: FitPart | None = None
 
 
 class Measuring:
@@ -54,7 +58,7 @@ class Measuring:
     def __init__(self, world: World, systems: Sequence[System], store: SweepStore) -> None:
         self._world, self._store = world, store
         self.measured = [Measured(system) for system in systems]
-        self.parts = Parts(world, PartStore(world.workshop.places.sweeps), systems)
+        self.parts = Parts(world, PartStore(world.workshop.places.sweeps, world.hear), systems)
         self._hashes = Once[str]()
         self._searches = world.config.recuts or any(system.run_file is None for system in systems)
 
@@ -63,10 +67,10 @@ class Measuring:
         """Reads what was timed before, so it is made when the race of `halving` is over."""
         return Clock(self._world, self.parts, self._store)
 
-    def give_up(self, dropped: Mapping[str, str]) -> None:
-        """Do not measure some systems; by name, why."""
+    def give_up(self, dropped: Mapping[str, str], undecided: Mapping[str, str]) -> None:
+        """Do not measure some systems; by name, why, and why others are measured although labels call them worse."""
         for each in self.measured:
-            each.dropped = dropped.get(each.system.name)
+            each.dropped, each.undecided = dropped.get(each.system.name), undecided.get(each.system.name)
 
     def check(self) -> None:
         """Find what is wrong before anything is paid for.
@@ -89,6 +93,10 @@ class Measuring:
             if system.reranker is not None:
                 parts.reranker(system.reranker).check()
                 models += parts.reranker(system.reranker).models
+        specs = [each.system.embedder for each in self.measured if each.system.run_file is None]
+        for number, spec in enumerate(specs):
+            if models and spec is not None and spec not in specs[:number]:
+                self.parts.embedder(spec).check()
         require_keys(tuple(dict.fromkeys(models)), self._world.workshop.llm.settings)
         if self._world.config.limits.usd_per_1k is not None or self._world.config.budget.limits_usd:
             for model in dict.fromkeys(models):
@@ -108,8 +116,20 @@ class Measuring:
                 "reranker": reranker and [reranker.causes(), config.duplicates],
                 "llm": config.llm.causes_for(reranker.models) if reranker and reranker.models else None,
                 **({"depth": causes_of(system.depth)} if system.depth is not None else {}),
+                **({"fit": self._fit_causes(system)} if is_fitted(system.reranker) else {}),
             }
         )
+
+    def _fit_causes(self, system: System) -> Causes:
+        """What decides which weights are chosen."""
+        world = self._world
+        scorer = scorer_for(world.config, world.labels, world.atlas, system.levels)
+        return {
+            "weights": list(WEIGHTS),
+            "measure": scorer.quality[0],
+            "seed": world.config.seed,
+            "golden": world.labels.digest,
+        }
 
     def make(self) -> None:
         """Every system's lists, and the first round of the clock, each right after its system was made."""
@@ -125,6 +145,7 @@ class Measuring:
                 if not any(each.final.lists.values()):
                     raise DataError("returned nothing for any question", remedy="look at its settings")
                 each.file = self._store.keep_run(each.system.name, each.final.lists)
+                each.fit = self._fit(each.system)
                 self._clock.note_paid(each.system)
                 self._clock.note_reranked(each.system, each.final)
                 self._clock.time([each.system], 1)
@@ -135,6 +156,18 @@ class Measuring:
             except RaggsError as error:
                 self._lose(each, error)
         self._world.hear(Building("systems", len(self.measured), len(self.measured)))
+
+    def _fit(self, system: System) -> FitPart | None:
+        """How the weight of its reranker was chosen, with the lists of each weight; None where that is given."""
+        part, spec = self.parts.fitted(system), system.reranker
+        if part is None or not isinstance(spec, BoostedConfig):
+            return None
+        made = self.parts.boosted(system, spec, self.parts.candidates(system))
+        files = [
+            self._store.keep_run(f"{system.name} weight {weight:g}", Final.of(found).lists)
+            for weight, found in made.items()
+        ]
+        return part.model_copy(update={"files": tuple(files)})
 
     def _lose(self, each: Measured, error: RaggsError) -> None:
         each.final, each.file, each.failed = None, None, str(error)
@@ -182,10 +215,12 @@ class Measuring:
                 questions=0 if final is None else len(final.lists),
                 failed=each.failed,
                 dropped=each.dropped,
+                undecided=each.undecided,
                 steps={} if final is None else self._clock.steps(system),
                 latency=LatencyPart() if final is None else self._clock.latency(system),
                 cost=None if final is None else costs.cost(system, final),
                 memory=None if final is None else memory_of(system, self.parts),
+                fit=None if final is None else each.fit,
             )
 
     def _share(self, system: System, final: Final | None) -> Number:

@@ -5,20 +5,27 @@ A number that is not known is null, never 0. Fields are added, not renamed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from raggs.evaluation.models import ComparisonPart, GoldenPart, Part, ProjectionPart, ScorePart
+from raggs.evaluation.models import ComparisonPart, GoldenPart, Part, ProjectionPart, ScorePart, UnjudgedPart
 from raggs.jsontypes import Number
 from raggs.version import __version__
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-FIRST_PAGE, PAGE = 1, 2  # forms of sweep.md
 StepKind = Literal["embed", "retrieve", "rerank"]
+
+
+def _is_none(value: object) -> bool:
+    return value is None
+
+
+def _is_empty(value: Mapping[str, object]) -> bool:
+    return not value
 
 
 class Timing(Part):
@@ -34,10 +41,14 @@ class Timing(Part):
 
 
 class Spread(Part):
-    """Milliseconds over questions."""
+    """Milliseconds that a query waits. The usual wait of a query is the median of its rounds, summed over steps."""
 
-    p50: float
-    p95: float
+    p50: float = Field(description="median over queries of their usual waits")
+    p95: float = Field(description="time within which 95% of all single searches ended, over all queries and rounds")
+    low: Number = Field(description="lower bound of the interval of p95 over resampled queries and rounds")
+    high: Number = Field(description="upper bound; null where there are too few searches to bound p95")
+    searches: int = Field(description="single searches that p95 rests on")
+    p95_of_medians: float = Field(description="95th percentile over queries of their usual waits, below p95 as a rule")
     calls: int = Field(description="measurements that this rests on")
     paid: bool = Field(False, description="whether a provider was timed, when it was paid")
 
@@ -51,6 +62,24 @@ class LatencyPart(Part):
     total: Spread | None = Field(None, description="the sum; null where a step that the system has was not timed")
 
 
+CostStep = Literal["embed", "rerank", "generate"]
+UNITS: Mapping[str, int] = {"tokens": 1_000_000, "searches": 1000, "answers": 1000}  # that a price is for
+
+
+class CostLine(Part):
+    """What one model is paid for, and its price."""
+
+    step: CostStep
+    model: str = Field(description='"generator" for what reads the passages')
+    unit: Literal["tokens", "searches", "answers"] = Field(description='"answers": measured, what an answer cost')
+    per_query: float = Field(description="units that a query takes, mean")
+    price: Number = Field(description="USD for 1M tokens, 1,000 searches or 1,000 answers; null where it is not known")
+
+    def usd(self) -> Number:
+        """USD for 1,000 queries."""
+        return None if self.price is None else 1000 * self.per_query * self.price / UNITS[self.unit]
+
+
 class CostPart(Part):
     """USD for 1,000 questions."""
 
@@ -62,10 +91,27 @@ class CostPart(Part):
     candidate_tokens: Number = Field(description="mean tokens that the reranker reads for a candidate")
     candidate_tokens_sd: Number
     context_tokens: Number = Field(description="mean tokens of the passages that the generator reads")
+    lines: tuple[CostLine, ...] = Field((), description="what the amounts are made of; an audit derives them again")
+
+    @classmethod
+    def of(cls, lines: Sequence[CostLine], **tokens: Number) -> CostPart:
+        """The amounts of some lines.
+
+        Args:
+            tokens: the fields on tokens.
+        """
+        steps: tuple[CostStep, ...] = ("embed", "rerank", "generate")
+        usd = {step: add([line.usd() for line in lines if line.step == step]) for step in steps}
+        return cls.model_validate({**usd, "total": add(list(usd.values())), "lines": tuple(lines), **tokens})
 
     def usd(self) -> Mapping[str, Number]:
         """The amounts by what they are for."""
         return {"embed": self.embed, "rerank": self.rerank, "generate": self.generate, "total": self.total}
+
+
+def add(amounts: Sequence[Number]) -> Number:
+    """The sum; None where an amount is not known."""
+    return None if None in amounts else sum(each or 0.0 for each in amounts)
 
 
 class MemoryPart(Part):
@@ -91,6 +137,19 @@ class CutPart(Part):
     golden: bool = Field(description="whether the golden set was judged on these passages; else grades are projected")
 
 
+class FitPart(Part):
+    """How the weight of a `boosted` reranker was chosen: on half of the questions for the other half, and back."""
+
+    measure: str = Field(description="whose mean was the greatest")
+    seed: int = Field(description="by which the halves were drawn")
+    first: tuple[str, ...] = Field(description="the questions of the first half; all others are the second")
+    weights: tuple[float, ...] = Field(description="that were tried")
+    chosen: tuple[float, float] = Field(
+        description="the weight of the first half, chosen on the second, and that of the second, chosen on the first"
+    )
+    files: tuple[str, ...] = Field((), description="the lists at each weight, below the sweep's folder")
+
+
 class SystemRow(Part):
     """systems.jsonl: one system and all that was measured of it."""
 
@@ -108,6 +167,9 @@ class SystemRow(Part):
     questions: int = Field(description="questions that it was measured on")
     failed: str | None = Field(None, description="why it is unfinished")
     dropped: str | None = Field(None, description="why halving gave it up")
+    undecided: str | None = Field(
+        None, exclude_if=_is_none, description="why halving did not give it up, although it is worse as labels stand"
+    )
     scores: Mapping[str, ScorePart] = Field(default_factory=dict, description="by measure")
     realised: Mapping[str, Number] = Field(
         default_factory=dict, description="%PROC as a ratio of means: mean score over mean ceiling, by measure"
@@ -124,6 +186,9 @@ class SystemRow(Part):
     latency: LatencyPart = LatencyPart()
     cost: CostPart | None = None
     memory: MemoryPart | None = None
+    fit: FitPart | None = Field(
+        None, exclude_if=_is_none, description="of a reranker whose weight the sweep chose, how; else left out"
+    )
     efficiency: Number = Field(None, description="mean quality over seconds of reranking, or of retrieval without one")
     efficiency_all: Number = Field(None, description="the same over all seconds before generation")
 
@@ -143,7 +208,13 @@ class EffectPart(Part):
     quality: Number = Field(description="mean change of the first measure that decides")
     low: Number
     high: Number
-    clear: bool = Field(description="whether it is not chance, with Bonferroni's correction over all effects")
+    clear: bool = Field(
+        description="whether it is not chance, with Bonferroni's correction over all effects, whatever unjudged "
+        "passages turn out to be"
+    )
+    unjudged: UnjudgedPart | None = Field(
+        None, exclude_if=_is_none, description="of an effect that unjudged passages could reverse, why"
+    )
     latency_ms: Number = Field(description="mean change of the median wait")
     usd_per_1k: Number
 
@@ -155,8 +226,11 @@ class InteractionPart(Part):
     strength: Number
     low: Number
     high: Number
-    clear: bool
+    clear: bool = Field(description="as of an effect, over all interactions that were compared")
     sentence: str
+    unjudged: UnjudgedPart | None = Field(
+        None, exclude_if=_is_none, description="of an interaction that unjudged passages could reverse, why"
+    )
 
 
 class DeltaPart(Part):
@@ -167,6 +241,11 @@ class DeltaPart(Part):
     quality: Mapping[str, Number]
     latency: Number = Field(description="of the median search")
     loss: Number = Field(description="the greatest loss of a measure; an index is good enough up to .02, aim at .01")
+    unjudged: UnjudgedPart | None = Field(
+        None,
+        exclude_if=_is_none,
+        description="if unjudged passages could move a measure across the loss that is good enough, why",
+    )
 
 
 class StepPart(Part):
@@ -182,6 +261,11 @@ class StepPart(Part):
     per_ms: Number = Field(description="quality for a millisecond; null where the step takes none")
     per_usd: Number = Field(description="quality for a USD on 1,000 questions")
     within_jitter: bool = Field(description="whether the two waits count as equal")
+    unjudged: UnjudgedPart | None = Field(
+        None,
+        exclude_if=_is_none,
+        description="if unjudged passages could decide whether the measure rises, falls or stays, why",
+    )
 
 
 class WinPart(Part):
@@ -207,18 +291,42 @@ class ChoicePart(Part):
     """Which system to ship under the limits, and why."""
 
     winner: str | None
+    best: str | None = Field(
+        None, description="the best mean of the first measure under the limits; null with a target"
+    )
+    tied: tuple[str, ...] = Field((), description="systems statistically tied with the best, itself among them")
     sentence: str
     changes: tuple[str, ...] = Field((), description="what would change the choice")
     unknown: tuple[str, ...] = Field((), description="what the data cannot tell")
     excluded: Mapping[str, str] = Field(default_factory=dict, description="by system, the limit that excludes it")
     limits: Mapping[str, float] = Field(default_factory=dict)
+    inconclusive: Mapping[str, UnjudgedPart] = Field(
+        default_factory=dict,
+        exclude_if=_is_empty,
+        description="by system, why unjudged passages could put it before the winner; with a limit on quality, also "
+        "why they could move it across that limit, the winner among them",
+    )
+
+
+class FrontierPart(Part):
+    """The systems that keep one limit on latency: the frontier among them, and the choice."""
+
+    slo_ms: Number = Field(description="limit on p95 in milliseconds; null: none")
+    allowed: int = Field(description="systems that keep it")
+    over: tuple[str, ...] = Field(description="systems whose p95 is above it, or unknown")
+    front: tuple[str, ...] = Field(description="best first")
+    choice: str | None = Field(description="chosen under it and the other limits; null where none keeps them")
+    inconclusive: Mapping[str, UnjudgedPart] = Field(
+        default_factory=dict,
+        exclude_if=_is_empty,
+        description="by system, why unjudged passages could change that choice",
+    )
 
 
 class SweepReport(Part):
     """sweep.json."""
 
-    v: Literal[1] = 1
-    page: int = Field(FIRST_PAGE, exclude_if=FIRST_PAGE.__eq__, description="form of sweep.md; 2 says what explains it")
+    v: Literal[2] = 2
     raggs: str = __version__
     name: str
     golden: GoldenPart
@@ -228,6 +336,7 @@ class SweepReport(Part):
     cutoffs: tuple[int, ...]
     ceilings: tuple[str, ...] = Field(description="measures with a ceiling (PROC); none where grades are not 1 to 5")
     jitter_ms: float
+    margin: float = Field(0.0, description="a mean difference within it counts as none when systems are compared")
     cost_jitter: float = Field(0.0, description="share below which costs count as equal on the front")
     confidence: float
     seed: int
@@ -237,6 +346,7 @@ class SweepReport(Part):
     front: tuple[str, ...] = ()
     dominated: Mapping[str, str] = Field(default_factory=dict, description="by system, one that dominates it")
     choice: ChoicePart
+    frontiers: tuple[FrontierPart, ...] = Field((), description="for each SLO, and without one")
     effects: tuple[EffectPart, ...] = ()
     interactions: tuple[InteractionPart, ...] = ()
     deltas: tuple[DeltaPart, ...] = ()
@@ -264,6 +374,43 @@ class SweepReport(Part):
         from raggs.sweeps.frame import make_frame
 
         return make_frame(self)
+
+
+class CeilingPart(Part):
+    """A score beside the best that any order of the system's own candidates reaches."""
+
+    score: Number
+    proc: Number = Field(description="pool-restricted oracle ceiling (PROC), mean over queries")
+    pct_proc: Number = Field(description="%PROC: mean score over mean ceiling, in 0..1")
+
+
+class OutcomePart(Part):
+    """What a sweep claims, in short: stands in its manifest, so that a claim can be checked without the report."""
+
+    limits: Mapping[str, float] = Field(description="of the choice: latency_ms (the SLO), usd_per_1k, quality")
+    choice: str | None = Field(description="the system that was chosen under them")
+    front: tuple[str, ...] = Field(description="the frontier over cost, latency and quality, best first")
+    frontiers: tuple[FrontierPart, ...] = Field(description="the frontier and the choice for each SLO")
+    ceilings: Mapping[str, Mapping[str, CeilingPart]] = Field(description="by system and measure")
+
+    @classmethod
+    def of(cls, report: SweepReport) -> OutcomePart:
+        """The claims of a report."""
+        return cls(
+            limits=report.choice.limits,
+            choice=report.choice.winner,
+            front=report.front,
+            frontiers=report.frontiers,
+            ceilings={
+                row.name: {
+                    measure: CeilingPart(
+                        score=row.scores[measure].mean, proc=row.scores[f"proc_{measure}"].mean, pct_proc=share
+                    )
+                    for measure, share in row.realised.items()
+                }
+                for row in report.systems
+            },
+        )
 
 
 class PlanLine(Part):

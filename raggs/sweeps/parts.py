@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from raggs.adapter import AdapterConfig
 from raggs.arrays import shortest_floats
@@ -19,15 +20,20 @@ from raggs.embedders.base import EmbedderConfig
 from raggs.fusion import fuse, make_fusion
 from raggs.hashing import hash_value
 from raggs.rerankers.base import RerankerConfig, Reranking
+from raggs.rerankers.boosted import BoostedConfig, boosted, reads
 from raggs.settings import Causes
-from raggs.stages.embed import prepare
+from raggs.stages.embed import prepare, quotes_folded
+from raggs.sweeps.fitting import composed, fit, is_fitted, scorer_for, weights_of
 from raggs.sweeps.grid import System
+from raggs.sweeps.models import FitPart
 from raggs.sweeps.once import Once, all_or_none
 from raggs.sweeps.partstore import Final, Lists, PartStore
 from raggs.sweeps.reranking import require_whole, rerank_all
 from raggs.sweeps.routing import Router
+from raggs.sweeps.scoring import run_of
 from raggs.sweeps.searches import Search, searches_of
 from raggs.sweeps.world import World
+from raggs.text import FOLDING
 from raggs.workshop import Embedder, Reranker, Retriever
 
 # as the ledger books them
@@ -49,6 +55,7 @@ class Parts:
         self._records, self._lists = Once[Sequence[EmbedRecord]](), Once[Lists]()
         self._rerankings = Once[Mapping[str, Reranking]]()
         self._routers = Once[Router]()
+        self._boosts, self._fits = Once[Mapping[float, Mapping[str, Reranking]]](), Once[FitPart]()
 
     # --- what a system is made of ---
 
@@ -77,8 +84,9 @@ class Parts:
         )
 
     def reranker(self, spec: RerankerConfig) -> Reranker:
-        """One reranker for each of its settings."""
-        return self._rerankers(spec, lambda: self._world.workshop.reranker(spec))
+        """One reranker for each of its settings; of one whose weight is fitted the one without a boost."""
+        plain = spec.model_copy(update={"weight": 0.0}) if is_fitted(spec) else spec
+        return self._rerankers(plain, lambda: self._world.workshop.reranker(plain))
 
     # --- parts that are values ---
 
@@ -207,9 +215,7 @@ class Parts:
         if system.reranker is None:
             return Final(found)
         reranked = self.reranked(system, found)
-        return Final(
-            {qid: [(each.doc_id, each.score) for each in one.ranked] for qid, one in reranked.items()}, reranked
-        )
+        return Final.of(reranked)
 
     def kept(self, system: System) -> bool:
         """Whether everything that a system returns is kept from before. Nobody is asked."""
@@ -242,6 +248,10 @@ class Parts:
         """
         if (spec := system.reranker) is None:
             raise TypeError(f"{system.name} has no reranker")
+        if isinstance(spec, BoostedConfig):
+            by_weight = self.boosted(system, spec, candidates)
+            part = self.fitted(system)
+            return by_weight[weights_of(spec)[0]] if part is None else composed(part, by_weight)
         causes = self.rerank_causes(system, candidates)
 
         def make() -> Mapping[str, Reranking]:
@@ -257,21 +267,68 @@ class Parts:
 
         return self._rerankings(hash_value(causes), make)
 
+    def boosted(
+        self, system: System, spec: BoostedConfig, candidates: Lists
+    ) -> Mapping[float, Mapping[str, Reranking]]:
+        """What a `boosted` reranker makes of some candidates, by weight. The other reranker is asked once for all."""
+        base = self.reranked(replace(system, reranker=spec.by), candidates)
+
+        def make() -> Mapping[float, Mapping[str, Reranking]]:
+            passages, records = self._world.passages_of(system.chunker), self._by_id(system)
+            found: dict[float, dict[str, Reranking]] = {weight: {} for weight in weights_of(spec)}
+            for qid, hits in candidates.items():
+                read = {each.doc_id for each in base[qid].ranked}
+                docs = [doc for doc, _ in hits if doc in read]
+                held, record = passages.get(docs), records[qid]
+                asked = [held[doc] for doc in docs]
+                made = boosted(base[qid], record.rewrite, record.language, asked, list(found))
+                for weight, one in zip(found, made, strict=True):
+                    found[weight][qid] = one
+            return found
+
+        return self._boosts([spec, hash_value(self.rerank_causes(system, candidates))], make)
+
+    def fitted(self, system: System) -> FitPart | None:
+        """The weights that are chosen for a system's reranker, by its candidates; None where its weight is given.
+
+        Raises:
+            DataError: too few questions are judged.
+        """
+        spec, world = system.reranker, self._world
+        if not isinstance(spec, BoostedConfig) or not is_fitted(spec):
+            return None
+
+        def make() -> FitPart:
+            by_weight = self.boosted(system, spec, self.candidates(system))
+            scorer = scorer_for(world.config, world.labels, world.atlas, system.levels)
+            lists = {weight: Final.of(found).lists for weight, found in by_weight.items()}
+            return fit(
+                scorer, system.name, system.k, world.config.seed, lambda weight: run_of(list(lists[weight].items()))
+            )
+
+        return self._fits([self.searches(system), system.k, spec], make)
+
     def rerank_causes(self, system: System, candidates: Lists | None = None) -> Causes:
-        """All that can change how a system's candidates, or others, are reranked; empty without a reranker."""
+        """All that can change how a system's candidates, or others, are reranked; empty without a reranker.
+
+        Of a `boosted` one those of the reranker that reads: what that made is kept, and the boost is made anew.
+        """
         if system.reranker is None:
             return {}
-        world, reranker = self._world, self.reranker(system.reranker)
+        world, reranker = self._world, self.reranker(reads(system.reranker))
         records = self._by_id(system)
         asked = [
             [qid, records[qid].rewrite, records[qid].language, *(doc for doc, _ in hits)]
             for qid, hits in (self.candidates(system) if candidates is None else candidates).items()
         ]
+        passages = world.passages_of(system.chunker)
+        folded = reranker.FOLDS and (passages.folded or quotes_folded(world.queries.values()))
         return {
+            **({"quotes": FOLDING} if folded else {}),
             "reranker": reranker.causes(),
             "llm": world.config.llm.causes_for(reranker.models) if reranker.models else None,
             "candidates": hash_value(asked),
-            "passages": world.passages_of(system.chunker).content_hash,
+            "passages": passages.content_hash,
             "duplicates": world.config.duplicates,
         }
 
@@ -292,7 +349,11 @@ class Parts:
     def causes(self, search: Search) -> Causes:
         """All that can change the hits of a search."""
         embedder = None if search.embedder is None else self.embedder(search.embedder).causes()
+        folded = {"quotes": FOLDING} if self._world.passages_of(search.chunker).folded else {}
+        asked = {} if embedder is None else quotes_folded(self._world.queries.values())
         return {
+            **folded,
+            **asked,
             "retriever": self.retriever(search).causes(),
             "embedder": embedder,
             **self._rewriting(search.rewrite),

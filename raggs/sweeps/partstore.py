@@ -25,6 +25,12 @@ class Final:
     lists: Lists
     rerankings: Mapping[str, Reranking] | None = None
 
+    @classmethod
+    def of(cls, rerankings: Mapping[str, Reranking]) -> Final:
+        """What a system with a reranker returns."""
+        lists = {qid: [(each.doc_id, each.score) for each in one.ranked] for qid, one in rerankings.items()}
+        return cls(lists, rerankings)
+
 
 class _Row(Frozen):
     qid: str

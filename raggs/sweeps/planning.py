@@ -12,6 +12,7 @@ from statistics import fmean
 from raggs.chunkers.base import ChunkerConfig
 from raggs.embedders.base import EmbedderConfig
 from raggs.rerankers.base import RerankerConfig
+from raggs.rerankers.boosted import reads
 from raggs.sweeps.grid import Grid, System
 from raggs.sweeps.layout import BESIDE
 from raggs.sweeps.measuring import Measuring
@@ -67,7 +68,7 @@ def _paid(measuring: Measuring, world: World, systems: tuple[System, ...], quest
         if system.embedder is not None:
             yield from _embedding(measuring, world, system, system.embedder, (question, passage), seen)
         yield from _own(measuring, world, system, (question, passage))
-        key = repr((parts.searches(system), system.k, system.depth, system.reranker))
+        key = repr((parts.searches(system), system.k, system.depth, system.reranker and reads(system.reranker)))
         if system.reranker is not None and key not in seen:
             seen.add(key)
             yield from _reranking(measuring, world, system, system.reranker, (question, passage))
@@ -93,7 +94,7 @@ def _reranking(
     reranker, count = measuring.parts.reranker(spec), len(world.queries)
     for model in reranker.models:
         one = reranker.outlay(model, system.k, *sizes)
-        times = count + (measuring.timed if reranker.INDEPENDENT and one.calls < system.k else 0)
+        times = count + (measuring.timed if reranker.reader.INDEPENDENT and one.calls < system.k else 0)
         yield PlanLine(
             what=f"reranking {_told(system)} ({system.levels['mode']})",
             model=model,

@@ -28,7 +28,7 @@ def plots(report: SweepReport) -> dict[str, tuple[str, str]]:
     """By file name, what a plot shows in words, and its SVG."""
     measure = report.quality[0]
     found = {
-        "front.svg": (f"{measure} and waiting of each system", _front(report, _wait, "ms")),
+        "front.svg": (f"{measure} and waiting of each system", _front(report, _limited(report), "ms")),
         "front-cost.svg": (f"{measure} and price of each system", _front(report, _price, "usd")),
         "quality-over-k.svg": (f"{measure} over candidates", _over_k(report, _quality(measure), measure)),
         "latency-over-k.svg": ("waiting over candidates", _over_k(report, _wait, "p50 in ms")),
@@ -39,6 +39,15 @@ def plots(report: SweepReport) -> dict[str, tuple[str, str]]:
 
 def _wait(row: SystemRow) -> Number:
     return None if row.latency.total is None else row.latency.total.p50
+
+
+def _tail(row: SystemRow) -> Number:
+    return None if row.latency.total is None else row.latency.total.p95
+
+
+def _limited(report: SweepReport) -> Figure:
+    """Return the wait that the plot of the front shows: that which the limit is held against, if there is one."""
+    return _tail if "latency_ms" in report.choice.limits else _wait
 
 
 def _price(row: SystemRow) -> Number:
@@ -68,7 +77,8 @@ def _front(report: SweepReport, figure: Figure, unit: str) -> str | None:
     up = Scale.of([y for _, _, y in points] + [limits[key] for key in ("quality",) if key in limits], foot, TOP)
     drawing = Drawing(f"{measure} over {'waiting' if waits else 'price'}", foot + 3.2 * LINE + (len(keyed) + 1) * LINE)
     scale = ", logarithmic" if across.log else ""
-    title = "p50 in ms before generation" if waits else "USD for 1,000 questions"
+    wait = f"{'p50' if limit is None else 'p95'} in ms before generation"
+    title = wait if waits else "USD for 1,000 questions"
     drawing.frame(across, up, (title + scale, measure))
     _limits(drawing, across, up, limit, limits.get("quality"))
     _front_line(drawing, [(across.at(x), up.at(y)) for row, x, y in points if row.name in report.front])

@@ -106,11 +106,10 @@ class Router:
             made = parts.reranked(system, lists)
             read |= {qid: made[qid] for qid, hits in lists.items() if len(hits) == len(found[qid])}
         read = self._read_before() | read
-        independent = parts.reranker(system.reranker).INDEPENDENT
+        independent = parts.reranker(system.reranker).reader.INDEPENDENT
         for qid in (qid for qid, why in self.fired.items() if why == (ENTROPY,)):  # which only its shallow list told
             read[qid] = twice(parts.reranked(system, self._shallow)[qid], read[qid], independent=independent)
-        ordered = {qid: read[qid] for qid in found}
-        return Final({qid: [(each.doc_id, each.score) for each in one.ranked] for qid, one in ordered.items()}, ordered)
+        return Final.of({qid: read[qid] for qid in found})
 
     def _unread(self) -> Lists:
         """The lists that no fixed depth had read, where those are not kept together."""
@@ -162,6 +161,7 @@ def twice(shallow: Reranking, deep: Reranking, *, independent: bool) -> Rerankin
             ms=None if shallow.ms is None or deep.ms is None else shallow.ms + deep.ms,
             calls=shallow.calls + deep.calls,
             usd=shallow.usd + deep.usd,
+            searches=shallow.searches + deep.searches,
         )
     if shallow.ms is None or not 0 < few < many:
         return deep

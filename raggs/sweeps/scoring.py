@@ -16,7 +16,7 @@ from raggs.evaluation.models import ProjectionPart, ScorePart
 from raggs.evaluation.projected import projection_part
 from raggs.evaluation.report import score_part
 from raggs.evaluation.strangers import holes_at
-from raggs.evaluation.study import Scoring, hits_of, mean
+from raggs.evaluation.study import Scoring, hits_of, mean, top_in
 from raggs.golden.judgments import Judgments
 from raggs.golden.systems import System as Listed
 from raggs.jsontypes import Number, number
@@ -25,6 +25,7 @@ from raggs.metrics.evaluate import Evaluation, measure_hits
 from raggs.metrics.hits import Hits, Ties
 from raggs.metrics.names import Named, at_cutoffs, parse_measure
 from raggs.metrics.stats.intervals import bootstrap_means
+from raggs.metrics.unjudged import Shown, Top
 from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.excerpts import TERMS, is_reference
 from raggs.sweeps.projecting import Sheet
@@ -47,6 +48,7 @@ class Scored:
         holes: the unjudged share of the top, by cutoff.
         values: by measure that decides, a value for each judged query; NaN where it is not defined.
         hits: where it put the judged passages.
+        top: the top of its lists; None where unjudged passages say nothing.
         unjudged: share of the top's characters that nobody judged, by cutoff; empty where the corpus is cut in one way.
         projection: how the grades were carried over; None where nobody had to.
     """
@@ -56,8 +58,14 @@ class Scored:
     holes: dict[str, Number]
     values: dict[str, Floats]
     hits: Hits = field(repr=False)
+    top: Top | None = field(default=None, repr=False)
     unjudged: dict[str, Number] = field(default_factory=dict)
     projection: ProjectionPart | None = None
+
+    @property
+    def shown(self) -> Shown | None:
+        """The system with the top of its lists; None where unjudged passages say nothing."""
+        return None if self.top is None else Shown(self.hits, self.top)
 
 
 class Scorer:
@@ -141,6 +149,7 @@ class Scorer:
             holes={str(cutoff): holes_at(hits, cutoff) for cutoff in self._config.cutoffs},
             values={told: marked[told] if told in marked else found.column(named[told].name) for told in self.quality},
             hits=hits,
+            top=top_in(self.judgments, run, hits, scoring),
             unjudged={}
             if hits.reading is None
             else {str(cutoff): number(1.0 - hits.reading.judged_share(cutoff)) for cutoff in self._config.cutoffs},

@@ -2,7 +2,7 @@
 
     manifest.json   the configuration, what everything depends on, and the hash of each file
     systems.jsonl   a line a system, with all that was measured
-    runs/           what each system returned, as TREC runs
+    runs/           what each system returned, as TREC runs; of a fitted weight the lists at each weight too
     timings.jsonl   every measurement of time
     cuts.jsonl      where the corpus is cut in several ways: what they are; beside it places.jsonl, the passages' places
     sweep.json      the report; beside it sweep.csv, sweep.md and its plots
@@ -12,6 +12,7 @@ The manifest is written last: a sweep that was killed has none, or one whose has
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -36,7 +37,7 @@ from raggs.readers.runs import read_run
 from raggs.sweeps.excerpts import references_of
 from raggs.sweeps.foreign import read_foreign
 from raggs.sweeps.holes import HOLES
-from raggs.sweeps.models import CutPart, SweepReport, SystemRow, Timing
+from raggs.sweeps.models import CutPart, OutcomePart, SweepReport, SystemRow, Timing
 from raggs.sweeps.partstore import Lists
 from raggs.sweeps.projecting import Atlas, PlaceRow, cut_of
 from raggs.version import __version__
@@ -49,7 +50,7 @@ REMEDY = "choose another `folder`, or check its permissions"
 class SweepManifest(Part):
     """manifest.json."""
 
-    v: Literal[1] = 1
+    v: Literal[2] = 2
     kind: Literal["sweep"] = "sweep"
     raggs: str = __version__
     name: str
@@ -60,6 +61,7 @@ class SweepManifest(Part):
     world: str | None = Field(description="hash of questions and passages; null where no corpus was searched")
     causes: str = Field(description="hash of all that the lists and scores depend on")
     settings: str = Field(description="hash of limits, prices and how time is measured")
+    outcome: OutcomePart = Field(description="limits, choice, frontiers, and PROC and %PROC of each system")
     files: Mapping[str, str] = Field(description="sha256 of each other file")
     seal: str = Field("", description="sha256 of all of this but the seal")
 
@@ -86,18 +88,6 @@ class SweepStore:
     def exists(self) -> bool:
         """Whether a finished sweep lies here."""
         return (self.folder / MANIFEST).is_file()
-
-    @property
-    def whole(self) -> bool:
-        """Whether a finished sweep lies here as it was written; else it is made again.
-
-        Raises:
-            UsageError: a run lies here.
-        """
-        try:
-            return self.exists and not self.changed()
-        except DataError:
-            return False
 
     @contextmanager
     def hold(self) -> Iterator[None]:
@@ -129,7 +119,9 @@ class SweepStore:
             if _is_run(self.folder):
                 remedy = "choose another `name` or `folder`"
                 raise UsageError("a run lies here, not a sweep", where=self.folder, remedy=remedy) from error
-            raise DataError("not the manifest of a sweep", where=path, remedy="run the sweep again") from error
+            raise DataError(
+                "not the manifest of a sweep as raggs writes it now", where=path, remedy="run the sweep again"
+            ) from error
 
     def report(self) -> SweepReport:
         """The report.
@@ -141,7 +133,9 @@ class SweepStore:
         try:
             return SweepReport.model_validate_json(path.read_bytes())
         except (OSError, ValidationError) as error:
-            raise DataError("not the report of a sweep", where=path, remedy="run the sweep again") from error
+            raise DataError(
+                "not the report of a sweep as raggs writes it now", where=path, remedy="run the sweep again"
+            ) from error
 
     def systems(self) -> list[SystemRow]:
         """What was measured."""
@@ -150,6 +144,28 @@ class SweepStore:
     def timings(self) -> list[Timing]:
         """Every measurement of time."""
         return list(read_torn(self.folder / TIMINGS, Timing, "delete the line; the step is timed again"))
+
+    def drop_edited_timings(self) -> bool:
+        """Delete `timings.jsonl` if its beginning is not what the finished sweep wrote; whether it was.
+
+        A later sweep that was killed may have appended lines: they stay.
+        """
+        path = self.folder / TIMINGS
+        try:
+            wanted = self.manifest().files.get(TIMINGS) if self.exists else None
+        except RaggsError:
+            return False
+        if wanted is None or not path.is_file():
+            return False
+        digest = hashlib.sha256()
+        with path.open("rb") as file:
+            for line in file:
+                digest.update(line)
+                if digest.hexdigest() == wanted:
+                    return False
+        with disk(path, REMEDY):
+            path.unlink()
+        return True
 
     def run(self, row: SystemRow) -> Run:
         """The lists of a finished system.
@@ -216,7 +232,7 @@ class SweepStore:
             write_records(self.folder / SYSTEMS, rows)
             for name, text in texts.items():
                 write_atomic(self.folder / name, text.encode())
-            mine = {row.file for row in rows if row.file}
+            mine = {row.file for row in rows if row.file} | {name for row in rows if row.fit for name in row.fit.files}
             for path in (self.folder / RUNS).glob("*.trec"):
                 if path.relative_to(self.folder).as_posix() not in mine:
                     path.unlink()
@@ -236,10 +252,11 @@ class SweepStore:
         yield from ((name, hash_file(self.folder / name)) for name in names if (self.folder / name).is_file())
 
     def changed(self) -> list[str]:
-        """Files that are not what the manifest says, missing ones too."""
-        stated = self.manifest().files
-        found = dict(self.hashes(stated))
-        return [name for name, sha256 in stated.items() if found.get(name) != sha256]
+        """Files that are not what the manifest says, missing ones too; the manifest itself, if it broke its seal."""
+        manifest = self.manifest()
+        found = dict(self.hashes(manifest.files))
+        changed = [name for name, sha256 in manifest.files.items() if found.get(name) != sha256]
+        return changed if manifest.seal == manifest.own_hash() else [MANIFEST, *changed]
 
 
 def _is_run(folder: Path) -> bool:

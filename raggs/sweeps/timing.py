@@ -1,7 +1,7 @@
 """How long a question waits before anything is generated, step by step.
 
-What runs here is timed one question at a time, warm, in rounds that are spread over the sweep; a question's time is
-the median of its rounds. What a provider does is timed when it is paid and never again: an answer from the cache says
+What runs here is timed one question at a time, warm, in rounds that are spread over the sweep; `latency` says what
+becomes of these times. What a provider does is timed when it is paid and never again: an answer from the cache says
 nothing of the wait.
 """
 
@@ -19,6 +19,7 @@ from raggs.hashing import hash_value
 from raggs.jsonl import Appender, read_torn
 from raggs.llm.ledger import REMEDY, LedgerLine
 from raggs.progress import Building, Notice
+from raggs.rerankers.boosted import BoostedConfig, bm25, reads
 from raggs.stages.embed import prepare
 from raggs.sweeps.grid import System
 from raggs.sweeps.latency import latency_of, sample
@@ -116,11 +117,13 @@ class Clock:
             records = [record for record in self._parts.prepared(system.rewrite) if record.qid in lacking]
             passages = self._world.passages_of(system.chunker)
             self._world.book(RERANKING)
-            for qid, took in probe(self._world, passages, system.reranker, final.rerankings, records):
+            for qid, took in probe(self._world, passages, reads(system.reranker), final.rerankings, records):
                 ms[qid] = took
                 self._parts.store.keep_times(key, ms)  # at once: whoever kills the sweep here pays for no call again
         if ms:
-            what = f"rerank {system.levels['k']} by {system.levels['reranker']}"
+            own = reads(system.reranker) is system.reranker
+            by = system.levels["reranker"] if own else reads(system.reranker).type
+            what = f"rerank {system.levels['k']} by {by}"
             self._keep(Timing(step=key, kind="rerank", what=what, round=1, paid=paid, ms=ms))
 
     def steps(self, system: System) -> dict[StepKind, tuple[str, ...]]:
@@ -133,12 +136,19 @@ class Clock:
         if self._elsewhere(system):
             keys["retrieve"] = [hash_value(["untimed", self._parts.causes(self._parts.searches(system)[0])])]
         if (reranking := self._reranking(system)) is not None:
-            keys["rerank"] = [reranking]
+            keys.setdefault("rerank", []).insert(0, reranking)
         return {kind: tuple(found) for kind, found in keys.items()}
 
     def latency(self, system: System) -> LatencyPart:
         """What is known of a system's waiting."""
-        return latency_of(self.steps(system), self._known.values(), self._sample())
+        config = self._world.config
+        return latency_of(
+            self.steps(system),
+            self._known.values(),
+            self._sample(),
+            confidence=config.confidence,
+            seed=config.seed,
+        )
 
     # --- steps ---
 
@@ -164,10 +174,26 @@ class Clock:
                 prepared,
                 lambda record: embedder.embed_queries([record.rewrite]),
             )
+        if isinstance(system.reranker, BoostedConfig):
+            yield self._boost(system, system.reranker)
         if self._elsewhere(system):
             return
         for search in parts.searches(system):
             yield self._search(search)
+
+    def _boost(self, system: System, spec: BoostedConfig) -> Step:
+        """BM25 over a question's candidates; the reranker that reads them is a step of its own."""
+        parts, candidates = self._parts, self._parts.candidates(system)
+        passages = self._world.passages_of(system.chunker)
+
+        def run(record: EmbedRecord) -> object:
+            docs = [doc for doc, _ in candidates[record.qid]]
+            held = passages.get(docs)
+            texts = [held[doc].content for doc in docs]
+            return bm25(record.rewrite, record.language, texts)
+
+        key = hash_value(["boost", parts.rerank_causes(system), parts.reranker(spec).own_causes()["version"]])
+        return Step(key, "rerank", f"boost {system.levels['k']} by BM25", partial(parts.prepared, system.rewrite), run)
 
     def _elsewhere(self, system: System) -> bool:
         """Whether lists come from where nobody here can time them: a file, or a provider whose answers are kept."""

@@ -9,18 +9,31 @@ from raggs.decision.choice import Choice, Exclusion, Turn
 from raggs.decision.front import Candidate
 from raggs.text import plural
 
+NOTHING = 5e-5  # a change of quality that four decimals do not show
 SHOWN = 4
-BY_WAIT = "less efficient"  # of equals: where waits count as equal, and are not
+BY_WAIT = "slower"  # of equals: their waits differ by less than the jitter
 WHOLE_MS, WHOLE_USD = (10.0, 1.0), (0.1, 0.01)  # from where on figures are shown in such steps
 RULES = {
     "quality": "has less {measure}",
     "slower": "is slower",
     "dearer": "costs more",
-    "larger k": "needs more candidates for the same",
-    "more tokens": "sends more tokens for the same",
+    "larger k": "is tied and needs more candidates",
+    "more tokens": "is tied and sends more tokens",
     "less efficient": "is less efficient",
     "name": "is the same by all that was measured",
     "dominated": "is no better in anything and worse in something",
+    "tied, costlier": "is statistically tied, but costs or waits more than a tied system",
+}
+
+TIE_BREAKS = {
+    "tied, costlier": "and cheaper or faster",
+    "dominated": "and cheaper or faster",
+    "larger k": "with fewer candidates",
+    "more tokens": "with a shorter prompt",
+    "less efficient": "and more efficient",
+    "dearer": "and cheaper",
+    "slower": "and faster",
+    "name": "and first by name",
 }
 
 
@@ -65,9 +78,15 @@ def _sign(value: float) -> str:
 def told(each: Candidate, measure: str) -> str:
     """A system's three figures."""
     parts = [f"{measure} {each.quality[0]:.3f}"]
-    parts.append("not timed" if each.latency_ms is None else ms(each.latency_ms))
+    parts.append(_waits(each))
     parts.append("price unknown" if each.usd_per_1k is None else f"{usd(each.usd_per_1k)} per 1,000 questions")
     return ", ".join(parts)
+
+
+def _waits(each: Candidate) -> str:
+    if each.latency_ms is None:
+        return "not timed"
+    return ms(each.latency_ms) if each.tail_ms is None else f"p50 {ms(each.latency_ms)}, p95 {ms(each.tail_ms)}"
 
 
 def because(chosen: Choice, systems: int, measure: str, second: Candidate | None, equals: Sequence[str] = ()) -> str:
@@ -77,7 +96,7 @@ def because(chosen: Choice, systems: int, measure: str, second: Candidate | None
     held = [
         text
         for text, limit in (
-            (f"{ms(chosen.limits.latency_ms or 0)}", chosen.limits.latency_ms),
+            (f"a p95 of {ms(chosen.limits.latency_ms or 0)}", chosen.limits.latency_ms),
             (f"{usd(chosen.limits.usd_per_1k or 0)} per 1,000", chosen.limits.usd_per_1k),
             (f"{measure} of {chosen.limits.quality or 0:.3f}", chosen.limits.quality),
         )
@@ -85,12 +104,22 @@ def because(chosen: Choice, systems: int, measure: str, second: Candidate | None
     ]
     within = f" within {' and '.join(held)}" if held else ""
     allowed = systems - sum(each.bound is not None and each.by is None for each in chosen.excluded)
-    rule = "the best of" if chosen.rule == "best quality" else "the fastest, then cheapest, that reaches it, of"
+    rule = _rule(chosen, measure)
     after = "" if second is None else f"; next is {second.name} ({told(second, measure)})"
     return (
         f"Ship {chosen.winner.name}{_or(equals)} ({told(chosen.winner, measure)}): "
         f"{rule} {plural(allowed, 'system')}{within}{after}."
     )
+
+
+def _rule(chosen: Choice, measure: str) -> str:
+    if chosen.rule != "best quality":
+        return "the fastest, then cheapest, that reaches it, of"
+    best = chosen.best
+    if best is None or chosen.winner is None or best.quality[0] <= chosen.winner.quality[0]:
+        return "the best of"
+    why = next((TIE_BREAKS[each.reason] for each in chosen.excluded if each.name == best.name), "")
+    return f"statistically tied with {best.name} ({measure} {best.quality[0]:.3f}), {why}, of"
 
 
 def _or(equals: Sequence[str]) -> str:
@@ -108,7 +137,7 @@ def excluded(each: Exclusion, measure: str) -> str:
     """Why a system was not chosen."""
     match each.reason:
         case "latency":
-            return f"waits {ms(each.value or 0)}, above {ms(each.bound or 0)}"
+            return f"p95 {ms(each.value or 0)}, above {ms(each.bound or 0)}"
         case "cost":
             return f"costs {usd(each.value or 0)} per 1,000, above {usd(each.bound or 0)}"
         case "target":
@@ -139,7 +168,7 @@ def turns(points: Sequence[Turn], same: Collection[str], axis: str, other: float
     """
     said = ms if axis == "latency" else usd
     whole = WHOLE_MS if axis == "latency" else WHOLE_USD
-    what = "a wait of at most {}" if axis == "latency" else "at most {} per 1,000 questions"
+    what = "a p95 of at most {}" if axis == "latency" else "at most {} per 1,000 questions"
     held = "no other limit" if other is None else "the other limit as it is"
     ends: list[float | None] = [*(point.limit for point in points[1:]), None][: len(points)]  # none: nothing is known
     others = [(point, end) for point, end in zip(points, ends, strict=True) if point.winner not in same]

@@ -20,10 +20,12 @@ from raggs.golden.base import GoldenSet
 from raggs.golden.judgments import Judgments
 from raggs.golden.opened import open_golden
 from raggs.hashing import hash_value
+from raggs.jsonl import first_fault
 from raggs.llm import LLMSettings
 from raggs.llm.ledger import FILE
 from raggs.llm.settings import Price
 from raggs.manifests.store import RunStore
+from raggs.metrics.columns import Scale
 from raggs.progress import Hear, Notice, deaf
 from raggs.sweeps.config import CorpusSpec, SweepConfig
 from raggs.sweeps.cuts import Cuts
@@ -41,6 +43,11 @@ SAMPLE = 1000  # judged passages that are looked for
 SHOWN = 12
 GENERATOR = "generator"
 NAME_IT = "name it: corpus: {type: jsonl, path: ...}"
+
+
+def scale_of(config: SweepConfig) -> Scale | None:
+    """The scale that a sweep names; None if it follows from the labels."""
+    return None if config.ends is None else Scale.of(*config.ends)
 
 
 class World:
@@ -69,8 +76,15 @@ class World:
 
     @cached_property
     def judgments(self) -> Judgments:
-        """Its grades, of all questions that it knows."""
-        return self.golden.judgments()
+        """Its grades, of all questions that it knows.
+
+        Raises:
+            DataError: the labels have no grade that can be scored.
+        """
+        found = self.golden.judgments(scale_of(self.config))
+        if note := found.unscorable():
+            self.hear(Notice(note))
+        return found
 
     @cached_property
     def given(self) -> Judgments:
@@ -265,6 +279,22 @@ def refuse_foreign(found: Passages, judgments: Judgments, source: str, place: Pa
             where=source,
             remedy="name the corpus that it was made of under `corpus`, or make a golden set of this one",
         )
+
+
+def llm_of(golden: Path) -> LLMSettings | None:
+    """Return how the run that made a golden set called language models; None if it was not made by a run.
+
+    Raises:
+        DataError: its manifest holds no such settings any more.
+    """
+    store = RunStore(golden)
+    if not golden.is_dir() or not store.exists:
+        return None
+    try:
+        return LLMSettings.model_validate(store.manifest().config.get("llm", {}))
+    except ValidationError as error:
+        said = f"its manifest says in no usable way how models are called: {first_fault(error)}"
+        raise DataError(said, where=golden, remedy="run raggs run again") from error
 
 
 def corpus_of(golden: Path) -> AdapterConfig | None:

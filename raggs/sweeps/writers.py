@@ -11,7 +11,7 @@ from raggs.evaluation.words import GLOSSARY
 from raggs.evaluation.writers import markdown
 from raggs.jsontypes import Number
 from raggs.sweeps.layout import lay_out
-from raggs.sweeps.models import FIRST_PAGE, SweepReport, SystemRow
+from raggs.sweeps.models import SweepReport, SystemRow
 from raggs.sweeps.plots import plots
 from raggs.text import spreadsheet_cell
 
@@ -31,11 +31,10 @@ def report_files(report: SweepReport) -> dict[str, str]:
 
 
 def _page(report: SweepReport, plots: str) -> str:
-    """sweep.md in the form that the report says: an audit derives it again, also that of an earlier version."""
+    """Return sweep.md, which an audit derives again."""
     parts = [markdown(lay_out(report, full=True), glossary=False)]
     parts += [f"\n## Plots\n{plots}"] if plots else []
-    parts += [f"\n{GLOSSARY}, or docs/glossary.md\n"] if report.page > FIRST_PAGE else []
-    return "".join(parts)
+    return "".join([*parts, f"\n{GLOSSARY}, or docs/glossary.md\n"])
 
 
 def table_csv(report: SweepReport) -> str:
@@ -77,6 +76,9 @@ def _figures(report: SweepReport, row: SystemRow) -> Iterator[tuple[str, Number]
     for step, spread in row.latency:
         yield f"{step} p50 ms", None if spread is None else spread.p50
         yield f"{step} p95 ms", None if spread is None else spread.p95
+        yield f"{step} p95 low", None if spread is None else spread.low
+        yield f"{step} p95 high", None if spread is None else spread.high
+        yield f"{step} p95 of medians ms", None if spread is None else spread.p95_of_medians
     cost, memory = row.cost, row.memory
     for name in ("embed", "rerank", "generate", "total"):
         yield f"{name} usd_per_1k", None if cost is None else cost.usd()[name]

@@ -6,6 +6,7 @@ words, and where the report lies. What cannot be checked at all is an error of r
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -13,11 +14,13 @@ import pytest
 
 from raggs.app.checking import Checked, CheckRequest, check
 from raggs.app.evaluate import EvalResult, MeasureRequest
+from raggs.app.gating import keep_earlier
 from raggs.app.scored import DEPTH, Given
 from raggs.app.worst import Worst
 from raggs.errors import UsageError
+from raggs.evaluation.gates import Inconclusive
 from raggs.evaluation.words import score
-from raggs.evaluation.writers import write_report
+from raggs.evaluation.writers import RESULT
 from raggs.text import shorten, visible
 
 NAME_IT = "pytest --raggs-golden PATH, raggs_golden = PATH in the ini file, or @pytest.mark.raggs_golden(PATH)"
@@ -59,6 +62,7 @@ class Golden:
         at_most: float | Mapping[str, float] | None = None,
         not_worse_than: Path | str | None = None,
         max_drop: float = 0.01,
+        if_inconclusive: Inconclusive = "fail",
         queries: object = None,
         depth: int = DEPTH,
     ) -> EvalResult:
@@ -71,6 +75,7 @@ class Golden:
             at_most: the same for measures where lower is better.
             not_worse_than: an earlier eval.json, relative to pytest's root directory.
             max_drop: what a mean may lose against it; a significant loss fails at any size.
+            if_inconclusive: "fail", or "pass" with a warning, if unjudged passages could reverse an outcome.
             queries: the texts of the questions, where the set does not hold them.
             depth: how many passages a function is asked for.
 
@@ -79,12 +84,16 @@ class Golden:
         """
         __tracebackhide__ = True
         before = None if not_worse_than is None else self._base / not_worse_than
+        keep_earlier(before, self.out / RESULT)
         asked = MeasureRequest(measures)
-        found = check(CheckRequest(self._given(system, queries, depth), asked, at_least, at_most, before, max_drop))
+        given = self._given(system, queries, depth)
+        found = check(CheckRequest(given, asked, at_least, at_most, before, max_drop, inconclusive=if_inconclusive))
+        for said in found.verdicts.passed_over:
+            warnings.warn(said, stacklevel=2)
         if found.failed:
             pytest.fail(failure(found, found.write(self.out).resolve()), pytrace=False)
         if self._keeps:
-            write_report(found.result.report, self.out)
+            found.result.write(self.out)
         return found.result
 
     def _given(self, system: object, queries: object, depth: int) -> Given:
@@ -102,7 +111,8 @@ def failure(found: Checked, page: Path) -> str:
         page: its report.
     """
     report = found.result.report
-    lines = [f"not met on {report.golden.source}:", *(f"  {said}" for said in found.failed), ""]
+    lines = [f"not met on {report.golden.source}:", *(f"  {said}" for said in found.failed)]
+    lines += [*(f"  next: {each}" for each in found.remedies), ""]
     lines += _table([("measure", *(part.name for part in report.systems)), *_scores(found)])
     worst = found.result.worst()
     if worst:

@@ -58,6 +58,6 @@ def _out(config: pytest.Config, nodeid: str) -> Path:
     folder = re.sub(r"[^\w.-]+", "-", nodeid).strip("-.")[-120:]
     if given := config.getoption("--raggs-out"):
         return config.invocation_params.dir / str(given) / folder
-    if config.cache is None:  # -p no:cacheprovider
+    if getattr(config, "cache", None) is None:  # -p no:cacheprovider
         return Path(mkdtemp(prefix="raggs-")) / folder
     return config.cache.mkdir("raggs") / folder

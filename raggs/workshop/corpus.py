@@ -70,10 +70,9 @@ class OpenCorpus:
         source = self._source
         content = source.source_hash()
         path = self._places.corpora / f"{self._spec.type}-{self._key(content)}.sqlite"
-        if path.exists():
-            store = PassageStore.open(path)
-            self._tell([*source.outside(), *store.notes])
-            return store
+        if (kept := self._kept(path, content)) is not None:
+            self._tell([*source.outside(), *kept.notes])
+            return kept
         make_folder(path.parent)
         store = PassageStore.build(
             path,
@@ -82,6 +81,7 @@ class OpenCorpus:
             progress=self._building,
             notes=source.notes,
             cutting_s=lambda: source.cutting_s,
+            unreadable=lambda: source.unreadable,
         )
         self._tell([*source.outside(), *store.notes])
         self._tell_replaced(source)
@@ -90,6 +90,21 @@ class OpenCorpus:
             path.unlink()
             raise DataError("the corpus changed while it was read", where=self.place, remedy="run again")
         return store
+
+    def _kept(self, path: Path, content: str) -> PassageStore | None:
+        """Return the passages that were stored before; None if there are none, or the file is not what was stored."""
+        if not path.exists():
+            return None
+        try:
+            store = PassageStore.open(path)
+        except DataError as error:
+            self._hear(Notice(f"{path}: {error.message}, so it is built again from the corpus"))
+            return None
+        if (store.built_as, store.source_hash) == (path.name, content):
+            return store
+        store.close()
+        self._hear(Notice(f"{path}: holds the passages of another corpus, so it is built again"))
+        return None
 
     def documents(self) -> Iterator[Document | Passage]:
         """Documents whole, where the source knows them; else its passages one by one.
@@ -146,7 +161,9 @@ class OpenCorpus:
         for number, passage in enumerate(source.passages(), start=1):  # noqa: B007 - counted for the check below
             yield passage
         if not number:
-            raise self.empty()
+            error = self.empty()
+            error.message = "; ".join((error.message, *source.notes()))
+            raise error
 
     def _tell(self, sentences: Sequence[str]) -> None:
         """Each sentence once."""

@@ -43,7 +43,7 @@ class Models:
         hear: Hear,
     ) -> None:
         self.places = places
-        self.ledger = CallLedger()
+        self.ledger = CallLedger(allow_mixed=llm.allow_mixed)
         self._settings = llm
         self._budget = budget
         self._batch = batch
@@ -54,7 +54,7 @@ class Models:
     @cached_property
     def llm(self) -> LLM:
         """Language models. Making it touches neither disk nor network."""
-        return LLM(self._settings, self._budget, self._answers, self.ledger, self._batch, self._waiting, self._notice)
+        return LLM(self._settings, self._budget, self._answers, self.ledger, self._batch, self._waiting, self.notify)
 
     @property
     def concurrency(self) -> int:
@@ -135,7 +135,8 @@ class Models:
         if "loop" in self.__dict__:
             self.loop.close()
 
-    def _notice(self, message: str) -> None:
+    def notify(self, message: str) -> None:
+        """Tell the listener what the user should know."""
         self._hear(Notice(message))
 
     def _waiting(self, what: str, done: int, total: int) -> None:

@@ -80,14 +80,14 @@ class Workshop(Models):
         return chunkers.REGISTRY.of(spec)(spec, ChunkerContext(self._lent, self._asking(pays=True)))
 
     def _asking(self, *, pays: bool) -> Asking:
-        return Asking(lambda: self.llm, lambda: self.loop, self.places.cuts, pays)
+        return Asking(lambda: self.llm, lambda: self.loop, self.places.cuts, pays, self.notify)
 
     def _lent(self, spec: EmbedderConfig) -> Embedder:
         """An embedder of pieces, whose vectors are kept by text; those of a paid one are among the answers already."""
         made = self.embedder(spec)
         if made.models or not self.keeps_answers:
             return made
-        return self._lending.setdefault(spec.model_dump_json(), KeptEmbedder(made, self.places.vectors))
+        return self._lending.setdefault(spec.model_dump_json(), KeptEmbedder(made, self.places.vectors, self.notify))
 
     @property
     def pieces_found(self) -> int:
@@ -116,7 +116,13 @@ class Workshop(Models):
             keeps: whether what a model of this machine has read is looked up and kept, as far as the workshop keeps
                 answers; without, each time is that of the work.
         """
-        context = RerankerContext(llm or self.llm, self.places, keeps and self.keeps_answers, self._notice)
+        context = RerankerContext(
+            llm or self.llm,
+            self.places,
+            keeps and self.keeps_answers,
+            self.notify,
+            lambda other: self.reranker(other, llm, keeps=keeps),
+        )
         return self._own(rerankers.REGISTRY.of(spec)(spec, context))
 
     def retrievers(
@@ -156,6 +162,7 @@ class Workshop(Models):
             retriever=lambda other: self.retriever(other, passages, queries, embedder, by_text=by_text),
             reranker=self.reranker,
             loop=lambda: self.loop,
+            notify=self.notify,
         )
         return self._own(retrievers.REGISTRY.of(spec)(spec, context))
 
@@ -165,7 +172,7 @@ class Workshop(Models):
             return embedder.embed
         from raggs.embedders.kept import KeptVectors  # late: it brings numpy
 
-        return KeptVectors(embedder, self.places.vectors).of
+        return KeptVectors(embedder, self.places.vectors, notify=self.notify).of
 
     def close(self) -> None:
         """Close what is open; a closed workshop is not used again."""

@@ -4,7 +4,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats as scipy_stats
@@ -120,7 +120,6 @@ def test_alpha_is_its_definition(matrix, level):
 
 @pytest.mark.parametrize("level", LEVELS)
 @given(matrix=ratings, order=st.randoms(use_true_random=False))
-@settings(deadline=None, max_examples=30)
 def test_alpha_does_not_care_who_rated_what_first(matrix, level, order):
     shuffled = np.array(order.sample(list(np.transpose(order.sample(list(matrix), len(matrix)))), matrix.shape[1])).T
     value = krippendorff_alpha(matrix, level=level, draws=1, seed=1).value
@@ -128,7 +127,6 @@ def test_alpha_does_not_care_who_rated_what_first(matrix, level, order):
 
 
 @given(ratings)
-@settings(deadline=None, max_examples=30)
 def test_each_level_keeps_what_it_measures(matrix):
     def value(changed, level):
         return krippendorff_alpha(changed, level=level, draws=1, seed=1).value

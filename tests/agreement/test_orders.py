@@ -2,7 +2,7 @@ import math
 from itertools import permutations, product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
@@ -53,7 +53,6 @@ def test_tau_ap_is_its_definition(truth, estimate):
     assert tau_ap(truth, estimate) == pytest.approx(tau_ap_by_definition(truth, estimate))
 
 
-@settings(deadline=None, max_examples=40)
 @given(tied, full)
 def test_ties_of_the_estimate_are_broken_in_every_way(scores, names):
     truth = [name for name in names if name in scores]
@@ -61,7 +60,6 @@ def test_ties_of_the_estimate_are_broken_in_every_way(scores, names):
     assert tau_ap(truth, scores) == pytest.approx(sum(each) / len(each))
 
 
-@settings(deadline=None, max_examples=25)
 @given(
     st.fixed_dictionaries({name: st.integers(0, 2) for name in "abcd"}),
     st.fixed_dictionaries({name: st.integers(0, 2) for name in "abcd"}),

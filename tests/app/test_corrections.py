@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from support.forging import write_artifact
 from support.project import Project, files_copied, make_project, raggs
 from support.reviewing import graded_pool, speak
 
@@ -14,7 +15,7 @@ from raggs.app.evaluate import AnalysisRequest, EvalRequest, JudgedFiles, Measur
 from raggs.artifacts import JudgeRecord, MergeRecord
 from raggs.errors import DataError, UsageError
 from raggs.hashing import hash_value
-from raggs.jsonl import read_records, write_records
+from raggs.jsonl import read_records
 from raggs.manifests.opened import open_run
 
 CHANCE = 0.5
@@ -65,7 +66,7 @@ def test_a_run_that_people_graded_themselves_cannot_be_corrected(made: Project, 
     records = [
         each.model_copy(update={"judge": "human: ada"}) for each in read_records(run / "judge.jsonl", JudgeRecord)
     ]
-    write_records(run / "judge.jsonl", records)
+    write_artifact(run / "judge.jsonl", records)
     with pytest.raises(DataError, match="people's where they spoke"):
         drawn_labels(open_run(run), tmp_path / "reviews")
 

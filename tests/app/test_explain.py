@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 from support.cli import invoke
 
 import raggs
@@ -17,9 +18,11 @@ from raggs.errors import NotFoundError
 from raggs.evaluation.document import Document, Section
 from raggs.evaluation.words import LOSSES
 from raggs.evaluation.writers import markdown
+from raggs.jsontypes import leaves
 from raggs.metrics.names import parse_measure
 
 PACKAGE = Path(raggs.__file__).parent
+ROOT = Path(__file__).resolve().parents[2]
 DRAWN = re.compile(r"^\s*from raggs\.(?:evaluation\.document|cli\.screen|chunking\.models|app\.judge)", re.MULTILINE)
 DECLARED = {"head", "HEAD", "COLUMNS", "TITLES", "FIGURES", "columns"}
 SIDES = re.compile(r"(?:^|, )(?:A|B|OLD|NEW)$|^(?:A|B|OLD|NEW|judge|people|mean) (?=\{)")
@@ -138,7 +141,7 @@ def test_a_word_is_explained_offline_and_a_measure_says_itself() -> None:
         ("rank", "rank.batch_size, rank.max_calls, rank.budget, "),
         ("rank.budget", "Its settings: rank.budget.calls, rank.budget.usd."),
         ("budget.max_usd", "5.0 if not given; no stage runs again for it."),
-        ("inversions", "rank.options.inversions: of bayes: ends the ranking"),
+        ("saving", "rank.options.saving: of bayes: ends the ranking"),
         ("llm.prices.openai/gpt-4.1", "Its settings: llm.prices.<name>.input, "),
         ("llm.prices.openai/gpt-4.1.input", "USD per 1M tokens of what is sent."),
         ("nuggets", "one of the judges"),
@@ -164,3 +167,39 @@ def test_a_command_is_named_besides_what_else_bears_its_name() -> None:
     assert invoke("explain", "sweep").output == "a command: raggs sweep --help\n"
     judge = invoke("explain", "judge").output.splitlines()
     assert len(judge) > 1 and judge[-1] == "a command: raggs judge --help"
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        ("judge.judge.model", "provider and model"),
+        ("judge.judge.type", "which of the judges: cascade, human"),
+        ("judge.judge.judges.0.model", "provider and model"),
+        ("corpus.path", "For type: folder"),
+        ("corpus.chunker.size", "the most that a chunk holds"),
+        ("embed.embedder.dims", "length of a vector"),
+        ("retrieve.retrievers.0.k", "hits for each query"),
+        ("retrieve.retrievers.1.by.model", "For type: listwise or pointwise"),
+        ("queries.path", "For type: jsonl"),
+        ("llm.parameters.temperature", "temperature is a key of yours"),
+        ("llm.models.openai/x.prices.input", "USD per 1M tokens"),
+        ("axes.reranker.model", "provider and model"),
+    ],
+)
+def test_every_key_that_set_takes_is_known(key: str, words: str) -> None:
+    assert words in " ".join(meaning.text for meaning in explain_word(key))
+
+
+def test_every_key_of_the_examples_is_known() -> None:
+    """Each leaf of a file that raggs itself ships can be asked about by the path that --set takes."""
+    files = [path for path in (ROOT / "examples").glob("*/*.yaml") if path.name.startswith(("raggs", "sweep"))]
+    assert len(files) > 3
+    for file in files:
+        for place, _ in leaves(yaml.safe_load(file.read_text(encoding="utf-8"))):
+            path = ".".join(map(str, place)).replace("except", "excluded")
+            assert explain_word(path), (file, path)
+
+
+def test_a_key_below_a_part_that_no_part_has_is_unknown() -> None:
+    with pytest.raises(NotFoundError):
+        explain_word("judge.judge.nothing")

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from support.forging import write_artifact
 from support.project import Project, files_copied, make_project, raggs
 from support.reviewing import graded_pool, speak
 
@@ -13,7 +14,7 @@ from raggs.app.judgecheck import _length, _order, check_judge
 from raggs.app.judgelayout import check_json, lay_out_check, write_check
 from raggs.artifacts import JudgeRecord, MergeRecord
 from raggs.errors import DataError
-from raggs.jsonl import read_records, write_records
+from raggs.jsonl import read_records
 from raggs.manifests.opened import open_run
 
 
@@ -79,7 +80,7 @@ def test_grades_that_are_peoples_own_are_no_witness(made: Project, tmp_path: Pat
     run = files_copied(made.run, tmp_path / "run")
     records = list(read_records(run / "judge.jsonl", JudgeRecord))
     people = [record.model_copy(update={"judge": "human: ada"}) for record in records[:9]]
-    write_records(run / "judge.jsonl", [*people, *records[9:]])
+    write_artifact(run / "judge.jsonl", [*people, *records[9:]])
     found = check_judge(open_run(run), tmp_path / "reviews")
     assert (found.whole.cases, found.left_out.by_people) == (count - 9, 9)
     assert list(found.judges) == ["qrels qrels.txt"]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.cli import invoke
+from support.forging import write_artifact
 from support.project import Project, grade_of, make_project
 from support.reviewing import speak
 
@@ -15,7 +16,7 @@ from raggs.app.judgecompare import JudgeComparison, compare_judges, plan_differi
 from raggs.app.judgecomparelayout import comparison_json, verdict
 from raggs.artifacts import JudgeRecord, MergeRecord, QueryRecord
 from raggs.errors import DataError
-from raggs.jsonl import read_records, write_records
+from raggs.jsonl import read_records
 from raggs.manifests.opened import open_run
 from raggs.reviews.plans import read_plan
 
@@ -69,19 +70,19 @@ def test_passages_are_matched_by_what_they_say_and_what_one_lacks_is_counted(mad
     other = tmp_path / "other"
     shutil.copytree(made.run.with_name("loose"), other)
     queries = list(read_records(other / "queries.jsonl", QueryRecord))
-    write_records(other / "queries.jsonl", [one.model_copy(update={"qid": f"x{one.qid}"}) for one in queries])
+    write_artifact(other / "queries.jsonl", [one.model_copy(update={"qid": f"x{one.qid}"}) for one in queries])
     pool = list(read_records(other / "merge.jsonl", MergeRecord))
     grades = list(read_records(other / "judge.jsonl", JudgeRecord))
     renamed = [{"qid": f"x{one.qid}", "doc_id": f"x{one.doc_id}"} for one in pool]
     changed = {0: {"grade": None, "skipped": "no"}, 1: {"judge": "human: ada"}}
-    write_records(
+    write_artifact(
         other / "merge.jsonl",
         [
             one.model_copy(update={**names, **({"text": "Another text."} if number == 2 else {})})
             for number, (one, names) in enumerate(zip(pool, renamed, strict=True))
         ],
     )
-    write_records(
+    write_artifact(
         other / "judge.jsonl",
         [
             one.model_copy(update={**names, **changed.get(number, {})})
@@ -93,8 +94,6 @@ def test_passages_are_matched_by_what_they_say_and_what_one_lacks_is_counted(mad
     left = found.unmatched
     assert (left.first_only, left.second_only, left.ungraded, left.by_people) == (1, 1, 1, 1)
     assert found.cases[0].qid == whole.cases[0].qid, "ids are those of the first run"
-    assert whole.second.edits == ()
-    assert "is not what its stage wrote" in found.second.edits[0]
 
 
 def test_without_people_or_with_few_nothing_is_claimed(made: Project, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.forging import write_artifact
 from support.project import Project, files_copied, make_project, raggs
 from support.reviewing import graded_pool, speak
 
@@ -13,7 +14,7 @@ from raggs.app.judgelayout import lay_out_check
 from raggs.app.judgeplaces import ordered_pairs
 from raggs.artifacts import JournalRecord, JudgeRecord
 from raggs.evaluation.writers import markdown
-from raggs.jsonl import read_records, write_records
+from raggs.jsonl import read_records
 from raggs.manifests.opened import open_run
 
 
@@ -35,7 +36,7 @@ def entry(shown: str, order: str | None, **more: object) -> JournalRecord:
 
 
 def test_each_pair_of_a_prompt_is_a_case_for_both(copy: Path) -> None:
-    write_records(copy / "rank.journal.jsonl", [entry("abc", "bac"), entry("ba", None, error="gone")])
+    write_artifact(copy / "rank.journal.jsonl", [entry("abc", "bac"), entry("ba", None, error="gone")])
     grades = {("q00", "a"): 5, ("q00", "b"): 3, ("q00", "c"): 3}
     found = [(pair.place, pair.judge, pair.people) for pair in ordered_pairs(open_run(copy), grades)]
     assert sorted(found) == [(1, False, True), (1, True, True), (2, True, False), (3, False, False)]
@@ -44,7 +45,7 @@ def test_each_pair_of_a_prompt_is_a_case_for_both(copy: Path) -> None:
 
 def test_orders_by_people_are_no_witness_and_no_ranking_is_nothing(copy: Path) -> None:
     grades = {("q00", "a"): 5, ("q00", "b"): 3}
-    write_records(copy / "rank.journal.jsonl", [entry("ab", "ab", by="human: ada")])
+    write_artifact(copy / "rank.journal.jsonl", [entry("ab", "ab", by="human: ada")])
     assert ordered_pairs(open_run(copy), grades) == []
     (copy / "rank.journal.jsonl").unlink()
     assert ordered_pairs(open_run(copy), grades) == []
@@ -58,7 +59,7 @@ def test_a_judge_that_likes_what_stands_first_is_told(copy: Path, tmp_path: Path
         record if record.slot % 2 else record.model_copy(update={"order": record.shown})
         for record in read_records(copy / "rank.journal.jsonl", JournalRecord)
     ]
-    write_records(copy / "rank.journal.jsonl", told)
+    write_artifact(copy / "rank.journal.jsonl", told)
     found = check_judge(open_run(copy), tmp_path / "reviews")
     assert found.whole.exact.value == 1.0, "its grades are people's: orders alone have a place"
     assert [group.name for group in found.places] == ["1", "2", "3", "4", "5"]
@@ -79,7 +80,7 @@ def test_samples_have_a_map_of_their_own(copy: Path, tmp_path: Path) -> None:
         (record.grade, record.grade, min(5, (record.grade or 1) + up)) for record, up in zip(records, odd, strict=True)
     ]
     sampled = [record.model_copy(update={"grades": said}) for record, said in zip(records, answers, strict=True)]
-    write_records(copy / "judge.jsonl", sampled)
+    write_artifact(copy / "judge.jsonl", sampled)
     speak(copy, tmp_path / "reviews", lambda record, grade: min(5, (grade or 1) + int(record.doc_id[1:]) % 2))
     checked = check_judge(open_run(copy), tmp_path / "reviews")
     found = checked.calibration

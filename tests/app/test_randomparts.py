@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from support.forging import write_artifact
 from support.project import Project, files_copied, make_project, raggs
 from support.reviewing import speak
 
@@ -18,7 +19,7 @@ from raggs.app.reviewplan import PlanRequest, plan_reading
 from raggs.app.serve import ServeRequest, prepare
 from raggs.artifacts import JudgeRecord
 from raggs.errors import DataError, UsageError
-from raggs.jsonl import read_records, write_records
+from raggs.jsonl import read_records
 from raggs.manifests.opened import open_run
 from raggs.reviews.draws import note_draw, read_draws
 from raggs.reviews.models import Key
@@ -115,7 +116,7 @@ def test_near_duplicates_have_the_label_of_what_is_read_for_them(made: Project, 
     records = list(read_records(run / "judge.jsonl", JudgeRecord))
     first, second = (record for record in records if record.qid == "q00" and record.rank <= 2)
     twin = second.model_copy(update={"duplicate_of": first.doc_id})
-    write_records(run / "judge.jsonl", [twin if record is second else record for record in records])
+    write_artifact(run / "judge.jsonl", [twin if record is second else record for record in records])
     items = begin(made, tmp_path, 6000)
     read(made, tmp_path, items)
     labels = drawn_labels(open_run(run), tmp_path).labels

@@ -51,10 +51,14 @@ def test_a_sweeps_choice_is_sure_only_where_it_stands_when_questions_are_drawn_a
     assert part is not None and len(part.sweeps[0].figures) == 4
     for share, count, answer in ((0.96, 10, "yes"), (0.94, 10, "cannot tell"), (0.96, 9, "cannot tell")):
         wins = (sweep.wins[0].model_copy(update={"system": sweep.choice.winner, "share": share}),)
-        told = sweep.model_copy(update={"wins": wins, "questions": count})
+        choice = sweep.choice.model_copy(update={"inconclusive": {}})
+        told = sweep.model_copy(update={"wins": wins, "questions": count, "choice": choice})
         box = Decision().data(replace(facts, sweeps=(told,)))
         assert box.ships[0].answer == answer
         assert box.ships[0].said[0] == sweep.choice.sentence
+        unsure = Decision().data(replace(facts, sweeps=(told.model_copy(update={"choice": sweep.choice}),)))
+        assert unsure.ships[0].answer == "cannot tell", "unjudged passages could put another system before it"
+        assert any(said.endswith(" unjudged.") for said in unsure.ships[0].said)
 
 
 def test_an_evaluation_that_there_is_stands_for_the_systems(project: SweepProject, tmp_path: Path) -> None:

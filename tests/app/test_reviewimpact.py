@@ -64,7 +64,7 @@ def test_why_verdicts_cannot_be_weighed_is_said(made: Project, tmp_path: Path) -
 def test_systems_of_ones_own_and_what_is_none_is_told_at_once(made: Project, tmp_path: Path) -> None:
     speak(made.run, tmp_path, lambda _, grade: 6 - (grade or 1), reads=lambda each: each.rank < 3)
     run = open_run(made.run)
-    lists = (f"{each.qid} Q0 {each.doc_id} {each.rank} {each.rank} mine\n" for _, each, _ in graded_pool(made.run))
+    lists = (f"{each.qid} Q0 {each.doc_id} 0 {each.rank} mine\n" for _, each, _ in graded_pool(made.run))
     (tmp_path / "mine.trec").write_text("".join(lists))
     ordered = Weighed(weigher([run], tmp_path, [str(made.run), f"mine={tmp_path / 'mine.trec'}"], ["ndcg@5"]))
     ordered.weighed(differing(run, tmp_path))

@@ -148,7 +148,7 @@ def test_what_a_function_does_wrong_is_told_with_its_question(search, kind, said
         ({"golden": 7, "runs": {"a": LISTS}}, r"7 \(int\) holds no rows"),
         ({"golden": {"q": {"d": 2.5}}, "runs": {"a": LISTS}}, "grade 2.5 is not a whole number"),
         ({"golden": {"q": {"d": "4"}}, "runs": {"a": LISTS}}, "'4' .str. is not a finite number"),
-        ({"golden": [{"qid": "q", "doc": "d"}], "runs": {"a": LISTS}}, "row 0: no column grade or score"),
+        ({"golden": [{"qid": "q", "doc": "d"}], "runs": {"a": LISTS}}, "row 0: no column grade"),
         ({"golden": LABELS, "runs": {"a": [{"qid": "q1", "doc": None, "score": 1}]}}, "None .* is no id"),
         ({"golden": LABELS, "search": ids, "queries": [{"id": "q1", "text": "a"}] * 2}, "q1 stands twice"),
         ({"golden": LABELS, "runs": {"a": LISTS}, "measures": ["ndgc@10"]}, "ndgc"),

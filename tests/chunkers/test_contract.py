@@ -51,7 +51,7 @@ def read(suffix: str, source: str) -> Document:
         return next(FolderCorpus(FolderConfig(path=Path(folder))).documents())
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(SOURCES)
 def test_so_are_those_of_any_documents_text(chunker: Chunker, found: tuple[str, str]) -> None:
     document = read(*found)
@@ -72,7 +72,7 @@ def chunker(request: pytest.FixtureRequest, tmp_path: Path) -> Chunker:
     return workshop.chunker(spec)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(TEXTS)
 def test_chunks_are_slices_in_order_that_lose_and_invent_nothing(chunker: Chunker, text: str) -> None:
     loses_and_invents_nothing(chunker, Document(text))
@@ -89,7 +89,7 @@ def loses_and_invents_nothing(chunker: Chunker, document: Document) -> None:
     assert not text[end:].strip()
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(TEXTS)
 def test_sizes_and_overlaps_are_within_what_was_asked(chunker: Chunker, text: str) -> None:
     config = chunker.config
@@ -109,7 +109,7 @@ def test_sizes_and_overlaps_are_within_what_was_asked(chunker: Chunker, text: st
         assert overlap or not shared
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(TEXTS)
 def test_the_same_text_is_cut_in_the_same_way(chunker: Chunker, text: str) -> None:
     again = type(chunker)(chunker.config, chunker.context)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.chunkers.paragraphs import heading_of, pack_paragraphs
+from raggs.chunkers.paragraphs import UNSPACED, heading_of, pack_paragraphs
 
 BREAKS = ["\n", "\n\n", "\r\n\r\n", "\n \t\n", " ", "\u00a0", "\u2028", "\x0c"]
 WORDS = ["word", "Two words.", "one two three four. Five six! Seven", "«Oui.» Non", "…", "- a\n- b\n- c", "a\x0cb"]
@@ -127,3 +127,22 @@ def contract_case(folder: Path, request: pytest.FixtureRequest) -> dict[str, Any
 
 
 CONTRACT_VARIANTS = [{"max_words": 20}]
+
+
+@pytest.mark.parametrize("text", ["翼の揚力は角度と速度によって決まる。" * 300, "x" * 9_000, "ปีกเครื่องบิน" * 600])
+def test_texts_without_spaces_are_cut_too(text: str) -> None:
+    source = f"Some words first.\n\n{text}\n\nSome words last."
+    chunks = pack_paragraphs(source)
+    assert max(len(chunk.text) for chunk in chunks) <= 630
+    assert "".join("".join(chunk.text.split()) for chunk in chunks) == "".join(source.split())
+    assert all(source[chunk.start : chunk.end] == chunk.text for chunk in chunks)
+    if "。" in text:
+        assert all(chunk.text.endswith("。") for chunk in chunks[1:-1])
+
+
+def test_a_long_address_changes_no_cut_of_the_words_around_it() -> None:
+    words = " ".join(f"word{number}" for number in range(150))
+    address = "https://example.org/" + "a" * 379
+    assert len(address) == UNSPACED - 1
+    assert texts(f"{words}\n\n{address}", 200) == [f"{words}\n\n{address}"]
+    assert texts(f"{words}\n\n{address}a", 200)[0] == words

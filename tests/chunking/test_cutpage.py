@@ -86,7 +86,7 @@ def test_it_shows_what_the_report_says(tmp_path: Path) -> None:
     assert "1 chunk of 2 files" in words
     assert "left out 1 file: 1 .docx (no reader: c.docx)" in words
     assert [each.text() for each in tree.css("pre .head")] == ["---\ntitle: T\n---\n"]
-    assert (tree.css_first("pre b").attributes["title"] or "").endswith(", T")
+    assert (tree.css_first("pre b").attributes["title"] or "").endswith(", T > A")
     assert len(tree.css("svg rect")) > 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
@@ -13,7 +14,7 @@ from raggs.chunking.models import CutReport
 from raggs.chunking.showing import is_torn, show_cuts
 from raggs.chunking.showlayout import lay_out_cuts
 from raggs.corpora.base import CorpusContext
-from raggs.corpora.folder import FolderConfig, FolderCorpus
+from raggs.corpora.folder import FolderConfig, FolderCorpus, file_id
 from raggs.errors import NotFoundError
 from raggs.evaluation.writers import markdown
 
@@ -47,6 +48,56 @@ def cuts(folder: Path, *places: tuple[int, int], file: str | None = None) -> Cut
     corpus = FolderCorpus(FolderConfig(path=folder))
     corpus.context = CorpusContext(lambda spec: Fixed(*places))
     return show_cuts(corpus, file).report
+
+
+@pytest.mark.parametrize(
+    ("real", "asked"),
+    [
+        ("My notes (1).txt", "My notes (1).txt"),
+        ("My notes (1).txt", "My%20notes%20(1).txt"),
+        ("sub/caf\u00e9 100%.txt", "cafe\u0301 100%.txt"),
+        ("sub/cafe\u0301.txt", "sub/caf\u00e9.txt"),
+        ("a/b/deep.txt", "b/deep.txt"),
+    ],
+)
+def test_a_file_is_found_by_its_real_name(folder: Path, real: str, asked: str) -> None:
+    path = folder / real
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(TEXT)
+    for name in (asked, str(path), os.path.relpath(path)):
+        (found,) = cuts(folder, (0, 8), file=name).files
+        assert found.file == file_id(real)
+    rows = lay_out_cuts(cuts(folder, (0, 8)), whole=False).scores.table.rows
+    assert real in [row[0].text for row in rows]
+
+
+def test_files_whose_names_look_the_same_are_told_apart(folder: Path) -> None:
+    for name in ("caf\u00e9.txt", "cafe\u0301.txt"):
+        (folder / name).write_text(TEXT)
+        (found,) = cuts(folder, (0, 8), file=name).files
+        assert found.file == name
+    (folder / "sub/b.txt").write_text(TEXT)
+    with pytest.raises(NotFoundError, match=r"no file c\.txt"):
+        cuts(folder, file="c.txt")
+
+
+def test_a_name_takes_one_short_line(folder: Path) -> None:
+    for name in ("new\nline.txt", "n" * 200 + ".txt"):
+        (folder / name).write_text(TEXT)
+    rows = lay_out_cuts(cuts(folder, (0, 8)), whole=False).scores.table.rows
+    names = [row[0].text for row in rows]
+    assert "new%0Aline.txt" in names
+    assert f"…{'n' * 35}.txt" in names
+
+
+def test_the_first_files_are_shown_and_the_others_counted(folder: Path) -> None:
+    for number in range(30):
+        (folder / f"{number:02}.txt").write_text(TEXT)
+    report = cuts(folder, (0, 8))
+    document = lay_out_cuts(report, whole=False, most=20)
+    assert len(document.scores.table.rows) == 20
+    assert "32 files" in document.scores.sentences[0]
+    assert document.scores.sentences[-1] == "the first 20 files by name; 12 more: --all, or --file FILE"
 
 
 def test_each_chunk_has_its_place_its_words_and_whether_it_is_torn(folder: Path) -> None:

@@ -128,7 +128,7 @@ def test_a_judge_below_its_gate_ends_the_run_with_7_and_everybody_says_so(server
     meta = json.loads((project.folder / "out" / "qrels.txt.meta.json").read_text())
     assert "canaries" in meta["provenance"]["gate"][0]
     scored = raggs("eval", "--golden", project.run, "--run", project.run)
-    assert said in " ".join((scored.stdout + scored.stderr).split())
+    assert "no passage is relevant" in scored.stderr, "this judge gives the lowest grade alone, so there is no score"
     asked = server.count
     project.change(judge={**section, "gate": {"canaries": 0.1}})
     assert raggs("run", "--config", project.config, "-q", "--yes").returncode == 0, "a limit is no cause to run again"

@@ -248,6 +248,24 @@ def test_a_configuration_of_somebody_else_gets_no_key(folder: Path, server: LLMS
     assert server.count == 0
 
 
+def test_documents_are_shown_without_queries_and_a_judge(folder: Path) -> None:
+    config = folder / "raggs.yaml"
+    config.write_text(json.dumps({"corpus": {"type": "folder", "path": "docs"}}))
+    for number in range(25):
+        (folder / "docs" / f"My file {number:02}.txt").write_text(TEXT)
+    result = shown(config)
+    assert result.exit_code == 0, result.output
+    assert "of 26 files" in result.stdout
+    assert "My file 19.txt" in result.stdout
+    assert "My file 20.txt" not in result.stdout
+    assert "6 more: --all, or --file FILE" in result.stdout
+    assert "My file 24.txt" in shown(config, "--all").stdout
+    assert "1 chunk of 1 file" in shown(config, "--file", str(folder / "docs" / "My file 20.txt")).stdout
+    assert len(json.loads(shown(config, "--json").stdout)["files"]) == 26
+    config.write_text(json.dumps({"corpus": {"type": "folder", "path": "docs"}, "jugde": {}}))
+    assert "unknown key 'jugde'" in shown(config).output
+
+
 def test_the_configuration_is_an_argument_or_lies_here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = configured(folder, {"type": "folder", "path": "docs"})
     as_option = shown(config).stdout

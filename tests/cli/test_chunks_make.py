@@ -196,3 +196,13 @@ def test_the_configuration_is_an_argument_or_lies_here(folder: Path) -> None:
     shown = invoke("chunks", "make", "--dry-run", "--config", "raggs.yaml").stdout
     assert invoke("chunks", "make", "--dry-run").stdout == shown != ""
     assert invoke("chunks", "make", "raggs.yaml", "--dry-run").stdout == shown
+
+
+def test_a_resumed_cut_stops_at_another_snapshot(folder: Path, server: LLMServer) -> None:
+    server.states = {"model": "old-1"}
+    assert make("--set", "budget.max_calls=3", "--set", "llm.concurrency=1").exit_code == 7
+    server.states = {"model": "new-2"}
+    stopped = make()
+    assert stopped.exit_code == 7 and "now answers as new-2, and this run was answered by old-1" in stopped.stderr
+    assert make("--allow-mixed").exit_code == 0
+    assert not server.paid_twice

@@ -18,6 +18,7 @@ from raggs import load_config
 from raggs import run as run_config
 from raggs.app.diff import DiffRequest
 from raggs.app.diff import diff as compared
+from raggs.app.difflayout import lay_out_diff
 from raggs.cli.diffs import show
 from raggs.cli.screen import Screen
 from raggs.diffs.models import DiffReport
@@ -255,3 +256,23 @@ def test_two_runs_are_compared_setting_by_setting_with_what_each_cost(runs: tupl
     for wrong, code, said in (((runs[0], runs[0]), 2, "one and the same"), ((runs[0], tmp_path), 4, "no run")):
         refused = invoke("compare", *wrong)
         assert (refused.exit_code, said in refused.stderr) == (code, True), refused.stderr
+
+
+def test_a_verdict_that_unjudged_passages_could_reverse_is_inconclusive(tmp_path: Path) -> None:
+    """Both sets know the same of OLD's systems; NEW has judged what one of them shows alone."""
+    numbers = range(20)
+    judged = "".join(f"q{n:02} 0 good 5\nq{n:02} 0 poor 1\n" for n in numbers)
+    more = judged + "".join(f"q{n:02} 0 new{n} 1\n" for n in numbers)
+    (tmp_path / "old.txt").write_text(judged)
+    (tmp_path / "new.txt").write_text(more)
+    for name, docs in (("a", ("good", "poor")), ("b", ("new{n}", "poor"))):
+        lines = (f"q{n:02} Q0 {doc.format(n=n)} {at} {-at} t\n" for n in numbers for at, doc in enumerate(docs, 1))
+        (tmp_path / f"{name}.trec").write_text("".join(lines))
+    runs = tuple(f"{name}={tmp_path / name}.trec" for name in "ab")
+    found = compared(DiffRequest(tmp_path / "old.txt", tmp_path / "new.txt", runs, ("precision@2",)))
+    assert found.decisions is not None
+    (verdict,) = found.decisions.verdicts
+    assert (verdict.old, verdict.new, verdict.flipped) == ("unjudged", "win", True)
+    assert verdict.old_unjudged == "50% of the top 2 of b is unjudged"
+    said = lay_out_diff(found).scores.sentences
+    assert "  a against b on precision@2: inconclusive (50% of the top 2 of b is unjudged) -> better" in said[1]

@@ -12,6 +12,8 @@ from support.cli import call, invoke
 from support.llm_server import LLMServer
 from support.project import Project, make_project
 
+from raggs.app.diagnoserequest import DiagnoseRequest
+
 
 def paid(folder: Path, server: LLMServer, model: str = "openai/judge", **sections: Any) -> Project:
     project = make_project(folder, queries=3, corpus=24, **sections)
@@ -145,7 +147,7 @@ def test_hidden_reasoning_is_assumed_until_the_ledger_knows(server: LLMServer, t
     assert first["judge"]["output_tokens"] == 1060 * first["judge"]["calls"]
     told = call("run", "--config", project.config, "--dry-run").stdout
     assert "1,000 tokens of hidden reasoning are assumed for each answer of openai/gpt-5-mini" in told
-    assert "estimated cost: at most $" in told and "the cap may end it earlier" not in told
+    assert "estimated cost: expected about $" in told and "the cap may end it earlier" not in told
     assert "the cap may end it earlier" in call("run", project.config, "--dry-run", "--max-usd", "0.001").stdout
     project.change(budget={"max_calls": 17})
     call("run", "--config", project.config, "--quiet", code=7)
@@ -175,7 +177,7 @@ def test_at_most_counts_corrections(server: LLMServer, tmp_path: Path) -> None:
     project = paid(tmp_path, server)
     found = expected(project)
     assert found["usd_at_most"] == pytest.approx(3 * found["usd"])
-    assert "were every answer corrected twice" in call("run", "--config", project.config, "--dry-run").stdout
+    assert "every answer corrected twice" in call("run", "--config", project.config, "--dry-run").stdout
     server.fault_for = lambda number, body: "grade 7" if len(body["messages"]) < 3 else None
     call("run", "--config", project.config, "--quiet")
     spent = sum(lock["cost"]["usd"] for lock in project.manifest()["stages"].values())
@@ -214,3 +216,45 @@ def test_lists_that_the_judges_model_cannot_read_are_refused_before_anything_is_
     fitting = re.search(r"set rank.batch_size to (\d+) or less", told)
     assert fitting is not None
     call("run", "--config", project.config, "--dry-run", "--set", f"rank.batch_size={fitting[1]}")
+
+
+def test_a_dry_run_says_where_the_calls_would_go(server: LLMServer, tmp_path: Path) -> None:
+    project = paid(tmp_path, server)
+    host = server.url.split("/")[2]
+    assert expected(project)["targets"] == [{"model": "openai/judge", "host": host, "key": "OPENAI_API_KEY"}]
+    told = " ".join(call("run", "--config", project.config, "--dry-run").stdout.split())
+    assert f"calls of openai/judge go to {host} with the key in OPENAI_API_KEY" in told
+    project.change(llm={"models": {"openai/judge": {"api_key_env": "MY_KEY"}}, "api_base": None})
+    assert expected(project)["targets"] == [{"model": "openai/judge", "host": "api.openai.com", "key": "MY_KEY"}]
+    assert not server.count
+
+
+def test_a_sweep_and_a_diagnosis_call_the_servers_of_the_run_that_made_the_set(
+    server: LLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without `llm` of its own, a sweep sent the passages and the user's key to the provider's own address."""
+    project = paid(tmp_path, server)
+    call("run", "--config", project.config, "--quiet")
+    reranker = {"type": "pointwise", "model": "openai/pointer"}
+    sweep = {
+        "name": "s",
+        "workspace": "runs",
+        "golden": str(project.run),
+        "axes": {"mode": ["lexical"], "k": [5], "reranker": ["none", reranker]},
+        "prices": {"openai/pointer": {"input": 1.0, "output": 2.0}},
+        "cutoffs": [3],
+    }
+    file = project.folder / "sweep.yaml"
+    file.write_text(json.dumps(sweep))
+    host = server.url.split("/")[2]
+    found = json.loads(call("sweep", "--config", file, "--dry-run", "--json").stdout)
+    assert found["targets"] == [{"model": "openai/pointer", "host": host, "key": "OPENAI_API_KEY"}]
+    assert f"go to {host}" in " ".join(call("sweep", "--config", file, "--dry-run").stdout.split())
+    before = server.count
+    call("sweep", "--config", file, "--quiet")
+    assert server.count > before, "the sweep's reranker asked the server of the run"
+    sweep["llm"] = {"concurrency": 2, "models": {"openai/pointer": {"api_key_env": "MINE"}}}
+    file.write_text(json.dumps(sweep))
+    found = json.loads(call("sweep", "--config", file, "--dry-run", "--json", "--set", "name=t").stdout)
+    assert {target["host"] for target in found["targets"]} <= {host}
+    assert DiagnoseRequest(kind="noise", golden=project.run).llm.base_of("openai/any") == server.url

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from support.cli import invoke
-from support.elastic import fill, fresh_name, write
+from support.elastic import fill, fresh_name, scripted, write
 from support.forks import shared
 from support.project import Project, make_project, raggs
 
@@ -99,6 +99,24 @@ def test_nothing_to_make(tmp_path: Path, retrievers: list[Any], code: int, messa
     done = invoke("index", "--config", project.config)
     assert done.exit_code == code
     assert message in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("index", "message"), [("%2e%2e", "not the name of an index"), ("Pages", "no index can be created")]
+)
+def test_an_index_name_is_refused_before_any_request(tmp_path: Path, index: str, message: str) -> None:
+    with scripted((200, {})) as (url, server):
+        done = invoke("index", "--config", searched(tmp_path, {"url": url, "index": index}).config)
+        assert (done.exit_code, server.seen) == (5, [])
+    assert message in done.stderr
+
+
+def test_a_corpus_with_an_illegal_index_name_is_refused_before_any_request(tmp_path: Path) -> None:
+    with scripted((200, {})) as (url, server):
+        done = invoke("run", "--config", from_index(tmp_path, {"url": url, "index": "%2e%2e"}).config)
+        assert (done.exit_code, server.seen) == (5, [])
+    assert "corpus.index" in done.stderr
+    assert "not the name of an index" in done.stderr
 
 
 def test_an_index_is_not_loaded_into_itself(tmp_path: Path, place: dict[str, Any]) -> None:

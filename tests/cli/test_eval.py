@@ -91,10 +91,11 @@ def test_every_format_gives_the_same_report(case: str, here: Path) -> None:
     write(here, **files)
     report = scored("-g", qrels, "-r", f"mine={run}", "-k", "2")
     expected = scored("-g", "qrels", "-r", "mine=a", "-k", "2")
-    assert {**report, "golden": {**report["golden"], "source": ""}, "systems": []} == {
+    own = {"systems": [], "sources": {}}
+    assert {**report, **own, "golden": {**report["golden"], "source": ""}} == {
         **expected,
+        **own,
         "golden": {**expected["golden"], "source": ""},
-        "systems": [],
     }
     assert means(report) == means(expected)
     assert report["systems"][0]["source"] == run
@@ -369,7 +370,8 @@ def test_files_hold_what_is_printed(here: Path) -> None:
     names = ["eval.json", "eval.csv", "eval.md"]
     assert [Path(line).name for line in result.stdout.splitlines()[-3:]] == names
     written = json.loads((folder / "eval.json").read_text())
-    assert written == scored(*arguments)
+    printed = scored(*arguments)
+    assert {**written, "sources": {}} == {**printed, "sources": {}}, "paths are relative to the file"
     report = Report.model_validate_json((folder / "eval.json").read_bytes())
     assert report.model_dump_json(indent=2) + "\n" == (folder / "eval.json").read_text()
     rows = list(csv.DictReader(io.StringIO((folder / "eval.csv").read_text())))
@@ -417,3 +419,69 @@ def test_help_names_every_option_and_the_command_works_as_a_process(here: Path) 
         "--max-drop", "--confidence", "--seed", "--json",
     ):  # fmt: skip
         assert option in shown
+
+
+LABELS = "qid,docid,grade,score\nq1,doc-3,0,3\nq1,doc-9,3,0\nq2,doc-2,3,3\n"
+
+
+def test_a_table_is_read_as_an_import_reads_it(here: Path) -> None:
+    write(here, labels__csv=LABELS)
+    refused = [raggs_eval("-g", "labels.csv", "-r", "a"), invoke("import", "labels.csv", "-f", "csv", "-o", "out")]
+    for told in refused:
+        said = " ".join(told.output.split())
+        assert told.exit_code == 5 and "labels.csv:1: columns 'grade' and 'score' both mean the grade" in said
+        assert "--column grade=grade or --column grade=score" in said
+    for name in ("grade", "score"):
+        chosen = ("--column", f"grade={name}")
+        assert invoke("import", "labels.csv", "-f", "csv", *chosen, "-o", f"out-{name}").exit_code == 0
+        ours = scored("-g", "labels.csv", "-r", "a", *chosen)
+        assert ours["per_query"] == scored("-g", f"out-{name}", "-r", "a")["per_query"]
+    told = raggs_eval("-g", "labels.csv", "-r", "a", "--column", "grade=marks")
+    assert told.exit_code == 2 and "no file has a column 'marks'" in told.output
+
+
+def test_a_column_may_be_chosen_for_lists(here: Path) -> None:
+    rows = "".join(f"{qid},{doc},{score},1\n" for qid, found in NESTED.items() for doc, score in found.items())
+    write(here, run__csv=f"qid,docid,similarity,x\n{rows}")
+    told = raggs_eval("-g", "qrels", "-r", "run.csv")
+    assert told.exit_code == 5 and "no column score" in told.output and "--column score=NAME" in told.output
+    assert means(scored("-g", "qrels", "-r", "run.csv", "--column", "score=similarity")) == means(
+        scored("-g", "qrels", "-r", "a")
+    )
+
+
+def test_labels_that_are_all_1_are_scored_as_they_are(here: Path) -> None:
+    import ir_measures
+
+    write(here, ones="q1 0 doc-3 1\nq1 0 doc-9 1\nq2 0 doc-2 1\nq3 0 doc-5 1\n")
+    ours = means(scored("-g", "ones", "-r", "a", "-m", "ndcg@10,recall@2,mrr"))
+    theirs = ir_measures.calc_aggregate(
+        [ir_measures.nDCG @ 10, ir_measures.R @ 2, ir_measures.RR],
+        ir_measures.read_trec_qrels("ones"),
+        ir_measures.read_trec_run("a"),
+    )
+    assert [ours["ndcg@10"], ours["recall@2"], ours["mrr"]] == pytest.approx(
+        [theirs[ir_measures.nDCG @ 10], theirs[ir_measures.R @ 2], theirs[ir_measures.RR]], abs=1e-9
+    )
+    table = "query-id\tcorpus-id\tscore\nq1\tdoc-3\t1\nq1\tdoc-9\t1\nq2\tdoc-2\t1\nq3\tdoc-5\t1\n"
+    write(here, ones__tsv=table)
+    assert means(scored("-g", "ones.tsv", "-r", "a", "-m", "ndcg@10,recall@2,mrr")) == ours
+
+
+def test_a_set_without_a_relevant_passage_is_not_scored_in_silence(here: Path) -> None:
+    write(here, none="q1 0 doc-3 0\nq2 0 doc-2 0\n", low="q1 0 doc-3 1\nq2 0 doc-2 3\n")
+    told = raggs_eval("-g", "none", "-r", "a")
+    assert told.exit_code == 5 and "no passage is relevant: the highest grade is 0" in " ".join(told.output.split())
+    warnings = scored("-g", "low", "-r", "a", "--scale", "1-5")["warnings"]
+    assert any("no passage is relevant (grade 4 or more on the scale 1 to 5)" in each for each in warnings)
+    assert not any("relevant (grade" in each for each in scored("-g", "qrels", "-r", "a")["warnings"])
+
+
+def test_a_run_upside_down_is_refused_and_one_half_so_is_named(here: Path) -> None:
+    write(here, distances="q1 Q0 doc-3 1 0.1 a\nq1 Q0 doc-9 2 0.2 a\nq2 Q0 doc-2 1 0.1 a\nq2 Q0 doc-7 2 0.3 a\n")
+    told = raggs_eval("-g", "qrels", "-r", "distances")
+    said = " ".join(told.output.split())
+    assert told.exit_code == 5 and "distances: the scores rise with the rank: in 2 of 2 pairs" in said
+    assert "Negate distances" in said
+    warnings = scored("-g", "qrels", "-r", "b")["warnings"]
+    assert any("ranks and scores disagree in 33% of the neighbouring pairs" in each for each in warnings)

@@ -70,7 +70,7 @@ RUNS: dict[str, tuple[Files, int, tuple[str, ...]]] = {
     "a table's grade of 2.5": ({"qrels": "qid,doc_id,grade\nq1,doc-3,2.5\n"}, 5, ("qrels:2", "'2.5'")),
     "a table's row twice": ({"run": "qid,doc_id,score\nq1,doc-3,1\nq1,doc-3,2\n"}, 5, ("run:3", "line 2")),
     "a table's header alone": ({"qrels": "qid,doc_id,grade\n"}, 5, ("qrels", "no labels")),
-    "a cell without an end": ({"run": 'qid,doc_id,score\nq1,"' + "x" * 200_000 + ",1\n"}, 5, ("run:2", "limit")),
+    "a cell without an end": ({"run": 'qid,doc_id,score\nq1,"' + "x" * 200_000 + ",1\n"}, 5, ("run:2", "end of data")),
     "a carriage return in a row": ({"run": "qid,doc_id,score\nq1,a\rb,1\n"}, 5, ("run:2",)),
     # JSON
     "JSON cut short": ({"run": '{"q1": {"doc-3": 1.0}\n'}, 5, ("run:", "JSON")),

@@ -181,7 +181,7 @@ def test_a_mistake_in_a_member_is_told_with_its_line_and_the_nearest_name(tmp_pa
     for wrong, told in (
         ({"type": "nugets"}, "did you mean 'nuggets'"),
         ({"type": "litellm", "modle": "openai/x"}, "did you mean 'model'"),
-        ({"type": "panel", "judges": []}, "known: cascade, human, litellm"),
+        ({"type": "panel", "judges": []}, "needs at least 2, and there are 0"),
     ):
         project.change(judge={"judge": {"type": "panel", "judges": [wrong, NOISY]}})
         message = call("validate", "--config", project.config, code=5).output

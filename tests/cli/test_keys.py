@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -67,3 +70,28 @@ def test_clouds_that_know_other_ways_are_only_told(project: Project, monkeypatch
         in call("doctor", "--config", project.config).stdout
     )
     call("validate", "--config", project.config)
+
+
+@pytest.mark.parametrize(
+    ("environment", "code", "words"),
+    [
+        ({"OPENAI_API_KEY": b"sk-\xff\xfe1234567890"}, (3, 6), "credentials"),
+        ({"OTHER_API_KEY": b"\xff\xfe-a-key-1234567"}, (6,), "127.0.0.1:9"),
+        ({"OPENAI_ORG_ID": b"org\nx: y"}, (5,), "environment OPENAI_ORG_ID: holds a character"),
+        ({"OPENAI_BASE_URL": b"http://me:secret12@127.0.0.1:1/v1"}, (5,), "environment OPENAI_BASE_URL: it holds"),
+    ],
+)
+def test_an_environment_that_no_request_can_carry_is_one_sentence(
+    project: Project, environment: dict[str, bytes], code: tuple[int, ...], words: str
+) -> None:
+    own = None if "OPENAI_BASE_URL" in environment else "http://127.0.0.1:9/v1"
+    project.change(llm={"api_base": own, "max_attempts": 1, "outage_after": 1})
+    environment = {"OPENAI_API_KEY": KEY.encode(), **environment}
+    given = {os.fsencode(name): os.fsencode(value) for name, value in os.environ.items()}
+    given |= {name.encode(): value for name, value in environment.items()}
+    command = [sys.executable, "-m", "raggs", "run", "--config", str(project.config), "--quiet"]
+    done = subprocess.run(command, env=given, capture_output=True, check=False)
+    told = done.stderr.decode(errors="replace")
+    assert done.returncode in code, told
+    assert words in told
+    assert "bug" not in told and "Traceback" not in told and "secret12" not in told

@@ -68,6 +68,77 @@ def test_the_summary_shows_passages_costs_and_the_next_command(tmp_path: Path) -
     assert again == dict.fromkeys(STAGES[:4], "unchanged") | dict.fromkeys(STAGES[4:], "ran")
 
 
+def bytes_of(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+# Options of a run that has nothing to do: none can change a result.
+EFFORTS: dict[str, tuple[str, ...]] = {
+    "a budget": ("--max-usd", "3.5"),
+    "calls": ("--max-calls", "17"),
+    "a budget by --set": ("--set", "budget.max_usd=1"),
+    "concurrency": ("--set", "llm.concurrency=2"),
+    "time-out": ("--set", "llm.timeout_s=7"),
+    "batch mode": ("--set", "judge.mode=batch"),
+    "execution": ("--set", "execution.type=local"),
+    "one stage": ("--only", "rank"),
+    "the first stages": ("--to", "judge"),
+    "the last stages": ("--from", "prune", "--yes"),
+}
+
+
+@pytest.mark.parametrize("name", EFFORTS)
+def test_a_run_with_nothing_to_do_changes_no_byte(project: Project, name: str) -> None:
+    before = bytes_of(project.run)
+    assert ran(project, *EFFORTS[name]) == {}
+    assert bytes_of(project.run) == before
+
+
+@pytest.mark.parametrize("columns", ["40", "200"])
+@pytest.mark.parametrize("form", ["absolute", "relative", "file", "below", "link"])
+def test_a_run_with_nothing_to_do_changes_no_byte_wherever_it_is_called_from(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, columns: str
+) -> None:
+    (tmp_path / "link").symlink_to(project.folder)
+    here, words = {
+        "absolute": (tmp_path, ("--config", str(project.config))),
+        "relative": (tmp_path, ("--config", f"{project.folder.name}/raggs.yaml")),
+        "file": (project.folder, ("raggs.yaml",)),
+        "below": (project.run, ("../../raggs.yaml",)),
+        "link": (tmp_path, ("link/raggs.yaml",)),
+    }[form]
+    before = bytes_of(project.run)
+    monkeypatch.chdir(here)
+    monkeypatch.setenv("COLUMNS", columns)
+    assert "Nothing to do" in call("run", *words).stdout
+    assert bytes_of(project.run) == before
+
+
+def test_the_next_command_finds_the_configuration_from_any_directory(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert project.manifest()["config_file"] == "../../raggs.yaml"
+    (project.run / "prune.jsonl").unlink()
+    for here, words in ((project.folder, "raggs.yaml"), (tmp_path, "own/raggs.yaml"), (project.run, project.config)):
+        monkeypatch.chdir(here)
+        assert f"raggs run --config {words}" in " ".join(call("status", project.run).stdout.split())
+    project.config.rename(tmp_path / "gone.yaml")
+    assert "raggs run --config raggs.yaml" in " ".join(call("status", project.run).stdout.split())
+
+
+def test_a_run_without_rank_is_written_down_though_nothing_has_to_run(project: Project) -> None:
+    assert ran(project, "--set", "rank=null") == {}
+    assert "rank" not in project.manifest()["stages"]
+    assert project.manifest()["config"]["rank"] is None
+    before = bytes_of(project.run)
+    assert ran(project, "--set", "rank=null") == {}
+    assert bytes_of(project.run) == before
+
+
 CHANGES = [
     ({"merge": {"weights": {"bm25": 3.0}}}, "merge", "config.weights", {"merge", "judge", "prune", "rank"}),
     (
@@ -120,7 +191,13 @@ def test_edited_and_missing_artifacts_are_made_again(project: Project) -> None:
     path = project.run / "judge.jsonl"
     path.write_text(path.read_text().replace('"grade":3', '"grade":4', 1))
     (project.run / "prune.jsonl").unlink()
-    done = ran(project)
+    edited = bytes_of(project.run)
+    refused = call("run", "--config", project.config, code=5).stderr.replace("\n", " ")
+    assert "judge.jsonl:" in refused
+    assert "was edited by hand" in refused
+    assert "--yes to discard the edit" in refused
+    assert bytes_of(project.run) == edited
+    done = ran(project, "--yes")
     assert done["judge"] == ["judge.jsonl was edited by hand"]
     assert "prune.jsonl is missing" in done["prune"]
     assert project.artifacts() == before
@@ -195,7 +272,8 @@ def test_an_answer_that_was_edited_by_hand_is_asked_again(project: Project) -> N
     forged["order"].reverse()
     lines[0] = json.dumps(forged, separators=(",", ":")) + "\n"
     journal.write_text("".join(lines))
-    assert ran(project) == {"rank": ["rank.journal.jsonl was edited by hand"]}
+    assert "rank.journal.jsonl:1: was edited" in call("run", "--config", project.config, code=5).stderr
+    assert ran(project, "--yes") == {"rank": ["rank.journal.jsonl was edited by hand"]}
     assert project.artifacts() == before
 
 
@@ -277,6 +355,7 @@ def test_audit_passes_and_reports_as_json(finished: Project) -> None:
         "unfinished": [],
         "notes": [],
         "unchecked": list(UNCHECKED),
+        "answered": [],
     }
 
 

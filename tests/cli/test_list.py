@@ -38,7 +38,7 @@ def test_json_has_all_of_it() -> None:
         assert (entry["formula"], entry["source"], entry["ties"]) == (measure.FORMULA, measure.SOURCE, measure.TIES)
         assert entry["parameters"] == {name: parameter.usual for name, parameter in measure.PARAMS.items()}
         assert entry["summary"] == (measure.__doc__ or "").partition("\n")[0]
-    assert found["udcg"]["range"] == [None, 1.0]
+    assert found["net_utility"]["range"] == [None, 1.0]
     assert found["harm"]["better"] == "lower"
 
 

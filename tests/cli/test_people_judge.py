@@ -8,6 +8,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from support.cli import call
+from support.llm_server import LLMServer
+from support.paying import paying
 from support.people import grade, kept, order, pools
 from support.project import Project, make_project, raggs
 
@@ -95,11 +98,21 @@ def test_where_no_person_spoke_nothing_is_said_of_sources(project: Project, tmp_
 
 def test_who_edits_a_grade_by_hand_is_told_what_lasts(project: Project) -> None:
     raggs("run", "--config", project.config, "-q")
+    copy = shutil.copytree(project.run, project.folder / "copy")
     with (project.run / "judge.jsonl").open("a") as file:
         file.write("\n")
-    assert "raggs review set RUN QID DOC GRADE gives a grade that lasts" in raggs(
-        "eval", "-g", project.run, "-r", project.run
-    ).stdout.replace("\n", " ")
+    told = f"raggs review set {project.run} QUERY PASSAGE GRADE gives a label that lasts"
+    for words in (
+        ("eval", "-g", project.run, "-r", project.run),
+        ("export", project.run, "--out", project.folder / "out"),
+        ("report", project.run, "--out", project.folder / "report.html"),
+        ("diff", project.run, copy),
+        ("show", project.run, "q00"),
+        ("judge", "check", project.run),
+        ("review", "plan", project.run, "--out", project.folder / "plan.jsonl"),
+    ):
+        done = raggs(*words)
+        assert (done.returncode, told in done.stderr.replace("\n", " ")) == (5, True), (words, done.stderr)
 
 
 def test_a_review_added_afterwards_runs_judge_to_rank_again_and_one_of_other_questions_does_not(
@@ -272,3 +285,108 @@ def test_damaged_reviews_stop_the_run_before_anything_is_judged(project: Project
     assert done.returncode == 5, done.stderr
     assert "reviews.jsonl" in done.stderr
     assert not (project.run / "judge.jsonl").exists()
+
+
+# --- judge.human_first ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def graded(tmp_path: Path, pooled: Project) -> Project:
+    """A run that a model-like judge graded alone; ada then grades 24 passages of 3 questions blind."""
+    made = pooled.copied(tmp_path / "graded")
+    made.change(judge={"judge": QRELS})
+    call("run", "--config", made.config, "-q")
+    words = [
+        grade(query, passage, "ada", 1 + number % 5, blind=True)
+        for query, passages in pools(made.run).values()
+        for number, passage in enumerate(passages[:8])
+    ]
+    kept(made.folder / "reviews", *words)
+    return made
+
+
+def plain(text: str) -> str:
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize("switch", ["flag", "setting"])
+def test_labels_come_first_by_one_switch_and_the_judge_s_own_grades_stay_comparable(
+    graded: Project, switch: str
+) -> None:
+    before = {(each.qid, each.doc_id): each for each in grades(graded)}
+    alone = json.loads(call("judge", "check", graded.run, "--json").stdout)
+    if switch == "setting":
+        graded.change(judge={"human_first": True})
+    call("run", "--config", graded.config, "-q", *(["--human-first"] if switch == "flag" else []))
+    after = {(each.qid, each.doc_id): each for each in grades(graded)}
+    labelled = {item for item, each in after.items() if each.judge == "human: ada" and each.duplicate_of is None}
+    assert len(labelled) >= 20
+    for item, each in after.items():
+        if each.judge == "human: ada":
+            assert each.votes["qrels qrels.txt"] == (before[item].grade,)
+        else:
+            assert (each.grade, each.judge) == (before[item].grade, before[item].judge)
+    with_labels = json.loads(call("judge", "check", graded.run, "--json").stdout)
+    assert with_labels["whole"] == alone["whole"]
+    assert with_labels["judges"] == alone["judges"]
+    assert not list(audit(graded.run).findings)
+    assert not json.loads(call("run", graded.config, "--json", "--human-first").stdout)["ran"]
+
+
+def test_without_the_switch_no_fingerprint_knows_of_it(graded: Project) -> None:
+    components = graded.manifest()["stages"]["judge"]["components"]
+    assert "human_first" not in components["config"]
+    assert components["judge"]["type"] == "qrels"
+    assert json.loads(call("run", graded.config, "--json", "--set", "judge.human_first=false").stdout)["ran"] == {}
+
+
+@pytest.mark.parametrize(
+    "judge",
+    [
+        {"type": "panel", "judges": [QRELS, {"type": "qrels", "path": "qrels.txt", "beta": 2.0}]},
+        {"type": "panel", "rule": "first", "judges": [QRELS, {"type": "qrels", "path": "qrels.txt", "beta": 2.0}]},
+        {"type": "cascade", "judges": [QRELS, {"type": "qrels", "path": "qrels.txt", "beta": 2.0}], "ask_from": 4},
+        FIRST,
+        {"type": "human"},
+    ],
+)
+def test_every_judge_can_come_after_people_and_audits_are_clean(graded: Project, judge: dict[str, object]) -> None:
+    graded.change(judge={"judge": judge, "human_first": True, "samples": 2})
+    call("run", "--config", graded.config, "-q")
+    assert sum(each.judge == "human: ada" for each in grades(graded)) >= 20
+    found = audit(graded.run)
+    assert not found.findings, found.findings
+    call("eval", "-g", graded.run, "-r", graded.run)
+    call("status", graded.run)
+    assert json.loads(call("run", graded.config, "--json").stdout)["ran"] == {}
+    if judge["type"] != "human":
+        assert json.loads(call("judge", "check", graded.run, "--json").stdout)["whole"]["cases"] >= 20
+
+
+def test_a_label_in_a_line_is_followed_by_the_command_that_makes_it_count(
+    graded: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(graded.folder)
+    record = next(each for each in grades(graded) if each.rank == 9)
+    words = ("review", "set", graded.run, record.qid, record.doc_id, 5, "--who", "bo")
+    assert plain(call(*words).stdout).endswith("next: raggs run --config raggs.yaml --human-first")
+    call("run", "--config", "raggs.yaml", "--human-first", "-q")
+    found = next(each for each in grades(graded) if (each.qid, each.doc_id) == (record.qid, record.doc_id))
+    assert (found.grade, found.judge) == (5, "human: bo")
+    assert plain(call(*words).stdout).endswith("next: raggs run --config raggs.yaml --human-first")
+    elsewhere = plain(call(*words, "--reviews", "elsewhere").stdout)
+    assert "next: raggs review import" in elsewhere
+    assert "elsewhere/reviews.jsonl && raggs run --config raggs.yaml --human-first" in elsewhere
+
+
+def test_labels_that_come_first_replace_no_paid_grade(tmp_path: Path, server: LLMServer) -> None:
+    """The model's answers are cached, so that nothing is asked twice and nobody has to confirm anything."""
+    made = paying(tmp_path, server)
+    call("run", "--config", made.config, "-q")
+    query, passages = pools(made.run)["q01"]
+    kept(made.folder / "reviews", grade(query, passages[0], "ada", 1, blind=True))
+    asked = len(server.requests)
+    call("run", "--config", made.config, "-q", "--human-first", "--to", "judge")
+    assert len(server.requests) == asked
+    [mine] = [each for each in grades(made) if each.judge == "human: ada" and each.duplicate_of is None]
+    assert mine.votes["litellm openai/judge"][0] is not None

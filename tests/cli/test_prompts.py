@@ -32,7 +32,16 @@ def test_the_list_names_each_prompt_its_languages_and_its_use() -> None:
     assert "grade@1      en, fr  How useful one passage is" in prompts("list")
     found = json.loads(prompts("list", "--json"))
     judging = ["grade@1", "grade@2", "grades@1", "order@1", "order@2"]
-    assert list(found) == [*judging, "rewrite@1", "rerank@1", "relevance@1", "split@1", "ask@1"]
+    assert list(found) == [
+        *judging,
+        "rewrite@1",
+        "rerank@1",
+        "relevance@1",
+        "split@1",
+        "ask@1",
+        "answer@1",
+        "correct@1",
+    ]
     assert found["order@1"]["languages"] == ["en", "fr"]
 
 

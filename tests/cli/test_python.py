@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -87,3 +88,58 @@ def test_a_function_that_is_not_there_is_found_before_anything_runs(project: Pro
     told = call(project, code=5)
     assert "callable 'functions:grad': module functions has no function 'grad'; its functions: " in told
     assert not (project.run / "embed.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("statement", "name"),
+    [
+        ("sys.exit(0)", "SystemExit"),
+        ("raise GeneratorExit", "GeneratorExit"),
+        ("raise type('Mine', (BaseException,), {})('x')", "Mine"),
+        ("import asyncio; raise asyncio.CancelledError", "CancelledError"),
+        ("raise type('Mute', (Exception,), {'__str__': lambda self: 1 / 0})", "Mute"),
+        ("raise ValueError('x' * 1_000_000)", "ValueError"),
+    ],
+)
+def test_whatever_a_function_does_to_end_the_process_is_one_sentence(
+    project: Project, statement: str, name: str
+) -> None:
+    """`sys.exit(0)` in a search function ended the run with exit code 0 and no word."""
+    file = project.folder / "functions.py"
+    file.write_text(FUNCTIONS.replace("    asked = set(", f"    import sys; {statement}\n    asked = set("))
+    told = call(project, "--quiet", code=6)
+    assert f"functions:search raised {name} on query q00" in told
+    assert "Traceback" not in told and "bug" not in told
+    assert len(told) < 2_000
+    file.write_text(f"import sys\nsys.exit(0)\n{FUNCTIONS}")
+    assert "cannot be imported (SystemExit" in call(project, "--quiet", code=5)
+    file.write_text(FUNCTIONS.replace("    return 1 + len", f"    import sys; {statement}\n    return 1 + len"))
+    call(project, "--quiet", code=7)
+    assert f"functions:grade raised {name}" in (project.run / "judge.jsonl").read_text()
+
+
+def test_what_functions_print_does_not_spoil_json(project: Project) -> None:
+    file = project.folder / "functions.py"
+    file.write_text("print('at import')\n" + FUNCTIONS.replace("    asked = set(", "    print('hi')\n    asked = set("))
+    done = raggs("run", "--config", project.config, "--json", cwd=project.folder.parent)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)
+    assert "hi" in done.stderr and "at import" in done.stderr
+
+
+@pytest.mark.parametrize("statement", ["sys.exit(0)", "raise GeneratorExit", "raise BaseException('x')"])
+def test_a_chunker_that_is_a_generator_cannot_end_the_command(tmp_path: Path, statement: str) -> None:
+    """`sys.exit(0)` in a generator ended the command with exit code 0 and no word."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.md").write_text("Otters dive.\n")
+    (tmp_path / "cuts.py").write_text(f"import sys\ndef cut(text):\n    yield 0, 3\n    {statement}\n")
+    config = tmp_path / "raggs.yaml"
+    config.write_text(
+        "name: t\ncorpus: {type: folder, path: docs, chunker: {type: python, callable: 'cuts:cut'}}\n"
+        "queries: {type: jsonl, path: queries.jsonl}\nembed: {embedder: null}\n"
+        "retrieve: {retrievers: [{type: bm25}]}\nmerge: {type: rrf}\njudge: {judge: {type: nuggets}}\nrank: null\n"
+    )
+    (tmp_path / "queries.jsonl").write_text('{"_id": "q1", "text": "What do otters do?", "nuggets": ["dive"]}\n')
+    done = raggs("run", "--config", config, "--quiet", cwd=tmp_path)
+    assert done.returncode == 6, done.stderr
+    assert "cuts:cut raised" in done.stderr and "Traceback" not in done.stderr

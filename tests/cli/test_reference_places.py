@@ -15,7 +15,7 @@ TEXT = f"{FILLER}\n\n{EXCERPT} {FILLER}\n\n{FILLER}\n\n{EXCERPT} {FILLER}\n"
 
 def project(folder: Path, questions: str, **document: str) -> Path:
     (folder / "docs").mkdir()
-    for name, text in {"birds.md": TEXT, **document}.items():
+    for name, text in {"birds.txt": TEXT, **document}.items():
         (folder / "docs" / name).write_text(text)
     (folder / "q.csv").write_text(questions)
     settings = {

@@ -6,11 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
+from support.forging import write_artifact
 from support.project import Project, environment, make_project, raggs
 from support.reviewing import speak
 
 from raggs.artifacts import JudgeRecord, MergeRecord
-from raggs.jsonl import read_records, write_records
+from raggs.jsonl import read_records
 from raggs.reviews.models import GradeReview
 from raggs.reviews.plans import PlanItem, read_plan
 from raggs.reviews.store import ReviewStore
@@ -131,9 +132,9 @@ def test_runs_that_have_nothing_to_read(made: Project, tmp_path: Path) -> None:
     graded = list(read_records(made.run / "judge.jsonl", JudgeRecord))
     try:
         ungraded = [each.model_copy(update={"grade": None, "grades": ()}) for each in graded]
-        write_records(made.run / "judge.jsonl", ungraded)
+        write_artifact(made.run / "judge.jsonl", ungraded)
         said = raggs("review", "plan", made.run)
         assert said.returncode != 0
         assert "no query has a graded passage" in said.stderr
     finally:
-        write_records(made.run / "judge.jsonl", graded)
+        write_artifact(made.run / "judge.jsonl", graded)

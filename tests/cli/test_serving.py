@@ -38,6 +38,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (("--plan", "nowhere.jsonl"), "nowhere.jsonl", 4),
         (("--port", "70000"), "port 70000 is outside", 2),
         (("--who", " "), "1 to 80 characters", 2),
+        (("--timeout", "0"), "--timeout 0 is not above 0", 2),
+        (("--timeout", "nan"), "--timeout nan is not above 0", 2),
     ],
 )
 def test_what_cannot_be_served(run: Path, options: tuple[str, ...], sentence: str, code: int) -> None:
@@ -76,6 +78,48 @@ def test_it_ends_in_peace(run: Path, tmp_path: Path, number: int) -> None:
     assert "Traceback" not in told
     assert "1,000 passages of 40 questions" in told
     assert "token" not in told, "an address with its token is in no log"
+
+
+FIRST = "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+SHORT = "POST /api/next HTTP/1.1\r\nHost: 127.0.0.1\r\n{cookie}X-Raggs: 1\r\nContent-Type: application/json\r\n"
+SHORT += "Content-Length: 500\r\n\r\n" + '{"who":'
+HALF_OPEN = {
+    "nothing": "",
+    "half a request line": "GET /page.c",
+    "half of the headers": "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nAcc",
+    "a short body": SHORT,
+    "a short body of a stranger": SHORT.replace("{cookie}", ""),
+    "half of a second request": FIRST + "GET /page.c",
+    "a short body in a second request": FIRST + SHORT,
+}
+
+
+@pytest.mark.parametrize("drip", [False, True], ids=["silent", "a byte at a time"])
+def test_half_open_connections_time_out_while_others_are_served(run: Path, tmp_path: Path, drip: bool) -> None:
+    with serving(run, "--reviews", tmp_path / "reviews", "--timeout", 1) as (address, _):
+        visitor = Visitor(address)
+        cookie = f"Cookie: {visitor.cookie}\r\n"
+        begun = time.monotonic()
+        lines = {}
+        for name, text in HALF_OPEN.items():
+            lines[name] = socket.create_connection(("127.0.0.1", int(address.split(":")[2].split("/")[0])))
+            lines[name].sendall(text.replace("{cookie}", cookie).encode())
+            lines[name].settimeout(0.05)
+        while lines:
+            assert time.monotonic() - begun < 12, f"still open: {', '.join(lines)}"
+            visitor.post("/api/next", who="ada", tab="t")  # fails where the server waits for the others
+            for name, line in [*lines.items()]:
+                try:
+                    if drip and name != "nothing":
+                        line.sendall(b"x")
+                    closed = not line.recv(65_536)
+                except TimeoutError:
+                    closed = False
+                except OSError:
+                    closed = True
+                if closed:
+                    lines.pop(name).close()
+        assert time.monotonic() - begun > 0.9, "nobody is cut off before the time limit"
 
 
 def grade_on(address: str, acknowledged: list[str]) -> None:

@@ -41,7 +41,8 @@ def test_passages_come_by_path_with_exact_places(tmp_path: Path) -> None:
     sources = {"b.md": "# A title\r\n\r\n" + LONG, "a/deep.txt": "\ufeffShort text.", "z.txt": LONG}
     for name, content in sources.items():
         write(tmp_path, name, content)
-    found = list(corpus(tmp_path, max_words=20).passages())
+    read = corpus(tmp_path, chunker={"type": "paragraphs", "max_words": 20})
+    found = list(read.passages())
     assert [passage.doc_id for passage in found] == [
         "a/deep.txt#1",
         *(f"b.md#{number}" for number in range(1, 5)),
@@ -53,7 +54,7 @@ def test_passages_come_by_path_with_exact_places(tmp_path: Path) -> None:
         assert source[place.start : place.end] == passage.text
     titles = {passage.span.source: passage.title for passage in found}
     assert titles == {"a/deep.txt": "a/deep.txt", "b.md": "A title", "z.txt": "z.txt"}
-    assert list(corpus(tmp_path, max_words=20).passages()) == found
+    assert list(read.passages()) == found
 
 
 def test_patterns_choose_the_files_and_hidden_ones_are_left_alone(tmp_path: Path) -> None:
@@ -152,9 +153,11 @@ def contract_case(folder: Path, request: pytest.FixtureRequest) -> dict[str, Any
 
 GUIDE = "# Guide\n\nWelcome.\n\n## Install\n\nType it.\n\n```\n# no heading\n```\n\n# Reference\n\nWords."
 
+HTML = "<title>T</title><h1>Guide</h1><p>Welcome.</p><h2>Install</h2><p>Type it.</p><h1>Reference</h1><p>Words.</p>"
 
-def test_without_a_chunker_passages_and_causes_are_those_of_before(tmp_path: Path) -> None:
-    write(tmp_path, "a.md", GUIDE)
+
+def test_plain_text_without_a_chunker_has_the_causes_and_passages_of_before(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.txt", LONG)
     read = corpus(tmp_path)
     assert read.causes() == {
         "type": "folder",
@@ -163,8 +166,58 @@ def test_without_a_chunker_passages_and_causes_are_those_of_before(tmp_path: Pat
         "version": 1,
         "packages": {},
     }
+    assert read.source_hash() == hash_value([["a.txt", hash_file(path)]])
     (found,) = read.passages()
-    assert (found.doc_id, found.title, found.text) == ("a.md#1", "Guide", GUIDE)
+    assert (found.doc_id, found.title, found.text) == ("a.txt#1", "a.txt", LONG)
+
+
+@pytest.mark.parametrize("line", ["# a comment", "## 7", "Total\n=====", "a\tb\n-----"])
+def test_plain_text_has_no_headings(tmp_path: Path, line: str) -> None:
+    path = write(tmp_path, "a.txt", f"First.\n\n{line}\n\nLast.")
+    write(tmp_path, "b.log", f"{line}\n")
+    found = list(corpus(tmp_path, patterns=["*.txt", "*.log"]).passages())
+    assert [passage.title for passage in found] == ["a.txt", "b.log"]
+    assert corpus(tmp_path).source_hash() == hash_value([["a.txt", hash_file(path), "no headings"]]), "once a title"
+    assert corpus(tmp_path, breadcrumb="title").source_hash() == hash_value([["a.txt", hash_file(path)]])
+
+
+def test_only_files_with_long_runs_changed_their_hash(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.txt", "x" * 500)
+    for settings in ({}, {"chunker": {"type": "paragraphs"}}):
+        assert corpus(tmp_path, **settings).source_hash() == hash_value([["a.txt", hash_file(path), "long runs cut"]])
+    assert corpus(tmp_path, chunker={"type": "token"}).source_hash() == hash_value([["a.txt", hash_file(path)]])
+
+
+def test_without_a_chunker_headings_cut_and_name_passages(tmp_path: Path) -> None:
+    write(tmp_path, "a.md", GUIDE)
+    write(tmp_path, "b.html", HTML)
+    write(tmp_path, "c.rst", "Guide\n=====\n\nWelcome.\n\nInstall\n-------\n\nType it.")
+    found = {(passage.doc_id, passage.title) for passage in corpus(tmp_path).passages()}
+    assert found == {
+        *(("a.md#1", "Guide"), ("a.md#2", "Guide > Install"), ("a.md#3", "Reference")),
+        *(("b.html#1", "Guide"), ("b.html#2", "Guide > Install"), ("b.html#3", "Reference")),
+        *(("c.rst#1", "Guide"), ("c.rst#2", "Guide > Install")),
+    }
+    by_name = corpus(tmp_path, chunker={"type": "markdown", "size": 267})
+    assert [each.doc_id for each in by_name.passages()] == [each.doc_id for each in corpus(tmp_path).passages()]
+    causes = corpus(tmp_path, max_words=60).causes()
+    assert (causes["chunker by headings"]["type"], causes["chunker by headings"]["size"]) == ("markdown", 80)
+
+
+def test_titles_are_bounded_and_the_files_are_told(tmp_path: Path) -> None:
+    write(tmp_path, "a.md", f"# {'long ' * 15_000}\n\n{LONG}\n\n## Short\n\n{LONG}")
+    write(tmp_path, "b.md", "# Fine\n\nwords")
+    deep = "\n\n".join(f"{'#' * level} {'x' * 190}{level}\n\nwords" for level in range(1, 7))
+    write(tmp_path, "c.md", f"---\ntitle: {'t' * 300}\n---\n{deep}")
+    read = corpus(tmp_path, max_words=20)
+    titles = {passage.span.source: passage.title for passage in read.passages() if passage.span}
+    assert max(map(len, titles.values())) <= 1_010
+    assert titles["a.md"].startswith("long long")
+    assert titles["a.md"].endswith("long… > Short")
+    assert titles["b.md"] == "Fine"
+    assert titles["c.md"].startswith("ttt")
+    assert titles["c.md"].endswith("xx6")
+    assert read.notes() == ["headings of 2 files cut to 200 characters in titles: a.md, c.md"]
 
 
 @pytest.mark.parametrize(
@@ -173,7 +226,7 @@ def test_without_a_chunker_passages_and_causes_are_those_of_before(tmp_path: Pat
         ({"chunker": {"type": "markdown"}}, ["Guide", "Guide > Install", "Reference"]),
         ({"chunker": {"type": "markdown"}, "breadcrumb": "none"}, ["", "", ""]),
         ({"chunker": {"type": "paragraphs", "max_words": 20}, "breadcrumb": "title"}, ["a.md"]),
-        ({"breadcrumb": "title"}, ["a.md"]),
+        ({"breadcrumb": "title"}, ["Guide", "Guide > Install", "Reference"]),
     ],
 )
 def test_a_chunker_cuts_and_titles_are_paths_of_sections(
@@ -220,7 +273,7 @@ MATTER = "---\ntitle: The guide\ntags: [a, b]\n---\n"
 
 def test_front_matter_gives_title_and_metadata_and_is_in_no_passage(tmp_path: Path) -> None:
     write(tmp_path, "a.md", MATTER + GUIDE)
-    (found,) = corpus(tmp_path).passages()
+    (found,) = corpus(tmp_path, chunker={"type": "paragraphs"}).passages()
     assert (found.title, found.text, found.metadata) == ("The guide", GUIDE, {"tags": ["a", "b"]})
     assert found.span is not None
     assert (MATTER + GUIDE)[found.span.start : found.span.end] == found.text
@@ -267,9 +320,6 @@ def test_only_files_that_may_have_front_matter_changed_their_hash(tmp_path: Path
     assert corpus(tmp_path).source_hash() == hash_value([["a.md", hash_file(path), "front matter"]])
 
 
-HTML = "<title>T</title><h1>Guide</h1><p>Welcome.</p><h2>Install</h2><p>Type it.</p><h1>Reference</h1><p>Words.</p>"
-
-
 def test_html_and_rst_have_breadcrumbs_too(tmp_path: Path) -> None:
     write(tmp_path, "a.html", HTML)
     parts = ("Guide\n=====", "Welcome.", "Install\n-------", "Type it.", "Reference\n=========", "Words.")
@@ -281,13 +331,13 @@ def test_html_and_rst_have_breadcrumbs_too(tmp_path: Path) -> None:
     assert [passage.title for passage in found] == [*sections, *sections, "T"]
     texts = {each.source: each.text for each in read.documents()}
     assert all(texts[each.span.source][each.span.start : each.span.end] == each.text for each in found if each.span)
-    assert [each.title for each in corpus(tmp_path).passages()] == ["Guide", "Guide", "T"]
 
 
 def test_headings_of_html_stay_with_what_follows_them(tmp_path: Path) -> None:
     words = "word " * 19
     write(tmp_path, "a.html", f"<p>{words}</p><h2>Install</h2><p>{words}</p>")
-    texts = [passage.text for passage in corpus(tmp_path, max_words=20).passages()]
+    read = corpus(tmp_path, chunker={"type": "paragraphs", "max_words": 20})
+    texts = [passage.text for passage in read.passages()]
     assert texts == [words.strip(), f"Install\n\n{words.strip()}"]
 
 
@@ -300,11 +350,12 @@ def test_pages_of_a_pdf_are_metadata(tmp_path: Path) -> None:
 
 def test_readers_whose_versions_change_texts_are_causes_where_such_files_are(tmp_path: Path) -> None:
     write(tmp_path, "a.rst", "A\n=\n\nwords")
-    assert "readers" not in corpus(tmp_path).causes()
+    assert list(corpus(tmp_path).causes()["readers"]) == ["rst"]
     assert list(corpus(tmp_path, chunker={"type": "markdown"}).causes()["readers"]) == ["rst"]
     write(tmp_path, "a.html", HTML)
-    assert corpus(tmp_path).causes()["readers"] == {
-        "html": {"version": 1, "packages": {"selectolax": version("selectolax")}}
+    assert corpus(tmp_path).causes()["readers"] | {"rst": None} == {
+        "rst": None,
+        "html": {"version": 1, "packages": {"selectolax": version("selectolax")}},
     }
 
 
@@ -319,7 +370,8 @@ def test_what_is_left_out_is_counted_by_reason_and_named(tmp_path: Path) -> None
     assert [*read.outside(), *read.notes()] == [
         "left out 7 files and 2 folders: 4 .docx (no reader: sub/w.docx, sub/y.docx, sub/z.docx, …), "
         "2 hidden (.env, .git/), "
-        "1 link to a folder (link/), 1 .png (no reader: p.png), 1 without suffix (no reader: Makefile)",
+        "1 .png (no reader: p.png), 1 folder (symlink: link/), 1 without suffix (no reader: Makefile); "
+        "set corpus.follow_symlinks: true to read what symlinks point to",
         "1 file without text left out: empty.md",
     ]
 
@@ -409,3 +461,107 @@ def test_code_tables_and_lists_are_not_torn(tmp_path: Path, name: str, source: s
     texts = [passage.text for passage in corpus(tmp_path, chunker=chunker).passages()]
     assert len(texts) > 2
     assert [text for text in texts if "a = 1" in text] == [text for text in texts if "E = 5." in text]
+
+
+BAD = {"bad.txt": b"one\ntwo\xff", "sub/bin.md": b"a\0b", "z.pdf": b"not a PDF"}
+
+
+@pytest.fixture
+def damaged(tmp_path: Path) -> Path:
+    for name, content in {**BAD, "a.txt": b"fine", "m.md": b"# Fine\n\nwords"}.items():
+        write(tmp_path / "docs", name, content)
+    return tmp_path / "docs"
+
+
+def test_all_files_that_cannot_be_read_are_named_at_once(damaged: Path) -> None:
+    with pytest.raises(DataError, match=r"3 files cannot be read: bad\.txt:2 \(not UTF-8\), sub/bin\.md:1 ") as caught:
+        list(corpus(damaged).passages())
+    assert "z.pdf (not a PDF that can be read" in caught.value.message
+    assert "corpus.unreadable: skip" in (caught.value.remedy or "")
+    for number in range(30):
+        write(damaged, f"more{number:02}.txt", b"\xff")
+    with pytest.raises(DataError, match=r"33 files cannot be read.*, and 23 more — repair"):
+        list(corpus(damaged).documents())
+
+
+def test_files_that_cannot_be_read_are_skipped_and_counted_if_you_say_so(damaged: Path) -> None:
+    read = corpus(damaged, unreadable="skip")
+    for _ in range(2):
+        assert [passage.doc_id for passage in read.passages()] == ["a.txt#1", "m.md#1"]
+        assert read.unreadable == sorted(BAD)
+        (note,) = read.notes()
+        assert note.startswith("3 unreadable files skipped: bad.txt:2 (not UTF-8), ")
+    before = read.source_hash()
+    write(damaged, "bad.txt", "mended")
+    assert read.source_hash() != before
+    assert [passage.doc_id for passage in read.passages()] == ["a.txt#1", "bad.txt#1", "m.md#1"]
+
+
+def test_what_the_system_refuses_is_unreadable_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a.txt", "closed.txt", "locked/b.txt"):
+        write(tmp_path, name, "text")
+    opened, listed = Path.open, os.scandir
+
+    def refuse(path: Path, *rest: Any, **named: Any) -> Any:
+        if path.name == "closed.txt":
+            raise PermissionError(13, "Permission denied", str(path))
+        return opened(path, *rest, **named)
+
+    def close(path: Any) -> Any:
+        if str(path).endswith("locked"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return listed(path)
+
+    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr(os, "scandir", close)
+    with pytest.raises(DataError, match=r"2 files cannot be read: locked/ \(Permission denied\), closed\.txt \(cannot"):
+        corpus(tmp_path).source_hash()
+    read = corpus(tmp_path, unreadable="skip")
+    before = read.source_hash()
+    assert [passage.doc_id for passage in read.passages()] == ["a.txt#1"]
+    assert read.unreadable == ["locked/", "closed.txt"]
+    monkeypatch.undo()
+    assert read.source_hash() != before
+
+
+def test_symlinks_are_left_out_and_told_unless_you_say_so(tmp_path: Path) -> None:
+    docs, outside = tmp_path / "docs", tmp_path / "outside"
+    write(docs, "a.md", "text")
+    write(docs, "sub/b.md", "text")
+    write(outside, "c.md", "text")
+    (docs / "file.md").symlink_to(outside / "c.md")
+    (docs / "folder").symlink_to(outside)
+    (docs / "inside").symlink_to(docs / "sub")
+    (docs / "broken.md").symlink_to(docs / "nothing.md")
+    (docs / "sub/up").symlink_to(docs)
+    (outside / "back").symlink_to(docs / "sub")
+    read = corpus(docs)
+    assert [passage.doc_id for passage in read.passages()] == ["a.md#1", "sub/b.md#1"]
+    assert [passage.doc_id for passage in corpus(docs, patterns=["*.md"]).passages()] == ["a.md#1", "sub/b.md#1"]
+    (told,) = read.outside()
+    assert "3 folders (symlink: folder/, inside/, sub/up/)" in told
+    assert "2 .md (symlink: broken.md, file.md)" in told
+    assert told.endswith("; set corpus.follow_symlinks: true to read what symlinks point to")
+    followed = corpus(docs, follow_symlinks=True)
+    assert [passage.doc_id for passage in followed.passages()] == [
+        *("a.md#1", "file.md#1", "folder/back/b.md#1", "folder/c.md#1", "inside/b.md#1", "sub/b.md#1"),
+    ]
+    (told,) = followed.outside()
+    assert "3 folders (symlink to a folder above it: folder/back/up/, inside/up/, sub/up/)" in told
+    assert "1 .md (broken symlink: broken.md)" in told
+
+
+@pytest.mark.parametrize(
+    ("pattern", "names"),
+    [
+        ("*.md", ["a.md", "sub/b.md", "sub/deep/c.md"]),
+        ("sub/*.md", ["sub/b.md"]),
+        ("sub/**/*.md", ["sub/b.md", "sub/deep/c.md"]),
+        ("deep/**", ["sub/deep/c.md", "sub/deep/d.txt"]),
+        ("a.md", ["a.md"]),
+    ],
+)
+def test_patterns_fit_at_any_depth(tmp_path: Path, pattern: str, names: list[str]) -> None:
+    for name in ("a.md", "sub/b.md", "sub/deep/c.md", "sub/deep/d.txt"):
+        write(tmp_path, name, "text")
+    assert [passage.doc_id for passage in corpus(tmp_path, patterns=[pattern]).passages()] == [f"{n}#1" for n in names]

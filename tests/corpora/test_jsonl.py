@@ -39,6 +39,17 @@ def test_a_span_is_the_passages_place_and_anything_else_of_that_name_the_authors
     assert [passage.metadata for passage in found] == [{}, {"span": [3, 9]}, {"span": {"at": 3}}]
 
 
+def test_a_span_of_a_text_with_white_space_at_its_ends_gives_up_the_same_characters(tmp_path: Path) -> None:
+    def of(text: str, start: int, end: int) -> Span | None:
+        row = {"_id": "a", "text": text, "span": {"source": "a.md", "start": start, "end": end}}
+        (found,) = corpus(tmp_path, json.dumps(row)).passages()
+        return found.span
+
+    assert of("whole line\n", 5, 16) == Span(source="a.md", start=5, end=15)
+    assert of("\n both \n\n", 10, 19) == Span(source="a.md", start=12, end=16)
+    assert of("already exact\n", 5, 18) == Span(source="a.md", start=5, end=18)
+
+
 @pytest.mark.parametrize("wrong", [{"start": 9}, {"start": -1}, {"end": "12"}, {"source": ""}, {"source": None}])
 def test_a_span_that_is_no_place_is_named(tmp_path: Path, wrong: dict[str, object]) -> None:
     place = {"source": "a.md", "start": 3, "end": 9, **wrong}

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.decision import main_effects, main_shifts, strongest_interactions
@@ -104,7 +104,6 @@ def test_where_nothing_is_valid_nothing_is_said():
     assert main_effects([], np.zeros((0, 5)), seed=1) == () == strongest_interactions([], np.zeros((0, 5)), seed=1)
 
 
-@settings(max_examples=30)
 @given(st.lists(st.sampled_from(GRID), unique_by=str, min_size=1), st.randoms())
 def test_effects_are_means_over_all_pairs(levels, random):
     """Against the definition, pair by pair."""

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
@@ -22,7 +22,6 @@ def impact_of(seed: int, items: int = 12, systems: int = 3, measures: int = 2) -
     return Impact(drawn.random((systems, measures)), effects, beliefs, 4)
 
 
-@settings(max_examples=20)
 @given(st.integers(0, 10_000))
 def test_as_plain_loops_have_it(seed: int) -> None:
     impact = impact_of(seed)

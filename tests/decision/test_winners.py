@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -40,7 +40,6 @@ def test_means_are_those_of_draws_made_one_by_one():
     assert means == pytest.approx(np.array(expected), rel=1e-12)
 
 
-@settings(max_examples=25)
 @given(arrays(np.float64, (4, 12), elements=st.sampled_from([0.0, 0.25, 1.0, NAN])))
 def test_a_systems_means_do_not_depend_on_the_others(values):
     together = np.concatenate(list(resampled_means(values, draws=7, seed=1)))

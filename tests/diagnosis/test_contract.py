@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,8 @@ from raggs.diagnosis import REGISTRY, verdicts
 from raggs.diagnosis.base import Diagnosis, Forecast, Found
 from raggs.diagnosis.layout import found_in, lay_out, plots
 from raggs.diagnosis.models import DiagnosisReport
-from raggs.errors import UsageError
+from raggs.diagnosis.store import read_report
+from raggs.errors import DataError, UsageError
 from raggs.pipeline.events import silent
 from raggs.rowstore import RowStore
 from raggs.text import plural
@@ -141,6 +143,24 @@ def test_a_second_run_reads(case: dict[str, Any], found: Diagnosed) -> None:
     again = run_diagnosis(DiagnoseRequest(**case, out=found.folder))
     assert again.unchanged
     assert again.report == found.report
+
+
+def test_a_report_that_was_edited_is_told_and_measured_again(
+    case: dict[str, Any], found: Diagnosed, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(found.folder, tmp_path / "copy")
+    path = folder / f"{found.report.kind}.json"
+    edited = json.loads(path.read_text(encoding="utf-8"))
+    edited["found"]["verdict"] = "All is well."
+    path.write_text(json.dumps(edited), encoding="utf-8")
+    with pytest.raises(DataError, match="does not fit its seal"):
+        read_report(path)
+    said: list[str] = []
+    request = DiagnoseRequest(**case, out=folder)
+    again = run_diagnosis(request, lambda news: said.append(str(getattr(news, "message", ""))))
+    assert not again.unchanged
+    assert again.report.found["verdict"] == found.verdict
+    assert [line for line in said if "does not fit its seal" in line and "made again" in line]
 
 
 def test_who_stops_it_after_a_part_goes_on_and_gets_the_same_bytes(

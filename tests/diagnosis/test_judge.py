@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import signal
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from support.project import Project, make_project
 from raggs.app.diagnose import Diagnosed, DiagnoseRequest, forecast_diagnosis, run_diagnosis
 from raggs.app.run import run
 from raggs.diagnosis.judge.models import JudgeFound, PoolsPart
-from raggs.errors import PrerequisiteError, UsageError
+from raggs.errors import PrerequisiteError, SnapshotError, UsageError
 from raggs.llm.cache import AnswerCache
 
 NUMBERS = itertools.count()
@@ -85,7 +86,7 @@ def contract_case(folder: Path, request: pytest.FixtureRequest) -> dict[str, Any
 
 
 def test_a_favour_and_what_the_rank_stage_buys_are_found(tmp_path: Path) -> None:
-    part = found(project(tmp_path / "early", "early"), size=24)
+    part = found(project(tmp_path / "early", "early", options={"saving": 0}), size=24)  # every call that is allowed
     for favour in (part.favour.single, part.favour.ranked):  # intervals of ten pools are a little too short
         assert 0 < (favour.low or 0) < 2.0 / 3.0
         assert 0.5 * 2.0 / 3.0 < (favour.mean or 0) < 1.5 * 2.0 / 3.0
@@ -176,6 +177,7 @@ def paid(folder: Path, server: LLMServer, **llm: Any) -> Project:
     prices = {MODEL: {"input": 1.0, "output": 2.0}}
     settings = {"api_base": server.url, "backoff_s": 0.01, "prices": prices, **llm}
     made.change(judge={"judge": {"type": "litellm", "model": MODEL}}, llm=settings, rank={"max_calls": 6})
+    made.change(rank={"min_best_grade": 1})  # every pool is ordered, whatever its grades
     return made
 
 
@@ -211,6 +213,19 @@ def test_calls_at_the_server_are_those_of_the_ledger_and_no_more_than_the_dry_ru
         assert server.count == sum(bodies.values()), "what was paid for is not paid again"
         later = forecast_diagnosis(DiagnoseRequest("judge", made.config, {**SMALL, "top": 4}, out=tmp_path / "o"))
         assert [line.calls for line in later.estimates] == [0, 0, 0]
+
+
+@pytest.mark.usefixtures("key")
+def test_a_resumed_diagnosis_stops_at_another_snapshot(tmp_path: Path) -> None:
+    with LLMServer() as server:
+        made = paid(tmp_path, server, concurrency=1)
+        server.states = {"model": "old-1"}
+        found(made, **SMALL)
+        server.states = {"model": "new-2"}
+        request = DiagnoseRequest("judge", made.config, {**SMALL, "size": 6}, out=made.folder / "out")
+        with pytest.raises(SnapshotError, match="answers as new-2, and this run was answered by old-1"):
+            run_diagnosis(request)
+        run_diagnosis(replace(request, allow_mixed=True))
 
 
 @pytest.mark.usefixtures("key")

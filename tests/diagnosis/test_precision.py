@@ -218,3 +218,25 @@ def test_the_command_has_a_flag_for_each_setting(golden: Path, tmp_path: Path) -
     assert report["found"]["passed"] is True
     assert "Published, not repeated here" in (tmp_path / "precision.md").read_text()
     assert (tmp_path / "precision-mrr.svg").exists() and (tmp_path / "precision-range.svg").exists()
+
+
+def test_two_logits_of_a_file_are_a_softmax(golden: Path, tmp_path: Path) -> None:
+    """Both logits in 16 bits, one softmax in 32: far fewer ties than the softmax in 16 bits gives."""
+    rows = ["qid,doc_id,logit_no,logit_yes"]
+    rows += [
+        f"q{question:02},q{question:02}-{place},{-6 + 0.5 * (place % 3)},{6 + 0.125 * place}"
+        for question in range(QUESTIONS)
+        for place in range(CANDIDATES)
+    ]
+    file = tmp_path / "qwen.csv"
+    file.write_text("\n".join(rows) + "\n")
+    result = found(golden, tmp_path / "out", runs=(str(file),), scores="logits")
+    parts = {(part.dtype, part.hps): part for part in result.systems}
+    assert {part.form for part in result.systems} == {"softmax"}
+    assert parts["bf16", False].at[0].range > parts["bf16", True].at[0].range
+    with pytest.raises(DataError, match="logit_no"):
+        (tmp_path / "one.csv").write_text("qid,doc_id,logit_yes\nq00,q00-0,1\n")
+        found(golden, tmp_path / "other", runs=(str(tmp_path / "one.csv"),), scores="logits")
+    with pytest.raises(DataError, match="two logits a passage"):
+        (tmp_path / "a.trec").write_text("q00 Q0 q00-0 1 2.0 a\n")
+        found(golden, tmp_path / "third", runs=(str(tmp_path / "a.trec"),), scores="logits")

@@ -52,14 +52,35 @@ def test_each_text_is_embedded_once_whoever_asks(tmp_path: Path) -> None:
     assert (first.asked, second.asked) == (["a", "bb"], ["ccc"])
 
 
+def test_texts_that_embedders_read_alike_share_a_vector(tmp_path: Path) -> None:
+    found = Counting()
+    kept(found, tmp_path).of(["l'eau"])
+    assert kept(found, tmp_path).of(["l’eau"]).tolist() == [[5, 1.5]]
+    assert found.asked == ["l'eau"]
+
+
 def test_a_row_that_is_no_vector_of_this_length_is_made_again(tmp_path: Path) -> None:
     kept(Counting(), tmp_path).of(["a"])
     [file] = tmp_path.iterdir()
     with sqlite3.connect(file) as database:
-        database.execute("UPDATE vectors SET vector = 'x'")
+        database.execute("UPDATE rows SET value = 'x'")
     again = Counting()
     assert kept(again, tmp_path).of(["a"]).tolist() == [[1, 1.5]]
     assert again.asked == ["a"]
+
+
+def test_vectors_that_were_exchanged_are_made_again(tmp_path: Path) -> None:
+    kept(Counting(), tmp_path).of(["a", "bb", "ccc"])
+    [file] = tmp_path.iterdir()
+    with sqlite3.connect(file) as database:
+        one, two = database.execute("SELECT key, value, sum FROM rows ORDER BY length(value), key").fetchall()[:2]
+        for key, (_, *row) in ((one[0], two), (two[0], one)):
+            database.execute("UPDATE rows SET value = ?, sum = ? WHERE key = ?", (*row, key))
+    again, said = Counting(), list[str]()
+    found = KeptVectors(again, tmp_path, notify=said.append).of(["a", "bb", "ccc"])
+    assert found.tolist() == [[1, 1.5], [2, 1.5], [3, 1.5]]
+    assert len(again.asked) == 2
+    assert len(said) == 1 and "2 rows are not what raggs stored there" in said[0]
 
 
 def test_no_text_is_no_vector(tmp_path: Path) -> None:

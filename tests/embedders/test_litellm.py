@@ -55,6 +55,15 @@ def test_an_unknown_length_is_asked_for(make):
         _ = make(model=MODEL).dims
 
 
+def test_a_misspelled_model_is_corrected():
+    llm = LLM(LLMSettings(), BudgetSettings(max_usd=None), None)
+    context = EmbedderContext(llm, asyncio.Runner)
+    embedder = LiteLLMEmbedder(LiteLLMEmbedder.Config(model="openai/text-embeding-3-small"), context)
+    with pytest.raises(ConfigError) as caught:
+        _ = embedder.dims
+    assert "write openai/text-embedding-3-small if you meant that" in str(caught.value)
+
+
 def test_whatever_changes_vectors_changes_the_identity(make):
     configs = [
         {"model": MODEL, "dims": 8},

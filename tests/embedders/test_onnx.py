@@ -103,12 +103,23 @@ def test_what_cannot_be_is_a_sentence(make, tokenizer, tmp_path):
         make(dims=9).embed(["a"])
     (tmp_path / "model" / "config.json").write_text('{"hidden_size": 16}')
     with pytest.raises(ProviderError, match=r"gave 'last_hidden_state' of shape \(1, 3, 8\), not 16 numbers"):
-        make().embed(["wing"])
+        make(dims=16).embed(["wing"])
     write_cross_encoder(tmp_path / "pairs")
     with pytest.raises(ProviderError, match="gave 'logits' "):
         make(tmp_path / "pairs").embed(["wing"])
     with pytest.raises(NotFoundError, match="no folder of a model"):
         make(tmp_path / "nowhere", dims=4).causes()
+
+
+@pytest.mark.parametrize("said", [4, 16])
+def test_a_config_that_says_another_length_than_the_models_is_refused(make, tokenizer, tmp_path, said):
+    (tmp_path / "model" / "config.json").write_text(json.dumps({"hidden_size": said}))
+    with pytest.raises(
+        DataError, match=rf"config\.json: says that vectors have {said} dimensions, and the model gives 8"
+    ):
+        make().embed(["wing"])
+    (tmp_path / "model" / "config.json").write_text(json.dumps({"hidden_size": 0, "dim": True}))
+    assert make().embed(["wing"]).shape == (1, DIMS)
 
 
 def test_a_run_finds_by_it_and_nothing_is_done_twice(tmp_path):

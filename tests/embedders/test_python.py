@@ -42,6 +42,22 @@ def test_what_is_no_vector_is_told_in_a_sentence(make, body, message):
         make(body).embed(["one", "two"])
 
 
+@pytest.mark.parametrize("scale", ["1e300", "1e-300", "5e-324", "1e154", "1e-160"])
+def test_a_vector_of_any_finite_size_comes_to_unit_length(make, scale):
+    vectors = make(f"return np.array([[1.0, 1.0], [0.0, 0.0], [3.0, 4.0]])[: len(texts)] * {scale}").embed(
+        ["a", "b", "c"]
+    )
+    assert vectors[0].tolist() == pytest.approx([0.5**0.5] * 2)
+    assert vectors[1].tolist() == [0, 0]
+    assert np.linalg.norm(vectors[2]) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("number", ["1j", "'1'", "10**400"])
+def test_what_is_no_real_number_is_refused(make, number):
+    with pytest.raises(ProviderError, match="no array of numbers"):
+        make(f"return [[{number}, {number}]] * len(texts)").embed(["one", "two"])
+
+
 def test_vectors_of_another_version_of_the_file_are_others(make):
     before = make("return np.ones((len(texts), 2))").identity
     assert make("return np.ones((len(texts), 2))", batch=1).identity == before

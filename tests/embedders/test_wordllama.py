@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -51,7 +51,6 @@ def test_it_agrees_with_the_package(embedder):
     assert embedder.embed(texts) == pytest.approx(model.embed(texts, norm=True), abs=1e-6)
 
 
-@settings(max_examples=30)
 @given(texts=st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=30), min_size=1, max_size=6))
 def test_a_vector_does_not_depend_on_its_batch(embedder, texts):
     together = embedder.embed(texts)
@@ -116,3 +115,9 @@ def test_its_identity_loads_no_model():
     root = Path(__file__).parents[2]
     answer = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
     assert answer.stdout.split() == [f"wordllama/{version('wordllama')}/l2_supercat_256", "256", "False"]
+
+
+def test_a_question_has_one_vector_whoever_typed_its_apostrophes():
+    embedder = WordLlamaEmbedder(WordLlamaEmbedder.Config())
+    plain, typed = embedder.embed(["Qu'est-ce que l'eau d'une \"source\" ?", "Qu’est-ce que l’eau d’une “source” ?"])
+    assert plain.tobytes() == typed.tobytes()

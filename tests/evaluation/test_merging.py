@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.evaluation.merging import merged_by_cutoff
@@ -20,7 +20,6 @@ GOLDEN = Judgments("s", Qrels.of({qid: {"doc-1": 2, "doc-4": 1} for qid in QIDS}
 NAMES = ["recall@2", "ndcg@2", "map", "E[mrr@2]"]
 
 
-@settings(max_examples=30, deadline=None)
 @given(
     st.fixed_dictionaries({qid: st.permutations(DOCS) for qid in QIDS}),
     st.fixed_dictionaries({qid: st.sampled_from([None, 1, 3, 6]) for qid in QIDS}),

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.errors import DataError, UsageError
@@ -43,7 +43,6 @@ def made(labels, systems, *analyses, **options):
     return make_report(golden, listed, Scoring(MEASURES, **options), analyses)
 
 
-@settings(max_examples=25, deadline=None)
 @given(LABELS, LISTS, LISTS)
 def test_a_report_of_anything_is_json_and_back_and_can_be_written_down(labels, one, other):
     systems = {"one": one, "other|": other}

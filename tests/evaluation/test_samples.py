@@ -4,7 +4,7 @@ import json
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.errors import DataError
@@ -20,7 +20,6 @@ def opened(folder, samples, outputs):
     return open_samples(folder / "samples.json", folder / "outputs.jsonl")
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.dictionaries(IDS, st.floats(0, 100), min_size=1), st.lists(IDS, unique=True), st.integers(1, 5))
 def test_any_gains_give_the_ndcg_of_its_formula(tmp_path_factory, gains, ranked, k):
     read = opened(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.cli import invoke
 from support.project import make_project
 from support.scoring import QRELS, raggs_eval, scored, write
 from support.studies import GOOD, LABELS, SYSTEMS, golden, reported, scoring, study
@@ -113,23 +114,21 @@ def edit(run: Path, file: str) -> None:
 
 
 @pytest.mark.parametrize("file", ["judge.jsonl", "rank.jsonl", "merge.jsonl", "retrieve.jsonl"])
-def test_an_artifact_that_was_edited_is_named_by_eval(tmp_path: Path, file: str) -> None:
+def test_an_artifact_that_was_edited_is_refused_by_eval(tmp_path: Path, file: str) -> None:
     run = made(tmp_path, 20)
     assert scored("-g", run, "-r", run)["warnings"] == []
     edit(run, file)
-    (warning,) = scored("-g", run, "-r", run)["warnings"]
-    assert f"{file} is not what its stage wrote (sha256 " in warning
+    refused = invoke("eval", "-g", run, "-r", run)
+    line = len((run / file).read_text().splitlines())
+    assert (refused.exit_code, f"{file}:{line}: was edited by hand" in refused.stderr) == (5, True)
 
 
 @pytest.mark.parametrize("file", ["judge.jsonl", "rank.jsonl", "merge.jsonl"])
-def test_an_artifact_that_was_edited_is_named_by_export(tmp_path: Path, file: str) -> None:
-    from click.testing import Result
-    from support.cli import invoke
-
+def test_an_artifact_that_was_edited_is_refused_by_export(tmp_path: Path, file: str) -> None:
     run = made(tmp_path, 20)
     edit(run, file)
-    result: Result = invoke("export", run, "--out", tmp_path / "out")
-    assert (result.exit_code, f"{file} is not what its stage wrote" in result.stderr) == (0, True)
+    result = invoke("export", run, "--out", tmp_path / "out")
+    assert (result.exit_code, f"{file}:" in result.stderr) == (5, True)
 
 
 def test_a_run_knows_its_own_systems(tmp_path: Path) -> None:

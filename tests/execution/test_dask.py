@@ -101,7 +101,7 @@ class Storm:
         self.asked[kind] += 1
         if kind == "hello":
             self.begun.setdefault((server, message["shard"]), []).append(who)
-        elif kind != "note" and self.asked[kind] == 6:
+        elif kind in ("grade", "order") and self.asked[kind] == 6:
             self.killed[kind] = (who, next(takers for takers in reversed(self.begun.values()) if takers[-1] == who))
             os.kill(int(who.split("-")[2]), signal.SIGKILL)
         HEAR(server, event)

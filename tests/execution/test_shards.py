@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.artifacts import EmbedRecord, MergeRecord, Query, Record, RetrieveRecord
@@ -42,7 +42,6 @@ def test_a_query_has_the_same_shard_on_every_machine() -> None:
     assert [shard_of(qid, 64) for qid in ("q1", "q2", "é")] == [18, 35, 19]
 
 
-@settings(max_examples=25, deadline=None)
 @given(found=st.dictionaries(st.integers(0, 99).map("q{:02}".format), st.integers(0, 3)), count=st.integers(1, 7))
 def test_what_is_split_and_merged_is_what_it_was(tmp_path_factory, found: dict[str, int], count: int) -> None:
     queries = [embedded(qid) for qid in sorted(found)]

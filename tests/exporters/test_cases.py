@@ -19,7 +19,7 @@ from raggs.artifacts import Passage, Query
 from raggs.exporters import REGISTRY
 from raggs.exporters.base import ExportOptions
 from raggs.golden.base import GoldenQuery, Graded
-from raggs.golden.scales import GradeScale
+from raggs.readers.scales import GradeScale
 
 HOSTILE = "=cmd|' /C calc'!A1\u2028{{ env.KEY }} <script>\"\\\n--- !!python/object"
 TABLES = {"qa.parquet", "corpus.parquet"}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from support.golden import GivenGolden
 
@@ -66,10 +66,10 @@ def golden(qids, docs) -> GivenGolden:
 
 
 @pytest.mark.parametrize("name", sorted(REGISTRY))
-@settings(max_examples=20, deadline=None)
 @given(qids=QIDS, docs=DOCS)
 @example(qids=["qid,docid,x", "query-id"], docs=["corpus-id"])
 @example(qids=['{"q1":'], docs=['{"doc_id":1}}'])
+@example(qids=["'@", "'=cmd"], docs=["'-1", "''+"])
 def test_any_id_comes_back_equal(name, qids, docs):
     given = golden(qids, docs)
     with tempfile.TemporaryDirectory() as folder:

@@ -14,7 +14,7 @@ from raggs import run as run_config
 from raggs.exporters import REGISTRY
 from raggs.exporters.base import ExportOptions
 from raggs.golden.parts import PARTS, contents_of
-from raggs.golden.scales import GradeScale
+from raggs.readers.scales import GradeScale
 
 
 @pytest.fixture(scope="module")

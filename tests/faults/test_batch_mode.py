@@ -159,7 +159,7 @@ def test_the_dry_run_names_each_model_that_is_asked_by_batches(b, project):
         lines = b.forks.raggs("run", "--config", own.config, "--dry-run").out
     for name in ("first", "second"):
         assert lines.count(f"openai/{name}, by batches") == 1
-        assert lines.count(f"openai/{name}") == 2, "orders are asked directly"
+        assert lines.count(f"openai/{name}") == 3, "orders are asked directly; the last line says where calls go"
 
 
 def test_progress_tells_the_batch_and_switching_to_batches_changes_nothing(b, project):

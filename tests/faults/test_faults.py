@@ -7,6 +7,7 @@ import os
 import pytest
 
 KILLS = int(os.environ.get("FAULT_KILLS", "5"))
+MONEY = (15, 26)  # chat, embeddings and reranking under a cap of calls; a cascade by batches under both caps
 
 
 def test_a_fifth_of_all_answers_spoiled_changes_no_grade_and_a_rerun_heals(faults, b):
@@ -22,6 +23,13 @@ def test_kills_change_no_byte_and_repeat_only_what_was_in_flight(faults, b):
     counts = faults.kills(b, count=KILLS, queries=2)
     assert counts["kills"] == KILLS
     assert counts["most repeated after a kill"] <= faults.CONCURRENCY
+
+
+def test_caps_and_ledgers_hold_through_kills(faults, b):
+    counts = faults.money(b, numbers=MONEY)
+    assert counts["configurations"] == len(MONEY)
+    assert counts["kills"] > 0
+    assert counts["calls served"] > 50
 
 
 def test_hostile_passages_stay_inside_the_fence(faults, b):

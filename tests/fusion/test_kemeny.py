@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations, permutations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.fusion.kemeny import EXACT, consensus_order
@@ -41,7 +41,6 @@ def test_no_order_disagrees_less_and_of_equals_the_one_nearest_to_the_first(
 
 @pytest.mark.parametrize("size", [4, EXACT + 2])
 @given(data=st.data())
-@settings(max_examples=25, deadline=None)
 def test_what_things_are_called_does_not_matter(size: int, data: st.DataObject) -> None:
     orders = data.draw(some_orders(size))
     names = data.draw(st.permutations(range(size)))

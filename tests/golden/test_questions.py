@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from support.forging import mend
 from support.golden import change
 from support.project import grade_of, make_project
 
@@ -97,6 +98,7 @@ def test_a_retriever_that_found_nothing_for_a_question_is_shown_beside_the_fusio
     path = copy / "retrieve.jsonl"
     rows = path.read_text().splitlines(keepends=True)
     path.write_text("".join(row for row in rows if '"qid":"q01"' not in row or '"retriever":"bm25"' not in row))
+    mend(copy)
     bm25, dense, fused = Questions(open_golden(copy), depth=4).view("q01").systems
     assert bm25 == Returned("bm25", (), 0)
     assert (dense.system, fused.system, len(dense.hits), len(fused.hits)) == ("dense", FUSED, 4, 4)
@@ -206,6 +208,7 @@ def test_labels_of_others_are_questions_too(made):
 def test_one_question_reads_its_own_lines_alone(copy):
     broken = (copy / "merge.jsonl").read_bytes().replace(b'"qid":"q02","rank":1,', b'"qid":"q02","rank":0,')
     (copy / "merge.jsonl").write_bytes(broken)
+    mend(copy)
     questions = Questions(open_golden(copy))
     assert questions.view("q01").passages
     with pytest.raises(DataError, match=r"merge.jsonl, query q02: rank: .*expected a MergeRecord"):
@@ -222,6 +225,7 @@ def test_a_file_that_changes_meanwhile_never_gives_another_question(copy):
     with pytest.raises(DataError):
         lines_of.of("q00", RankingRecord)
     path.write_bytes(b'no "qid" here\n')
+    mend(copy)
     with pytest.raises(DataError, match=r"rank.queries.jsonl:1: names no query"):
         ByQuery(open_run(copy), "rank.queries")
 
@@ -231,6 +235,7 @@ def test_ids_are_found_as_json_writes_them(copy):
     for name in ("queries", "merge"):
         path = copy / f"{name}.jsonl"
         path.write_bytes(path.read_bytes().replace(b'"qid":"q02"', b'"qid":"q\\"\\\\u00e9\\\\"'))
+    mend(copy)
     found = Questions(open_golden(copy)).view(odd)
     assert found.qid == odd and found.passages
     assert replace(found, passages=()).text == "Where is the cedar near the heron?"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 
 import pytest
+from support.forging import mend
 from support.golden import change
 
 from raggs.artifacts import JudgeRecord, MergeRecord, QueryRecord, RankRecord
@@ -96,6 +97,7 @@ def test_only_one_query_is_held_at_a_time(run):
     """A fault in the second query's lines is met after the first query was given out."""
     lines = (run / "judge.jsonl").read_text().splitlines()
     (run / "judge.jsonl").write_text("\n".join([*lines[:-1], "{"]) + "\n")
+    mend(run)
     found = open_golden(run).by_query()
     assert next(found).qid == "q00"
     with pytest.raises(DataError, match=rf"judge\.jsonl:{len(lines)}:"):

@@ -97,7 +97,7 @@ def test_a_table_of_others_and_one_that_was_changed(tmp_path: Path) -> None:
         ("qid,doc_id,grade\nq,d,good\n", "no whole number"),
         ("qid,doc_id,grade\nq,d,1\nq,d,2\n", "graded twice"),
         ("qid,doc_id,grade\nq,d\n", "2 columns, the header has 3"),
-        ("qid,doc_id,grade\n q,d,1\n", "holds white space"),
+        ("qid,doc_id,grade\nq r,d,1\n", "holds white space"),
     ],
 )
 def test_a_table_that_cannot_be_is_one_sentence(text: str, said: str, tmp_path: Path) -> None:

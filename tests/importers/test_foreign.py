@@ -116,6 +116,57 @@ def test_parquet_is_read_where_pyarrow_is(tmp_path: Path) -> None:
         import_set(folder, "hf", tmp_path / "other")
 
 
+PASSAGES, QUERIES = [{"_id": "a", "text": "Text a"}, {"_id": "b", "text": "Text b"}], [{"_id": "q", "text": "One?"}]
+GRADES = [{"query-id": "q", "corpus-id": "a", "score": 1}, {"query-id": "q", "corpus-id": "b", "score": 0}]
+CASES = [{"qid": "q", "query": "One?", "retrieval_gt": [["a"]], "generation_gt": ["yes"]}]
+TEXTS = [{"doc_id": "a", "contents": "Text a", "metadata": {"x": {"y": [1, 2]}}}]
+FOREIGN = {
+    "hf": {"corpus/0.parquet": PASSAGES, "queries/0.parquet": QUERIES, "qrels/test.parquet": GRADES},
+    "autorag": {"qa.parquet": CASES, "corpus.parquet": TEXTS},
+}
+
+
+def in_parquet(folder: Path, form: str, more: dict[str, list[dict[str, object]]]) -> None:
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed; it is 150 MB")
+    from pyarrow import parquet
+
+    for name, rows in FOREIGN[form].items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        parquet.write_table(pyarrow.Table.from_pylist([*rows, *more.get(name, [])]), folder / name)
+
+
+@pytest.mark.parametrize(
+    ("form", "name", "row", "line", "said"),
+    [
+        ("hf", "corpus/0.parquet", {"_id": "a", "text": "Other"}, 3, "passage id a occurs twice"),
+        ("hf", "corpus/0.parquet", {"_id": None, "text": "x"}, 3, "_id is missing"),
+        ("hf", "queries/0.parquet", {"_id": "q", "text": "Two?"}, 2, "query id q stands twice"),
+        ("hf", "queries/0.parquet", {"_id": None, "text": "Two?"}, 2, "missing, empty, or not a text"),
+        ("hf", "qrels/test.parquet", {**GRADES[0], "score": 0}, 3, "query q and passage a stand twice"),
+        ("hf", "qrels/test.parquet", {**GRADES[0], "corpus-id": None}, 3, "an id is None"),
+        ("autorag", "qa.parquet", {**CASES[0], "query": "Two?"}, 2, "query q has another text"),
+        ("autorag", "qa.parquet", {**CASES[0], "generation_gt": ["no"]}, 2, "query q has another answer"),
+        ("autorag", "qa.parquet", {**CASES[0], "qid": "q2", "retrieval_gt": [["a", None]]}, 2, "an id is None"),
+        ("autorag", "corpus.parquet", {**TEXTS[0], "contents": "Other"}, 2, "passage id a occurs twice"),
+        ("autorag", "corpus.parquet", {**TEXTS[0], "doc_id": None}, 2, "an id is None"),
+    ],
+)
+def test_parquet_that_contradicts_itself_is_refused_with_file_and_row(
+    tmp_path: Path, form: str, name: str, row: dict[str, object], line: int, said: str
+) -> None:
+    in_parquet(tmp_path / "theirs", form, {name: [row]})
+    with pytest.raises(DataError, match=said) as error:
+        import_set(tmp_path / "theirs", form, tmp_path / "out")
+    assert (error.value.where, error.value.line) == (str(tmp_path / "theirs" / name), line)
+
+
+def test_nested_columns_of_parquet_come_through(tmp_path: Path) -> None:
+    in_parquet(tmp_path / "theirs", "autorag", {})
+    import_set(tmp_path / "theirs", "autorag", tmp_path / "out")
+    (passage,) = [json.loads(line) for line in (tmp_path / "out" / "corpus.jsonl").read_text().splitlines()]
+    assert passage["metadata"] == {"x": {"y": [1, 2]}}
+
+
 @pytest.mark.parametrize("name", sorted(importers.REGISTRY))
 def test_a_folder_of_something_else_is_one_sentence(name: str, tmp_path: Path) -> None:
     (tmp_path / "x.txt").write_text("?")

@@ -17,7 +17,7 @@ from raggs.app.importset import import_set
 from raggs.errors import UsageError
 from raggs.exporters.base import ExportOptions
 from raggs.golden.parts import PARTS, contents_of
-from raggs.golden.scales import GradeScale
+from raggs.readers.scales import GradeScale
 
 BOTH = sorted({*exporters.REGISTRY} & {*importers.REGISTRY})
 

@@ -7,6 +7,7 @@ same topic; the margin of the name is how much nearer the question is to the fir
 from __future__ import annotations
 
 import hashlib
+import sqlite3
 import unicodedata
 from pathlib import Path
 
@@ -106,6 +107,35 @@ def test_what_is_indexed_is_clean_and_what_is_kept_is_not(store: PassageStore, t
     _, scores = open_lexical(tmp_path, store, Parameters(1.2, 0.75, "fr")).search("très bon café", "fr", 5)
     assert scores[0] == scores[1]
     store.verify()
+
+
+def test_typographic_quotes_are_searched_as_plain_ones_and_kept_as_they_are(tmp_path: Path) -> None:
+    texts = {"plain": "Qu'est-ce que l'eau ? \"Rien\".", "typed": "Qu’est-ce que l’eau ? “Rien”."}
+    rows = [Passage(doc_id=name, text=text) for name, text in texts.items()]
+    with PassageStore.build(tmp_path / "p.sqlite", rows, "source") as store:
+        assert [passage.content for passage in store] == list(texts.values())
+        embedder = WordLlamaEmbedder(WordLlamaEmbedder.Config())
+        vectors = open_vectors(tmp_path, embedder.identity, embedder.dims, store, embedder.embed).vectors
+        assert vectors[0].tobytes() == vectors[1].tobytes()
+        index = open_lexical(tmp_path, store, Parameters(1.2, 0.75, "fr"))
+        for text in ("l'eau", "l’eau", "lʼeau", "l´eau"):
+            found, scores = index.search(clean_unicode(text), "fr", 5)
+            assert (len(found), len(set(scores.tolist()))) == (2, 1), text
+
+
+def test_only_a_corpus_with_typographic_quotes_is_indexed_anew(tmp_path: Path) -> None:
+    def built(text: str) -> PassageStore:
+        return PassageStore.build(tmp_path / f"{len(text)}.sqlite", [Passage(doc_id="d", text=text)], "source")
+
+    with built("déjà vu — 10⁶") as plain, built("déjà ’vu’") as typed:
+        assert plain.search_hash == plain.content_hash
+        assert typed.search_hash != typed.content_hash
+        for store, wanted in ((plain, False), (typed, True)):
+            with sqlite3.connect(store.path) as database:  # as a store from before has it
+                database.execute("DELETE FROM meta WHERE key = 'folded'")
+            with PassageStore.open(store.path) as old:
+                assert old.folded is wanted
+                assert old.search_hash == store.search_hash
 
 
 def content_hash(folder: Path, rows: list[Passage]) -> str:

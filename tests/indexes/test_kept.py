@@ -89,11 +89,15 @@ def test_a_header_that_is_none(tmp_path, header):
 
 
 def test_what_was_altered_is_a_fault_and_made_again(tmp_path):
-    path, _ = kept(tmp_path, WANTED, Builder())
+    said = []
+    path, _ = kept(tmp_path, WANTED, Builder(), said.append)
     path.write_bytes(b"grapf")
-    assert list(kept_faults(tmp_path)) == [(path.parent, "index is not what was built")]
-    kept(tmp_path, WANTED, Builder())
+    assert list(kept_faults(tmp_path)) == [(path.parent, "index is not what was built")] and said == []
+    kept(tmp_path, WANTED, Builder(), said.append)
     assert path.read_bytes() == b"graph"
+    assert said == [f"{path}: not the index that was built, so it is built again"]
+    kept(tmp_path, replace(WANTED, vectors="other"), Builder(b"other"), said.append)
+    assert len(said) == 1, "the vectors are others: nothing is damaged"
 
 
 def test_the_header_comes_last(tmp_path, monkeypatch):

@@ -122,13 +122,16 @@ def test_a_killed_build_leaves_no_index(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", ["params.index.json", "data.csc.index.npy", "vocab.index.json", "languages.json"])
 @pytest.mark.parametrize("content", [b"", b"rubbish"])
-def test_a_damaged_index_says_so(tmp_path, name, content):
-    store = make_store(tmp_path, ENGLISH)
-    open_lexical(tmp_path / "i", store, DEFAULT)
+def test_a_damaged_index_says_so_and_is_built_again(tmp_path, name, content):
+    store, said = make_store(tmp_path, ENGLISH), []
+    hits = found(open_lexical(tmp_path / "i", store, DEFAULT, notify=said.append), store, "cats")
     (path,) = (tmp_path / "i").rglob(name)
     path.write_bytes(content)
-    with pytest.raises(DataError, match=r"damaged .* delete the folder"):
-        open_lexical(tmp_path / "i", store, DEFAULT)
+    assert said == []
+    assert found(open_lexical(tmp_path / "i", store, DEFAULT, notify=said.append), store, "cats") == hits
+    assert len(said) == 1 and f"damaged ({name} is not what was built), so it is built again" in said[0]
+    open_lexical(tmp_path / "i", store, DEFAULT, notify=said.append)
+    assert len(said) == 1
 
 
 def test_a_corpus_without_words(tmp_path):
@@ -151,12 +154,13 @@ def test_it_is_quiet(tmp_path, capfd, caplog):
 
 
 def test_an_altered_score_is_not_believed(tmp_path):
-    store = make_store(tmp_path, ENGLISH)
+    store, said = make_store(tmp_path, ENGLISH), []
     open_lexical(tmp_path / "i", store, DEFAULT)
     (place,) = (tmp_path / "i").iterdir()
     scores = place / "data.csc.index.npy"
     data = bytearray(scores.read_bytes())
     data[-1] ^= 1
     scores.write_bytes(data)
-    with pytest.raises(DataError, match=r"data.csc.index.npy is not what was built.*delete the folder"):
-        open_lexical(tmp_path / "i", store, DEFAULT)
+    open_lexical(tmp_path / "i", store, DEFAULT, notify=said.append)
+    assert len(said) == 1 and "data.csc.index.npy is not what was built" in said[0]
+    assert scores.read_bytes() != bytes(data)

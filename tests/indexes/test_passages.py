@@ -39,7 +39,7 @@ SPANS = st.none() | st.builds(
 )
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     rows=st.lists(
         st.tuples(IDS, TEXT.filter(bool), TEXT, META, SPANS), min_size=1, max_size=6, unique_by=lambda row: row[0]
@@ -149,12 +149,17 @@ def forget(path):
         connection.execute("DELETE FROM meta")
 
 
+def forget_the_hash(path):
+    with sqlite3.connect(path) as connection:
+        connection.execute("DELETE FROM meta WHERE key = 'content_hash'")
+
+
 def lose_a_row(path):
     with sqlite3.connect(path) as connection:
         connection.execute("DELETE FROM passages WHERE doc_id = 'd199'")
 
 
-@pytest.mark.parametrize("damage", [cut, scribble, forget, lose_a_row])
+@pytest.mark.parametrize("damage", [cut, scribble, forget, forget_the_hash, lose_a_row])
 def test_a_damaged_store_says_so(tmp_path, damage):
     path = tmp_path / "p.sqlite"
     PassageStore.build(path, passages(200), "source").close()
@@ -214,3 +219,16 @@ def test_verify_finds_what_sums_of_rows_cannot(tmp_path):
         pytest.raises(DataError, match="its passages are not those that were stored"),
     ):
         store.verify()
+
+
+def test_passages_that_changed_their_places_are_not_searched(tmp_path):
+    path = tmp_path / "p.sqlite"
+    PassageStore.build(path, passages(50), "source").close()
+    with PassageStore.open(path) as store:
+        before = store.id_ranks().tolist()
+    alter(path, "UPDATE passages SET position = -1 - position")
+    alter(path, "UPDATE passages SET position = 50 + position")
+    with PassageStore.open(path) as store:
+        assert store.ids() != [] and len(before) == 50
+        with pytest.raises(DataError, match=r"stand in another order.*delete it"):
+            store.id_ranks()

@@ -28,3 +28,9 @@ def test_what_was_replaced_is_counted_and_told() -> None:
         "judge: 2 answers with U+FFFD in place of what is no character"
     ]
     assert JudgeStatistics(1, None).health() is None
+
+
+def test_a_reason_of_any_length_is_stored_in_part() -> None:
+    reason = Judgment(3, reason="x" * 10**7).reason or ""
+    assert len(reason) < 11_000
+    assert reason.endswith("x… (10,000,000 characters in all)")

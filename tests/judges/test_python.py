@@ -12,6 +12,7 @@ from support.contracts import write_module
 from support.judging import graded, judge, ordered, passage, query
 
 from raggs.errors import ConfigError
+from raggs.judges.base import Judgment
 
 RULES = """
 KNOWN = ("q0", "q1", "q2")
@@ -90,3 +91,17 @@ def test_an_order_of_its_own(make: Make) -> None:
 def test_a_function_that_is_not_there_is_found_before_anything_is_judged(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="there is no module 'nowhere'"):
         judge("python", callable="nowhere:grade", folder=tmp_path).check([query()])
+
+
+def test_a_message_of_any_length_is_stored_in_part(make: Make) -> None:
+    answer = graded(make("raise ValueError('x' * 10**7)"), query(), passage("d1", "text"))
+    assert "raised ValueError on query q1, passage d1: xxx" in (answer.error or "")
+    assert len(answer.error or "") < 1_000
+    assert (answer.error or "").endswith("x…")
+
+
+def test_a_reason_of_any_length_is_stored_in_part_and_once() -> None:
+    stored = Judgment(3, "x" * 10**7).reason
+    assert len(stored) < 11_000
+    assert stored.endswith("characters in all)")
+    assert Judgment(3, stored).reason == stored, "what was stored is read again without another cut"

@@ -10,8 +10,12 @@ from typing import Any
 
 import pytest
 from support.judging import graded, judge, ordered, passage, query, written
+from support.rich import rich_golden
 
+from raggs import exporters
 from raggs.errors import DataError, NotFoundError
+from raggs.exporters.base import ExportOptions
+from raggs.readers.scales import GradeScale
 
 LABELS = ["q1 0 d1 5", "q1 0 d2 3", "q1 0 d3 1", "q2 0 d1 2", "q1 0 d4 -1"]
 PASSAGES = [passage(f"d{number}", f"text {number}") for number in range(1, 6)]
@@ -44,8 +48,39 @@ def test_without_beta_orders_follow_the_grades_and_never_change(tmp_path: Path) 
 @pytest.mark.parametrize("grade", [0, 6, 100])
 def test_a_grade_beyond_the_scale_is_named_before_anything_is_judged(tmp_path: Path, grade: int) -> None:
     who = replay(tmp_path, "q1 0 d1 3", "# a comment", f"q1 0 d2 {grade}")
-    with pytest.raises(DataError, match=rf"qrels\.txt:3: grade {grade} is outside"):
+    with pytest.raises(DataError, match=rf"qrels\.txt:3: label {grade} has no grade.*mapping: {{{grade}: 1, ...}}"):
         who.check([query("q1")])
+
+
+@pytest.mark.parametrize(("form", "name"), [("gain", "trec"), ("raw", "trec"), ("gain", "beir"), ("gain", "jsonl")])
+def test_labels_that_raggs_exported_are_the_grades_that_they_were_written_for(
+    form: Any, name: str, tmp_path: Path
+) -> None:
+    golden = rich_golden()
+    files = exporters.REGISTRY.load(name)(ExportOptions(GradeScale(form))).write(golden, tmp_path)
+    labels = next(file for file in files if file.name in ("qrels.txt", "test.tsv", "judgments.jsonl"))
+    who = judge("qrels", path=labels)
+    wanted = {query.qid: {one.doc_id: one.grade for one in query.grades if one.grade} for query in golden.by_query()}
+    assert who.labels() == wanted
+    assert ("labels" in who.causes("grade")) is (form == "gain" and name != "jsonl")
+
+
+def test_labels_of_yes_and_no_are_no_grades_until_a_mapping_says_which(tmp_path: Path) -> None:
+    exporters.REGISTRY.load("trec")(ExportOptions(GradeScale("binary"))).write(rich_golden(), tmp_path)
+    with pytest.raises(DataError, match=r"which is no grade.*mapping: \{0: 1, 1: 4\}"):
+        judge("qrels", path=tmp_path / "qrels.txt").labels()
+    who = judge("qrels", path=tmp_path / "qrels.txt", mapping={0: 1, 1: 4})
+    assert {grade for found in who.labels().values() for grade in found.values()} == {1, 4}
+
+
+def test_a_mapping_changes_the_causes_and_nothing_else_does(tmp_path: Path) -> None:
+    plain, mapped = replay(tmp_path), replay(tmp_path, mapping={1: 1, 2: 2, 3: 5, 5: 5})
+    assert "mapping" not in plain.causes("grade") and "mapping" in mapped.causes("grade")
+    assert mapped.labels()["q1"] == {"d1": 5, "d2": 5, "d3": 1}
+    with pytest.raises(ValueError, match="label 0 becomes 6"):
+        replay(tmp_path, mapping={0: 6})
+    with pytest.raises(DataError, match=r"qrels\.txt:3: label 1 has no grade; labels are 5, 3, 2"):
+        replay(tmp_path, mapping={5: 5, 3: 3, 2: 2}).check([query("q1")])
 
 
 def test_labels_of_other_queries_are_refused(tmp_path: Path) -> None:

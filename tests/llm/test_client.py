@@ -8,7 +8,7 @@ import logging
 import time
 
 import pytest
-from support.llm_bench import MODEL, question, until
+from support.llm_bench import MODEL, PRICE, question, until
 from support.llm_server import KEY, LLMServer
 
 from raggs.errors import AuthenticationError, BudgetError, ConfigError, ProviderError
@@ -35,7 +35,7 @@ def test_asks_once_and_remembers(bench):
 
 def test_sends_the_schema_and_the_parameters(bench):
     with bench() as b:
-        llm = b.llm(parameters={"temperature": 0.5, "top_p": 0.9})
+        llm = b.llm(parameters={"temperature": 0.5, "top_p": 0.9}, max_usd=None)
         b.run(lambda llm: llm.ask(question(parameters={"temperature": 0})), llm)
         sent = b.server.requests[0]
     assert sent["temperature"] == 0
@@ -253,7 +253,7 @@ def test_a_correction_tells_what_is_wrong_and_repeats_nothing_of_the_answer(benc
 
 def test_a_truncated_answer_gets_more_room_each_time(bench):
     with bench(faults=["truncated", "truncated"]) as b:
-        b.run(lambda llm: llm.ask(question(max_output_tokens=50)))
+        b.run(lambda llm: llm.ask(question(max_output_tokens=50)), max_usd=None)
         first, second, third = b.server.requests
     assert first["messages"] == second["messages"] == third["messages"]
     assert "max_tokens" not in first
@@ -728,3 +728,80 @@ def test_what_no_server_was_sent_is_not_booked(bench):
     )
     assert "cannot be reached: Cannot connect" in str(b.run(lambda llm: llm.ask(question()), llm).error)
     assert (llm.spent.calls, llm.spent.usd) == (0, 0)
+
+
+# --- limits of answers, where USD are limited ---
+
+DEAR = Price(input=0, output=100.0)  # 1,000 tokens for 0.10 USD
+
+
+def ask_all(count, **changes):
+    async def work(llm):
+        asked = (llm.ask(question(text=str(number), **changes)) for number in range(count))
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    return work
+
+
+@pytest.mark.parametrize("length", [20, 2_000, 40_000])
+def test_a_cap_holds_for_answers_of_any_length(bench, length):
+    """16 calls in flight to a model whose answers become longer after 30 of them, up to 2,000 times."""
+    with bench() as b:
+        b.server.hidden_for = lambda _: length if b.server.count > 30 else 0
+        llm = b.llm(max_usd=1.0, prices={MODEL: DEAR}, concurrency=16)
+        found = b.run(ask_all(60, max_output_tokens=40), llm)
+        assert llm.spent.usd <= 1
+        ended = [reply for reply in found if isinstance(reply, BudgetSpent)]
+        assert len(ended) == sum(isinstance(reply, Exception) for reply in found)
+        assert all(reply.error is None for reply in found if not isinstance(reply, Exception)), "none of them failed"
+        assert bool(ended) is (length > 20)
+
+
+def test_an_answer_that_was_cut_for_want_of_money_is_asked_for_again_as_long_as_there_is_some(bench):
+    with bench() as b:
+        b.server.hidden_for = lambda _: 1_500
+        llm = b.llm(max_usd=1.0, prices={MODEL: DEAR}, max_repairs=0)
+        assert b.run(lambda llm: llm.ask(question(max_output_tokens=100)), llm).error is None
+        assert [body["max_tokens"] for body in b.server.requests] == [400, 6_400]
+        assert [len(body["messages"]) for body in b.server.requests] == [1, 1], "it is not told of a mistake"
+        poor = b.llm(max_usd=0.05, prices={MODEL: DEAR}, cached=False)
+        with pytest.raises(BudgetSpent):
+            b.run(lambda llm: llm.ask(question(max_output_tokens=100)), poor)
+        assert 0 < poor.spent.usd <= 0.05
+
+
+def test_a_limit_of_the_user_is_lowered_where_the_money_ends(bench):
+    with bench() as b:
+        for max_usd, limit in ((5.0, 20_000), (0.5, 4_999)):
+            llm = b.llm(max_usd=max_usd, prices={MODEL: DEAR}, cached=False)
+            b.run(lambda llm: llm.ask(question(parameters={"max_tokens": 20_000})), llm)
+            assert b.server.requests[-1]["max_tokens"] == limit
+
+
+def test_the_limit_of_an_answer_is_no_part_of_its_key(bench):
+    with bench() as b:
+        for max_usd in (5.0, None, 0.5):
+            b.run(lambda llm: llm.ask(question()), b.llm(max_usd=max_usd))
+        assert b.server.count == 1
+
+
+@pytest.mark.parametrize("model", [MODEL, OTHER])
+@pytest.mark.parametrize("names", [("max_tokens",), ("max_tokens", "max_completion_tokens")], ids=len)
+def test_a_server_that_takes_no_limit_of_that_name_is_asked_without_it(bench, model, names):
+    tried = [*names, "" if len(names) > 1 else "max_completion_tokens"]
+    with bench(fault_for=lambda _, body: "no limit" if set(names) & body.keys() else None) as b:
+        llm = b.llm(prices={model: PRICE}, cached=False, concurrency=1)
+        assert all(reply.error is None for reply in b.run(ask_all(8, model=model), llm))
+        sent = [next((name for name in tried if name in body), "") for body in b.server.requests]
+        assert sent[: len(tried)] == tried
+        assert sent[-2:] == tried[-1:] * 2, "it is not tried again and again"
+        assert llm.spent.calls == b.server.count, "what was refused was sent as well"
+
+
+def test_a_server_that_ignores_the_limit_exceeds_the_cap_by_what_is_in_flight(bench):
+    with bench(delay_s=0.05) as b:
+        b.server.honours_limit = False
+        b.server.hidden_for = lambda _: 9_000 if b.server.count > 10 else 0
+        llm = b.llm(max_usd=1.0, prices={MODEL: DEAR}, concurrency=4)
+        b.run(ask_all(40, max_output_tokens=40), llm)
+        assert llm.spent.usd <= 1 + 4 * 0.91

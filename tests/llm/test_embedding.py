@@ -13,7 +13,7 @@ from support.llm_server import embedding
 
 from raggs.errors import AuthenticationError, BudgetError, ProviderError
 from raggs.llm import EmbedRequest
-from raggs.llm.embedding import cached_vector, vector_of
+from raggs.llm.embedding import cached_vector, check, vector_of
 from raggs.spending import Spending
 
 MODEL = "openai/embedder"
@@ -73,6 +73,7 @@ def test_an_answer_that_cannot_be_is_asked_for_again(bench, fault):
         ("shorter answer", "1 vectors for 2 texts"),
         ("wrong dimension", "a vector has 9 dimensions, not 8"),
         ("nan", "NaN or infinity"),
+        ("huge number", "a whole number that is too large"),
         ("null", "not a list of numbers"),
     ],
 )
@@ -117,6 +118,12 @@ def test_long_texts_go_in_smaller_batches(bench):
     with bench() as b:
         embed(b, [str(number) * 150_000 for number in range(4)])
         assert b.server.count == 4
+
+
+def test_a_vector_of_tiny_numbers_keeps_its_direction():
+    (found,) = check([{"index": 0, "embedding": [3e-300, 4e-300]}], 1, 2)
+    assert found[1] / found[0] == pytest.approx(4 / 3)
+    assert check([{"index": 0, "embedding": [0.0, 0.0]}], 1, 2).tolist() == [[0.0, 0.0]]
 
 
 def test_no_text_no_call(bench):

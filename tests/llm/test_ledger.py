@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from support.llm_bench import MODEL, PRICE, Bench, question
 from support.llm_prefixes import Prefixes
 from support.llm_server import LLMServer
 
-from raggs.jsonl import read_torn
-from raggs.llm import LLM, BudgetSettings, CallLedger, EmbedRequest, LLMSettings, Price
+from raggs.errors import BusyError, ProviderError
+from raggs.jsonl import Appender, read_torn
+from raggs.llm import LLM, BudgetSettings, BudgetSpent, CallLedger, EmbedRequest, LLMSettings, Price
+from raggs.llm.answerers import Answerer
+from raggs.llm.cache import AnswerCache
 from raggs.llm.calls import Prefix, prefix_of
-from raggs.llm.ledger import LedgerLine
+from raggs.llm.ledger import LedgerLine, lines_in
 from raggs.spending import Spending
 
 EMBEDDER = "openai/embedder"
@@ -103,7 +110,7 @@ def test_neighbouring_hits_of_a_query_share_a_line(path):
     ledger = CallLedger(path, "judge")
 
     def hit(qid, model="m"):
-        ledger.hit(ledger.account(qid), model, "grade", 0.25)
+        ledger.hit(ledger.account(qid), model, "grade", 0.25, Answerer(asked=model))
 
     for qid in ("a", "a", "b", "a"):
         hit(qid)
@@ -144,7 +151,7 @@ def test_only_what_stands_after_the_last_line_break_is_cut(path, torn):
 
 def test_without_a_path_nothing_is_written(tmp_path, path):
     ledger = CallLedger()
-    ledger.hit(ledger.account("q"), "m", "grade", 1.0)
+    ledger.hit(ledger.account("q"), "m", "grade", 1.0, Answerer(asked="m"))
     with ledger.call(ledger.account("q"), "m", "grade") as trace, trace.attempt():
         pass
     ledger.close()
@@ -201,3 +208,166 @@ def test_what_a_provider_remembers_is_booked_and_costs_less(tmp_path, path):
 )
 def test_what_a_provider_says_of_its_cache_is_no_more_than_was_sent(usage, cached, written):
     assert prefix_of(usage) == Prefix(cached, written)
+
+
+# --- intents ---
+
+
+def intents_of(path):
+    return path.with_name("llm.intents.jsonl")
+
+
+def killed_in_flight(path, *, usd=0.25, count=2, key=""):
+    """A ledger whose process ends without a word while some calls are on their way."""
+    ledger = CallLedger(path, "judge")
+    with ledger.call(ledger.account("q0"), "m", "grade") as trace:
+        trace.intend(0.5)
+        with trace.attempt():
+            trace.spent += Spending(usd=0.125)
+    for number in range(count):
+        trace = ledger.call(ledger.account(f"q{number}"), "m", "grade").__enter__()
+        if key:
+            ledger.intend([trace], [usd], [f"{key}{number}"])
+        else:
+            trace.intend(usd)
+    ledger._book._held.close()  # as the system does when a process ends
+
+
+def test_a_call_whose_end_a_kill_took_counts_as_spent_once(path):
+    killed_in_flight(path)
+    assert [line.outcome for line in lines(path)] == ["cancelled"], "nothing of them is in the ledger yet"
+    seen = list(lines_in(path))
+    assert [(line.outcome, line.attempts, line.usd) for line in seen[1:]] == [("unknown", 1, 0.25)] * 2
+    for _ in range(3):
+        ledger = CallLedger(path, "judge")
+        assert (ledger.earlier.calls, ledger.earlier.usd) == (3, 0.625)
+        assert (ledger.unknown.calls, ledger.unknown.usd) == (2, 0.5)
+        ledger.close()
+    assert [(line.stage, line.qid, line.outcome) for line in lines(path)[1:]] == [
+        ("judge", "q0", "unknown"),
+        ("judge", "q1", "unknown"),
+    ]
+    assert not intents_of(path).exists(), "all of them are booked"
+
+
+def test_lines_of_a_batch_stay_possibly_billed_until_the_batch_has_answered(path):
+    killed_in_flight(path, key="answer")
+    ledger = CallLedger(path, "judge")
+    assert (ledger.earlier.calls, ledger.unknown.calls) == (3, 2)
+    with ledger.call(ledger.account("q0"), "m", "grade") as trace:
+        trace.fetched("answer0")
+        trace.batched(1.0)
+    assert (ledger.earlier.calls, ledger.unknown.calls, ledger.spent.calls) == (2, 1, 1)
+    ledger.never_sent("answer1")
+    assert (ledger.earlier.calls, ledger.unknown.calls) == (1, 0)
+    ledger.close()
+    assert CallLedger(path).earlier.calls == 2
+    assert not intents_of(path).exists()
+
+
+def test_what_was_never_sent_is_not_possibly_billed(path):
+    ledger = CallLedger(path, "judge")
+    with ledger.call(ledger.account("q"), "m", "grade") as trace:
+        trace.intend(0.25)
+        with trace.attempt():
+            trace.unsent()
+    ledger._book._held.close()
+    assert CallLedger(path).earlier == Spending()
+
+
+def test_a_torn_intent_never_left(path):
+    killed_in_flight(path)
+    torn = intents_of(path).read_bytes()[:-5]
+    intents_of(path).write_bytes(torn)
+    assert CallLedger(path).unknown.calls == 1
+
+
+def test_a_process_that_is_at_work_is_not_taken_for_a_dead_one(path):
+    ledger = CallLedger(path, "judge")
+    with ledger.call(ledger.account("q"), "m", "grade") as trace:
+        trace.intend(0.25)
+        with pytest.raises(BusyError, match="another raggs process"):
+            CallLedger(path, "judge")
+        trace.batched(1.0)
+    ledger.close()
+    assert CallLedger(path).earlier.calls == 1
+
+
+def no_room(monkeypatch, *names):
+    """No more line fits into files of these names."""
+    extend = Appender.extend
+
+    def full(self, records):
+        if Path(self._file.name).name in names:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        extend(self, records)
+
+    monkeypatch.setattr(Appender, "extend", full)
+
+
+@pytest.mark.parametrize("full", ["llm.intents.jsonl", "llm.ledger.jsonl"])
+def test_on_a_full_disk_no_call_leaves_uncounted(tmp_path, path, full, monkeypatch):
+    """A call whose intent cannot be written does not leave; one whose line cannot be written is paid all the same."""
+    ledger = CallLedger(path, "judge")
+    with LLMServer() as server, monkeypatch.context() as patch:
+        no_room(patch, full)
+        llm = LLM(LLMSettings(api_base=server.url, prices={MODEL: PRICE}), BudgetSettings(), tmp_path / "llm", ledger)
+        with pytest.raises(ProviderError, match="No space left on device"):
+            Bench(server, tmp_path).run(lambda llm: llm.ask(question()), llm)
+        assert server.count == (full == "llm.ledger.jsonl")
+    assert CallLedger(path).earlier.calls == server.count
+
+
+def test_on_a_disk_that_is_nearly_full_no_call_leaves(tmp_path, path, monkeypatch):
+    """Its answer could not be stored, and would be paid twice."""
+    for free, calls in ((1 << 20, 0), (2 << 20, 1)):
+        monkeypatch.setattr("os.statvfs", lambda _, free=free: SimpleNamespace(f_bavail=free, f_frsize=1))
+        with LLMServer() as server:
+            settings = LLMSettings(api_base=server.url, prices={MODEL: PRICE})
+            llm = LLM(settings, BudgetSettings(), tmp_path / "llm", CallLedger(path, "judge"))
+            try:
+                Bench(server, tmp_path).run(lambda llm: llm.ask(question()), llm)
+            except ProviderError as error:
+                assert "free some space" in str(error)
+            assert server.count == calls
+
+
+def test_no_call_leaves_after_an_answer_that_could_not_be_stored(tmp_path, path, monkeypatch):
+    def full(*_):
+        raise ProviderError("the cache of answers cannot be used: database or disk is full")
+
+    monkeypatch.setattr(AnswerCache, "put", full)
+    with LLMServer(delay_s=0.05) as server:
+        settings = LLMSettings(api_base=server.url, prices={MODEL: PRICE}, concurrency=2)
+        llm = LLM(settings, BudgetSettings(max_usd=None), tmp_path / "llm", CallLedger(path, "judge"))
+        asked = [question(text=f"q{number}") for number in range(12)]
+        work = lambda llm: asyncio.gather(*map(llm.ask, asked), return_exceptions=True)  # noqa: E731
+        found = Bench(server, tmp_path).run(work, llm)
+        assert {type(error) for error in found} == {ProviderError}
+        assert server.count == 2 == CallLedger(path).earlier.calls
+
+
+def test_a_retry_is_a_request_of_its_own(tmp_path, path):
+    asked(tmp_path, path, question(), faults=["500", "429:0"], requests_per_minute=None)
+    (line,) = lines(path)
+    assert (line.attempts, line.intents) == (3, (1, 2, 3))
+
+
+def test_an_answer_that_was_kept_but_not_booked_is_neither_paid_nor_counted_again(tmp_path, path, monkeypatch):
+    with monkeypatch.context() as patch:
+        no_room(patch, "llm.ledger.jsonl")
+        with pytest.raises(ProviderError):
+            asked(tmp_path, path, question())
+    usage = asked(tmp_path, path, question())
+    assert (usage.calls, usage.cached) == (0, 1), "it was in the cache"
+    assert CallLedger(path).earlier.calls == 1
+
+
+def test_the_end_of_a_budget_says_what_is_possibly_billed(tmp_path, path):
+    killed_in_flight(path)
+    with LLMServer() as server:
+        settings = LLMSettings(api_base=server.url, prices={MODEL: PRICE})
+        llm = LLM(settings, BudgetSettings(max_calls=3), tmp_path / "llm", CallLedger(path))
+        with pytest.raises(BudgetSpent, match=r"3 of 3 calls made \(2 possibly billed\)"):
+            Bench(server, tmp_path).run(lambda llm: llm.ask(question()), llm)
+        assert server.count == 0

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 
 import pytest
 
-from raggs.llm import LLMSettings, Price, http, prefixes, providers
+from raggs.llm import BudgetSettings, LLMSettings, Price, http, prefixes, providers
+from raggs.llm.caller import Caller
 from raggs.llm.calls import ChatCall
 from raggs.llm.faults import fault_of
+from raggs.llm.ledger import Trace
 from raggs.llm.prefixes import marked, written_unasked
 from raggs.llm.prices import list_price, mode_of, remembered_tokens
 
@@ -99,6 +101,10 @@ def test_a_provider_that_refuses_its_own_marks_is_asked_without_them(monkeypatch
 
     monkeypatch.setattr(providers, "_post", post)
     monkeypatch.setattr(prefixes, "_refused", set())
+    calls = []
     for _ in range(2):
-        asyncio.run(providers.chat(WRITES, body(SHORT), LLMSettings()))
+        caller, trace = Caller(LLMSettings(), BudgetSettings()), Trace()
+        asyncio.run(caller.call(call(WRITES, SHORT), trace))
+        calls.append(trace.spent.calls)
+    assert calls == [2, 1], "what was refused was sent as well"
     assert ["prompt_cache_options" in each for each in sent] == [True, False, False]

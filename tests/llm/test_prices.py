@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.llm import LLM, BudgetSettings, LLMSettings, Price
-from raggs.llm.prices import estimate_tokens, key_variable, list_price, provider_of
+from raggs.llm.prices import estimate_tokens, key_variable, list_price, nearest_model, provider_of
 
 PROSE = {
     "English": "A golden set names, for each question, the passages that answer it, and how well each one does. " * 4,
@@ -80,3 +80,18 @@ def test_prose_is_never_underestimated_and_at_most_doubled(language, model):
 @given(st.text(), st.text())
 def test_more_text_never_has_fewer_tokens(one, other):
     assert estimate_tokens(one + other) >= max(estimate_tokens(one), estimate_tokens(other))
+
+
+@pytest.mark.parametrize(
+    ("model", "near"),
+    [
+        ("gpt5-mini", "gpt-5-mini"),
+        ("openai/gpt5-mini", "openai/gpt-5-mini"),
+        ("mistral/mistal-large-latest", "mistral/mistral-large-latest"),
+        ("gpt-5-mini", None),
+        ("mistral", None),
+        ("hosted_vllm/mine", None),
+    ],
+)
+def test_the_nearest_known_model_is_named(model: str, near: str | None) -> None:
+    assert nearest_model(model) == near

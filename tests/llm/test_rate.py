@@ -8,7 +8,7 @@ from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.errors import DataError, ProviderError
@@ -56,14 +56,12 @@ def most_in_a_minute(times):
     return max(bisect_left(times, time + limits.MINUTE_S - 1e-3) - first for first, time in enumerate(times))
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.integers(1, 300), st.integers(1, 40), st.floats(0.1, 3))
 def test_no_minute_holds_more_calls_than_allowed(requests_per_minute, concurrency, minutes):
     times = starts(requests_per_minute, concurrency, int(requests_per_minute * minutes) + 1)
     assert most_in_a_minute(times) <= requests_per_minute
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.integers(100, 5000), st.integers(1, 10))
 def test_no_minute_holds_more_tokens_than_allowed(tokens_per_minute, tokens):
     times = starts(None, 16, 2 * tokens_per_minute // tokens + 1, tokens, tokens_per_minute)

@@ -298,6 +298,101 @@ def test_a_foreign_form_is_found_under_a_mended_seal(lied: Project, name: str) -
     assert any(forgery.resealed in each for each in told(lied)), told(lied)
 
 
+def keep_lines(wanted: Callable[[Manifest], bool]) -> Callable[[bytes], bytes]:
+    return lambda data: b"".join(line for line in data.splitlines(keepends=True) if wanted(json.loads(line)))
+
+
+def one_line_more(data: bytes) -> bytes:
+    lines = data.splitlines(keepends=True)
+    return b"".join([lines[0], *lines])
+
+
+# Facts that two files, or a file and a lock, both state: one side is edited, and every hash and the seal are mended.
+PAIRS: dict[str, Forgery] = {
+    "a query's text": Forgery(
+        "queries.jsonl", each_line(lambda row: row.update(text="Where else?")), "derived again it is 'Where else?'"
+    ),
+    "the text that was embedded": Forgery(
+        "embed.jsonl", each_line(lambda row: row.update(text="Where else?")), "embed.jsonl:1: text is 'Where else?'"
+    ),
+    "a rewrite": Forgery("embed.jsonl", each_line(lambda row: row.update(rewrite="amber")), "rewrite is 'amber'"),
+    "words": Forgery("embed.jsonl", each_line(lambda row: row.update(bm25_text="amber")), "bm25_text is 'amber'"),
+    "a language": Forgery("embed.jsonl", each_line(lambda row: row.update(language="fr")), "language is 'fr'"),
+    "an answer": Forgery(
+        "queries.jsonl", each_line(lambda row: row.update(answer="42")), "other questions than stage embed read"
+    ),
+    "metadata": Forgery(
+        "queries.jsonl", each_line(lambda row: row["metadata"].update(a=1)), "other questions than stage judge read"
+    ),
+    "a query gone": Forgery(
+        "queries.jsonl", keep_lines(lambda row: row["qid"] != "q01"), "embed.jsonl:2: qid is 'q01'"
+    ),
+    "an embedded query gone": Forgery(
+        "embed.jsonl", keep_lines(lambda row: row["qid"] != "q02"), "embed.jsonl:3: lines are missing"
+    ),
+    "a vector": Forgery(
+        "embed.jsonl", each_line(lambda row: row.update(embedding=[1.0])), "embed.jsonl:1: its vector has 1 values"
+    ),
+    "the embedder": Forgery(
+        "embed.jsonl", each_line(lambda row: row.update(embedder="other")), "embed.jsonl:1: its embedder is 'other'"
+    ),
+    "a hit of no query": Forgery(
+        "retrieve.jsonl", each_line(lambda row: row.update(qid="x" + row["qid"])), "query xq00 is not in embed.jsonl"
+    ),
+    "a hit of no retriever": Forgery(
+        "retrieve.jsonl", each_line(lambda row: row.update(retriever="r" + row["retriever"])), "no retriever 'rbm25'"
+    ),
+    "ranks with a gap": Forgery(
+        "retrieve.jsonl", keep_lines(lambda row: row["rank"] != 2), "retrieve.jsonl:2: query q00: rank 3 stands at"
+    ),
+    "a hit twice": Forgery(
+        "retrieve.jsonl", each_line(lambda row: row.update(doc_id="p000")), "query q00: p000 is there twice"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_what_is_stated_twice_must_agree_though_all_hashes_were_mended(lied: Project, name: str) -> None:
+    forgery = PAIRS[name]
+    shutil.rmtree(lied.run / ".sums")
+    edit_file(lied.run, forgery.file, forgery.edit, reseal=True)
+    assert any(forgery.resealed in each for each in told(lied)), told(lied)
+
+
+LOCKS: dict[str, tuple[Callable[[Manifest], None], str]] = {
+    "another corpus": (put("stages", "merge", "components", "corpus", value="0" * 64), "different corpora"),
+    "other questions": (put("stages", "rank", "components", "queries", value="0" * 64), "than stage rank read"),
+    "another rewriter": (
+        put("stages", "embed", "components", "rewriter", "type", value="none"),
+        "components say 'none'",
+    ),
+    "another embedder": (put("stages", "embed", "components", "embedder", "type", value="x"), "components say 'x'"),
+    "another retriever": (
+        put("stages", "retrieve", "components", "retriever bm25", "type", value="x"),
+        "components say 'x'",
+    ),
+    "another model": (
+        put("stages", "rank", "judge", value="litellm openai/better"),
+        "its components ask 'openai/judge'",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_what_locks_state_twice_must_agree_under_a_mended_seal(lied: Project, name: str) -> None:
+    edit, what = LOCKS[name]
+    edit_manifest(lied.run, edit, reseal=True)
+    found = [each for each in told(lied) if what in each]
+    assert found, told(lied)
+    assert re.match(r"manifest\.json:\d+: |queries\.jsonl: ", found[0])
+
+
+def test_two_stages_cannot_claim_the_same_calls(lied: Project) -> None:
+    booked = lied.manifest()["stages"]["judge"]["booked"]
+    edit_manifest(lied.run, put("stages", "rank", "booked", value=booked), reseal=True)
+    assert any("claims calls in llm.ledger.jsonl that stage" in each for each in told(lied)), told(lied)
+
+
 @pytest.mark.parametrize("file", ["rank.jsonl", "rank.journal.jsonl", "llm.ledger.jsonl", MANIFEST])
 def test_a_link_in_place_of_a_file_is_named(lied: Project, tmp_path: Path, file: str) -> None:
     shutil.move(lied.run / file, tmp_path / "elsewhere")
@@ -341,6 +436,27 @@ def test_an_edit_of_the_ledger_is_named_with_its_line(lied: Project, name: str) 
 def test_a_ledger_that_is_gone_is_missed(lied: Project) -> None:
     (lied.run / LEDGER).unlink()
     assert any(each.startswith(f"{LEDGER}: the file is missing") for each in told(lied))
+
+
+def test_lines_that_were_added_to_a_ledger_are_named(lied: Project) -> None:
+    path = lied.run / LEDGER
+    rows = len(path.read_bytes().splitlines())
+    path.write_bytes(path.read_bytes() + path.read_bytes())
+    assert f"{LEDGER}:{rows + 1}: {rows} lines from here on were added after the run had booked its last call" in told(
+        lied
+    )
+
+
+def test_a_ledger_in_a_run_that_called_no_model_is_a_finding_and_stays_one(tmp_path: Path, finished: Project) -> None:
+    project = make_project(tmp_path, queries=2, corpus=24)
+    run(project.config)
+    shutil.copy(finished.run / LEDGER, project.run / LEDGER)
+    rows = len((project.run / LEDGER).read_bytes().splitlines())
+    planted = f"{LEDGER}:1: {rows} lines from here on were added after the run had booked its last call"
+    assert planted in told(project)
+    project.change(rank={"max_calls": 4})
+    run(project.config)
+    assert planted in told(project)
 
 
 def test_an_altered_ledger_is_not_marked_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

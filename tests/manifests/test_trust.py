@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import shutil
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.cli import call
+from support.cli import call, invoke
 from support.forging import edit_file, edit_manifest
 from support.project import Project, make_project
 
@@ -229,3 +232,91 @@ def test_a_run_without_a_seal_is_no_lie(project: Project) -> None:
     assert json.loads(call("audit", project.run, "--json").output)["ok"]
     call("run", "--config", project.config, "--force", "--quiet")
     assert "note" not in call("audit", project.run).output
+
+
+# --- remedies ---------------------------------------------------------------------------------------------------
+
+
+def follow(words: tuple[object, ...], key: Path | None = None) -> None:
+    """Run the commands that a refused audit prints, as they are printed, until the same audit is clean."""
+    for _ in range(3):
+        if (result := invoke(*words)).exit_code == 0:
+            return
+        assert result.exit_code == 5, result.output
+        remedy = result.stderr.replace("\n", " ").partition(" — ")[2]
+        commands = re.findall(r"raggs ((?:run|audit) [^;,]+)", remedy)
+        assert commands, result.stderr
+        for command in commands:
+            call(*shlex.split(command.replace("KEYFILE", str(key)).strip()))
+    raise AssertionError(f"{words}: the remedy does not help")
+
+
+def edit_config(run: Path) -> None:
+    edit_manifest(run, lambda manifest: manifest["config"]["budget"].update(max_usd=0.5))
+
+
+def respell(run: Path) -> None:
+    path = run / "manifest.json"
+    path.write_text(path.read_text().replace('"name":', '"name" :', 1))
+
+
+DAMAGE: dict[str, Callable[[Path], object]] = {
+    "an edited grade": lambda run: (run / "judge.jsonl").write_text((run / "judge.jsonl").read_text() + "\n"),
+    "a missing file": lambda run: (run / "merge.jsonl").unlink(),
+    "an edited lock": lambda run: edit_manifest(run, lambda found: found["stages"]["prune"].update(failed=3)),
+    "an edited configuration": edit_config,
+    "another form": respell,
+    "a forged file": lambda run: edit_file(
+        run, "prune.jsonl", lambda data: data.replace(b'"kept":true', b'"kept":false', 1), reseal=True
+    ),
+    "forged questions": lambda run: edit_file(
+        run, "queries.jsonl", lambda data: data.replace(b"Where", b"Here", 1), reseal=True
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_the_remedy_of_an_audit_restores_the_run(
+    project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
+) -> None:
+    before = project.artifacts()
+    DAMAGE[name](project.run)
+    monkeypatch.chdir(tmp_path)
+    follow(("audit", project.run))
+    assert project.artifacts() == before
+
+
+@pytest.mark.parametrize("part", ["name", "created", "raggs"])
+def test_what_no_run_restores_is_made_under_another_name(project: Project, part: str) -> None:
+    edit_manifest(project.run, lambda found: found.update({part: "2020-01-01T00:00:00Z"}))
+    result = call("audit", project.run, code=5)
+    remedy = " ".join(result.stderr.split()).partition(" — ")[2]
+    assert remedy.startswith("restore the file from a copy, or make the run under another name: raggs run --config ")
+    call(*shlex.split(remedy.partition("raggs ")[2]))
+    [again] = [path.parent for path in project.run.parent.glob("*-2/manifest.json")]
+    call("audit", again)
+
+
+def test_the_remedy_of_a_lock_that_means_another_set_writes_it_again(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(project.folder)
+    call("audit", "runs/demo", "--write-lock", "golden.lock")
+    call("run", "--config", "raggs.yaml", "--set", "prune.max_keep=9", "-q")
+    follow(("audit", "runs/demo", "--lock", "golden.lock"))
+    call("run", "--config", "raggs.yaml", "--set", "judge.judge.seed=9", "-q")
+    refused = call("eval", "-g", "runs/demo", "-r", "runs/demo", "--lock", "golden.lock", code=5)
+    assert "if this set is meant: raggs audit runs/demo --write-lock golden.lock" in " ".join(refused.stderr.split())
+    call("audit", "runs/demo", "--write-lock", "golden.lock")
+    call("eval", "-g", "runs/demo", "-r", "runs/demo", "--lock", "golden.lock")
+
+
+def test_the_remedy_of_a_signature_of_another_manifest_signs_again(project: Project, tmp_path: Path) -> None:
+    key = tmp_path / "team.key"
+    call("keygen", key)
+    verify = ("audit", project.run, "--verify", tmp_path / "team.key.pub")
+    follow(verify, key)  # it was not signed at all
+    call("run", "--config", project.config, "--max-usd", "2", "-q")
+    call(*verify)
+    call("run", "--config", project.config, "--set", "prune.max_keep=9", "-q")
+    follow(verify, key)

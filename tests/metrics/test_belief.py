@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
@@ -34,7 +34,6 @@ def value(qrels, lists, *names):
     return [found[0] for found in evaluate(qrels, {"one": lists, "two": ["a"]}, names).values]
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.floats(-1, 7),
     st.one_of(st.just(0.0), st.floats(0.02, 4)),

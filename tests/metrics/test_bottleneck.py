@@ -5,7 +5,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.errors import DataError
@@ -21,7 +21,6 @@ def hits_of(judged, lists, scale=(1, 5)):
     return find_hits(Qrels.of(judged, Scale.of(*scale)), Run.of(lists))
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.dictionaries(st.sampled_from(DOCS), st.integers(1, 5), min_size=1),
     st.permutations(DOCS).map(lambda ids: ids[:5]),

@@ -27,9 +27,10 @@ def test_the_scale_that_grades_seem_to_be_on():
     assert usual_scale([0, 1]) == Scale.of(0, 4)
     assert usual_scale([-1, 4]) == Scale.of(1, 5)
     assert usual_scale([]) == Scale.of(1, 5)
+    assert usual_scale([1]) == usual_scale([-1, 1]) == usual_scale([0, 1]), "labels that are all 1 say yes"
 
 
-@pytest.mark.parametrize(("grades", "high"), [([1], 1), ([-1, 3, 1], 3), ([-1], 1)])
+@pytest.mark.parametrize(("grades", "high"), [([2, 1], 2), ([-1, 3, 1], 3), ([-1], 1)])
 def test_grades_that_may_mean_two_things_are_not_guessed(grades, high):
     with pytest.raises(DataError, match=f"no grade is above {high}, .* — name the scale: 0 to {high} for labels"):
         usual_scale(grades)

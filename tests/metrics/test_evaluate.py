@@ -74,7 +74,7 @@ def test_ties_as_in_the_file():
 
 def test_a_better_list_scores_higher():
     worse, better = ["c", "b", "a"], ["a", "b", "c"]
-    names = ["ndcg@3", "mrr", "map", "udcg@3", "rbp"]
+    names = ["ndcg@3", "mrr", "map", "err@3", "rbp"]
     first, second = (evaluate(JUDGED, {"q1": order}, names).values[:, 0] for order in (worse, better))
     assert (first < second).all()
 

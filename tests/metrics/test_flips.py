@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.metrics.columns import Qrels, Run, Scale
@@ -34,7 +34,6 @@ def effects_of(judged: Labels, systems: list[dict[str, list[str]]], item: list[i
     return flip_effects(hits, parse_measures(MEASURES), numbers)
 
 
-@settings(max_examples=25)
 @given(labels, st.permutations("abcdef"), st.permutations("abcdef"))
 def test_as_if_each_label_were_changed_and_all_measured_again(judged: Labels, one: list[str], other: list[str]) -> None:
     systems = [dict.fromkeys(judged, one[:4]), dict.fromkeys(judged, other[:4])]

@@ -116,7 +116,7 @@ def test_without_a_five_a_fixed_schedule_stands_in():
 
 def test_not_defined_where_nothing_is_worth_anything():
     judged = {"none": {"a": 2, "b": 1}, "some": {"a": 3, "b": 1}}
-    measures = ["ra_nwg@2", "n_recall4@2", "n_recall5@2", "hit_all@2", "udcg@2", "harm@2", "precision4@2"]
+    measures = ["ra_nwg@2", "n_recall4@2", "n_recall5@2", "hit_all@2", "net_utility@2", "harm@2", "precision4@2"]
     ours = evaluate(judged, {"none": ["a", "b"], "some": ["a", "b"]}, measures, scale=(1, 5))
     assert [ours.valid[measure] for measure in measures] == [1, 0, 0, 0, 1, 2, 2]
     assert ours.mean["ra_nwg@2"] == 1.0
@@ -183,7 +183,7 @@ def test_condensed_equals_a_run_without_unjudged_passages(judged, found):
     if not set(judged) & set(found):
         return
     left = {q: {d: s for d, s in scores.items() if d in judged.get(q, {})} for q, scores in found.items()}
-    names = [f"{name}@3" for name in PLAIN]
+    names = [f"{name}@3" for name in PLAIN if REGISTRY.load(name).AT is None] + ["iprec@0.5"]
     names += [f"E[{name}]" for name in names if REGISTRY.load(name.partition("@")[0]).TIES]
     ours = evaluate(judged, found, names, scale=(1, 5), condensed=True)
     assert np.allclose(ours.values, evaluate(judged, left, names, scale=(1, 5)).values, equal_nan=True)
@@ -273,7 +273,10 @@ def test_every_measure_says_what_it_is(name):
     low, high = measure.RANGE
     assert low < high
     assert measure.FIRST is None or measure.FIRST in measure.PARAMS
-    assert parse_measure(f"{name}@3").measure == measure(3)
+    if measure.AT is None:
+        assert parse_measure(f"{name}@3").measure == measure(3)
+    else:
+        assert parse_measure(f"{name}@0.5").measure == measure(None, {measure.AT: 0.5})
 
 
 def test_a_scale_with_the_same_grades_serves_all_measures():

@@ -6,7 +6,7 @@ import ir_measures
 import pytest
 import pytrec_eval
 from hypothesis import example, given
-from ir_measures import AP, RR, Bpref, Judged, P, R, Success, nDCG
+from ir_measures import AP, RR, Bpref, Compat, IPrec, Judged, P, R, Rprec, SetF, SetP, SetR, Success, infAP, nDCG
 from support.judged import labels, lists
 
 from raggs.metrics import evaluate
@@ -27,14 +27,31 @@ TREC_EVAL = {
     "hit@1": "success_1",
     "hit@3": "success_3",
     "bpref": "bpref",
+    "rprec": "Rprec",
+    "set_p": "set_P",
+    "set_f": "set_F",
+    "iprec@0": "iprec_at_recall_0.00",
+    "iprec@0.3": "iprec_at_recall_0.30",
+    "iprec@1": "iprec_at_recall_1.00",
 }
 ASKED = {"ndcg", "ndcg_cut.3,20", "map", "map_cut.4", "recip_rank", "P.1,5,20", "recall.1,5,20", "success.1,3", "bpref"}
+ASKED |= {"Rprec", "set_P", "set_F", "iprec_at_recall"}
 
 IR_MEASURES = [
     *(nDCG @ 5, nDCG, AP, AP @ 3, RR, P @ 4, R @ 4, Success @ 2, Bpref),
+    *(Rprec, SetP, SetR, SetF, SetF(beta=0.5), IPrec @ 0.25, infAP),
+    *(Rprec(rel=2), SetP(rel=2), IPrec(rel=2) @ 0.1, infAP(rel=2)),
     *(P(rel=2) @ 4, R(rel=2) @ 4, AP(rel=3), RR(rel=2), Success(rel=3) @ 2),
 ]
-UNTIED = [RR @ 2, RR(rel=2) @ 3, Judged @ 3, Judged @ 20]  # computed without trec_eval's order of ties
+UNTIED = [
+    RR @ 2,
+    RR(rel=2) @ 3,
+    Judged @ 3,
+    Judged @ 20,
+    Compat,
+    Compat(p=0.5),
+    Compat(p=0.9, normalize=False),
+]  # computed without trec_eval's order of ties
 
 
 def kept(judged):
@@ -70,7 +87,7 @@ def test_equals_ir_measures(judged, found):
     found = {qid: scores for qid, scores in found.items() if scores}
     if comparable(judged, found):
         against_ir_measures(judged, found, IR_MEASURES)
-        ranked = {qid: {doc: -place for place, doc in enumerate(scores)} for qid, scores in found.items()}
+        ranked = {qid: {doc: 1 / (1 + place) for place, doc in enumerate(scores)} for qid, scores in found.items()}
         against_ir_measures(judged, ranked, UNTIED)
 
 
@@ -95,3 +112,35 @@ def test_scores_are_told_apart_in_double_precision_where_trec_eval_uses_single()
     assert evaluate(judged, found, ["mrr"]).mean["mrr"] == 1.0
     evaluator = pytrec_eval.RelevanceEvaluator(judged, {"recip_rank"})
     assert evaluator.evaluate(found)["q"]["recip_rank"] == 0.5
+
+
+def test_infap_counts_what_is_pooled_but_unjudged():
+    """trec_eval's value for a pool of which a part is judged: grade -1 is in the pool, other passages are not."""
+    judged = {"q": {"a": 1, "b": -1, "c": 2, "d": 0}}
+    found = {"q": {"x": 5.0, "b": 4.0, "c": 3.0, "y": 2.0, "a": 1.0}}
+    third = 1 / 3 + 1 / 3 * 0.5
+    fifth = 1 / 5 + 2 / 5 * (1 + 1e-5) / (1 + 2e-5)
+    ours = evaluate(judged, found, ["infap", "map"], scale=(0, 4))
+    assert ours.mean["infap"] == pytest.approx((third + fifth) / 2, abs=1e-12)
+    values = ir_measures.calc_aggregate(
+        [infAP], [ir_measures.Qrel(q, d, g) for q, r in judged.items() for d, g in r.items()], found
+    )
+    assert ours.mean["infap"] == pytest.approx(values[infAP], abs=1e-9)
+    assert ours.mean["map"] == pytest.approx((1 / 3 + 2 / 5) / 2)
+
+
+def test_ties_of_measures_that_ir_measures_computes_without_trec_eval():
+    """docs/exports.md says which: a tie is broken there by ascending id, and by descending id in trec_eval and here."""
+    judged, found = {"q": {"a": 1, "b": 0}}, {"q": {"a": 1.0, "b": 1.0}}
+    assert ir_measures.calc_aggregate([RR @ 10, RR], judged, found) == {RR @ 10: 1.0, RR: 0.5}
+    ours = evaluate(judged, found, ["RR@10", "RR"], scale=(0, 4))
+    assert (ours.mean["RR@10"], ours.mean["RR"]) == (0.5, 0.5)
+
+
+def test_err_is_that_of_gdeval():
+    """Values of gdeval for two queries, grades 0 to 4: five decimals."""
+    judged = {"0": {"D0": 0, "D1": 1, "D2": 1, "D3": 2, "D4": 0}, "1": {"D0": 1, "D3": 2, "D5": 2}}
+    found = {"0": ["D0", "D2", "D3", "D1", "D4"], "1": ["D1", "D3", "D2", "D4"]}
+    ours = evaluate(judged, found, ["ERR@20", "ERR@2"], scale=(0, 4))
+    assert list(ours.per_query["ERR@20"].values()) == pytest.approx([0.10175, 0.09375], abs=5e-6)
+    assert list(ours.per_query["ERR@2"].values()) == pytest.approx([0.03125, 0.09375], abs=5e-6)

@@ -27,6 +27,7 @@ OPERATORS = {
 }
 PLACED = {"span_recall4", "span_precision4"}  # need places: worked on projection.md
 RANKED = {"ndcg[utility]", "ra_nwg[utility]", "recall[utility]"}  # need a ranking: worked in code
+LONG = {"inst"}  # a sum over a thousand places: worked in code
 FUNCTIONS = {"log2": math.log2, "min": min}
 
 
@@ -119,7 +120,7 @@ def test_a_number_is_what_its_arithmetic_and_the_code_say(row):
 
 
 def test_every_measure_is_worked_by_hand():
-    assert {parse_measure(row.measure).measure.NAME for row in ROWS} | PLACED | RANKED == set(REGISTRY)
+    assert {parse_measure(row.measure).measure.NAME for row in ROWS} | PLACED | RANKED | LONG == set(REGISTRY)
 
 
 def test_the_code_on_the_page_runs():

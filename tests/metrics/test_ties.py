@@ -6,7 +6,7 @@ import math
 from itertools import permutations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.plain_measures import PLAIN, all_orders, groups_of, plain_value, written
 
@@ -82,7 +82,6 @@ def test_any_list(scored, missed, k, depth):
     check(groups_of(scored), missed, k, depth)
 
 
-@settings(max_examples=40, deadline=None)
 @given(SCORED.filter(bool), st.sampled_from([2, 3, 5]))
 def test_any_relevance(scored, low):
     """Binary measures under another lowest relevant grade: the same as with the grades renamed."""
@@ -95,7 +94,6 @@ def test_any_relevance(scored, low):
         assert ours == pytest.approx(evaluate(renamed, found, [f"E[{name}]"], scale=(1, 5)).mean[f"E[{name}]"])
 
 
-@settings(max_examples=60, deadline=None)
 @given(SCORED.filter(bool), st.lists(st.integers(1, 5), max_size=2), st.integers(1, 6))
 def test_range_at_k_moves_the_group_across_the_cutoff_alone(scored, missed, k):
     """Against all orders of that group, where every other group stands as the run has it."""
@@ -170,7 +168,7 @@ def test_the_value_and_the_expectation_lie_between_the_extremes(scored, k):
 @pytest.mark.parametrize("name", sorted(set(REGISTRY) - set(TIED) - UTILITIES))
 def test_a_measure_without_known_ties_says_so(name):
     with pytest.raises(UsageError, match="not defined for"):
-        parse_measure(f"E[{name}@3]")
+        parse_measure(f"E[{name}@1]")
 
 
 def test_a_wide_group_costs_no_enumeration():

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.metrics.columns import Qrels, Run, Scale
@@ -28,7 +28,6 @@ def doubt(sigma=0.0, samples=()):
     return Doubt(np.full(rows, sigma), (samples,) * rows)
 
 
-@settings(max_examples=15, deadline=None)
 @given(st.integers(0, 100), st.sampled_from([0.0, 0.3, 2.0]), st.sampled_from([(), (1, 5), (3, 3, 4)]))
 def test_an_interval_is_never_narrower_and_its_mean_stays(seed, sigma, samples):
     hits = world(seed)

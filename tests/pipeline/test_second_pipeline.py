@@ -76,7 +76,8 @@ def letters(monkeypatch: pytest.MonkeyPatch) -> Pipeline:
 
 
 def runner(pipeline: Pipeline, folder: Path, **configs: Settings) -> Runner:
-    world: Any = SimpleNamespace(spent=Spending, book=lambda *_: None, check=lambda _: None)
+    nobody = {"expect": lambda _: None, "answered": lambda _: {}}
+    world: Any = SimpleNamespace(spent=Spending, book=lambda *_: None, check=lambda _: None, **nobody)
     execution: Any = LocalExecution(LocalExecution.Config(), SimpleNamespace())
     settings = {"words": WordsConfig(), "counts": CountsConfig(), **configs}
     return Runner(

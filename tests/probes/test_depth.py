@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.arrays import Flags, Floats
@@ -65,7 +65,6 @@ def test_what_cannot_be_read_sends_nobody_deep() -> None:
     assert fit({"entropy": np.full(QUESTIONS, np.nan)}, worth) == ()
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 60))
 def test_no_choice_of_depths_is_outside_of_what_must_hold(seed: int, count: int) -> None:
     rng = np.random.default_rng(seed)
@@ -84,7 +83,6 @@ def test_no_choice_of_depths_is_outside_of_what_must_hold(seed: int, count: int)
     assert max(line.values()) == pytest.approx(means["oracle"])
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_any_fit_escalates_more_with_each_step_and_never_less_than_random_on_its_own_half(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -233,3 +233,15 @@ def test_after_an_interrupt_what_was_asked_can_be_used_without_asking_more(tmp_p
         assert server.count == asked
     found = read_questions(tmp_path / "questions.jsonl")
     assert found and not misplaced(found, tmp_path / "docs")
+
+
+def test_resumed_questions_stop_at_another_snapshot(tmp_path: Path) -> None:
+    with LLMServer() as server:
+        config = asking(tmp_path, server)
+        server.states = {"model": "old-1"}
+        assert run("--config", config, "--quiet", "--max-calls", 6).returncode == 7
+        server.states = {"model": "new-2"}
+        stopped = run("--config", config, "--quiet")
+        assert stopped.returncode == 7 and "now answers as new-2, and this run was answered by old-1" in stopped.stderr
+        assert run("--config", config, "--quiet", "--allow-mixed").returncode == 0
+        assert not server.paid_twice

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.ranking import confidence
-from raggs.ranking.acquisition import BOUNDARY, OPENNESS, OUTSIDE, Planner, pair_interest
+from raggs.ranking.acquisition import Planner
 from raggs.ranking.likelihood import Manner, stage_chances
 from raggs.ranking.posterior import Posterior, Prior
 from raggs.seeds import generator
@@ -51,12 +51,10 @@ def test_the_gain_is_the_drop_of_the_weighted_variances(seed):
     spread = plan.covariance.diagonal()
     variances = spread[:, None] + spread - 2 * plan.covariance
     np.fill_diagonal(variances, 1)
-    p = confidence.normal_cdf((plan.mean[:, None] - plan.mean) / np.sqrt(variances))
-    weights = (
-        pair_interest(confidence.membership(plan.mean, np.sqrt(spread), 3, confidence.near_threshold))
-        * (4 * p * (1 - p)) ** OPENNESS
-        / variances
-    )
+    inside = confidence.membership(plan.mean, np.sqrt(spread), 3, confidence.near_threshold)
+    either = 1 - np.outer(1 - inside, 1 - inside)
+    losses = confidence.pair_losses(plan.mean, plan.covariance)
+    weights = either * np.minimum(losses, losses.T) / variances  # of the better order
     stakes, _ = plan._stakes()
     gain = plan._gains(batch[None], stakes)[0]
     plan.expect(batch)
@@ -83,9 +81,13 @@ def test_worthless_pairs_teach_nothing():
     np.testing.assert_array_equal(plan.covariance, before)
 
 
-def test_interest_by_place():
-    interest = pair_interest(np.array([1.0, 1.0, 0.0, 0.0]))
-    assert interest[0, 1] == 1 and interest[1, 2] == pytest.approx(BOUNDARY) and interest[2, 3] == OUTSIDE
+def test_pairs_without_use_or_outside_the_top_do_not_matter():
+    mean, sure = np.array([5.0, 5.0, 4.0, 4.0, 1.0, 1.0]), np.full(6, 1e-4)
+    prior = Prior(mean, 1 / sure)
+    wide = Planner(Posterior(mean, np.diag(sure), 2.0, 0.0, prior), np.ones((6, 6)), 5, Manner(np.zeros(5)))
+    assert wide._interest()[0, 1] == pytest.approx(1) and wide._interest()[4, 5] == pytest.approx(0)
+    narrow = Planner(Posterior(mean, np.diag(sure), 2.0, 0.0, prior), np.ones((6, 6)), 2, Manner(np.zeros(5)))
+    assert narrow._interest()[1, 2] == pytest.approx(1) and narrow._interest()[2, 3] == pytest.approx(0, abs=1e-6)
 
 
 @given(seed=st.integers(0, 50))

@@ -4,13 +4,14 @@ import math
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.worlds import check, make_world, play, tau
 
-from raggs.ranking import make_ranker
-from raggs.ranking.bayes import BayesRanker
+from raggs.ranking import confidence, make_ranker
+from raggs.ranking.bayes import SAVES_LITTLE, BayesRanker
 from raggs.seeds import generator
+from raggs.stages.rankrecords import AGREEMENT
 
 
 def bayes(ids, grades, **options) -> BayesRanker:
@@ -27,6 +28,10 @@ def names(size: int) -> list[str]:
     return [f"d{number:03d}" for number in range(size)]
 
 
+def lost(order, world) -> float:
+    return confidence.gain_loss(np.array([world.utility[name] for name in order]), 20)
+
+
 # --- options --------------------------------------------------------------------------------------------------
 
 
@@ -37,7 +42,7 @@ def names(size: int) -> list[str]:
         ({"sigma": 10.0}, "sigma must lie in 0.01 to 2"),
         ({"slip": 1.0}, "slip must lie in 0 to 0.9"),
         ({"z": math.inf}, "z must be a finite number above 0"),
-        ({"inversions": -1}, "inversions must be a finite number from 0"),
+        ({"saving": -1}, "saving must be a finite number from 0"),
         ({"stability": -1}, "stability must be at least 0"),
         ({"stability": math.nan}, "stability must be at least 0"),
         ({"repeats": 0.6}, "repeats must lie in 0 to 0.5"),
@@ -57,21 +62,21 @@ def test_it_beats_the_baseline():
     for seed in range(4):
         world = make_world(seed)
         grades = list(world.grades.values())
-        ours.append(tau(play(over(world, inversions=0), world.judge(3.0)).order, world.truth))
+        ours.append(lost(play(over(world, saving=0), world.judge(3.0)).order, world))
         online = make_ranker("online", world.ids, grades, stability=1000, max_calls=80)
-        theirs.append(tau(play(online, world.judge(3.0)).order, world.truth))
-    assert np.mean(ours) > np.mean(theirs) + 0.03
+        theirs.append(lost(play(online, world.judge(3.0)).order, world))
+    assert np.mean(ours) < np.mean(theirs) / 2
 
 
 def test_few_locks_are_wrong_and_they_do_not_hurt_the_order():
     wrong = made = 0
     for seed in range(4):
         world = make_world(seed)
-        ranking = play(over(world, inversions=0), world.judge(1.5))
+        ranking = play(over(world, saving=0), world.judge(1.5))
         made += len(ranking.locks)
         wrong += sum(world.utility[lock.winner] < world.utility[lock.loser] for lock in ranking.locks)
         by_score = sorted(ranking.order, key=lambda name: -ranking.scores[ranking.order.index(name)])
-        assert tau(ranking.order, world.truth) > tau(by_score, world.truth) - 0.005
+        assert lost(ranking.order, world) < lost(by_score, world) + 0.5
     assert made > 400 and wrong / made < 0.01
 
 
@@ -87,7 +92,7 @@ def test_doubts_are_calibrated():
             keys = {name: 2.2 * utility[name] + rng.gumbel() for name in batch}
             return sorted(batch, key=lambda name: -keys[name])
 
-        ranking = play(bayes(names(40), grades, inversions=0, max_calls=20, seed=seed), judge)
+        ranking = play(bayes(names(40), grades, saving=0, max_calls=20, seed=seed), judge)
         truth = sorted(utility, key=lambda name: -utility[name])
         head = ranking.order[:20]
         pairs = math.comb(20, 2)
@@ -113,9 +118,9 @@ def test_a_stubborn_judge_is_found_out():
         }
         return sorted(batch, key=lambda name: -slant[name])
 
-    wary = play(over(world, inversions=0, max_calls=100), judge)
-    trusting = play(over(world, inversions=0, max_calls=100, echo=0.0), judge)
-    honest = play(over(world, inversions=0, max_calls=100), world.judge(3.0))
+    wary = play(over(world, saving=0, max_calls=100), judge)
+    trusting = play(over(world, saving=0, max_calls=100, echo=0.0), judge)
+    honest = play(over(world, saving=0, max_calls=100), world.judge(3.0))
     assert wary.echo > 0.2 > honest.echo
     assert wary.expected_inversions > 1.5 * trusting.expected_inversions
 
@@ -123,7 +128,6 @@ def test_a_stubborn_judge_is_found_out():
 # --- two items ------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=30)
 @given(st.lists(st.booleans(), max_size=8))
 def test_observing_a_win_never_lowers_the_winners_score(history):
     """Its chance may fall a little where a surprise follows a leap of the sharpness: the factors still settle."""
@@ -165,21 +169,21 @@ def test_a_win_never_lowers_the_chance_in_short_histories(grades):
 
 def test_calls_go_to_the_top_and_its_border():
     world = make_world(1, size=60)
-    ranking = play(over(world, top=10, inversions=0, max_calls=40), world.judge(3.0))
+    ranking = play(over(world, top=10, saving=0, max_calls=40), world.judge(3.0))
     assert np.mean(ranking.exposures[:15]) > 1.5 * np.mean(ranking.exposures[25:])
 
 
 @pytest.mark.parametrize("size", [2, 3, 8, 10])
 def test_any_batch_size_works(size):
     world = make_world(2, size=30)
-    ranking = play(over(world, batch_size=size, max_calls=12, inversions=0), world.judge(3.0))
+    ranking = play(over(world, batch_size=size, max_calls=12, saving=0), world.judge(3.0))
     check(ranking, 30)
     assert ranking.calls == 12 and sum(ranking.exposures) == 12 * size
 
 
 def test_a_share_of_the_calls_asks_again_in_another_presentation():
     world = make_world(3)
-    ranker, shown = over(world, inversions=0, repeats=0.1, max_calls=60), []
+    ranker, shown = over(world, saving=0, repeats=0.1, max_calls=60), []
     judge = world.judge(3.0)
     while not ranker.done:
         for batch in ranker.next_batches(5):
@@ -192,7 +196,7 @@ def test_a_share_of_the_calls_asks_again_in_another_presentation():
 
 def test_repeats_may_be_switched_off():
     world = make_world(3)
-    ranker = over(world, inversions=0, repeats=0.0)
+    ranker = over(world, saving=0, repeats=0.0)
     play(ranker, world.judge(3.0))
     assert not ranker._repeated
 
@@ -200,29 +204,32 @@ def test_repeats_may_be_switched_off():
 # --- stops ----------------------------------------------------------------------------------------------------
 
 
-def test_it_stops_when_few_inversions_are_expected():
+def test_it_stops_when_a_further_call_saves_little():
     world = make_world(4)
     ranking = play(over(world, max_calls=300), world.judge(6.0))
-    assert ranking.stop_reason == "few inversions expected" and ranking.expected_inversions < 6
-    patient = play(over(world, max_calls=300, inversions=3), world.judge(6.0))
-    assert patient.calls > ranking.calls and patient.expected_inversions < 3
+    assert ranking.stop_reason == SAVES_LITTLE and ranking.expected_loss / ranking.calls < 0.015
+    patient = play(over(world, max_calls=300, saving=0.005), world.judge(6.0))
+    assert patient.calls > ranking.calls and patient.expected_loss < ranking.expected_loss
 
 
-def test_the_threshold_shrinks_with_the_top():
-    assert bayes(names(40), [3] * 40).inversions == 6
-    assert bayes(names(40), [3] * 40, top=30).inversions == 6
-    assert bayes(names(40), [3] * 40, top=5).inversions == pytest.approx(6 * 10 / 190)
-    assert bayes(names(5), [3] * 5).inversions == pytest.approx(6 * 10 / 190)
+def test_passages_of_grade_1_are_ordered_by_what_is_known():
+    """A few useful passages are sorted out in a few calls; the others keep the order in which they were listed."""
+    ids = [f"p{(7 * n) % 40:02d}" for n in range(40)]
+    grades = [5, 4, 3] + [1] * 37
+    ranking = play(bayes(ids, grades, max_calls=80), lambda shown: sorted(shown, key=ids.index))
+    rest = ranking.order[20:]
+    assert ranking.order[:3] == tuple(ids[:3]) and rest == tuple(sorted(rest, key=ids.index))
+    assert ranking.calls <= 24 and ranking.stop_reason == SAVES_LITTLE
 
 
 def test_it_can_stop_on_stability():
     world = make_world(4)
-    ranking = play(over(world, max_calls=300, inversions=0, stability=3), world.judge(6.0))
+    ranking = play(over(world, max_calls=300, saving=0, stability=3), world.judge(6.0))
     assert ranking.stop_reason == "stable" and ranking.calls < 300
 
 
 def test_it_stops_when_everything_is_settled():
-    ranking = play(bayes(names(6), [1, 2, 3, 4, 5, 5], max_calls=300, inversions=0, echo=0.0), sorted)
+    ranking = play(bayes(names(6), [1, 2, 3, 4, 5, 5], max_calls=300, saving=0, echo=0.0), sorted)
     assert ranking.stop_reason == "everything is settled" and ranking.order == tuple(names(6))
 
 
@@ -282,11 +289,10 @@ def test_one_item_above_all():
     assert ranking.order[0] == "d007" and ranking.membership[0] > 0.99 and ranking.rank_high[0] < 6
 
 
-@settings(max_examples=15, deadline=None)
 @given(st.randoms(use_true_random=False), st.sampled_from([0.3, 1.0, 3.0]))
 def test_the_locks_stay_acyclic_under_adversarial_orders(chaos, z):
     """The judge answers by a hidden order that it turns around from time to time."""
-    ranker, hidden = bayes(names(9), [3] * 9, batch_size=4, z=z, inversions=0, max_calls=24), names(9)
+    ranker, hidden = bayes(names(9), [3] * 9, batch_size=4, z=z, saving=0, max_calls=24), names(9)
     while not ranker.done:
         for batch in ranker.next_batches(3):
             if chaos.random() < 0.2:
@@ -298,10 +304,23 @@ def test_the_locks_stay_acyclic_under_adversarial_orders(chaos, z):
 
 
 def test_locks_are_released_when_the_judge_changes_its_mind():
-    ranker, asked = bayes(names(8), [3] * 8, z=1.0, inversions=0, max_calls=60, echo=0.0), 0
+    ranker, asked = bayes(names(8), [3] * 8, z=1.0, saving=0, max_calls=60, echo=0.0), 0
     while not ranker.done:
         for batch in ranker.next_batches(4):
             asked += 1
-            ranker.observe(sorted(batch, reverse=asked > 6))
+            ranker.observe(sorted(batch, reverse=asked > 4))
     ranking = ranker.ranking()
     assert ranking.released and ranking.order == tuple(reversed(names(8)))
+
+
+def test_two_seeds_agree_on_a_settled_top():
+    """The expected agreement is not above the real one, and tops that are settled by it agree."""
+    expected, shared, settled = [], [], []
+    for number in range(10):
+        world = make_world(number)
+        pair = [play(over(world, seed=seed, top=10), world.judge(6.0, seed=seed)) for seed in (1, 2)]
+        shared.append(len(set(pair[0].order[:10]) & set(pair[1].order[:10])) / 10)
+        expected.append(np.mean([each.agreement for each in pair]))
+        settled += [shared[-1] for each in pair if each.agreement >= AGREEMENT]
+    assert np.mean(shared) > 0.95 and np.mean(expected) < np.mean(shared) + 0.02
+    assert len(settled) >= 10 and np.mean(settled) >= 0.95

@@ -92,3 +92,39 @@ def test_rank_bounds_leave_out_a_fortieth_on_each_side():
     assert (low.tolist(), high.tolist()) == ([1, 2], [1, 2])
     low, high = confidence.rank_bounds(np.array([[2, 1]] * 100))
     assert (low.tolist(), high.tolist()) == ([1, 1], [2, 2])
+
+
+def test_an_inverted_pair_loses_the_difference_of_the_gains_and_none_below_grade_2():
+    assert confidence.gain_loss(np.array([5.0, 4.8, 3.0, 1.2, 1.4]), 5) == 0
+    assert confidence.gain_loss(np.array([4.8, 5.0]), 2) == pytest.approx(0.2)
+    assert confidence.gain_loss(np.array([1.0, 3.0, 2.0]), 3) == pytest.approx(1.5 + 0.5)
+    assert confidence.gain_loss(np.array([3.0, 1.0, 2.0, 5.0]), 1) == pytest.approx(2.0)  # upper one in the top
+
+
+def test_the_expected_loss_is_the_mean_over_draws():
+    rng = generator(3, "loss")
+    root = rng.normal(0, 0.4, (12, 12))
+    mean, covariance = np.sort(rng.uniform(2.0, 5.0, 12))[::-1], root @ root.T / 6 + 0.02 * np.eye(12)
+    draws = rng.multivariate_normal(mean, covariance, 4000)
+    drawn = np.mean([confidence.gain_loss(each, 8) for each in draws])
+    assert confidence.expected_loss(confidence.pair_losses(mean, covariance), 8) == pytest.approx(drawn, rel=0.1)
+    useless = confidence.pair_losses(mean - 4.0, covariance)
+    assert useless.max() < 0.1
+
+
+def test_agreement_is_what_another_ranking_with_as_many_answers_shares():
+    """Utilities from the prior, two independent looks at them: how far the tops by their posterior means overlap."""
+    rng, size, top = generator(5, "agreement"), 30, 10
+    prior, noise = np.full(size, 4.0), rng.uniform(0.2, 1.5, size)
+    covariance = np.diag(1 / (prior + 1 / noise**2))
+    known = confidence.Known(-1.0 - np.arange(size), np.ones(size, dtype=bool))
+    told, shared = [], []
+    for seed in range(60):
+        utilities = 3.5 + rng.normal(0, 0.5, size)
+        looks = utilities + rng.normal(0, 1, (2, size)) * noise
+        means = (prior * 3.5 + looks / noise**2) * covariance.diagonal()
+        tops = [np.argsort(-each)[:top] for each in means]
+        shared.append(np.isin(*tops).mean())
+        start = (np.full(size, 3.5), prior)
+        told.append(confidence.agreement(tops[0], (means[0], covariance), start, known, generator(seed, "draws")))
+    assert np.mean(told) == pytest.approx(np.mean(shared), abs=0.04)

@@ -56,7 +56,7 @@ def biased(seed, **options) -> tuple[float, float | None]:
     """Tau and the position bias found, with a judge for whom the first of five gains 1.2 grades over the last."""
     rng = generator(seed, "biased")
     utilities = rng.normal(3, 0.7, 30)
-    ranker = make_ranker("bayes", [f"p{n:02d}" for n in range(30)], [3] * 30, max_calls=40, inversions=0, **options)
+    ranker = make_ranker("bayes", [f"p{n:02d}" for n in range(30)], [3] * 30, max_calls=40, saving=0, **options)
     while not ranker.done:
         for batch in ranker.next_batches(4):
             sees = utilities[[int(name[1:]) for name in batch]] + np.linspace(1.2, 0.0, 5)

@@ -5,7 +5,7 @@ import random
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.worlds import make_world, play, tau
 
@@ -133,7 +133,6 @@ def test_two_disjoint_paths_and_a_clear_margin_make_an_implied_pair_explicit(mid
 
 
 @given(st.randoms(use_true_random=False), st.integers(2, 9), st.integers(2, 6))
-@settings(max_examples=40)
 def test_adversarial_orders_never_break_the_dag(chance, size, batch_size):
     ranker = online(names(size), [3] * size, batch_size=batch_size, max_calls=25, stability=1000)
     while not ranker.done:

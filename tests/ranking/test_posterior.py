@@ -1,7 +1,7 @@
 import choix
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from support.orders import fair, judged_orders
@@ -81,7 +81,6 @@ def test_with_much_data_the_map_is_the_maximum_likelihood_of_choix():
     np.testing.assert_allclose(ours - ours.mean(), utilities - utilities.mean(), atol=0.35)
 
 
-@settings(max_examples=20)
 @given(arrays(np.float64, SIZE, elements=st.floats(-300, 300)))
 def test_a_fit_survives_any_start(start):
     orders = np.array([[0, 1, 2, 3, 4, 5, 6]] * 40)

@@ -6,14 +6,14 @@ import sys
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.worlds import check, make_world, play
 
 from raggs.ranking import REGISTRY, make_ranker
 
 IDS = [f"d{number:02d}" for number in range(12)]
-PATIENT = {"bayes": {"inversions": 0}, "online": {"stability": 1000}}  # options that switch the usual stop off
+PATIENT = {"bayes": {"saving": 0}, "online": {"stability": 1000}}  # options that switch the usual stop off
 GRADES = [5, 4, 4, 3, 3, 3, 2, 2, 2, 1, 1, 1]
 
 pytestmark = pytest.mark.parametrize("engine", sorted(REGISTRY))
@@ -120,7 +120,6 @@ def test_one_passage_needs_no_judge(engine):
 
 
 @given(max_calls=st.integers(1, 15), parallel=st.integers(1, 9))
-@settings(max_examples=25)
 def test_the_cap_holds_in_any_round_size(engine, max_calls, parallel):
     ranker, asked = fresh(engine, max_calls=max_calls), 0
     while not ranker.done:
@@ -164,15 +163,15 @@ def test_answers_fold_in_the_rounds_order_whatever_comes_first(engine):
 
 
 @given(seed=st.integers(0, 50), shuffle=st.randoms(use_true_random=False))
-@settings(max_examples=15, deadline=None)
-def test_the_listing_of_the_pool_has_no_influence(engine, seed, shuffle):
+def test_the_listing_of_the_pool_has_no_influence_on_what_is_learned(engine, seed, shuffle):
     world = make_world(seed, size=12)
     rankings = []
     for _ in range(2):
         ids = shuffle.sample(world.ids, k=12)
         ranker = make_ranker(engine, ids, [world.grades[name] for name in ids], seed=seed, max_calls=16)
         rankings.append(play(ranker, world.judge(beta=2, seed=seed)))
-    assert rankings[0] == rankings[1]
+    one, other = (dict(zip(each.order, each.scores, strict=True)) for each in rankings)
+    assert one == other and rankings[0].locks == rankings[1].locks
 
 
 def test_names_in_the_same_sorted_order_are_only_names(engine):
@@ -219,7 +218,7 @@ EXTREMES = {
         {"z": 1e-9},
         {"echo": 0.9},
         {"repeats": 0.5},
-        {"inversions": 0},
+        {"saving": 0},
     ],
     "online": [{}, {"eta": 100, "clip": 100}, {"eta": 1e-9, "clip": 1e-9}, {"z": 0}, {"z": 1e9}, {"confirmations": 1}],
 }
@@ -242,7 +241,6 @@ JUDGES = {
     choice=st.integers(0, 99),
     seed=st.integers(0, 99),
 )
-@settings(max_examples=40, deadline=None)
 def test_any_pool_and_any_judge_give_a_sound_ranking_at_every_moment(
     engine, grades, batch_size, top, judge, skips, choice, seed
 ):

@@ -76,7 +76,8 @@ def test_plain_files_never_take_the_slow_way(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("grades", "scale"), [("1 5", (1, 5, 4)), ("0 1", (0, 4, 1)), ("0 4", (0, 4, 1)), ("-1 4", (1, 5, 4))]
+    ("grades", "scale"),
+    [("1 5", (1, 5, 4)), ("0 1", (0, 4, 1)), ("0 4", (0, 4, 1)), ("-1 4", (1, 5, 4)), ("1 1", (0, 4, 1))],
 )
 def test_the_scale_is_guessed_where_it_can_be(grades, scale, tmp_path):
     path = tmp_path / "qrels"
@@ -86,7 +87,7 @@ def test_the_scale_is_guessed_where_it_can_be(grades, scale, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("grades", "remedy"), [("1 2", "--scale 0-2"), ("1 1", "--scale 0-1"), ("3 -1", "--scale 0-3")]
+    ("grades", "remedy"), [("1 2", "--scale 0-2"), ("2 1", "--scale 0-2"), ("3 -1", "--scale 0-3")]
 )
 def test_grades_that_may_mean_two_things_are_not_guessed(grades, remedy, tmp_path):
     path = tmp_path / "qrels"

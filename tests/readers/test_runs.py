@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.errors import DataError
@@ -18,7 +18,6 @@ def rows(run):
             for row, (query, score) in enumerate(zip(run.query.tolist(), run.score.tolist(), strict=True))}  # fmt: skip
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.dictionaries(IDS, st.dictionaries(IDS, SCORES, min_size=1), min_size=1))
 def test_every_format_holds_the_same_run(tmp_path_factory, lists):
     folder = tmp_path_factory.mktemp("runs")

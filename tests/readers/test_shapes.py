@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from raggs.errors import DataError, NotFoundError
-from raggs.readers.shapes import Shape, check_ids, nested_cells, shape_of, table_cells
+from raggs.readers.shapes import Shape, check_ids, line_cells, nested_cells, shape_of, table_cells
 
 
 @pytest.mark.parametrize(
@@ -37,16 +37,46 @@ def test_quoted_cells_may_hold_the_delimiter_and_columns_stand_in_any_order(tmp_
     path = tmp_path / "t.csv"
     path.write_text('text,score,doc_id,qid\n"a, b",2,doc-1,q1\r\n,3,"doc,2",q1\n')
     assert [tuple(cell) for cell in table_cells(path, graded=False)] == [
-        (2, "q1", "doc-1", "2"),
-        (3, "q1", "doc,2", "3"),
+        (2, "q1", "doc-1", "2", ""),
+        (3, "q1", "doc,2", "3", ""),
     ]
 
 
-def test_a_grade_goes_before_a_score(tmp_path):
+def test_a_grade_and_a_score_are_two_columns_for_the_grade(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("qid,doc_id,score,grade\nq1,doc-1,0.5,4\n")
-    assert next(table_cells(path, graded=True)).value == "4"
-    assert next(table_cells(path, graded=False)).value == "0.5"
+    with pytest.raises(DataError, match=r"t\.csv:1: .*'score' and 'grade'.*--column grade=score or --column grade="):
+        next(table_cells(path, graded=True))
+    assert next(table_cells(path, {"grade": "grade"}, graded=True)).value == "4"
+    assert next(table_cells(path, {"grade": "score"}, graded=True)).value == "0.5"
+    assert next(table_cells(path, graded=False)).value == "0.5", "of a run only the score counts"
+
+
+def test_a_quoted_cell_may_hold_what_looks_like_a_row(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text('qid,doc_id,grade,text\nq1,d1,3,"first\nq2,d2,1,x"\nq1,d2,0,y\n')
+    assert [(cell.line, cell.qid, cell.doc_id) for cell in table_cells(path, graded=True)] == [
+        (2, "q1", "d1"),
+        (4, "q1", "d2"),
+    ]
+
+
+def test_json_lines_name_a_column_the_same_way_everywhere(tmp_path):
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"qid": 1, "doc_id": "a", "grade": 2}\n{"qid": 1, "doc_id": "b", "score": 3}\n')
+    with pytest.raises(DataError, match=r"t\.jsonl:2: the grade is in 'score' here and in 'grade' in line 1"):
+        list(line_cells(path, graded=True))
+    path.write_text('{"qid": 1, "doc_id": "a", "grade": 2, "grade": 4}\n')
+    with pytest.raises(DataError, match="'grade' occurs twice in one object"):
+        list(line_cells(path, graded=True))
+
+
+@pytest.mark.parametrize("wrong", ["true", "1.0", "null", '["d"]'])
+def test_ids_of_json_lines_are_texts_or_whole_numbers(wrong, tmp_path):
+    path = tmp_path / "t.jsonl"
+    path.write_text(f'{{"qid": "q", "doc_id": {wrong}, "grade": 2}}\n')
+    with pytest.raises(DataError, match=r"t\.jsonl:1: an id is"):
+        list(line_cells(path, graded=True))
 
 
 def test_whole_numbers_of_json_read_as_integers(tmp_path):

@@ -193,3 +193,35 @@ def test_what_is_not_tight_is_read_as_by_the_plain_reader(tmp_path, text):
         assert quick_run(path) is None
         return
     same(rows(read_trec_run(path)), expected)
+
+
+def lines(ranks, scores, qid="q1"):
+    return "".join(
+        f"{qid} Q0 d{place} {rank} {score} t\n" for place, (rank, score) in enumerate(zip(ranks, scores, strict=True))
+    )
+
+
+@pytest.mark.parametrize("extra", ["", "q9 Q0 \u00e9 1 1 t\n"])  # the fast way and the slow one
+def test_scores_that_rise_with_the_rank_are_refused(extra, tmp_path):
+    path = tmp_path / "run"
+    path.write_text(lines([1, 2, 3], [0.1, 0.2, 0.9]) + lines([1, 2], [0.3, 0.4], "q2") + extra)
+    with pytest.raises(DataError, match=r"run: the scores rise with the rank: in 3 of 3 pairs .* — .*Negate distances"):
+        read_trec_run(path)
+    path.write_text(lines([1, 2, 3], [-0.1, -0.2, -0.9]) + extra)
+    assert read_trec_run(path).note == ""
+    path.write_text(lines([0, 0, 0], [0.1, 0.2, 0.9]) + extra)
+    assert read_trec_run(path).note == "", "ranks that say nothing contradict nothing"
+
+
+@pytest.mark.parametrize("extra", ["", "q9 Q0 \u00e9 1 1 t\n"])
+def test_a_few_swaps_and_ties_are_normal_and_more_are_named(extra, tmp_path):
+    path = tmp_path / "run"
+    scores = [100.0 - place for place in range(50)]
+    scores[10], scores[11] = scores[11], scores[10]
+    scores[20] = scores[21]
+    path.write_text(lines(range(1, 51), scores) + extra)
+    assert read_trec_run(path).note == ""
+    for place in range(20, 40, 4):
+        scores[place], scores[place + 1] = scores[place + 1], scores[place]
+    path.write_text(lines(range(1, 51), scores) + extra)
+    assert "ranks and scores disagree in 10% of the neighbouring pairs" in read_trec_run(path).note

@@ -175,3 +175,26 @@ def test_a_sweep_beside_systems_is_read_on_a_narrow_screen(browser: Any, tmp_pat
     window.look("report-sweep")
     assert window.unharmed(), window.complaints
     window.context.close()
+
+
+def test_a_shadow_shows_on_which_side_a_table_goes_on(browser: Any, page: Path) -> None:
+    window = Window(browser, page.as_uri(), viewport={"width": 390, "height": 900}, offline=True)
+    found = window.page
+    box = found.locator("figure .wide:visible").first
+    box.evaluate("box => { box.style.scrollBehavior = 'auto'; box.firstElementChild.style.visibility = 'hidden'; }")
+    assert box.evaluate("box => box.scrollWidth - box.clientWidth") > 40
+
+    def edges() -> tuple[bytes, bytes]:
+        """A strip of 4 pixels at the left and at the right, without the content."""
+        place = box.bounding_box()
+        clip = {"y": place["y"] + 2, "width": 4, "height": min(place["height"] - 20, 60)}
+        left, right = place["x"], place["x"] + place["width"] - 4
+        return found.screenshot(clip={"x": left, **clip}), found.screenshot(clip={"x": right, **clip})
+
+    box.scroll_into_view_if_needed()
+    left, right = edges()
+    box.evaluate("box => { box.scrollLeft = box.scrollWidth; }")
+    left_at_end, right_at_end = edges()
+    assert left != left_at_end, "what is on the left is out of sight at the end"
+    assert right != right_at_end, "what is on the right is out of sight at the beginning"
+    window.context.close()

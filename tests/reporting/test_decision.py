@@ -9,11 +9,12 @@ from support.studies import SYSTEMS, golden, reported, scoring
 
 from raggs.agreement import Trust
 from raggs.evaluation.analyses.comparisons import Comparisons
-from raggs.evaluation.models import ComparisonPart, Report
+from raggs.evaluation.models import ComparisonPart, Report, UnjudgedPart, UnjudgedTopPart
 from raggs.evaluation.report import make_report
 from raggs.evaluation.words import told
 from raggs.reporting.base import Facts, People
 from raggs.reporting.sections.decision import Decision, DecisionPart
+from raggs.sweeps.models import ChoicePart, SweepReport, SystemRow
 
 
 def box(found: Facts) -> DecisionPart:
@@ -84,6 +85,24 @@ def test_queries_that_would_tell_are_a_step_unless_they_are_far_too_many():
     assert "raggs questions DOCS --out questions.jsonl --n 17" in [step.command for step in near.steps]
     assert not [step for step in far.steps if "questions" in step.command]
     assert "so small a difference is hardly worth the telling" in " ".join(far.ships[0].said)
+
+
+@pytest.mark.parametrize("unsure", [True, False])
+def test_that_no_system_holds_the_limits_is_no_answer_if_unjudged_passages_could_reverse_it(unsure: bool) -> None:
+    part = UnjudgedPart(
+        tops=(UnjudgedTopPart(system="s", cutoff=4, share=0.5),), low=0.2, high=0.7, remedy="judge them"
+    )
+    choice = ChoicePart(
+        winner=None, sentence="None.", limits={"quality": 0.6}, inconclusive={"s": part} if unsure else {}
+    )
+    row = SystemRow(name="s", levels={}, fingerprint="s", file="s", k=10, questions=9)
+    sweep = SweepReport.model_construct(
+        name="a", questions=9, quality=("ndcg@4",), systems=(row,), choice=choice, confidence=0.95, cutoffs=(4,)
+    )
+    ship = box(facts(sweeps=(sweep,))).ships[-1]
+    assert ship.answer == ("cannot tell" if unsure else "no")
+    reason = "Whether s reaches ndcg@4 of 0.600 is inconclusive: 50% of the top 4 of s is unjudged."
+    assert ship.said == ("None.", *((reason, "Next: judge them.") if unsure else ()))
 
 
 def test_one_system_is_compared_with_nothing():

@@ -60,13 +60,26 @@ def test_without_diagnoses_there_is_no_section(project: SweepProject) -> None:
         ({"golden": "0" * 64}, "a diagnosis of other judgments than those of this set"),
         ({"found": {"verdict": "Well."}}, "not the findings of tiny as raggs has them now"),
         ({"kind": "gone"}, "unknown diagnosis 'gone'"),
-        ({"v": 0}, "not a diagnosis as raggs writes it now"),
-        (None, "not a diagnosis as raggs writes it now"),
     ],
 )
-def test_an_old_or_foreign_file_is_a_sentence(
-    project: SweepProject, tmp_path: Path, changed: dict[str, object] | None, said: str
+@pytest.mark.parametrize("sealed", [True, False])
+def test_an_edited_file_is_a_sentence(
+    project: SweepProject, tmp_path: Path, changed: dict[str, object], said: str, sealed: bool
 ) -> None:
+    """A file that was sealed again after the edit is refused for its contents, any other for its seal."""
+    edited = DiagnosisStore(project.folder / "d", NAME).report().model_copy(update=changed)
+    (tmp_path / "tiny.json").write_text((edited.sealed() if sealed else edited).model_dump_json())
+    part = Diagnoses().data(gather(ReportRequest(project.folder, diagnoses=tmp_path)))
+    assert part is not None
+    assert not part.diagnoses
+    assert len(part.said) == 1 and (said if sealed else "it does not fit its seal") in part.said[0]
+
+
+@pytest.mark.parametrize("changed", [{"v": 0}, None])
+def test_an_old_or_foreign_file_is_a_sentence(
+    project: SweepProject, tmp_path: Path, changed: dict[str, object] | None
+) -> None:
+    said = "not a diagnosis as raggs writes it now"
     written = json.loads((project.folder / "d" / "tiny.json").read_text())
     (tmp_path / "tiny.json").write_text("[1" if changed is None else json.dumps({**written, **changed}))
     part = Diagnoses().data(gather(ReportRequest(project.folder, diagnoses=tmp_path)))

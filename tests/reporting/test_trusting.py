@@ -86,6 +86,21 @@ def test_an_order_is_rough_beyond_a_tenth_of_the_pairs_of_its_top(
         assert check.step.command == "raggs run --config 'my raggs.yaml' --set rank.max_calls=16"
 
 
+@pytest.mark.parametrize(("capped", "state"), [(1, "good"), (2, "doubt")])
+def test_an_order_is_in_doubt_if_many_queries_stopped_at_the_cap(tmp_path: Path, capped: int, state: str) -> None:
+    opened = run(tmp_path / "run", inversions=9.0)
+    lock_ = opened.manifest.stages["rank"].model_copy(
+        update={"counts": {"settled": 10 - capped, "cap": capped, "not ranked": 3}}
+    )
+    stages = {**opened.manifest.stages, "rank": lock_}
+    RunStore(opened.folder).save(opened.manifest.model_copy(update={"stages": stages}))
+    told = found(open_run(opened.folder))
+    assert told["Order"].state == state and f"of 10 queries; {capped} stopped at the cap" in told["Order"].said[0]
+    assert told["Order"].said[1].startswith("not ranked: 3 queries")
+    assert not any("settled" in said for said in told["Judge"].said)
+    assert (told["Order"].step is None) == (state == "good")
+
+
 def test_a_warning_of_the_judges_health_is_a_doubt_in_its_own_words(tmp_path: Path) -> None:
     told = found(run(tmp_path / "run", warnings=("it prefers the first",)))["Judge"]
     assert (told.state, told.said[-1]) == ("doubt", "warning: it prefers the first")

@@ -90,6 +90,15 @@ def test_read_together_they_are_as_if_read_alone(make, tokenizer):
     assert together.tokens == alone.tokens
 
 
+def test_typographic_quotes_are_read_as_keyboards_have_them(make, tokenizer):
+    plain = [passage("typed", "The wing's lift on a 5\" mat"), PASSAGES[0]]
+    typed = [passage("typed", "The wing’s lift on a 5′′ mat"), PASSAGES[0]]
+    wanted = ask(make(keeps=False), plain, 'the 5" wing')
+    assert ask(make(keeps=False), typed, "the 5′′ wing").ranked == wanted.ranked
+    assert ask(make(), typed, "the 5′′ wing").ranked == wanted.ranked
+    assert ask(make(), plain, 'the 5" wing').ranked == wanted.ranked, "from the cache"
+
+
 def test_what_is_too_long_is_cut_to_the_models_length(make, tokenizer):
     tokenizer.enable_truncation(12)
     found = ask(make(max_length=12), [passage("long", "the wing " * 500)])
@@ -249,6 +258,22 @@ def test_a_spoilt_row_is_read_again(make, tokenizer, monkeypatch, tmp_path):
         assert ask(who).ranked == found.ranked
         assert reads.count == 3
     cache.close()
+
+
+def test_scores_kept_for_another_query_are_not_used(tmp_path):
+    said = []
+    kept = KeptPairs(tmp_path, "model", said.append)
+    kept.keep("q", {"a": Pair((0.5,), 7, 1.25)})
+    kept.keep("other", {"a": Pair((0.9,), 7, 1.25)})
+    cache = ScoreCache(tmp_path)
+    one, two = list(cache._cache)
+    entries = {key: cache._cache.get(key) for key in (one, two)}
+    cache._cache.set(one, entries[two])
+    cache._cache.set(two, entries[one])
+    assert kept.of("q") == kept.of("other") == {}
+    assert len(said) == 2 and "are not what was stored" in said[0]
+    cache.close()
+    kept.close()
 
 
 def test_rows_of_two_writers_stand_together(tmp_path):

@@ -23,10 +23,15 @@ def retrieve(context, tmp_path, ask):
     return run
 
 
-def test_sorted_by_score_not_by_rank(retrieve):
-    text = "# a comment\nq1 Q0 wing 1 0.5 t\nq1 Q0 copy 2 7 t\nq1\tQ0\tcat\t3\t7e0\tt\n\n"
+def test_sorted_by_score_not_by_place(retrieve):
+    text = "# a comment\nq1 Q0 wing 3 0.5 t\nq1 Q0 copy 2 7 t\nq1\tQ0\tcat\t1\t7e0\tt\n\n"
     assert retrieve(text) == [[("cat", 7.0), ("copy", 7.0), ("wing", 0.5)]]
     assert retrieve(text, name="run.gz", k=2) == [[("cat", 7.0), ("copy", 7.0)]]
+
+
+def test_scores_that_rise_with_the_rank_are_refused(retrieve):
+    with pytest.raises(DataError, match=r"run\.trec: the scores rise with the rank: in 2 of 2 pairs.*awk"):
+        retrieve("q1 Q0 wing 1 0.5 t\nq1 Q0 copy 2 0.7 t\nq1 Q0 cat 3 0.9 t\n")
 
 
 def test_a_query_that_the_run_lacks_has_no_hits(retrieve):

@@ -117,7 +117,7 @@ def test_without_the_token_nobody_comes_in(stranger: TestClient) -> None:
     right = stranger.get("/", params={"token": TOKEN})
     cookie = right.headers["set-cookie"]
     assert "HttpOnly" in cookie
-    assert "samesite=strict" in cookie.lower()
+    assert "samesite=lax" in cookie.lower()
     assert TOKEN not in cookie
     assert right.headers["location"] == "/"
 
@@ -188,7 +188,7 @@ def test_too_much_at_once(client: TestClient, tmp_path: Path) -> None:
 
 def test_too_often() -> None:
     clock = [0.0]
-    with TestClient(Gate(Starlette(), TOKEN, Rate(lambda: clock[0]))) as client:
+    with TestClient(Gate(Starlette(), TOKEN, Rate(lambda: clock[0])), base_url="http://127.0.0.1") as client:
         codes = [client.get("/").status_code for _ in range(int(BURST) + 1)]
         assert codes == [403] * int(BURST) + [429]
     rate = Rate(lambda: clock[0])
@@ -216,6 +216,42 @@ def test_the_rubric_of_a_reviewer_named_by_the_command(tmp_path: Path) -> None:
     run = write_run(tmp_path / "runs" / "demo")
     app, (folder, passages, questions, _) = prepare(ServeRequest([run], who=" ada  lovelace "), TOKEN)
     assert (folder, passages, questions) == (tmp_path / "reviews", 12, 3)
-    with TestClient(app) as client:
+    with TestClient(app, base_url="http://127.0.0.1") as client:
         client.get("/", params={"token": TOKEN})
         assert client.get("/api/about").json()["who"] == "ada lovelace"
+
+
+def test_a_person_gets_a_page_where_the_code_of_the_page_gets_json(stranger: TestClient) -> None:
+    html = {"accept": "text/html,application/xhtml+xml"}
+    answer = stranger.get("/", headers=html)
+    assert (answer.status_code, answer.headers["content-type"]) == (403, "text/html; charset=utf-8")
+    assert "open the address that raggs review serve has shown" in answer.text
+    assert stranger.get("/").json()["error"]
+    stranger.get("/", params={"token": TOKEN})
+    assert stranger.get("/nothing", headers=html).text.count("There is no such page.") == 1
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        *(("127.0.0.1:8765", 200), ("localhost:1", 200), ("[::1]:8765", 200), ("10.1.2.3", 200)),
+        *(("evil.example", 400), ("evil.example:8765", 400), ("", 400), ("127.0.0.1.evil.example", 400)),
+    ],
+)
+def test_a_name_that_another_site_leads_here_is_refused(client: TestClient, host: str, status: int) -> None:
+    assert client.get("/api/about", headers={"host": host}).status_code == status
+
+
+def test_a_name_that_was_allowed_is_ours() -> None:
+    gate = Gate(Starlette(), TOKEN, hosts=("Review.example.com",))
+    with TestClient(gate, base_url="http://review.example.com") as client:
+        assert client.get("/").status_code == 403, "the token is missing, not the name"
+
+
+def test_names_that_differ_by_case_are_one_annotator(client: TestClient, tmp_path: Path) -> None:
+    item = item_of(client)
+    client.post("/api/grade", json={**ME, "item": item, "grade": 4})
+    client.post("/api/grade", json={**ME, "who": ME["who"].upper(), "item": item, "grade": 2})
+    store = ReviewStore(tmp_path / "reviews")
+    assert {line.who for line in store.read()} == {ME["who"]}
+    assert [[word.grade for word in words.values()] for words in store.held().grades.values()] == [[2]]

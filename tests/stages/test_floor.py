@@ -13,9 +13,10 @@ from support.project import Project, make_project, raggs
 
 from raggs.config.load import load_config
 from raggs.importers.csv import CsvImporter
+from raggs.manifests.words import OUTCOMES
 from raggs.ranking import make_ranker
 from raggs.settings import causes_of
-from raggs.stages.floor import TOO_FEW, above, filled, parted
+from raggs.stages.floor import NO_RELEVANT, TOO_FEW, above, filled, parted
 from raggs.stages.rankconfig import RankConfig
 
 FLOOR, TOP = 4, 12
@@ -107,3 +108,53 @@ def test_a_floor_that_nothing_reaches_asks_nobody(tmp_path: Path, size: int | st
     assert all(each["unordered"] for each in lines(project, "rank.jsonl"))
     assert raggs("audit", project.run).returncode == 0
     assert load_config(project.config).run.rank.floor == 5
+
+
+def with_grades_of_at_most(project: Project, most: int, qids: set[str]) -> None:
+    """Lower the labels of these queries."""
+    labels = [line.split() for line in (project.folder / "qrels.txt").read_text().splitlines()]
+    lowered = [f"{qid} 0 {doc_id} {min(int(g), most) if qid in qids else g}\n" for qid, _, doc_id, g in labels]
+    (project.folder / "few.txt").write_text("".join(lowered))
+
+
+@pytest.mark.parametrize("rank", [{}, {"batch_size": "auto"}, {"budget": {"calls": 60}}])
+def test_a_query_without_a_relevant_passage_is_not_ranked(tmp_path: Path, rank: dict[str, Any]) -> None:
+    judge = {"judge": {"type": "qrels", "path": "few.txt"}}
+    rank = {"top": 5, "max_calls": 12, **rank}
+    project = make_project(tmp_path, prune={"min_keep": 14, "max_keep": 16}, judge=judge, rank=rank)
+    with_grades_of_at_most(project, 2, {"q01", "q02"})
+    done = raggs("run", "--config", project.config)
+    assert done.returncode == 0, done.stderr
+    told = "not ranked: 2 queries without a passage of grade 3 or more"
+    status, why = raggs("status", project.run).stdout, raggs("why", project.run, "--query", "q01").stdout
+    assert all(told in " ".join(each.split()) for each in (done.stdout, status))
+    assert f"stopped: {NO_RELEVANT}" in why and "rank.min_best_grade" in why and "below grade" not in why
+    counts = project.manifest()["stages"]["rank"]["counts"]
+    assert counts["not ranked"] == 2 and sum(counts.get(name, 0) for name in OUTCOMES) == 4
+    assert all("settled: the top 5 of" in each for each in (done.stdout, status))
+    reasons = {each["qid"]: (each["stop_reason"], each["calls"]) for each in lines(project, "rank.queries.jsonl")}
+    assert {qid for qid, (reason, _) in reasons.items() if reason == NO_RELEVANT} == {"q01", "q02"}
+    assert all((calls == 0) == (reason == NO_RELEVANT) for reason, calls in reasons.values())
+    batches = [each for each in lines(project, "rank.journal.jsonl") if not each.get("profile")]
+    assert batches and not {"q01", "q02"} & {each["qid"] for each in batches}
+    kept = {each["doc_id"]: each for each in lines(project, "prune.jsonl") if each["qid"] == "q01" and each["kept"]}
+    ordered = [each for each in lines(project, "rank.jsonl") if each["qid"] == "q01"]
+    assert all(each["unordered"] for each in ordered) and len(ordered) == len(kept)
+    leaders = [kept[each["doc_id"]] for each in ordered if each["duplicate_of"] is None]
+    assert leaders == sorted(leaders, key=lambda each: (-each["grade"], each["rank"]))
+    audited = raggs("audit", project.run)
+    assert audited.returncode == 0, audited.stdout + audited.stderr
+    dry = raggs("run", "--config", project.config, "--dry-run")
+    assert dry.returncode == 0, dry.stderr
+
+
+def test_the_threshold_of_relevance_can_be_lowered_and_raised(tmp_path: Path) -> None:
+    judge = {"judge": {"type": "qrels", "path": "few.txt"}}
+    project = make_project(tmp_path, prune={"min_keep": 14, "max_keep": 16}, judge=judge, rank={"max_calls": 8})
+    with_grades_of_at_most(project, 2, {"q01"})
+    for least, unranked in ((3, True), (1, False), (3, True)):
+        done = raggs("run", "--config", project.config, "-q", "--set", f"rank.min_best_grade={least}")
+        assert done.returncode == 0, done.stderr
+        found = {each["qid"]: each["stop_reason"] for each in lines(project, "rank.queries.jsonl")}
+        assert (found["q01"] == NO_RELEVANT) is unranked and found["q02"] != NO_RELEVANT
+        assert raggs("audit", project.run).returncode == 0

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.stages.ordered import HELD, run_ordered
@@ -21,7 +21,6 @@ def services() -> Iterator[Any]:
 
 
 @given(delays=st.lists(st.integers(0, 3), max_size=30), window=st.integers(1, 8))
-@settings(max_examples=30, deadline=None)
 def test_results_come_in_the_order_of_the_items_and_the_window_holds(delays: list[int], window: int) -> None:
     running = most = 0
 

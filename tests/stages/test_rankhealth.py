@@ -7,7 +7,9 @@ import pytest
 
 from raggs.artifacts import JournalRecord, RankingRecord
 from raggs.health import RankHealth
+from raggs.stages.floor import NO_RELEVANT
 from raggs.stages.rankhealth import RankStatistics
+from raggs.stages.rankrecords import NEAR_TIES, NOT_RANKED, SETTLED
 
 ABC = ("a", "b", "c")
 ESTIMATES = ("sharpness", "echo", "position_bias", "expected_inversions")
@@ -107,3 +109,15 @@ def test_pairs_that_flip_are_ties_where_the_judge_is_sharp(sharpness: float, war
 def test_a_blunt_judge_is_found_out(sharpness: float, warned: bool) -> None:
     warnings = health({"sharpness": sharpness}).warnings
     assert any("the judge is blunt" in warning for warning in warnings) == warned
+
+
+def test_how_many_tops_are_settled_and_why_others_are_not() -> None:
+    statistics, plain = RankStatistics(), RankStatistics()
+    ended = "a further call saves little"
+    told = ((ended, 0.97), (ended, 0.95), (ended, 0.7), ("cap", 0.99), ("cap", 0.5), (NO_RELEVANT, 1.0))
+    for number, (reason, agreement) in enumerate(told):
+        found = {"qid": f"q{number}", "calls": 4, "skipped": 0, "stop_reason": reason, "expected_inversions": 1.0}
+        statistics.see(RankingRecord(**found, agreement=agreement))
+        plain.see(RankingRecord(**found))
+    assert statistics.counts() == {SETTLED: 2, NEAR_TIES: 1, "cap": 2, NOT_RANKED: 1}
+    assert plain.counts() == {NOT_RANKED: 1}, "an engine that knows no agreement settles nothing"

@@ -15,7 +15,7 @@ from collections import Counter
 from typing import Any
 
 TRANSPORT = ("429", "429:0.2", "429:date", "500", "502", "503", "reset", "noise", "slow:30", "trickle")
-UNREADABLE = ("garbage", "html", "cut body", "list body", "no choices", "wrong type", "other model")
+UNREADABLE = ("garbage", "html", "cut body", "list body", "no choices", "wrong type")
 EITHER = ("truncated", "empty", "refusal", "filtered", "prose", "fenced")
 GRADE = ("grade 7", "grade text", "grade float", "grade true", "no grade")
 ORDER = ("repeated label", "missing label", "unknown label")

@@ -10,8 +10,9 @@ from typing import get_args
 from raggs.artifacts import Query, Record
 from raggs.golden.base import GoldenQuery, GoldenSet, Provenance, SetPart
 from raggs.golden.judgments import Judgments
-from raggs.jsonl import read_records, write_records
+from raggs.jsonl import read_records
 from raggs.metrics.columns import Qrels, Scale
+from support.forging import write_artifact
 
 PROVENANCE = Provenance(
     run="r1",
@@ -52,4 +53,4 @@ class GivenGolden(GoldenSet):
 def change(run: Path, artifact: str, model: type[Record], turn: Callable[[Record], Record | None]) -> None:
     """Write an artifact anew, each record turned into another, or left out."""
     path = run / f"{artifact}.jsonl"
-    write_records(path, [turned for record in list(read_records(path, model)) if (turned := turn(record)) is not None])
+    write_artifact(path, [turned for record in list(read_records(path, model)) if (turned := turn(record)) is not None])

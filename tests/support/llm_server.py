@@ -3,12 +3,14 @@
     with LLMServer(truth=lambda query, passage: 5 if query in passage else 1, faults=["429:1", "grade 7"]) as server:
         ...  # llm.api_base or OPENAI_BASE_URL = server.url, any OPENAI_API_KEY
 
-It answers the forms of `raggs` (grade, grades, order, rewrite, relevance) from `truth`, says by `splits` after which
-pieces of a text to cut, makes questions of windows (`support.llm_asking`), gives embeddings of `dims` numbers, and
-scores at /rerank whatever stands before it (`support.llm_reranks`). It keeps every request, and spends one entry of
-`faults` on each; a None in it is a good answer. `fault_for` decides by number and body (see `support.fault_plan`),
-`headers_for` by number what good answers carry; `prefixes` what of prompts came before (`support.llm_prefixes`).
-Files and batches are there too (`support.llm_batches`). It runs in a thread with a loop of its own.
+It answers the forms of `raggs` (grade, grades, order, rewrite, relevance) from `truth`, answers questions by all
+passages that it is shown (answer), finds them correct if they hold the reference answer (correct), says by `splits`
+after which pieces of a text to cut, makes questions of windows (`support.llm_asking`), gives embeddings of `dims`
+numbers, and scores at /rerank whatever stands before it (`support.llm_reranks`). It keeps every request, and spends
+one entry of `faults` on each; a None in it is a good answer. `fault_for` decides by number and body (see
+`support.fault_plan`), `headers_for` by number what good answers carry; `prefixes` what of prompts came before
+(`support.llm_prefixes`). Files and batches are there too (`support.llm_batches`). It runs in a thread with a loop of
+its own.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ ASKED = re.compile(r"POST (/chat/completions|/embeddings|.*/rerank)")
 KEY = "sk-test-0123456789abcdef"
 TRICKLE_S = 0.2  # between two bytes
 # spoiled on the outside only: what they bring is the truth
-HARMLESS = ("", "other model", "wrong type", "fenced", "invented", "mended")
+HARMLESS = ("", "wrong type", "fenced", "invented", "mended")
 
 # status, words of the error, its code
 ERRORS: dict[str, tuple[int, str, str]] = {
@@ -52,6 +54,7 @@ ERRORS: dict[str, tuple[int, str, str]] = {
     "policy": (400, "Rejected by the content management policy, content_policy_violation", "content_policy_violation"),
     "quota": (429, "You exceeded your current quota", "insufficient_quota"),
     "no parameter": (400, "Unsupported value: 'temperature' does not support 0.3", "unsupported_value"),
+    "no limit": (400, "Unsupported parameter: 'max_tokens' is not supported with this model.", "unsupported_parameter"),
     "no marks": (400, "Unknown parameter: 'prompt_cache_options'.", "unknown_parameter"),
     "no schema": (400, "Invalid parameter: 'response_format' of type 'json_schema' is not supported", "invalid_value"),
 }
@@ -90,6 +93,10 @@ class LLMServer:
         obeys: what a text outside the fence may order, see `support.hostile`; None obeys nothing.
         splits: from the pieces of a text to the numbers of those after which to cut.
         echo_keys: whether errors quote the key that they got.
+        states: fields of every good answer, such as `model` and `system_fingerprint`, over what it would say of itself;
+            by the number of the request, if it is a function. A field that is None is left out.
+        hidden_for: from the body of a question to tokens of hidden reasoning in its answer.
+        honours_limit: whether an answer ends at `max_tokens`.
     """
 
     def __init__(
@@ -115,6 +122,9 @@ class LLMServer:
         self.splits: Callable[[list[str]], list[int]] = every_third
         self.obeys: Callable[[str], bool] | None = None
         self.echo_keys = False
+        self.states: dict[str, Any] | Callable[[int], dict[str, Any]] = {}
+        self.hidden_for: Callable[[dict[str, Any]], int] = lambda body: 0
+        self.honours_limit = True
         self.paid_twice: list[str] = []
         self._answered: set[str] = set()
         self.requests: list[dict[str, Any]] = []
@@ -266,6 +276,11 @@ class LLMServer:
         return {"object": "list", "model": body["model"], "data": data[::-1], "usage": {"prompt_tokens": sent}}
 
     def _completion(self, body: dict[str, Any], fault: str) -> dict[str, Any]:
+        stated = self.states(len(self.requests)) if callable(self.states) else self.states
+        found = {**self._plain(body, fault), **stated}
+        return {name: value for name, value in found.items() if value is not None}
+
+    def _plain(self, body: dict[str, Any], fault: str) -> dict[str, Any]:
         if "input" in body:
             return self._embeddings(body, fault)
         if "documents" in body:
@@ -279,12 +294,15 @@ class LLMServer:
             "id": "chatcmpl-1",
             "object": "chat.completion",
             "created": 1,
-            "model": "another-model" if fault == "other model" else body["model"],
+            "model": body["model"],
             "choices": [] if fault == "no choices" else [{"index": 0, "finish_reason": finish, "message": message}],
         }
         if self.count_tokens:
             sent = sum(len(message["content"]) for message in body["messages"]) // 4
-            said = len(content or "") // 4 + 1
+            said = len(content or "") // 4 + 1 + self.hidden_for(body)
+            limit = body.get("max_tokens") or body.get("max_completion_tokens")
+            if limit is not None and said > limit and self.honours_limit:
+                said, message["content"], found["choices"][0]["finish_reason"] = limit, "", "length"
             found["usage"] = {"prompt_tokens": sent, "completion_tokens": said, "total_tokens": sent + said}
             if self.prefixes is not None:
                 found["usage"] = self.prefixes.ends(body, said)
@@ -306,6 +324,11 @@ class LLMServer:
                 return {label: {"reason": "as told", "grade": 5} for label in told}
             return {"reason": "as told", "grade": 5, "order": told}
         query, *passages = [match[2] for match in FENCED.finditer(text)]
+        if _form(body) == "answer":
+            return {"answer": " ".join(passages)}
+        if _form(body) == "correct":
+            reference, answer = passages
+            return {"reason": "by the reference", "correct": int(reference in answer)}
         if _form(body) == "split":
             return {"split_after": self.splits([query, *passages])}
         labels = LABELLED.findall(FENCED.sub("", text))
@@ -358,6 +381,8 @@ def _spoil_vectors(data: list[dict[str, Any]], fault: str) -> None:
             data.pop()
         case "wrong dimension":
             data[-1]["embedding"].append(0.5)
+        case "huge number":
+            data[-1]["embedding"][0] = 10**400
         case "nan":
             data[-1]["embedding"][0] = math.nan
         case "infinity":

@@ -85,10 +85,60 @@ def ndcg(gain: Callable[[int], float]) -> Callable[[Shown, Pool, int], float]:
     return measure
 
 
-def udcg(shown: Shown, pool: Pool, k: int, harm: float = 0.33) -> float:
+def net_utility(shown: Shown, pool: Pool, k: int, harm: float = 0.33) -> float:
     u = {g: UTILITY[g] if UTILITY[g] > 0 else -harm for g in UTILITY} | {None: 0.0}
-    ideal = sorted((UTILITY[g] for g in pool), reverse=True)[:k]
-    return share(discounted([u[g] for g in shown[:k]]), discounted(ideal))
+    return share(sum(u[g] for g in shown[:k]), sum(sorted((UTILITY[g] for g in pool), reverse=True)[:k]))
+
+
+def interpolated(shown: Shown, pool: Pool, k: int, recall: float = 0.5) -> float:
+    needed = int(recall * good(pool) + 0.9)
+    reached = [good(shown[:place]) / place for place in range(1, len(shown) + 1) if good(shown[:place]) >= needed]
+    return max(reached, default=0.0)
+
+
+def expected_reciprocal_rank(shown: Shown, pool: Pool, k: int) -> float:
+    going_on, total = 1.0, 0.0
+    for place, grade in enumerate(shown[:k], 1):
+        stop = 0.0 if grade is None else (2 ** (grade - 1) - 1) / 2**4
+        total, going_on = total + going_on * stop / place, going_on * (1 - stop)
+    return total
+
+
+def inst(shown: Shown, pool: Pool, k: int, wanted: float = 1.0) -> float:
+    gains = [0.0 if grade is None else (grade - 1) / 4 for grade in shown[:k]] + [0.0] * (1000 - len(shown[:k]))
+    weight, weights, total = 1.0, 0.0, 0.0
+    missing = wanted
+    for place, gain in enumerate(gains, 1):
+        weights, total, missing = weights + weight, total + weight * gain, missing - gain
+        weight *= ((place + wanted + missing - 1) / (place + wanted + missing)) ** 2
+    return total / weights
+
+
+def compatibility(shown: Shown, pool: Pool, k: int, p: float = 0.95) -> float:
+    seen = [(grade, number) for number, grade in enumerate(shown[:k])]
+    left = list(pool)
+    for grade, _ in seen:
+        if grade is not None:
+            left.remove(grade)
+    named = [pair for pair in seen if pair[0] is not None] + [(grade, 10**6 + n) for n, grade in enumerate(left)]
+    ideal = sorted((pair for pair in named if pair[0] > 1), key=lambda pair: (-pair[0], pair[1]))
+    depths = range(1, max(len(seen), len(ideal)) + 1)
+
+    def overlap(first: list[tuple[int | None, int]]) -> float:
+        return sum(p ** (d - 1) * len(set(first[:d]) & set(ideal[:d])) / d for d in depths)
+
+    return share(overlap(seen), overlap(ideal), 0.0)
+
+
+def inferred(shown: Shown, pool: Pool, k: int) -> float:
+    total, judged, relevant = 0.0, 0, 0
+    for place, grade in enumerate(shown[:k], 1):
+        if grade is not None and grade >= 4:
+            above = (relevant + 1e-5) / (judged + 2e-5)
+            total += 1 / place + judged / place * above if place > 1 else 1.0
+        judged += grade is not None
+        relevant += grade is not None and grade >= 4
+    return share(total, good(pool), 0.0)
 
 
 def mrr(shown: Shown, pool: Pool, k: int) -> float:
@@ -146,7 +196,16 @@ PLAIN: dict[str, Callable[..., float]] = {
     "pct_proc_ra_nwg": pct(ra_nwg, proc_ra_nwg),
     "pct_proc_n_recall4": pct(n_recall(4), proc_n_recall(4)),
     "pct_proc_n_recall5": pct(n_recall(5), proc_n_recall(5)),
-    "udcg": udcg,
+    "net_utility": net_utility,
+    "set_p": lambda shown, pool, k: share(good(shown[:k]), len(shown[:k]), 0.0),
+    "set_f": lambda shown, pool, k: share(2 * good(shown[:k]), len(shown[:k]) + good(pool), 0.0),
+    "rprec": lambda shown, pool, k: share(good(shown[: min(good(pool), k)]), good(pool), 0.0),
+    "iprec": interpolated,
+    "err": expected_reciprocal_rank,
+    "inst": inst,
+    "compat": compatibility,
+    "infap": inferred,
+    "unj": lambda shown, pool, k: sum(grade is None for grade in shown[:k]) / k,
     "hit": lambda shown, pool, k: float(good(shown[:k]) > 0),
     "hits": lambda shown, pool, k: float(good(shown[:k])),
     "recall": recall,
@@ -169,6 +228,8 @@ def plain_value(name: str, shown: Shown, pool: Pool, k: int, depth: int) -> floa
 
 def written(name: str, k: int, depth: int) -> str:
     """The measure as `raggs.metrics` spells it."""
+    if name == "iprec":  # the recall stands behind "@"
+        return "iprec@0.5"
     return f"{name}(pool={depth})@{k}" if name in CEILINGS else f"{name}@{k}"
 
 

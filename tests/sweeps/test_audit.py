@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.sweeping import SweepProject, make_sweep
@@ -44,19 +45,8 @@ def test_what_raggs_wrote_is_what_it_says(folder: Path) -> None:
     assert not any("golden" in each for each in found.unchecked)
 
 
-def test_a_page_says_where_its_words_are_told_and_one_of_an_earlier_form_is_derived_as_it_was(folder: Path) -> None:
-    page, report = folder / "sweep.md", folder / "sweep.json"
-    line = "\nwords: raggs explain WORD, or docs/glossary.md\n"
-    assert page.read_text().endswith(line)
-    old = json.loads(report.read_text())
-    assert old.pop("page") == 2
-    report.write_text(json.dumps(old, indent=2, ensure_ascii=False) + "\n")
-    page.write_text(page.read_text().removesuffix(line))
-    rehash(folder)
-    assert audit(folder).findings == ()
-    page.write_text(page.read_text() + line)
-    rehash(folder)
-    assert [finding.file for finding in audit(folder).findings] == ["sweep.md"]
+def test_a_page_says_where_its_words_are_explained(folder: Path) -> None:
+    assert (folder / "sweep.md").read_text().endswith("\nwords: raggs explain WORD, or docs/glossary.md\n")
 
 
 def edit_list(folder: Path) -> None:
@@ -84,6 +74,33 @@ def edit_row(change):  # type: ignore[no-untyped-def]
     return edit
 
 
+def edit_outcome(change):  # type: ignore[no-untyped-def]
+    def edit(folder: Path) -> None:
+        path = folder / "manifest.json"
+        manifest = json.loads(path.read_text())
+        change(manifest["outcome"])
+        path.write_text(json.dumps(manifest))
+
+    return edit
+
+
+def cheaper(row: dict[str, Any]) -> None:
+    """Half the price, and amounts that fit to it."""
+    row["cost"]["lines"][0]["price"] /= 2
+    row["cost"].update(generate=row["cost"]["generate"] / 2, total=row["cost"]["total"] / 2)
+
+
+def shorter(row: dict[str, Any]) -> None:
+    """Fewer tokens at the same price, and amounts that fit to them."""
+    row["cost"]["lines"][0]["per_query"] /= 4
+    row["cost"].update(generate=row["cost"]["generate"] / 4, total=row["cost"]["total"] / 4)
+
+
+def raise_ceilings(outcome: dict[str, Any]) -> None:
+    for measures in outcome["ceilings"].values():
+        measures["ra_nwg@5"]["pct_proc"] = 1.0
+
+
 def edit_timings(folder: Path) -> None:
     path = folder / "timings.jsonl"
     rows = [json.loads(line) for line in path.read_text().splitlines()]
@@ -99,8 +116,19 @@ LIES = {
     "a score": (edit_row(lambda row: row["scores"]["ra_nwg@5"].update(mean=0.99)), "systems.jsonl"),
     "the holes": (edit_row(lambda row: row["holes"].update({"5": 0.0})), "systems.jsonl"),
     "waiting": (edit_row(lambda row: row["latency"]["total"].update(p50=0.001)), "systems.jsonl"),
+    "the tail": (edit_row(lambda row: row["latency"]["total"].update(p95=0.001)), "systems.jsonl"),
     "timings": (edit_timings, "systems.jsonl"),
     "a price": (edit_row(lambda row: row["cost"].update(total=0.0)), "systems.jsonl"),
+    "all amounts together": (edit_row(lambda row: row["cost"].update(generate=0.001, total=0.001)), "systems.jsonl"),
+    "a price for a token": (edit_row(cheaper), "systems.jsonl"),
+    "tokens": (edit_row(shorter), "systems.jsonl"),
+    "the generator left out": (
+        edit_row(lambda row: row["cost"].update(lines=[], generate=0.0, total=0.0)),
+        "systems.jsonl",
+    ),
+    "%PROC in the manifest": (edit_outcome(raise_ceilings), "manifest.json"),
+    "the SLO in the manifest": (edit_outcome(lambda outcome: outcome["limits"].update(latency_ms=1)), "manifest.json"),
+    "a frontier in the manifest": (edit_outcome(lambda outcome: outcome["frontiers"].pop()), "manifest.json"),
     "a page": (lambda folder: (folder / "sweep.md").write_text("# All is well\n"), "sweep.md"),
 }
 
@@ -145,3 +173,20 @@ def test_a_damaged_manifest_is_a_finding(folder: Path, text: str) -> None:
 def test_a_lock_is_for_runs(folder: Path) -> None:
     with pytest.raises(UsageError):
         audit(folder, lock=folder / "golden.lock")
+
+
+def test_the_manifest_holds_ceilings_frontiers_and_the_limits_of_the_choice(tmp_path: Path) -> None:
+    project = make_sweep(tmp_path, limits={"latency_ms": 10_000}, slos=[350, 0.000001])
+    report = project.sweep().report
+    outcome = json.loads((project.out / "manifest.json").read_text())["outcome"]
+    assert outcome["limits"] == {"latency_ms": 10_000}
+    assert (outcome["choice"], tuple(outcome["front"])) == (report.choice.winner, report.front)
+    assert [part["slo_ms"] for part in outcome["frontiers"]] == [0.000001, 350, 10_000, None]
+    assert [bool(part["front"]) for part in outcome["frontiers"]] == [False, True, True, True]
+    for row in report.systems:
+        for measure, found in outcome["ceilings"][row.name].items():
+            assert found["score"] == row.scores[measure].mean
+            assert found["proc"] == row.scores[f"proc_{measure}"].mean
+            assert found["pct_proc"] == pytest.approx(found["score"] / found["proc"])
+        assert set(outcome["ceilings"][row.name]) == {"ra_nwg@5", "n_recall4@5", "ra_nwg@10", "n_recall4@10"}
+    assert audit(project.out).ok

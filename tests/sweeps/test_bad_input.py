@@ -194,4 +194,4 @@ def test_an_index_that_does_not_fit_is_told_before_it_is_built(tmp_path: Path, m
 def test_labels_of_which_none_is_relevant(tmp_path: Path) -> None:
     project = make_sweep(tmp_path, axes=FAST)
     (tmp_path / "qrels.txt").write_text("".join(f"q0{at} 0 p00{at} 0\n" for at in range(6)))
-    assert "qrels.txt: no passage of any question has a grade above 0" in project.said(code=5)
+    assert "qrels.txt: no passage is relevant: the highest grade is 0" in project.said(code=5)

@@ -16,6 +16,7 @@ import pytest
 import yaml
 from support.cli import invoke
 from support.cutting import GOLDEN, SIZES, make_cut_sweep
+from support.forging import mend
 from support.llm_server import KEY, LLMServer
 from support.paidsweeps import EMBEDDER
 from support.project import environment, raggs
@@ -196,6 +197,7 @@ def test_questions_without_references_have_no_such_measure(project: SweepProject
     path = project.folder / "runs" / "golden" / "queries.jsonl"
     rows = [{**json.loads(line), "references": []} for line in path.read_text().splitlines()]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    mend(path.parent)
     report = project.sweep().report
     assert not any(name.startswith("reference_") for name in report.measures)
     project.change(quality=["reference_recall@5"])

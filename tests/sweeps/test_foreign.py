@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.sweeping import SweepProject, make_sweep
 
-from raggs.app.evaluate import EvalRequest, JudgedFiles, MeasureRequest, evaluate
+from raggs.app.evaluate import EvalRequest, JudgedFiles, MeasureRequest, ScaleRequest, evaluate
 from raggs.app.sweep import choose_again, load_sweep, plan_sweep
 from raggs.errors import NotFoundError
 from raggs.metrics.columns import Run
@@ -106,3 +106,23 @@ def test_the_first_k_are_those_of_trec_eval(found: dict[str, dict[str, int]], k:
     cut = first(run, k)
     assert {qid: [doc for doc, _ in hits] for qid, hits in lists_of(cut, k).items()} == best
     assert len(cut.query) == sum(map(len, best.values()))
+
+
+def test_labels_that_may_mean_two_things_are_swept_on_the_scale_that_is_named(tmp_path: Path) -> None:
+    project = made(tmp_path, runs=2)
+    labels = tmp_path / "qrels.txt"
+    rows = [line.split() for line in labels.read_text().splitlines()]
+    labels.write_text("".join(f"{qid} 0 {doc} {min(int(grade), 2)}\n" for qid, _, doc, grade in rows))
+    assert "--scale 0-2" in project.said(code=5)
+    project.call("--scale", "0-2")
+    files = tuple(f"runfile-r{run}={tmp_path / f'r{run}.trec'}" for run in range(2))
+    wanted = MeasureRequest(("ndcg",), (5,))
+    ours = evaluate(EvalRequest(JudgedFiles(labels, files), wanted, ScaleRequest((0, 2)))).report
+    project.change(scale="0-2")
+    swept = project.sweep()
+    assert swept.unchanged
+    for part in ours.systems:
+        theirs = swept.report.system(part.name).scores
+        assert theirs["ndcg@5"] == part.scores["ndcg@5"]
+    assert findings(project.out)[0] == []
+    assert "--scale" in project.said("--scale", "two", code=2)

@@ -58,6 +58,8 @@ def test_the_judge_of_the_golden_run_fills_the_holes_and_the_scores_follow(proje
     after = project.sweep()
     assert not after.unchanged
     assert all(hole == 0 for row in after.report.systems for hole in row.holes.values())
+    assert "unjudged" not in {part.verdict for part in after.report.comparisons}
+    assert not after.report.choice.inconclusive
     assert after.report.golden.judgments == before.golden.judgments + asked.graded
     assert {path: path.read_bytes() for path in golden} == golden
     assert audit(project.out).ok

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 import pytest
 from support.sweeping import make_sweep
 
 from raggs.app.sweep import load_sweep, plan_sweep
+from raggs.evaluation.document import Section
+from raggs.evaluation.markup import fragment
+from raggs.sweeps.config import SweepConfig
+from raggs.sweeps.deciding import decide
 from raggs.sweeps.findings import findings
 from raggs.sweeps.folding import best_first, fold
 from raggs.sweeps.layout import BOTH, lay_out, lay_out_plan
-from raggs.sweeps.models import Plan, PlanLine, SweepReport
+from raggs.sweeps.models import LatencyPart, Plan, PlanLine, Spread, SweepReport
+from raggs.sweeps.writers import report_files
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +59,79 @@ def test_the_file_shows_every_system_and_the_screen_the_front(report: SweepRepor
     names = " ".join(row[0].text for row in brief.rows)
     assert str(report.choice.winner) in names
     assert brief.rows[0][0].text.startswith(BOTH)
+
+
+def section(report: SweepReport, title: str, *, full: bool = False) -> Section | None:
+    return next((each for each in lay_out(report, full=full).sections if each.title == title), None)
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_each_configuration_has_its_ceiling_what_it_realises_of_it_and_its_efficiency(
+    report: SweepReport, full: bool
+) -> None:
+    found = section(report, "Ceilings and efficiency", full=full)
+    assert found is not None and found.table is not None
+    head = found.table.head
+    brief = ("system", "PROC@5", "%PROC@5", "PROC@10", "%PROC@10", "efficiency")
+    both = [f"{form} {name}@{k}" for name in ("ra_nwg", "n_recall4") for k in (5, 10) for form in ("PROC", "%PROC")]
+    assert head == (("system", *both, "efficiency", "end to end") if full else brief)
+    assert len(found.table.rows) == (6 if full else 3)
+    for line in found.table.rows:
+        row = report.system(line[0].text)
+        proc, share = row.scores["proc_ra_nwg@5"].mean, row.realised["ra_nwg@5"]
+        assert proc is not None and share is not None and row.efficiency is not None
+        assert line[1].value == proc
+        assert line[2].text == f"{share:.1%}"
+        assert share == pytest.approx((row.scores["ra_nwg@5"].mean or 0) / proc)
+        assert float(line[-2 if full else -1].text.replace(",", "")) == pytest.approx(row.efficiency, rel=0.01)
+    assert {"PROC", "%PROC", "efficiency"} <= {term.sign for term in found.terms}
+
+
+def with_waits(report: SweepReport, waits: Mapping[str, float]) -> SweepReport:
+    """The report of the same systems with other waits."""
+    rows = []
+    for row in report.systems:
+        wait = Spread(
+            p50=waits[row.name] / 2,
+            p95=waits[row.name],
+            low=None,
+            high=None,
+            searches=150,
+            p95_of_medians=waits[row.name] / 2,
+            calls=150,
+        )
+        rows.append(row.model_copy(update={"latency": LatencyPart(total=wait)}))
+    values = {row.name: {name: np.array([row.scores[name].mean]) for name in report.quality} for row in rows}
+    config = SweepConfig.model_validate({"name": "s", "golden": ".", "slos": [350, 500]})
+    decision = decide(config, report.quality, rows, values)
+    changed = {"systems": tuple(rows), "frontiers": decision.frontiers, "front": decision.front}
+    return report.model_copy(update={**changed, "choice": decision.choice})
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_the_frontier_for_each_slo_stands_side_by_side(report: SweepReport, full: bool) -> None:
+    ordered = best_first(report)
+    best, modes = ordered[0].name, list(dict.fromkeys(row.levels["mode"] for row in ordered))
+    waits = {row.name: (900.0, 450.0, 300.0)[modes.index(row.levels["mode"])] for row in ordered}
+    changed = with_waits(report, waits)
+    found = section(changed, "Frontier for each SLO", full=full)
+    assert found is not None and found.table is not None
+    assert found.table.head == ("system", "p95 ≤ 350 ms", "p95 ≤ 500 ms", "no limit")
+    places = {line[0].text: [cell.text for cell in line[1:]] for line in found.table.rows}
+    assert places[best] == ["over", "over", "choice"]
+    for column, limit in enumerate((350, 500, 1e9)):
+        chosen = [name for name, cells in places.items() if cells[column] == "choice"]
+        assert len(chosen) == 1 and waits[chosen[0]] <= limit
+        assert all((cells[column] == "over") == (waits[name] > limit) for name, cells in places.items())
+    page = report_files(changed)["sweep.md"]
+    assert "## Frontier for each SLO" in page and "p95 ≤ 350 ms" in page
+    assert "Frontier for each SLO" in fragment(lay_out(changed, full=True))
+
+
+def test_frontiers_that_are_all_the_same_are_one_sentence(report: SweepReport) -> None:
+    found = section(report, "Frontier for each SLO")
+    assert found is not None and found.table is None
+    assert found.sentences == ("the same for a p95 of at most 350 ms, 500 ms, and without a limit",)
 
 
 def test_a_sign_is_explained_only_where_it_is_shown(report: SweepReport) -> None:

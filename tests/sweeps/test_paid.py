@@ -265,3 +265,15 @@ def test_a_key_or_a_model_that_one_provider_refuses_stops_its_systems_alone(
         project.call("--quiet")
         assert not server.paid_twice
         assert calls(project) == server.count
+
+
+def test_a_resumed_sweep_stops_at_another_snapshot(server: LLMServer, tmp_path: Path) -> None:
+    project = paid_sweep(tmp_path, server)
+    server.states = {"model": "old-1"}
+    project.call("--quiet", "--set", "budget.max_calls=6", code=7)
+    server.states = {"model": "new-2"}
+    said = project.call("--quiet", code=7).stderr
+    assert "now answers as new-2, and this run was answered by old-1" in said and "--allow-mixed" in said
+    project.call("--quiet", code=7)
+    project.call("--quiet", "--allow-mixed")
+    assert not server.paid_twice

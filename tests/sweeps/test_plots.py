@@ -27,7 +27,15 @@ def priced(report: SweepReport, prices: Sequence[float]) -> SweepReport:
     rows: list[SystemRow] = []
     for row, price in zip(report.systems, prices, strict=True):
         assert row.cost is not None
-        waits = Spread(p50=price * 100, p95=price * 200, calls=3)
+        waits = Spread(
+            p50=price * 100,
+            p95=price * 200,
+            low=None,
+            high=None,
+            searches=3,
+            p95_of_medians=price * 150,
+            calls=3,
+        )
         changed = {"cost": row.cost.model_copy(update={"total": price}), "latency": LatencyPart(total=waits)}
         rows.append(row.model_copy(update=changed))
     return report.model_copy(update={"systems": tuple(rows)})

@@ -12,7 +12,12 @@ from support.llm_server import LLMServer
 from support.reranking import KNOWN
 from support.sweeping import make_sweep
 
+from raggs.app.audit import audit
 from raggs.app.sweep import load_sweep, plan_sweep
+from raggs.hashing import hash_file
+from raggs.metrics import Qrels, Run, Scale, evaluate
+from raggs.sweeps.fitting import WEIGHTS
+from raggs.sweeps.store import SweepStore
 
 PAID = {"type": "litellm", "model": KNOWN}
 SEARCH = {KNOWN: {"per_1k_searches": 2.0}}
@@ -84,3 +89,117 @@ def test_a_provider_that_dies_leaves_the_others(tmp_path, server):
         name for name in named if "litellm" not in name and KNOWN not in name
     ]
     assert all("the provider failed" in failed for failed in named.values() if failed)
+
+
+def boosted(weight):
+    return {"type": "boosted", "by": PAID, "weight": weight}
+
+
+def fitted_sweep(folder: Path, **sections):
+    axes = {"mode": "lexical", "k": 10, "reranker": ["none", PAID, boosted(0.5), boosted("fit")]}
+    return paid_sweep(folder, axes=axes, **sections)
+
+
+def lists_of(path: Path) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for line in path.read_text().splitlines():
+        qid, _, doc_id, *_ = line.split()
+        found.setdefault(qid, []).append(doc_id)
+    return found
+
+
+def fitted_row(report):
+    (row,) = [row for row in report.systems if row.fit is not None]
+    return row
+
+
+def test_a_weight_is_chosen_on_the_other_half_and_the_reranker_is_paid_once_for_all_weights(tmp_path, server):
+    project = fitted_sweep(tmp_path)
+    alone = paid_sweep(tmp_path / "alone", axes={"mode": "lexical", "k": 10, "reranker": ["none", PAID]})
+    assert plan_sweep(load_sweep(project.config)).paid == plan_sweep(load_sweep(alone.config)).paid
+    report = project.sweep().report
+    assert not [row.failed for row in report.systems if row.failed]
+    assert server.count == 6, "a call a question, for the plain reranker, a given weight and a fitted one"
+    row = fitted_row(report)
+    part = row.fit
+    halves = {qid: part.chosen[0 if qid in part.first else 1] for qid in lists_of(project.out / row.file)}
+    assert len(part.first) == 3 and len(halves) == 6
+    by_weight = {weight: lists_of(project.out / name) for weight, name in zip(WEIGHTS, part.files, strict=True)}
+    own = lists_of(project.out / row.file)
+    assert own == {qid: by_weight[weight][qid] for qid, weight in halves.items()}
+    plain, given = (lists_of(project.out / each.file) for each in report.systems[1:3])
+    assert by_weight[0.0] == plain
+    assert by_weight[0.5] == given != plain
+    assert row.cost.rerank == report.systems[1].cost.rerank
+    assert row.latency.rerank is not None and row.latency.rerank.p50 >= report.systems[1].latency.rerank.p50
+    (line,) = [each for each in report.notes if each.startswith(f"{row.name}: weight")]
+    assert f"weight {part.chosen[0]:g} on 3 questions and {part.chosen[1]:g} on the others" in line
+    assert line in " ".join((project.out / "sweep.md").read_text().split())
+    again = fitted_sweep(tmp_path, name="elsewhere").sweep().report
+    assert server.count == 6, "what it read is kept"
+    assert fitted_row(again).fit.chosen == part.chosen
+
+
+def test_each_weight_is_the_best_of_the_half_that_it_is_not_used_for(tmp_path, server):
+    project = fitted_sweep(tmp_path)
+    report = project.sweep().report
+    part = fitted_row(report).fit
+    first = report.quality[0]
+    assert part.measure == first
+    labels: dict[str, dict[str, int]] = {}
+    for line in (tmp_path / "qrels.txt").read_text().splitlines():
+        qid, _, doc_id, grade = line.split()
+        labels.setdefault(qid, {})[doc_id] = int(grade)
+    values: dict[float, dict[str, float]] = {}
+    for weight, name in zip(WEIGHTS, part.files, strict=True):
+        lists = lists_of(project.out / name)
+        run = {qid: {doc_id: -float(at) for at, doc_id in enumerate(docs)} for qid, docs in lists.items()}
+        values[weight] = dict(evaluate(Qrels.of(labels, Scale.of(1, 5)), Run.of(run), [first]).per_query[first])
+    assert len({tuple(each.values()) for each in values.values()}) > 1, "a weight changes scores"
+    for chosen, inside in zip(part.chosen, (False, True), strict=True):
+        means = {
+            weight: sum(value for qid, value in each.items() if (qid in part.first) == inside)
+            for weight, each in values.items()
+        }
+        assert means[chosen] == pytest.approx(max(means.values()))
+
+
+def rehash(folder: Path) -> None:
+    store = SweepStore(folder)
+    manifest = store.manifest()
+    files = {name: hash_file(folder / name) for name in manifest.files}
+    (folder / "manifest.json").write_text(manifest.model_copy(update={"files": files}).sealed().model_dump_json())
+
+
+def test_an_audit_chooses_the_weights_again(tmp_path, server):
+    project = fitted_sweep(tmp_path)
+    row = fitted_row(project.sweep().report)
+    assert audit(project.out).ok
+    path = project.out / "systems.jsonl"
+    lines = path.read_text()
+    edited = [json.loads(line) for line in lines.splitlines()]
+    edited[-1]["fit"]["chosen"] = [9.0, 9.0]
+    path.write_text("".join(json.dumps(each, separators=(",", ":")) + "\n" for each in edited))
+    rehash(project.out)
+    assert any(
+        "weights are not what the lists of each weight give" in each.message for each in audit(project.out).findings
+    )
+    path.write_text(lines)
+    shown, other = project.out / row.file, row.fit.files[WEIGHTS.index(2.0 if 2.0 not in row.fit.chosen else 0.0)]
+    shown.write_bytes((project.out / other).read_bytes())
+    rehash(project.out)
+    assert any("its lists are not those of its weights" in each.message for each in audit(project.out).findings)
+
+
+def test_too_few_questions_leave_the_system_unfinished_and_the_others_whole(tmp_path, server):
+    axes = {"mode": "lexical", "k": 10, "reranker": [PAID, boosted("fit")]}
+    made = [row.failed for row in paid_sweep(tmp_path, axes=axes, count=1).sweep().report.systems]
+    assert made[0] is None and "weight: fit needs questions in both halves" in made[1]
+
+
+def test_a_depth_that_is_routed_has_no_weight_to_fit(tmp_path, server):
+    routed = {"base": 5, "deep": 10, "when": {"entropy": 0.5}}
+    axes = {"mode": "lexical", "k": [10, routed], "reranker": [boosted("fit")]}
+    report = paid_sweep(tmp_path, axes=axes).sweep().report
+    assert any("weight: fit needs the same number of candidates" in each for each in report.left_out)
+    assert len(report.systems) == 1

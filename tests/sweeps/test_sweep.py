@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from support.onnx_models import write_cross_encoder, write_embedder
 from support.sweeping import make_sweep
@@ -15,7 +17,7 @@ from raggs.app.sweep import choose_again, load_sweep, plan_sweep, sweep
 from raggs.errors import ConfigError, DataError, NotFoundError, RaggsError
 from raggs.retrievers.bm25 import Bm25Retriever
 from raggs.retrievers.dense import DenseRetriever
-from raggs.sweeps.store import SweepManifest
+from raggs.sweeps.store import SweepManifest, SweepStore
 
 
 def test_every_system_has_lists_scores_times_and_costs(tmp_path: Path) -> None:
@@ -95,6 +97,75 @@ def test_a_file_that_was_edited_is_made_again(tmp_path: Path) -> None:
         assert project.files() == before
 
 
+def kept_lists(folder: Path) -> list[Path]:
+    """The files of the cache that hold lists, not times."""
+    files = sorted((folder / "runs" / ".cache" / "sweeps").glob("*.jsonl"))
+    return [path for path in files if '"hits"' in path.read_text()]
+
+
+def reverse_hits(folder: Path) -> None:
+    for path in kept_lists(folder):
+        first, *lines = path.read_text().splitlines()
+        rows = [json.loads(line) for line in lines]
+        scores = [[score for _, score in row["hits"]] for row in rows]
+        for row, known in zip(rows, scores, strict=True):
+            docs = [doc for doc, _ in reversed(row["hits"])]
+            row["hits"] = list(zip(docs, known, strict=True))
+        text = "\n".join(json.dumps(row, separators=(",", ":")) for row in rows)
+        path.write_text(f"{first}\n{text}\n")
+
+
+def exchange_files(folder: Path) -> None:
+    one, two = kept_lists(folder)[:2]
+    texts = one.read_text(), two.read_text()
+    one.write_text(texts[1])
+    two.write_text(texts[0])
+
+
+def cut_files(folder: Path) -> None:
+    for path in kept_lists(folder):
+        path.write_text(path.read_text().rsplit("\n", 2)[0] + "\n")
+
+
+def reverse_vectors(folder: Path) -> None:
+    (path,) = (folder / "runs" / ".cache" / "vectors").glob("*/vectors.f32")
+    path.write_bytes(np.frombuffer(path.read_bytes(), "<f4").reshape(-1, 64)[::-1].tobytes())
+    for kept in kept_lists(folder):
+        kept.unlink()
+
+
+@pytest.mark.parametrize("damage", [reverse_hits, exchange_files, cut_files, reverse_vectors])
+def test_a_damaged_cache_is_told_and_changes_no_score(tmp_path: Path, damage: Callable[[Path], None]) -> None:
+    project = make_sweep(tmp_path, axes={"mode": ["dense", "lexical"], "k": [10]})
+    project.call("--quiet")
+    before = project.files()
+    damage(tmp_path)
+    for path in project.out.rglob("*.*"):
+        path.unlink()
+    said = project.said()
+    assert ("not what raggs stored there" in said) == (damage is not reverse_vectors)
+    assert ("vectors.f32: not what was computed" in said) == (damage is reverse_vectors)
+    assert project.files() == before
+    assert audit(project.out).ok
+    for path in project.out.rglob("*.*"):
+        path.unlink()
+    again = project.said()
+    assert "not what" not in again and project.files() == before
+
+
+def test_timings_that_were_edited_are_not_used(tmp_path: Path) -> None:
+    project = make_sweep(tmp_path, axes={"mode": "lexical", "k": [10]})
+    project.call("--quiet")
+    path = project.out / "timings.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    for row in rows:
+        row["ms"] = dict.fromkeys(row["ms"], 1e6)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    said = project.said()
+    assert "timings.jsonl: not what the sweep wrote" in said and "everything is timed again" in said
+    assert all(value < 1e6 for row in SweepStore(project.out).timings() for value in row.ms.values())
+
+
 def test_a_system_that_is_taken_out_leaves_no_file_behind(tmp_path: Path) -> None:
     project = make_sweep(tmp_path)
     project.sweep()
@@ -109,7 +180,7 @@ def test_other_limits_choose_again_and_write_nothing(tmp_path: Path, monkeypatch
     report = project.sweep().report
     before = {path: path.read_bytes() for path in project.out.rglob("*") if path.is_file()}
     monkeypatch.setattr(DenseRetriever, "search", None)
-    waits = {row.name: row.latency.total.p50 for row in report.systems if row.latency.total}
+    waits = {row.name: row.latency.total.p95 for row in report.systems if row.latency.total}
     fastest = min(waits.values())
     chosen = choose_again(load_sweep(project.config, [f"limits.latency_ms={fastest}"])).report.choice
     assert chosen.winner is not None
@@ -213,6 +284,35 @@ def test_halving_gives_up_what_is_worse_beyond_doubt_and_keeps_the_winner(tmp_pa
     limited = sweep(project.config).report
     assert limited.choice.winner == whole.choice.winner
     assert [row.name for row in limited.systems if row.dropped] == ["worst"]
+
+
+def test_halving_keeps_a_system_that_unjudged_passages_could_make_the_best(tmp_path: Path) -> None:
+    """The two show nothing that is relevant as labels stand; of one of them, nothing has a label."""
+    (tmp_path / "open_searchers.py").write_text(
+        "def search(query, k):\n"
+        "    number = int(query.split()[-1])\n"
+        "    graded = sorted((-((number * 13 + p * 29) % 5), f'p{p:03}') for p in range(40))\n"
+        "    return [doc for _, doc in graded][:k]\n"
+        "def worst(query, k):\n    return search(query, 40)[::-1][:k]\n"
+        "def unknown(query, k):\n    return [f'p{p:03}' for p in range(40, 60)][:k]\n"
+    )
+    systems = {
+        name: {"mode": {"type": "python", "callable": f"open_searchers:{name}"}, "k": 10}
+        for name in ("worst", "unknown")
+    }
+    grid = {"mode": {"type": "python", "callable": "open_searchers:search"}, "k": 10}
+    project = make_sweep(tmp_path, count=60, size=60, judged=40, axes=grid, systems=systems, quality=["ndcg@10"])
+    lines = [json.dumps({"_id": f"q{n:02}", "text": f"question {n}"}) + "\n" for n in range(60)]
+    (tmp_path / "queries.jsonl").write_text("".join(lines))
+    project.change(search={"type": "halving", "queries": [20, 40, "all"]})
+    report = sweep(project.config).report
+    assert [row.name for row in report.systems if row.dropped] == ["worst"]
+    kept = report.system("unknown")
+    assert kept.file is not None and kept.scores["ndcg@10"].mean == 0
+    assert "inconclusive: 100% of the top 10 of unknown is unjudged" in str(kept.undecided)
+    assert any(note.startswith("unknown was not given up early: worse than ") for note in report.notes)
+    assert any(note.startswith("next: ") for note in report.notes)
+    assert audit(project.out).ok
 
 
 def test_questions_are_embedded_as_questions_and_pairs_are_read_by_a_model_of_this_machine(tmp_path: Path) -> None:

@@ -24,7 +24,10 @@ def test_a_limit_that_is_typed_as_printed_gives_what_was_said(axis: str, limits:
     ends = dict(pairwise(limits))
     for point, sentence in zip(points[-len(said) :], said, strict=True):
         start, *end = (
-            float(found) for found in re.findall(r"[\d.]*\d", sentence.partition(" per ")[0].partition(" and ")[0])
+            float(found)
+            for found in re.findall(
+                r"[\d.]*\d", sentence.partition("at most ")[2].partition(" per ")[0].partition(" and ")[0]
+            )
         )
         assert point.limit <= start
         assert start < ends.get(point.limit, float("inf"))

@@ -74,6 +74,36 @@ def test_what_holds_passes_and_writes_nothing(project):
     assert [path.name for path in (project.path / "out").glob("*/eval.json")] == ["eval.json"]
 
 
+def test_what_unjudged_passages_could_reverse_may_pass_with_a_warning(project):
+    body = """
+def test_it(golden):
+    golden.check(mine, "mrr", "ndcg@10", not_worse_than="before/eval.json", if_inconclusive="pass")
+"""
+    found = ran(project, body, "-W", "default")
+    found.assert_outcomes(passed=1, warnings=3)
+    found.stdout.fnmatch_lines(["*inconclusive: 47% of the top 10 of mine*"])
+
+
+def test_it_works_without_pytests_cache(project):
+    body = "def test_it(golden):\n    golden.check(mine, 'mrr')\n    assert golden.out\n"
+    ran(project, body, "-p", "no:cacheprovider").assert_outcomes(passed=1)
+
+
+def test_a_check_never_writes_over_what_it_is_held_against(project):
+    name = "test_a_check_never_writes_over_what_it_is_held_against.py-test_it"
+    body = f"""
+def test_it(golden):
+    golden.check(mine, "mrr", at_least=.1, not_worse_than="out/{name}/eval.json")
+"""
+    (project.path / "out").mkdir()
+    shutil.copytree(project.path / "before", project.path / "out" / name)
+    before = (project.path / "out" / name / "eval.json").read_bytes()
+    found = ran(project, body, "--raggs-out", "out")
+    found.assert_outcomes(failed=1)
+    found.stdout.fnmatch_lines(["*is the earlier result that this one is compared with*"])
+    assert (project.path / "out" / name / "eval.json").read_bytes() == before
+
+
 def test_what_fails_shows_the_scores_and_the_worst_questions_and_where_the_report_lies(project):
     body = """
 def test_it(golden):
@@ -84,7 +114,7 @@ def test_it(golden):
     found.stdout.fnmatch_lines(
         [
             "*mrr of mine is 0.6667, below 0.7*",
-            "*mrr of mine went from 1.0000 to 0.6667 on 3 queries, not significantly, but by more than 0.05 worse*",
+            "*mrr of mine went from 1.0000 to 0.6667 on 3 queries; inconclusive: 47% of the top 10 of mine and *",
             "*measure * mine*",
             "*mrr * 0.6667*",
             "*worst questions by mrr:*",

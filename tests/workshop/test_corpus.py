@@ -66,3 +66,32 @@ def test_documents_are_told_of_as_passages_are_and_nothing_twice(tmp_path: Path)
     assert len(corpus.store) == 1
     corpus.close()
     assert len([each for each in told if isinstance(each, Notice)]) == 2
+
+
+def test_passages_of_another_corpus_are_not_searched_under_its_name(tmp_path: Path) -> None:
+    heard: list[str] = []
+
+    def passages(name: str) -> tuple[list[str], Path]:
+        corpus = OpenCorpus(
+            FolderConfig(path=tmp_path / name),
+            Places.of(tmp_path / "runs"),
+            lambda news: heard.append(news.message) if isinstance(news, Notice) else None,
+        )
+        found = [passage.text for passage in corpus.store], corpus.store.path
+        corpus.close()
+        return found
+
+    for name, text in {"one": "a wing", "two": "a tail"}.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.md").write_text(text)
+    (texts, one), (others, two) = passages("one"), passages("two")
+    one.rename(tmp_path / "aside")
+    two.rename(one)
+    (tmp_path / "aside").rename(two)
+    assert (passages("one")[0], passages("two")[0]) == (texts, others)
+    assert [line.rpartition(": ")[2] for line in heard] == [
+        "holds the passages of another corpus, so it is built again"
+    ] * 2
+    one.write_bytes(b"no database")
+    assert passages("one")[0] == texts
+    assert "damaged" in heard[2] and "built again from the corpus" in heard[2]

@@ -30,7 +30,8 @@ def depth(
         float | None, typer.Option("--loss", metavar="X", help="By which quality may fall at --near; 0.01.")
     ] = None,
     slo: Annotated[
-        float | None, typer.Option("--slo", metavar="MS", help="Median milliseconds that a router must keep.")
+        float | None,
+        typer.Option("--slo", metavar="MS", help="Milliseconds that 95% of single searches by a router must keep."),
     ] = None,
     timed: Annotated[
         int | None, typer.Option("--timed", metavar="N", help="Questions that are timed; 0: none.")

@@ -31,7 +31,12 @@ def precision(
         ),
     ] = None,
     scores: Annotated[
-        str | None, typer.Option("--scores", metavar="score|logit", help="What the numbers of these files are.")
+        str | None,
+        typer.Option(
+            "--scores",
+            metavar="score|logit|logits",
+            help="What the files hold: scores, logits, or two each (logit_no, logit_yes).",
+        ),
     ] = None,
     limit: Annotated[
         float | None, typer.Option("--limit", metavar="POINTS", help="The widest range that still passes.")

@@ -29,7 +29,7 @@ class Limits:
     Attributes:
         most: share of the questions that may go deep.
         loss: by which quality at the small cutoff may fall.
-        slo_ms: median wait; None: any.
+        slo_ms: milliseconds that 95% of single searches must keep; None: any.
         seed: of the resamples.
     """
 
@@ -98,6 +98,7 @@ class Fitted:
                 far=score_part(each.far),
                 usd_per_1k=takes[name].usd_per_1k if name in takes else _mixed(takes, each.share),
                 p50_ms=takes[name].p50_ms if name in takes else None,
+                p95_ms=takes[name].p95_ms if name in takes else None,
             )
             for name, each in self.report.policies.items()
         )
@@ -133,17 +134,17 @@ def defined(rows: Sequence[QuestionRow]) -> list[QuestionRow]:
     return sorted((row for row in rows if None not in _values(row)), key=lambda row: row.qid)
 
 
-def passed(half: HalfPart, limits: Limits, p50_ms: float | None) -> bool:
+def passed(half: HalfPart, limits: Limits, p95_ms: float | None) -> bool:
     """Whether a router pays: it loses no more than it may, beats random beyond doubt, and keeps the limit of time."""
     low, beats = half.near_change.low, half.above_random.low
-    in_time = limits.slo_ms is None or (p50_ms is not None and p50_ms <= limits.slo_ms)
+    in_time = limits.slo_ms is None or (p95_ms is not None and p95_ms <= limits.slo_ms)
     return bool(
         half.escalated and low is not None and low >= -limits.loss and beats is not None and beats > 0 and in_time
     )
 
 
 def verdict(
-    half: HalfPart, limits: Limits, p50_ms: float | None, measures: tuple[str, str], depths: tuple[int, int]
+    half: HalfPart, limits: Limits, p95_ms: float | None, measures: tuple[str, str], depths: tuple[int, int]
 ) -> str:
     """One sentence."""
     (near, far), (base, deep) = measures, depths
@@ -151,7 +152,7 @@ def verdict(
         return _none(half, far, depths)
     begin = f"{half.share:.0%} of the questions searched {deep} deep"
     beyond = f"{_told(half.above_random)} in {far} above as many random ones"
-    if passed(half, limits, p50_ms):
+    if passed(half, limits, p95_ms):
         return f"Routing pays: {begin}, the others {base}, gain {beyond}, and lose nothing that counts in {near}."
     low, beats = half.near_change.low, half.above_random.low
     if beats is None or beats <= 0:
@@ -161,7 +162,7 @@ def verdict(
     if low is None or low < -limits.loss:
         told = _told(half.near_change)
         return f"Routing does not pay: {begin} change {near} by {told}, and may lose more than {limits.loss:g}."
-    wait = "nobody measured the wait" if p50_ms is None else f"half wait longer than {p50_ms:,.0f} ms"
+    wait = "no wait was measured" if p95_ms is None else f"5% of searches take longer than {p95_ms:,.0f} ms"
     return f"Routing does not pay: {begin} gain {beyond}, but {wait}, and the limit is {limits.slo_ms:,.0f} ms."
 
 

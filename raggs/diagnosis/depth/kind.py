@@ -40,7 +40,9 @@ class DepthConfig(DiagnosisConfig):
     )
     most: float = Field(0.5, gt=0, le=1, description="share of the questions that may go deep")
     loss: float = Field(0.01, ge=0, description="by which quality at the small cutoff may fall, with its interval")
-    slo_ms: float | None = Field(None, gt=0, description="median milliseconds that a router must keep; null: any")
+    slo_ms: float | None = Field(
+        None, gt=0, description="milliseconds that 95% of single searches by a router must keep; null: any"
+    )
     timed: int = Field(50, ge=0, description="questions that are timed, one at a time; 0: none")
 
 
@@ -118,7 +120,7 @@ class Depth(Diagnosis[DepthFound]):
         fitted, swapped = (Fitted(rows, names, limits, even=even) for even in (True, False))
         part = {"part": "takes", "when": dict(fitted.when), **causes}
         takes = {row.policy: row for row in bench.kept(part, TakesRow, lambda: depths.takes(fitted.when))}
-        waits = takes[ROUTED].p50_ms if ROUTED in takes else None
+        waits = takes[ROUTED].p95_ms if ROUTED in takes else None
         half, measures = fitted.half, depths.measures()
         pays = passed(half, limits, waits)
         return DepthFound(

@@ -180,6 +180,7 @@ class Depths:
                 policy=policy,
                 usd_per_1k=costs.cost(system, final).total,
                 p50_ms=None if total is None else round(total.p50, 2),
+                p95_ms=None if total is None else round(total.p95, 2),
             )
 
     def depth(self, when: Mapping[str, float]) -> RoutedDepth:

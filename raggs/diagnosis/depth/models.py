@@ -29,6 +29,7 @@ class TakesRow(Frozen):
     policy: str
     usd_per_1k: float | None
     p50_ms: float | None
+    p95_ms: float | None
 
 
 class SignalPart(Part):
@@ -51,7 +52,8 @@ class PolicyPart(Part):
     near: ScorePart = Field(description="quality at the small cutoff")
     far: ScorePart = Field(description="quality at the great cutoff")
     usd_per_1k: Number = Field(description="USD for 1,000 questions, of all questions; null where nobody knows")
-    p50_ms: Number = Field(description="median wait, of all questions; null where nobody measured it")
+    p50_ms: Number = Field(description="median over queries of their usual waits; null where no wait was measured")
+    p95_ms: Number = Field(description="time within which 95% of single searches ended; null likewise")
 
 
 class HalfPart(Part):

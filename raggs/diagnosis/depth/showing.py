@@ -46,7 +46,7 @@ def _policies(found: DepthFound) -> Section:
         Legend("oracle", "all questions that gain, by one who knows; and the best of the router's number"),
         Legend("[ ]", "95% interval over resampled questions"),
     )
-    return Section("Depths", tuple(told), Table((*head, *(("p50",) if timed else ())), rows), (), terms)
+    return Section("Depths", tuple(told), Table((*head, *(("p50", "p95") if timed else ())), rows), (), terms)
 
 
 def _as_setting(found: DepthFound) -> str:
@@ -65,8 +65,12 @@ def _policy(found: DepthFound, part: PolicyPart, *, paid: bool, timed: bool) -> 
         _score(part.near),
         _score(part.far),
         *((Cell(None if part.usd_per_1k is None else f"${part.usd_per_1k:,.2f}"),) if paid else ()),
-        *((Cell(None if part.p50_ms is None else f"{part.p50_ms:,.1f} ms"),) if timed else ()),
+        *((_ms(part.p50_ms), _ms(part.p95_ms)) if timed else ()),
     )
+
+
+def _ms(wait: float | None) -> Cell:
+    return Cell(None if wait is None else f"{wait:,.1f} ms")
 
 
 def _differences(found: DepthFound) -> Section:

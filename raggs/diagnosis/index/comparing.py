@@ -10,7 +10,7 @@ import numpy as np
 
 from raggs.arrays import Floats
 from raggs.diagnosis.index.measuring import Point
-from raggs.diagnosis.index.models import LeftOutPart, MatchedPart, Origin, PointPart, Values
+from raggs.diagnosis.index.models import LowRecallPart, MatchedPart, Origin, PointPart, Values
 from raggs.diagnosis.index.worlds import Asked
 from raggs.diagnosis.parts import MeanPart
 from raggs.jsontypes import number
@@ -94,7 +94,7 @@ def _sure(ladder: Ladder, side: Sequence[Ladder], level: float, deltas: Sequence
     return tuple(name for name in names if name in found and MeanPart.of(found[name]).clear)
 
 
-def left_out(found: Sequence[Ladder], asked: Asked | None, level: float, below: float) -> Iterator[LeftOutPart]:
+def left_out(found: Sequence[Ladder], asked: Asked | None, level: float, below: float) -> Iterator[LowRecallPart]:
     """Of each index, where its mean recall is nearest to the level, the questions that get less than a recall."""
     for ladder in found:
         if asked is None or (ladder.k, ladder.origin) != (found[0].k, asked.origin):
@@ -102,7 +102,7 @@ def left_out(found: Sequence[Ladder], asked: Asked | None, level: float, below: 
         point = ladder.points[int(np.abs(ladder.swept.means[RECALL] - level).argmin())]
         recall = point.kept[asked.origin].recall
         order = [row for row in np.argsort(recall, kind="stable").tolist() if recall[row] < below - EPSILON]
-        yield LeftOutPart(
+        yield LowRecallPart(
             index=point.family.name,
             effort=point.effort,
             setting=point.family.effort,

@@ -9,7 +9,7 @@ from raggs.diagnosis.index.models import (
     DeltaPart,
     FrontPart,
     IndexFound,
-    LeftOutPart,
+    LowRecallPart,
     MatchedPart,
     PointPart,
     TunedPart,
@@ -99,7 +99,7 @@ def _deviations(parts: Sequence[MatchedPart], names: Sequence[str], at: str) -> 
         yield Section(title, table=Table(("recall", "index", *names), tuple(rows)))
 
 
-def _left_out(parts: Sequence[LeftOutPart]) -> Iterator[Section]:
+def _left_out(parts: Sequence[LowRecallPart]) -> Iterator[Section]:
     rows = [
         (
             *(Cell(part.index), Cell(f"{part.setting} {part.effort}".strip())),

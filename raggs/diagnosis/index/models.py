@@ -142,7 +142,7 @@ class DeltaPart(Part):
     bins: tuple[BinPart, ...]
 
 
-class LeftOutPart(Part):
+class LowRecallPart(Part):
     """The questions that an index gives least."""
 
     index: str
@@ -167,7 +167,7 @@ class IndexFound(Found):
     deltas: tuple[float, ...]
     points: tuple[PointPart, ...]
     matched: tuple[MatchedPart, ...]
-    left_out: tuple[LeftOutPart, ...] = ()
+    left_out: tuple[LowRecallPart, ...] = ()
     front: FrontPart | None = None
     tuned: tuple[TunedPart, ...] = ()
     delta: DeltaPart | None = None

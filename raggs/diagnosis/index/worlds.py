@@ -81,7 +81,13 @@ def open_world(bench: Bench, settings: IndexSettings) -> World:
         return _of_files(bench, settings.vectors, settings.queries)
     store, embedder = store_of(bench), embedder_of(bench)
     vectors = open_vectors(
-        bench.workshop.places.vectors, embedder.identity, embedder.dims, store, embedder.embed, bench.workshop.building
+        bench.workshop.places.vectors,
+        embedder.identity,
+        embedder.dims,
+        store,
+        embedder.embed,
+        bench.workshop.building,
+        bench.workshop.notify,
     )
     asked: dict[Origin, Asked] = {}
     if bench.has("run") or bench.has("golden"):

@@ -98,6 +98,9 @@ def graded(pools: Sequence[Pool], rows: Sequence[Row]) -> list[Pool]:
     return [pool if pool.grades else replace(pool, grades=found[pool.query.qid]) for pool in pools]
 
 
+ALL_ORDERED = {"floor": MIN_GRADE, "min_best_grade": MIN_GRADE}  # settings of a pool that is ranked as a whole
+
+
 class Rankings:
     """Rankings of pools by the rank stage's own settings, each begun with another seed."""
 
@@ -135,7 +138,7 @@ class Rankings:
     async def begun(self, pool: Pool, number: int) -> Course:
         """The course of the whole pool at its start; what people said of the pool is taken in."""
         ids = tuple(passage.doc_id for passage in pool.passages)
-        config = self._config.model_copy(update={"seed": self._config.seed + number, "floor": MIN_GRADE})
+        config = self._config.model_copy(update={"seed": self._config.seed + number, **ALL_ORDERED})
         course = config.course(KeptPool(pool.query.qid, ids, pool.grades, {}))
         if course is None:
             raise TypeError("a pool without passages is not ranked")

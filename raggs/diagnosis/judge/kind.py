@@ -107,7 +107,7 @@ class JudgeDiagnosis(Diagnosis[JudgeFound]):
         grading = Asking(rows=(), calls=0, tokens=0, usd=0.0)
         if any(not pool.grades for pool in pools):
             grading = kept(bench, run, [*about, "grades"], partial(grades_of, pools=pools))
-            pools = reaching(graded(pools, grading.rows), run.ordering.floor)
+            pools = reaching(graded(pools, grading.rows), run.ordering)
         shown = [plan.showings, plan.repeats]
         single = kept(bench, run, [*about, "one prompt", shown], partial(one_prompt, pools=pools, plan=plan))
         ranked = kept(
@@ -169,7 +169,7 @@ class JudgeDiagnosis(Diagnosis[JudgeFound]):
         if self._pools is None:
             run = _run(bench)
             found = pools_of(bench, run, self.config.pools, self.config.size)
-            self._pools = reaching(found, run.ordering.floor)
+            self._pools = reaching(found, run.ordering)
         return self._pools
 
 

@@ -42,7 +42,7 @@ class Outlook:
         if rows:
             found += self._counted("grades", "grade", GRADE_TOKENS, sum(len(row.shown) for row in rows))
         if not self._llm.missing:
-            pools = reaching(graded(pools, rows), self._run.ordering.floor)
+            pools = reaching(graded(pools, rows), self._run.ordering)
         sizes = [len(pool.passages) for pool in pools]
         loop.run(one_prompt(self._judge, pools, plan))
         length = LABEL_TOKENS * (max(sizes) + 2)

@@ -23,6 +23,7 @@ from raggs.seeds import generator
 from raggs.stages.base import PassageLookup, Work
 from raggs.stages.embed import prepare
 from raggs.stages.merge import STAGE as MERGE
+from raggs.stages.rankconfig import RankConfig
 from raggs.workshop import Embedder
 
 FEWEST = 5  # passages of a pool
@@ -58,13 +59,17 @@ def pools_of(bench: Bench, run: RunConfig, count: int, size: int) -> list[Pool]:
     return sorted(found, key=lambda pool: pool.query.qid)
 
 
-def reaching(pools: Sequence[Pool], floor: int) -> list[Pool]:
+def reaching(pools: Sequence[Pool], ordering: RankConfig) -> list[Pool]:
     """The pools without the passages that the rank stage leaves unordered; as they are where grades are to come.
 
     Raises:
-        PrerequisiteError: too few passages of each reach the floor.
+        PrerequisiteError: no pool has a relevant passage, or too few passages of each reach the floor.
     """
-    found = [pool if not pool.grades else _above(pool, floor) for pool in pools]
+    best, floor = ordering.min_best_grade, ordering.floor
+    if not (ranked := [pool for pool in pools if max(pool.grades, default=best) >= best]):
+        told = f"no pool has a passage of grade {best} or more (rank.min_best_grade)"
+        raise PrerequisiteError(told, remedy=f"pass --set rank.min_best_grade={MIN_GRADE} to rank every query")
+    found = [pool if not pool.grades else _above(pool, floor) for pool in ranked]
     if not (kept := [pool for pool in found if len(pool.passages) >= FEWEST]):
         told = f"no pool has {FEWEST} passages that reach rank.floor ({floor})"
         raise PrerequisiteError(told, remedy=f"pass --set rank.floor={MIN_GRADE}, under which all are ordered")

@@ -17,6 +17,7 @@ from raggs.rerankers.base import Reranking
 from raggs.retrievers import REGISTRY
 from raggs.retrievers.base import Retriever, RetrieverConfig
 from raggs.settings import Causes
+from raggs.stages.embed import quotes_folded
 from raggs.sweeps.once import all_or_none
 from raggs.sweeps.reranking import require_whole
 from raggs.workshop import Embedder
@@ -121,7 +122,8 @@ class Searched:
     @property
     def _world(self) -> Causes:
         asked = [[query.qid, query.text, query.language, language] for query, language in self._asked]
-        return {"passages": self._bench.passages.content_hash, "asked": asked}
+        folded = quotes_folded(query for query, _ in self._asked)
+        return {"passages": self._bench.causes("corpus"), "asked": asked, **folded}
 
     def _fused(self, lexical: Lists, dense: Lists) -> Lists:
         method = make_fusion("rrf", k=RRF)

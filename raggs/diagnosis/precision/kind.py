@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Literal
 
+import numpy as np
 from pydantic import Field
 
+from raggs.arrays import Vectors
 from raggs.diagnosis.base import Diagnosis, DiagnosisConfig, Forecast
 from raggs.diagnosis.bench import Bench
 from raggs.diagnosis.outlays import reranking
@@ -18,11 +20,12 @@ from raggs.diagnosis.precision.weighing import Weighing, favoured, leaks_of
 from raggs.embedders.base import Embedder
 from raggs.errors import UsageError
 from raggs.evaluation.document import Section
-from raggs.golden.systems import System, open_systems
+from raggs.golden.systems import System, open_systems, split_name
 from raggs.indexes.vectors import rows_done
 from raggs.metrics.names import parse_measure
 from raggs.precision import Scoring
 from raggs.probes.precision import Form
+from raggs.readers.runs import read_two_logits
 from raggs.rerankers.local import LocalConfig
 from raggs.retrievers.dense import DenseRetriever
 from raggs.settings import Causes
@@ -40,7 +43,11 @@ class PrecisionConfig(DiagnosisConfig):
     deepest: int = Field(100, ge=1, le=1000, description="the last cutoff of the curves, which begin at 1")
     candidates: int = Field(100, ge=2, le=10_000, description="of a question, that rerankers are given")
     runs: tuple[str, ...] = Field((), description="[NAME=]PATH each: lists with scores, in place of models")
-    scores: Literal["score", "logit"] = Field("score", description="what the numbers of these files are")
+    scores: Literal["score", "logit", "logits"] = Field(
+        "score",
+        description="what the numbers of these files are: scores, a logit each (sigmoid), or two in columns logit_no "
+        "and logit_yes (softmax)",
+    )
     limit: float | None = Field(None, ge=0, le=100, description="the widest range in points that still passes")
 
 
@@ -62,7 +69,7 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFound]):
         found = super().causes(bench)
         if not self.config.runs:
             return found
-        files = {system.name: content_of(system) for system in self._systems}
+        files = {system.name: content_of(system, numbers) for system, numbers in self._given}
         return {**found, "embedder": None, "reranker": None, "corpus": None, "files": files}
 
     def models(self, bench: Bench) -> tuple[str, ...]:
@@ -80,7 +87,7 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFound]):
             if measure.GOLDEN and not bench.judgments.qrels.scale.golden:
                 raise UsageError(f"{name} needs grades 1 to 5", remedy="--measures ndcg,mrr,recall,map")
         if self.config.runs:
-            for system in self._systems:
+            for system, _ in self._given:
                 known(system, bench.judgments)
             return
         bench.require(("corpus", "embedder"))
@@ -149,10 +156,11 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFound]):
         return kept
 
     def _of_files(self, bench: Bench, weighing: Weighing) -> list[Kept]:
-        form: Form = "sigmoid" if self.config.scores == "logit" else "score"
+        forms: Mapping[str, Form] = {"logit": "sigmoid", "logits": "softmax"}
+        form = forms.get(self.config.scores, "score")
         kept: list[Kept] = []
-        for system in self._systems:
-            kept += [weighing.weigh(system.name, listed, FULL) for listed in given(system, form)]
+        for system, numbers in self._given:
+            kept += [weighing.weigh(system.name, listed, FULL) for listed in given(system, form, numbers)]
         return kept
 
     def _kept(
@@ -170,13 +178,20 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFound]):
         return bench.kept(every, Kept, lambda: [weighing.weigh(name, listed, configured) for listed in lists()])
 
     @cached_property
-    def _systems(self) -> list[System]:
-        """The lists that are named.
+    def _given(self) -> list[tuple[System, Vectors]]:
+        """Return the lists that are named, each with what a model gave for its rows, shape (rows,) or (rows, 2).
 
         Raises:
             RaggsError: a file is missing, or cannot be right.
         """
-        return list(open_systems(list(self.config.runs)))
+        if self.config.scores != "logits":
+            return [(system, system.run.score.astype(np.float32)) for system in open_systems(list(self.config.runs))]
+        found = []
+        for spec in self.config.runs:
+            name, path = split_name(spec)
+            run, numbers = read_two_logits(path)
+            found.append((System(name or path.stem, str(path), run), numbers))
+        return found
 
 
 def _later(make: Callable[..., Iterable[Listed]], *given: object) -> Callable[[], Iterable[Listed]]:

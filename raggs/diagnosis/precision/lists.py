@@ -87,7 +87,8 @@ def asked_of(bench: Bench) -> Asked:
 def vectors_of(bench: Bench, embedder: Embedder, store: PassageStore) -> VectorIndex:
     """The vectors of the passages, made once."""
     place, workshop = bench.workshop.places.vectors, bench.workshop
-    return open_vectors(place, embedder.identity, embedder.dims, store, embedder.embed, workshop.building)
+    embed, dims = embedder.embed, embedder.dims
+    return open_vectors(place, embedder.identity, dims, store, embed, workshop.building, workshop.notify)
 
 
 def dense(bench: Bench, embedder: Embedder, asked: Asked, depth: int) -> Iterator[Listed]:
@@ -167,10 +168,14 @@ def numbers_of(found: Reranking, ids: Sequence[str]) -> tuple[Form, Vectors]:
 # --- files -----------------------------------------------------------------------------------------------------
 
 
-def given(system: System, form: Form) -> Iterator[Listed]:
-    """Scores of a file, as such or as logits; what made them is not known, so HPS is of logits only."""
+def given(system: System, form: Form, numbers: Vectors) -> Iterator[Listed]:
+    """Yield the lists of a file at each precision; what made scores is not known, so HPS is of logits only.
+
+    Args:
+        numbers: what the file holds for each row: a score, a logit, or two logits.
+    """
     for regime in regimes_of(form):
-        score = activated(form, system.run.score.astype(np.float32), regime).astype(np.float64)
+        score = activated(form, numbers, regime).astype(np.float64)
         run = replace(system.run, score=score)
         yield Listed(form, regime, run, _largest(run), _in_order(system.run))
 
@@ -191,10 +196,11 @@ def known(system: System, judgments: Judgments) -> None:
         raise DataError(said, where=system.source, remedy="name lists of the set's own corpus: --run NAME=FILE")
 
 
-def content_of(system: System) -> str:
-    """A hash of the lists, whatever file they came from."""
+def content_of(system: System, numbers: Vectors) -> str:
+    """Return a hash of the lists, whatever file they came from; `numbers` count if there are two for each row."""
     run = system.run
     parts = ["\0".join(run.qids).encode(), run.query.astype("<i8").tobytes(), run.score.astype("<f8").tobytes()]
+    parts += [numbers.astype("<f4").tobytes()] if numbers.ndim > 1 else []
     return hash_bytes(b"\0".join([*parts, run.docs.lasting_keys().tobytes()]))
 
 

@@ -23,6 +23,7 @@ REGISTRY: Registry[Analysis] = Registry(
         "waterfall": "raggs.evaluation.analyses.waterfall:Waterfall",
         "depths": "raggs.evaluation.analyses.depths:Depths",
         "pooling": "raggs.evaluation.analyses.pooling:Pooling",
+        "leave_one_out": "raggs.evaluation.analyses.leave_one_out:LeaveOneOut",
         "answers": "raggs.evaluation.analyses.answers:GivenAnswers",
         "ties": "raggs.evaluation.analyses.ties:TieRanges",
         "robustness": "raggs.evaluation.analyses.robustness:Robustness",

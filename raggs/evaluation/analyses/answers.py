@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from raggs.agreement import accuracy_given_hit
+from raggs.arrays import Floats
 from raggs.errors import DataError
 from raggs.evaluation.analyses.base import Finding, PartAnalysis, by_system
 from raggs.evaluation.document import Cell, Row
@@ -17,6 +18,7 @@ from raggs.evaluation.words import score
 from raggs.jsontypes import number
 from raggs.metrics.hits import Hits
 from raggs.metrics.names import parse_measure
+from raggs.text import plural
 
 
 @dataclass(frozen=True)
@@ -25,9 +27,11 @@ class GivenAnswers(PartAnalysis[AnswersPart]):
 
     Attributes:
         correct: by query, whether the answer was right; nothing is computed without any.
+        by_system: the same of answers that differ between systems, by system; they go before `correct`.
     """
 
     correct: Mapping[str, bool] = field(default_factory=dict)
+    by_system: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
 
     NAME = "answers"
     TITLE = "GivenAnswers where all evidence was shown"
@@ -40,19 +44,26 @@ class GivenAnswers(PartAnalysis[AnswersPart]):
         Raises:
             DataError: no judged query has a known answer.
         """
-        if not self.correct:
+        if not self.correct and not self.by_system:
             return ()
-        name = f"hit_all@{study.cutoff}" if study.graded else f"hit@{study.cutoff}"
+        flags = {system: self._flags(system, hits) for system, hits in study.hits.items()}
+        if not any(np.isfinite(each).any() for each in flags.values()):
+            remedy = "make both files name queries, and systems if it names any, in the same way"
+            raise DataError("no judged query has a known answer", remedy=remedy)
+        confidence = study.scoring.confidence
         return [
-            Finding(system, self._part(hits, name, study.scoring.confidence)) for system, hits in study.hits.items()
+            Finding(system, self._part(hits, flags[system], study.evidence, confidence))
+            for system, hits in study.hits.items()
         ]
 
-    def _part(self, hits: Hits, name: str, confidence: float) -> AnswersPart:
-        correct = self.correct
-        flags = np.array([float(correct[qid]) if qid in correct else np.nan for qid in hits.qrels.qids])
-        if not np.isfinite(flags).any():
-            raise DataError("no judged query has a known answer", remedy="make both files name queries in the same way")
-        found = accuracy_given_hit(flags, parse_measure(name).values(hits), confidence=confidence)
+    def _flags(self, system: str, hits: Hits) -> Floats:
+        """Shape (queries,): 1 where the answer is correct, 0 where not, NaN where that is not known."""
+        correct = {**self.correct, **self.by_system.get(system, {})}
+        return np.array([float(correct[qid]) if qid in correct else np.nan for qid in hits.qrels.qids])
+
+    def _part(self, hits: Hits, flags: Floats, name: str, confidence: float) -> AnswersPart:
+        met = parse_measure(name).values(hits)
+        found = accuracy_given_hit(flags, met, confidence=confidence)
         return AnswersPart(
             measure=name,
             accuracy=number(found.value),
@@ -61,6 +72,7 @@ class GivenAnswers(PartAnalysis[AnswersPart]):
             hits=found.hits,
             correct=found.correct,
             queries=int(np.isfinite(flags).sum()),
+            missing=int(((met == 1) & np.isnan(flags)).sum()),
         )
 
     def put(self, report: Report, found: Sequence[Finding[AnswersPart]]) -> Report:
@@ -85,10 +97,15 @@ class GivenAnswers(PartAnalysis[AnswersPart]):
         ]
 
     def sentences(self, found: Sequence[Finding[AnswersPart]]) -> Sequence[str]:
-        """The accuracy of each system that had hits."""
-        return [
-            f"{system}: Acc|{part.measure} {score(part.accuracy)} [{part.low:.3f}, {part.high:.3f}], "
-            f"{part.correct} of {part.hits} queries with all evidence"
-            for system, part in found
-            if part.accuracy is not None
-        ]
+        """The accuracy of each system that had hits, and how many of them have no known answer."""
+        return [_sentence(system, part) for system, part in found if part.accuracy is not None or part.missing]
+
+
+def _sentence(system: str, part: AnswersPart) -> str:
+    if part.accuracy is None:
+        return f"{system}: {plural(part.missing, 'query')} with all evidence, whose answer is not known"
+    missing = f"; not counted: {plural(part.missing, 'query')} without a known answer" if part.missing else ""
+    return (
+        f"{system}: Acc|{part.measure} {score(part.accuracy)} [{part.low:.3f}, {part.high:.3f}], "
+        f"{part.correct} of {part.hits} queries with all evidence{missing}"
+    )

@@ -13,10 +13,9 @@ from raggs.evaluation.strangers import doubt_of
 from raggs.evaluation.study import Study
 from raggs.evaluation.words import BOTTLENECKS, percent, score
 from raggs.jsontypes import Number, number
-from raggs.metrics.bottleneck import PAIRS, bottleneck
+from raggs.metrics.bottleneck import PAIRS, PUBLISHED, bottleneck
 from raggs.metrics.hits import Hits
 
-PUBLISHED = (10, 30)  # the cutoffs at which the source gives ceilings
 WRAPPER = re.compile(r"^\w+\[")
 
 

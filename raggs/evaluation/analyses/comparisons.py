@@ -8,15 +8,17 @@ from dataclasses import dataclass
 from raggs.errors import UsageError
 from raggs.evaluation.analyses.base import Finding, PartAnalysis
 from raggs.evaluation.document import Cell, Legend, Row
-from raggs.evaluation.models import ComparisonPart, Report
+from raggs.evaluation.models import ComparisonPart, Report, UnjudgedPart
 from raggs.evaluation.study import Study
-from raggs.evaluation.words import MARKS, VERDICTS, would_tell
+from raggs.evaluation.unjudged import ends_between, judging_remedy, unjudged_in, unjudged_part
+from raggs.evaluation.words import MARKS, VERDICTS, inconclusive, would_tell
 from raggs.golden.judgments import Judgments
 from raggs.jsontypes import number
 from raggs.metrics.names import SPREADS, Named
-from raggs.metrics.stats import Comparison, compare_many
+from raggs.metrics.stats import Comparison, Ends, compare_many
 
-UNCOMPARED = {"holes", "judged"}  # they tell how far a score can be trusted, not how good it is
+CAUSES = {"unresolvable": ": too few queries to tell", "unjudged": ": unjudged passages could reverse it"}
+UNCOMPARED = {"holes", "judged", "unj"}  # they tell how far a score can be trusted, not how good it is
 
 
 @dataclass(frozen=True)
@@ -74,20 +76,26 @@ class Comparisons(PartAnalysis[ComparisonPart]):
         return [_row(part) for _, part in found]
 
     def sentences(self, found: Sequence[Finding[ComparisonPart]]) -> Sequence[str]:
-        """Each system's measures by their verdicts."""
-        return [
-            f"{name} against {found[0].part.baseline}: "
-            + "; ".join(_by_verdict(part for n, part in found if n == name))
-            for name in dict.fromkeys(name for name, _ in found)
-        ]
+        """Each system's measures by their verdicts; of inconclusive ones why, and what has the passages judged."""
+        said = []
+        for name in dict.fromkeys(name for name, _ in found):
+            mine, against = [part for n, part in found if n == name], f"{name} against {found[0].part.baseline}"
+            if told := "; ".join(_by_verdict(part for part in mine if part.unjudged is None)):
+                said.append(f"{against}: {told}")
+            said += [f"{against} on {', '.join(measures)}: {why}" for why, measures in _inconclusive(mine).items()]
+        remedies = (part.unjudged.remedy for _, part in found if part.unjudged is not None)
+        return [*said, *(f"next: {remedy}" for remedy in dict.fromkeys(remedies))]
 
     def legend(self, report: Report) -> Legend | None:
         """What the marks behind the scores say."""
         if not report.comparisons:
             return None
         met = {part.verdict for part in report.comparisons}
-        said = ", ".join(f"{MARKS[verdict]} {words}" for verdict, words in VERDICTS.items() if verdict in met)
-        said += ": too few queries to tell" if "unresolvable" in met else ""
+        said = ", ".join(
+            f"{MARKS[verdict]} {words}{CAUSES.get(verdict, '')}"
+            for verdict, words in VERDICTS.items()
+            if verdict in met
+        )
         return Legend("", f"against {report.comparisons[0].baseline}: {said}")
 
 
@@ -95,13 +103,35 @@ def _on_measure(study: Study, named: Named, baseline: str) -> Iterator[Compariso
     sign = 1.0 if named.higher else -1.0
     columns = {name: sign * evaluation.column(named.name) for name, evaluation in study.values.items()}
     base = columns.pop(baseline)
-    several = compare_many(base, columns, seed=study.scoring.seed, alpha=1.0 - study.scoring.confidence)
+    found = {name: ends_between(named, study.shown(name), study.shown(baseline)) for name in columns}
+    ends = {name: each for name, each in found.items() if each is not None}
+    alpha = 1.0 - study.scoring.confidence
+    several = compare_many(base, columns, seed=study.scoring.seed, alpha=alpha, ends=ends)
     for name, result in several.items():
-        yield comparison_part(name, baseline, named.name, result, sign)
+        why = _why(study, named, name, baseline, ends[name]) if result.verdict == "unjudged" else None
+        yield comparison_part(name, baseline, named.name, result, sign, why)
 
 
-def comparison_part(system: str, baseline: str, measure: str, result: Comparison, sign: float = 1.0) -> ComparisonPart:
-    """A comparison as reports hold it. `sign`: -1 where values were turned round, since lower is better."""
+def _why(study: Study, named: Named, name: str, baseline: str, ends: Ends) -> UnjudgedPart:
+    tops = unjudged_in(named, {each: study.tops[each] for each in (name, baseline)})
+    remedy = judging_remedy(tops, study.sources, study.judgments.source)
+    return unjudged_part(tops, ends, 1.0 if named.higher else -1.0, remedy)
+
+
+def comparison_part(
+    system: str,
+    baseline: str,
+    measure: str,
+    result: Comparison,
+    sign: float = 1.0,
+    unjudged: UnjudgedPart | None = None,
+) -> ComparisonPart:
+    """A comparison as reports hold it.
+
+    Args:
+        sign: -1 where values were turned round, since lower is better.
+        unjudged: why it is inconclusive, where unjudged passages could reverse the verdict.
+    """
     low, high = sorted((sign * result.difference.low, sign * result.difference.high))
     return ComparisonPart(
         system=system,
@@ -117,8 +147,10 @@ def comparison_part(system: str, baseline: str, measure: str, result: Comparison
         ties=result.ties,
         losses=result.losses,
         verdict=result.verdict,
+        stands=result.stands if result.verdict == "unjudged" else None,
         negligible=result.negligible,
         queries_needed=result.queries_needed,
+        unjudged=unjudged,
     )
 
 
@@ -132,8 +164,23 @@ def _row(part: ComparisonPart) -> Row:
         Cell(part.corrected.get("randomisation"), "score"),
         Cell(part.effect, "signed"),
         Cell(f"{part.wins}/{part.ties}/{part.losses}"),
-        Cell(", ".join(filter(None, (f"{MARKS[part.verdict]} {part.verdict}", would_tell(part))))),
+        Cell(_verdict(part)),
     )
+
+
+def _verdict(part: ComparisonPart) -> str:
+    if part.unjudged is not None:
+        return f"{MARKS[part.verdict]} {inconclusive(part.unjudged)}"
+    return ", ".join(filter(None, (f"{MARKS[part.verdict]} {part.verdict}", would_tell(part))))
+
+
+def _inconclusive(parts: Sequence[ComparisonPart]) -> dict[str, list[str]]:
+    """The measures on which verdicts are inconclusive, by the reason."""
+    found: dict[str, list[str]] = {}
+    for part in parts:
+        if part.unjudged is not None:
+            found.setdefault(inconclusive(part.unjudged), []).append(part.measure)
+    return found
 
 
 def _by_verdict(parts: Iterator[ComparisonPart]) -> Iterator[str]:

@@ -144,7 +144,7 @@ def read_line(line: bytes, model: str) -> tuple[str, Completion | Fault] | None:
         return key, fault_of(LineError(_words(body), status if isinstance(status, int) else None), model)
     if not isinstance(body, Mapping):
         return key, Fault(GARBLED, GARBLED.error(GARBLED.message))
-    return key, completion_of(body, {})
+    return key, completion_of(model, body, {})
 
 
 def unanswered(words: str = "") -> Fault:

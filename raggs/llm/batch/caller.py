@@ -2,13 +2,15 @@
 
 Stands where `raggs.llm.caller.Caller` stands in a conversation. A line that failed goes into the next batch, up to
 `rounds` times, or to direct calls if the user wants them. A line is counted and booked when its batch has answered,
-by whichever invocation waits for it then.
+by whichever invocation waits for it then; until that its intent counts as possibly billed.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from raggs.errors import BudgetError
 from raggs.hashing import hash_value
@@ -16,14 +18,15 @@ from raggs.llm import rate
 from raggs.llm.batch.api import BatchAPI
 from raggs.llm.batch.journal import BATCHES
 from raggs.llm.batch.queue import BatchQueue, Progress
+from raggs.llm.budget import Reservation
 from raggs.llm.cache import AnswerCache, CachedAnswer
-from raggs.llm.caller import Caller
+from raggs.llm.caller import LONGER, ROOM, Caller
 from raggs.llm.calls import ChatCall, Completion
 from raggs.llm.conversation import Unusable, read_completion
 from raggs.llm.faults import Fault, Outage, Treatment
 from raggs.llm.ledger import CallLedger, Trace
 from raggs.llm.prefixes import unmark
-from raggs.llm.prices import address_of
+from raggs.llm.prices import address_of, reasons
 from raggs.llm.settings import BatchSettings, LLMSettings, Price
 
 TASK = "batch"
@@ -65,8 +68,12 @@ class BatchCaller:
             rate.retrying(llm.max_attempts, llm.backoff_s, llm.max_wait_s),
             progress,
             self._spare,
+            self._intend,
+            self._never_sent,
         )
         self._answered: set[str] = set()
+        self._asked: dict[str, tuple[Trace, float]] = {}  # by key: who asked, what was set aside
+        self._intents: dict[str, int] = {}  # by key: of lines that were sent and not answered yet
 
     def price(self, model: str) -> Price:
         """What a batch charges for `model` (see `Caller.price` for the errors)."""
@@ -91,10 +98,12 @@ class BatchCaller:
                         raise
         return await self._direct.call(call, trace)
 
-    async def _reserve(self, usd: float) -> None:
+    async def _reserve(self, call: ChatCall, least: int) -> Reservation:
         """A budget that is used up stops the run, but not before it has what the budget was enough for."""
+        direct, price = self._direct, self.price(call.model)
+        room = ROOM if least or reasons(call.model, call.parameters) else 1  # all lines are in flight together
         try:
-            await self._direct.budget.reserve(usd)
+            return await direct.budget.reserve(lambda: direct.cost(call, price, least, room))
         except BudgetError:
             await self._queue.drained()
             raise
@@ -107,53 +116,92 @@ class BatchCaller:
         """Stop waiting; the next invocation goes on."""
         await self._queue.close()
 
+    def _intend(self, keys: Sequence[str]) -> None:
+        """Put on the disk which lines are about to leave together."""
+        traces, usd = zip(*(self._asked[key] for key in keys), strict=True)
+        self._intents.update(zip(keys, self._ledger.intend(traces, usd, keys), strict=False))
+
+    def _never_sent(self, keys: Sequence[str]) -> None:
+        for key in keys:
+            self._ledger.never_sent(key)
+
     def _spare(self, key: str, completion: Completion) -> None:
         """Keep an answer that nobody waits for; whoever asks for it later checks it then."""
-        model = self._api.model
-        completion = ChatCall(model, {}, (), {}, 0).measured(completion)
+        model, payer = self._api.model, self._ledger.payer
+        completion, ours = ChatCall(model, {}, (), {}, 0).measured(completion), key in self._intents
         with self._ledger.call(self._ledger.account(""), model, TASK) as trace:
-            self._count(completion, trace, waited_s=0)
+            usd = self._count(key, completion, trace, waited_s=0)
+            if not ours:  # else it is counted since its asker left
+                self._direct.budget.spend(usd)
             trace.outcome = "unusable"
             with suppress(Unusable):
                 read_completion(completion, lambda answer: answer)
                 trace.outcome = "answered"
                 if self._cache.get(key) is None:
-                    self._cache.put(key, CachedAnswer.of(completion.content, model, trace.spent))
+                    answer = CachedAnswer.of(completion.content, model, trace.spent, None, completion.by, payer)
+                    self._cache.put(key, answer)
 
     async def _understood(self, call: ChatCall, trace: Trace) -> Completion:
-        """One batch; and another, without marks, where the provider refuses them."""
-        try:
-            return await self._once(call, trace)
-        except Fault as fault:
-            if not fault.about_marks:
-                raise
-            unmark(call.model)
-            return await self._once(call, trace)
+        """One batch; and another where the provider refuses marks or a limit, or the answer was cut for want of money.
 
-    async def _once(self, call: ChatCall, trace: Trace) -> Completion:
-        """One batch. Money is set aside, unless an earlier invocation sent the question and so promised it."""
-        budget, began = self._direct.budget, time.perf_counter()
-        promised = await self._queue.holds(call.key)
-        reserved, spent = call.most_usd(self.price(call.model), self._direct.expected(call)), 0.0
-        if not promised:
-            await self._reserve(reserved)
+        Raises:
+            BudgetSpent: also where the money is not enough for an answer that was cut off.
+        """
+        least, name = 0, self._direct.limit_name(call.model)
+        while True:
+            try:
+                completion, tokens = await self._once(call, trace, least, name)
+            except Fault as fault:
+                if fault.about_marks:
+                    unmark(call.model)
+                elif fault.about_limit and name and name != call.own_limit_name:
+                    name = self._direct.other_limit(call.model, name)
+                else:
+                    raise
+                continue
+            if not self._direct.cut_short(call, completion, tokens):
+                return completion
+            trace.outcome, least = "unusable", LONGER * tokens
+
+    async def _once(self, call: ChatCall, trace: Trace, least: int, name: str) -> tuple[Completion, int]:
+        """One batch. Money is set aside, unless an earlier invocation sent the question and so promised it.
+
+        Returns:
+            The answer, and the limit of tokens that was sent with the question, 0 if there was none but the user's.
+        """
+        began, reserved, limit = time.perf_counter(), None, {}
+        spent, counted = 0.0, False
+        if not await self._queue.holds(call.key):
+            reserved = await self._reserve(call, least)
+            limit = self._direct.limit(call, reserved, name)
+            self._asked[call.key] = trace, reserved.usd
+        line = self._api.line(replace(call, parameters={**call.parameters, **limit}))
         try:
-            completion = call.measured(await self._queue.answer(call.key, self._api.line(call)))
+            completion = call.measured(await self._queue.answer(call.key, line))
             self._answered.add(call.key)
-            spent = self._count(completion, trace, time.perf_counter() - began)
-            return completion
+            counted = True
+            spent = self._count(call.key, completion, trace, time.perf_counter() - began)
+            if reserved is not None:
+                self._direct.learn_length(call.model, completion, reserved)
+            return completion, reserved.tokens if reserved and limit else 0
         except Fault as fault:
             if fault.treatment is not Treatment.STOP:
-                self._count(None, trace, time.perf_counter() - began)
+                counted = True
+                self._count(call.key, None, trace, time.perf_counter() - began)
             raise
         finally:
-            if not promised:
-                budget.settle(reserved, spent)
-            elif call.key in self._answered:
-                budget.spend(spent)
+            if reserved is not None:
+                sent = call.key in self._intents  # and not answered: it still may be
+                self._direct.budget.settle(reserved, reserved.usd if sent else spent)
+            elif counted:
+                self._direct.budget.spend(spent)
 
-    def _count(self, completion: Completion | None, trace: Trace, waited_s: float) -> float:
+    def _count(self, key: str, completion: Completion | None, trace: Trace, waited_s: float) -> float:
         """Note that a line was answered, if only by an error; returns its cost in USD."""
+        if (number := self._intents.pop(key, None)) is not None:
+            trace.intents.append(number)
+        else:
+            trace.fetched(key)
         trace.batched(waited_s)
         model = self._api.model
         return 0.0 if completion is None else self._direct.account(model, completion, self.price(model), trace)

@@ -7,7 +7,6 @@ it, and deleted when every answer is in the cache or asked for anew. One process
 from __future__ import annotations
 
 import json
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -90,17 +89,25 @@ class BatchJournal:
             return SentBatch(
                 str(found["token"]), float(found["since"]), tuple(map(str, found["keys"])), found["batch_id"]
             )
-        except (OSError, ValueError, TypeError, KeyError):
+        except (OSError, ValueError, TypeError, KeyError, RecursionError):
             raise ProviderError(
                 "this note of a batch is damaged", where=path, remedy="delete it; its questions are then asked again"
             ) from None
 
 
 def noted(folder: Path) -> dict[str, Path]:
-    """Every key that lies in a batch which was sent and is not fetched, by the journals in `folder`; and its note."""
+    """Return every key that lies in a batch which was sent and is not fetched, with its note, from `folder`'s journals.
+
+    Raises:
+        ProviderError: a note is damaged, so that its keys are not known and could be paid twice.
+    """
     found: dict[str, Path] = {}
     for path in folder.glob("*/*.json"):
-        with suppress(ProviderError):
+        try:
             batch = BatchJournal.read(path)
-            found.update(dict.fromkeys(batch.keys if batch.batch_id is not None else (), path))
+        except ProviderError:
+            if path.exists():  # else its batch was fetched in between
+                raise
+            continue
+        found.update(dict.fromkeys(batch.keys if batch.batch_id is not None else (), path))
     return found

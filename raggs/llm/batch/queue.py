@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -58,6 +58,8 @@ class BatchQueue:
         retries: how often each request to the endpoints is tried.
         progress: hears the batch, the answers there are, and how many there will be.
         spare: takes an answer that nobody waits for, to keep it.
+        intend: notes the keys of lines that are about to leave.
+        never_sent: hears of the keys of a batch of an earlier process that never left.
     """
 
     def __init__(
@@ -68,6 +70,8 @@ class BatchQueue:
         retries: AsyncRetrying,
         progress: Progress,
         spare: Callable[[str, Completion], None],
+        intend: Callable[[Sequence[str]], None],
+        never_sent: Callable[[Sequence[str]], None],
     ) -> None:
         self._api = api
         self._folder = folder
@@ -75,6 +79,8 @@ class BatchQueue:
         self._retries = retries
         self._progress = progress
         self._spare = spare
+        self._intend = intend
+        self._never_sent = never_sent
         self._opening = asyncio.Lock()
         self._journal: BatchJournal | None = None
         self._sent: dict[str, OpenBatch] = {}  # by key
@@ -185,6 +191,7 @@ class BatchQueue:
     async def _follow(self, sent: OpenBatch, content: bytes) -> None:
         """From wherever a batch stands to its end."""
         if sent.note.batch_id is None:
+            self._intend(sent.note.keys)
             self._note(sent)
             await self._submit(sent, content)
         state = await self._end(sent)
@@ -273,6 +280,7 @@ class BatchQueue:
                 if note.batch_id is None:
                     found = await self._persist(partial(self._api.find, note.token, note.since))
                     if found is None:
+                        self._never_sent(note.keys)
                         self._journal.drop(note.token)
                         continue
                     self._named(sent, found)

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from raggs.arrays import Floats
+from raggs.arrays import Flags, Floats
 from raggs.metrics import weights as w
 from raggs.metrics.hits import Hits
-from raggs.metrics.measure import Linear, parameters
+from raggs.metrics.measure import Linear, Measure, Parameter, parameters
 from raggs.metrics.measures.parameters import REL
 
 
@@ -17,7 +19,7 @@ class Recall(Linear):
     SOURCE = "trec_eval"
     CUTOFF = "possible"
     PARAMS = parameters(rel=REL)
-    ALIASES = ("r", "retrieval-recall-at-k")
+    ALIASES = ("r", "retrieval-recall-at-k", "setr", "set_recall")
 
     def norm(self, hits: Hits, table: Floats) -> Floats:
         """Shape (queries,): all relevant passages."""
@@ -50,3 +52,62 @@ class F1(Linear):
     def norm(self, hits: Hits, table: Floats) -> Floats:
         """Shape (queries,): the mean of k and the relevant passages."""
         return (self.cutoff + w.number_of(hits.qrels, table)) / 2.0
+
+
+class SetPrecision(Linear):
+    """Share of the retrieved passages that are relevant."""
+
+    NAME = "set_p"
+    FORMULA = "|rel and the top k| / min(k, retrieved); 0 if nothing was retrieved"
+    SOURCE = "set_P of trec_eval"
+    CUTOFF = "possible"
+    PARAMS = parameters(rel=REL)
+    ALIASES = ("setp",)
+
+    def norm(self, hits: Hits, table: Floats) -> Floats:
+        """Return the number of retrieved passages, at most k, shape (queries,)."""
+        return np.minimum(self.cutoff, hits.length).astype(np.float64)
+
+
+class SetF(Linear):
+    """Weighted harmonic mean of set_p and recall.
+
+    `beta` is the weight of recall against precision as trec_eval takes it: it is not squared.
+    """
+
+    NAME = "set_f"
+    FORMULA = "(beta + 1) P R / (R + beta P), with P = set_p and R = recall"
+    SOURCE = "set_F of trec_eval"
+    CUTOFF = "possible"
+    PARAMS = parameters(beta=Parameter(1.0, 0, 1e6), rel=REL)
+    FIRST = "beta"
+    ALIASES = ("setf",)
+
+    def norm(self, hits: Hits, table: Floats) -> Floats:
+        """Return (retrieved + beta relevant) / (beta + 1), shape (queries,)."""
+        shown, beta = np.minimum(self.cutoff, hits.length), self["beta"]
+        return (shown + beta * w.number_of(hits.qrels, table)) / (beta + 1.0)
+
+
+class RPrecision(Measure):
+    """Precision at R: the share of relevant passages in the first R places, R as many as are relevant."""
+
+    NAME = "rprec"
+    FORMULA = "|rel and the top R| / R, R = |rel|; 0 if R is 0"
+    SOURCE = "Rprec of trec_eval"
+    CUTOFF = "possible"
+    PARAMS = parameters(rel=REL)
+
+    def score(self, hits: Hits) -> Floats:
+        """Return the share of relevant passages at ranks 1 to R (and at most k), shape (queries,)."""
+        return self._share(hits, lambda places: hits.rank <= places)
+
+    def expected(self, hits: Hits) -> Floats:
+        """Return its mean over all orders of tied passages, shape (queries,)."""
+        return self._share(hits, lambda places: np.clip(places - hits.start, 0, hits.size) / hits.size)
+
+    def _share(self, hits: Hits, worth: Callable[[Floats], Floats | Flags]) -> Floats:
+        table = self.table(hits.qrels)
+        relevant = w.number_of(hits.qrels, table)
+        places = np.minimum(relevant, self.cutoff)[hits.query]
+        return w.ratio(hits.total(hits.weigh(table) * worth(places)), relevant, 0.0)

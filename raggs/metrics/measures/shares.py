@@ -74,3 +74,35 @@ class Holes(Judged):
     def extreme(self, hits: Hits, most: bool) -> Floats:
         """Shape (queries,): most holes are fewest judged passages, and the other way round."""
         return super().extreme(hits, not most)
+
+
+class Unjudged(Linear):
+    """Share of the k places that hold an unjudged passage; a place below the end of the list holds none."""
+
+    NAME = "unj"
+    FORMULA = "#{unjudged in the top k} / k"
+    SOURCE = "unj of trec_eval 10"
+    HIGHER = False
+
+    def table(self, qrels: Qrels) -> Floats:
+        """Return 1 for every grade, shape (grades,)."""
+        return np.ones(qrels.scale.size)
+
+    def norm(self, hits: Hits, table: Floats) -> Floats:
+        """Return k for every query, shape (queries,)."""
+        return np.full(len(hits.length), float(self.cutoff))
+
+    def score(self, hits: Hits) -> Floats:
+        """Return the share of places that are filled and not judged, shape (queries,)."""
+        return self._filled(hits) - super().score(hits)
+
+    def expected(self, hits: Hits) -> Floats:
+        """Return its mean over all orders of tied passages, shape (queries,)."""
+        return self._filled(hits) - super().expected(hits)
+
+    def extreme(self, hits: Hits, most: bool) -> Floats:
+        """Return its largest or least value over all orders: most are unjudged if fewest are judged."""
+        return super().extreme(hits, not most)
+
+    def _filled(self, hits: Hits) -> Floats:
+        return np.minimum(self.cutoff, hits.length) / self.cutoff

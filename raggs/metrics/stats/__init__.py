@@ -4,7 +4,16 @@ Pure: arrays with one value a query in (NaN where a measure is undefined), froze
 comes from a seed, so equal inputs give equal results; nothing here knows what was measured.
 """
 
-from raggs.metrics.stats.compare import Comparison, Verdict, compare, compare_many, outcomes
+from raggs.metrics.stats.compare import (
+    Comparison,
+    Ends,
+    Verdict,
+    compare,
+    compare_many,
+    could_cross,
+    could_reverse,
+    outcomes,
+)
 from raggs.metrics.stats.groups import Contrast, contrasts, permutation_tests
 from raggs.metrics.stats.intervals import Interval, bootstrap_mean, bootstrap_means
 from raggs.metrics.stats.paired import effect_size, holm, least_queries, queries_needed, randomisation_test
@@ -12,6 +21,7 @@ from raggs.metrics.stats.paired import effect_size, holm, least_queries, queries
 __all__ = [
     "Comparison",
     "Contrast",
+    "Ends",
     "Interval",
     "Verdict",
     "bootstrap_mean",
@@ -19,6 +29,8 @@ __all__ = [
     "compare",
     "compare_many",
     "contrasts",
+    "could_cross",
+    "could_reverse",
     "effect_size",
     "holm",
     "least_queries",

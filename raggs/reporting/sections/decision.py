@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import Field
 
 from raggs.evaluation.models import ComparisonPart, Part, Report
-from raggs.evaluation.words import score, signed, told
+from raggs.evaluation.words import inconclusive, score, signed, told
 from raggs.jsontypes import Number
 from raggs.metrics.names import parse_measure
 from raggs.metrics.stats.compare import MARGIN
@@ -103,12 +103,15 @@ def _ships(facts: Facts) -> Iterator[Ship]:
 def _of_sweep(sweep: SweepReport) -> Ship:
     """The choice, which is sure where it would be the choice of nearly all questions drawn anew."""
     from raggs.decision.winners import FEWEST  # late: most reports are of no sweep
+    from raggs.sweeps.layout import rivals
 
-    chosen, said = sweep.choice.winner, (sweep.choice.sentence, *sweep.choice.unknown)
+    chosen, said = sweep.choice.winner, (sweep.choice.sentence, *sweep.choice.unknown, *rivals(sweep))
     if chosen is None:
-        return Ship(question=f"Ship any of sweep {sweep.name}?", answer="no", said=said)
+        answer: Answer = "cannot tell" if sweep.choice.inconclusive else "no"
+        return Ship(question=f"Ship any of sweep {sweep.name}?", answer=answer, said=said)
     share = next((part.share for part in sweep.wins if part.system == chosen), None)
-    sure = (share is None or share >= sweep.confidence) and sweep.questions >= FEWEST
+    drawn = (share is None or share >= sweep.confidence) and sweep.questions >= FEWEST
+    sure = drawn and not sweep.choice.inconclusive
     return Ship(
         question=f"Ship {chosen}, of sweep {sweep.name}?",
         answer="yes" if sure else "cannot tell",
@@ -122,13 +125,13 @@ def _of_systems(report: Report) -> Ship:
     if not first:
         return _alone(report)
     best = first[0]
-    open_ = best.verdict == "unresolvable" and is_ahead(best, report)
+    open_ = best.verdict == "unjudged" or (best.verdict == "unresolvable" and is_ahead(best, report))
     answers: dict[str, Answer] = {"win": "yes", "loss": "no", "tie": "no"}
     return Ship(
         question=f"Ship {best.system} in place of {best.baseline}?",
         answer="cannot tell" if open_ else answers.get(best.verdict, "no"),
         said=(*_why(best, report), *_harm(best, report), *_others(first[1:], best)),
-        needed=best.queries_needed if open_ else None,
+        needed=best.queries_needed if open_ and best.unjudged is None else None,
     )
 
 
@@ -144,7 +147,11 @@ def _alone(report: Report) -> Ship:
 def _why(best: ComparisonPart, report: Report) -> Iterator[str]:
     """What the answer rests on."""
     yield told(best)
-    if best.verdict == "tie":
+    if best.unjudged is not None:
+        low, high = signed(best.unjudged.low), signed(best.unjudged.high)
+        yield inconclusive(best.unjudged)
+        yield f"with the grades that these may have, the difference lies between {low} and {high}"
+    elif best.verdict == "tie":
         yield f"the interval lies within {MARGIN:g} of none: whichever is cheaper is as good"
     elif best.verdict == "win" and best.negligible:
         yield f"the gain is sure, and lies within {MARGIN:g}, which hardly anybody would notice"
@@ -187,6 +194,7 @@ def _steps(facts: Facts, ships: Sequence[Ship], found: Sequence[Check]) -> Itera
     """What to do, most urgent first: what blocks, what is open, what is in doubt, what is not known."""
     for state in ("bad", "open", "doubt", "unknown"):
         if state == "open":
+            yield from _judging(facts)
             yield from _more_questions(facts, ships)
         yield from (check.step for check in found if check.state == state and check.step is not None)
     if facts.judgments is not None and not (facts.report and facts.report.comparisons):
@@ -194,6 +202,15 @@ def _steps(facts: Facts, ships: Sequence[Ship], found: Sequence[Check]) -> Itera
         yield Step(why="compare two systems", command=command)
     if facts.run is not None:
         yield Step(why="is the golden set what it says?", command=f"raggs audit {quote(facts.place)}")
+
+
+def _judging(facts: Facts) -> Iterator[Step]:
+    """What has the passages judged that could reverse the verdict."""
+    best = compared(facts.report)[:1] if facts.report is not None else []
+    for part in best:
+        if part.unjudged is not None:
+            why, _, command = part.unjudged.remedy.partition(": ")
+            yield Step(why=f"{inconclusive(part.unjudged)}; {why}", command=command)
 
 
 def _more_questions(facts: Facts, ships: Sequence[Ship]) -> Iterator[Step]:
@@ -212,8 +229,10 @@ def _cost(facts: Facts) -> Iterator[str]:
     total, queries = facts.costs.total, facts.report.golden.queries if facts.report else 0
     each = f", ${total.usd / queries:,.4f} a question" if queries and total.usd else ""
     yield f"${total.usd:,.4f} spent in {plural(total.calls, 'call')}{each}; ${total.saved_usd:,.4f} saved by the cache"
-    if total.perhaps_usd:
-        yield f"${total.perhaps_usd:,.4f} of it perhaps: calls without an answer in time"
+    if (perhaps := total.perhaps_usd - total.unknown_usd) > 0:
+        yield f"${perhaps:,.4f} of it perhaps: calls without an answer in time"
+    if total.unknown:
+        yield total.possibly_billed
 
 
 def _of_choices(sweeps: Sequence[SweepReport]) -> Iterator[str]:
@@ -236,6 +255,7 @@ def _thresholds(report: Report | None) -> Iterator[str]:
         f"better or worse: the {report.confidence:.0%} interval leaves 0 out, and p after Holm's correction is below "
         f"{alpha:.2g} (paired randomisation)"
     )
+    yield "inconclusive: unjudged passages could reverse the verdict, each with the grade least favourable to it"
     yield f"no difference that matters: the interval lies within {MARGIN:g} of none"
     yield f"queries that would tell: for a power of {POWER:.0%}, were the difference the one seen here"
     yield f"trust: {', '.join(f'{word} ({state})' for state, word in WORDS.items())}; the worst check decides"

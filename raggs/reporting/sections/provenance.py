@@ -103,7 +103,9 @@ def _of_run(run: OpenedRun) -> Iterator[Named]:
     yield Named(name="run", text=f"{manifest.name}, begun {manifest.created.isoformat()} by raggs {manifest.raggs}")
     yield Named(name="manifest", text=content_hash(run.store.content()))
     if manifest.config_file:
-        yield Named(name="configuration", text=manifest.config_file)
+        yield Named(name="configuration", text=f"{manifest.config_file} (from the run directory)")
+    if manifest.skipped_files:
+        yield Named(name="corpus", text=manifest.skipped_files)
 
 
 def _of_report(report: Report) -> Iterator[Named]:

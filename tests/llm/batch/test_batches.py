@@ -81,9 +81,9 @@ def test_one_batch_at_half_the_price_and_nothing_twice(bench):
 
 def test_the_line_is_the_call_that_would_be_made_directly(bench):
     with bench() as b:
-        b.run(ask, batching(b))
+        b.run(ask, batching(b, max_usd=None))
         (line,) = [body for body in b.server.requests if "question 3" in json.dumps(body)]
-        direct = b.llm(cached=False, timeout_s=20)
+        direct = b.llm(cached=False, timeout_s=20, max_usd=None)
         b.run(lambda llm: ask(llm, TEXTS[3:4]), direct)
         assert b.server.requests[-1] == line
 
@@ -324,6 +324,20 @@ def test_a_run_stopped_while_waiting_resumes_its_batch(bench):
         assert notes(b) == []
 
 
+def test_lines_that_an_earlier_run_has_sent_count_under_a_cap_before_and_after_their_answer(bench, tmp_path):
+    with bench(fault_for=lambda _, body: "500" if "question 3" in json.dumps(body) else None) as b:
+        b.server.batches.polls = 0
+        path = tmp_path / "llm.ledger.jsonl"
+        abandon(b, lambda: routes(b, "GET /batches/ID") >= 2, ledger=CallLedger(path, "judge"))
+        ledger = CallLedger(path, "judge")
+        assert (ledger.earlier.calls, ledger.unknown.calls) == (6, 6)
+        b.server.batches.polls = 1
+        with pytest.raises(BudgetError, match="6 of 6 calls made"):
+            b.run(ask, batching(b, ledger=ledger, max_calls=6))
+        assert b.server.count == sum(map(len, b.server.batches.submitted)) == 6
+        assert (CallLedger(path).earlier.calls, CallLedger(path).unknown.calls) == (6, 0)
+
+
 def test_a_run_stopped_between_submission_and_its_answer_finds_its_batch(bench):
     with bench() as b:
         b.server.batches.wire_faults["POST /batches"] = ["reset after"]
@@ -364,6 +378,43 @@ def test_a_note_without_a_batch_is_dropped_and_its_questions_are_asked(bench):
         assert values(b.run(ask, batching(b))) == truth()
         assert len(b.server.batches.submitted) == 1
         assert notes(b) == []
+
+
+DEEP = b"[" * 100_000 + b"]" * 100_000
+DAMAGES = {
+    "deep": DEEP,
+    "deep keys": b'{"token": "t", "since": 1, "batch_id": null, "keys": ' + DEEP + b"}",
+    "torn": b'{"token": "t", "since"',
+    "empty": b"",
+    "list": b"[]",
+    "not UTF-8": b"\xff\xfe",
+}
+
+
+@pytest.mark.parametrize("mode", ["batch", "direct"])
+@pytest.mark.parametrize("content", DAMAGES.values(), ids=DAMAGES)
+def test_a_damaged_note_is_named_and_nothing_is_paid(bench, mode, content):
+    with bench() as b:
+        abandon(b, lambda: routes(b, "GET /batches/ID") >= 1)
+        (note,) = notes(b)
+        kept = note.read_bytes()
+        note.write_bytes(content)
+        before = b.server.count
+        with pytest.raises(ProviderError) as told:
+            llm = batching(b)
+            b.run(ask if mode == "batch" else ask_directly, llm)
+        assert str(note) in str(told.value)
+        assert "delete it; its questions are then asked again" in str(told.value)
+        assert note.read_bytes() == content, "nothing is deleted unasked"
+        assert b.server.count == before
+        note.write_bytes(kept)
+        b.server.batches.polls = 1
+        assert values(b.run(ask, batching(b))) == truth()
+        assert len(b.server.batches.created) == 1
+
+
+def ask_directly(llm):
+    return asyncio.gather(*(llm.ask(question(text=text, qid="q1")) for text in TEXTS))
 
 
 def test_a_second_batch_is_resumed_as_well(bench):
@@ -475,6 +526,16 @@ def test_money_is_set_aside_at_the_price_of_a_batch(bench):
         assert sum(later) == 3
         with pytest.raises(BudgetError, match="used up"):
             b.run(lambda llm: ask(llm, sample=1), batching(b, max_usd=one / 2))
+
+
+def test_an_answer_of_a_batch_that_was_cut_for_want_of_money_goes_into_the_next_one(bench):
+    with bench() as b:
+        b.server.hidden_for = lambda body: 1_500 if "question 3" in json.dumps(body) else 0
+        llm = batching(b)
+        assert values(b.run(ask, llm)) == truth()
+        assert list(map(len, b.server.batches.submitted)) == [6, 1]
+        sent = [body for body in b.server.requests if "question 3" in json.dumps(body)]
+        assert [body["max_tokens"] for body in sent] == [300, 4_800]
 
 
 def test_a_provider_without_batches_is_refused_beforehand():

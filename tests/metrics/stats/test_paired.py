@@ -3,7 +3,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats as scipy_stats
@@ -60,7 +60,6 @@ def test_under_the_null_the_p_values_are_uniform():
 
 
 @given(arrays(np.float64, st.integers(21, 60), elements=st.floats(-1, 1, width=16)), st.integers(0, 5))
-@settings(deadline=None, max_examples=30)
 def test_the_sign_of_the_difference_and_zeros_do_not_matter(differences, seed):
     p = randomisation_test(differences, seed=seed, draws=200)
     assert randomisation_test(-differences, seed=seed, draws=200) == p
@@ -156,7 +155,6 @@ def test_queries_needed_for_small_medium_and_large_effects(effect, count):
 
 
 @given(st.floats(0.05, 3), st.sampled_from([0.05, 0.01, 0.001]))
-@settings(deadline=None, max_examples=40)
 def test_queries_needed_are_the_fewest_with_the_power(effect, alpha):
     count = queries_needed(effect, alpha=alpha)
     assert paired._power(count, effect, alpha) >= 0.8

@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
@@ -23,14 +23,12 @@ def test_ranks_are_those_of_scipy(values):
 
 
 @pytest.mark.parametrize("elements", [sixteenths, fine])
-@settings(deadline=None, max_examples=60)
 @given(data=st.data())
 def test_the_p_is_that_of_scipy_with_ties_and_without(elements, data):
     found = data.draw(st.lists(elements.filter(bool), min_size=21, max_size=70))
     assert signed_rank_test(np.array(found)) == pytest.approx(scipy_stats.wilcoxon(found).pvalue, rel=1e-12)
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.lists(fine, min_size=2, max_size=40).map(np.array))
 def test_the_p_of_student_is_that_of_scipy(differences):
     assume(np.ptp(differences) > 1e-6)

@@ -1,0 +1,349 @@
+"""Answers that a model generates from the passages of each system, and whether they are correct: for Acc|Hit.
+
+Acc|Hit counts the queries whose whole evidence is in a system's top K, so only those are answered. One call answers
+from the texts of the top K, and a second call compares that answer with the reference answer. Both are cached where the
+golden run keeps its answers, and booked in a ledger in the folder of the evaluation. The result is a file that
+`--correct` reads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pydantic import Field
+
+from raggs.app.addresses import Approve, nobody, permit_parts
+from raggs.app.beside import beside, in_loop
+from raggs.app.evalrequest import JudgedFiles
+from raggs.app.evaluate import EvalResult, evaluate
+from raggs.app.stored import stored_config
+from raggs.artifacts import Query
+from raggs.atomic import make_folder, write_atomic
+from raggs.config.models import RunConfig
+from raggs.errors import DataError, UsageError
+from raggs.evaluation.study import Study
+from raggs.golden.runs import RunGolden
+from raggs.jsontypes import JsonObject
+from raggs.llm import LLM, BudgetSettings, ChatRequest
+from raggs.llm.credentials import require_keys
+from raggs.manifests.models import Estimate
+from raggs.manifests.outlook import line_of
+from raggs.metrics.hits import ranked_rows
+from raggs.metrics.names import parse_measure
+from raggs.pipeline.events import Listener, silent
+from raggs.progress import Building
+from raggs.prompts import load_prompt
+from raggs.prompts.labels import labelled
+from raggs.settings import Settings
+from raggs.text import plural, shorten
+from raggs.workshop import Passages, Workshop
+
+CAP = 1.0  # USD
+FILE, LEDGER, STAGE = "answers.jsonl", "answers.ledger.jsonl", "answers"
+KIND = "litellm:"
+ANSWER_TOKENS, VERDICT_TOKENS = 150, 60
+MAX_CHARACTERS = 10_000  # of an answer
+MAX_REASON = 1000  # characters
+GUESS = "word " * ANSWER_TOKENS  # stands for an answer that a dry run does not have
+ESTIMATED = f"an answer is taken to have {ANSWER_TOKENS} tokens, and a verdict {VERDICT_TOKENS}"
+ANSWER, CORRECT = "answer@1", "correct@1"
+
+
+class AnswerModel(Settings):
+    """The model that answers and checks."""
+
+    model: str = Field(min_length=1)
+
+
+@dataclass(frozen=True)
+class AnswersRequest:
+    """Which model generates answers, where its file and ledger go, and what it may cost.
+
+    Attributes:
+        model: the provider's name and the model's.
+        folder: of the evaluation.
+        max_usd: the cap on all calls that the folder's ledger holds.
+        allow_mixed: whether it goes on when a provider answers with another snapshot of a model than before.
+    """
+
+    model: str
+    folder: Path
+    max_usd: float = CAP
+    allow_mixed: bool = False
+
+
+def parse_model(spec: str) -> str:
+    """Return the model that ``litellm:MODEL`` names.
+
+    Raises:
+        UsageError: the specification has another form.
+    """
+    model = spec.removeprefix(KIND).strip()
+    if not spec.startswith(KIND) or not model:
+        raise UsageError(f"--answers {spec}: not a model", remedy="write litellm:openai/gpt-5-mini")
+    return model
+
+
+@dataclass(frozen=True)
+class GeneratedAnswers:
+    """The written file, and how many answers it has: `failed` have no answer or no verdict."""
+
+    file: Path
+    total: int
+    correct: int
+    failed: int
+    usd: float
+
+    def __str__(self) -> str:
+        failed = f", {self.failed:,} missing since a call failed" if self.failed else ""
+        return (
+            f"{self.file}: {plural(self.total, 'answer')}, {self.correct:,} correct{failed}; ${self.usd:.4f} spent now"
+        )
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A query whose whole evidence a system returned, and the system's top K."""
+
+    system: str
+    query: Query
+    doc_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Answer:
+    text: str = ""
+    correct: bool | None = None
+    reason: str = ""
+    error: str = ""
+
+
+def generate_answers(
+    result: EvalResult, request: AnswersRequest, listen: Listener = silent, approve: Approve = nobody
+) -> GeneratedAnswers:
+    """Have a model answer what an evaluation counts for Acc|Hit, and write answers.jsonl. Works in notebooks.
+
+    Args:
+        result: the evaluation, without known answers.
+        approve: says whether a key may go to a new address (see `raggs.app.addresses`).
+
+    Raises:
+        UsageError: the golden set is not a run of raggs, or its lists cannot be answered from.
+        DataError: no judged query has a reference answer.
+        BudgetError: the cap is reached; paid answers are cached.
+        RaggsError: a key is missing, or a provider refused.
+    """
+    if in_loop():
+        return beside(lambda hear: generate_answers(result, request, hear, approve), listen)
+    run, jobs = _run_of(result), _jobs(result)
+    permit_parts(run.llm, [AnswerModel(model=request.model)], approve)
+    require_keys([request.model], run.llm)
+    make_folder(request.folder)
+    with _opened(run, request, listen) as (workshop, passages):
+        workshop.llm.require_price(request.model)
+        workshop.ledger.turn_to(request.folder / LEDGER, STAGE)
+        done = 0
+
+        async def one(job: _Job) -> _Answer:
+            nonlocal done
+            found = await _answer(workshop.llm, request.model, job, passages)
+            done += 1
+            listen(Building("answers", done, len(jobs)))
+            return found
+
+        async def every() -> list[_Answer | BaseException]:
+            return await asyncio.gather(*map(one, jobs), return_exceptions=True)
+
+        found = workshop.loop.run(every())
+        usd = workshop.llm.spent.usd
+    answers = []
+    for each in found:
+        if isinstance(each, BaseException):
+            raise each
+        answers.append(each)
+    file = request.folder / FILE
+    write_atomic(file, "".join(map(_line, jobs, answers)).encode())
+    right, failed = (sum(each.correct is value for each in answers) for value in (True, None))
+    return GeneratedAnswers(file, len(jobs), right, failed, usd)
+
+
+def evaluate_with(result: EvalResult, answers: GeneratedAnswers) -> EvalResult:
+    """Return the same evaluation with the written answers, as if they were given by `--correct`."""
+    if result.request is None:
+        raise TypeError("the result names no request")
+    analyses = replace(result.request.analyses, correct=answers.file)
+    return evaluate(replace(result.request, analyses=analyses))
+
+
+def forecast_answers(result: EvalResult, request: AnswersRequest) -> tuple[Estimate, ...]:
+    """Return what `generate_answers` would cost: a line for the answers and one for their verdicts. No model is called.
+
+    Raises:
+        RaggsError: as `generate_answers`, of what the request names.
+    """
+    run, jobs = _run_of(result), _jobs(result)
+    with _opened(run, request, silent) as (workshop, passages):
+        rehearsal = workshop.rehearsal()
+
+        async def every() -> None:
+            for job in jobs:
+                await _answer(rehearsal, request.model, job, passages, GUESS)
+
+        workshop.loop.run(every())
+        price, lines = workshop.llm.price(request.model), []
+        for task, tokens in (("answer", ANSWER_TOKENS), ("correct", VERDICT_TOKENS)):
+            asked = rehearsal.asked(request.model, task)
+            line = line_of(task, request.model, asked, price, answer=tokens)
+            lines.append(line.model_copy(update={"exact": False, "repairs": run.llm.max_repairs}))
+        workshop.loop.run(rehearsal.close())
+        return tuple(lines)
+
+
+def settings_of(result: EvalResult) -> RunConfig:
+    """Return the configuration of the golden run, whose `llm` says how models are called.
+
+    Raises:
+        UsageError: the golden set is not a run of raggs, or its lists cannot be answered from.
+    """
+    return _run_of(result)
+
+
+def _run_of(result: EvalResult) -> RunConfig:
+    subject = result.request.subject if result.request else None
+    if not isinstance(subject, JudgedFiles) or not isinstance(result.golden, RunGolden):
+        raise UsageError(
+            "--answers needs the texts of passages, which only a run of raggs knows",
+            remedy="name a run directory by --golden, or give the answers in a file: --correct FILE",
+        )
+    if subject.projection is not None or result.report.condensed:
+        raise UsageError(
+            "--answers reads the lists as systems return them, over the corpus of the golden set",
+            remedy="leave --project and --condensed out, or give the answers in a file: --correct FILE",
+        )
+    return stored_config(result.golden.run.folder)
+
+
+def _jobs(result: EvalResult) -> list[_Job]:
+    """The queries to answer, by system and query.
+
+    Raises:
+        DataError: no judged query has a reference answer.
+    """
+    study = result.gates.study
+    if study is None or result.golden is None:
+        raise TypeError("samples have no passages to answer from")
+    judged = study.judgments.qrels.qids
+    known = {query.qid: query for query in result.golden.queries() if (query.answer or "").strip()}
+    if not known.keys() & set(judged):
+        raise DataError(
+            "no judged query has a reference answer, so no generated answer can be checked",
+            where=result.golden.source,
+            remedy="add `answer` to the queries and run raggs run again, or give a file: --correct FILE",
+        )
+    return [
+        _Job(system.name, known[qid], doc_ids)
+        for system in result.systems
+        for qid, doc_ids in _shown(study, system.name, result).items()
+        if qid in known
+    ]
+
+
+def _shown(study: Study, system: str, result: EvalResult) -> Mapping[str, tuple[str, ...]]:
+    """By query whose whole evidence a system has in its top K, that top, best first."""
+    hits, k = study.hits[system], study.cutoff
+    run = next(each.run for each in result.systems if each.name == system)
+    query, rank, row = ranked_rows(hits.qrels, run, study.scoring.ties, k)
+    tops: dict[int, list[tuple[int, str]]] = {}
+    names = (name.decode() for name in run.docs.take(row).tolist())
+    for number, place, name in zip(query.tolist(), rank.tolist(), names, strict=True):
+        tops.setdefault(number, []).append((place, name))
+    met = parse_measure(study.evidence).values(hits)
+    return {
+        qid: tuple(name for place, name in sorted(tops.get(number, [])) if place <= k)
+        for number, qid in enumerate(hits.qrels.qids)
+        if met[number] == 1
+    }
+
+
+@contextmanager
+def _opened(run: RunConfig, request: AnswersRequest, listen: Listener) -> Iterator[tuple[Workshop, Passages]]:
+    llm = run.llm.mixing() if request.allow_mixed else run.llm
+    workshop = Workshop(run.workspace, llm, BudgetSettings(max_usd=request.max_usd), hear=listen)
+    try:
+        yield workshop, workshop.corpus(run.corpus).passages(whole=False)
+    finally:
+        workshop.close()
+
+
+async def _answer(llm: LLM, model: str, job: _Job, passages: Passages, guess: str = "") -> _Answer:
+    """Answer from the passages, then compare with the reference answer.
+
+    Args:
+        guess: stands for an answer that is not known, in a dry run.
+    """
+    query, found = job.query, passages.get(job.doc_ids)
+    language, guard = query.language or "en", llm.guard
+    texts = labelled([found[doc_id].content for doc_id in job.doc_ids], guard)
+    reply = await llm.ask(
+        ChatRequest(
+            model=model,
+            messages=load_prompt(ANSWER, "answer").render(language, query=guard(query.text), passages=texts),
+            schema=_schema({"answer": {"type": "string"}}),
+            schema_name="answer",
+            check=_check_answer,
+            qid=query.qid,
+            max_output_tokens=ANSWER_TOKENS,
+        )
+    )
+    text = reply.value or guess
+    if not text:
+        return _Answer(error=reply.error or "the model gave no answer")
+    verdict = await llm.ask(
+        ChatRequest(
+            model=model,
+            messages=load_prompt(CORRECT, "correct").render(
+                language, query=guard(query.text), reference=guard(query.answer or ""), answer=guard(text)
+            ),
+            schema=_schema({"reason": {"type": "string"}, "correct": {"type": "integer", "enum": [0, 1]}}),
+            schema_name="correct",
+            check=_check_verdict,
+            qid=query.qid,
+            max_output_tokens=VERDICT_TOKENS,
+        )
+    )
+    if verdict.value is None:
+        return _Answer(text, error=verdict.error or "the model gave no verdict")
+    correct, reason = verdict.value
+    return _Answer(text, correct, reason)
+
+
+def _schema(properties: Mapping[str, object]) -> Mapping[str, object]:
+    names: Sequence[str] = list(properties)
+    return {"type": "object", "properties": properties, "required": names, "additionalProperties": False}
+
+
+def _check_answer(found: JsonObject) -> str:
+    answer = found.get("answer")
+    if not isinstance(answer, str) or not answer.strip():
+        raise ValueError('"answer" must be text, and not empty')
+    if len(answer) > MAX_CHARACTERS:
+        raise ValueError(f'"answer" must have at most {MAX_CHARACTERS} characters')
+    return answer.strip()
+
+
+def _check_verdict(found: JsonObject) -> tuple[bool, str]:
+    correct, reason = found.get("correct"), found.get("reason")
+    if isinstance(correct, bool) or correct not in (0, 1):
+        raise ValueError('"correct" must be 0 or 1')
+    return correct == 1, shorten(reason, MAX_REASON) if isinstance(reason, str) else ""
+
+
+def _line(job: _Job, answer: _Answer) -> str:
+    found = {"system": job.system, "qid": job.query.qid, "correct": answer.correct, "answer": answer.text}
+    more = {"reason": answer.reason, "error": answer.error}
+    return json.dumps({**found, **{name: value for name, value in more.items() if value}}, ensure_ascii=False) + "\n"

@@ -1,0 +1,197 @@
+"""raggs as a provider of ir_measures: its measures by ir_measures' names, and raggs' own measures beside them.
+
+Importing this module registers both with ir_measures: `ir_measures.providers.registry["raggs"]` computes them, and
+`ir_measures.parse_measure` knows names such as ``ra_nwg@10``. Nothing else in raggs imports it, so ir_measures is
+loaded only for those who use it.
+
+ir_measures' names keep ir_measures' meaning: relevant from grade 1 on, and 0 for a query for which a measure is not
+defined. Equal scores are ordered as trec_eval orders them, by descending id. raggs' own measures keep the meaning of
+`raggs eval`: a query for which one is not defined is NaN, and the mean leaves it out. Those that need the grades 1 to 5
+refuse other grades.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from ir_measures import measures, providers, util
+from ir_measures.providers import base
+
+from raggs.errors import UsageError
+from raggs.metrics.evaluate import evaluate
+from raggs.metrics.measure import Measure
+from raggs.metrics.measures import REGISTRY, aliases
+from raggs.metrics.names import parse_measure
+
+NAMES = {"NumRet": "hits"}  # where raggs has another name, and no alias
+APART = frozenset({"judged_only", "dcg", "gains", "relative"})  # parameters that are no part of raggs' names
+HIGHEST = 4  # of ir_measures' grades, as gdeval has it; higher ones raise it
+GOLDEN = (1, 5)
+NEEDS_MORE = frozenset({"alpha_ndcg", "nrbp", "ra_nwg_novel", "containment"})  # facets or answers
+
+
+class DefinedMean(measures.MeanAgg):
+    """The mean over the queries for which a measure is defined."""
+
+    def add(self, value: float) -> None:
+        """Take the value of one query."""
+        if not math.isnan(value):
+            super().add(value)
+
+
+class RaggsMeasure(measures.Measure):
+    """A measure that raggs has and ir_measures has not."""
+
+    DEFAULT = math.nan
+
+    def aggregator(self) -> DefinedMean:
+        """Return what the values of the queries are put together by."""
+        return DefinedMean()
+
+
+def _own(kind: type[Measure]) -> RaggsMeasure:
+    """Return a measure of raggs in ir_measures' form, registered under its name."""
+    info = {"cutoff": measures.ParamInfo(dtype=int, required=kind.CUTOFF == "needed", desc="ranking cutoff threshold")}
+    info |= {name: measures.ParamInfo(dtype=(int, float), desc=name) for name in kind.PARAMS}
+    fields = {"__name__": kind.NAME, "NAME": kind.NAME, "SUPPORTED_PARAMS": info}
+    found: RaggsMeasure = type(kind.NAME, (RaggsMeasure,), fields)()
+    measures.register(found)
+    return found
+
+
+def _own_measures() -> Iterator[RaggsMeasure]:
+    """Return those of raggs' measures that ir_measures lacks, and that need nothing but grades and lists."""
+    theirs = {aliases().get(name.lower(), name.lower()) for name in measures.registry}
+    for name in REGISTRY.builtin:
+        if name not in theirs and name not in NEEDS_MORE and name.isidentifier():
+            kind = REGISTRY.load(name)
+            if kind.AT is None:
+                yield _own(kind)
+
+
+class Computation(NamedTuple):
+    """What measures share that are computed together."""
+
+    condensed: bool
+    gains: tuple[tuple[int, float], ...]
+    golden: bool
+
+
+class RaggsEvaluator(providers.Evaluator):
+    """Scores runs by raggs.
+
+    Args:
+        wanted: the measures.
+        labels: ``{qid: {doc_id: grade}}``.
+    """
+
+    def __init__(self, wanted: Iterable[measures.Measure], labels: Mapping[str, Mapping[str, int]]) -> None:
+        super().__init__(list(wanted), set(labels))
+        self._labels = labels
+
+    def _iter_calc(self, run: util.TYPE_RUN) -> Iterator[util.Metric]:
+        lists = util.RunConverter(run).as_dict_of_dict()
+        found = {qid: lists.get(qid, {}) for qid in self._labels}
+        if not any(found.values()):
+            found = {}
+        together: dict[Computation, list[measures.Measure]] = {}
+        for measure in self.measures:
+            together.setdefault(_computation(measure), []).append(measure)
+        for how, group in together.items() if found else ():
+            yield from self._values(how, group, found)
+
+    def _values(
+        self, how: Computation, group: list[measures.Measure], lists: Mapping[str, Mapping[str, float]]
+    ) -> Iterator[util.Metric]:
+        names = {measure: parse_measure(_text(measure)).name for measure in group}
+        highest = max((HIGHEST, *(grade for grades in self._labels.values() for grade in grades.values())))
+        highest = max((highest, *(int(measure.params.get("rel", 0)) for measure in group)))
+        scale = GOLDEN if how.golden else (0, highest)
+        gains = {grade: float(dict(how.gains).get(grade, grade)) for grade in range(highest + 1)} if how.gains else None
+        scored = evaluate(
+            self._labels,
+            lists,
+            list(dict.fromkeys(names.values())),
+            binary_at=None if how.golden else 1,
+            gains=gains,
+            scale=scale,
+            condensed=how.condensed,
+        )
+        rows = dict(zip(scored.measures, scored.values.tolist(), strict=True))
+        for measure, name in names.items():
+            for qid, value in zip(scored.qids, rows[name], strict=True):
+                yield util.Metric(qid, measure, measure.DEFAULT if math.isnan(value) else value)
+
+
+def _computation(measure: measures.Measure) -> Computation:
+    gains = measure.params.get("gains", base.NOT_PROVIDED)
+    own = isinstance(measure, RaggsMeasure)
+    return Computation(
+        bool(measure.params.get("judged_only", False)),
+        () if gains is base.NOT_PROVIDED else tuple(sorted(gains.items())),
+        own and parse_measure(_text(measure)).measure.GOLDEN,
+    )
+
+
+def _text(measure: measures.Measure) -> str:
+    """Return the name that raggs gives a measure."""
+    said = str(measure.NAME)
+    name = NAMES.get(said, said)
+    if measure.params.get("dcg") == "exp-log2":
+        name = "ndcg_exp"
+    at = measure.params.get(measure.AT_PARAM)
+    left = {key: value for key, value in measure.params.items() if key not in APART and key != measure.AT_PARAM}
+    inside = ", ".join(f"{key}={value}" for key, value in left.items())
+    return name + (f"({inside})" if inside else "") + ("" if at is None else f"@{at}")
+
+
+def _supported() -> list[measures.Measure]:
+    """Return ir_measures' measures that raggs computes, by the parameters with which it does."""
+    free, some = base.Any(), base.Any(required=True)
+    cut: dict[str, object] = {"cutoff": free, "rel": free, "judged_only": free}
+    return [
+        measures._P(**cut),
+        measures._R(**cut),
+        measures._RR(**cut),
+        measures._AP(**cut),
+        measures._Success(**cut),
+        measures._nDCG(cutoff=free, dcg=base.Choices("log2", "exp-log2"), gains=free, judged_only=free),
+        measures._Rprec(rel=free, judged_only=free),
+        measures._SetP(rel=free, relative=base.Choices(False), judged_only=free),
+        measures._SetR(rel=free),
+        measures._SetF(rel=free, beta=free, judged_only=free),
+        measures._IPrec(recall=free, rel=free, judged_only=free),
+        measures._Bpref(rel=free),
+        measures._infAP(rel=free),
+        measures._NumRet(rel=some),
+        measures._Judged(cutoff=free),
+        measures._ERR(cutoff=free),
+        measures._RBP(cutoff=free, p=free, rel=some),
+        measures._Compat(p=free, normalize=free),
+        measures._INST(T=free, min_rel=free, max_rel=free),
+        *(type(own)(**dict.fromkeys(own.SUPPORTED_PARAMS, free)) for own in _own_measures()),
+    ]
+
+
+class RaggsProvider(providers.Provider):
+    """Computes ir_measures' measures, and raggs' own ones, by raggs."""
+
+    NAME = "raggs"
+    SUPPORTED_MEASURES = _supported()
+
+    def _evaluator(self, measures: Iterable[measures.Measure], qrels: util.TYPE_QREL) -> RaggsEvaluator:
+        """Return the evaluator of some measures.
+
+        Raises:
+            UsageError: raggs does not compute one of them, or not with these parameters.
+        """
+        wanted = list(measures)
+        if refused := [str(measure) for measure in wanted if not self.supports(measure)]:
+            remedy = "add others: FallbackProvider([provider, *ir_measures.DefaultPipeline.providers])"
+            raise UsageError(f"raggs does not compute {', '.join(refused)}", remedy=remedy)
+        return RaggsEvaluator(wanted, util.QrelsConverter(qrels).as_dict_of_dict())
+
+
+provider: RaggsProvider = providers.register(RaggsProvider())

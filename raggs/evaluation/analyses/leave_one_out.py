@@ -1,0 +1,178 @@
+"""Leave one system out: what a system owes to having been pooled, by its score and its rank without its own finds.
+
+A passage that only one system found was judged because that system took part. Left unjudged, it counts as not relevant,
+as the finds of a newcomer do (Zobel 1998). The contributions are those of `raggs.decision.leave_one_out`; sweeps score
+them by the same function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from raggs.errors import UsageError
+from raggs.evaluation.analyses.base import Finding, PartAnalysis
+from raggs.evaluation.document import Cell, Row
+from raggs.evaluation.models import LeaveOneOutPart
+from raggs.evaluation.study import Study, mean
+from raggs.evaluation.words import score
+from raggs.golden.judgments import Judgments
+from raggs.jsontypes import number
+from raggs.metrics.hits import Hits
+from raggs.metrics.names import Named
+from raggs.text import plural
+
+if TYPE_CHECKING:
+    from raggs.decision.leave_one_out import Contribution, Fall
+
+DEPTH = 100  # ranks within which a list counts as pooled, as retrievers and pools of raggs go
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """What systems lose when the passages that they alone contributed are unjudged.
+
+    Attributes:
+        contributed: of each group of systems, what it alone brought.
+        scores: of all systems, with all judgments; more is better.
+        without: by group, the scores of all systems without what the group alone brought.
+    """
+
+    contributed: tuple[Contribution, ...]
+    scores: Mapping[str, float]
+    without: Mapping[str, Mapping[str, float]]
+
+    @property
+    def falls(self) -> tuple[Fall, ...]:
+        """What each system loses, the greatest fall first."""
+        from raggs.decision.leave_one_out import falls  # late: most reports leave no system out
+
+        return falls(self.contributed, self.scores, self.without)
+
+    def own(self, system: str) -> Contribution:
+        """What the group of a system alone brought."""
+        return next(each for each in self.contributed if system in each.systems)
+
+
+def leave_out(
+    hits: Mapping[str, Hits], named: Named, depth: int, groups: Mapping[str, str], pooled: Sequence[str] | None = None
+) -> LeftOut:
+    """Score all systems with the judgments of all, then without what each group alone contributed.
+
+    Args:
+        hits: by system, over the same judgments; at least one.
+        named: the measure; values are turned round where lower is better.
+        depth: ranks within which a list counts as brought into the pool.
+        groups: by system, the group that it is left out with; itself where not named.
+        pooled: the systems that contribute; all where left out.
+    """
+    from raggs.decision.leave_one_out import contributions  # late, as above
+
+    qrels, sign = next(iter(hits.values())).qrels, 1.0 if named.higher else -1.0
+    pools = {name: hits[name].item[hits[name].rank <= depth] for name in (hits if pooled is None else pooled)}
+    found = contributions(qrels.grade, pools, groups, qrels.scale.relevant)
+
+    def scored(lists: Mapping[str, Hits]) -> dict[str, float]:
+        return {name: sign * (mean(named.values(each)) or 0.0) for name, each in lists.items()}
+
+    left = {each.group: scored({name: _unjudged(one, each) for name, one in hits.items()}) for each in found}
+    return LeftOut(found, scored(hits), left)
+
+
+def _unjudged(hits: Hits, contribution: Contribution) -> Hits:
+    """The same lists, where what a group alone brought is unjudged."""
+    from raggs.decision.leave_one_out import without  # late, as above
+
+    grade = without(hits.qrels.grade, contribution)
+    keep = np.flatnonzero(grade[hits.item] >= 0)
+    rows = {name: getattr(hits, name)[keep] for name in ("query", "item", "rank", "start", "size")}
+    first = None if hits.first is None else hits.first[keep]
+    return replace(hits, qrels=hits.qrels.relabelled(grade), first=first, **rows)
+
+
+class LeaveOneOut(PartAnalysis[LeaveOneOutPart]):
+    """What systems owe to having been pooled: score and rank without what each alone contributed."""
+
+    NAME = "leave_one_out"
+    TITLE = "Each system left out of the pool"
+    HEAD = (
+        "system",
+        "measure",
+        "score",
+        "without its own",
+        "passages",
+        "relevant",
+        "rank",
+        "rank without",
+        "then behind",
+    )
+    PART = LeaveOneOutPart
+
+    def check(self, judgments: Judgments, systems: Sequence[str]) -> None:
+        """Refuse a single system, which has nothing to itself.
+
+        Raises:
+            UsageError: there is only one.
+        """
+        if len(systems) < 2:
+            raise UsageError("leaving one system out takes two systems or more", remedy="name another one: --run FILE")
+
+    def compute(self, study: Study) -> Sequence[Finding[LeaveOneOutPart]]:
+        """Each system on the first measure; none of those that are made of others, or cut in another way."""
+        named = study.scoring.measures[0]
+        qrels = study.judgments.qrels
+        hits = {name: each for name, each in study.hits.items() if each.qrels is qrels}
+        pooled = [name for name in hits if name not in study.derived]
+        if len(pooled) < 2:
+            return ()
+        found, sign = leave_out(hits, named, DEPTH, {}, pooled), 1.0 if named.higher else -1.0
+        return [
+            Finding(
+                fall.system,
+                LeaveOneOutPart(
+                    measure=named.name,
+                    score=number(sign * fall.score),
+                    without=number(sign * fall.without),
+                    alone=found.own(fall.system).judged,
+                    relevant=found.own(fall.system).useful,
+                    rank=_rank(fall.system, found.scores),
+                    rank_without=_rank(fall.system, found.without[fall.group]),
+                    overtaken_by=fall.overtaken_by,
+                ),
+            )
+            for fall in found.falls
+        ]
+
+    def rows(self, found: Sequence[Finding[LeaveOneOutPart]]) -> Sequence[Row]:
+        """A row for each system, the greatest fall first."""
+        return [
+            (
+                Cell(system),
+                Cell(part.measure),
+                Cell(part.score, "score"),
+                Cell(part.without, "score"),
+                *map(Cell, (part.alone, part.relevant, part.rank, part.rank_without)),
+                Cell(", ".join(part.overtaken_by) or None),
+            )
+            for system, part in found
+        ]
+
+    def sentences(self, found: Sequence[Finding[LeaveOneOutPart]]) -> Sequence[str]:
+        """Score and rank of each system, with and without its own contributions."""
+        return [
+            f"{system} left out of the pool: {part.measure} {score(part.score)} -> {score(part.without)}, rank "
+            f"{part.rank} -> {part.rank_without}{_behind(part)}; {plural(part.alone, 'judged passage')} "
+            f"({part.relevant:,} relevant) only it brought"
+            for system, part in found
+        ]
+
+
+def _behind(part: LeaveOneOutPart) -> str:
+    return f" (behind {', '.join(part.overtaken_by)})" if part.overtaken_by else ""
+
+
+def _rank(system: str, scores: Mapping[str, float]) -> int:
+    return 1 + sum(value > scores[system] for value in scores.values())

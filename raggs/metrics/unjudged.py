@@ -1,0 +1,381 @@
+"""Bounds of a difference: how far unjudged passages could move the value of each query, for two systems at once.
+
+Each unjudged passage in the top k of either system may have any grade of the scale. A passage that both systems show
+gets one grade. A passage that gets a grade also counts in the best possible list, as every judged passage does.
+
+The bounds are exact for sums of weights (`Linear`: precision, recall, ndcg, ra_nwg, ...), for mrr and hit, and for map,
+as long as a query has few unjudged passages. Otherwise they are wider than they need to be, and never too narrow: a
+query with an unjudged passage may then have any value of the measure's range. A query without one keeps its value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import combinations_with_replacement, product
+from typing import NamedTuple
+
+import numpy as np
+
+from raggs.arrays import ByteTexts, Flags, Floats, Ints
+from raggs.metrics import weights as w
+from raggs.metrics.columns import Qrels, Run
+from raggs.metrics.hits import Hits, Ties, ranked_rows
+from raggs.metrics.measure import Linear
+from raggs.metrics.measures.containment import Containment
+from raggs.metrics.measures.hit import Hit
+from raggs.metrics.measures.map import Map
+from raggs.metrics.measures.mrr import Mrr
+from raggs.metrics.names import Named
+from raggs.metrics.stats import Ends
+
+DEEPEST = 100  # ranks; below them an unjudged passage counts as not relevant, as a pool of that depth supposes
+MOST_GRADINGS = 1024  # of a query's unjudged passages that are looked at one by one
+CELLS = 2_000_000  # numbers in memory at a time: 16 MB
+ROW = ("query", "rank", "docs")  # of a top
+PLAIN_MODES = ("", "E", "min", "max")  # all the same where no scores are tied
+
+
+@dataclass(frozen=True)
+class Top:
+    """The first passages of each list of a run, in the order in which they are scored.
+
+    Attributes:
+        depth: ranks that are held, from 1.
+        query: shape (n,), the number of the query in the judgments, ascending.
+        rank: shape (n,), ascending within a query.
+        docs: shape (n,), ids.
+        judged: shape (n,), whether the passage has a grade.
+    """
+
+    depth: int
+    query: Ints
+    rank: Ints
+    docs: ByteTexts
+    judged: Flags
+
+    def share(self, k: int) -> float:
+        """The mean over lists of the unjudged share of the top k, as `holes@k` has it; 0 where nothing is shown."""
+        near = self.rank <= k
+        shown, open_ = np.bincount(self.query[near]), np.bincount(self.query[near], ~self.judged[near])
+        return float((open_[shown > 0] / shown[shown > 0]).mean()) if near.any() else 0.0
+
+    def lists(self, qids: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+        """The ids by query, best first."""
+        names = [name.decode() for name in self.docs.tolist()]
+        ends = np.searchsorted(self.query, np.arange(len(qids) + 1)).tolist()
+        return {qid: tuple(names[ends[at] : ends[at + 1]]) for at, qid in enumerate(qids) if ends[at] < ends[at + 1]}
+
+
+class Shown(NamedTuple):
+    """A system: where it put the judged passages, and the top of its lists."""
+
+    hits: Hits
+    top: Top
+
+
+def top_of(hits: Hits, run: Run, ties: Ties, depth: int) -> Top:
+    """The first passages of a run's lists.
+
+    Args:
+        hits: of the run; not condensed.
+        ties: the order of equal scores, as of `hits`.
+        depth: ranks; `DEEPEST` at most.
+    """
+    depth = min(depth, DEEPEST)
+    query, rank, row = ranked_rows(hits.qrels, run, ties, depth)
+    width = depth + 1
+    near = hits.rank <= depth
+    judged = np.isin(query * width + rank, hits.query[near] * width + hits.rank[near])
+    return Top(depth, query, rank, run.docs.take(row), judged)
+
+
+def reach(named: Named, depth: int) -> int:
+    """The ranks within which unjudged passages matter: the measure's cutoff, or `depth` where it has none."""
+    own: int = getattr(named.measure, "depth", named.measure.cutoff)
+    return min(own, depth)
+
+
+def difference_ends(named: Named, ours: Shown, theirs: Shown) -> Ends:
+    """The least and the most that each query's difference of two systems can be, the first minus the second.
+
+    Systems that are scored by different judgments share no passage, and are bounded one by one.
+
+    Returns:
+        Shape (queries,) each, NaN where the difference is not defined by any grades.
+    """
+    if ours.hits.qrels is theirs.hits.qrels:
+        return _Bounder(named, ours, theirs).ends()
+    one, other = _Bounder(named, ours, None).ends(), _Bounder(named, theirs, None).ends()
+    return Ends(one.low - other.high, one.high - other.low)
+
+
+def value_ends(named: Named, shown: Shown) -> Ends:
+    """The least and the most that each query's value of one system can be."""
+    return _Bounder(named, shown, None).ends()
+
+
+class _Open(NamedTuple):
+    """Queries with equally many unjudged passages: their numbers, and each passage's rank in both lists, 0 for none."""
+
+    query: Ints
+    ours: Ints
+    theirs: Ints
+
+
+class _Bounder:
+    """One measure and two systems over the same judgments; without a second one, its values count as 0."""
+
+    def __init__(self, named: Named, ours: Shown, theirs: Shown | None) -> None:
+        self._named, self._measure = named, named.measure
+        self._hits, self._other = ours.hits, None if theirs is None else theirs.hits
+        tops = [ours.top] if theirs is None else [ours.top, theirs.top]
+        self._tops, self._reach = tops, reach(named, min(top.depth for top in tops))
+
+    @cached_property
+    def _values(self) -> Floats:
+        """The values of the queries, or their differences, by the judged passages alone."""
+        values = self._named.values(self._hits)
+        return values if self._other is None else values - self._named.values(self._other)
+
+    def ends(self) -> Ends:
+        low, high = self._values.copy(), self._values.copy()
+        for group in self._groups():
+            least, most = self._bounds(group)
+            low[group.query] = np.fmin(low[group.query], least)
+            high[group.query] = np.fmax(high[group.query], most)
+        return Ends(low, high)
+
+    def _groups(self) -> Iterator[_Open]:
+        """All queries with unjudged passages within the reach, by how many there are."""
+        parts = [(top.query, top.rank, top.docs) for top in map(self._unjudged, self._tops)]
+        if len(parts) == 1:
+            parts.append((parts[0][0][:0], parts[0][1][:0], parts[0][2][:0]))
+        side = np.repeat([0, 1], [len(part[0]) for part in parts])
+        query, rank, docs = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        if not len(query):
+            return
+        _, doc = np.unique(docs, return_inverse=True)
+        pairs, place = np.unique(query * (int(doc.max()) + 1) + doc, return_inverse=True)
+        ranks = np.zeros((2, len(pairs)), dtype=np.int64)
+        ranks[side, place] = rank
+        owner = pairs // (int(doc.max()) + 1)  # ascending
+        numbers, first, counts = np.unique(owner, return_index=True, return_counts=True)
+        for count in np.unique(counts).tolist():
+            mine = counts == count
+            rows = first[mine][:, None] + np.arange(count)
+            yield _Open(numbers[mine], ranks[0][rows], ranks[1][rows])
+
+    def _unjudged(self, top: Top) -> Top:
+        rows = ~top.judged & (top.rank <= self._reach)
+        return Top(top.depth, top.query[rows], top.rank[rows], top.docs[rows], top.judged[rows])
+
+    def _bounds(self, group: _Open) -> Ends:
+        measure = self._measure
+        if isinstance(measure, Containment):  # looks at texts, not at grades
+            return Ends(np.full(len(group.query), np.nan), np.full(len(group.query), np.nan))
+        found = None
+        if not self._named.mode or (self._named.mode in PLAIN_MODES and not self._tied):
+            if isinstance(measure, Linear) and _plain(measure):
+                found = self._linear(measure, group)
+            elif isinstance(measure, Mrr | Hit):
+                found = self._first(group)
+            elif isinstance(measure, Map):
+                found = self._precisions(group)
+        return self._range(group) if found is None else found
+
+    @property
+    def _tied(self) -> bool:
+        return any(hits.tied.any() for hits in (self._hits, self._other) if hits is not None)
+
+    def _range(self, group: _Open) -> Ends:
+        """Return the range of the measure for both systems.
+
+        If both systems show the same list, their difference keeps its value. If that value is not defined by the
+        judged passages alone, it is 0 by every grading that defines it.
+        """
+        low, high = self._measure.RANGE
+        ends = (low, high) if self._other is None else (low - high, high - low)
+        same, value = np.isin(group.query, self._alike), np.nan_to_num(self._values[group.query])
+        return Ends(np.where(same, value, ends[0]), np.where(same, value, ends[1]))
+
+    @cached_property
+    def _alike(self) -> Ints:
+        """The queries for which both tops are the same."""
+        if len(self._tops) == 1:
+            return np.empty(0, dtype=np.int64)
+        query, rank, docs = (np.concatenate([getattr(top, name) for top in self._tops]) for name in ROW)
+        near = rank <= self._reach
+        _, doc = np.unique(docs[near], return_inverse=True)
+        place = (query[near] * (self._reach + 1) + rank[near]) * max(len(doc), 1) + doc
+        _, row, count = np.unique(place, return_inverse=True, return_counts=True)
+        return np.setdiff1d(query, query[near][count[row] == 1])
+
+    # --- sums of weights ------------------------------------------------------------------------------------------
+
+    def _linear(self, measure: Linear, group: _Open) -> Ends | None:
+        """By every number of passages of each grade; the best passages for a difference then get the best grades."""
+        qrels, holes = self._hits.qrels, group.ours.shape[1]
+        table = measure.table(qrels)
+        grades = np.arange(qrels.scale.size) if table.ndim > 1 else np.unique(table, return_index=True)[1]
+        fills = _fills(holes, tuple(grades.tolist()))
+        if fills is None:
+            return None if table.ndim > 1 else self._coarse(measure, table, group)
+        gain = -np.sort(-self._worths(measure, group), axis=1)
+        shown = self._by_grade(measure)[group.query]
+        added = np.stack([np.bincount(fill, minlength=qrels.scale.size) for fill in fills])
+        ends = np.empty((2, len(group.query)))
+        step = max(1, CELLS // (len(fills) * max(holes, qrels.scale.size)))
+        for start in range(0, len(group.query), step):
+            part = slice(start, start + step)
+            ends[:, part] = _extremes(measure, self._hits, group.query[part], (gain[part], shown[part]), fills, added)
+        return Ends(ends[0], ends[1])
+
+    def _coarse(self, measure: Linear, table: Floats, group: _Open) -> Ends:
+        """Each passage by itself, over the least and the most that there is to divide by."""
+        gain = self._worths(measure, group)[:, :, None] * table
+        base = self._by_grade(measure)[group.query] @ table
+        sums = base + gain.min(axis=2).sum(axis=1), base + gain.max(axis=2).sum(axis=1)
+        counts = self._hits.qrels.counts[group.query]
+        norms = []
+        for grade in (int(table.argmin()), int(table.argmax())):
+            more = counts.copy()
+            more[:, grade] += group.ours.shape[1]
+            norms.append(np.broadcast_to(measure.norm(_counted(self._hits, group.query, more), table), len(counts)))
+        span = self._range(group)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            low = np.where(sums[0] < 0, sums[0] / norms[0], sums[0] / norms[1])
+            high = np.where(sums[1] > 0, sums[1] / norms[0], sums[1] / norms[1])
+        # Nothing to divide by: 0 over 0, and any value once something is relevant.
+        low, high = np.where(norms[0] > 0, low, -np.inf), np.where(norms[0] > 0, high, np.inf)
+        return Ends(np.maximum(low, span.low), np.minimum(high, span.high))
+
+    def _worths(self, measure: Linear, group: _Open) -> Floats:
+        """What a weight of 1 adds to the sum, for each unjudged passage."""
+        ours, theirs = (
+            np.where((rank > 0) & (rank <= measure.cutoff), measure.worth(np.maximum(rank, 1).astype(np.float64)), 0.0)
+            for rank in (group.ours, group.theirs)
+        )
+        found: Floats = ours - theirs
+        return found
+
+    def _by_grade(self, measure: Linear) -> Floats:
+        """Shape (queries, grades): the worth of all judged passages of a grade, ours less theirs."""
+        found = np.zeros((len(self._hits.length), self._hits.qrels.scale.size))
+        for hits, sign in ((self._hits, 1.0), (self._other, -1.0)):
+            if hits is not None:
+                worth = np.where(hits.rank <= measure.cutoff, measure.worth(hits.rank.astype(np.float64)), 0.0)
+                np.add.at(found, (hits.query, hits.grade - hits.qrels.scale.low), sign * worth)
+        return found
+
+    # --- the first relevant passage -------------------------------------------------------------------------------
+
+    def _first(self, group: _Open) -> Ends:
+        """One relevant passage, the best one for the difference, moves it most."""
+
+        def worth(ranks: Floats) -> Floats:
+            return 1.0 / ranks if isinstance(self._measure, Mrr) else np.ones_like(ranks)
+
+        moved = []
+        for hits, ranks in ((self._hits, group.ours), (self._other, group.theirs)):
+            if hits is None:
+                moved.append(np.zeros(group.theirs.shape))
+                continue
+            stands = self._named.values(hits)[group.query][:, None]
+            within = (ranks > 0) & (ranks <= self._measure.cutoff)
+            gained = np.where(within, worth(np.maximum(ranks, 1).astype(np.float64)), 0.0)
+            moved.append(np.maximum(stands, gained))
+        found = moved[0] - moved[1]
+        return Ends(found.min(axis=1), found.max(axis=1))
+
+    # --- average precision ----------------------------------------------------------------------------------------
+
+    def _precisions(self, group: _Open) -> Ends | None:
+        """Every choice of relevant ones; the sum of precisions is a quadratic form of it."""
+        holes = group.ours.shape[1]
+        if 2**holes > MOST_GRADINGS:
+            return None
+        chosen = np.array(list(product((0.0, 1.0), repeat=holes)))
+        relevant = w.number_of(self._hits.qrels, self._measure.table(self._hits.qrels))[group.query]
+        total = np.zeros((len(group.query), len(chosen)))
+        for hits, ranks, sign in ((self._hits, group.ours, 1.0), (self._other, group.theirs, -1.0)):
+            if hits is not None:
+                total += sign * self._summed(hits, group.query, ranks, chosen, relevant)
+        values = w.ratio(total, relevant[:, None] + chosen.sum(axis=1), 0.0)
+        return Ends(values.min(axis=1), values.max(axis=1))
+
+    def _summed(self, hits: Hits, query: Ints, ranks: Ints, chosen: Floats, relevant: Floats) -> Floats:
+        """Shape (queries, choices): the sum of precisions at relevant ranks."""
+        cutoff = self._measure.cutoff
+        good = (hits.weigh(self._measure.table(hits.qrels)) > 0) & (hits.rank <= cutoff)
+        rows, at = hits.query[good], hits.rank[good]
+        width = int(max(hits.rank.max(initial=1), ranks.max(initial=1))) + 2
+        keys, inverse = rows * width + at, np.concatenate([[0.0], np.cumsum(1.0 / at)])
+        within = (ranks > 0) & (ranks <= cutoff)
+        own = query[:, None] * width + ranks
+        starts, ends = np.searchsorted(keys, query * width), np.searchsorted(keys, (query + 1) * width)
+        above = np.searchsorted(keys, own)
+        place = np.where(within, np.maximum(ranks, 1), 1).astype(np.float64)
+        alone = (above - starts[:, None] + 1) / place + inverse[ends][:, None] - inverse[above]
+        alone = np.where(within, alone, 0.0)
+        lower = np.maximum(place[:, :, None], place[:, None, :])
+        both = np.triu(np.where(within[:, :, None] & within[:, None, :], 1.0 / lower, 0.0), 1)
+        stands = self._measure.score(hits)[query] * relevant
+        pairs = np.einsum("vp,qpr,vr->qv", chosen, both, chosen, optimize=True)
+        found: Floats = stands[:, None] + alone @ chosen.T + pairs
+        return found
+
+
+def _plain(measure: Linear) -> bool:
+    """Whether a measure is a weighed sum over a norm, with the weights of grades, and nothing else."""
+    kind = type(measure)
+    return all(getattr(kind, name) is getattr(Linear, name) for name in ("score", "weights"))
+
+
+@lru_cache(maxsize=64)
+def _fills(holes: int, grades: tuple[int, ...]) -> Ints | None:
+    """Shape (fills, holes): every number of passages of each grade, as places of grades; None where they are many."""
+    count = 1
+    for step in range(1, len(grades)):
+        count = count * (holes + step) // step
+        if count > MOST_GRADINGS:
+            return None
+    return np.array(list(combinations_with_replacement(grades, holes)), dtype=np.int64)
+
+
+def _extremes(
+    measure: Linear, hits: Hits, query: Ints, sums: tuple[Floats, Floats], fills: Ints, added: Ints
+) -> Floats:
+    """Shape (2, queries): the least and the largest value over all fills.
+
+    Args:
+        sums: by query the worths of unjudged passages, largest first, and those of judged ones by grade.
+        added: shape (fills, grades), how many passages of each grade a fill has.
+    """
+    gain, shown = sums
+    size, many = len(query), len(fills)
+    counts = (hits.qrels.counts[query][:, None, :] + added).reshape(size * many, -1)
+    pseudo = _counted(hits, np.repeat(query, many), counts)
+    table = measure.table(pseudo.qrels)
+    norm = np.broadcast_to(measure.norm(pseudo, table), size * many).reshape(size, many)
+    if table.ndim > 1:
+        weights = np.take_along_axis(table.reshape(size, many, -1), np.broadcast_to(fills, (size, *fills.shape)), 2)
+        base = np.einsum("qvg,qg->qv", table.reshape(size, many, -1), shown)
+    else:
+        weights, base = np.broadcast_to(table[fills], (size, *fills.shape)), (shown @ table)[:, None]
+    rising = np.sort(weights, axis=2)
+    least = w.ratio(base + np.einsum("qvp,qp->qv", rising, gain), norm, measure.UNDEFINED)
+    most = w.ratio(base + np.einsum("qvp,qp->qv", rising[:, :, ::-1], gain), norm, measure.UNDEFINED)
+    found: Floats = np.stack([np.fmin.reduce(least, axis=1), np.fmax.reduce(most, axis=1)])
+    return found
+
+
+def _counted(hits: Hits, query: Ints, counts: Ints) -> Hits:
+    """Lists of some queries, with other numbers of judged passages: all that norms of measures look at."""
+    empty = np.empty(0, dtype=np.int64)
+    length = hits.length[query]
+    return Hits(
+        qrels=Qrels.of_counts(counts, hits.qrels.scale), query=empty, item=empty, rank=empty, start=empty, size=empty,
+        length=length, tied=np.zeros_like(length), returned=np.ones(len(length), dtype=bool),
+    )  # fmt: skip
