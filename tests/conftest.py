@@ -1,6 +1,6 @@
 """What tests of several packages share.
 
-Hypothesis tries 10 examples per test, and 300 with `HYPOTHESIS_PROFILE=nightly`. Each run tries other examples.
+Hypothesis tries the same 10 examples per test in each run, and 300 others with `HYPOTHESIS_PROFILE=nightly`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
 
 # Speed is measured in benchmarks, never in a test.
-settings.register_profile("quick", deadline=None, max_examples=10)
+settings.register_profile("quick", deadline=None, max_examples=10, derandomize=True)
 settings.register_profile("nightly", deadline=None, max_examples=300)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 

@@ -34,6 +34,7 @@ PASSED = re.compile(
 CREDENTIALS = (API_KEY, USERNAME, PASSWORD)  # workers ask an index of Elasticsearch themselves
 NO_PAGES: dict[str, list[str]] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
 REMEDY = 'pip install "raggs[distributed]"'
+START_ATTEMPTS = 3  # of the event loop
 
 
 def distributed() -> Any:
@@ -120,7 +121,7 @@ def connect(address: str | None, cluster: Any, patience_s: float) -> Any:
     """
     where = address or "this machine"
     try:
-        client = distributed().Client(address or cluster, timeout=patience_s, set_as_default=False)
+        client = _client(address or cluster, patience_s)
     except (OSError, TimeoutError) as error:
         remedy = "check execution.address, or start one: dask scheduler"
         raise ProviderError(f"no scheduler answers ({error})", where=where, remedy=remedy) from error
@@ -134,6 +135,20 @@ def connect(address: str | None, cluster: Any, patience_s: float) -> Any:
         remedy = f"start some: dask worker {where} --nthreads 1"
         raise ProviderError("the scheduler has no workers", where=where, remedy=remedy) from error
     return client
+
+
+def _client(address: Any, patience_s: float) -> Any:
+    """Return a client. distributed gives the thread of its event loop ten seconds to start and then fails an
+    assertion, so that a machine under load needs another attempt."""
+    for _ in range(START_ATTEMPTS - 1):
+        try:
+            return distributed().Client(address, timeout=patience_s, set_as_default=False)
+        except AssertionError:
+            continue
+    try:
+        return distributed().Client(address, timeout=patience_s, set_as_default=False)
+    except AssertionError as error:
+        raise TimeoutError("dask's event loop did not start") from error
 
 
 @contextmanager
