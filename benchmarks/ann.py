@@ -32,14 +32,14 @@ import numpy as np
 from ir_measures import R, nDCG
 
 from raggs.app.diagnose import diagnose
-from raggs.artifacts import Passage
-from raggs.embedders.wordllama import WordLlamaEmbedder
+from raggs.base.artifacts import Passage
+from raggs.base.precision import Scoring
 from raggs.evaluation.writers import markdown
-from raggs.indexes import REGISTRY
-from raggs.indexes.base import IndexFacts, OpenIndex
-from raggs.indexes.passages import PassageStore
-from raggs.indexes.vectors import VectorIndex, open_vectors
-from raggs.precision import Scoring
+from raggs.parts.embedders.wordllama import WordLlamaEmbedder
+from raggs.parts.indexes import REGISTRY
+from raggs.parts.indexes.base import IndexFacts, OpenIndex
+from raggs.parts.indexes.passages import PassageStore
+from raggs.parts.indexes.vectors import VectorIndex, open_vectors
 
 DIMS, K, QUERIES, PASSES = 256, 50, 1000, 5
 CUTOFFS = (10, 20, 30)

@@ -48,12 +48,12 @@ from ranking_worlds import (
     synthetic_queries,
 )
 
-from raggs.agreement import count_pairs
-from raggs.artifacts import JudgeRecord
-from raggs.health import Cascade
-from raggs.judges.cascade import CascadeConfig
-from raggs.seeds import generator
+from raggs.base.artifacts import JudgeRecord
+from raggs.base.health import Cascade
+from raggs.base.seeds import generator
+from raggs.parts.judges.cascade import CascadeConfig
 from raggs.stages.cascades import CascadeStatistics
+from raggs.stats.agreement import count_pairs
 
 TOP, SYSTEMS, UNSEEN, SHARED = 10, 6, 0.6, 0.25
 GOOD_USD = 0.0017

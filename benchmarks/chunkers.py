@@ -17,9 +17,9 @@ import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
 
-from raggs import chunkers
-from raggs.chunkers.base import Chunk, Chunker, ChunkerContext, Document
-from raggs.workshop import Workshop
+from raggs.parts import chunkers
+from raggs.parts.chunkers.base import Chunk, Chunker, ChunkerContext, Document
+from raggs.parts.workshop import Workshop
 
 PASSES = 3
 

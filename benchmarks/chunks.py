@@ -24,20 +24,20 @@ from pathlib import Path
 
 import numpy as np
 
-from raggs import queries
-from raggs.arrays import Ints
-from raggs.chunkers.base import Chunker
-from raggs.chunkers.recursive import RecursiveChunker
-from raggs.chunkers.token import TokenChunker
+from raggs.base.arrays import Ints
 from raggs.chunking.cutting import Cut, cut
 from raggs.chunking.documents import Documents, read_documents
 from raggs.chunking.questions import Asked, place_questions
-from raggs.embedders.kept import KeptVectors
-from raggs.embedders.onnx import OnnxEmbedder
-from raggs.indexes.exact import search
-from raggs.spans import Line, Questions, Scores, Spans, Target, score, summary
-from raggs.spans import Ruler as Lengths
-from raggs.workshop import open_queries
+from raggs.metrics.spans import Line, Questions, Scores, Spans, Target, score, summary
+from raggs.metrics.spans import Ruler as Lengths
+from raggs.parts import queries
+from raggs.parts.chunkers.base import Chunker
+from raggs.parts.chunkers.recursive import RecursiveChunker
+from raggs.parts.chunkers.token import TokenChunker
+from raggs.parts.embedders.kept import KeptVectors
+from raggs.parts.embedders.onnx import OnnxEmbedder
+from raggs.parts.indexes.exact import search
+from raggs.parts.workshop import open_queries
 
 K = 5
 TOKENS = 256  # that the model reads

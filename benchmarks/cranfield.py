@@ -20,8 +20,8 @@ from ir_measures import nDCG
 
 from raggs import load_config, open_run, run
 from raggs.app.export import export_run
-from raggs.artifacts import MergeRecord, RetrieveRecord
-from raggs.manifests.audit import audit
+from raggs.base.artifacts import MergeRecord, RetrieveRecord
+from raggs.runs.manifests.audit import audit
 
 CONFIG = """
 name: cranfield

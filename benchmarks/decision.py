@@ -23,9 +23,10 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import stdtr
 
-from raggs.agreement import wilson
-from raggs.arrays import Floats, Ints
-from raggs.decision import (
+from raggs.base.arrays import Floats, Ints
+from raggs.base.seeds import generator
+from raggs.stats.agreement import wilson
+from raggs.stats.decision import (
     Candidate,
     Limits,
     choose,
@@ -39,7 +40,6 @@ from raggs.decision import (
     strongest_interactions,
     turning_points,
 )
-from raggs.seeds import generator
 
 ERROR = 0.01
 PARTS = (30, 100)

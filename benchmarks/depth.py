@@ -18,8 +18,8 @@ from collections import defaultdict
 from pathlib import Path
 
 from raggs import load_config, open_run, run
-from raggs.artifacts import JudgeRecord
-from raggs.trec import read_qrels
+from raggs.base.artifacts import JudgeRecord
+from raggs.base.trec import read_qrels
 
 CONFIG = """
 name: depth

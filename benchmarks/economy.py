@@ -46,9 +46,9 @@ from ranking_worlds import (
     true_places,
 )
 
+from raggs.base.seeds import generator
 from raggs.ranking import Profile, Ranker, make_ranker
 from raggs.ranking.profile import learn
-from raggs.seeds import generator
 
 TOP = 20
 PILOTS = 12

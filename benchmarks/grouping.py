@@ -35,9 +35,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy
 import numpy as np
 from ranking_worlds import POOL, Floats, Ints, Query, World, load_queries, make_world, synthetic_queries
 
-from raggs.artifacts import JudgeRecord
+from raggs.base.artifacts import JudgeRecord
+from raggs.base.seeds import generator
 from raggs.prompts import load_prompt
-from raggs.seeds import generator
 from raggs.stages.companymoves import CompanyMoves
 from raggs.stages.grouping import groups
 

@@ -318,7 +318,9 @@ def contract_layers(root: Path) -> int:
     """Return the number of layers that pyproject.toml declares, or 0 if there is no such file."""
     file = root.parent / "pyproject.toml"
     contracts = tomllib.loads(file.read_text())["tool"]["importlinter"]["contracts"] if file.is_file() else []
-    return sum(len(each["layers"]) for each in contracts if each["type"] == "layers")
+    return sum(
+        len(each["layers"]) for each in contracts if each["type"] == "layers" and each["containers"] == ["raggs"]
+    )
 
 
 def group_of(module: str) -> str:

@@ -3,7 +3,7 @@
     python benchmarks/leakage.py FOLDER QUESTIONS [--chunker recursive:200] [--embedder wordllama] [-k 5]
 
 All documents are cut, all chunks searched together by BM25 (k1 1.5, b 0.75) and by vectors, and the characters of the
-excerpts that are found counted (`raggs.spans`). Questions are put in thirds by their leakage.
+excerpts that are found counted (`raggs.metrics.spans`). Questions are put in thirds by their leakage.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import spearmanr
 
-from raggs import chunkers, embedders, queries
-from raggs.asking.leakage import WordWeights, leakage, summarise_leakage
-from raggs.chunkers.base import ChunkerConfig
+from raggs.base.languages import quiet_bm25s
 from raggs.chunking.cutting import cut
 from raggs.chunking.documents import read_documents
 from raggs.chunking.questions import place_questions
 from raggs.chunking.specs import parse_spec
-from raggs.embedders.base import EmbedderConfig
-from raggs.indexes.analysis import words_of
-from raggs.indexes.exact import search
-from raggs.languages import quiet_bm25s
-from raggs.spans import Line, Ruler, Target, score
-from raggs.workshop import Workshop, open_queries
+from raggs.metrics.spans import Line, Ruler, Target, score
+from raggs.parts import chunkers, embedders, queries
+from raggs.parts.chunkers.base import ChunkerConfig
+from raggs.parts.embedders.base import EmbedderConfig
+from raggs.parts.indexes.analysis import words_of
+from raggs.parts.indexes.exact import search
+from raggs.parts.workshop import Workshop, open_queries
+from raggs.stats.asking.leakage import WordWeights, leakage, summarise_leakage
 
 PARTS = 3
 

@@ -26,10 +26,10 @@ import numpy as np
 from economy import KINDS, Kind, answer, error, judge_of, profile_of
 from ranking_worlds import Ints, Query, load_queries, make_world, measures, synthetic_queries
 
+from raggs.base.seeds import generator
 from raggs.ranking import Profile, make_ranker
 from raggs.ranking.bayes import FIRST_SHARPNESS, BayesRanker
 from raggs.ranking.settled import LockRule, SettledPairs
-from raggs.seeds import generator
 
 TOP = 20
 READS = 200

@@ -24,18 +24,18 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from support.judging import judge, passage, query, written
 
-from raggs import chunkers
-from raggs.chunkers.base import Document
-from raggs.chunkers.paragraphs import pack_paragraphs
-from raggs.chunkers.recursive import RecursiveChunker
-from raggs.fusion.duplicates import group_duplicates
-from raggs.indexes.exact import search
-from raggs.indexes.lexical import Parameters, open_lexical
-from raggs.indexes.passages import PassageStore
+from raggs.base.text import clean_passage
+from raggs.base.trec import read_scored
 from raggs.llm.answerers import Answerer
 from raggs.llm.ledger import CallLedger, LedgerLine
-from raggs.text import clean_passage
-from raggs.trec import read_scored
+from raggs.parts import chunkers
+from raggs.parts.chunkers.base import Document
+from raggs.parts.chunkers.paragraphs import pack_paragraphs
+from raggs.parts.chunkers.recursive import RecursiveChunker
+from raggs.parts.indexes.exact import search
+from raggs.parts.indexes.lexical import Parameters, open_lexical
+from raggs.parts.indexes.passages import PassageStore
+from raggs.ranking.fusion.duplicates import group_duplicates
 
 WORD = re.compile(r"\w+")
 

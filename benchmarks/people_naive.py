@@ -14,13 +14,13 @@ from dataclasses import replace
 import numpy as np
 from people_coverage import GRADES, JUDGES, PASSAGES, Collection, World, spread, world_of
 
-from raggs.arrays import Floats, Ints
-from raggs.correction import Corrected, Totals, correct, correct_values
+from raggs.base.arrays import Floats, Ints
+from raggs.base.seeds import generator
 from raggs.metrics.columns import Qrels
 from raggs.metrics.hits import Hits
 from raggs.metrics.ids import IdColumn
 from raggs.metrics.names import parse_measures
-from raggs.seeds import generator
+from raggs.stats.correction import Corrected, Totals, correct, correct_values
 
 OTHERS = parse_measures(["recall@10", "ndcg@10", "ra_nwg@10", "mrr@10"])
 TIMES = 20

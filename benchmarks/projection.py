@@ -26,23 +26,23 @@ import bm25s
 import numpy as np
 from chunks import Data, columns
 
-from raggs.agreement.orders import kendall_tau_b
-from raggs.arrays import Flags, Floats, Ints
-from raggs.artifacts import Passage, Span
-from raggs.chunkers.recursive import RecursiveChunker
+from raggs.base.arrays import Flags, Floats, Ints
+from raggs.base.artifacts import Passage, Span
+from raggs.base.seeds import generator
 from raggs.chunking.cutting import cut
-from raggs.embedders.wordllama import WordLlamaEmbedder
-from raggs.fusion import fuse, make_fusion
 from raggs.golden.judgments import Judgments
 from raggs.golden.places import Canvas, JudgedPlaces
 from raggs.golden.projecting import Projection, project_onto
-from raggs.judges.thresholds import grade_of
 from raggs.metrics.columns import Qrels, Run, Scale
 from raggs.metrics.evaluate import measure_hits
 from raggs.metrics.hits import find_hits
 from raggs.metrics.names import parse_measures
-from raggs.seeds import generator
-from raggs.spans import HOLE, Rule, Ruler, SpanIndex, Target, score
+from raggs.metrics.spans import HOLE, Rule, Ruler, SpanIndex, Target, score
+from raggs.parts.chunkers.recursive import RecursiveChunker
+from raggs.parts.embedders.wordllama import WordLlamaEmbedder
+from raggs.parts.judges.thresholds import grade_of
+from raggs.ranking.fusion import fuse, make_fusion
+from raggs.stats.agreement.orders import kendall_tau_b
 
 DEPTH, POOL, K = 50, 20, 10
 WILD = 10  # of so many errors by one grade there is one more that may be any grade

@@ -34,8 +34,8 @@ from ranking_methods import METHODS, Method, Snapshot, engine
 from ranking_tables import BEGIN, END, Key, Plan, Played, Rows, Values, put_between_markers, report
 from ranking_worlds import JUDGES, Query, World, load_queries, make_judge, make_world, measures, synthetic_queries
 
+from raggs.base.seeds import generator
 from raggs.ranking import Ranking
-from raggs.seeds import generator
 
 TOP = 20
 BUDGETS = (20, 40, 80, 160)

@@ -17,8 +17,8 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
-from raggs.seeds import generator
-from raggs.trec import read_qrels
+from raggs.base.seeds import generator
+from raggs.base.trec import read_qrels
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -93,7 +93,7 @@ def load_queries(folder: Path) -> list[Query]:
     """The queries of a labelled collection that have enough judged passages.
 
     Raises:
-        raggs.errors.RaggsError: a file of the folder cannot be read.
+        raggs.base.errors.RaggsError: a file of the folder cannot be read.
         ValueError: a grade above 5.
     """
     grades: defaultdict[str, dict[str, int]] = defaultdict(dict)

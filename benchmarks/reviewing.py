@@ -22,12 +22,12 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from support.reviewpage import Visitor, judge_run, serving, write_run  # noqa: E402
 
-from raggs.artifacts import RetrieveRecord  # noqa: E402
-from raggs.jsonl import write_records  # noqa: E402
-from raggs.manifests.opened import open_run  # noqa: E402
+from raggs.base.artifacts import RetrieveRecord  # noqa: E402
+from raggs.base.jsonl import write_records  # noqa: E402
+from raggs.parts.reviews.store import ReviewStore  # noqa: E402
 from raggs.reviewing.pool import open_pool  # noqa: E402
 from raggs.reviewing.session import Session, SessionSettings  # noqa: E402
-from raggs.reviews.store import ReviewStore  # noqa: E402
+from raggs.runs.manifests.opened import open_run  # noqa: E402
 
 TEXT = "The lift of a wing in a slipstream was measured at several angles of attack. " * 13  # a thousand characters
 

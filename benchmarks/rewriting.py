@@ -17,12 +17,12 @@ from pathlib import Path
 
 import numpy as np
 
-from raggs.embedders.base import Embedder
-from raggs.embedders.wordllama import WordLlamaEmbedder
-from raggs.noises import digressions, fillers, greetings, personal_context
-from raggs.noises.base import LANGUAGES, before
-from raggs.rewriters.stripping import strip_politeness
-from raggs.text import clean_unicode, one_line
+from raggs.base.text import clean_unicode, one_line
+from raggs.parts.embedders.base import Embedder
+from raggs.parts.embedders.wordllama import WordLlamaEmbedder
+from raggs.parts.noises import digressions, fillers, greetings, personal_context
+from raggs.parts.noises.base import LANGUAGES, before
+from raggs.parts.rewriters.stripping import strip_politeness
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from support.noisy import Noisy, read

@@ -93,10 +93,10 @@ def run_queries(size: int, execution: str, settings: str) -> Point:
 
 def index(passages: int, folder: Path) -> dict[str, float]:
     """Seconds to store passages of twelve made-up words, to embed them by WordLlama, and to search for 64 queries."""
-    from raggs.artifacts import Passage
-    from raggs.embedders.wordllama import WordLlamaEmbedder
-    from raggs.indexes.passages import PassageStore
-    from raggs.indexes.vectors import open_vectors
+    from raggs.base.artifacts import Passage
+    from raggs.parts.embedders.wordllama import WordLlamaEmbedder
+    from raggs.parts.indexes.passages import PassageStore
+    from raggs.parts.indexes.vectors import open_vectors
 
     draw, embedder = random.Random(1), WordLlamaEmbedder(WordLlamaEmbedder.Config())
     source = (Passage(doc_id=f"p{n}", text=" ".join(draw.choices(WORDS, k=12))) for n in range(passages))

@@ -30,9 +30,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy
 import numpy as np
 from ranking_worlds import JUDGES, POOL, Query, load_queries, make_judge, make_world, measures, synthetic_queries
 
+from raggs.base.seeds import generator
 from raggs.ranking import make_ranker
 from raggs.ranking.allocation import Offer, next_wave, promise
-from raggs.seeds import generator
 
 TOP, ROUND, MOST = 20, 4, 240
 CALLS = (20, 40, 80)

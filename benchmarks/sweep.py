@@ -32,8 +32,8 @@ import numpy as np
 from decision import ERROR, PARTS, bets, play, table
 
 from raggs.app.sweep import load_sweep, sweep
-from raggs.arrays import Floats
-from raggs.seeds import generator
+from raggs.base.arrays import Floats
+from raggs.base.seeds import generator
 
 DEPTH, POOL = 30, 100
 HERE = Path(__file__).resolve().parents[1]

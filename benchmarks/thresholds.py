@@ -15,11 +15,11 @@ from pathlib import Path
 
 import numpy as np
 
-from raggs import embedders, queries
 from raggs.chunking.specs import parse_spec
-from raggs.embedders.base import EmbedderConfig
-from raggs.queries.base import format_of
-from raggs.workshop import Workshop, open_queries
+from raggs.parts import embedders, queries
+from raggs.parts.embedders.base import EmbedderConfig
+from raggs.parts.queries.base import format_of
+from raggs.parts.workshop import Workshop, open_queries
 
 
 def main() -> None:

@@ -47,8 +47,8 @@ from ranking_worlds import (
 )
 from scipy.stats import t as student
 
+from raggs.base.seeds import generator
 from raggs.metrics.belief import expected_gains
-from raggs.seeds import generator
 
 TOP, CALLS, SHARED = 10, (40, 80), 0.7
 BETTER, WORSE = 0.4, 0.55

@@ -11,25 +11,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from raggs import (
-    askers,
-    chunkers,
-    corpora,
-    embedders,
-    execution,
-    fusion,
-    indexes,
-    judges,
-    queries,
-    ranking,
-    rerankers,
-    retrievers,
-    rewriters,
-)
-from raggs.adapter import Adapter
+from raggs import ranking
+from raggs.base.adapter import Adapter
+from raggs.base.registry import Registry
 from raggs.config.keys import Key, engine_keys, fusion_keys, keys_of, sections
 from raggs.config.models import RunConfig
-from raggs.registry import Registry
+from raggs.parts import askers, chunkers, corpora, embedders, indexes, judges, queries, rerankers, retrievers, rewriters
+from raggs.ranking import fusion
+from raggs.runs import execution
 from raggs.sweeps.config import SweepConfig
 
 HEAD = """# Configuration

@@ -21,16 +21,16 @@ from configpage import configuration
 
 from raggs.app.catalog import MeasureEntry, measure_entries
 from raggs.app.explain import WORDS
-from raggs.artifacts import ARTIFACTS, Nugget, Placement, Reference, Span, artifact_file
-from raggs.health import Depth, JudgeHealth, Member, PairAgreement, Panel, RankHealth, Rate, Samples
+from raggs.base.artifacts import ARTIFACTS, Nugget, Placement, Reference, Span, artifact_file
+from raggs.base.health import Depth, JudgeHealth, Member, PairAgreement, Panel, RankHealth, Rate, Samples
+from raggs.base.spending import Spending
 from raggs.llm.intents import FILE as INTENTS
 from raggs.llm.intents import CallIntent
 from raggs.llm.ledger import FILE as LEDGER
 from raggs.llm.ledger import LedgerLine
-from raggs.manifests.models import LedgerMark, Output, RunManifest, Seal, StageLock
-from raggs.questions.records import ARTIFACTS as QUESTION_ARTIFACTS
-from raggs.questions.records import Window
-from raggs.spending import Spending
+from raggs.runs.manifests.models import LedgerMark, Output, RunManifest, Seal, StageLock
+from raggs.stages.questions.records import ARTIFACTS as QUESTION_ARTIFACTS
+from raggs.stages.questions.records import Window
 
 PAGE = Path(__file__).parent / "artifacts.md"
 METRICS = PAGE.with_name("metrics.md")

@@ -13,7 +13,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from raggs.version import __version__
+from raggs.base.version import __version__
 
 if TYPE_CHECKING:
     from raggs.app.diagnose import Diagnosed as Diagnosed
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from raggs.app.sweep import plan_sweep as plan_sweep
     from raggs.app.sweep import sweep as sweep
     from raggs.app.worst import Worst as Worst
+    from raggs.base.errors import RaggsError as RaggsError
     from raggs.config.load import LoadedConfig as LoadedConfig
     from raggs.config.load import load_config as load_config
-    from raggs.errors import RaggsError as RaggsError
     from raggs.golden.base import GoldenSet as GoldenSet
     from raggs.golden.opened import open_golden as open_golden
-    from raggs.manifests.opened import open_run as open_run
+    from raggs.runs.manifests.opened import open_run as open_run
 
 __all__ = [
     "Diagnosed",
@@ -62,7 +62,7 @@ _LAZY = {
     "Finished": "raggs.app.finished",
     "GoldenSet": "raggs.golden.base",
     "LoadedConfig": "raggs.config.load",
-    "RaggsError": "raggs.errors",
+    "RaggsError": "raggs.base.errors",
     "SweepResult": "raggs.app.sweep",
     "Worst": "raggs.app.worst",
     "diagnose": "raggs.app.diagnose",
@@ -70,7 +70,7 @@ _LAZY = {
     "load_config": "raggs.config.load",
     "load_sweep": "raggs.app.sweep",
     "open_golden": "raggs.golden.opened",
-    "open_run": "raggs.manifests.opened",
+    "open_run": "raggs.runs.manifests.opened",
     "plan_sweep": "raggs.app.sweep",
     "run": "raggs.app.run",
     "sweep": "raggs.app.sweep",

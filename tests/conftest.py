@@ -82,6 +82,6 @@ def no_elastic_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def no_secret_outlives_its_test(monkeypatch: pytest.MonkeyPatch) -> None:
     """What one test made known as a secret is not hidden in the texts of the next."""
-    from raggs import secrets
+    from raggs.base import secrets
 
     monkeypatch.setattr(secrets, "_remembered", set())

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.arrays import shortest_float, shortest_floats
+from raggs.base.arrays import shortest_float, shortest_floats
 
 floats = st.floats(width=32, allow_nan=False, allow_infinity=False)
 

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from scipy.stats import kendalltau
 from support.project import make_project
 
-from raggs.agreement.labels import cohen_kappa
-from raggs.artifacts import JudgeRecord
+from raggs.base.artifacts import JudgeRecord
 from raggs.config.load import load_config
+from raggs.stats.agreement.labels import cohen_kappa
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
 

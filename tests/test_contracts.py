@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from raggs.adapter import Adapter, AdapterConfig
 from raggs.app.catalog import REGISTRIES, catalog, json_schema
+from raggs.base.adapter import Adapter, AdapterConfig
 
 METHODS = {
     "corpora": ("source_hash", "passages"),

@@ -14,14 +14,14 @@ import pytest
 from support.cli import invoke
 
 from raggs.app.run import run
-from raggs.artifacts import MergeRecord, Passage, Query
+from raggs.base.artifacts import MergeRecord, Passage, Query
 from raggs.config.load import load_config
-from raggs.corpora.pydoc import PydocConfig, PydocCorpus
 from raggs.diagnosis import REGISTRY as DIAGNOSES
-from raggs.judges.nuggets import NuggetJudge, NuggetsConfig
-from raggs.manifests.audit import audit
-from raggs.manifests.opened import OpenedRun, open_run
-from raggs.queries.yaml import YamlQueries, YamlQueriesConfig
+from raggs.parts.corpora.pydoc import PydocConfig, PydocCorpus
+from raggs.parts.judges.nuggets import NuggetJudge, NuggetsConfig
+from raggs.parts.queries.yaml import YamlQueries, YamlQueriesConfig
+from raggs.runs.manifests.audit import audit
+from raggs.runs.manifests.opened import OpenedRun, open_run
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 NAMES = ("diagnose", "elasticsearch", "openai", "quickstart", "runs", "sweep-chunks")

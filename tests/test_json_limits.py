@@ -10,16 +10,16 @@ import pytest
 from support.cli import invoke
 from support.project import make_project
 
+from raggs.base.errors import ConfigError, DataError
+from raggs.base.jsonl import MOST_DEPTH, MOST_DIGITS, decode_json
 from raggs.config.load import load_config
-from raggs.corpora.jsonl import JsonlConfig, JsonlCorpus
-from raggs.errors import ConfigError, DataError
 from raggs.evaluation.gates import read_report
 from raggs.evaluation.samples import open_samples
-from raggs.jsonl import MOST_DEPTH, MOST_DIGITS, decode_json
-from raggs.queries.csv import CsvQueries, CsvQueriesConfig
-from raggs.queries.jsonl import JsonlQueries, JsonlQueriesConfig
-from raggs.readers.labels import read_labels
-from raggs.readers.runs import read_run
+from raggs.parts.corpora.jsonl import JsonlConfig, JsonlCorpus
+from raggs.parts.queries.csv import CsvQueries, CsvQueriesConfig
+from raggs.parts.queries.jsonl import JsonlQueries, JsonlQueriesConfig
+from raggs.parts.readers.labels import read_labels
+from raggs.parts.readers.runs import read_run
 
 ATTACKS = {
     "300 lists": ("[" * 300 + "]" * 300, "levels deep"),

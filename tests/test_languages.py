@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.languages import FUNCTION_WORDS, LANGUAGES, STEMMERS, detect_language, fold_accents, stop_words
+from raggs.base.languages import FUNCTION_WORDS, LANGUAGES, STEMMERS, detect_language, fold_accents, stop_words
 
 ENGLISH = [
     "hi",
@@ -96,7 +96,7 @@ def test_any_text_gets_a_language(text):
 
 def test_the_identifier_is_not_loaded_for_a_clear_question():
     code = (
-        "import sys; from raggs.languages import detect_language; detect_language('What is the time?');"
+        "import sys; from raggs.base.languages import detect_language; detect_language('What is the time?');"
         "print('py3langid' in sys.modules, 'numpy' in sys.modules, 'bm25s' in sys.modules)"
     )
     root = Path(__file__).parents[1]

@@ -16,14 +16,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs import errors
-from raggs.artifacts import JournalRecord, Query
-from raggs.atomic import atomic_writer, disk, remove_leftovers, write_atomic
-from raggs.errors import DataError, NotFoundError, ProviderError, RaggsError
-from raggs.hashing import canonical_json, hash_bytes, hash_file, hash_value
-from raggs.jsonl import dump_line, read_objects, read_records, read_torn, write_records, write_routed
-from raggs.seeds import derive_seed, generator
-from raggs.settings import Effort, InputPath, Later, Settings, causes_of
+from raggs.base import errors
+from raggs.base.artifacts import JournalRecord, Query
+from raggs.base.atomic import atomic_writer, disk, remove_leftovers, write_atomic
+from raggs.base.errors import DataError, NotFoundError, ProviderError, RaggsError
+from raggs.base.hashing import canonical_json, hash_bytes, hash_file, hash_value
+from raggs.base.jsonl import dump_line, read_objects, read_records, read_torn, write_records, write_routed
+from raggs.base.seeds import derive_seed, generator
+from raggs.base.settings import Effort, InputPath, Later, Settings, causes_of
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -73,7 +73,7 @@ def test_seeds_depend_on_names_and_on_nothing_else() -> None:
     assert (
         len({derive_seed(seed, *names) for seed in (1, 2) for names in (("a", "b"), ("ab",), ("a",), ("b", "a"))}) == 8
     )
-    script = "from raggs.seeds import generator; print(generator(3, 'x').integers(1 << 60))"
+    script = "from raggs.base.seeds import generator; print(generator(3, 'x').integers(1 << 60))"
     there = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
     assert int(there) == generator(3, "x").integers(1 << 60)
 
@@ -101,7 +101,7 @@ def test_a_killed_write_leaves_the_old_file_and_a_leftover_that_can_be_removed(t
     target = tmp_path / "a.txt"
     write_atomic(target, b"old")
     script = (
-        "import os, sys; from pathlib import Path; from raggs.atomic import atomic_writer\n"
+        "import os, sys; from pathlib import Path; from raggs.base.atomic import atomic_writer\n"
         "with atomic_writer(Path(sys.argv[1])) as file:\n"
         "    file.write(b'new'); file.flush(); os.kill(os.getpid(), 9)"
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from raggs.light import extension, without
+from raggs.base.light import extension, without
 
 ROOT = Path(__file__).parents[1]
 
@@ -47,7 +47,9 @@ def test_a_part_gives_the_bits_of_the_whole() -> None:
 @pytest.mark.parametrize(("name", "function"), [("_of_another_version", "ndtr"), ("_special_ufuncs", "of_another")])
 def test_what_cannot_be_had_by_itself_comes_with_its_package(name: str, function: str) -> None:
     place = f"scipy/special/{name}"
-    code = f"from raggs.light import extension; print(extension({place!r}, {function!r}, 'scipy.special').__name__)"
+    code = (
+        f"from raggs.base.light import extension; print(extension({place!r}, {function!r}, 'scipy.special').__name__)"
+    )
     assert run(code) == "scipy.special"
 
 
@@ -120,7 +122,7 @@ def test_both_ways_of_bm25s_give_the_same_scores() -> None:
     code = (
         "import sys, hashlib, numpy as np\n"
         "if sys.argv[1] == 'with': import scipy.sparse\n"
-        "from raggs.languages import quiet_bm25s\n"
+        "from raggs.base.languages import quiet_bm25s\n"
         "rng = np.random.default_rng(1)\n"
         "docs = [rng.integers(0, 50, rng.integers(1, 30)).tolist() for _ in range(200)]\n"
         "bm25 = quiet_bm25s().BM25(method='lucene', backend='numpy')\n"
@@ -139,7 +141,7 @@ def test_both_ways_of_bm25s_give_the_same_scores() -> None:
 
 def test_a_module_of_a_package_is_there_without_what_the_package_imports() -> None:
     code = (
-        "import sys; from raggs.light import distributions\n"
+        "import sys; from raggs.base.light import distributions\n"
         "found = distributions(); print(found.stdtr(1, 0.0), 'scipy.special' in sys.modules)\n"
         "import scipy.special, scipy.stats\n"  # the whole still comes, with the same functions
         "print(scipy.special.stdtr is found.stdtr, scipy.stats.t.sf(0.0, 1))"
@@ -151,13 +153,13 @@ def test_a_module_of_a_package_is_there_without_what_the_package_imports() -> No
     ("name", "function"), [("scipy.special._of_another_version", "stdtr"), ("scipy.special._ufuncs", "of_another")]
 )
 def test_a_module_that_lacks_what_is_asked_for_comes_as_its_package(name: str, function: str) -> None:
-    code = f"from raggs.light import part; print(part({name!r}, 'scipy.special', [{function!r}]).stdtr(1, 0.0))"
+    code = f"from raggs.base.light import part; print(part({name!r}, 'scipy.special', [{function!r}]).stdtr(1, 0.0))"
     assert run(code) == "0.5"
 
 
 def test_with_other_threads_at_work_the_package_comes_whole() -> None:
     code = (
-        "import sys; from threading import Event, Thread; from raggs.light import distributions\n"
+        "import sys; from threading import Event, Thread; from raggs.base.light import distributions\n"
         "end = Event(); thread = Thread(target=end.wait); thread.start()\n"
         "print(distributions().__name__); end.set(); thread.join()"
     )

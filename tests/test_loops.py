@@ -8,8 +8,8 @@ import warnings
 
 import pytest
 
-from raggs import loops
-from raggs.errors import ProviderError
+from raggs.base import loops
+from raggs.base.errors import ProviderError
 
 
 async def work() -> int:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from raggs.naming import names_in
+from raggs.base.naming import names_in
 
 
 @pytest.mark.parametrize(

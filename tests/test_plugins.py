@@ -84,7 +84,11 @@ def test_broken_it_hurts_only_those_who_use_it(site: Path, project: Project) -> 
     (line,) = [line for line in call("list", "retrievers", site=site).splitlines() if line.split()[0] == "titles"]
     assert "no_such_package" in line
     told = call("run", "--config", project.config, site=site, code=3)
-    for part in ("raggs-titles 1.0", "raggs.retrievers: titles = raggs_titles:TitleRetriever", "ModuleNotFoundError"):
+    for part in (
+        "raggs-titles 1.0",
+        "raggs.parts.retrievers: titles = raggs_titles:TitleRetriever",
+        "ModuleNotFoundError",
+    ):
         assert part in told
     schema = json.loads(call("schema", "config", site=site))
     assert "no_such_package" in json.dumps(schema)
@@ -101,21 +105,25 @@ def test_removed_its_name_is_unknown(project: Project) -> None:
 @pytest.mark.parametrize(
     ("module", "problem"),
     [
-        ("class Mine: pass", "is no raggs.retrievers.base.Retriever"),
-        ("Mine = 3", "is no raggs.retrievers.base.Retriever"),
+        ("class Mine: pass", "is no raggs.parts.retrievers.base.Retriever"),
+        ("Mine = 3", "is no raggs.parts.retrievers.base.Retriever"),
         ("", "AttributeError"),
-        ("from raggs.retrievers.base import Retriever\nclass Mine(Retriever): pass", "Mine lacks search"),
+        ("from raggs.parts.retrievers.base import Retriever\nclass Mine(Retriever): pass", "Mine lacks search"),
         (
-            "from raggs.retrievers.base import Retriever\nclass Mine(Retriever):\n    def search(self, queries): ...",
-            "Mine has no Config that derives from raggs.retrievers.base.RetrieverConfig",
+            "from raggs.parts.retrievers.base import Retriever\n"
+            "class Mine(Retriever):\n    def search(self, queries): ...",
+            "Mine has no Config that derives from raggs.parts.retrievers.base.RetrieverConfig",
         ),
-        ("from raggs.retrievers.dense import DenseRetriever as Mine", 'has no field `type: Literal["mine"] = "mine"`'),
+        (
+            "from raggs.parts.retrievers.dense import DenseRetriever as Mine",
+            'has no field `type: Literal["mine"] = "mine"`',
+        ),
         ("raise SystemError('odd')", "SystemError: odd"),
     ],
 )
 def test_what_a_package_must_give_is_said(module: str, problem: str, tmp_path: Path) -> None:
     offer(tmp_path, "raggs-mine", {"retrievers mine": "raggs_mine:Mine"}, module or "# nothing")
-    script = "from raggs.retrievers import REGISTRY; REGISTRY.load('mine')"
+    script = "from raggs.parts.retrievers import REGISTRY; REGISTRY.load('mine')"
     done = subprocess.run(
         [sys.executable, "-c", script],
         env=environment(PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}"),
@@ -139,7 +147,7 @@ def test_names_that_two_want(tmp_path: Path) -> None:
 
 HALVES = """
 from typing import Literal
-from raggs.chunkers.base import Chunker, ChunkerConfig
+from raggs.parts.chunkers.base import Chunker, ChunkerConfig
 
 class Halves(Chunker):
     "Two halves of whatever comes."
@@ -156,7 +164,7 @@ def test_a_package_brings_a_chunker(tmp_path: Path) -> None:
     (tmp_path / "texts").mkdir()
     (tmp_path / "texts" / "a.md").write_text("# One\n\nfirst words, then others")
     script = (
-        "from raggs.corpora.folder import FolderCorpus as F\n"
+        "from raggs.parts.corpora.folder import FolderCorpus as F\n"
         f"c = F(F.Config(path={str(tmp_path / 'texts')!r}, chunker={{'type': 'halves'}}))\n"
         "print([p.text for p in c.passages()], c.causes()['chunker']['packages'])"
     )
@@ -173,12 +181,13 @@ def test_a_package_brings_a_chunker(tmp_path: Path) -> None:
 def test_nobody_looks_for_plugins_who_uses_what_raggs_has(project: Project) -> None:
     project.change(retrieve={"retrievers": [{"type": "bm25"}]})
     script = (
-        "import sys; from raggs.config.load import load_config; from raggs import plugins\n"
+        "import sys; from raggs.config.load import load_config; from raggs.base import plugins\n"
         "from raggs.metrics import parse_measure; parse_measure('P@5'); load_config(sys.argv[1])\n"
-        "print(plugins._all.cache_info().currsize, sorted(m for m in sys.modules if m.startswith('raggs.judges.')))"
+        "judges = sorted(m for m in sys.modules if m.startswith('raggs.parts.judges.'))\n"
+        "print(plugins._all.cache_info().currsize, judges)"
     )
     done = subprocess.run(
         [sys.executable, "-c", script, project.config], env=environment(), capture_output=True, text=True, check=True
     )
     light = ["base", "consensus", "orderprice", "qrels"]
-    assert done.stdout.strip() == f"0 {[f'raggs.judges.{name}' for name in light]}"
+    assert done.stdout.strip() == f"0 {[f'raggs.parts.judges.{name}' for name in light]}"

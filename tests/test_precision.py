@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.precision import Scoring, rounded
+from raggs.base.precision import Scoring, rounded
 
 FLOATS = st.floats(width=32, allow_nan=False, allow_infinity=False)
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.errors import RaggsError
-from raggs.secrets import HIDDEN, held, is_secret_name, mask, secrets_of
+from raggs.base.errors import RaggsError
+from raggs.base.secrets import HIDDEN, held, is_secret_name, mask, secrets_of
 
 SECRET_NAMES = """
     OPENAI_API_KEY API_KEY api_key apiKey api-key X-Api-Key aws_secret_access_key AWS_ACCESS_KEY_ID azure_ad_token

@@ -7,7 +7,7 @@ from typing import Literal
 import pytest
 from pydantic import ValidationError
 
-from raggs.settings import Settings
+from raggs.base.settings import Settings
 
 
 class Some(Settings):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.manifests.costs import LedgerSum
-from raggs.spending import Spending
+from raggs.base.spending import Spending
+from raggs.runs.manifests.costs import LedgerSum
 
 COUNT = st.integers(0, 10**9)
 MONEY = st.integers(0, 2**40).map(lambda part: part / 2**10)  # exact in binary, so that sums are

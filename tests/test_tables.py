@@ -6,14 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from raggs.errors import DataError, UsageError
-from raggs.tables import (
-    LABEL_ROLES,
-    header_of,
-    open_table,
-    parse_column_names,
-    resolve_columns,
-)
+from raggs.base.errors import DataError, UsageError
+from raggs.base.tables import LABEL_ROLES, header_of, open_table, parse_column_names, resolve_columns
 
 ALL = ("qid", "question", "doc_id", "passage", "grade", "title")
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-import raggs.text as text_module
-from raggs.text import (
+import raggs.base.text as text_module
+from raggs.base.text import (
     COMMANDS,
     clean_passage,
     clean_unicode,

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.errors import DataError, NotFoundError
-from raggs.trec import Label, Scored, read_qrels, read_scored
+from raggs.base.errors import DataError, NotFoundError
+from raggs.base.trec import Label, Scored, read_qrels, read_scored
 
 IDS = st.text(st.characters(categories=["L", "N", "P", "S"]), min_size=1, max_size=8).filter(
     lambda text: text[0] != "#"

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Literal
 
-from raggs.arrays import Floats
-from raggs.artifacts import EmbedRecord
+from raggs.base.arrays import Floats
+from raggs.base.artifacts import EmbedRecord
 from raggs.metrics.hits import Hits
 from raggs.metrics.measures.hit import Hit as HitMeasure
-from raggs.retrievers.base import Hit, Retriever, RetrieverConfig
+from raggs.parts.retrievers.base import Hit, Retriever, RetrieverConfig
 
 
 class TitleRetriever(Retriever):

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from raggs.elastic.server import API_KEY, PASSWORD
-from raggs.errors import PrerequisiteError
-from raggs.jsontypes import Place, leaves
+from raggs.base.errors import PrerequisiteError
+from raggs.base.jsontypes import Place, leaves
+from raggs.base.secrets import SHORTEST, is_secret_name
+from raggs.base.settings import Settings
 from raggs.llm import LLMSettings
 from raggs.llm.prices import HOSTS, key_variable, provider_of
-from raggs.secrets import SHORTEST, is_secret_name
-from raggs.settings import Settings
+from raggs.parts.elastic.server import API_KEY, PASSWORD
 
 TRUSTED = "RAGGS_TRUSTED_HOSTS"
 SERVERS = ("_BASE_URL", "_API_BASE", "_API_URL")

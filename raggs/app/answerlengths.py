@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from raggs.app.services import RunServices
-from raggs.jsonl import read_torn
+from raggs.base.jsonl import read_torn
 from raggs.llm.ledger import REMEDY, LedgerLine
 from raggs.llm.prices import HIDDEN, reasons
-from raggs.manifests.store import RunStore
+from raggs.runs.manifests.store import RunStore
 from raggs.stages.purse import ORDERED
 
 ANSWER = {"rewrite": 40, "grade": 60, "order": ORDERED, "ask": 200}  # tokens of an answer

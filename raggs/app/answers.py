@@ -22,26 +22,26 @@ from raggs.app.beside import beside, in_loop
 from raggs.app.evalrequest import JudgedFiles
 from raggs.app.evaluate import EvalResult, evaluate
 from raggs.app.stored import stored_config
-from raggs.artifacts import Query
-from raggs.atomic import make_folder, write_atomic
+from raggs.base.artifacts import Query
+from raggs.base.atomic import make_folder, write_atomic
+from raggs.base.errors import DataError, UsageError
+from raggs.base.jsontypes import JsonObject
+from raggs.base.progress import Building
+from raggs.base.settings import Settings
+from raggs.base.text import plural, shorten
 from raggs.config.models import RunConfig
-from raggs.errors import DataError, UsageError
 from raggs.evaluation.study import Study
 from raggs.golden.runs import RunGolden
-from raggs.jsontypes import JsonObject
 from raggs.llm import LLM, BudgetSettings, ChatRequest
 from raggs.llm.credentials import require_keys
-from raggs.manifests.models import Estimate
-from raggs.manifests.outlook import line_of
 from raggs.metrics.hits import ranked_rows
 from raggs.metrics.names import parse_measure
-from raggs.pipeline.events import Listener, silent
-from raggs.progress import Building
+from raggs.parts.workshop import Passages, Workshop
 from raggs.prompts import load_prompt
 from raggs.prompts.labels import labelled
-from raggs.settings import Settings
-from raggs.text import plural, shorten
-from raggs.workshop import Passages, Workshop
+from raggs.runs.manifests.models import Estimate
+from raggs.runs.manifests.outlook import line_of
+from raggs.runs.pipeline.events import Listener, silent
 
 CAP = 1.0  # USD
 FILE, LEDGER, STAGE = "answers.jsonl", "answers.ledger.jsonl", "answers"

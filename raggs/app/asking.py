@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 
-from raggs import retrievers
 from raggs.app.answerlengths import Answers, learned
 from raggs.app.services import RunServices
-from raggs.artifacts import Passage
-from raggs.errors import UsageError
-from raggs.hashing import hash_bytes, hash_value
+from raggs.base.artifacts import Passage
+from raggs.base.errors import UsageError
+from raggs.base.hashing import hash_bytes, hash_value
 from raggs.llm.prices import estimate_tokens
-from raggs.manifests.models import Estimate
-from raggs.manifests.store import RunStore
-from raggs.questions import QUESTIONS
-from raggs.questions.ask import assignment_of, rounds, shown_before
-from raggs.questions.base import Text
-from raggs.questions.filter import required_embedder
-from raggs.questions.records import SampleRecord
-from raggs.questions.sample import STAGE as SAMPLE
+from raggs.parts import retrievers
+from raggs.parts.workshop import Asker, Retriever, Task
+from raggs.runs.manifests.models import Estimate
+from raggs.runs.manifests.store import RunStore
 from raggs.stages.base import Work
-from raggs.workshop import Asker, Retriever, Task
+from raggs.stages.questions import QUESTIONS
+from raggs.stages.questions.ask import assignment_of, rounds, shown_before
+from raggs.stages.questions.base import Text
+from raggs.stages.questions.filter import required_embedder
+from raggs.stages.questions.records import SampleRecord
+from raggs.stages.questions.sample import STAGE as SAMPLE
 
 FILE = "runfile"  # the retriever that reads a file of hits, which has none for questions that are new
 EARLIER = 20  # tokens of an earlier question
@@ -30,7 +30,7 @@ EXCERPT = 60  # tokens of an excerpt
 
 
 class QuestionWorld(RunServices):
-    """The parts of a run that makes questions (see `raggs.questions.base.QuestionServices`)."""
+    """The parts of a run that makes questions (see `raggs.stages.questions.base.QuestionServices`)."""
 
     @cached_property
     def documents(self) -> Sequence[Text]:

@@ -15,22 +15,22 @@ from typing import Literal
 
 from raggs.app.copies import cached_copies
 from raggs.app.locking import check_meant, meaning_of, meaning_of_run
-from raggs.errors import DataError, RaggsError, UsageError
+from raggs.base.errors import DataError, RaggsError, UsageError
+from raggs.base.inputs import regular_file
+from raggs.base.jsontypes import as_object
 from raggs.golden.ceilings import ceiling_findings
 from raggs.golden.files import labels_in
 from raggs.golden.opened import open_golden
-from raggs.inputs import regular_file
-from raggs.jsontypes import as_object
-from raggs.manifests import goldenlock, signature
-from raggs.manifests.audit import Finding, notes, unfinished
-from raggs.manifests.audit import audit as findings_of
-from raggs.manifests.findings import MANIFEST, Cure
-from raggs.manifests.opened import open_run
-from raggs.manifests.seal import breaks
-from raggs.manifests.store import RunStore
-from raggs.manifests.words import answerer_lines
-from raggs.pipeline.standing import Standing
-from raggs.questions import QUESTIONS
+from raggs.runs.manifests import goldenlock, signature
+from raggs.runs.manifests.audit import Finding, notes, unfinished
+from raggs.runs.manifests.audit import audit as findings_of
+from raggs.runs.manifests.findings import MANIFEST, Cure
+from raggs.runs.manifests.opened import open_run
+from raggs.runs.manifests.seal import breaks
+from raggs.runs.manifests.store import RunStore
+from raggs.runs.manifests.words import answerer_lines
+from raggs.runs.pipeline.standing import Standing
+from raggs.stages.questions import QUESTIONS
 
 # What no run directory can prove by itself.
 UNCHECKED = (
@@ -225,7 +225,7 @@ def sign(folder: Path, key: Path) -> Path:
     """Sign a run, which should be audited before; the file of the signature.
 
     Raises:
-        RaggsError: as `raggs.manifests.signature.sign`.
+        RaggsError: as `raggs.runs.manifests.signature.sign`.
     """
     if in_files(folder):
         raise UsageError("a golden set in files has no manifest to sign", remedy="raggs audit RUN --sign KEYFILE")
@@ -236,7 +236,7 @@ def make_key(file: Path) -> Path:
     """Make a key pair; the file of the public key.
 
     Raises:
-        RaggsError: as `raggs.manifests.signature.make_key`.
+        RaggsError: as `raggs.runs.manifests.signature.make_key`.
     """
     return signature.make_key(file)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from raggs.pipeline.events import Event, Listener
+from raggs.runs.pipeline.events import Event, Listener
 
 T = TypeVar("T")
 

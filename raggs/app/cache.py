@@ -6,10 +6,10 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from raggs.errors import UsageError
-from raggs.indexes.places import NOTES, Places
+from raggs.base.errors import UsageError
+from raggs.base.text import did_you_mean
 from raggs.llm.cache import DATABASE, cache_stats, clear_cache
-from raggs.text import did_you_mean
+from raggs.parts.indexes.places import NOTES, Places
 
 OTHER = "other"
 LEFT = "left by earlier versions of raggs; nothing reads it"

@@ -9,21 +9,21 @@ from typing import Literal
 
 import numpy as np
 
-from raggs import embedders
-from raggs import queries as formats
 from raggs.app.beside import beside, in_loop
-from raggs.arrays import Floats
-from raggs.artifacts import Query
-from raggs.asking.calibration import Search, furthest_excerpt, histogram, nearest_earlier
-from raggs.asking.filters import Thresholds, duplicates, excerpt_cosines, irrelevant, thresholds_for
+from raggs.base.arrays import Floats
+from raggs.base.artifacts import Query
+from raggs.base.errors import DataError, UsageError
+from raggs.base.text import did_you_mean
 from raggs.chunking.specs import parse_spec
-from raggs.embedders.base import Embedder, EmbedderConfig
-from raggs.errors import DataError, UsageError
 from raggs.llm import BudgetSettings
-from raggs.pipeline.events import Listener, silent
-from raggs.queries.base import format_of
-from raggs.text import did_you_mean
-from raggs.workshop import Workshop, open_queries
+from raggs.parts import embedders
+from raggs.parts import queries as formats
+from raggs.parts.embedders.base import Embedder, EmbedderConfig
+from raggs.parts.queries.base import format_of
+from raggs.parts.workshop import Workshop, open_queries
+from raggs.runs.pipeline.events import Listener, silent
+from raggs.stats.asking.calibration import Search, furthest_excerpt, histogram, nearest_earlier
+from raggs.stats.asking.filters import Thresholds, duplicates, excerpt_cosines, irrelevant, thresholds_for
 
 __all__ = ["CalibrateRequest", "Calibration", "Kind", "Pairs", "Search", "Thresholds", "calibrate"]
 
@@ -66,7 +66,7 @@ class Pairs:
 
     @property
     def histogram(self) -> tuple[tuple[float, int], ...]:
-        """How many cosines begin where (`raggs.asking.calibration.histogram`)."""
+        """How many cosines begin where (`raggs.stats.asking.calibration.histogram`)."""
         return histogram(self.cosines)
 
 

@@ -8,42 +8,39 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from raggs import (
+from raggs import diagnosis, ranking, reporting
+from raggs.base.errors import PrerequisiteError, UsageError
+from raggs.base.registry import RAGGS, Registry
+from raggs.base.text import did_you_mean
+from raggs.config.models import RunConfig
+from raggs.evaluation import analyses
+from raggs.golden import exporters, importers
+from raggs.llm.intents import FILE as INTENTS
+from raggs.llm.intents import CallIntent
+from raggs.llm.ledger import FILE as LEDGER
+from raggs.llm.ledger import LedgerLine
+from raggs.metrics.measure import Measure
+from raggs.metrics.measures import REGISTRY as MEASURES
+from raggs.parts import (
     askers,
     chunkers,
     corpora,
-    diagnosis,
     documents,
     embedders,
-    execution,
-    exporters,
-    fusion,
-    importers,
     indexes,
     judges,
     noises,
     perturbers,
     queries,
-    ranking,
-    reporting,
     rerankers,
     retrievers,
     rewriters,
 )
-from raggs.config.models import RunConfig
-from raggs.errors import PrerequisiteError, UsageError
-from raggs.evaluation import analyses
-from raggs.llm.intents import FILE as INTENTS
-from raggs.llm.intents import CallIntent
-from raggs.llm.ledger import FILE as LEDGER
-from raggs.llm.ledger import LedgerLine
-from raggs.manifests.models import RunManifest
-from raggs.metrics.measure import Measure
-from raggs.metrics.measures import REGISTRY as MEASURES
 from raggs.prompts import known_prompts
-from raggs.registry import RAGGS, Registry
+from raggs.ranking import fusion
+from raggs.runs import execution
+from raggs.runs.manifests.models import RunManifest
 from raggs.stages.pipeline import pipelines
-from raggs.text import did_you_mean
 
 REGISTRIES: dict[str, Registry[object]] = {
     "corpora": corpora.REGISTRY,
@@ -210,7 +207,7 @@ def json_schema(name: str) -> dict[str, Any]:
 
         return SweepReport.model_json_schema(mode="serialization")
     if name == "diff":
-        from raggs.diffs.models import DiffReport
+        from raggs.evaluation.diffs.models import DiffReport
 
         return DiffReport.model_json_schema(mode="serialization")
     if name == "diagnose":

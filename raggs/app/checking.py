@@ -14,7 +14,7 @@ from raggs.app.evaluate import AnalysisRequest, EvalRequest, EvalResult, JudgedL
 from raggs.app.evaluate import evaluate as evaluate_request
 from raggs.app.gating import GateRequest, Verdicts, judged
 from raggs.app.scored import Asked, Given, evaluate_given, open_given
-from raggs.errors import UsageError
+from raggs.base.errors import UsageError
 from raggs.evaluation.gates import Inconclusive
 from raggs.golden.base import GoldenSet
 from raggs.metrics.names import parse_measure
@@ -85,12 +85,7 @@ class Checked:
             return next(file for file in files if file.suffix == ".md")
 
     def _page(self, file: Path) -> Path:
-        from raggs.app.report import (
-            ANALYSES,
-            ReportRequest,
-            gather,
-            keep_page,
-        )  # late: a check that holds draws nothing
+        from raggs.app.report import ANALYSES, ReportRequest, gather, keep_page
 
         report, source = self.result.report, Path(self.golden.source)
         if not source.exists():

@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from raggs import chunkers
 from raggs.app.chunks import ChunkRequest, open_questions
 from raggs.app.cutting import lines_of
-from raggs.chunkers.base import Chunker, ChunkerContext
-from raggs.chunkers.embedding import EmbeddingChunker
-from raggs.chunkers.paid import PaidChunker
 from raggs.chunking.comparing import chunks_read, questions_read
 from raggs.chunking.documents import Documents, read_documents
 from raggs.chunking.making import foresee
 from raggs.llm.rehearsal import Rehearsal
-from raggs.manifests.models import Estimate
-from raggs.manifests.outlook import line_of
-from raggs.workshop import Workshop
+from raggs.parts import chunkers
+from raggs.parts.chunkers.base import Chunker, ChunkerContext
+from raggs.parts.chunkers.embedding import EmbeddingChunker
+from raggs.parts.chunkers.paid import PaidChunker
+from raggs.parts.workshop import Workshop
+from raggs.runs.manifests.models import Estimate
+from raggs.runs.manifests.outlook import line_of
 
 EMBED = "embed"  # the ledger's name for it
 

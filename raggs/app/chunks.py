@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from raggs import chunkers, embedders, queries
 from raggs.app.addresses import Approve, nobody, permit_parts
 from raggs.app.beside import beside, in_loop
 from raggs.app.cutting import LEDGER, STAGE
-from raggs.artifacts import Query
-from raggs.chunkers.base import ChunkerConfig
-from raggs.chunkers.paid import PaidChunker
+from raggs.base.artifacts import Query
+from raggs.base.errors import ProviderError, UsageError
+from raggs.base.progress import Building
+from raggs.base.text import did_you_mean, plural
 from raggs.chunking.comparing import Embedding, Study, compare_chunkers, system_names
 from raggs.chunking.cutting import Cut, cut
 from raggs.chunking.documents import Documents, read_documents
@@ -22,17 +22,17 @@ from raggs.chunking.models import ChunkReport, Unit
 from raggs.chunking.questions import place_questions
 from raggs.chunking.specs import parse_spec, split_names
 from raggs.chunking.writers import write_files
-from raggs.embedders.base import EmbedderConfig
-from raggs.embedders.kept import KeptVectors
-from raggs.errors import ProviderError, UsageError
 from raggs.llm import BudgetSettings, LLMSettings
 from raggs.llm.credentials import require_keys
-from raggs.pipeline.events import Listener, silent
-from raggs.progress import Building
-from raggs.queries.base import format_of
-from raggs.spans import MIN, Cutoff
-from raggs.text import did_you_mean, plural
-from raggs.workshop import Chunker, Embedder, Workshop, open_numbered
+from raggs.metrics.spans import MIN, Cutoff
+from raggs.parts import chunkers, embedders, queries
+from raggs.parts.chunkers.base import ChunkerConfig
+from raggs.parts.chunkers.paid import PaidChunker
+from raggs.parts.embedders.base import EmbedderConfig
+from raggs.parts.embedders.kept import KeptVectors
+from raggs.parts.queries.base import format_of
+from raggs.parts.workshop import Chunker, Embedder, Workshop, open_numbered
+from raggs.runs.pipeline.events import Listener, silent
 
 DEFAULT = "5"
 CAP = 5.0  # USD

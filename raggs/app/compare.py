@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from raggs.app.difflayout import settings_section, written
-from raggs.diffs.models import SettingPart
-from raggs.diffs.runs import RunsReport, SpentPart, StagePart, runs_report
-from raggs.errors import UsageError
+from raggs.base.errors import UsageError
+from raggs.base.text import plural
+from raggs.evaluation.diffs.models import SettingPart
+from raggs.evaluation.diffs.runs import RunsReport, SpentPart, StagePart, runs_report
 from raggs.evaluation.document import UNDEFINED, Cell, Document, Row, Section, Table
-from raggs.manifests.costs import costs
-from raggs.manifests.opened import open_run
-from raggs.text import plural
+from raggs.runs.manifests.costs import costs
+from raggs.runs.manifests.opened import open_run
 
 MOST = 6  # reasons of a stage in a sentence; all of them are in the JSON
 

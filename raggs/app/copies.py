@@ -12,14 +12,14 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from raggs import retrievers
-from raggs.errors import RaggsError
-from raggs.indexes.passages import PassageStore
-from raggs.indexes.places import Places
-from raggs.manifests.findings import Finding
-from raggs.manifests.opened import OpenedRun
-from raggs.manifests.params import parameters
-from raggs.manifests.texts import store_of, text_findings
+from raggs.base.errors import RaggsError
+from raggs.parts import retrievers
+from raggs.parts.indexes.passages import PassageStore
+from raggs.parts.indexes.places import Places
+from raggs.runs.manifests.findings import Finding
+from raggs.runs.manifests.opened import OpenedRun
+from raggs.runs.manifests.params import parameters
+from raggs.runs.manifests.texts import store_of, text_findings
 from raggs.stages.retrieve import RetrieveConfig
 
 NO_STORE = "the texts of the pools (the cache has no passages of this corpus)"

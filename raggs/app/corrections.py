@@ -16,16 +16,16 @@ from pathlib import Path
 from raggs.app.judgecheck import blind_only
 from raggs.app.review import items_of, reviews_of
 from raggs.app.unaided import by_people, unaided
-from raggs.artifacts import JudgeRecord
-from raggs.errors import DataError, UsageError
+from raggs.base.artifacts import JudgeRecord
+from raggs.base.errors import DataError, UsageError
+from raggs.base.text import plural
 from raggs.evaluation.analyses.corrected import PeopleCorrection
 from raggs.evaluation.correcting import DrawnLabel, WholeQuestions
-from raggs.manifests.opened import OpenedRun, open_run
-from raggs.reviews.draws import Draw, Finished, latest, read_draws
-from raggs.reviews.folding import Reviewed
-from raggs.reviews.models import Key
-from raggs.reviews.store import ReviewStore
-from raggs.text import plural
+from raggs.parts.reviews.draws import Draw, Finished, latest, read_draws
+from raggs.parts.reviews.folding import Reviewed
+from raggs.parts.reviews.models import Key
+from raggs.parts.reviews.store import ReviewStore
+from raggs.runs.manifests.opened import OpenedRun, open_run
 
 REMEDY = "read the random part of a plan, without seeing the judge's grades"
 FINISH = "raggs review plan RUN --out FILE lists what is left, and raggs review serve RUN --plan FILE asks it"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from raggs.manifests.costs import Costs, costs
-from raggs.manifests.models import Estimate
-from raggs.manifests.opened import open_run
+from raggs.runs.manifests.costs import Costs, costs
+from raggs.runs.manifests.models import Estimate
+from raggs.runs.manifests.opened import open_run
 
 
 @dataclass(frozen=True)

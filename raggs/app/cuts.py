@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from raggs import corpora
-from raggs.atomic import disk, write_atomic
+from raggs.base.atomic import disk, write_atomic
+from raggs.base.errors import UsageError
 from raggs.chunking.cutpage import cut_page
 from raggs.chunking.models import CutReport
 from raggs.chunking.showing import show_cuts as cuts_of
 from raggs.config.models import DocumentsConfig, RunConfig
-from raggs.corpora.cut import CutCorpus
-from raggs.errors import UsageError
-from raggs.pipeline.events import Listener, silent
-from raggs.workshop import Workshop
+from raggs.parts import corpora
+from raggs.parts.corpora.cut import CutCorpus
+from raggs.parts.workshop import Workshop
+from raggs.runs.pipeline.events import Listener, silent
 
 
 def show_cuts(

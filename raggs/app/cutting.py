@@ -6,22 +6,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from raggs import corpora
 from raggs.app.addresses import Approve, nobody, permit
 from raggs.app.beside import beside, in_loop
-from raggs.chunkers.paid import GUESS, PaidChunker
+from raggs.base.errors import UsageError
+from raggs.base.progress import Building
+from raggs.base.text import plural
 from raggs.chunking.making import Foreseen, Made, foresee, make_cuts
 from raggs.config.models import RunConfig
-from raggs.corpora.cut import CutCorpus
-from raggs.errors import UsageError
 from raggs.llm.credentials import require_keys
 from raggs.llm.prices import HIDDEN, reasons
-from raggs.manifests.models import Estimate
-from raggs.manifests.outlook import line_of
-from raggs.pipeline.events import Listener, silent
-from raggs.progress import Building
-from raggs.text import plural
-from raggs.workshop import Workshop
+from raggs.parts import corpora
+from raggs.parts.chunkers.paid import GUESS, PaidChunker
+from raggs.parts.corpora.cut import CutCorpus
+from raggs.parts.workshop import Workshop
+from raggs.runs.manifests.models import Estimate
+from raggs.runs.manifests.outlook import line_of
+from raggs.runs.pipeline.events import Listener, silent
 
 LEDGER = "chunks.ledger.jsonl"  # of a workspace, since several runs share its cuts
 STAGE = "chunks"

@@ -15,6 +15,7 @@ from raggs.app.addresses import Approve, nobody
 from raggs.app.beside import beside, in_loop
 from raggs.app.diagnoserequest import CAP, DiagnoseRequest
 from raggs.app.run import AnyConfig
+from raggs.base.hashing import hash_value
 from raggs.config.environment import refuse_stored
 from raggs.diagnosis.base import Diagnosis, Forecast, Found
 from raggs.diagnosis.bench import Bench
@@ -23,11 +24,10 @@ from raggs.diagnosis.models import DiagnosisReport
 from raggs.diagnosis.store import DiagnosisStore
 from raggs.diagnosis.verdicts import hedged
 from raggs.evaluation.document import Document
-from raggs.hashing import hash_value
 from raggs.llm.credentials import require_keys
 from raggs.llm.ledger import FILE as LEDGER
-from raggs.pipeline.events import Listener, silent
-from raggs.workshop import Workshop
+from raggs.parts.workshop import Workshop
+from raggs.runs.pipeline.events import Listener, silent
 
 __all__ = [
     "CAP",
@@ -94,7 +94,7 @@ def diagnose(
         approve: says whether a key may go to an address that is new (see `raggs.app.addresses`).
 
     Raises:
-        RaggsError: see `raggs.errors`; whatever was measured or paid for is kept.
+        RaggsError: see `raggs.base.errors`; whatever was measured or paid for is kept.
     """
     request = DiagnoseRequest(
         kind,

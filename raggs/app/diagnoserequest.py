@@ -9,22 +9,22 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from raggs import embedders, rerankers
 from raggs.app.addresses import Approve, nobody, permit, permit_parts
 from raggs.app.run import AnyConfig, run_folder
+from raggs.base.errors import UsageError
+from raggs.base.jsonl import first_fault
 from raggs.chunking.specs import parse_spec, spec_name, split_names
 from raggs.config.load import LoadedConfig, load_config
 from raggs.config.models import RunConfig
 from raggs.diagnosis import FOLDER, REGISTRY
 from raggs.diagnosis.base import Diagnosis, Found
 from raggs.diagnosis.bench import Given
-from raggs.embedders.base import EmbedderConfig
-from raggs.errors import UsageError
-from raggs.jsonl import first_fault
 from raggs.llm import BudgetSettings, LLMSettings
-from raggs.manifests.store import RunStore
-from raggs.rerankers.base import RerankerConfig
-from raggs.retrievers.reranked import RerankedConfig
+from raggs.parts import embedders, rerankers
+from raggs.parts.embedders.base import EmbedderConfig
+from raggs.parts.rerankers.base import RerankerConfig
+from raggs.parts.retrievers.reranked import RerankedConfig
+from raggs.runs.manifests.store import RunStore
 from raggs.sweeps.world import llm_of
 
 CAP = 5.0  # USD, where no configuration names a budget

@@ -9,10 +9,10 @@ from raggs.app.addresses import Approve, nobody
 from raggs.app.beside import beside, in_loop
 from raggs.app.diagnose import Diagnosed, opened, run_diagnosis
 from raggs.app.diagnoserequest import DiagnoseRequest
+from raggs.base.errors import RaggsError
 from raggs.diagnosis import REGISTRY
 from raggs.diagnosis.bench import NAMES, Bench
-from raggs.errors import RaggsError
-from raggs.pipeline.events import Listener, silent
+from raggs.runs.pipeline.events import Listener, silent
 
 QUICK = "seconds"
 

@@ -1,7 +1,7 @@
 """Diff: two golden sets beside each other, and the same systems scored under both.
 
-Both are read first and compared by `raggs.diffs`; systems are scored as `raggs eval` scores them, by each set's own
-grades. Nothing is written, and nothing is judged: whoever asks decides what a difference is worth.
+Both are read first and compared by `raggs.evaluation.diffs`; systems are scored as `raggs eval` scores them, by each
+set's own grades. Nothing is written, and nothing is judged: whoever asks decides what a difference is worth.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ from pathlib import Path
 
 import numpy as np
 
-from raggs.diffs import content, figures
-from raggs.diffs import settings as trees
-from raggs.diffs.byquestion import moves
-from raggs.diffs.decisions import Column, decisions_part
-from raggs.diffs.grades import comparable
-from raggs.diffs.models import DecisionsPart, DiffReport
-from raggs.diffs.pairing import Pairing
-from raggs.diffs.sides import Side, read_side
-from raggs.errors import DataError, RaggsError, UsageError
+from raggs.base.errors import DataError, RaggsError, UsageError
+from raggs.base.text import plural
+from raggs.evaluation.diffs import content, figures
+from raggs.evaluation.diffs import settings as trees
+from raggs.evaluation.diffs.byquestion import moves
+from raggs.evaluation.diffs.decisions import Column, decisions_part
+from raggs.evaluation.diffs.grades import comparable
+from raggs.evaluation.diffs.models import DecisionsPart, DiffReport
+from raggs.evaluation.diffs.pairing import Pairing
+from raggs.evaluation.diffs.sides import Side, read_side
 from raggs.evaluation.gates import read_report
 from raggs.evaluation.strangers import doubt_of
 from raggs.evaluation.study import Scoring, Study, study_systems
@@ -32,7 +33,6 @@ from raggs.golden.systems import System, open_systems
 from raggs.metrics.columns import Run
 from raggs.metrics.hits import Hits
 from raggs.metrics.names import Named, at_cutoffs, needs_cutoff
-from raggs.text import plural
 
 GRADED = ("ndcg", "ra_nwg", "recall", "mrr")
 OTHERS = ("ndcg", "recall", "mrr")

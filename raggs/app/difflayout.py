@@ -7,9 +7,12 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from raggs.atomic import write_texts
-from raggs.diffs.healthwords import health_words
-from raggs.diffs.models import (
+from raggs.base.atomic import write_texts
+from raggs.base.hashing import canonical_json
+from raggs.base.jsontypes import Number
+from raggs.base.text import plural, shorten
+from raggs.evaluation.diffs.healthwords import health_words
+from raggs.evaluation.diffs.models import (
     ChangedPart,
     ContentPart,
     DecisionsPart,
@@ -26,10 +29,7 @@ from raggs.diffs.models import (
 from raggs.evaluation.document import UNDEFINED, Cell, Document, Legend, Row, Section, Table, formatted
 from raggs.evaluation.words import VERDICTS
 from raggs.evaluation.writers import markdown
-from raggs.hashing import canonical_json
-from raggs.jsontypes import Number
 from raggs.metrics.stats import Verdict
-from raggs.text import plural, shorten
 
 NAMED = 3  # questions behind a flip
 MOST = 10  # questions, and ids in a sentence

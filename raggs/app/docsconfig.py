@@ -14,16 +14,16 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from raggs import askers
-from raggs.adapter import AdapterConfig
-from raggs.atomic import disk, write_atomic
+from raggs.base.adapter import AdapterConfig
+from raggs.base.atomic import disk, write_atomic
+from raggs.base.errors import ConfigError, RaggsError, UsageError
 from raggs.chunking.specs import parse_spec
 from raggs.config.assign import split_key
 from raggs.config.load import load_config
 from raggs.config.models import RunConfig
 from raggs.config.source import parse_value, read_source
-from raggs.errors import ConfigError, RaggsError, UsageError
-from raggs.queries.base import format_of
+from raggs.parts import askers
+from raggs.parts.queries.base import format_of
 
 FILE = "raggs.yaml"
 QUESTIONS = Path("questions.jsonl")

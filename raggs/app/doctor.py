@@ -14,14 +14,14 @@ from urllib.parse import urlsplit
 
 from raggs.app.addresses import permit
 from raggs.app.services import RunServices
+from raggs.base.errors import RaggsError
+from raggs.base.registry import installed
+from raggs.base.text import plural
+from raggs.base.version import __version__
 from raggs.config.load import load_config
 from raggs.config.models import RunConfig
-from raggs.errors import RaggsError
 from raggs.llm import Price
 from raggs.llm.credentials import key_state
-from raggs.registry import installed
-from raggs.text import plural
-from raggs.version import __version__
 
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "MISTRAL_API_KEY", "AZURE_API_KEY")
 EXTRAS = {

@@ -18,20 +18,20 @@ from raggs.app.rehearse import Rehearsed, rehearse, rehearse_passages, rehearse_
 from raggs.app.room import require_room
 from raggs.app.sentfor import bounded
 from raggs.app.services import RunServices
-from raggs.artifacts import MergeRecord, RankingRecord
+from raggs.base.artifacts import MergeRecord, RankingRecord
 from raggs.llm.prefixes import written_unasked
 from raggs.llm.prices import estimate_tokens, likely_tokens, remembered_tokens
 from raggs.llm.rehearsal import Asked
 from raggs.llm.settings import Price
-from raggs.manifests.models import Estimate
-from raggs.pipeline.standing import Standing
+from raggs.parts.workshop import Task
 from raggs.prompts import FALLBACK
+from raggs.runs.manifests.models import Estimate
+from raggs.runs.pipeline.standing import Standing
 from raggs.stages.canaries import planned
 from raggs.stages.companies import planned_calls
 from raggs.stages.purse import most_orders
 from raggs.stages.rankcalls import likely_calls
 from raggs.stages.rankconfig import RankConfig
-from raggs.workshop import Task
 
 SAMPLE = 200  # passages whose mean length stands for all
 PROMPT = 200  # tokens of the prompt of a rewrite

@@ -24,21 +24,21 @@ from raggs.app.evalrequest import (
     ScaleRequest,
 )
 from raggs.app.gating import GateRequest
-from raggs.artifacts import artifact_file
-from raggs.errors import DataError, RaggsError
+from raggs.base.artifacts import artifact_file
+from raggs.base.errors import DataError, RaggsError
+from raggs.base.hashing import hash_file, hash_value
+from raggs.base.inputs import regular_file
+from raggs.base.jsontypes import Number, as_object
+from raggs.base.version import __version__
 from raggs.evaluation.gates import read_report
 from raggs.evaluation.layout import lay_out
 from raggs.evaluation.models import InputPart, OptionsPart, Report, SourcesPart, SystemPart
 from raggs.evaluation.writers import RESULT, markdown, per_query_csv
 from raggs.golden.files import labels_in
 from raggs.golden.systems import lists_in, split_name
-from raggs.hashing import hash_file, hash_value
-from raggs.inputs import regular_file
-from raggs.jsontypes import Number, as_object
-from raggs.manifests.findings import Finding
-from raggs.manifests.store import RunStore
-from raggs.spans import Rule
-from raggs.version import __version__
+from raggs.metrics.spans import Rule
+from raggs.runs.manifests.findings import Finding
+from raggs.runs.manifests.store import RunStore
 
 UNCHECKED = ("whether the lists are what the systems return (they are taken as the files hold them)",)
 ARTIFACTS = ("queries", "retrieve", "merge", "judge", "prune", "rank", "rank.queries")

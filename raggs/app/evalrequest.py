@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from raggs.app.gating import GateRequest
+from raggs.base.tables import ColumnNames
 from raggs.golden.base import GoldenSet
 from raggs.golden.projecting import USUAL as USUAL_RULE
 from raggs.golden.systems import System
 from raggs.metrics.hits import Ties
-from raggs.spans import Rule
-from raggs.tables import ColumnNames
+from raggs.metrics.spans import Rule
 
 
 @dataclass(frozen=True)

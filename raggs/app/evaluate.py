@@ -23,7 +23,8 @@ from raggs.app.evalrequest import (
 )
 from raggs.app.gating import GateRequest, keep_earlier, open_gates
 from raggs.app.worst import WORST, Worst, worst_of
-from raggs.errors import UsageError
+from raggs.base.errors import UsageError
+from raggs.base.tables import check_column
 from raggs.evaluation.analyses import REGISTRY, USUAL
 from raggs.evaluation.analyses.answers import GivenAnswers
 from raggs.evaluation.analyses.base import Analysis
@@ -42,7 +43,6 @@ from raggs.golden.systems import System, open_systems, split_name
 from raggs.metrics.bottleneck import PUBLISHED
 from raggs.metrics.columns import Scale
 from raggs.metrics.names import Named, at_cutoffs, needs_cutoff, parse_measure
-from raggs.tables import check_column
 
 if TYPE_CHECKING:
     from pandas import DataFrame

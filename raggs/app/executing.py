@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from raggs import execution
+from raggs.base.settings import BASE_FOLDER
 from raggs.config.models import RunConfig
-from raggs.execution.base import Execution, ExecutionContext
-from raggs.settings import BASE_FOLDER
+from raggs.runs import execution
+from raggs.runs.execution.base import Execution, ExecutionContext
 
 
 def make_execution(config: RunConfig) -> Execution:

@@ -13,15 +13,15 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from raggs.adapter import AdapterConfig
 from raggs.app.catalog import REGISTRIES, measure_entries
 from raggs.app.prompts import prompt_pages
+from raggs.base.adapter import AdapterConfig
+from raggs.base.errors import NotFoundError, PrerequisiteError, UsageError
+from raggs.base.text import did_you_mean
 from raggs.config.keys import Key, keys_of, run_keys, sections
 from raggs.config.models import RunConfig
-from raggs.errors import NotFoundError, PrerequisiteError, UsageError
 from raggs.metrics.names import glossary, parse_measure
 from raggs.sweeps.config import SweepConfig
-from raggs.text import did_you_mean
 
 WORDS = Path(__file__).with_name("words.md")
 ENTRY = re.compile(r"^- ((?:\*\*[^*]+\*\*(?:, )?)+): (.+(?:\n  .+)*)", re.MULTILINE)

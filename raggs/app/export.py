@@ -9,20 +9,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from raggs import exporters
-from raggs.errors import DataError, NotFoundError, UsageError
-from raggs.exporters.base import TEST, UNORDERED, Exporter, ExportOptions, Loss
-from raggs.exporters.folders import claimed
+from raggs.base.errors import DataError, NotFoundError, UsageError
+from raggs.base.progress import Hear, Notice, deaf
+from raggs.golden import exporters
 from raggs.golden.base import RUNS
+from raggs.golden.exporters.base import TEST, UNORDERED, Exporter, ExportOptions, Loss
+from raggs.golden.exporters.folders import claimed
 from raggs.golden.parts import contents_of
 from raggs.golden.runs import RunGolden, check_golden
 from raggs.golden.systems import lists_in
-from raggs.indexes.passages import PassageStore
-from raggs.indexes.places import Places
-from raggs.manifests.opened import OpenedRun
-from raggs.manifests.ungraded import ungraded
-from raggs.progress import Hear, Notice, deaf
-from raggs.readers.scales import RELEVANT, GradeForm, GradeScale
+from raggs.parts.indexes.passages import PassageStore
+from raggs.parts.indexes.places import Places
+from raggs.parts.readers.scales import RELEVANT, GradeForm, GradeScale
+from raggs.runs.manifests.opened import OpenedRun
+from raggs.runs.manifests.ungraded import ungraded
 
 CorpusPart = Literal["all", "pool"]
 SPLIT = re.compile(r"\w+(\.\w+)*")  # as the tools name parts of data

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from raggs.pipeline.runner import RunResult
+from raggs.runs.pipeline.runner import RunResult
 
 if TYPE_CHECKING:
     from pandas import DataFrame

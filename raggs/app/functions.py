@@ -13,15 +13,15 @@ from functools import partial
 from itertools import pairwise
 
 from raggs.app.beside import beside, in_loop
-from raggs.callables import told
-from raggs.errors import DataError, UsageError
+from raggs.base.callables import told
+from raggs.base.errors import DataError, UsageError
+from raggs.base.loops import open_loop
+from raggs.base.text import plural
 from raggs.golden.base import GoldenSet
 from raggs.golden.systems import System
-from raggs.loops import open_loop
 from raggs.metrics.columns import Run
-from raggs.pipeline.events import silent
-from raggs.readers.rows import as_id, as_real, shown
-from raggs.text import plural
+from raggs.parts.readers.rows import as_id, as_real, shown
+from raggs.runs.pipeline.events import silent
 
 Search = Callable[[str, int], object]
 LISTED = 'give a list of ids, or of (id, score) pairs, best first: ["d3", "d1"] or [("d3", 2.5), ("d1", 1.0)]'

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from raggs.atomic import disk, write_atomic
-from raggs.errors import DataError, RaggsError, UsageError
+from raggs.base.atomic import disk, write_atomic
+from raggs.base.errors import DataError, RaggsError, UsageError
 from raggs.evaluation.gates import Gates, Inconclusive, Outcome, read_report, settle
 from raggs.evaluation.junit import junit_of_refusal, junit_xml
 from raggs.evaluation.layout import lay_out
@@ -19,7 +19,7 @@ from raggs.evaluation.models import Report
 from raggs.evaluation.writers import markdown
 
 if TYPE_CHECKING:
-    from raggs.diffs.models import DiffReport
+    from raggs.evaluation.diffs.models import DiffReport
 
     Apart = DiffReport | str | None  # what tells two sets apart, or why that cannot be told; None: they are the same
 

@@ -12,16 +12,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from raggs.artifacts import Passage
-from raggs.atomic import atomic_writer, disk, make_folder
+from raggs.base.artifacts import Passage
+from raggs.base.atomic import atomic_writer, disk, make_folder
+from raggs.base.errors import DataError
 from raggs.config.load import LoadedConfig, load_config
 from raggs.config.models import RunConfig
-from raggs.corpora.jsonl import ID_FIELDS, JsonlConfig
-from raggs.errors import DataError
 from raggs.golden.given import queries_of
-from raggs.queries.jsonl import JsonlQueriesConfig
-from raggs.queries.writing import query_facts
-from raggs.readers.rows import as_id, rows_of, shown
+from raggs.parts.corpora.jsonl import ID_FIELDS, JsonlConfig
+from raggs.parts.queries.jsonl import JsonlQueriesConfig
+from raggs.parts.queries.writing import query_facts
+from raggs.parts.readers.rows import as_id, rows_of, shown
 
 FOLDER = "given"
 AnyConfig = LoadedConfig | RunConfig | Mapping[str, object] | Path | str

@@ -14,16 +14,18 @@ from pathlib import Path
 from raggs.app.addresses import Approve, nobody, permit
 from raggs.app.beside import beside, in_loop
 from raggs.app.stored import stored_config
-from raggs.artifacts import JudgeRecord, MergeRecord, Query
+from raggs.base.artifacts import JudgeRecord, MergeRecord, Query
+from raggs.base.errors import BudgetError, UsageError
+from raggs.base.progress import Building, Notice
+from raggs.base.text import plural
 from raggs.config.models import RunConfig
-from raggs.decision.holes import Hole
-from raggs.errors import BudgetError, UsageError
 from raggs.golden.opened import open_golden
 from raggs.llm.credentials import require_keys
-from raggs.manifests.store import RunStore
-from raggs.pipeline.events import Listener, silent
-from raggs.progress import Building, Notice
+from raggs.parts.workshop import Judge, Passages, Workshop, judge_prompts
+from raggs.runs.manifests.store import RunStore
+from raggs.runs.pipeline.events import Listener, silent
 from raggs.stages.judge import STAGE
+from raggs.stats.decision.holes import Hole
 from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.foreign import lists_of
 from raggs.sweeps.grid import CHUNKER, cut_labels
@@ -31,8 +33,6 @@ from raggs.sweeps.holes import find_holes, keep_holes
 from raggs.sweeps.models import SystemRow
 from raggs.sweeps.store import SweepStore
 from raggs.sweeps.world import World
-from raggs.text import plural
-from raggs.workshop import Judge, Passages, Workshop, judge_prompts
 
 BOOKED = "holes"
 

@@ -12,22 +12,22 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from raggs.artifacts import Query
-from raggs.asking.filters import duplicates
-from raggs.asking.loglines import Asked, fault, grouped, guard, merged
-from raggs.asking.personal import KINDS, Kind, Personal, masked, personal_data
-from raggs.atomic import disk
-from raggs.embedders.wordllama import WordLlamaEmbedder
-from raggs.errors import DataError, UsageError
-from raggs.languages import detect_language
-from raggs.pipeline.events import Listener, silent
-from raggs.progress import Building
-from raggs.queries.base import format_of
-from raggs.queries.fields import made_id
-from raggs.queries.logs import read_log
-from raggs.queries.writing import write_queries
-from raggs.text import clean_unicode, did_you_mean, one_line, plural
-from raggs.workshop import Workshop
+from raggs.base.artifacts import Query
+from raggs.base.atomic import disk
+from raggs.base.errors import DataError, UsageError
+from raggs.base.languages import detect_language
+from raggs.base.progress import Building
+from raggs.base.text import clean_unicode, did_you_mean, one_line, plural
+from raggs.parts.embedders.wordllama import WordLlamaEmbedder
+from raggs.parts.queries.base import format_of
+from raggs.parts.queries.fields import made_id
+from raggs.parts.queries.logs import read_log
+from raggs.parts.queries.writing import write_queries
+from raggs.parts.workshop import Workshop
+from raggs.runs.pipeline.events import Listener, silent
+from raggs.stats.asking.filters import duplicates
+from raggs.stats.asking.loglines import Asked, fault, grouped, guard, merged
+from raggs.stats.asking.personal import KINDS, Kind, Personal, masked, personal_data
 
 NEAR = 0.92  # WordLlama's cosine above which two questions are one
 STEP = 5000
@@ -40,7 +40,7 @@ class ImportRequest:
     """What to read and what to make of it.
 
     Attributes:
-        logs: files, see `raggs.queries.logs.read_log`.
+        logs: files, see `raggs.parts.queries.logs.read_log`.
         out: where the questions go: .jsonl, .csv or .yaml; None: nowhere, only the report is made.
         column: of tables and JSON lines.
         allow: kinds of personal data that may stay in questions.

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from raggs import importers
-from raggs.errors import DataError, NotFoundError, UsageError
-from raggs.exporters.base import ExportOptions
-from raggs.exporters.folders import claimed
-from raggs.exporters.jsonl import JsonlExporter
+from raggs.base.errors import DataError, NotFoundError, UsageError
+from raggs.base.tables import NO_COLUMNS, ColumnNames
+from raggs.golden import importers
+from raggs.golden.exporters.base import ExportOptions
+from raggs.golden.exporters.folders import claimed
+from raggs.golden.exporters.jsonl import JsonlExporter
+from raggs.golden.importers.base import Importer
 from raggs.golden.parts import PARTS, Part, Stock, contents_of
-from raggs.importers.base import Importer
-from raggs.manifests.store import RunStore
-from raggs.readers.scales import stated_labels, stated_name
-from raggs.tables import NO_COLUMNS, ColumnNames
+from raggs.parts.readers.scales import stated_labels, stated_name
+from raggs.runs.manifests.store import RunStore
 
 Came = Literal["whole", "changed", "partly", "lost", "read"]
 

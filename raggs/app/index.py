@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from raggs import corpora, retrievers
 from raggs.app.services import RunServices
-from raggs.arrays import Vectors, shortest_floats
+from raggs.base.arrays import Vectors, shortest_floats
+from raggs.base.errors import ConfigError, UsageError
 from raggs.config.models import RunConfig
-from raggs.elastic.load import Contents, Document, Loaded, Loader, Standing
-from raggs.elastic.settings import VectorPlace
-from raggs.errors import ConfigError, UsageError
-from raggs.indexes.vectors import VectorIndex, open_vectors
-from raggs.retrievers.base import name_of
+from raggs.parts import corpora, retrievers
+from raggs.parts.elastic.load import Contents, Document, Loaded, Loader, Standing
+from raggs.parts.elastic.settings import VectorPlace
+from raggs.parts.indexes.vectors import VectorIndex, open_vectors
+from raggs.parts.retrievers.base import name_of
 
 SAME = ("id_field", "title_field", "text_field", "metadata_field")
 
@@ -32,7 +32,7 @@ def loads(config: RunConfig, services: RunServices) -> Iterator[Load]:
     Raises:
         UsageError: no retriever searches Elasticsearch, or the corpus is the index itself.
         ConfigError: two retrievers want the same index otherwise, or no index can have such a name.
-        RaggsError: the server cannot say (see `raggs.elastic.server`).
+        RaggsError: the server cannot say (see `raggs.parts.elastic.server`).
     """
     for place in targets(config):
         contents = _contents(services, place)

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from ir_measures import measures, providers, util
 from ir_measures.providers import base
 
-from raggs.errors import UsageError
+from raggs.base.errors import UsageError
 from raggs.metrics.evaluate import evaluate
 from raggs.metrics.measure import Measure
 from raggs.metrics.measures import REGISTRY, aliases

@@ -17,19 +17,19 @@ from statistics import fmean
 
 import numpy as np
 
-from raggs.agreement import Checked, Trust, check_labels, trust
 from raggs.app.judgeplaces import PLACE, ordered_pairs
 from raggs.app.review import items_of, reviews_of
 from raggs.app.unaided import answers_of, by_people, unaided
-from raggs.artifacts import EmbedRecord, JudgeRecord, MergeRecord
-from raggs.correction import Calibration, calibrate
-from raggs.errors import DataError
-from raggs.manifests.opened import OpenedRun
-from raggs.reviews.draws import ever_drawn, read_draws
-from raggs.reviews.folding import Reviewed
-from raggs.reviews.models import Key
-from raggs.reviews.store import ReviewStore
-from raggs.text import plural
+from raggs.base.artifacts import EmbedRecord, JudgeRecord, MergeRecord
+from raggs.base.errors import DataError
+from raggs.base.text import plural
+from raggs.parts.reviews.draws import ever_drawn, read_draws
+from raggs.parts.reviews.folding import Reviewed
+from raggs.parts.reviews.models import Key
+from raggs.parts.reviews.store import ReviewStore
+from raggs.runs.manifests.opened import OpenedRun
+from raggs.stats.agreement import Checked, Trust, check_labels, trust
+from raggs.stats.correction import Calibration, calibrate
 
 RANKS = (("1 to 10", 10), ("11 to 20", 20), ("21 to 50", 50), ("51 and below", None))
 REMEDY = "raggs review serve {run} shows its passages without grades, and what you grade there counts"

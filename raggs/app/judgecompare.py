@@ -10,20 +10,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from raggs.agreement import Checked, check_labels
-from raggs.agreement.nearer import Nearer, nearer
 from raggs.app.judgecheck import blind_only
 from raggs.app.judgesides import Item, Judged, Side, judged_by, members_of, settings_apart, side_of
 from raggs.app.planitems import usual_seconds
 from raggs.app.review import reviews_of
 from raggs.app.unaided import by_people
-from raggs.errors import DataError, UsageError
-from raggs.manifests.opened import OpenedRun
-from raggs.reviews.folding import Reviewed
-from raggs.reviews.models import Key
-from raggs.reviews.plans import PlanItem, write_plan
-from raggs.reviews.store import ReviewStore
-from raggs.seeds import generator
+from raggs.base.errors import DataError, UsageError
+from raggs.base.seeds import generator
+from raggs.parts.reviews.folding import Reviewed
+from raggs.parts.reviews.models import Key
+from raggs.parts.reviews.plans import PlanItem, write_plan
+from raggs.parts.reviews.store import ReviewStore
+from raggs.runs.manifests.opened import OpenedRun
+from raggs.stats.agreement import Checked, check_labels
+from raggs.stats.agreement.nearer import Nearer, nearer
 
 SAME = "compare runs over the same questions and passages: raggs run CONFIG --run-id NAME --set judge.prompt=FILE"
 

@@ -7,17 +7,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from raggs.agreement import Estimate
-from raggs.agreement.clustered import FEWEST_CASES, FEWEST_CLUSTERS
-from raggs.agreement.nearer import FEWEST_DIFFERING, Against, Nearer
 from raggs.app.judgecompare import Compared, JudgeComparison
 from raggs.app.judgelayout import plain, written
 from raggs.app.judgesides import Bill, Side
-from raggs.atomic import write_texts
+from raggs.base.atomic import write_texts
+from raggs.base.text import plural, shorten
 from raggs.evaluation.document import UNDEFINED, Cell, Document, Legend, Row, Section, Table, formatted
 from raggs.evaluation.writers import markdown
-from raggs.manifests.store import dump_json
-from raggs.text import plural, shorten
+from raggs.runs.manifests.store import dump_json
+from raggs.stats.agreement import Estimate
+from raggs.stats.agreement.clustered import FEWEST_CASES, FEWEST_CLUSTERS
+from raggs.stats.agreement.nearer import FEWEST_DIFFERING, Against, Nearer
 
 NAMES = ("A", "B")
 TITLE = 30  # characters of a passage's title on the screen

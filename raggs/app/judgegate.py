@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import math
 
-from raggs.agreement import check_labels
 from raggs.app.judgecheck import blind_only
 from raggs.app.review import items_of
 from raggs.app.unaided import by_people, unaided
-from raggs.artifacts import JudgeRecord
+from raggs.base.artifacts import JudgeRecord
+from raggs.base.health import AgainstPeople, JudgeHealth, rounded
 from raggs.config.models import RunConfig
-from raggs.health import AgainstPeople, JudgeHealth, rounded
-from raggs.manifests.models import RunManifest
-from raggs.manifests.opened import OpenedRun
-from raggs.manifests.store import RunStore
-from raggs.reviews import beside
-from raggs.reviews.store import ReviewStore
+from raggs.parts.reviews import beside
+from raggs.parts.reviews.store import ReviewStore
+from raggs.runs.manifests.models import RunManifest
+from raggs.runs.manifests.opened import OpenedRun
+from raggs.runs.manifests.store import RunStore
+from raggs.stats.agreement import check_labels
 
 CONFIDENCE, SEED = 0.95, 1  # as of `raggs judge check`
 

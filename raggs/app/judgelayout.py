@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from raggs.agreement import Checked, Estimate, Trust
-from raggs.agreement.clustered import FEWEST_CASES, FEWEST_CLUSTERS
 from raggs.app.judgecheck import Group, JudgeCheck
 from raggs.app.judgeplaces import PLACE
-from raggs.atomic import disk, write_atomic, write_texts
-from raggs.correction import Calibration
+from raggs.base.atomic import disk, write_atomic, write_texts
+from raggs.base.text import plural
 from raggs.evaluation.document import Cell, Document, Legend, Row, Section, Table
 from raggs.evaluation.writers import markdown
-from raggs.manifests.store import dump_json
-from raggs.text import plural
+from raggs.runs.manifests.store import dump_json
+from raggs.stats.agreement import Checked, Estimate, Trust
+from raggs.stats.agreement.clustered import FEWEST_CASES, FEWEST_CLUSTERS
+from raggs.stats.correction import Calibration
 
 FIGURES = ("kappa", "alpha", "exact", "within one", "bias", "leniency")
 TERMS = (

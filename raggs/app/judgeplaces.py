@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import permutations
 
-from raggs.artifacts import JournalRecord
-from raggs.health import PEOPLE, source_of
-from raggs.manifests.opened import OpenedRun
+from raggs.base.artifacts import JournalRecord
+from raggs.base.health import PEOPLE, source_of
+from raggs.runs.manifests.opened import OpenedRun
 
 PLACE = "place in the prompt"
 

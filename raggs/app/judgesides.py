@@ -10,15 +10,15 @@ from functools import partial
 from pathlib import Path
 
 from raggs.app.unaided import by_people, unaided
-from raggs.artifacts import JudgeRecord, MergeRecord, QueryRecord
-from raggs.health import is_people
-from raggs.jsontypes import as_object
-from raggs.judges.consensus import lower_median
-from raggs.manifests.costs import LedgerSum, costs
-from raggs.manifests.models import StageLock
-from raggs.manifests.opened import OpenedRun
-from raggs.manifests.reasons import ABSENT, differences
-from raggs.reviews.models import Key, key_of
+from raggs.base.artifacts import JudgeRecord, MergeRecord, QueryRecord
+from raggs.base.health import is_people
+from raggs.base.jsontypes import as_object
+from raggs.parts.judges.consensus import lower_median
+from raggs.parts.reviews.models import Key, key_of
+from raggs.runs.manifests.costs import LedgerSum, costs
+from raggs.runs.manifests.models import StageLock
+from raggs.runs.manifests.opened import OpenedRun
+from raggs.runs.manifests.reasons import ABSENT, differences
 
 STAGE = "judge"
 KIND = "judge.type"

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 
-from raggs.errors import DataError, NotFoundError
+from raggs.base.errors import DataError, NotFoundError
 from raggs.golden.judgments import Judgments
 from raggs.golden.opened import open_golden
-from raggs.manifests.goldenlock import LockedJudgments, Meaning, meaning_findings, read_lock
-from raggs.manifests.opened import OpenedRun
 from raggs.metrics.definitions import definitions
 from raggs.metrics.names import Named
-from raggs.questions import QUESTIONS
+from raggs.runs.manifests.goldenlock import LockedJudgments, Meaning, meaning_findings, read_lock
+from raggs.runs.manifests.opened import OpenedRun
+from raggs.stages.questions import QUESTIONS
 
 SHOWN = 3  # differences; all of them are in the audit
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from raggs.health import PEOPLE
-from raggs.jsontypes import as_list, as_object
-from raggs.manifests.reasons import Changed
-from raggs.pipeline.plan import Selection
-from raggs.pipeline.runner import Runner
+from raggs.base.health import PEOPLE
+from raggs.base.jsontypes import as_list, as_object
+from raggs.runs.manifests.reasons import Changed
+from raggs.runs.pipeline.plan import Selection
+from raggs.runs.pipeline.runner import Runner
 
 COURSE = ("engine", "batch_size", "parallel", "seed", "options")  # settings on which each batch of a ranking depends
 # What of a stage's causes decides what its judge is asked, by the beginning of its name.

@@ -10,18 +10,18 @@ from pathlib import Path
 import numpy as np
 
 from raggs.app.asking import QuestionWorld
-from raggs.artifacts import Query
-from raggs.askers.base import Kind
-from raggs.asking import DIFFICULTIES, LeakageSummary, difficulties, summarise_leakage
-from raggs.asking.difficulty import Level
+from raggs.base.artifacts import Query
+from raggs.base.text import plural
 from raggs.llm import BudgetSpent
-from raggs.manifests.costs import costs
-from raggs.manifests.opened import OpenedRun
-from raggs.pipeline.runner import Runner
-from raggs.queries.made import MADE
-from raggs.questions.records import AskRecord, FilterRecord, SampleRecord
-from raggs.questions.sample import windows_of
-from raggs.text import plural
+from raggs.parts.askers.base import Kind
+from raggs.parts.queries.made import MADE
+from raggs.runs.manifests.costs import costs
+from raggs.runs.manifests.opened import OpenedRun
+from raggs.runs.pipeline.runner import Runner
+from raggs.stages.questions.records import AskRecord, FilterRecord, SampleRecord
+from raggs.stages.questions.sample import windows_of
+from raggs.stats.asking import DIFFICULTIES, LeakageSummary, difficulties, summarise_leakage
+from raggs.stats.asking.difficulty import Level
 
 NONE = "none"  # the expected answer of a question that has none
 

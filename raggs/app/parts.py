@@ -11,9 +11,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
 
-from raggs.artifacts import Query
+from raggs.base.artifacts import Query
 from raggs.config.models import RunConfig
-from raggs.workshop import Embedder, Passages, Retriever, Rewriter, Workshop
+from raggs.parts.workshop import Embedder, Passages, Retriever, Rewriter, Workshop
 
 
 class ConfiguredParts(ABC):

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from raggs.app.chunks import open_questions
-from raggs.artifacts import Query, Reference, Span
+from raggs.base.artifacts import Query, Reference, Span
+from raggs.base.errors import UsageError
 from raggs.chunking.documents import Documents, read_documents
 from raggs.chunking.questions import place_questions
-from raggs.errors import UsageError
-from raggs.pipeline.events import Listener, silent
-from raggs.queries.base import format_of
-from raggs.queries.references import DOCUMENT
-from raggs.queries.writing import write_queries
+from raggs.parts.queries.base import format_of
+from raggs.parts.queries.references import DOCUMENT
+from raggs.parts.queries.writing import write_queries
+from raggs.runs.pipeline.events import Listener, silent
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from raggs.artifacts import Query, names_of
-from raggs.errors import DataError
-from raggs.text import did_you_mean, plural
+from raggs.base.artifacts import Query, names_of
+from raggs.base.errors import DataError
+from raggs.base.text import did_you_mean, plural
 
 
 def strange_places(queries: Mapping[str, Query], sources: Collection[str], where: Path | str) -> str | None:

@@ -9,9 +9,9 @@ import numpy as np
 
 from raggs.app.randomparts import RandomPart
 from raggs.app.reviewpool import Entry, Pool
-from raggs.arrays import Floats, Ints
-from raggs.decision.impact import Impact
-from raggs.reviews.plans import PlanItem
+from raggs.base.arrays import Floats, Ints
+from raggs.parts.reviews.plans import PlanItem
+from raggs.stats.decision.impact import Impact
 
 OPENING, PER_CHARACTER = 8.0, 1 / 24  # seconds: to see what is asked and to answer; 240 words a minute
 FEWEST_TIMED, LONGEST = 10, 600.0  # words that tell a pace; seconds, above which somebody went for coffee

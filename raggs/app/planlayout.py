@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import asdict
 
 from raggs.app.reviewplan import ReadingPlan, Verdict
+from raggs.base.text import plural
 from raggs.evaluation.document import Cell, Document, Legend, Section, Table
-from raggs.manifests.store import dump_json
-from raggs.text import plural
+from raggs.runs.manifests.store import dump_json
 
 SHOWN, TELLING = 10, 0.05
 TERMS = (

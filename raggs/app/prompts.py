@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from raggs.errors import NotFoundError
+from raggs.base.errors import NotFoundError
+from raggs.base.text import did_you_mean
 from raggs.prompts import FALLBACK, known_prompts, shipped_prompt
-from raggs.text import did_you_mean
 
 
 @dataclass(frozen=True)

@@ -17,24 +17,24 @@ from raggs.app.asking import QuestionWorld, estimate_questions
 from raggs.app.beside import beside, in_loop
 from raggs.app.made import Made, made_by, queries_of
 from raggs.app.run import run_folder
-from raggs.atomic import disk, write_atomic
+from raggs.base.atomic import disk, write_atomic
+from raggs.base.errors import UsageError
+from raggs.base.hashing import hash_file
 from raggs.config.environment import refuse_stored
 from raggs.config.load import LoadedConfig, load_config
 from raggs.config.models import RunConfig
-from raggs.errors import UsageError
-from raggs.execution.base import ExecutionContext
-from raggs.execution.local import LocalExecution
-from raggs.hashing import hash_file
 from raggs.llm import BudgetSpent
-from raggs.manifests.opened import OpenedRun
-from raggs.manifests.store import RunStore, config_place
-from raggs.pipeline.events import Listener, silent
-from raggs.pipeline.part import run_part
-from raggs.pipeline.plan import Selection
-from raggs.pipeline.runner import Runner
-from raggs.queries.base import format_of
-from raggs.queries.writing import write_queries
-from raggs.questions import QUESTIONS
+from raggs.parts.queries.base import format_of
+from raggs.parts.queries.writing import write_queries
+from raggs.runs.execution.base import ExecutionContext
+from raggs.runs.execution.local import LocalExecution
+from raggs.runs.manifests.opened import OpenedRun
+from raggs.runs.manifests.store import RunStore, config_place
+from raggs.runs.pipeline.events import Listener, silent
+from raggs.runs.pipeline.part import run_part
+from raggs.runs.pipeline.plan import Selection
+from raggs.runs.pipeline.runner import Runner
+from raggs.stages.questions import QUESTIONS
 
 __all__ = ["Made", "check_free", "make_questions", "open_questions", "output_of", "questions", "questions_folder"]
 
@@ -131,7 +131,7 @@ def questions(
         approve: says whether a key may go to an address that is new (see `raggs.app.addresses`).
 
     Raises:
-        RaggsError: see `raggs.errors`; whatever was finished or paid for is kept.
+        RaggsError: see `raggs.base.errors`; whatever was finished or paid for is kept.
     """
     if in_loop():
         return beside(lambda hear: questions(config, out, force=force, listen=hear), listen)
@@ -153,7 +153,7 @@ def make_questions(
         discard_edits: replace artifacts of the run that were edited by hand.
 
     Raises:
-        RaggsError: see `raggs.errors`; whatever was finished or paid for is kept.
+        RaggsError: see `raggs.base.errors`; whatever was finished or paid for is kept.
     """
     check_free(runner.store, out, force=force)
     everything = Selection(QUESTIONS.order, discards_edits=discard_edits)

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from raggs.app.reviewpool import Pool
-from raggs.arrays import Flags, Ints
-from raggs.decision.drawing import Drawn, draw, lots
-from raggs.reviews.draws import Draw, DrawnItem, Unit
-from raggs.reviews.models import Key
-from raggs.reviews.plans import PlanItem
+from raggs.base.arrays import Flags, Ints
+from raggs.parts.reviews.draws import Draw, DrawnItem, Unit
+from raggs.parts.reviews.models import Key
+from raggs.parts.reviews.plans import PlanItem
+from raggs.stats.decision.drawing import Drawn, draw, lots
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 
 from raggs.app.services import RunServices
-from raggs.artifacts import JudgeRecord
-from raggs.manifests.store import RunStore
+from raggs.base.artifacts import JudgeRecord
+from raggs.runs.manifests.store import RunStore
 
 
 @dataclass

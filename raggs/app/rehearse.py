@@ -14,14 +14,16 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from raggs.app.services import RunServices
-from raggs.artifacts import JournalRecord, JudgeRecord, MergeRecord, Query
-from raggs.errors import ProviderError
-from raggs.indexes.passages import PassageStore
-from raggs.indexes.vectors import SHARD, rows_done
-from raggs.jsonl import read_torn
-from raggs.languages import detect_language
+from raggs.base.artifacts import JournalRecord, JudgeRecord, MergeRecord, Query
+from raggs.base.errors import ProviderError
+from raggs.base.jsonl import read_torn
+from raggs.base.languages import detect_language
+from raggs.base.text import clean_unicode, one_line
 from raggs.llm.rehearsal import Rehearsal
-from raggs.manifests.store import RunStore
+from raggs.parts.indexes.passages import PassageStore
+from raggs.parts.indexes.vectors import SHARD, rows_done
+from raggs.parts.workshop import Judge, Ordering
+from raggs.runs.manifests.store import RunStore
 from raggs.stages.base import Work
 from raggs.stages.canaries import make_cases
 from raggs.stages.companies import ask_plan, make_plan
@@ -30,8 +32,6 @@ from raggs.stages.judge import STAGE as JUDGE
 from raggs.stages.judgedbatches import known_entries
 from raggs.stages.prune import STAGE as PRUNE
 from raggs.stages.replay import Answers, KeptPool, kept_pool, rounds
-from raggs.text import clean_unicode, one_line
-from raggs.workshop import Judge, Ordering
 
 if TYPE_CHECKING:
     from raggs.app.regrouped import Before

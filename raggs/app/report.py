@@ -13,23 +13,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from raggs.app.evaluate import AnalysisRequest, EvalRequest, JudgedFiles, MeasureRequest, evaluate
-from raggs.atomic import disk, write_atomic
+from raggs.base.atomic import disk, write_atomic
+from raggs.base.errors import DataError, NotFoundError, UsageError
 from raggs.diagnosis import FOLDER as DIAGNOSES
-from raggs.errors import DataError, NotFoundError, UsageError
 from raggs.evaluation.gates import read_report
 from raggs.evaluation.models import Report
 from raggs.golden.base import GoldenSet
 from raggs.golden.judgments import Judgments
 from raggs.golden.opened import open_golden
 from raggs.golden.systems import System, open_systems
-from raggs.manifests.opened import OpenedRun, open_run
-from raggs.manifests.store import RunStore
 from raggs.reporting.base import Facts, People
 from raggs.reporting.page import report_page
+from raggs.runs.manifests.opened import OpenedRun, open_run
+from raggs.runs.manifests.store import RunStore
 
 if TYPE_CHECKING:
     from raggs.diagnosis.models import DiagnosisReport
-    from raggs.reviews.folding import Reviewed
+    from raggs.parts.reviews.folding import Reviewed
     from raggs.sweeps.models import SweepReport
 
 ANALYSES = frozenset({"bounds", "depths", "robustness", "sensitivity", "waterfall"})  # besides the usual ones
@@ -152,7 +152,7 @@ def _diagnoses(
 
 def _reviews(run: OpenedRun | None, folder: Path | None) -> Reviewed | None:
     from raggs.app.review import reviews_of
-    from raggs.reviews.store import ReviewStore
+    from raggs.parts.reviews.store import ReviewStore
 
     store = None if run is None else ReviewStore(reviews_of(run.folder, folder))
     return store.held() if store is not None and store.size else None
@@ -216,7 +216,7 @@ def _people(run: OpenedRun | None, folder: Path | None) -> People:
     if run is None:
         return People(why="labels from a file: who gave them is not known")
     from raggs.app.review import reviews_of
-    from raggs.reviews.store import ReviewStore
+    from raggs.parts.reviews.store import ReviewStore
 
     if folder is None and not ReviewStore(reviews_of(run.folder, None)).size:
         return People()

@@ -9,17 +9,17 @@ from getpass import getuser
 from pathlib import Path
 from shlex import quote
 
-from raggs.artifacts import MAX_GRADE, MIN_GRADE, MergeRecord, Passage, Query, QueryRecord
-from raggs.errors import NotFoundError, UsageError
-from raggs.health import PEOPLE
-from raggs.jsontypes import as_object
-from raggs.manifests.opened import OpenedRun
-from raggs.reviews import beside
-from raggs.reviews.folding import Reviewed, fold
-from raggs.reviews.models import MOST_NAME, MOST_NOTE, GradeReview, Key, key_of, passage_digest, question_digest
-from raggs.reviews.store import FILE as REVIEWS
-from raggs.reviews.store import ReviewStore
-from raggs.text import clean_unicode, did_you_mean, one_line
+from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, MergeRecord, Passage, Query, QueryRecord
+from raggs.base.errors import NotFoundError, UsageError
+from raggs.base.health import PEOPLE
+from raggs.base.jsontypes import as_object
+from raggs.base.text import clean_unicode, did_you_mean, one_line
+from raggs.parts.reviews import beside
+from raggs.parts.reviews.folding import Reviewed, fold
+from raggs.parts.reviews.models import MOST_NAME, MOST_NOTE, GradeReview, Key, key_of, passage_digest, question_digest
+from raggs.parts.reviews.store import FILE as REVIEWS
+from raggs.parts.reviews.store import ReviewStore
+from raggs.runs.manifests.opened import OpenedRun
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,13 @@ from pathlib import Path
 
 from raggs.app.review import reviews_of
 from raggs.app.reviewitems import Items
-from raggs.atomic import disk, write_atomic
-from raggs.errors import UsageError
-from raggs.manifests.opened import OpenedRun
-from raggs.reviews.folding import Reviewed, fold
-from raggs.reviews.store import ReviewStore
-from raggs.reviews.writing import FORMS, Task
-from raggs.text import did_you_mean
+from raggs.base.atomic import disk, write_atomic
+from raggs.base.errors import UsageError
+from raggs.base.text import did_you_mean
+from raggs.parts.reviews.folding import Reviewed, fold
+from raggs.parts.reviews.store import ReviewStore
+from raggs.parts.reviews.writing import FORMS, Task
+from raggs.runs.manifests.opened import OpenedRun
 
 
 @dataclass(frozen=True)

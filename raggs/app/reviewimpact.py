@@ -14,17 +14,17 @@ import numpy as np
 
 from raggs.app.reviewplan import hits_of_pool
 from raggs.app.reviewpool import GRADES, Pool, open_review_pool
-from raggs.arrays import Floats, Ints
-from raggs.artifacts import MIN_GRADE
-from raggs.decision.beliefs import believe
-from raggs.decision.impact import Impact
-from raggs.errors import RaggsError
-from raggs.frozen import Frozen
+from raggs.base.arrays import Floats, Ints
+from raggs.base.artifacts import MIN_GRADE
+from raggs.base.errors import RaggsError
+from raggs.base.frozen import Frozen
 from raggs.golden.systems import System, open_systems
-from raggs.manifests.opened import open_run
 from raggs.metrics.flips import flip_effects
 from raggs.metrics.names import Named, parse_measures
-from raggs.reviews.models import Key
+from raggs.parts.reviews.models import Key
+from raggs.runs.manifests.opened import open_run
+from raggs.stats.decision.beliefs import believe
+from raggs.stats.decision.impact import Impact
 
 
 class Asked(Frozen):

@@ -16,17 +16,17 @@ from pydantic import ValidationError
 
 from raggs.app.review import reviewer, reviews_of
 from raggs.app.reviewitems import Items, text_of, word_of
-from raggs.artifacts import MAX_GRADE, MIN_GRADE
-from raggs.errors import UsageError
-from raggs.jsonl import first_fault
-from raggs.manifests.opened import OpenedRun
-from raggs.reviews.folding import Reviewed, fold
-from raggs.reviews.models import GradeReview, OrderReview, Review, Withdrawal, passage_digest
-from raggs.reviews.reading import Row, read_rows
-from raggs.reviews.store import ReviewStore
-from raggs.reviews.writing import CANNOT_TELL
-from raggs.tables import NO_COLUMNS, ColumnNames, check_column
-from raggs.text import clean_unicode, did_you_mean, plural
+from raggs.base.artifacts import MAX_GRADE, MIN_GRADE
+from raggs.base.errors import UsageError
+from raggs.base.jsonl import first_fault
+from raggs.base.tables import NO_COLUMNS, ColumnNames, check_column
+from raggs.base.text import clean_unicode, did_you_mean, plural
+from raggs.parts.reviews.folding import Reviewed, fold
+from raggs.parts.reviews.models import GradeReview, OrderReview, Review, Withdrawal, passage_digest
+from raggs.parts.reviews.reading import Row, read_rows
+from raggs.parts.reviews.store import ReviewStore
+from raggs.parts.reviews.writing import CANNOT_TELL
+from raggs.runs.manifests.opened import OpenedRun
 
 Identity = tuple[object, ...]
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")  # by which Argilla writes who somebody is

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from raggs.artifacts import MergeRecord, Passage, Query, QueryRecord
-from raggs.manifests.opened import OpenedRun
-from raggs.reviews.models import Key, passage_digest, question_digest
-from raggs.reviews.reading import Row
-from raggs.text import clean_unicode, did_you_mean, one_line
+from raggs.base.artifacts import MergeRecord, Passage, Query, QueryRecord
+from raggs.base.text import clean_unicode, did_you_mean, one_line
+from raggs.parts.reviews.models import Key, passage_digest, question_digest
+from raggs.parts.reviews.reading import Row
+from raggs.runs.manifests.opened import OpenedRun
 
 
 class Items:

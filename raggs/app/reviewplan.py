@@ -16,19 +16,19 @@ from raggs.app.planitems import Chosen, Names, items_before, mixed, planned_item
 from raggs.app.randomparts import RandomPart, draw_part
 from raggs.app.review import reviews_of
 from raggs.app.reviewpool import Pool, open_review_pool
-from raggs.arrays import Floats, Ints
-from raggs.correction import FEWEST_WHOLE
-from raggs.decision.beliefs import believe
-from raggs.decision.impact import Impact, Outlook, choose
-from raggs.errors import DataError, UsageError
+from raggs.base.arrays import Floats, Ints
+from raggs.base.errors import DataError, UsageError
+from raggs.base.text import plural
 from raggs.golden.systems import System, open_systems
-from raggs.manifests.opened import OpenedRun
 from raggs.metrics.flips import flip_effects
 from raggs.metrics.hits import Hits, find_hits
 from raggs.metrics.names import Named, parse_measures
-from raggs.reviews.draws import Draw, read_draws
-from raggs.reviews.plans import PlanItem, write_plan
-from raggs.text import plural
+from raggs.parts.reviews.draws import Draw, read_draws
+from raggs.parts.reviews.plans import PlanItem, write_plan
+from raggs.runs.manifests.opened import OpenedRun
+from raggs.stats.correction import FEWEST_WHOLE
+from raggs.stats.decision.beliefs import believe
+from raggs.stats.decision.impact import Impact, Outlook, choose
 
 MEASURES = ("ra_nwg@10", "ndcg@10", "recall@10")
 SHARE = 0.1  # of the time, for what is drawn at random

@@ -14,16 +14,16 @@ import numpy as np
 
 from raggs.app.review import reviews_of
 from raggs.app.unaided import by_people
-from raggs.arrays import Ints
-from raggs.artifacts import MAX_GRADE, MIN_GRADE, JudgeRecord, MergeRecord, QueryRecord, RankRecord
-from raggs.decision.beliefs import Heard
-from raggs.manifests.opened import OpenedRun
-from raggs.manifests.ungraded import no_grades
+from raggs.base.arrays import Ints
+from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, JudgeRecord, MergeRecord, QueryRecord, RankRecord
 from raggs.metrics.columns import Qrels, Scale
-from raggs.reviews.draws import ever_drawn, read_draws
-from raggs.reviews.folding import Reviewed
-from raggs.reviews.models import Key, passage_digest, question_digest
-from raggs.reviews.store import ReviewStore
+from raggs.parts.reviews.draws import ever_drawn, read_draws
+from raggs.parts.reviews.folding import Reviewed
+from raggs.parts.reviews.models import Key, passage_digest, question_digest
+from raggs.parts.reviews.store import ReviewStore
+from raggs.runs.manifests.opened import OpenedRun
+from raggs.runs.manifests.ungraded import no_grades
+from raggs.stats.decision.beliefs import Heard
 
 GRADES = MAX_GRADE - MIN_GRADE + 1
 

@@ -8,7 +8,7 @@ may still fail, as any call may.
 from __future__ import annotations
 
 from raggs.app.services import RunServices
-from raggs.errors import ConfigError
+from raggs.base.errors import ConfigError
 from raggs.llm.prices import estimate_tokens, likely_tokens, longest_prompt
 from raggs.prompts import FALLBACK
 from raggs.stages.rankconfig import LONGEST, RankConfig

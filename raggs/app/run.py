@@ -17,20 +17,20 @@ from raggs.app.executing import make_execution
 from raggs.app.finished import Finished
 from raggs.app.services import RunServices
 from raggs.app.unpooled import telling_unpooled
+from raggs.base.errors import UsageError
+from raggs.base.health import JudgeHealth
 from raggs.config.environment import refuse_stored
 from raggs.config.load import IN_MEMORY, LoadedConfig, load_config
 from raggs.config.models import RUN_NAME, RunConfig
-from raggs.errors import UsageError
-from raggs.health import JudgeHealth
 from raggs.llm import BudgetSpent
-from raggs.manifests.models import Ceiling, Estimate, RunManifest
-from raggs.manifests.reasons import Reason
-from raggs.manifests.store import RunStore, config_place
-from raggs.pipeline.events import Listener, silent
-from raggs.pipeline.plan import Selection, select
-from raggs.pipeline.runner import Runner
-from raggs.pipeline.spent import run_within_budget
-from raggs.pipeline.standing import Standing
+from raggs.runs.manifests.models import Ceiling, Estimate, RunManifest
+from raggs.runs.manifests.reasons import Reason
+from raggs.runs.manifests.store import RunStore, config_place
+from raggs.runs.pipeline.events import Listener, silent
+from raggs.runs.pipeline.plan import Selection, select
+from raggs.runs.pipeline.runner import Runner
+from raggs.runs.pipeline.spent import run_within_budget
+from raggs.runs.pipeline.standing import Standing
 from raggs.stages import GOLDEN
 from raggs.stages.pipeline import Pipeline
 
@@ -219,11 +219,11 @@ def run(
         force: run the selected stages even where nothing changed.
         discard_edits: replace artifacts that were edited by hand.
         run_id: another name for the run directory.
-        listen: hears every event (see `raggs.pipeline.events`).
+        listen: hears every event (see `raggs.runs.pipeline.events`).
         approve: says whether a key may go to an address that is new (see `raggs.app.addresses`).
 
     Raises:
-        RaggsError: see `raggs.errors`; whatever was finished or paid for is kept.
+        RaggsError: see `raggs.base.errors`; whatever was finished or paid for is kept.
     """
     if in_loop():
         named = {"start": start, "stop": stop, "only": only, "run_id": run_id}

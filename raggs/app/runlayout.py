@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from raggs.base.text import plural
 from raggs.evaluation.document import UNDEFINED, Cell, Document, Row, Section, Table
-from raggs.manifests.gate import FALLEN, fallen
-from raggs.manifests.models import StageLock
-from raggs.manifests.words import answerer_lines, lock_lines
-from raggs.pipeline.runner import RunResult
-from raggs.text import plural
+from raggs.runs.manifests.gate import FALLEN, fallen
+from raggs.runs.manifests.models import StageLock
+from raggs.runs.manifests.words import answerer_lines, lock_lines
+from raggs.runs.pipeline.runner import RunResult
 
 HEAD = ("stage", "what", "records", "calls", "cached", "failed", "USD")
 

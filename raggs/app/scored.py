@@ -22,7 +22,7 @@ from raggs.app.evaluate import (
 from raggs.app.evaluate import evaluate as evaluate_request
 from raggs.app.functions import Search, named_functions, system_of
 from raggs.app.gating import GateRequest
-from raggs.errors import UsageError
+from raggs.base.errors import UsageError
 from raggs.golden.base import GoldenSet
 from raggs.golden.given import GivenGolden, queries_of
 from raggs.golden.opened import open_golden
@@ -30,7 +30,7 @@ from raggs.golden.systems import System, open_systems
 from raggs.golden.worded import Worded
 from raggs.metrics.columns import Scale
 from raggs.metrics.names import at_cutoffs
-from raggs.readers.rows import run_of
+from raggs.parts.readers.rows import run_of
 
 DEPTH = 100  # passages that a function is asked for
 

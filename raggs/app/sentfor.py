@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from raggs.health import JudgeHealth
-from raggs.manifests.models import Estimate
-from raggs.manifests.store import RunStore
-from raggs.workshop import Calls
+from raggs.base.health import JudgeHealth
+from raggs.parts.workshop import Calls
+from raggs.runs.manifests.models import Estimate
+from raggs.runs.manifests.store import RunStore
 
 
 def _share_sent_for(store: RunStore) -> float | None:

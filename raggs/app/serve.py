@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING
 
 from raggs.app.randomparts import draw_of_plan, draw_of_sample
 from raggs.app.review import reviewer, reviews_of
-from raggs.errors import BusyError, PrerequisiteError, ProviderError, UsageError
-from raggs.manifests.opened import open_run
+from raggs.base.errors import BusyError, PrerequisiteError, ProviderError, UsageError
+from raggs.base.text import plural
+from raggs.parts.reviews.draws import Draw, note_draw
+from raggs.parts.reviews.plans import read_plan
+from raggs.parts.reviews.store import ReviewStore
 from raggs.reviewing.choosing import By
 from raggs.reviewing.ordering import Ordering, kept_of
 from raggs.reviewing.pool import open_pool
 from raggs.reviewing.rubric import rubric_of_runs
 from raggs.reviewing.session import Session, SessionSettings
-from raggs.reviews.draws import Draw, note_draw
-from raggs.reviews.plans import read_plan
-from raggs.reviews.store import ReviewStore
-from raggs.text import plural
+from raggs.runs.manifests.opened import open_run
 
 if TYPE_CHECKING:
     from raggs.app.weighing import Aside

@@ -10,26 +10,20 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 
-from raggs import retrievers
 from raggs.app.parts import ConfiguredParts
 from raggs.app.placing import strange_places
-from raggs.artifacts import Query
+from raggs.base.artifacts import Query
+from raggs.base.errors import BudgetError, DataError
+from raggs.base.hashing import hash_value
+from raggs.base.spending import Spending
+from raggs.base.text import FOLDING, HYGIENE
 from raggs.config.models import RunConfig
-from raggs.errors import BudgetError, DataError
-from raggs.hashing import hash_value
-from raggs.indexes.passages import PassageStore
 from raggs.llm.answerers import Answerer
 from raggs.llm.credentials import require_keys
 from raggs.llm.prices import HIDDEN, estimate_tokens, reasons
-from raggs.manifests.models import UnreadableFiles
-from raggs.pipeline.events import Listener, Notice, silent
-from raggs.prompts import load_prompt
-from raggs.spending import Spending
-from raggs.stages import GOLDEN
-from raggs.stages.embed import quotes_folded
-from raggs.stages.purse import ORDERED, known_prices
-from raggs.text import FOLDING, HYGIENE
-from raggs.workshop import (
+from raggs.parts import retrievers
+from raggs.parts.indexes.passages import PassageStore
+from raggs.parts.workshop import (
     LLM,
     Embedder,
     Judge,
@@ -43,12 +37,18 @@ from raggs.workshop import (
     place_of,
     read_whole,
 )
+from raggs.prompts import load_prompt
+from raggs.runs.manifests.models import UnreadableFiles
+from raggs.runs.pipeline.events import Listener, Notice, silent
+from raggs.stages import GOLDEN
+from raggs.stages.embed import quotes_folded
+from raggs.stages.purse import ORDERED, known_prices
 
 READ = f"hygiene {HYGIENE}"  # how passages are read that are not clean
 
 
 class RunServices(ConfiguredParts):
-    """The parts of one run (see `raggs.pipeline.runner.RunWorld`).
+    """The parts of one run (see `raggs.runs.pipeline.runner.RunWorld`).
 
     Args:
         config: the configuration.

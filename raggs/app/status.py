@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING
 
 from raggs.app.questions import open_questions
 from raggs.app.run import open_runner
-from raggs.artifacts import MAX_GRADE, MIN_GRADE, JudgeRecord, artifact_file
+from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, JudgeRecord, artifact_file
+from raggs.base.errors import RaggsError, UsageError
+from raggs.base.text import plural
 from raggs.config.load import load_config
-from raggs.errors import RaggsError, UsageError
-from raggs.manifests.bought import Bought, bought
-from raggs.manifests.costs import LedgerSum, answerers_in, costs
-from raggs.manifests.models import LockedAnswerer, RunManifest, StageLock
-from raggs.manifests.opened import OpenedRun, open_run
-from raggs.manifests.reasons import Reason
-from raggs.manifests.ungraded import Ungraded, ungraded
-from raggs.pipeline.standing import Plan, Standing
-from raggs.questions import QUESTIONS
+from raggs.runs.manifests.bought import Bought, bought
+from raggs.runs.manifests.costs import LedgerSum, answerers_in, costs
+from raggs.runs.manifests.models import LockedAnswerer, RunManifest, StageLock
+from raggs.runs.manifests.opened import OpenedRun, open_run
+from raggs.runs.manifests.reasons import Reason
+from raggs.runs.manifests.ungraded import Ungraded, ungraded
+from raggs.runs.pipeline.standing import Plan, Standing
 from raggs.stages.pipeline import load_pipeline, pipeline_of
-from raggs.text import plural
+from raggs.stages.questions import QUESTIONS
 
 if TYPE_CHECKING:
     from raggs.reporting.surveying import Labels

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from raggs.base.errors import DataError
 from raggs.config.models import RunConfig
-from raggs.errors import DataError
-from raggs.manifests.store import RunStore
+from raggs.runs.manifests.store import RunStore
 
 
 def stored_config(folder: Path) -> RunConfig:

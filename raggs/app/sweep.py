@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 
 from raggs.app.addresses import Approve, nobody, permit
 from raggs.app.beside import beside, in_loop
+from raggs.base.errors import DataError
+from raggs.base.hashing import hash_value
+from raggs.base.progress import Hear, Notice
+from raggs.base.settings import causes_of
+from raggs.base.version import __version__
 from raggs.config.environment import refuse_stored
 from raggs.config.load import load_settings
-from raggs.errors import DataError
-from raggs.hashing import hash_value
-from raggs.pipeline.events import Listener, silent
-from raggs.progress import Hear, Notice
-from raggs.settings import causes_of
+from raggs.runs.pipeline.events import Listener, silent
 from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.deriving import derive
 from raggs.sweeps.grid import Grid, make_grid
@@ -34,7 +35,6 @@ from raggs.sweeps.scoring import Scorer
 from raggs.sweeps.store import TIMINGS, SweepManifest, SweepStore, now
 from raggs.sweeps.world import World, llm_of
 from raggs.sweeps.writers import report_files
-from raggs.version import __version__
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -91,7 +91,7 @@ def sweep(
         approve: says whether a key may go to an address that is new (see `raggs.app.addresses`).
 
     Raises:
-        RaggsError: see `raggs.errors`; whatever was measured or paid for is kept.
+        RaggsError: see `raggs.base.errors`; whatever was measured or paid for is kept.
     """
     if in_loop():
         return beside(lambda hear: sweep(config, listen=hear, approve=approve), listen)

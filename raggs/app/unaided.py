@@ -5,9 +5,9 @@ Whoever holds a judge against people must not let their own votes be part of it.
 
 from __future__ import annotations
 
-from raggs.artifacts import JudgeRecord
-from raggs.health import PEOPLE, is_people, source_of
-from raggs.judges.consensus import lower_median
+from raggs.base.artifacts import JudgeRecord
+from raggs.base.health import PEOPLE, is_people, source_of
+from raggs.parts.judges.consensus import lower_median
 
 
 def by_people(record: JudgeRecord) -> bool:

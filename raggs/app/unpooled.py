@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from raggs.app.services import RunServices
-from raggs.artifacts import MergeRecord
-from raggs.jsonl import read_records
-from raggs.manifests.store import RunStore
-from raggs.pipeline.events import Event, Listener, Notice, StageFinished
-from raggs.readers.scales import RELEVANT
-from raggs.text import plural
+from raggs.base.artifacts import MergeRecord
+from raggs.base.jsonl import read_records
+from raggs.base.text import plural
+from raggs.parts.readers.scales import RELEVANT
+from raggs.runs.manifests.store import RunStore
+from raggs.runs.pipeline.events import Event, Listener, Notice, StageFinished
 
 
 def telling_unpooled(listen: Listener, services: RunServices, store: RunStore) -> Listener:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from raggs.app.addresses import permit
 from raggs.app.services import RunServices
+from raggs.base.progress import Notice
 from raggs.config.load import load_config
-from raggs.progress import Notice
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,10 @@ from pydantic import ValidationError
 from raggs.app.reviewimpact import Asked, Told, weigh
 from raggs.app.reviewplan import MEASURES
 from raggs.golden.systems import open_systems
-from raggs.manifests.opened import OpenedRun
 from raggs.metrics.names import parse_measures
+from raggs.parts.reviews.models import Key
 from raggs.reviewing.disputes import Dispute, Pull, Weigh, Weights
-from raggs.reviews.models import Key
+from raggs.runs.manifests.opened import OpenedRun
 
 SMALL = 5_000  # passages that are weighed here: a process takes as long to start
 # Modules are found where they are found here, and never in the folder that the server was started in.

@@ -12,24 +12,24 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from raggs.app.parts import ConfiguredParts
-from raggs.arrays import Vectors
-from raggs.artifacts import Query
+from raggs.base.arrays import Vectors
+from raggs.base.artifacts import Query
+from raggs.base.errors import PrerequisiteError
+from raggs.base.hashing import hash_value
+from raggs.base.jsonl import read_records, write_records, write_routed
+from raggs.base.registry import installed
 from raggs.config.models import RunConfig
-from raggs.embedders.base import Embedder
-from raggs.errors import PrerequisiteError
-from raggs.execution.channel import RemoteJudge, ShardJournal, WorkerChannel
-from raggs.execution.cluster import distributed
-from raggs.execution.shards import ShardJob, check_shared, shard_work
-from raggs.hashing import hash_value
-from raggs.indexes.passages import Passages, PassageStore
-from raggs.jsonl import read_records, write_records, write_routed
-from raggs.judges.base import Judge, Task
 from raggs.llm import BudgetSettings
-from raggs.manifests.models import versions
-from raggs.registry import installed
+from raggs.parts.embedders.base import Embedder
+from raggs.parts.indexes.passages import Passages, PassageStore
+from raggs.parts.judges.base import Judge, Task
+from raggs.parts.workshop import Workshop, judge_prompts
+from raggs.runs.execution.channel import RemoteJudge, ShardJournal, WorkerChannel
+from raggs.runs.execution.cluster import distributed
+from raggs.runs.execution.shards import ShardJob, check_shared, shard_work
+from raggs.runs.manifests.models import versions
 from raggs.stages import GOLDEN
 from raggs.stages.base import nobody
-from raggs.workshop import Workshop, judge_prompts
 
 if TYPE_CHECKING:
     from distributed import Worker

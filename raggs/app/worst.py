@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from raggs.errors import UsageError
+from raggs.base.errors import UsageError
+from raggs.base.jsontypes import Number
+from raggs.base.text import did_you_mean
 from raggs.evaluation.models import Report
 from raggs.golden.base import GoldenSet
-from raggs.jsontypes import Number
-from raggs.text import did_you_mean
 
 WORST = 10  # questions that are named
 

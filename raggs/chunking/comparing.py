@@ -10,17 +10,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raggs.arrays import Floats, Ints, Vectors
+from raggs.base.arrays import Floats, Ints, Vectors
+from raggs.base.jsontypes import number
+from raggs.base.text import clean_passage, clean_unicode, one_line
+from raggs.base.tokens import token_borders
 from raggs.chunking.cutting import Cut
 from raggs.chunking.documents import Documents
 from raggs.chunking.models import ChunkerPart, ChunkReport, ComparisonPart, Mean, SystemPart, Unit
 from raggs.chunking.questions import Asked
-from raggs.indexes.exact import search
-from raggs.jsontypes import number
+from raggs.metrics.spans import MEASURES, MIN, Cutoff, Line, Ruler, Scores, Target, score, summary
 from raggs.metrics.stats import Interval, bootstrap_means, compare_many
-from raggs.spans import MEASURES, MIN, Cutoff, Line, Ruler, Scores, Target, score, summary
-from raggs.text import clean_passage, clean_unicode, one_line
-from raggs.tokens import token_borders
+from raggs.parts.indexes.exact import search
 
 TEST = "randomisation"
 MEGA = 1e6

@@ -17,11 +17,11 @@ from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING
 
-from raggs.chunkers.base import Document
+from raggs.base.text import visible
 from raggs.chunking.models import ChunkRow, CutFile
 from raggs.chunking.showing import Shown
 from raggs.chunking.showlayout import Bar, bars_of, summary
-from raggs.text import visible
+from raggs.parts.chunkers.base import Document
 
 if TYPE_CHECKING:
     from jinja2 import Template

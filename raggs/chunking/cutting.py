@@ -9,11 +9,11 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from raggs.chunkers.base import Chunk, Chunker
+from raggs.base.errors import DataError
 from raggs.chunking.documents import Documents
-from raggs.errors import DataError
-from raggs.spans import Spans, locate
-from raggs.spans.columns import Place
+from raggs.metrics.spans import Spans, locate
+from raggs.metrics.spans.columns import Place
+from raggs.parts.chunkers.base import Chunk, Chunker
 
 
 @dataclass(frozen=True)

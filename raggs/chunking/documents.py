@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from raggs.chunkers.base import Document
-from raggs.corpora.folder import FolderConfig, FolderCorpus
-from raggs.errors import DataError, NotFoundError
-from raggs.text import did_you_mean
+from raggs.base.errors import DataError, NotFoundError
+from raggs.base.text import did_you_mean
+from raggs.parts.chunkers.base import Document
+from raggs.parts.corpora.folder import FolderConfig, FolderCorpus
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from raggs.base.jsontypes import Number
+from raggs.base.text import plural
 from raggs.chunking.models import ChunkReport, ComparisonPart, Mean, SystemPart
 from raggs.evaluation.document import Cell, Document, Legend, Row, Section, Table, interval
-from raggs.jsontypes import Number
-from raggs.spans import MEASURES
-from raggs.text import plural
+from raggs.metrics.spans import MEASURES
 
 TITLES = {"recall": "recall", "precision": "precision", "iou": "IoU", "f1": "F1", "precision_omega": "precision_Ω"}
 SHOWN = ("recall", "precision", "precision_omega", "iou")  # on the screen

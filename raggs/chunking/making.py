@@ -10,12 +10,12 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from raggs.chunkers.base import Document
-from raggs.chunkers.paid import Cuts, NotCut, PaidChunker
+from raggs.base.text import plural
 from raggs.llm.rehearsal import Asked
+from raggs.parts.chunkers.base import Document
+from raggs.parts.chunkers.paid import Cuts, NotCut, PaidChunker
+from raggs.parts.workshop import Workshop
 from raggs.stages.ordered import run_ordered
-from raggs.text import plural
-from raggs.workshop import Workshop
 
 SHOWN = 3
 

@@ -7,8 +7,8 @@ from typing import Literal
 
 from pydantic import Field
 
+from raggs.base.jsontypes import Number
 from raggs.evaluation.models import Part, Verdict
-from raggs.jsontypes import Number
 
 Unit = Literal["characters", "tokens"]
 Values = Mapping[str, tuple[Number, ...]]  # by measure, one a question

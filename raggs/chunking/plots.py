@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from raggs.chunking.models import ChunkReport, SystemPart
 from raggs.evaluation.forest import ForestRow, forest
 from raggs.evaluation.svg import LINE, WIDTH, Drawing, Scale, shortened, spread
-from raggs.spans import MIN
+from raggs.metrics.spans import MIN
 
 LEFT, RIGHT, TOP, HIGH = 66, WIDTH - 24, 66, 300  # of a plot
 SERIES = 12  # systems in it

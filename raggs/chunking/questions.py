@@ -13,14 +13,14 @@ from pathlib import Path
 
 import numpy as np
 
-from raggs.artifacts import Query, Reference, Span
+from raggs.base.artifacts import Query, Reference, Span
+from raggs.base.errors import DataError
+from raggs.base.text import plural, shorten
 from raggs.chunking.documents import Documents
-from raggs.errors import DataError
-from raggs.queries.made import made_notes
-from raggs.spans import Questions, Spans
-from raggs.spans.columns import Place
-from raggs.spans.scores import overlapping
-from raggs.text import plural, shorten
+from raggs.metrics.spans import Questions, Spans
+from raggs.metrics.spans.columns import Place
+from raggs.metrics.spans.scores import overlapping
+from raggs.parts.queries.made import made_notes
 
 CORPUS = "corpus_id"
 SHOWN, TOLD = 60, 10

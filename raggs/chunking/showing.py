@@ -14,14 +14,14 @@ from pathlib import Path
 
 import numpy as np
 
-from raggs.artifacts import Passage
-from raggs.chunkers.base import Document
+from raggs.base.artifacts import Passage
+from raggs.base.errors import NotFoundError
+from raggs.base.text import did_you_mean, shorten
+from raggs.base.tokens import count_tokens
 from raggs.chunking.models import ChunkRow, CutFile, CutReport
-from raggs.corpora.cut import CutCorpus
-from raggs.corpora.folder import file_name
-from raggs.errors import NotFoundError
-from raggs.text import did_you_mean, shorten
-from raggs.tokens import count_tokens
+from raggs.parts.chunkers.base import Document
+from raggs.parts.corpora.cut import CutCorpus
+from raggs.parts.corpora.folder import file_name
 
 WORDS = 5  # of a chunk's beginning and end
 WIDTH = 36

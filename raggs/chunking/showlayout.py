@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import NamedTuple
 
+from raggs.base.text import plural
 from raggs.chunking.models import ChunkRow, CutFile, CutReport
-from raggs.corpora.folder import file_name
 from raggs.evaluation.document import Cell, Document, Legend, Row, Section, Table
-from raggs.text import plural
+from raggs.parts.corpora.folder import file_name
 
 BARS = 30
 NAME = 40  # characters of a file's name

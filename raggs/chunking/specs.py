@@ -14,11 +14,11 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from raggs.adapter import Adapter, AdapterConfig, OneOf
-from raggs.errors import UsageError
-from raggs.jsonl import first_fault
-from raggs.registry import Registry
-from raggs.text import did_you_mean
+from raggs.base.adapter import Adapter, AdapterConfig, OneOf
+from raggs.base.errors import UsageError
+from raggs.base.jsonl import first_fault
+from raggs.base.registry import Registry
+from raggs.base.text import did_you_mean
 
 MAIN = ("size", "max_words", "max_size", "path", "model", "callable", "dims")
 NOTHING = "null"

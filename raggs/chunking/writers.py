@@ -6,13 +6,13 @@ import csv
 import io
 from pathlib import Path
 
-from raggs.atomic import write_texts
+from raggs.base.atomic import write_texts
+from raggs.base.text import spreadsheet_cell
 from raggs.chunking.layout import lay_out
 from raggs.chunking.models import ChunkReport
 from raggs.chunking.plots import plots
 from raggs.evaluation.writers import markdown
-from raggs.spans import MEASURES
-from raggs.text import spreadsheet_cell
+from raggs.metrics.spans import MEASURES
 
 
 def write_files(report: ChunkReport, folder: Path) -> list[Path]:

@@ -1,9 +1,6 @@
 """The command line: arguments in, calls into the library, results on the screen. No logic of its own.
 
 The only place that catches `RaggsError`: one sentence to stderr and the exit code of its class.
-
-Imports: app, diagnosis, sweeps, config, evaluation, diffs, pipeline, manifests, questions, stages, llm, metrics,
-leaves.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from raggs.inputs import near
+from raggs.base.inputs import near
 
 if TYPE_CHECKING:
     from raggs.llm.budget import Cap

@@ -10,9 +10,9 @@ from typing import Annotated, Any
 
 import typer
 
+from raggs.base.version import __version__
 from raggs.cli.boundary import BoundaryGroup
 from raggs.cli.table import Commands, Group
-from raggs.version import __version__
 
 HELP = """
 Golden sets for retrieval-augmented generation: graded, ranked, audited, and paid for once.

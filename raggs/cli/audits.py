@@ -90,8 +90,8 @@ def keygen(
 
 def _refuse(run: Path, found: Audit, lock: Path | None) -> None:
     from raggs.app.audit import remedy_of
-    from raggs.errors import AuditError, PartialError
-    from raggs.text import plural
+    from raggs.base.errors import AuditError, PartialError
+    from raggs.base.text import plural
 
     if not found.findings:
         told = f"has not finished {', '.join(found.unfinished)}; what is there is as the manifest says"
@@ -107,7 +107,7 @@ DERIVED = {
 
 
 def _as_text(run: Path, found: Audit, written: Sequence[str]) -> None:
-    from raggs.text import plural
+    from raggs.base.text import plural
 
     if found.of == "files":
         say(f"{run}: {plural(found.records, 'judgment')} read")
@@ -128,7 +128,7 @@ def _as_text(run: Path, found: Audit, written: Sequence[str]) -> None:
 
 
 def _as_json(run: Path, found: Audit) -> None:
-    from raggs.manifests.store import dump_json
+    from raggs.runs.manifests.store import dump_json
 
     rows = [{"file": finding.file, "line": finding.line, "message": finding.message} for finding in found.findings]
     shown = {"run": str(run), "ok": found.ok, "findings": rows, "unfinished": list(found.unfinished)}

@@ -15,13 +15,13 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from raggs.base.errors import RaggsError
+from raggs.base.inputs import HANDLES, MORE_HANDLES
+from raggs.base.secrets import mask
+from raggs.base.text import shorten
 from raggs.cli.plain import end_quiet, say
 from raggs.cli.stopping import INTERRUPTED, Stop, forget, stopping
 from raggs.cli.values import take_plainly
-from raggs.errors import RaggsError
-from raggs.inputs import HANDLES, MORE_HANDLES
-from raggs.secrets import mask
-from raggs.text import shorten
 
 # What typer itself turns into words and codes; its base class has no public name that all versions share.
 OF_TYPER = (typer.Exit, *(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException"))

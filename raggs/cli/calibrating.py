@@ -61,7 +61,7 @@ def calibrate(
     """
     from raggs.app.calibrate import CalibrateRequest, Thresholds, calibrate
     from raggs.cli.progress import listener
-    from raggs.pipeline.events import silent
+    from raggs.runs.pipeline.events import silent
 
     request = CalibrateRequest(questions, embedder, corpus, max_usd=max_usd)
     display = listener(as_json)
@@ -123,7 +123,7 @@ def _near(pairs: Pairs, threshold: float) -> None:
 
 
 def _pair(pairs: Pairs, row: int, err: bool = False) -> None:
-    from raggs.text import shorten
+    from raggs.base.text import shorten
 
     one, other = (shorten(text, WIDTH) for text in pairs.texts[row])
     say(f"  {pairs.cosines[row]:.3f}  {one}\n         {other}", err=err)

@@ -8,11 +8,11 @@ from typing import Annotated, Literal
 
 import typer
 
+from raggs.base.text import plural
 from raggs.cli.boundary import Debug
 from raggs.cli.cutting import show_costs
 from raggs.cli.options import AllowMixed, DryRun, GivenConfig, Json, Overrides, Quiet, SameConfig, Yes, meant
 from raggs.cli.plain import say, say_json
-from raggs.text import plural
 
 MOST_FILES = 20  # that `raggs chunks show` shows unless all are wanted
 
@@ -102,7 +102,7 @@ def eval_(
     from raggs.cli.screen import open_console
     from raggs.config.load import load_config
     from raggs.llm import LLMSettings
-    from raggs.pipeline.events import silent
+    from raggs.runs.pipeline.events import silent
 
     llm = LLMSettings() if config is None else load_config(config).run.llm
     llm = llm.mixing() if allow_mixed else llm

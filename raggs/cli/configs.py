@@ -25,9 +25,9 @@ def validate(
       raggs validate raggs.yaml
     """
     from raggs.app.validate import validate as inputs_of
+    from raggs.base.text import plural
     from raggs.cli.again import Asked
-    from raggs.manifests.store import dump_json
-    from raggs.text import plural
+    from raggs.runs.manifests.store import dump_json
 
     config = meant(file, config, "raggs.yaml", "name one: raggs validate raggs.yaml; raggs init DIR makes one")
     found = inputs_of(config, overrides or ())
@@ -58,7 +58,7 @@ def show(
       raggs config show raggs.yaml --set rank.max_calls=40
     """
     from raggs.config.load import load_config
-    from raggs.manifests.store import dump_json
+    from raggs.runs.manifests.store import dump_json
 
     loaded = load_config(meant(file, config, "raggs.yaml", "name one: raggs config show raggs.yaml"), overrides or ())
     rows = [(name, value, origin) for name, value, origin in loaded.with_origins()]

@@ -13,8 +13,8 @@ from raggs.cli.plain import say_json
 
 if TYPE_CHECKING:
     from raggs.app.cost import RunCost
-    from raggs.manifests.costs import Costs, LedgerSum
-    from raggs.manifests.models import Estimate
+    from raggs.runs.manifests.costs import Costs, LedgerSum
+    from raggs.runs.manifests.models import Estimate
 
 
 def cost(
@@ -33,7 +33,7 @@ def cost(
       raggs cost runs/demo
     """
     from raggs.app.cost import cost as cost_of
-    from raggs.manifests.store import dump_json
+    from raggs.runs.manifests.store import dump_json
 
     found = cost_of(run)
     if not as_json:

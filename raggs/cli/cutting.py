@@ -16,7 +16,7 @@ from raggs.cli.plain import say, say_json
 if TYPE_CHECKING:
     from raggs.chunking.making import Made
     from raggs.llm import LLMSettings
-    from raggs.manifests.models import Estimate
+    from raggs.runs.manifests.models import Estimate
 
 IN_PART = 7
 
@@ -53,7 +53,7 @@ def make(
     from raggs.cli.addresses import approver
     from raggs.cli.progress import listener
     from raggs.config.load import load_config
-    from raggs.pipeline.events import silent
+    from raggs.runs.pipeline.events import silent
 
     set_ = [] if max_usd is None else [f"budget.max_usd={max_usd}"]
     set_ += ["llm.allow_mixed=true"] if allow_mixed else []
@@ -72,7 +72,7 @@ def make(
 
 
 def _show(made: Made, *, as_json: bool, quiet: bool) -> None:
-    from raggs.manifests.store import dump_json
+    from raggs.runs.manifests.store import dump_json
 
     if as_json:
         say_json(dump_json(vars(made)))
@@ -104,7 +104,7 @@ def show_costs(
     """
     from raggs.app.cutting import CUT_EARLY, in_words, total
     from raggs.cli.render import targets_in_words, targets_json, who_is_paid
-    from raggs.manifests.store import dump_json
+    from raggs.runs.manifests.store import dump_json
 
     if as_json:
         costs = {

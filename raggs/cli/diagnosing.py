@@ -94,7 +94,7 @@ def run_kind(kind: str, shared: DiagnosisFlags, **settings: object) -> None:
     from raggs.cli.addresses import approver
     from raggs.cli.progress import listener
     from raggs.llm import BudgetSpent
-    from raggs.pipeline.events import silent
+    from raggs.runs.pipeline.events import silent
 
     request = shared.request(kind, settings)
     if shared.dry_run:
@@ -156,7 +156,7 @@ def kinds(
     from raggs.app.diagnoses import lines, outlooks
     from raggs.cli.screen import hanging
     from raggs.diagnosis import REGISTRY
-    from raggs.manifests.store import dump_json
+    from raggs.runs.manifests.store import dump_json
 
     if kind is not None:
         REGISTRY.load(kind)  # a name that nobody has is told
@@ -188,8 +188,8 @@ def all_(
     from raggs.app.diagnoses import diagnose_all, outlooks
     from raggs.cli.addresses import approver
     from raggs.cli.progress import listener
-    from raggs.manifests.store import dump_json
-    from raggs.pipeline.events import silent
+    from raggs.runs.manifests.store import dump_json
+    from raggs.runs.pipeline.events import silent
 
     request = shared.request("", {})
     if shared.dry_run:

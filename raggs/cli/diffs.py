@@ -16,7 +16,7 @@ from raggs.cli.plain import say, say_json
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from raggs.diffs.models import DiffReport
+    from raggs.evaluation.diffs.models import DiffReport
 
 OldSet = Annotated[Path, typer.Argument(metavar="OLD", help="A run directory, an export, or a file of labels.")]
 NewSet = Annotated[Path, typer.Argument(metavar="NEW", help="The set that is to take its place.")]
@@ -62,13 +62,13 @@ def diff(
     from raggs.app.diff import DiffRequest
     from raggs.app.diff import diff as compared
     from raggs.app.difflayout import diff_json, lay_out_diff, write_diff
+    from raggs.base.errors import PartialError
+    from raggs.base.text import plural
     from raggs.cli.evaltexts import finite
     from raggs.cli.github import append_summary
     from raggs.cli.screen import open_console
-    from raggs.errors import PartialError
     from raggs.evaluation.writers import markdown
     from raggs.metrics.names import split_names
-    from raggs.text import plural
 
     names = tuple(split_names(measures or ""))
     sure = finite("--confidence", confidence)
@@ -88,9 +88,9 @@ def diff(
 def show(found: DiffReport, files: list[Path], screen: Console) -> None:
     """Print a comparison; nothing is computed here."""
     from raggs.app.difflayout import lay_out_diff
+    from raggs.base.text import visible
     from raggs.cli.screen import hanging
     from raggs.cli.sweepviews import show_sweep
-    from raggs.text import visible
 
     document = lay_out_diff(found)
     for warning in document.warnings:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from raggs.base.errors import UsageError
 from raggs.cli.evaltexts import finite, parse_cutoffs, parse_gains, parse_scale, parse_ties, split
 from raggs.cli.options import AllowMixed, ColumnOption, Confidence, Json, Quiet, Seed, Summary
-from raggs.errors import UsageError
 
 if TYPE_CHECKING:
     from raggs.app.answers import AnswersRequest
@@ -154,7 +154,7 @@ class SubjectFlags:
             UsageError: something is missing, or both were given.
         """
         from raggs.app.evaluate import JudgedFiles, SampleFiles
-        from raggs.tables import EVAL_ROLES, parse_column_names
+        from raggs.base.tables import EVAL_ROLES, parse_column_names
 
         if self.samples is None and self.outputs is None:
             if self.golden is None or not self.run:

@@ -105,7 +105,7 @@ def _with_answers(result: EvalResult, asked: AnswersRequest, output: OutputFlags
     from raggs.cli.addresses import approver
     from raggs.cli.progress import listener
     from raggs.llm import BudgetSpent
-    from raggs.pipeline.events import silent
+    from raggs.runs.pipeline.events import silent
 
     display = listener(output.quiet or output.as_json)
     try:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Literal, TypeVar
 
-from raggs.errors import UsageError
+from raggs.base.errors import UsageError
 
 V = TypeVar("V")
 

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
+from raggs.base.text import visible
 from raggs.cli.plain import say
 from raggs.cli.screen import hanging
 from raggs.evaluation.document import Cell, Document, Legend, Section, Table
@@ -17,7 +18,6 @@ from raggs.evaluation.layout import lay_out
 from raggs.evaluation.models import Report
 from raggs.evaluation.words import GLOSSARY
 from raggs.evaluation.writers import per_query_head, per_query_rows
-from raggs.text import visible
 
 GAP = 2  # between columns
 LEAST = 8  # characters of a column that is folded; a narrower screen cuts

@@ -7,15 +7,15 @@ from dataclasses import asdict
 from rich.console import Console
 
 from raggs.app.status import StageStatus
-from raggs.artifacts import MergeRecord
+from raggs.base.artifacts import MergeRecord
+from raggs.base.text import shorten
 from raggs.cli.plain import say_json
 from raggs.cli.screen import open_console, table
 from raggs.cli.standing import say_unlooked
-from raggs.manifests.explain import Explanation
-from raggs.manifests.opened import OpenedRun
-from raggs.manifests.orderwords import PLACES, against_next, order_lines
-from raggs.manifests.store import dump_json
-from raggs.text import shorten
+from raggs.runs.manifests.explain import Explanation
+from raggs.runs.manifests.opened import OpenedRun
+from raggs.runs.manifests.orderwords import PLACES, against_next, order_lines
+from raggs.runs.manifests.store import dump_json
 
 
 def rerun(found: StageStatus, as_json: bool) -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from raggs.base.errors import UsageError
 from raggs.cli.evaltexts import INCONCLUSIVE, finite, parse_choice, parse_limit
-from raggs.errors import UsageError
 
 if TYPE_CHECKING:
     from raggs.app.gating import GateRequest

@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from raggs.base.errors import GateError, RaggsError, UsageError
+from raggs.base.secrets import mask
 from raggs.cli.plain import say
-from raggs.errors import GateError, RaggsError, UsageError
-from raggs.secrets import mask
 
 SUMMARY = "GITHUB_STEP_SUMMARY"
 MOST = 1_000_000  # bytes; GitHub shows no summary of more than 1 MiB

@@ -46,8 +46,8 @@ def doctor(config: CheckedConfig = None, as_json: Json = False, debug: Debug = F
       raggs doctor --config raggs.yaml
     """
     from raggs.app.doctor import examine
-    from raggs.errors import PrerequisiteError
-    from raggs.manifests.store import dump_json
+    from raggs.base.errors import PrerequisiteError
+    from raggs.runs.manifests.store import dump_json
 
     checks = examine(config)
     if as_json:
@@ -69,7 +69,7 @@ def cache_stats(workspace: Workspace = Path("runs"), as_json: Json = False, debu
       raggs cache stats --workspace runs
     """
     from raggs.app.cache import survey
-    from raggs.manifests.store import dump_json
+    from raggs.runs.manifests.store import dump_json
 
     found = survey(workspace)
     if as_json:
@@ -98,7 +98,7 @@ def cache_clear(
       raggs cache clear --what corpora
     """
     from raggs.app.cache import clear
-    from raggs.errors import UsageError
+    from raggs.base.errors import UsageError
 
     if not yes and what in ("llm", "all"):
         try:

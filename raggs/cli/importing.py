@@ -57,7 +57,7 @@ def import_(
     """
     from raggs.app.importing import ImportRequest, import_logs
     from raggs.cli.progress import listener
-    from raggs.pipeline.events import silent
+    from raggs.runs.pipeline.events import silent
 
     kinds = [kind.strip() for kind in allow.split(",") if kind.strip()]
     request = ImportRequest(
@@ -87,7 +87,7 @@ def _as_json(found: Imported) -> dict[str, object]:
 
 
 def _lines(found: Imported) -> Iterator[str]:
-    from raggs.text import plural, shorten
+    from raggs.base.text import plural, shorten
 
     yield f"{plural(found.entries, 'entry')}: {plural(len(found.questions), 'question')} ({_counts(found.languages)})"
     if found.same or found.near:

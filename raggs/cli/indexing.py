@@ -53,8 +53,8 @@ def index(
     from raggs.cli.addresses import approver
     from raggs.cli.progress import listener
     from raggs.config.load import load_config
-    from raggs.manifests.store import dump_json
-    from raggs.pipeline.events import silent
+    from raggs.runs.manifests.store import dump_json
+    from raggs.runs.pipeline.events import silent
 
     loaded = load_config(config, overrides or ())
     permit(loaded.run, ("embed",), approver(yes, quiet))
@@ -85,7 +85,7 @@ def _overwrite(load: Load, yes: bool) -> bool:
 
 def _done(load: Load, services: RunServices, display: Display, overwrite: bool) -> Row:
     from raggs.app.index import run_load
-    from raggs.text import plural
+    from raggs.base.text import plural
 
     with display or nullcontext():
         done = run_load(load, services, overwrite)
@@ -103,7 +103,7 @@ def _done(load: Load, services: RunServices, display: Display, overwrite: bool) 
 
 
 def _described(load: Load) -> Row:
-    from raggs.text import plural
+    from raggs.base.text import plural
 
     contents, place = load.loader.contents, load.loader.place.shown
     what = plural(contents.documents, "document")

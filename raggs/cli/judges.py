@@ -46,7 +46,7 @@ def check(
     from raggs.app.judgelayout import check_json, lay_out_check, write_calibration, write_check
     from raggs.cli.screen import open_console
     from raggs.cli.sweepviews import show_sweep
-    from raggs.manifests.opened import open_run
+    from raggs.runs.manifests.opened import open_run
 
     found = check_judge(open_run(run), reviews, confidence=confidence, seed=seed)
     files = [] if out is None else write_check(found, out)
@@ -108,10 +108,10 @@ def compare(
     """
     from raggs.app.judgecompare import compare_judges, compare_members, plan_differing
     from raggs.app.judgecomparelayout import comparison_json, lay_out_comparison, write_comparison
+    from raggs.base.errors import UsageError
     from raggs.cli.screen import open_console
     from raggs.cli.sweepviews import show_sweep
-    from raggs.errors import UsageError
-    from raggs.manifests.opened import open_run
+    from raggs.runs.manifests.opened import open_run
 
     if second is not None and members is not None:
         raise UsageError("members are of one run's panel", remedy="leave out B, or --members")

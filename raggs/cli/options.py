@@ -76,7 +76,7 @@ def meant(file: Path | None, config: Path | None, usual: str, remedy: str) -> Pa
     Raises:
         UsageError: two are named, or none; with the `remedy`.
     """
-    from raggs.errors import UsageError
+    from raggs.base.errors import UsageError
 
     if file is not None and config is not None:
         raise UsageError(f"two configurations: {file} and {config}", remedy="name one")

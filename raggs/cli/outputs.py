@@ -58,9 +58,9 @@ def export(
       raggs export runs/demo --format beir --out golden-beir --corpus pool
     """
     from raggs.app.export import export_run
-    from raggs.manifests.opened import open_run
-    from raggs.manifests.store import dump_json
-    from raggs.progress import Notice
+    from raggs.base.progress import Notice
+    from raggs.runs.manifests.opened import open_run
+    from raggs.runs.manifests.store import dump_json
 
     notes: list[str] = []
 
@@ -111,7 +111,7 @@ def list_(
     """
     from raggs.app.catalog import catalog
     from raggs.cli.screen import hanging
-    from raggs.manifests.store import dump_json
+    from raggs.runs.manifests.store import dump_json
 
     if kind == "measures":
         _list_measures(as_json)
@@ -137,7 +137,7 @@ def _list_measures(as_json: bool) -> None:
     """All that is known of each measure: a row, and below it what it says, its formula and its source."""
     from raggs.app.catalog import measure_entries
     from raggs.cli.screen import hanging
-    from raggs.manifests.store import dump_json
+    from raggs.runs.manifests.store import dump_json
 
     entries = measure_entries()
     if as_json:

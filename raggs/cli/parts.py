@@ -8,10 +8,10 @@ from raggs.cli.again import Asked, typed
 from raggs.cli.plain import say_json
 from raggs.cli.screen import open_console
 from raggs.llm import BudgetSpent
-from raggs.manifests.bought import bought
-from raggs.manifests.opened import open_run
-from raggs.manifests.store import dump_json
-from raggs.pipeline.part import Part
+from raggs.runs.manifests.bought import bought
+from raggs.runs.manifests.opened import open_run
+from raggs.runs.manifests.store import dump_json
+from raggs.runs.pipeline.part import Part
 
 
 def spent_json(folder: Path, error: BudgetSpent) -> str:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import typer
 
-from raggs.secrets import mask
-from raggs.text import COMMANDS, visible
+from raggs.base.secrets import mask
+from raggs.base.text import COMMANDS, visible
 
 QUIET_HELP = "Print no texts, progress or notes; JSON, files, warnings and errors stay."
 

@@ -65,8 +65,8 @@ def plan(
     from raggs.app.reviewplan import MEASURES, PlanRequest, keep_plan, plan_reading
     from raggs.cli.screen import open_console
     from raggs.cli.sweepviews import show_sweep
-    from raggs.manifests.opened import open_run
     from raggs.metrics.names import split_names
+    from raggs.runs.manifests.opened import open_run
 
     names = MEASURES if measures is None else tuple(split_names(measures))
     request = PlanRequest(tuple(systems or ()), names, minutes, share, whole, seed)

@@ -9,12 +9,21 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from raggs.base.secrets import mask
+from raggs.base.text import visible
 from raggs.cli.plain import is_quiet
 from raggs.cli.screen import Screen
-from raggs.pipeline.events import Building, Event, Notice, Progress, StageFinished, StageSkipped, StageStarted, Waiting
-from raggs.secrets import mask
+from raggs.runs.pipeline.events import (
+    Building,
+    Event,
+    Notice,
+    Progress,
+    StageFinished,
+    StageSkipped,
+    StageStarted,
+    Waiting,
+)
 from raggs.stages.pipeline import Pipeline, pipeline_of
-from raggs.text import visible
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars

@@ -21,7 +21,7 @@ def list_(as_json: Json = False, debug: Debug = False) -> None:
     """
     from raggs.app.prompts import prompt_pages
     from raggs.cli.screen import hanging
-    from raggs.manifests.store import dump_json
+    from raggs.runs.manifests.store import dump_json
 
     pages = prompt_pages()
     if as_json:
@@ -48,7 +48,7 @@ def show(
       raggs prompts show grade@1 > mine.en.md
     """
     from raggs.app.prompts import prompt_page
-    from raggs.manifests.store import dump_json
+    from raggs.runs.manifests.store import dump_json
 
     page = prompt_page(name, language)
     if as_json:

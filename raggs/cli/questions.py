@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from raggs.cli.again import Asked
     from raggs.config.load import LoadedConfig
     from raggs.llm import BudgetSpent
-    from raggs.pipeline.runner import Runner
+    from raggs.runs.pipeline.runner import Runner
 
 IN_PART = 7
 
@@ -75,14 +75,14 @@ def make(
     from raggs.app.docsconfig import config_for, says_otherwise
     from raggs.app.questions import open_questions, output_of
     from raggs.app.run import forecast
+    from raggs.base.errors import PartialError
     from raggs.cli import render
     from raggs.cli.addresses import approver
     from raggs.cli.again import Asked
     from raggs.cli.options import meant
     from raggs.config.load import load_config
-    from raggs.errors import PartialError
-    from raggs.pipeline.plan import Selection
-    from raggs.questions import QUESTIONS
+    from raggs.runs.pipeline.plan import Selection
+    from raggs.stages.questions import QUESTIONS
 
     written, wanted = False, (*(overrides or ()), *_settings(n, asker))
     if documents is not None:
@@ -148,8 +148,8 @@ def _make(loaded: LoadedConfig, target: Path, asked: Asked, flags: Flags) -> Mad
     from raggs.cli.progress import listener
     from raggs.cli.runs import confirm_cost
     from raggs.llm import BudgetSpent
-    from raggs.pipeline.events import silent
-    from raggs.pipeline.plan import Selection
+    from raggs.runs.pipeline.events import silent
+    from raggs.runs.pipeline.plan import Selection
 
     display = listener(not flags.shows)
     with open_questions(loaded, listen=display or silent) as runner:
@@ -172,7 +172,7 @@ def _make(loaded: LoadedConfig, target: Path, asked: Asked, flags: Flags) -> Mad
 def _tell_how_to_go_on(error: BudgetSpent, runner: Runner, asked: Asked) -> None:
     """Put into the error the command that goes on under a budget that suffices."""
     from raggs.app.run import forecast
-    from raggs.pipeline.plan import Selection
+    from raggs.runs.pipeline.plan import Selection
 
     expected, cap = forecast(runner, Selection(runner.pipeline.order)), error.cap
     usd, calls = expected.usd, sum(line.calls for line in expected.running)
@@ -185,7 +185,7 @@ def _tell_how_to_go_on(error: BudgetSpent, runner: Runner, asked: Asked) -> None
 
 def made_json(made: Made) -> str:
     """What came of it, for pipes."""
-    from raggs.manifests.store import dump_json
+    from raggs.runs.manifests.store import dump_json
 
     return dump_json(
         {
@@ -210,7 +210,7 @@ def made_json(made: Made) -> str:
 
 def _tell(made: Made, asked: Asked, loaded: LoadedConfig, written: Path | None) -> None:
     """What came of it, and what is next."""
-    from raggs.text import plural
+    from raggs.base.text import plural
 
     say(f"{plural(made.kept, 'question')} of {made.asked:,} kept, {made.note} ({made.asker})")
     if made.short:

@@ -11,29 +11,29 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from raggs.app.labelmix import mix_json, mix_words
-from raggs.artifacts import EmbedRecord, JournalRecord, JudgeRecord, MergeRecord
+from raggs.base.artifacts import EmbedRecord, JournalRecord, JudgeRecord, MergeRecord
+from raggs.base.jsontypes import as_object
+from raggs.base.text import plural, shorten
 from raggs.cli.again import Asked, typed
 from raggs.cli.plain import say_json
 from raggs.cli.screen import open_console, table
 from raggs.cli.standing import rows_of, say_unlooked, standing
-from raggs.jsontypes import as_object
-from raggs.manifests.costs import costs
-from raggs.manifests.gate import FALLEN, fallen
-from raggs.manifests.models import LockedAnswerer, RunManifest, StageLock, snapshots
-from raggs.manifests.opened import OpenedRun
-from raggs.manifests.store import dump_json
-from raggs.manifests.words import CONFIDENCE, answerer_lines, lock_lines
-from raggs.pipeline.runner import RunResult
+from raggs.runs.manifests.costs import costs
+from raggs.runs.manifests.gate import FALLEN, fallen
+from raggs.runs.manifests.models import LockedAnswerer, RunManifest, StageLock, snapshots
+from raggs.runs.manifests.opened import OpenedRun
+from raggs.runs.manifests.store import dump_json
+from raggs.runs.manifests.words import CONFIDENCE, answerer_lines, lock_lines
+from raggs.runs.pipeline.runner import RunResult
 from raggs.stages import GOLDEN
-from raggs.text import plural, shorten
 
 if TYPE_CHECKING:
     from raggs.app.run import Forecast
     from raggs.app.status import Status
     from raggs.llm import LLMSettings
     from raggs.llm.credentials import CallTarget
-    from raggs.manifests.models import Estimate
-    from raggs.manifests.ungraded import Ungraded
+    from raggs.runs.manifests.models import Estimate
+    from raggs.runs.manifests.ungraded import Ungraded
 
 SHOWN_PASSAGES = 3
 MOST_SHOWN = 1_000_000  # queries
@@ -59,7 +59,7 @@ def run_summary(result: RunResult, asked: Asked, show: int) -> None:
     _answerers(console, result.manifest.answerers, all_lines=bool(result.ran))
     folder, nothing = result.store.folder, None
     if "judge" in result.manifest.stages and not run.graded:
-        from raggs.manifests.ungraded import ungraded  # late: a set without grades is rare
+        from raggs.runs.manifests.ungraded import ungraded  # late: a set without grades is rare
 
         nothing = ungraded(run)
         console.print(str(nothing), style="yellow", soft_wrap=not console.is_terminal)

@@ -43,10 +43,10 @@ def import_(
       raggs review import runs/demo label-studio.json --who 7=ada --who 9=bo
     """
     from raggs.app.reviewimport import import_reviews
-    from raggs.manifests.opened import open_run
-    from raggs.manifests.store import dump_json
-    from raggs.tables import REVIEW_ROLES, parse_column_names
-    from raggs.text import plural
+    from raggs.base.tables import REVIEW_ROLES, parse_column_names
+    from raggs.base.text import plural
+    from raggs.runs.manifests.opened import open_run
+    from raggs.runs.manifests.store import dump_json
 
     columns = parse_column_names(column or (), REVIEW_ROLES)
     taken = import_reviews(open_run(run), files, folder=reviews, who=who or (), columns=columns)
@@ -86,9 +86,9 @@ def export(
       raggs review export runs/demo --todo --format label-studio --out tasks.json
     """
     from raggs.app.reviewexport import export_reviews
-    from raggs.manifests.opened import open_run
-    from raggs.manifests.store import dump_json
-    from raggs.text import plural
+    from raggs.base.text import plural
+    from raggs.runs.manifests.opened import open_run
+    from raggs.runs.manifests.store import dump_json
 
     given = export_reviews(open_run(run), out, form, folder=reviews, todo=todo, everything=everything, force=force)
     if as_json:

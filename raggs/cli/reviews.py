@@ -45,7 +45,7 @@ def set_(
       raggs review set runs/demo q12 doc7 3 --settle
     """
     from raggs.app.review import next_run, reviews_of, set_grade
-    from raggs.manifests.opened import open_run
+    from raggs.runs.manifests.opened import open_run
 
     opened = open_run(run)
     number = _grade(grade)
@@ -67,8 +67,8 @@ def status(run: RunFolder, reviews: ReviewsFolder = None, as_json: Json = False,
       raggs review status runs/demo
     """
     from raggs.app.review import standing
-    from raggs.manifests.opened import open_run
-    from raggs.manifests.store import dump_json
+    from raggs.runs.manifests.opened import open_run
+    from raggs.runs.manifests.store import dump_json
 
     found = standing(open_run(run), reviews)
     if as_json:
@@ -83,7 +83,7 @@ def _grade(given: str) -> int | None:
     Raises:
         UsageError: it is neither a whole number nor a question mark.
     """
-    from raggs.errors import UsageError
+    from raggs.base.errors import UsageError
 
     if given == CANNOT_TELL:
         return None
@@ -93,7 +93,7 @@ def _grade(given: str) -> int | None:
 
 
 def _told(found: Standing) -> list[str]:
-    from raggs.text import plural
+    from raggs.base.text import plural
 
     lines = [
         f"{found.graded:,} of {plural(found.pooled, 'passage')} graded by people ({found.folder})",

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from raggs.app.run import BudgetSpent, Forecast
     from raggs.cli.again import Asked
     from raggs.config.load import LoadedConfig
-    from raggs.pipeline.part import Part
-    from raggs.pipeline.plan import Selection
-    from raggs.pipeline.runner import Runner, RunResult
+    from raggs.runs.pipeline.part import Part
+    from raggs.runs.pipeline.plan import Selection
+    from raggs.runs.pipeline.runner import Runner, RunResult
 
 IN_PART = 7
 MIXED = "llm.allow_mixed"
@@ -98,13 +98,13 @@ def run(
     """
     from raggs.app.addresses import permit
     from raggs.app.run import BudgetSpent, forecast, open_runner, run_folder, stages_of
+    from raggs.base.errors import UsageError
     from raggs.cli import render
     from raggs.cli.addresses import approver
     from raggs.cli.again import Asked
     from raggs.config.load import load_config
-    from raggs.errors import UsageError
-    from raggs.manifests.gate import FALLEN, fallen
-    from raggs.pipeline.plan import select
+    from raggs.runs.manifests.gate import FALLEN, fallen
+    from raggs.runs.pipeline.plan import select
     from raggs.stages import GOLDEN
 
     config = meant(file, config, "raggs.yaml", REMEDY)
@@ -170,8 +170,8 @@ def _run_asking(
     loaded: LoadedConfig, selection: Selection, asked: Asked, *, asks: bool, sure: bool, shows: bool, hears: bool
 ) -> RunResult:
     """As `_run`; if another snapshot answers than before, ask whether it may go on."""
+    from raggs.base.errors import SnapshotError
     from raggs.config.load import load_config
-    from raggs.errors import SnapshotError
 
     try:
         return _run(loaded, selection, asked, asks=asks, sure=sure, shows=shows, hears=hears)
@@ -189,8 +189,8 @@ def _run(
 ) -> RunResult:
     from raggs.app.run import BudgetSpent, forecast, open_runner, stages_of
     from raggs.cli.progress import listener
-    from raggs.pipeline.events import silent
-    from raggs.pipeline.spent import run_within_budget
+    from raggs.runs.pipeline.events import silent
+    from raggs.runs.pipeline.spent import run_within_budget
 
     display = listener(not shows, stages_of(loaded.run))
     with open_runner(loaded, run_id=asked.run_id, listen=display or silent) as runner:
@@ -209,8 +209,8 @@ def _run(
 def _run_part(loaded: LoadedConfig, selection: Selection, asked: Asked, *, shows: bool) -> Part:
     from raggs.app.run import BudgetSpent, open_runner, stages_of
     from raggs.cli.progress import listener
-    from raggs.pipeline.events import silent
-    from raggs.pipeline.spent import part_within_budget
+    from raggs.runs.pipeline.events import silent
+    from raggs.runs.pipeline.spent import part_within_budget
 
     display = listener(not shows, stages_of(loaded.run))
     with open_runner(loaded, run_id=asked.run_id, listen=display or silent) as runner:
@@ -228,7 +228,7 @@ def _keep_what_was_paid(runner: Runner, selection: Selection, *, asks: bool, sur
     Who is sure is told what that costs.
     """
     from raggs.app.losses import losses
-    from raggs.errors import UsageError
+    from raggs.base.errors import UsageError
 
     if not (found := losses(runner, selection)):
         return
@@ -258,7 +258,7 @@ def _tell_how_to_go_on(error: BudgetSpent, runner: Runner, selection: Selection,
 
 def confirm_cost(expected: Forecast, cap: float | None) -> None:
     """On a terminal, tell what a paid run may cost before it costs anything."""
-    from raggs.errors import UsageError
+    from raggs.base.errors import UsageError
 
     paid = [line for line in expected.running if line.usd != 0]
     if not paid:
@@ -311,10 +311,10 @@ def why(
       raggs why runs/demo --query q12
     """
     from raggs.app.status import stage_status
+    from raggs.base.errors import UsageError
     from raggs.cli import explaining
-    from raggs.errors import UsageError
-    from raggs.manifests.explain import explain
-    from raggs.manifests.opened import open_run
+    from raggs.runs.manifests.explain import explain
+    from raggs.runs.manifests.opened import open_run
 
     if query is not None and stage is None:
         opened = open_run(run)

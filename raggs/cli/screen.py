@@ -2,7 +2,8 @@
 
 A number is never cut: columns of text give way, and what is still too wide for the terminal is printed in parts.
 Whatever is printed here is plain text: brackets are no markup, and what would command the terminal is shown as an
-escape (`raggs.text.visible`); keys are masked. Colour and weight are given on purpose, by `rich.text.Text` and styles.
+escape (`raggs.base.text.visible`); keys are masked. Colour and weight are given on purpose, by `rich.text.Text` and
+styles.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from rich.style import Style
 from rich.table import Column, Table
 from rich.text import Text
 
+from raggs.base.secrets import mask
+from raggs.base.text import visible
 from raggs.cli.plain import is_quiet
-from raggs.secrets import mask
-from raggs.text import visible
 
 PIPE_WIDTH = 160
 GAP = 2

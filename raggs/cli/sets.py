@@ -54,8 +54,8 @@ def import_(
       raggs import labels.csv --format csv --column grade=score --out golden
     """
     from raggs.app.importset import import_set
-    from raggs.manifests.store import dump_json
-    from raggs.tables import IMPORT_ROLES, parse_column_names
+    from raggs.base.tables import IMPORT_ROLES, parse_column_names
+    from raggs.runs.manifests.store import dump_json
 
     columns = parse_column_names(column or (), IMPORT_ROLES)
     done = import_set(place, format_, out, split=split, columns=columns, force=force)

@@ -83,9 +83,9 @@ def show(
 
 def _all(request: ShowRequest, as_json: bool) -> None:
     from raggs.app.show import lines
+    from raggs.base.text import shorten
     from raggs.cli.screen import open_console, table
-    from raggs.manifests.store import dump_json
-    from raggs.text import shorten
+    from raggs.runs.manifests.store import dump_json
 
     found = list(lines(request))
     if as_json:
@@ -137,8 +137,8 @@ def _one(golden: Path, shown: Shown, wanted: _Wanted) -> None:
 
 
 def _asked(found: QuestionView, console: Console) -> Iterator[str]:
+    from raggs.base.text import one_line, shorten
     from raggs.cli.screen import hanging
-    from raggs.text import one_line, shorten
 
     yield hanging(f"{found.qid}  ", one_line(found.text), console)
     facts = {"searched for": found.rewrite, "searched deeper": ", ".join(found.escalated), "language": found.language}
@@ -182,7 +182,7 @@ def _order(console: Console, shown: Shown, wanted: _Wanted) -> None:
 
 def _below(found: QuestionView, top: int) -> Iterator[str]:
     """What there is to tell below an order: what remains unsure, and what stands in the pool besides."""
-    from raggs.text import plural
+    from raggs.base.text import plural
 
     course = found.course
     if course is not None:
@@ -260,7 +260,7 @@ def _grade(passage: PassageView) -> str:
 
 def _named(passage: PassageView) -> str:
     """Id and title; a near-duplicate names whom it repeats."""
-    from raggs.text import shorten
+    from raggs.base.text import shorten
 
     twin = passage.duplicate_of
     same = f" (= {twin})" if twin not in (None, passage.doc_id) else ""
@@ -269,8 +269,8 @@ def _named(passage: PassageView) -> str:
 
 def _passage(passage: PassageView, console: Console) -> Iterator[str]:
     """A passage with its text, what the judge said of it, and people."""
+    from raggs.base.text import one_line
     from raggs.cli.screen import hanging
-    from raggs.text import one_line
 
     place = "" if passage.place is None else f"#{passage.place.rank}, "
     where = "" if passage.span is None else f", {passage.span.source} {passage.span.start}-{passage.span.end}"

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
+from raggs.base.text import shorten
 from raggs.cli.screen import table
-from raggs.manifests.models import StageLock
-from raggs.text import shorten
+from raggs.runs.manifests.models import StageLock
 
 if TYPE_CHECKING:
     from raggs.app.status import Status

@@ -84,7 +84,7 @@ def sweep(
     from raggs.cli.addresses import approver
     from raggs.cli.evaltexts import parse_scale
     from raggs.cli.progress import listener
-    from raggs.pipeline.events import silent
+    from raggs.runs.pipeline.events import silent
 
     limits = {"latency_ms": None if slo is None else _ms(slo), "usd_per_1k": max_usd_per_1k, "quality": target}
     set_ = [f"limits.{name}={value}" for name, value in limits.items() if value is not None]
@@ -157,7 +157,7 @@ def _show_plan(plan: Plan, as_json: bool, llm: LLMSettings) -> None:
     from raggs.cli.render import targets_in_words, targets_json
     from raggs.cli.screen import open_console
     from raggs.cli.sweepviews import show_sweep
-    from raggs.manifests.store import dump_json
+    from raggs.runs.manifests.store import dump_json
     from raggs.sweeps.layout import lay_out_plan
 
     models = [line.model for line in plan.paid]
@@ -171,7 +171,7 @@ def _show_plan(plan: Plan, as_json: bool, llm: LLMSettings) -> None:
 
 def _ms(text: str) -> float:
     """Milliseconds of a duration."""
-    from raggs.errors import UsageError
+    from raggs.base.errors import UsageError
 
     found = DURATION.fullmatch(text.strip())
     if found is None:

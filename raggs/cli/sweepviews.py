@@ -13,11 +13,11 @@ from dataclasses import replace
 from rich.console import Console
 from rich.text import Text
 
+from raggs.base.text import visible
 from raggs.cli.evalviews import columns_of, grid, show_parts, show_terms, width_of, without_intervals
 from raggs.cli.screen import hanging
 from raggs.evaluation.document import Cell, Document, Section, Table
 from raggs.evaluation.words import GLOSSARY
-from raggs.text import visible
 
 LEAST = 4  # columns for which long names are broken, and then intervals left out: system, score, wait, price
 NARROW = 0.42  # of the width, to which long names are broken

@@ -38,7 +38,7 @@ def explain(
     from raggs.app.explain import meanings
     from raggs.cli.app import COMMANDS
     from raggs.cli.screen import hanging
-    from raggs.manifests.store import dump_json
+    from raggs.runs.manifests.store import dump_json
 
     command = word in COMMANDS
     found = tuple(dict.fromkeys(meanings().values())) if word is None else _explained(word, command)
@@ -54,7 +54,7 @@ def explain(
 def _explained(word: str, command: bool) -> tuple[Meaning, ...]:
     """What a word means; nothing, where it is a command and no word besides."""
     from raggs.app.explain import explain_word
-    from raggs.errors import NotFoundError
+    from raggs.base.errors import NotFoundError
 
     try:
         return explain_word(word)

@@ -1,4 +1,1 @@
-"""The configuration: one YAML file, checked as a whole, with the origin of each value. It builds nothing.
-
-Imports: elastic, execution, questions, stages, adapters, libraries, llm, leaves.
-"""
+"""The configuration: one YAML file, checked as a whole, with the origin of each value. It builds nothing."""

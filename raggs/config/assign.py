@@ -13,11 +13,11 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticUndefined, to_jsonable_python
 
+from raggs.base.errors import ConfigError
+from raggs.base.jsontypes import Place
+from raggs.base.text import shorten
 from raggs.config.models import RunConfig
 from raggs.config.source import Origin, Source, parse_value
-from raggs.errors import ConfigError
-from raggs.jsontypes import Place
-from raggs.text import shorten
 
 DOT = re.compile(r'\.(?=(?:[^"]*"[^"]*")*[^"]*$)')  # outside of quotes
 NUMBER = re.compile(r"[0-9]{1,9}")

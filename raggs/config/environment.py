@@ -14,11 +14,11 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
+from raggs.base.errors import ConfigError, RaggsError
+from raggs.base.inputs import read_whole, regular_file
+from raggs.base.jsontypes import Place
+from raggs.base.secrets import held, remember, secrets_of
 from raggs.config.source import MOST_CONFIG, VARIABLE, Origin, Source
-from raggs.errors import ConfigError, RaggsError
-from raggs.inputs import read_whole, regular_file
-from raggs.jsontypes import Place
-from raggs.secrets import held, remember, secrets_of
 
 PREFIX = "RAGGS__"
 KEYS = re.compile(r"[A-Z][A-Z0-9_]*_(?:API_KEY|ACCESS_TOKEN|API_TOKEN)")

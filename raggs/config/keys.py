@@ -19,11 +19,12 @@ import yaml
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from raggs import fusion, ranking
-from raggs.adapter import AdapterConfig, NameOf, OneOf
+from raggs import ranking
+from raggs.base.adapter import AdapterConfig, NameOf, OneOf
+from raggs.base.jsontypes import as_list, as_object
+from raggs.base.settings import EFFORT, PromptName, SourcePath
 from raggs.config.models import RunConfig
-from raggs.jsontypes import as_list, as_object
-from raggs.settings import EFFORT, PromptName, SourcePath
+from raggs.ranking import fusion
 
 ARGUMENT = re.compile(r"^    (\w+): (.*(?:\n     .*)*)", re.MULTILINE)
 SIGNS = {"exclusiveMinimum": ">", "minimum": "≥", "exclusiveMaximum": "<", "maximum": "≤"}

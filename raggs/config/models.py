@@ -8,20 +8,21 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints, model_validator
 
-from raggs import corpora, execution, queries
-from raggs.adapter import AdapterConfig, OneOf
-from raggs.elastic.settings import IndexSettings
+from raggs.base.adapter import AdapterConfig, OneOf
+from raggs.base.settings import AnchoredPath, Effort, Settings
 from raggs.llm import BudgetSettings, LLMSettings
-from raggs.questions.ask import AskConfig
-from raggs.questions.filter import FilterConfig
-from raggs.questions.sample import SampleConfig
-from raggs.questions.verify import VerifyConfig
-from raggs.retrievers.base import name_of
-from raggs.settings import AnchoredPath, Effort, Settings
+from raggs.parts import corpora, queries
+from raggs.parts.elastic.settings import IndexSettings
+from raggs.parts.retrievers.base import name_of
+from raggs.runs import execution
 from raggs.stages.embed import EmbedConfig
 from raggs.stages.judge import JudgeConfig
 from raggs.stages.merge import MergeConfig
 from raggs.stages.prune import PruneConfig
+from raggs.stages.questions.ask import AskConfig
+from raggs.stages.questions.filter import FilterConfig
+from raggs.stages.questions.sample import SampleConfig
+from raggs.stages.questions.verify import VerifyConfig
 from raggs.stages.rankconfig import RankConfig
 from raggs.stages.retrieve import RetrieveConfig
 

@@ -1,6 +1,6 @@
 """YAML with places: a plain tree of values, and for each of them the line that it stands on.
 
-`raggs.plainyaml` resolves the values (no tags, no dates, no key twice); its node tree tells the lines.
+`raggs.base.plainyaml` resolves the values (no tags, no dates, no key twice); its node tree tells the lines.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 
 import yaml
 
-from raggs.errors import ConfigError, DataError, NotFoundError
-from raggs.inputs import read_whole
-from raggs.jsontypes import Place
-from raggs.plainyaml import PlainYaml, load_plain
-from raggs.secrets import is_secret_name
+from raggs.base.errors import ConfigError, DataError, NotFoundError
+from raggs.base.inputs import read_whole
+from raggs.base.jsontypes import Place
+from raggs.base.plainyaml import PlainYaml, load_plain
+from raggs.base.secrets import is_secret_name
 
 MOST_CONFIG = 1 << 24  # bytes
 VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}|(?P<escaped>\$\$)")

@@ -4,22 +4,19 @@ A kind is one file or package here and one line in the table below:
 
     raggs/diagnosis/mine.py      class Mine(Diagnosis[MineFound]): Config, Result, TITLE, NEEDS, TIME, and five methods
                                  (`base.py` says which); it works with a `Bench` and gives typed findings
-    raggs/probes/mine.py         its mathematics, pure
+    raggs/stats/probes/mine.py   its mathematics, pure
     raggs/cli/diagnoses/mine.py  its command, a function of `DiagnosisFlags` and its own typed flags
     docs/diagnose/mine.md        its page
     tests/diagnosis/test_mine.py its tests, with a `contract_case` (tests/diagnosis/test_contract.py)
 
 Tables and plots are drawn of the findings alone, so that what is read from the disk is shown as what was just measured.
-
-Imports: sweeps, chunking, config, evaluation, golden, manifests, stages, workshop, adapters, chunkers, inner adapters,
-tools, probes, libraries, llm, leaves.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from raggs.registry import Registry
+from raggs.base.registry import Registry
 
 if TYPE_CHECKING:
     from raggs.diagnosis.base import Diagnosis, Found

@@ -13,12 +13,12 @@ from typing import ClassVar, Generic, Literal, TypeVar
 
 from pydantic import Field
 
-from raggs.adapter import Adapter, AdapterConfig
+from raggs.base.adapter import Adapter, AdapterConfig
+from raggs.base.settings import Causes
 from raggs.diagnosis.bench import Bench, Need
 from raggs.evaluation.document import Section
 from raggs.evaluation.models import Part
-from raggs.manifests.models import Estimate
-from raggs.settings import Causes
+from raggs.runs.manifests.models import Estimate
 
 VERDICTS = 2  # version of the words of all kinds, which reports hold
 Time = Literal["seconds", "a minute", "minutes"]

@@ -11,27 +11,27 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from raggs.adapter import AdapterConfig
-from raggs.artifacts import Query
+from raggs.base.adapter import AdapterConfig
+from raggs.base.artifacts import Query
+from raggs.base.errors import NotFoundError, PrerequisiteError
+from raggs.base.hashing import hash_value
+from raggs.base.jsonl import M
+from raggs.base.progress import Hear, deaf
+from raggs.base.rowstore import RowStore
+from raggs.base.settings import causes_of
+from raggs.base.text import FOLDING
 from raggs.config.models import RunConfig
-from raggs.embedders.base import Embedder, EmbedderConfig
-from raggs.errors import NotFoundError, PrerequisiteError
 from raggs.golden.base import GoldenSet
 from raggs.golden.judgments import Judgments
 from raggs.golden.opened import open_golden
-from raggs.hashing import hash_value
-from raggs.jsonl import M
 from raggs.llm.rehearsal import Rehearsal
-from raggs.manifests.models import Estimate
-from raggs.manifests.outlook import line_of
-from raggs.progress import Hear, deaf
-from raggs.rerankers.base import Reranker, RerankerConfig
-from raggs.rowstore import RowStore
-from raggs.settings import causes_of
+from raggs.parts.embedders.base import Embedder, EmbedderConfig
+from raggs.parts.rerankers.base import Reranker, RerankerConfig
+from raggs.parts.workshop import Passages, Workshop, open_queries, place_of
+from raggs.runs.manifests.models import Estimate
+from raggs.runs.manifests.outlook import line_of
 from raggs.stages.embed import quotes_folded
 from raggs.sweeps.world import corpus_of, refuse_foreign
-from raggs.text import FOLDING
-from raggs.workshop import Passages, Workshop, open_queries, place_of
 
 Need = Literal["run", "golden", "corpus", "embedder", "reranker"]
 SECTIONS = ("embed", "retrieve", "merge", "judge", "rank")  # of a run, that say what it does

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from raggs.base.errors import DataError
 from raggs.diagnosis import REGISTRY
 from raggs.diagnosis.base import Diagnosis, Found
 from raggs.diagnosis.models import DiagnosisReport
-from raggs.errors import DataError
 from raggs.evaluation.document import Document, Section
 from raggs.evaluation.writers import markdown
 

@@ -8,10 +8,10 @@ from typing import Literal
 from pydantic import Field, JsonValue
 from pydantic.json_schema import JsonSchemaMode, JsonSchemaValue, models_json_schema
 
+from raggs.base.hashing import hash_value
+from raggs.base.version import __version__
 from raggs.diagnosis import REGISTRY
 from raggs.evaluation.models import Part
-from raggs.hashing import hash_value
-from raggs.version import __version__
 
 MODE: JsonSchemaMode = "serialization"
 REF = "#/$defs/{model}"

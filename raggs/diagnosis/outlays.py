@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from raggs.llm.prices import estimate_tokens
-from raggs.manifests.models import Estimate
-from raggs.rerankers.base import Reranker
+from raggs.parts.rerankers.base import Reranker
+from raggs.runs.manifests.models import Estimate
 
 
 def reranking(

@@ -6,9 +6,9 @@ from typing import Self
 
 from pydantic import Field
 
+from raggs.base.jsontypes import Number, number
 from raggs.evaluation.document import Cell, Form, bounded
 from raggs.evaluation.models import Part
-from raggs.jsontypes import Number, number
 from raggs.metrics.stats import Interval
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from raggs.decision.winners import FEWEST as FEWEST
+from raggs.base.text import plural
 from raggs.diagnosis.base import Diagnosis, P
-from raggs.text import plural
+from raggs.stats.decision.winners import FEWEST as FEWEST
 
 NAMED = 2  # of many things alike, that a verdict names
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from raggs.arrays import Floats
-from raggs.correction import Corrected, Totals, correct, correct_ratio, correct_values, totals_of
+from raggs.base.arrays import Floats
 from raggs.metrics import weights as w
 from raggs.metrics.columns import Qrels
 from raggs.metrics.hits import Hits
@@ -20,6 +19,7 @@ from raggs.metrics.ids import IdColumn, pair_keys
 from raggs.metrics.measure import Linear
 from raggs.metrics.measures.sets import Recall
 from raggs.metrics.names import Named
+from raggs.stats.correction import Corrected, Totals, correct, correct_ratio, correct_values, totals_of
 
 Item = tuple[str, str]  # query id and passage id
 

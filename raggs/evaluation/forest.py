@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from raggs.base.jsontypes import Number
 from raggs.evaluation.svg import LINE, WIDTH, Drawing, Scale, shortened
-from raggs.jsontypes import Number
 
 LEFT, RIGHT, TOP = 300, WIDTH - 24, 66
 STEP = LINE * 1.3  # between two rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from raggs.errors import PrerequisiteError
+from raggs.base.errors import PrerequisiteError
 
 if TYPE_CHECKING:
     from pandas import DataFrame

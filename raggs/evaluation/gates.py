@@ -17,23 +17,23 @@ from typing import Literal
 import numpy as np
 from pydantic import ValidationError
 
-from raggs.arrays import Flags, Floats
-from raggs.errors import DataError, GateError, NotFoundError, UsageError
+from raggs.base.arrays import Flags, Floats
+from raggs.base.errors import DataError, GateError, NotFoundError, UsageError
+from raggs.base.inputs import read_whole
+from raggs.base.jsonl import first_fault
+from raggs.base.jsontypes import Number
+from raggs.base.text import plural
 from raggs.evaluation.models import Report, SystemPart, UnjudgedTopPart
 from raggs.evaluation.projected import rule_words
 from raggs.evaluation.study import Study
 from raggs.evaluation.unjudged import judging_remedy, unjudged_in
 from raggs.evaluation.words import VERDICTS, unjudged_tops
-from raggs.inputs import read_whole
-from raggs.jsonl import first_fault
-from raggs.jsontypes import Number
 from raggs.metrics.columns import Run
 from raggs.metrics.hits import find_hits
 from raggs.metrics.names import Named, parse_measure
 from raggs.metrics.stats import Comparison, Ends, compare, could_cross, could_reverse
 from raggs.metrics.unjudged import Shown, difference_ends, top_of, value_ends
-from raggs.readers.pipes import replayable
-from raggs.text import plural
+from raggs.parts.readers.pipes import replayable
 
 AGAIN = "evaluate the earlier system again in the same way"
 SHOWN = 12  # digits of a fingerprint

@@ -9,10 +9,10 @@ import re
 from collections.abc import Sequence
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from raggs.base.text import plural, visible
 from raggs.evaluation.gates import Outcome
 from raggs.evaluation.models import Report, ScorePart, SystemPart
 from raggs.evaluation.words import score
-from raggs.text import plural, visible
 
 NO_CHARACTERS = re.compile("[\ufffe\uffff]")
 

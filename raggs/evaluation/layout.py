@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from raggs.base.jsontypes import Number
 from raggs.evaluation.analyses import REGISTRY
 from raggs.evaluation.analyses.base import Analysis
 from raggs.evaluation.document import Cell, Document, Legend, Range, Row, Section, Table
 from raggs.evaluation.models import Report, ScorePart
 from raggs.evaluation.projected import projections
 from raggs.evaluation.words import MARKS, interval, judgments
-from raggs.jsontypes import Number
 from raggs.metrics.names import glossary
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from html import escape
 
+from raggs.base.text import visible
 from raggs.evaluation.document import Cell, Document, Section, Table
-from raggs.text import visible
 
 
 def fragment(document: Document) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from raggs.arrays import Floats
+from raggs.base.arrays import Floats
 from raggs.evaluation.analyses.base import Analysis
 from raggs.evaluation.models import Report
 from raggs.evaluation.report import make_report, score_part

@@ -12,8 +12,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from raggs.jsontypes import Number
-from raggs.version import __version__
+from raggs.base.jsontypes import Number
+from raggs.base.version import __version__
 
 Verdict = Literal["win", "loss", "tie", "unresolvable", "unjudged"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from raggs.errors import DataError
-from raggs.jsonl import raw_lines, read_objects
-from raggs.readers.pipes import replayable
+from raggs.base.errors import DataError
+from raggs.base.jsonl import raw_lines, read_objects
+from raggs.parts.readers.pipes import replayable
 
 FACET = "doc_id<TAB>facet"
 CORRECT = "qid<TAB>0|1"

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from raggs.base.jsontypes import Number, number
+from raggs.base.text import plural
 from raggs.evaluation.models import ProjectionPart, Report, SystemPart
 from raggs.golden.projecting import Projection
-from raggs.jsontypes import Number, number
 from raggs.metrics.hits import Hits
-from raggs.text import plural
 
 LOST = 0.05  # of the judged characters; what is lost at cuts is white space
 FINER = 0.7  # of the length of judged passages; below it, grades are too coarse for a corpus

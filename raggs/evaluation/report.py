@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from raggs.base.health import sources_words
+from raggs.base.jsontypes import Number, number
+from raggs.base.text import plural
 from raggs.evaluation.analyses.base import Analysis
 from raggs.evaluation.models import GoldenPart, Report, ScorePart, SystemPart
 from raggs.evaluation.projected import finer_note, projection_part
@@ -12,11 +15,8 @@ from raggs.evaluation.strangers import doubt_of, harmless_note
 from raggs.evaluation.study import Scoring, Study, study_systems
 from raggs.golden.judgments import Judgments
 from raggs.golden.systems import System
-from raggs.health import sources_words
-from raggs.jsontypes import Number, number
 from raggs.metrics.evaluate import Evaluation
 from raggs.metrics.stats import Interval
-from raggs.text import plural
 
 
 def make_report(

@@ -13,17 +13,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from raggs.errors import DataError
+from raggs.base.errors import DataError
+from raggs.base.inputs import read_whole
+from raggs.base.jsonl import decode_json, read_objects
+from raggs.base.plainyaml import load_plain
+from raggs.base.text import shorten
 from raggs.golden.judgments import Judgments
 from raggs.golden.systems import System
-from raggs.inputs import read_whole
-from raggs.jsonl import decode_json, read_objects
 from raggs.metrics.columns import MOST_GAIN, Qrels, Run, Scale
 from raggs.metrics.texts import answer_rank, folded
-from raggs.plainyaml import load_plain
-from raggs.readers.pipes import replayable
-from raggs.readers.shapes import check_ids
-from raggs.text import shorten
+from raggs.parts.readers.pipes import replayable
+from raggs.parts.readers.shapes import check_ids
 
 DEFAULT_K = 5
 MOST_K = 10**9 - 1  # as with --k

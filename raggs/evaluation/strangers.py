@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from raggs.errors import DataError
+from raggs.base.errors import DataError
+from raggs.base.jsontypes import Number
 from raggs.golden.judgments import Judgments
 from raggs.golden.places import same_documents
 from raggs.golden.systems import System
-from raggs.jsontypes import Number
 from raggs.metrics.columns import Qrels
 from raggs.metrics.hits import Hits
 from raggs.metrics.names import parse_measure

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from raggs.arrays import Floats
-from raggs.errors import DataError
+from raggs.base.arrays import Floats
+from raggs.base.errors import DataError
+from raggs.base.jsontypes import Number
 from raggs.evaluation.strangers import check_corpus, holes_at, judges_both
 from raggs.golden.judgments import Judgments
 from raggs.golden.systems import System
-from raggs.jsontypes import Number
 from raggs.metrics.columns import Run
 from raggs.metrics.evaluate import Evaluation, measure_hits
 from raggs.metrics.facets import with_first

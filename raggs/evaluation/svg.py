@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from raggs.text import visible
+from raggs.base.text import visible
 
 WIDTH = 760
 LETTER = 6.3  # about the width of a letter, in units of the drawing

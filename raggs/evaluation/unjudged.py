@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from raggs.arrays import Floats
+from raggs.base.arrays import Floats
+from raggs.base.jsontypes import number
 from raggs.evaluation.models import UnjudgedPart, UnjudgedTopPart
-from raggs.jsontypes import number
 from raggs.metrics.names import Named
 from raggs.metrics.stats import Ends
 from raggs.metrics.unjudged import Shown, Top, difference_ends, reach

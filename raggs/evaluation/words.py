@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from raggs.base.jsontypes import Number
 from raggs.evaluation.models import ComparisonPart, GoldenPart, Report, UnjudgedPart, UnjudgedTopPart, Verdict
-from raggs.jsontypes import Number
 
 Kind = Literal["retrieval", "ordering", "none"]
 

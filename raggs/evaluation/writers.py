@@ -7,13 +7,13 @@ import io
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from raggs.atomic import write_texts
+from raggs.base.atomic import write_texts
+from raggs.base.jsontypes import Number
+from raggs.base.text import spreadsheet_cell
 from raggs.evaluation.document import Cell, Document, Section, Table
 from raggs.evaluation.layout import lay_out
 from raggs.evaluation.models import Report
 from raggs.evaluation.words import GLOSSARY
-from raggs.jsontypes import Number
-from raggs.text import spreadsheet_cell
 
 RESULT = "eval.json"
 
@@ -52,7 +52,7 @@ def per_query_rows(report: Report) -> Iterator[tuple[str, str, list[Number]]]:
 def per_query_csv(report: Report) -> str:
     """A row for each system and query, a column for each measure; an empty cell is "not defined".
 
-    No cell is one that a spreadsheet would run; `raggs.text.of_spreadsheet_cell` gives names back as they were.
+    No cell is one that a spreadsheet would run; `raggs.base.text.of_spreadsheet_cell` gives names back as they were.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

@@ -2,6 +2,4 @@
 
 A room above `manifests`, which says what a run directory is, and below everything that reads golden sets: exporters,
 evaluation, and whoever compares, reviews or reports.
-
-Imports: manifests, stages, corpora, queries, readers, reviews, metrics, spans, health, leaves.
 """

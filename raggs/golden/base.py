@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from raggs.artifacts import Passage, Query, RankRecord, RetrieveRecord
-from raggs.frozen import Frozen
-from raggs.readers.scales import AS_GRADED, GradeScale
+from raggs.base.artifacts import Passage, Query, RankRecord, RetrieveRecord
+from raggs.base.frozen import Frozen
+from raggs.parts.readers.scales import AS_GRADED, GradeScale
 
 if TYPE_CHECKING:
     from raggs.golden.judgments import Judgments

@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
-from raggs.artifacts import MAX_GRADE, MIN_GRADE, JudgeRecord, MergeRecord, RetrieveRecord
-from raggs.errors import RaggsError
+from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, JudgeRecord, MergeRecord, RetrieveRecord
+from raggs.base.errors import RaggsError
+from raggs.base.jsontypes import number
 from raggs.golden.systems import lists_of_records
-from raggs.jsontypes import number
-from raggs.manifests.findings import MANIFEST, Finding
-from raggs.manifests.models import Ceiling, StageLock
-from raggs.manifests.store import RunStore
 from raggs.metrics.bottleneck import PAIRS, PUBLISHED, bottleneck
 from raggs.metrics.columns import Qrels, Scale
 from raggs.metrics.hits import Hits, find_hits
+from raggs.runs.manifests.findings import MANIFEST, Finding
+from raggs.runs.manifests.models import Ceiling, StageLock
+from raggs.runs.manifests.store import RunStore
 
 
 def ceilings_of(store: RunStore) -> Mapping[str, tuple[Ceiling, ...]]:

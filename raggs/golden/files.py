@@ -13,13 +13,13 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from raggs.artifacts import MAX_GRADE, MIN_GRADE, Query
-from raggs.errors import DataError
+from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, Query
+from raggs.base.errors import DataError
+from raggs.base.tables import NO_COLUMNS, ColumnNames
 from raggs.golden.base import GoldenQuery, GoldenSet, Graded, SetPart
 from raggs.golden.origin import stated_fall, stated_lacks, stated_origin, stated_sources
 from raggs.golden.packed import unpacked_query
-from raggs.readers.scales import stated_labels, stated_scale
-from raggs.tables import NO_COLUMNS, ColumnNames
+from raggs.parts.readers.scales import stated_labels, stated_scale
 
 if TYPE_CHECKING:
     from raggs.golden.judgments import Judgments
@@ -63,15 +63,15 @@ class FileGolden(GoldenSet):
         """
         if self._questions is None:
             return
-        from raggs.queries.jsonl import JsonlQueries, JsonlQueriesConfig
-        from raggs.queries.load import load_queries
+        from raggs.parts.queries.jsonl import JsonlQueries, JsonlQueriesConfig
+        from raggs.parts.queries.load import load_queries
 
         reader = JsonlQueries(JsonlQueriesConfig(path=self._questions))
         yield from map(unpacked_query, load_queries(reader, self._questions).values())
 
     def by_query(self, *parts: SetPart) -> Iterator[GoldenQuery]:
         """See `GoldenSet.by_query`: the queries that have labels, and of the parts their grades."""
-        from raggs.readers.labels import read_labels  # late: it needs numpy
+        from raggs.parts.readers.labels import read_labels  # late: it needs numpy
 
         known, stated = {query.qid: query for query in self.queries()}, stated_scale(self.labels)
         lift = stated.offset if stated else 0
@@ -86,7 +86,7 @@ class FileGolden(GoldenSet):
 
         from raggs.golden.judgments import Judgments
         from raggs.metrics.columns import Scale
-        from raggs.readers.labels import read_judgments
+        from raggs.parts.readers.labels import read_judgments
 
         stated = stated_scale(self.labels)
         if stated and scale and (scale.low, scale.high) != (MIN_GRADE, MAX_GRADE):

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
 
-from raggs.artifacts import Query
-from raggs.errors import DataError
+from raggs.base.artifacts import Query
+from raggs.base.errors import DataError
 from raggs.golden.base import GoldenQuery, GoldenSet, Graded, SetPart
 from raggs.golden.judgments import Judgments
 from raggs.metrics.columns import Qrels, Scale
-from raggs.queries.fields import query_of
-from raggs.readers.rows import as_id, qrels_of, rows_of, shown
+from raggs.parts.queries.fields import query_of
+from raggs.parts.readers.rows import as_id, qrels_of, rows_of, shown
 
 GIVEN = Path("queries")  # what errors call questions that are of no file
 
@@ -21,7 +21,7 @@ class GivenGolden(GoldenSet):
     """Grades without passages or order.
 
     Args:
-        given: ``{qid: {doc_id: grade}}``, rows, or a table (see `raggs.readers.rows`); read once.
+        given: ``{qid: {doc_id: grade}}``, rows, or a table (see `raggs.parts.readers.rows`); read once.
         questions: as `queries_of` takes them.
 
     Raises:

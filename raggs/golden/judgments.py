@@ -9,8 +9,8 @@ from functools import cached_property
 
 import numpy as np
 
-from raggs.arrays import Ints
-from raggs.errors import DataError
+from raggs.base.arrays import Ints
+from raggs.base.errors import DataError
 from raggs.golden.origin import UNKNOWN, Origin
 from raggs.metrics.columns import Qrels
 from raggs.metrics.ids import pair_keys

@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar, get_args
 
 from pydantic import BaseModel, Field, ValidationError
 
-from raggs.artifacts import MIN_GRADE, Passage, RankRecord
-from raggs.errors import DataError
-from raggs.frozen import Frozen
+from raggs.base.artifacts import MIN_GRADE, Passage, RankRecord
+from raggs.base.errors import DataError
+from raggs.base.frozen import Frozen
+from raggs.base.jsonl import first_fault, read_objects
+from raggs.base.jsontypes import as_list, as_text
+from raggs.base.tables import LABEL_ROLES, NO_COLUMNS, ColumnNames, ObjectColumns, object_id
+from raggs.base.trec import Seen
 from raggs.golden.base import GoldenQuery, Graded, SetPart
 from raggs.golden.files import QUERIES, FileGolden
 from raggs.golden.packed import unpacked_passage
 from raggs.golden.parts import SURE
-from raggs.jsonl import first_fault, read_objects
-from raggs.jsontypes import as_list, as_text
-from raggs.readers.scales import sidecar
-from raggs.readers.shapes import check_ids
-from raggs.tables import LABEL_ROLES, NO_COLUMNS, ColumnNames, ObjectColumns, object_id
-from raggs.trec import Seen
+from raggs.parts.readers.scales import sidecar
+from raggs.parts.readers.shapes import check_ids
 
 if TYPE_CHECKING:
     from raggs.golden.judgments import Judgments
@@ -237,7 +237,7 @@ def _texts(path: Path | None, grades: Mapping[str, Iterable[Graded]]) -> dict[st
     """The passages that were judged, by id."""
     if path is None:
         return {}
-    from raggs.corpora.jsonl import JsonlConfig, JsonlCorpus  # late: what is scored needs no texts
+    from raggs.parts.corpora.jsonl import JsonlConfig, JsonlCorpus  # late: what is scored needs no texts
 
     wanted = {graded.doc_id for found in grades.values() for graded in found}
     passages = map(unpacked_passage, JsonlCorpus(JsonlConfig(path=path)).passages())

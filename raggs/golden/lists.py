@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from raggs.arrays import Ints
+from raggs.base.arrays import Ints
 from raggs.golden.systems import System
 from raggs.golden.views import Hit, Returned
 

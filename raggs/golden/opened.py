@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from raggs.base.jsontypes import as_object
+from raggs.base.tables import NO_COLUMNS, ColumnNames
 from raggs.golden.base import GoldenSet
 from raggs.golden.files import FileGolden, labels_in
 from raggs.golden.lines import LinesGolden
-from raggs.jsontypes import as_object
-from raggs.readers.scales import sidecar
-from raggs.tables import NO_COLUMNS, ColumnNames
+from raggs.parts.readers.scales import sidecar
 
 LINES = "jsonl"  # the format of exports that hold everything
 
@@ -31,8 +31,8 @@ def open_golden(path: Path | str, columns: ColumnNames = NO_COLUMNS) -> GoldenSe
     if not path.is_dir():
         return _of_labels(path, columns=columns)
     from raggs.golden.runs import RunGolden  # late: files need no manifests
-    from raggs.manifests.opened import open_run
-    from raggs.manifests.store import RunStore
+    from raggs.runs.manifests.opened import open_run
+    from raggs.runs.manifests.store import RunStore
 
     files = None if RunStore(path).exists else labels_in(path)
     return _of_labels(*files, path.resolve().name, columns) if files else RunGolden(open_run(path))

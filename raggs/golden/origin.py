@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from raggs.artifacts import artifact_file
-from raggs.health import FALLEN, PEOPLE
-from raggs.jsontypes import as_object, as_text
-from raggs.readers.scales import sidecar
-from raggs.text import shorten
+from raggs.base.artifacts import artifact_file
+from raggs.base.health import FALLEN, PEOPLE
+from raggs.base.jsontypes import as_object, as_text
+from raggs.base.text import shorten
+from raggs.parts.readers.scales import sidecar
 
 if TYPE_CHECKING:
-    from raggs.manifests.models import RunManifest
+    from raggs.runs.manifests.models import RunManifest
 
 SHOWN = 12  # digits of a hash
 MOST_SAID = 400  # characters that a sidecar says of a gate

@@ -10,10 +10,10 @@ import json
 
 from pydantic import ValidationError
 
-from raggs.artifacts import Passage, Query
-from raggs.jsonl import decode_json
-from raggs.jsontypes import as_object
-from raggs.queries.writing import query_facts
+from raggs.base.artifacts import Passage, Query
+from raggs.base.jsonl import decode_json
+from raggs.base.jsontypes import as_object
+from raggs.parts.queries.writing import query_facts
 
 PACKED = "raggs"
 

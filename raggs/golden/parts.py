@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Literal
 
-from raggs.artifacts import Passage
+from raggs.base.artifacts import Passage
+from raggs.base.hashing import canonical_json
 from raggs.golden.base import GoldenQuery, GoldenSet, Graded
-from raggs.hashing import canonical_json
-from raggs.queries.writing import query_facts
+from raggs.parts.queries.writing import query_facts
 
 Part = Literal[
     "grades",

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-from raggs.arrays import Ints
-from raggs.artifacts import MergeRecord, Passage, Span
-from raggs.errors import DataError
+from raggs.base.arrays import Ints
+from raggs.base.artifacts import MergeRecord, Passage, Span
+from raggs.base.errors import DataError
 from raggs.golden.base import GoldenSet
 from raggs.golden.judgments import Judgments
 
@@ -119,8 +119,8 @@ def same_documents(one: Path | str, other: Path | str) -> bool:
 
 def _documents(folder: Path) -> set[str]:
     """The documents that the pools of a run have passages of; none of what is no run."""
-    from raggs.manifests.opened import OpenedRun  # late: files need no manifests
-    from raggs.manifests.store import RunStore
+    from raggs.runs.manifests.opened import OpenedRun  # late: files need no manifests
+    from raggs.runs.manifests.store import RunStore
 
     store = RunStore(folder)
     if not folder.is_dir() or not store.exists:

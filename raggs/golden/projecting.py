@@ -13,9 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from raggs.arrays import Ints
-from raggs.artifacts import Passage
-from raggs.errors import DataError
+from raggs.base.arrays import Ints
+from raggs.base.artifacts import Passage
+from raggs.base.errors import DataError
+from raggs.base.text import shorten
 from raggs.golden.judgments import Judgments
 from raggs.golden.origin import Origin
 from raggs.golden.places import SAME, Canvas, JudgedPlaces
@@ -23,11 +24,10 @@ from raggs.metrics.columns import Qrels, Run
 from raggs.metrics.hits import Ties, find_hits
 from raggs.metrics.ids import IdColumn
 from raggs.metrics.reading import Reading
-from raggs.readers.scales import RELEVANT
-from raggs.spans import Line, Painted, Projected, Rule, SpanIndex, Spans, fresh, project
-from raggs.spans.columns import Place
-from raggs.spans.projection import merged
-from raggs.text import shorten
+from raggs.metrics.spans import Line, Painted, Projected, Rule, SpanIndex, Spans, fresh, project
+from raggs.metrics.spans.columns import Place
+from raggs.metrics.spans.projection import merged
+from raggs.parts.readers.scales import RELEVANT
 
 SHOWN = 3
 USUAL = Rule()

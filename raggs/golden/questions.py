@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from raggs.artifacts import (
+from raggs.base.artifacts import (
     EmbedRecord,
     JudgeRecord,
     MergeRecord,
@@ -24,16 +24,16 @@ from raggs.artifacts import (
     RankRecord,
     Record,
     RetrieveRecord,
-)  # fmt: skip
-from raggs.errors import NotFoundError
+)
+from raggs.base.errors import NotFoundError
+from raggs.base.text import did_you_mean
 from raggs.golden.base import FUSED, GoldenQuery, GoldenSet, Graded
 from raggs.golden.files import FileGolden
 from raggs.golden.runs import RunGolden, graded
 from raggs.golden.views import Brief, Course, Hit, PassageView, Place, QuestionView, Returned, Word
-from raggs.manifests.byquery import ByQuery
-from raggs.reviews.folding import Reviewed
-from raggs.reviews.models import key_of
-from raggs.text import did_you_mean
+from raggs.parts.reviews.folding import Reviewed
+from raggs.parts.reviews.models import key_of
+from raggs.runs.manifests.byquery import ByQuery
 
 if TYPE_CHECKING:
     from raggs.golden.lists import Lists

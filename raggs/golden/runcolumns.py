@@ -8,16 +8,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from raggs.artifacts import MAX_GRADE, MIN_GRADE, JudgeRecord, RankRecord
+from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, JudgeRecord, RankRecord
+from raggs.base.health import PEOPLE, source_of
 from raggs.golden.judgments import Judgments
 from raggs.golden.origin import origin_of
-from raggs.health import PEOPLE, source_of
-from raggs.manifests.gate import FALLEN, fallen
-from raggs.manifests.opened import OpenedRun
-from raggs.manifests.ungraded import no_grades
 from raggs.metrics.belief import Belief, belief_of
 from raggs.metrics.columns import Qrels, Scale
 from raggs.metrics.uncertainty import Doubt
+from raggs.runs.manifests.gate import FALLEN, fallen
+from raggs.runs.manifests.opened import OpenedRun
+from raggs.runs.manifests.ungraded import no_grades
 
 
 def columns_of(run: OpenedRun, ranked: Iterable[RankRecord], scale: Scale | None) -> Judgments:

@@ -12,15 +12,15 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar, get_args
 
-from raggs.artifacts import JudgeRecord, MergeRecord, Query, QueryRecord, RankRecord, Record, RetrieveRecord
-from raggs.errors import DataError
+from raggs.base.artifacts import JudgeRecord, MergeRecord, Query, QueryRecord, RankRecord, Record, RetrieveRecord
+from raggs.base.errors import DataError
+from raggs.base.health import JudgeHealth
+from raggs.base.jsontypes import as_object
 from raggs.golden.base import FUSED, GoldenQuery, GoldenSet, Graded, Provenance, SetPart
 from raggs.golden.origin import origin_of
-from raggs.health import JudgeHealth
-from raggs.jsontypes import as_object
-from raggs.manifests.gate import fallen
-from raggs.manifests.opened import OpenedRun
-from raggs.queries.made import MADE, made_notes
+from raggs.parts.queries.made import MADE, made_notes
+from raggs.runs.manifests.gate import fallen
+from raggs.runs.manifests.opened import OpenedRun
 from raggs.stages import GOLDEN
 
 if TYPE_CHECKING:

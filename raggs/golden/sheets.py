@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from pydantic import TypeAdapter
 
+from raggs.base.health import source_of
+from raggs.base.text import shorten
 from raggs.golden.views import PassageView, QuestionView, Returned
-from raggs.health import source_of
-from raggs.manifests.orderwords import STOPS
-from raggs.text import shorten
+from raggs.runs.manifests.orderwords import STOPS
 
 MOST_FACT = 400  # characters of what else an author wrote
 MOST_SAID = 2_000  # of a judge's reason, of a note

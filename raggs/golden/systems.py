@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from raggs.errors import DataError, UsageError
+from raggs.base.errors import DataError, UsageError
+from raggs.base.tables import NO_COLUMNS, ColumnNames
 from raggs.golden.base import FUSED, LISTS, RUNS
 from raggs.golden.origin import UNKNOWN, Origin, origin_of
 from raggs.golden.projecting import Projection
 from raggs.metrics.columns import Run
-from raggs.readers.runs import read_run
-from raggs.tables import NO_COLUMNS, ColumnNames
+from raggs.parts.readers.runs import read_run
 
 if TYPE_CHECKING:
-    from raggs.artifacts import MergeRecord, RetrieveRecord
+    from raggs.base.artifacts import MergeRecord, RetrieveRecord
 
 
 @dataclass(frozen=True)
@@ -77,9 +77,9 @@ def retrievers_of(folder: Path) -> Iterator[tuple[str, Run]]:
         NotFoundError: no run, or its stages have not run.
         DataError: nothing was retrieved.
     """
-    from raggs.artifacts import MergeRecord, RetrieveRecord  # late: files need no manifests
-    from raggs.manifests.opened import open_run
-    from raggs.manifests.store import RunStore
+    from raggs.base.artifacts import MergeRecord, RetrieveRecord  # late: files need no manifests
+    from raggs.runs.manifests.opened import open_run
+    from raggs.runs.manifests.store import RunStore
 
     exported = lists_in(folder)
     if exported and not RunStore(folder).exists:
@@ -119,7 +119,7 @@ def lists_in(folder: Path) -> list[Path]:
 def _origin(path: Path) -> Origin:
     if not path.is_dir():
         return UNKNOWN
-    from raggs.manifests.store import RunStore  # late: files need no manifests
+    from raggs.runs.manifests.store import RunStore  # late: files need no manifests
 
     store = RunStore(path)
     return origin_of(store.manifest()) if store.exists else UNKNOWN

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from raggs.artifacts import Placement, RankRecord, Span
+from raggs.base.artifacts import Placement, RankRecord, Span
 from raggs.golden.base import Graded
-from raggs.readers.scales import RELEVANT
+from raggs.parts.readers.scales import RELEVANT
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from raggs.artifacts import Query, RetrieveRecord
+from raggs.base.artifacts import Query, RetrieveRecord
 from raggs.golden.base import GoldenQuery, GoldenSet, SetPart
 from raggs.golden.judgments import Judgments
 from raggs.metrics.columns import Scale

@@ -17,8 +17,6 @@ derive from its own, and for the five requests of the protocol it would be a thi
 retries, time-outs and clients of its own.
 
 litellm, aiohttp and diskcache are imported at the first call that needs them. May import leaves alone.
-
-Imports: leaves.
 """
 
 from __future__ import annotations

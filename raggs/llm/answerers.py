@@ -21,13 +21,13 @@ from collections.abc import Iterable, Mapping
 
 from pydantic import Field
 
-from raggs.errors import SnapshotError
-from raggs.frozen import Frozen
-from raggs.hashing import hash_value
-from raggs.jsontypes import as_text
+from raggs.base.errors import SnapshotError
+from raggs.base.frozen import Frozen
+from raggs.base.hashing import hash_value
+from raggs.base.jsontypes import as_text
+from raggs.base.secrets import mask
+from raggs.base.text import one_line, sound
 from raggs.llm.prices import provider_of
-from raggs.secrets import mask
-from raggs.text import one_line, sound
 
 KEY_LENGTH = 10  # hexadecimal digits: two of 200 answerers share a key once in 50 million runs
 LONGEST_NAME = 200  # characters of a name that a server states

@@ -20,10 +20,10 @@ from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
 
-from raggs.errors import BudgetError, RaggsError
+from raggs.base.errors import BudgetError, RaggsError
+from raggs.base.spending import Spending
+from raggs.base.text import plural
 from raggs.llm.settings import BudgetSettings
-from raggs.spending import Spending
-from raggs.text import plural
 
 ROUNDING = 1e-9  # USD
 GO_ON = "and run again: what was paid is cached"

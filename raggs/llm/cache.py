@@ -20,12 +20,12 @@ from typing import ClassVar, TypeVar
 
 import diskcache
 
-from raggs.errors import BusyError, ProviderError
-from raggs.hashing import canonical_json
-from raggs.inputs import lacks_handles, no_handles, regular_file
+from raggs.base.errors import BusyError, ProviderError
+from raggs.base.hashing import canonical_json
+from raggs.base.inputs import lacks_handles, no_handles, regular_file
+from raggs.base.spending import Spending
 from raggs.llm.answerers import Answerer
 from raggs.llm.messages import Took
-from raggs.spending import Spending
 
 T = TypeVar("T")
 N = TypeVar("N", int, float)

@@ -20,7 +20,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
-from raggs.errors import ConfigError, RaggsError
+from raggs.base.errors import ConfigError, RaggsError
+from raggs.base.spending import Spending
 from raggs.llm import rate
 from raggs.llm.budget import Budget, Cost, Reservation
 from raggs.llm.calls import Answer, Call
@@ -30,7 +31,6 @@ from raggs.llm.ledger import Trace
 from raggs.llm.prefixes import unmark
 from raggs.llm.prices import list_price, longest_answer, nearest_model
 from raggs.llm.settings import BudgetSettings, LLMSettings, Price
-from raggs.spending import Spending
 
 A = TypeVar("A", bound=Answer)
 T = TypeVar("T")

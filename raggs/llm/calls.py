@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar, Generic, TypeVar
 
-from raggs.jsontypes import as_list, as_object, as_text
+from raggs.base.jsontypes import as_list, as_object, as_text
 from raggs.llm import providers
 from raggs.llm.answerers import Answerer
 from raggs.llm.messages import Message

@@ -20,7 +20,7 @@ from uuid import uuid4
 
 from filelock import FileLock, Timeout
 
-from raggs.errors import BusyError
+from raggs.base.errors import BusyError
 from raggs.llm.batch.journal import BATCHES, noted
 
 FOLDER = "claims"

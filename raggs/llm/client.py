@@ -15,20 +15,20 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from raggs.errors import ConfigError
+from raggs.base.errors import ConfigError
+from raggs.base.secrets import mask
+from raggs.base.spending import Spending
+from raggs.base.text import plural
 from raggs.llm.answerers import Answerer
 from raggs.llm.keys import Keys, keys_of
 from raggs.llm.ledger import Account, CallLedger
 from raggs.llm.messages import ChatRequest, EmbedRequest, Reply, RerankRequest, Scored
 from raggs.llm.prices import address_of, list_price, provider_of
 from raggs.llm.settings import BatchSettings, BudgetSettings, LLMSettings, Price
-from raggs.secrets import mask
-from raggs.spending import Spending
-from raggs.text import plural
 
 # Below these lie diskcache, tenacity and at last litellm, so they wait until something is asked.
 if TYPE_CHECKING:
-    from raggs.arrays import Vectors
+    from raggs.base.arrays import Vectors
     from raggs.llm.batch.caller import BatchCaller
     from raggs.llm.budget import Budget
     from raggs.llm.cache import AnswerCache, CachedAnswer

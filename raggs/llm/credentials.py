@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from raggs.errors import PrerequisiteError
+from raggs.base.errors import PrerequisiteError
 from raggs.llm.prices import HOSTS, address_of, key_variable, provider_of
 from raggs.llm.settings import LLMSettings
 

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from raggs.arrays import Vectors
-from raggs.errors import ProviderError
-from raggs.jsontypes import as_list, as_object
+from raggs.base.arrays import Vectors
+from raggs.base.errors import ProviderError
+from raggs.base.jsontypes import as_list, as_object
+from raggs.base.spending import Spending
 from raggs.llm.cache import CachedAnswer
 from raggs.llm.calls import EmbedCall
 from raggs.llm.claims import asking
@@ -26,7 +27,6 @@ from raggs.llm.keys import keys_of
 from raggs.llm.messages import EmbedRequest
 from raggs.llm.prices import estimate_tokens
 from raggs.llm.settings import LLMSettings
-from raggs.spending import Spending
 
 if TYPE_CHECKING:
     from raggs.llm.answerers import Answerer

@@ -18,11 +18,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
-from raggs.errors import AuthenticationError, ConfigError, DataError, ModelError, ProviderError, RaggsError
+from raggs.base.errors import AuthenticationError, ConfigError, DataError, ModelError, ProviderError, RaggsError
+from raggs.base.secrets import HIDDEN, mask
+from raggs.base.text import plural, shorten
 from raggs.llm.limits import lowered, refused_for, retry_after
 from raggs.llm.prices import key_variable
-from raggs.secrets import HIDDEN, mask
-from raggs.text import plural, shorten
 
 WORDS_WIDTH = 300
 AGAIN = "what was paid is cached: run again"

@@ -14,8 +14,8 @@ import secrets
 import tempfile
 from pathlib import Path
 
-from raggs.errors import ProviderError
-from raggs.inputs import regular_file
+from raggs.base.errors import ProviderError
+from raggs.base.inputs import regular_file
 
 KEY_FILE = "fence.key"
 KEY_BYTES = 32

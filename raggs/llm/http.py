@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from raggs.errors import ConfigError
+from raggs.base.errors import ConfigError
+from raggs.base.secrets import remember
 from raggs.llm.prices import key_variable, mode_of, provider_of
 from raggs.llm.redirects import Redirected
-from raggs.secrets import remember
 
 if TYPE_CHECKING:
     from aiohttp import ClientSession, FormData

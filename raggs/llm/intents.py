@@ -21,8 +21,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from raggs.atomic import write_atomic
-from raggs.jsonl import Appender, dump_line, read_torn
+from raggs.base.atomic import write_atomic
+from raggs.base.jsonl import Appender, dump_line, read_torn
 
 FILE = "llm.intents.jsonl"
 FREE_BYTES, ANSWER_BYTES = 1 << 20, 1 << 16  # of a disk on which answers are stored; and of each call in flight

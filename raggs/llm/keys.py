@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from raggs.hashing import hash_value
+from raggs.base.hashing import hash_value
 from raggs.llm.prices import address_of, provider_of
 from raggs.llm.settings import LLMSettings
 

@@ -27,13 +27,13 @@ from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from raggs.atomic import disk
-from raggs.holding import held
-from raggs.jsonl import Appender, read_torn
+from raggs.base.atomic import disk
+from raggs.base.holding import held
+from raggs.base.jsonl import Appender, read_torn
+from raggs.base.spending import Spending
 from raggs.llm.answerers import Answerer, Answerers
 from raggs.llm.intents import CallIntent, IntentLog, check_room
 from raggs.llm.messages import Took
-from raggs.spending import Spending
 
 FILE = "llm.ledger.jsonl"
 PAYER_LENGTH = 16

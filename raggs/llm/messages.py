@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from raggs.jsontypes import JsonObject
+from raggs.base.jsontypes import JsonObject
 
 T = TypeVar("T")
 Message = dict[str, str]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from raggs.jsontypes import as_list, as_object, as_text
+from raggs.base.jsontypes import as_list, as_object, as_text
 from raggs.llm.messages import Message
 from raggs.llm.prices import UNASKED, list_price, provider_of, remembered_tokens
 

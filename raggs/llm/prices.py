@@ -14,12 +14,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from raggs.addresses import http_address
-from raggs.errors import ConfigError
-from raggs.jsontypes import as_text
+from raggs.base.addresses import http_address
+from raggs.base.errors import ConfigError
+from raggs.base.jsontypes import as_text
+from raggs.base.text import nearest, similarity
+from raggs.base.tokens import BYTES_PER_TOKEN
 from raggs.llm.settings import Price
-from raggs.text import nearest, similarity
-from raggs.tokens import BYTES_PER_TOKEN
 
 PRICE_FILE = "model_prices_and_context_window_backup.json"
 PER_MILLION = 1_000_000

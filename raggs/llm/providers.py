@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
-from raggs.jsontypes import JsonObject, as_list
+from raggs.base.jsontypes import JsonObject, as_list
 from raggs.llm import http
 from raggs.llm.faults import Fault, fault_of
 from raggs.llm.limits import lowered

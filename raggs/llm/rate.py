@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_random_exponential
 
-from raggs.errors import ProviderError
+from raggs.base.errors import ProviderError
 from raggs.llm.faults import BUSY, Fault, Rule, Treatment
 from raggs.llm.limits import LONG_S, MINUTE_S, Allowance, allowance
 from raggs.llm.pace import Pace

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from raggs.errors import ProviderError
+from raggs.base.errors import ProviderError
 from raggs.llm.calls import ChatCall
 from raggs.llm.client import LLM
 from raggs.llm.conversation import response_format
@@ -19,7 +19,7 @@ from raggs.llm.prices import estimate_tokens
 from raggs.llm.settings import BudgetSettings, LLMSettings
 
 if TYPE_CHECKING:
-    from raggs.arrays import Vectors
+    from raggs.base.arrays import Vectors
 
 T = TypeVar("T")
 

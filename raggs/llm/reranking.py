@@ -19,9 +19,9 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from raggs.errors import ProviderError
-from raggs.hashing import canonical_json
-from raggs.jsontypes import as_object, as_text
+from raggs.base.errors import ProviderError
+from raggs.base.hashing import canonical_json
+from raggs.base.jsontypes import as_object, as_text
 from raggs.llm.answerers import Answerer
 from raggs.llm.cache import CachedAnswer
 from raggs.llm.calls import SEARCH_PASSAGES, Relevances, RerankCall

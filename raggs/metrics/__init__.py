@@ -1,7 +1,4 @@
-"""Every number that judges retrieval: pure mathematics, columns in and frozen results out.
-
-Imports: leaves.
-"""
+"""Every number that judges retrieval: pure mathematics, columns in and frozen results out."""
 
 from __future__ import annotations
 

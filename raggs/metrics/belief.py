@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raggs.arrays import Flags, Floats, Ints
+from raggs.base.arrays import Flags, Floats, Ints
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from raggs.arrays import Floats
+from raggs.base.arrays import Floats
 from raggs.metrics.hits import Hits
 from raggs.metrics.measures.ceilings import ProcNRecall4, ProcNRecall5, ProcRaNwg
 from raggs.metrics.measures.n_recall import NRecall4, NRecall5

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from raggs.arrays import Flags, Floats, Ints
+from raggs.base.arrays import Flags, Floats, Ints
 from raggs.metrics import weights as w
 from raggs.metrics.hits import Hits, group_starts, per_query
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from raggs.arrays import Flags, Floats, Ints, Keys
-from raggs.errors import DataError
+from raggs.base.arrays import Flags, Floats, Ints, Keys
+from raggs.base.errors import DataError
 from raggs.metrics.belief import Belief
 from raggs.metrics.ids import IdColumn, KeyTable, pair_keys
 

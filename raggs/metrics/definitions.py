@@ -10,13 +10,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from raggs.errors import DataError
+from raggs.base.errors import DataError
+from raggs.base.text import one_line
 from raggs.metrics.belief import belief_of
 from raggs.metrics.columns import Qrels, Run, Scale
 from raggs.metrics.hits import Hits, find_hits
 from raggs.metrics.measures import REGISTRY
 from raggs.metrics.names import parse_measure
-from raggs.text import one_line
 
 CUTOFF = 3
 LABELS = {

@@ -13,8 +13,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from raggs.arrays import Floats
-from raggs.errors import DataError
+from raggs.base.arrays import Floats
+from raggs.base.errors import DataError
 from raggs.metrics.columns import Labels, Lists, Qrels, Run, Scale
 from raggs.metrics.facets import with_first
 from raggs.metrics.hits import Hits, Ties, find_hits

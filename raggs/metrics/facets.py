@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from raggs.arrays import Flags, Ints
+from raggs.base.arrays import Flags, Ints
 from raggs.metrics.columns import Qrels, Run
 from raggs.metrics.hits import Hits, Ties, find_hits
 from raggs.metrics.ids import IdColumn, KeyTable

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from raggs.arrays import Floats, Ints
+from raggs.base.arrays import Floats, Ints
 from raggs.metrics.hits import Hits
 from raggs.metrics.names import Named
 

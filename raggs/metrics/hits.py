@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from raggs.arrays import Flags, Floats, Ints
+from raggs.base.arrays import Flags, Floats, Ints
 from raggs.metrics.columns import Qrels, Run
 from raggs.metrics.ids import KeyTable, pair_keys
 from raggs.metrics.reading import Reading

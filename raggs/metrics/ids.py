@@ -13,9 +13,9 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from raggs.arrays import ByteTexts, Ints, Keys
-from raggs.errors import DataError
-from raggs.text import one_line
+from raggs.base.arrays import ByteTexts, Ints, Keys
+from raggs.base.errors import DataError
+from raggs.base.text import one_line
 
 WORD = 8
 FILTER_BITS = 22  # a table of as many bits' values tells most unknown keys at one look

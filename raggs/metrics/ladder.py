@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from raggs.arrays import Flags, Floats, Ints
+from raggs.base.arrays import Flags, Floats, Ints
 from raggs.metrics.hits import Hits
 from raggs.metrics.names import Named
 

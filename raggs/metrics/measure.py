@@ -15,8 +15,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from raggs.arrays import Floats
-from raggs.errors import DataError
+from raggs.base.arrays import Floats
+from raggs.base.errors import DataError
 from raggs.metrics import weights as w
 from raggs.metrics.columns import Qrels
 from raggs.metrics.hits import Hits

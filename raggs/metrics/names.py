@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from raggs.arrays import Floats
-from raggs.errors import PrerequisiteError, UsageError
+from raggs.base.arrays import Floats
+from raggs.base.errors import PrerequisiteError, UsageError
+from raggs.base.text import did_you_mean
 from raggs.metrics.hits import Hits
 from raggs.metrics.measure import Measure
 from raggs.metrics.measures import REGISTRY, aliases
-from raggs.text import did_you_mean
 
 V = TypeVar("V")
 

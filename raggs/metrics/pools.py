@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from raggs.arrays import Floats, Ints
+from raggs.base.arrays import Floats, Ints
 from raggs.metrics import weights as w
 from raggs.metrics.hits import Hits
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raggs.arrays import Floats, Ints
+from raggs.base.arrays import Floats, Ints
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raggs.arrays import Floats
+from raggs.base.arrays import Floats
 from raggs.metrics.measures.robustness import EPSILON
 
 DELTAS = tuple(round(step / 10, 1) for step in range(1, 11))

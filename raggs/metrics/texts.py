@@ -6,8 +6,8 @@ import math
 import unicodedata
 from collections.abc import Iterable
 
-from raggs.errors import DataError
-from raggs.text import one_line
+from raggs.base.errors import DataError
+from raggs.base.text import one_line
 
 
 def folded(text: str) -> str:

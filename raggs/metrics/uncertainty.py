@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from raggs.arrays import Floats, Ints
+from raggs.base.arrays import Floats, Ints
+from raggs.base.seeds import generator
 from raggs.metrics.columns import Qrels
 from raggs.metrics.hits import Hits
 from raggs.metrics.names import Named
 from raggs.metrics.stats import Interval
-from raggs.seeds import generator
 
 DRAWS = 200
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from raggs.arrays import ByteTexts, Flags, Floats, Ints
+from raggs.base.arrays import ByteTexts, Flags, Floats, Ints
 from raggs.metrics import weights as w
 from raggs.metrics.columns import Qrels, Run
 from raggs.metrics.hits import Hits, Ties, ranked_rows

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from raggs.arrays import Floats, Ints
+from raggs.base.arrays import Floats, Ints
 from raggs.metrics.columns import Qrels
 from raggs.metrics.hits import Hits
 

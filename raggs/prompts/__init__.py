@@ -5,8 +5,6 @@ and is never sent; then come the parts `# system` (may be missing) and `# user`,
 `{{query}}`. A published version never changes: a better prompt is `grade@2`.
 
 Values are put in once and never looked at again, so a passage with a placeholder in its text stays as it is.
-
-Imports: leaves.
 """
 
 from __future__ import annotations
@@ -18,10 +16,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal, get_args
 
-from raggs.errors import ConfigError, NotFoundError
-from raggs.hashing import hash_value
-from raggs.inputs import regular_file
-from raggs.text import did_you_mean
+from raggs.base.errors import ConfigError, NotFoundError
+from raggs.base.hashing import hash_value
+from raggs.base.inputs import regular_file
+from raggs.base.text import did_you_mean
 
 PromptUse = Literal["grade", "grades", "order", "rewrite", "rerank", "relevance", "split", "ask", "answer", "correct"]
 

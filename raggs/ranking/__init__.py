@@ -11,8 +11,6 @@ observed, so replaying the same observations rebuilds it bit for bit.
     ranking = ranker.ranking()
 
 Importing this module is cheap: numpy, scipy and networkx arrive with the first engine.
-
-Imports: leaves.
 """
 
 from __future__ import annotations
@@ -20,8 +18,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Sequence
 
+from raggs.base.registry import Registry
 from raggs.ranking.base import Lock, Pilot, Profile, Ranker, Ranking
-from raggs.registry import Registry
 
 __all__ = [
     "REGISTRY",

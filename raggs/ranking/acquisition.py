@@ -18,15 +18,8 @@ from copy import copy
 
 import numpy as np
 
-from raggs.arrays import Floats, Ints
-from raggs.ranking.confidence import (
-    TINY,
-    membership,
-    near_threshold,
-    normal_cdf,
-    unit_loss,
-    useful_chances,
-)
+from raggs.base.arrays import Floats, Ints
+from raggs.ranking.confidence import TINY, membership, near_threshold, normal_cdf, unit_loss, useful_chances
 from raggs.ranking.likelihood import Manner, stage_sums, upset_chances
 from raggs.ranking.posterior import Posterior
 

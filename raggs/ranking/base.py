@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
-    from raggs.arrays import Flags, Floats
+    from raggs.base.arrays import Flags, Floats
     from raggs.ranking.likelihood import Judged
 
 TYPICAL_LENGTH = 5  # of a list, for which sharpness is stated, and which costs a call

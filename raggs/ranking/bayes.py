@@ -14,7 +14,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from raggs.arrays import Floats, Ints
+from raggs.base.arrays import Floats, Ints
+from raggs.base.seeds import generator
 from raggs.ranking import confidence, echoes
 from raggs.ranking.acquisition import Planner
 from raggs.ranking.base import PILOT_AGAIN, PILOT_SIZES, TYPICAL_LENGTH, Pilot, Profile, Ranking
@@ -27,7 +28,6 @@ from raggs.ranking.rounds import ROUNDING, RoundRanker, given, known_keys
 from raggs.ranking.settled import LockRule, SettledPairs, standard_gaps
 from raggs.ranking.study import believed, study
 from raggs.ranking.threads import one_blas_thread
-from raggs.seeds import generator
 
 SIZES = (5, 10, 20)  # of batches, where the best is looked for
 PILOT_SHARE = 0.5  # of what a ranking may cost

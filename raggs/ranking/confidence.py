@@ -13,8 +13,8 @@ from types import ModuleType
 
 import numpy as np
 
-from raggs.arrays import Flags, Floats, Ints
-from raggs.light import extension
+from raggs.base.arrays import Flags, Floats, Ints
+from raggs.base.light import extension
 
 Threshold = Callable[[Floats, Floats, int], float]
 Gaussian = tuple[Floats, Floats]

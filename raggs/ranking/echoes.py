@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from raggs.arrays import Floats, Ints
+from raggs.base.arrays import Floats, Ints
 from raggs.ranking.base import TYPICAL_LENGTH
 from raggs.ranking.likelihood import Judged, JudgedLists, upset_chances
 from raggs.ranking.posterior import Posterior

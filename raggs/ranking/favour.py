@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from raggs.arrays import Floats
+from raggs.base.arrays import Floats
 from raggs.ranking.likelihood import Judged, by_place
 from raggs.ranking.posterior import Posterior
 

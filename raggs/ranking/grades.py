@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from raggs.arrays import Flags, Floats
+from raggs.base.arrays import Flags, Floats
 from raggs.ranking.mixture import Mixture
 from raggs.ranking.rounds import HIGHEST, LOWEST
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raggs.arrays import Floats, Ints
+from raggs.base.arrays import Floats, Ints
 from raggs.ranking.base import TYPICAL_LENGTH
 
 Sums = tuple[float, Floats, Floats]

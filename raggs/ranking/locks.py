@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from raggs.arrays import Flags
+from raggs.base.arrays import Flags
 
 if TYPE_CHECKING:
     from networkx import DiGraph

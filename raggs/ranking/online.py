@@ -19,7 +19,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from raggs.arrays import Floats, Ints
+from raggs.base.arrays import Floats, Ints
 from raggs.ranking import confidence
 from raggs.ranking.base import Lock, Ranking
 from raggs.ranking.likelihood import stage_chances

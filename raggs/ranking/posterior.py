@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raggs.arrays import Floats
+from raggs.base.arrays import Floats
 from raggs.ranking.likelihood import Judged, by_item
 from raggs.ranking.threads import lapack
 

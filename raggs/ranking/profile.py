@@ -16,7 +16,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from raggs.arrays import Floats
+from raggs.base.arrays import Floats
 from raggs.ranking import echoes
 from raggs.ranking.base import TYPICAL_LENGTH, Pilot, Profile
 from raggs.ranking.favour import jointly

@@ -19,9 +19,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from raggs.arrays import Flags, Floats, Ints
+from raggs.base.arrays import Flags, Floats, Ints
+from raggs.base.seeds import generator
 from raggs.ranking.base import Ranker, Ranking
-from raggs.seeds import generator
 
 LOWEST, HIGHEST = 1.0, 5.0
 ROUNDING = 1e-9

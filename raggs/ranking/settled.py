@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raggs.arrays import Flags, Floats, Ints
+from raggs.base.arrays import Flags, Floats, Ints
 from raggs.ranking.base import Lock
 from raggs.ranking.locks import LockGraph
 

@@ -12,7 +12,7 @@ from functools import cache, wraps
 from types import ModuleType
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from raggs.light import extension
+from raggs.base.light import extension
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController

@@ -2,7 +2,7 @@
 
 A section takes `Facts` (what was opened and scored before) and gives typed data, which its template draws. Nothing is
 scored here, and sentences are those of the screen and of Markdown: a section takes them from `raggs.evaluation`,
-`raggs.sweeps` and `raggs.manifests.words` and writes none of its own where one exists.
+`raggs.sweeps` and `raggs.runs.manifests.words` and writes none of its own where one exists.
 
     sections/mine.py      class Mine(ReportSection): NAME = "mine", TITLE, data(facts) -> a `Part`, None: nothing to say
     sections/mine.html    its template: `data` is the part; macros of `page/macros.html` draw tables, figures, chips
@@ -15,16 +15,13 @@ scored here, and sentences are those of the screen and of Markdown: a section ta
 And a line in the table below, whose order is that of the page. What users wrote (titles, ids, questions, passages,
 notes) is hostile: templates escape all of it, scripts set it as `textContent`, and the page's policy lets no script run
 but its own.
-
-Imports: diagnosis, sweeps, evaluation, golden, manifests, stages, judges, prompts, readers, reviews, metrics,
-agreement, decision, health, leaves.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from raggs.registry import Registry
+from raggs.base.registry import Registry
 
 if TYPE_CHECKING:
     from raggs.reporting.base import ReportSection

@@ -10,9 +10,8 @@ from functools import cached_property
 from importlib.resources import files
 from typing import ClassVar
 
-from raggs.agreement import Trust
+from raggs.base.errors import NotFoundError
 from raggs.diagnosis.models import DiagnosisReport
-from raggs.errors import NotFoundError
 from raggs.evaluation.document import Document
 from raggs.evaluation.models import Part, Report
 from raggs.golden.base import GoldenSet
@@ -20,10 +19,11 @@ from raggs.golden.judgments import Judgments
 from raggs.golden.questions import Questions
 from raggs.golden.systems import System
 from raggs.golden.views import QuestionView
-from raggs.manifests.costs import Costs, costs
-from raggs.manifests.opened import OpenedRun
+from raggs.parts.reviews.folding import Reviewed
 from raggs.reporting.surveying import Pools, Tally, pools_of
-from raggs.reviews.folding import Reviewed
+from raggs.runs.manifests.costs import Costs, costs
+from raggs.runs.manifests.opened import OpenedRun
+from raggs.stats.agreement import Trust
 from raggs.sweeps.models import SweepReport
 
 

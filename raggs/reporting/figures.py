@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from raggs.base.jsontypes import Number
 from raggs.evaluation.analyses.depths import Depths
 from raggs.evaluation.curves import Curve, curves
 from raggs.evaluation.forest import ForestRow, forest
 from raggs.evaluation.models import Part, Report
 from raggs.evaluation.svg import inlined
 from raggs.evaluation.words import interval
-from raggs.jsontypes import Number
 
 
 class Figure(Part):

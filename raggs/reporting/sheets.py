@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 
+from raggs.base.text import COMMANDS, visible
 from raggs.golden.sheets import Row, Sheet
-from raggs.text import COMMANDS, visible
 
 MOST_TEXT = 6_000_000  # bytes of all passages' texts
 LONGEST = 4_000  # characters of one

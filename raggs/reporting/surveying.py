@@ -14,12 +14,12 @@ from itertools import combinations
 
 import numpy as np
 
-from raggs.arrays import Floats, Ints
-from raggs.artifacts import EmbedRecord, Passage
+from raggs.base.arrays import Floats, Ints
+from raggs.base.artifacts import EmbedRecord, Passage
+from raggs.base.tokens import count_tokens
 from raggs.golden.judgments import Judgments
 from raggs.golden.views import PassageView, QuestionView
-from raggs.manifests.opened import OpenedRun
-from raggs.tokens import count_tokens
+from raggs.runs.manifests.opened import OpenedRun
 
 SAMPLE = 500  # passages whose tokens are counted
 SEED = 1

@@ -12,14 +12,17 @@ from typing import Literal
 
 from pydantic import Field
 
+from raggs.base.health import JudgeHealth, RankHealth
+from raggs.base.jsontypes import as_object
+from raggs.base.text import plural
 from raggs.evaluation.models import Part, Report
 from raggs.evaluation.strangers import HARMLESS, HOLES
-from raggs.health import JudgeHealth, RankHealth
-from raggs.jsontypes import as_object
-from raggs.judges.exactness import is_exact
-from raggs.manifests.gate import FALLEN, fallen
-from raggs.manifests.models import StageLock
-from raggs.manifests.words import (
+from raggs.metrics.names import parse_measure
+from raggs.parts.judges.exactness import is_exact
+from raggs.reporting.base import Facts
+from raggs.runs.manifests.gate import FALLEN, fallen
+from raggs.runs.manifests.models import StageLock
+from raggs.runs.manifests.words import (
     OUTCOMES,
     answerer_lines,
     health_lines,
@@ -27,10 +30,7 @@ from raggs.manifests.words import (
     lock_lines,
     settled_words,
 )
-from raggs.metrics.names import parse_measure
-from raggs.reporting.base import Facts
 from raggs.stages.rankrecords import CUT_SHORT, NOT_RANKED, SETTLED
-from raggs.text import plural
 
 State = Literal["good", "doubt", "bad", "unknown"]
 ORDERING = frozenset(("prune", "rank"))  # stages that grades do without

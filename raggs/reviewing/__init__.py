@@ -1,6 +1,4 @@
 """People grade the passages of runs in a browser: what is asked of whom next, and the page that asks.
 
 `session` decides and knows no web; `server` speaks HTTP and decides nothing.
-
-Imports: golden, manifests, prompts, reviews, agreement, decision, health, leaves.
 """

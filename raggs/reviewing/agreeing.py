@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from raggs.agreement import Agreement, cohen_kappa, count_pairs, krippendorff_alpha
-from raggs.frozen import Frozen
+from raggs.base.frozen import Frozen
+from raggs.parts.reviews.folding import holding
+from raggs.parts.reviews.models import GradeReview, Key, Review
 from raggs.reviewing.pool import Pool
-from raggs.reviews.folding import holding
-from raggs.reviews.models import GradeReview, Key, Review
+from raggs.stats.agreement import Agreement, cohen_kappa, count_pairs, krippendorff_alpha
 
 SEED = 0
 

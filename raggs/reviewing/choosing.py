@@ -10,11 +10,11 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from raggs.base.seeds import derive_seed, generator
+from raggs.parts.reviews.shown import ShownStore
 from raggs.reviewing.leases import Holder, Leases
 from raggs.reviewing.marks import Marks
 from raggs.reviewing.pool import Pool
-from raggs.reviews.shown import ShownStore
-from raggs.seeds import derive_seed, generator
 
 APART = 20  # words between an item and its repetition, at least
 

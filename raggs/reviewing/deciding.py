@@ -11,15 +11,15 @@ from datetime import UTC, datetime
 from threading import RLock
 from typing import Literal
 
-from raggs.artifacts import MAX_GRADE, MIN_GRADE
-from raggs.errors import UsageError
-from raggs.frozen import Frozen
+from raggs.base.artifacts import MAX_GRADE, MIN_GRADE
+from raggs.base.errors import UsageError
+from raggs.base.frozen import Frozen
+from raggs.base.text import clean_unicode
+from raggs.parts.reviews.models import GradeReview, Key
 from raggs.reviewing.disputes import Dispute, Kind, Pull, Weigh, Weighed, by_size, disputes
 from raggs.reviewing.machine import Machine, Voice
 from raggs.reviewing.session import Session
 from raggs.reviewing.views import ItemView, view_of
-from raggs.reviews.models import GradeReview, Key
-from raggs.text import clean_unicode
 
 Wanted = Literal["all", "people", "model"]
 

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from raggs.frozen import Frozen
+from raggs.base.frozen import Frozen
+from raggs.parts.reviews.models import Key
 from raggs.reviewing.machine import Machine
 from raggs.reviewing.pool import Pool
-from raggs.reviews.models import Key
 
 Kind = Literal["people", "model"]
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from threading import Lock
 
-from raggs.errors import NotFoundError
-from raggs.frozen import Frozen
+from raggs.base.errors import NotFoundError
+from raggs.base.frozen import Frozen
 from raggs.golden.questions import Questions
 from raggs.golden.runs import RunGolden
 from raggs.golden.sheets import kind_of, sheet_of, slim
-from raggs.manifests.opened import OpenedRun
-from raggs.reviews.store import ReviewStore
+from raggs.parts.reviews.store import ReviewStore
+from raggs.runs.manifests.opened import OpenedRun
 
 
 class LookLine(Frozen):

@@ -14,15 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from raggs.artifacts import JudgeRecord, MergeRecord, QueryRecord
-from raggs.errors import DataError
-from raggs.frozen import Frozen
-from raggs.health import PEOPLE, source_of
-from raggs.jsonl import read_on
-from raggs.manifests.opened import OpenedRun
+from raggs.base.artifacts import JudgeRecord, MergeRecord, QueryRecord
+from raggs.base.errors import DataError
+from raggs.base.frozen import Frozen
+from raggs.base.health import PEOPLE, source_of
+from raggs.base.jsonl import read_on
+from raggs.base.text import clean_unicode
+from raggs.parts.reviews.models import passage_digest, question_digest
 from raggs.reviewing.pool import CHANGED, Pool
-from raggs.reviews.models import passage_digest, question_digest
-from raggs.text import clean_unicode
+from raggs.runs.manifests.opened import OpenedRun
 
 
 class Voice(Frozen):

@@ -1,8 +1,8 @@
 """Who has said what of which item: what queue and decisions need of reviews.jsonl, in little memory.
 
-The rules are those of `raggs.reviews.folding`: each reviewer's latest word on an item holds, by the order of lines; a
-line that takes another's place ends that one if it is of the same reviewer; what is taken back was never said. A test
-compares them.
+The rules are those of `raggs.parts.reviews.folding`: each reviewer's latest word on an item holds, by the order of
+lines; a line that takes another's place ends that one if it is of the same reviewer; what is taken back was never said.
+A test compares them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from raggs.reviews.models import GradeReview, Key, Review, Withdrawal
+from raggs.parts.reviews.models import GradeReview, Key, Review, Withdrawal
 
 LATEST = 20  # words of which the pace is told
 

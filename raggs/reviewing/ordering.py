@@ -11,18 +11,18 @@ from threading import RLock
 
 from pydantic import ValidationError
 
-from raggs.artifacts import PruneRecord
-from raggs.errors import NotFoundError, UsageError
-from raggs.frozen import Frozen
-from raggs.manifests.opened import OpenedRun
+from raggs.base.artifacts import PruneRecord
+from raggs.base.errors import NotFoundError, UsageError
+from raggs.base.frozen import Frozen
+from raggs.base.seeds import generator
+from raggs.base.text import clean_unicode
+from raggs.parts.reviews.folding import Reviewed, fold
+from raggs.parts.reviews.models import HEX, GradeReview, OrderReview, Review, Withdrawal
+from raggs.parts.reviews.shown import ShownStore
+from raggs.parts.reviews.store import ReviewStore
 from raggs.reviewing.pool import Item, Pool
 from raggs.reviewing.views import ItemView, view_of
-from raggs.reviews.folding import Reviewed, fold
-from raggs.reviews.models import HEX, GradeReview, OrderReview, Review, Withdrawal
-from raggs.reviews.shown import ShownStore
-from raggs.reviews.store import ReviewStore
-from raggs.seeds import generator
-from raggs.text import clean_unicode
+from raggs.runs.manifests.opened import OpenedRun
 
 AT_ONCE = 5
 Batch = tuple[int, ...]  # numbers of items

@@ -14,12 +14,12 @@ from pathlib import Path
 import numpy as np
 from pydantic import ValidationError
 
-from raggs.artifacts import MergeRecord, Passage, QueryRecord
-from raggs.decision.drawing import lots
-from raggs.errors import DataError, UsageError
-from raggs.manifests.opened import OpenedRun
-from raggs.reviews.models import Key, passage_digest, question_digest
-from raggs.reviews.plans import PlanItem
+from raggs.base.artifacts import MergeRecord, Passage, QueryRecord
+from raggs.base.errors import DataError, UsageError
+from raggs.parts.reviews.models import Key, passage_digest, question_digest
+from raggs.parts.reviews.plans import PlanItem
+from raggs.runs.manifests.opened import OpenedRun
+from raggs.stats.decision.drawing import lots
 
 CHANGED = "the run has changed since; start the page again"
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from raggs.artifacts import MAX_GRADE, MIN_GRADE
-from raggs.errors import UsageError
-from raggs.frozen import Frozen
+from raggs.base.artifacts import MAX_GRADE, MIN_GRADE
+from raggs.base.errors import UsageError
+from raggs.base.frozen import Frozen
+from raggs.base.text import clean_unicode
+from raggs.parts.reviews.models import GradeReview
 from raggs.reviewing.machine import Machine, Voice
 from raggs.reviewing.session import Session
 from raggs.reviewing.views import ItemView, view_of
-from raggs.reviews.models import GradeReview
-from raggs.text import clean_unicode
 
 
 class Revealed(Frozen):

@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from raggs.artifacts import MAX_GRADE, MIN_GRADE
-from raggs.errors import RaggsError
-from raggs.manifests.opened import OpenedRun
+from raggs.base.artifacts import MAX_GRADE, MIN_GRADE
+from raggs.base.errors import RaggsError
 from raggs.prompts import Prompt, load_prompt
+from raggs.runs.manifests.opened import OpenedRun
 
 # "- 5: ...", "5 = ...", "**5** - ...", "Grade 5: ...", "* 5) ...", "| 5 | ... |"
 BULLET, MARK = r"[ \t]*(?:[-*+•|][ \t]*)?(?:[^\W\d_]+[ \t]+)?[*`]*", r"[:=.)|–—]|-(?=[ \t])"

@@ -18,9 +18,11 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from raggs.errors import NotFoundError, RaggsError, UsageError
-from raggs.frozen import Frozen
-from raggs.jsonl import first_fault
+from raggs.base.errors import NotFoundError, RaggsError, UsageError
+from raggs.base.frozen import Frozen
+from raggs.base.jsonl import first_fault
+from raggs.base.text import clean_unicode
+from raggs.parts.reviews.models import HEX, MOST_NOTE, Name
 from raggs.reviewing.agreeing import agreed
 from raggs.reviewing.deciding import Deciding, Wanted
 from raggs.reviewing.gate import BODY_SECONDS, MOST_BODY, Gate, refused, wants_page
@@ -29,8 +31,6 @@ from raggs.reviewing.looking import Looking
 from raggs.reviewing.ordering import AT_ONCE, Ordering
 from raggs.reviewing.revealing import Revealing
 from raggs.reviewing.session import Session
-from raggs.reviews.models import HEX, MOST_NOTE, Name
-from raggs.text import clean_unicode
 
 TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 PAGE = {

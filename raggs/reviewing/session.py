@@ -14,18 +14,18 @@ from datetime import UTC, datetime
 from statistics import median
 from threading import RLock
 
-from raggs.artifacts import MAX_GRADE, MIN_GRADE, Passage
-from raggs.errors import NotFoundError, UsageError
-from raggs.frozen import Frozen
+from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, Passage
+from raggs.base.errors import NotFoundError, UsageError
+from raggs.base.frozen import Frozen
+from raggs.base.text import clean_passage, clean_unicode
+from raggs.parts.reviews.models import HEX, GradeReview, Withdrawal
+from raggs.parts.reviews.shown import Shown, ShownStore
+from raggs.parts.reviews.store import ReviewStore
 from raggs.reviewing.choosing import By, Queue
 from raggs.reviewing.leases import Holder, Leases
 from raggs.reviewing.marks import Decision, Mark, Marks, sign_of
 from raggs.reviewing.pool import Pool
 from raggs.reviewing.views import ItemView, view_of
-from raggs.reviews.models import HEX, GradeReview, Withdrawal
-from raggs.reviews.shown import Shown, ShownStore
-from raggs.reviews.store import ReviewStore
-from raggs.text import clean_passage, clean_unicode
 
 AHEAD = 3  # items that a window holds, so that a slow line does not stop anybody
 

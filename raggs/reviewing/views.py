@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from raggs.frozen import Frozen
-from raggs.languages import FUNCTION_WORDS, fold_accents
+from raggs.base.frozen import Frozen
+from raggs.base.languages import FUNCTION_WORDS, fold_accents
+from raggs.base.text import clean_passage, clean_unicode
 from raggs.reviewing.pool import Pool
-from raggs.text import clean_passage, clean_unicode
 
 WORD = re.compile(r"[^\W_]+")
 COMMON = frozenset(word for words in FUNCTION_WORDS.values() for word in words.split())

@@ -1,11 +1,8 @@
-"""The six stages in their order. Each is one file; none knows another.
-
-Imports: adapters, chunkers, embedders, probes, libraries, llm, health, leaves.
-"""
+"""The six stages in their order. Each is one file; none knows another."""
 
 from __future__ import annotations
 
-from raggs.artifacts import ARTIFACTS
+from raggs.base.artifacts import ARTIFACTS
 from raggs.stages.pipeline import Pipeline
 
 GOLDEN = Pipeline(

@@ -12,13 +12,13 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
-from raggs.artifacts import JournalRecord, Passage, Query, Record
-from raggs.embedders.base import Embedder
-from raggs.health import Canaries
-from raggs.judges.base import Judge, Judgment, Task
-from raggs.retrievers.base import Retriever
-from raggs.rewriters.base import Rewriter
-from raggs.settings import Causes, Settings
+from raggs.base.artifacts import JournalRecord, Passage, Query, Record
+from raggs.base.health import Canaries
+from raggs.base.settings import Causes, Settings
+from raggs.parts.embedders.base import Embedder
+from raggs.parts.judges.base import Judge, Judgment, Task
+from raggs.parts.retrievers.base import Retriever
+from raggs.parts.rewriters.base import Rewriter
 from raggs.stages.frugal import Walks
 from raggs.stages.ordered import Looped
 from raggs.stages.statistics import Statistics
@@ -56,7 +56,7 @@ def nobody(done: int, total: int, calls: int = 0, expected: int = 0) -> None:
 
 
 class Grader(Protocol):
-    """The half of a judge that gives grades (see `raggs.judges.base.Judge`)."""
+    """The half of a judge that gives grades (see `raggs.parts.judges.base.Judge`)."""
 
     @property
     def name(self) -> str: ...

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Literal, get_args
 
-from raggs.artifacts import MergeRecord, Passage, Query
-from raggs.hashing import hash_bytes
-from raggs.health import Canaries
-from raggs.judges.base import Judgment
-from raggs.seeds import derive_seed, generator
+from raggs.base.artifacts import MergeRecord, Passage, Query
+from raggs.base.hashing import hash_bytes
+from raggs.base.health import Canaries
+from raggs.base.seeds import derive_seed, generator
+from raggs.parts.judges.base import Judgment
 from raggs.stages.base import Grader
 from raggs.stages.statistics import rate_of
 
@@ -146,7 +146,7 @@ def keep(pools: Pools, needed: Collection[str], leaders: int = 1) -> dict[str, P
 
 def cases_of(query: Query, kept: Mapping[str, PoolHead], samples: int) -> Iterator[Case]:
     """The canaries of one question, one of each kind that can be made of it."""
-    from raggs.chunkers.sentence import sentences  # late: few runs have canaries, and it has patterns to compile
+    from raggs.parts.chunkers.sentence import sentences  # late: few runs have canaries, and it has patterns to compile
 
     top, stranger = kept[query.qid].top, next(iter(strangers(query, kept)), None)
     answer = query.answer or next((reference.text for reference in query.references), None)

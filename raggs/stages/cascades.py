@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from raggs.adapter import AdapterConfig
-from raggs.artifacts import MAX_GRADE, MIN_GRADE, JudgeRecord
-from raggs.health import PEOPLE, Cascade, CascadeGrade, Rate, Share, rounded, source_of
-from raggs.judges.cascade import CascadeConfig
-from raggs.judges.consensus import lower_median
-from raggs.judges.exactness import may_abstain
-from raggs.judges.panel import PanelConfig
+from raggs.base.adapter import AdapterConfig
+from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, JudgeRecord
+from raggs.base.health import PEOPLE, Cascade, CascadeGrade, Rate, Share, rounded, source_of
+from raggs.parts.judges.cascade import CascadeConfig
+from raggs.parts.judges.consensus import lower_median
+from raggs.parts.judges.exactness import may_abstain
+from raggs.parts.judges.panel import PanelConfig
 from raggs.stages.statistics import rate_of
 
 GRADES = range(MIN_GRADE, MAX_GRADE + 1)

@@ -15,10 +15,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
-from raggs.artifacts import Passage, Query
-from raggs.health import Canaries, Shift, rounded
-from raggs.judges.base import Judgment
-from raggs.seeds import derive_seed, generator
+from raggs.base.artifacts import Passage, Query
+from raggs.base.health import Canaries, Shift, rounded
+from raggs.base.seeds import derive_seed, generator
+from raggs.parts.judges.base import Judgment
 from raggs.stages.base import Grader
 from raggs.stages.canaries import (
     KINDS,

@@ -14,8 +14,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from statistics import fmean
 
-from raggs.artifacts import JudgeRecord
-from raggs.health import Shift
+from raggs.base.artifacts import JudgeRecord
+from raggs.base.health import Shift
 from raggs.stages.grouping import Walk, groups
 
 Pair = tuple[float, float]  # the mean grade of those beside a passage, and its own, in one sample

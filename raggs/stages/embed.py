@@ -8,17 +8,17 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from raggs import embedders, rewriters
-from raggs.adapter import AdapterConfig, OneOf
-from raggs.arrays import shortest_floats
-from raggs.artifacts import EmbedRecord, Query, QueryRecord, Record
-from raggs.embedders.base import EmbedderConfig
-from raggs.languages import detect_language
-from raggs.rewriters.base import Rewriter
-from raggs.settings import Causes, Settings
+from raggs.base.adapter import AdapterConfig, OneOf
+from raggs.base.arrays import shortest_floats
+from raggs.base.artifacts import EmbedRecord, Query, QueryRecord, Record
+from raggs.base.languages import detect_language
+from raggs.base.settings import Causes, Settings
+from raggs.base.text import FOLDING, clean_unicode, fold_quotes, one_line
+from raggs.parts import embedders, rewriters
+from raggs.parts.embedders.base import EmbedderConfig
+from raggs.parts.rewriters.base import Rewriter
 from raggs.stages.base import Services, Stage, Work
 from raggs.stages.ordered import run_ordered
-from raggs.text import FOLDING, clean_unicode, fold_quotes, one_line
 
 BATCH = 256
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise, product
 from statistics import NormalDist
 
-from raggs.artifacts import MAX_GRADE
+from raggs.base.artifacts import MAX_GRADE
 from raggs.ranking import Ranking
 
 TOO_FEW = "fewer than two reach the floor"

@@ -12,9 +12,9 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from raggs.artifacts import MergeRecord
-from raggs.judges.base import Judgment
-from raggs.seeds import generator
+from raggs.base.artifacts import MergeRecord
+from raggs.base.seeds import generator
+from raggs.parts.judges.base import Judgment
 from raggs.stages.base import GradeServices
 
 SEED = 0

@@ -18,15 +18,15 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from raggs import judges
-from raggs.adapter import AdapterConfig, OneOf
-from raggs.artifacts import JudgeRecord, MergeRecord, Record
-from raggs.errors import BudgetError
-from raggs.health import PEOPLE, Canaries, is_people, source_of
-from raggs.judges.base import Judgment
-from raggs.judges.consensus import lower_median
+from raggs.base.adapter import AdapterConfig, OneOf
+from raggs.base.artifacts import JudgeRecord, MergeRecord, Record
+from raggs.base.errors import BudgetError
+from raggs.base.health import PEOPLE, Canaries, is_people, source_of
+from raggs.base.settings import AnchoredPath, Causes, Effort, Later, PromptName, Settings
 from raggs.llm import BatchSettings
-from raggs.settings import AnchoredPath, Causes, Effort, Later, PromptName, Settings
+from raggs.parts import judges
+from raggs.parts.judges.base import Judgment
+from raggs.parts.judges.consensus import lower_median
 from raggs.stages.base import GradeServices, Services, Stage, Work
 from raggs.stages.canaries import ask_cases, make_cases
 from raggs.stages.frugal import Walks
@@ -103,7 +103,7 @@ class JudgeConfig(Settings):
     def _people_first(cls, spec: AdapterConfig, info: ValidationInfo) -> AdapterConfig:
         if not info.data.get("human_first"):
             return spec
-        from raggs.judges.panel import people_first  # late: most runs have no panel
+        from raggs.parts.judges.panel import people_first  # late: most runs have no panel
 
         return people_first(spec)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from raggs.artifacts import JournalRecord, Passage, Query
-from raggs.believed import JudgeProfile
-from raggs.errors import BudgetError
-from raggs.judges.base import Judge, KnownOrder
+from raggs.base.artifacts import JournalRecord, Passage, Query
+from raggs.base.believed import JudgeProfile
+from raggs.base.errors import BudgetError
+from raggs.parts.judges.base import Judge, KnownOrder
 from raggs.stages.base import Journal
 from raggs.stages.pilot import profile_entry
 from raggs.stages.replay import Answers, Batch

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from raggs.adapter import AdapterConfig
-from raggs.agreement import count_pairs
-from raggs.artifacts import JudgeRecord, Record
-from raggs.health import PEOPLE, Depth, JudgeHealth, Member, PairAgreement, Panel, Samples, rounded, source_of
+from raggs.base.adapter import AdapterConfig
+from raggs.base.artifacts import JudgeRecord, Record
+from raggs.base.health import PEOPLE, Depth, JudgeHealth, Member, PairAgreement, Panel, Samples, rounded, source_of
+from raggs.base.text import REPLACED
 from raggs.stages.statistics import Statistics, rate_of
-from raggs.text import REPLACED
+from raggs.stats.agreement import count_pairs
 
 if TYPE_CHECKING:
     from raggs.stages.cascades import CascadeStatistics

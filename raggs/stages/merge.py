@@ -8,12 +8,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from raggs import fusion
-from raggs.adapter import NameOf
-from raggs.artifacts import MergeRecord, Placement, RetrieveRecord
-from raggs.fusion import Fusion, fuse, fusion_options, make_fusion
-from raggs.fusion.duplicates import group_duplicates
-from raggs.settings import Causes, Settings
+from raggs.base.adapter import NameOf
+from raggs.base.artifacts import MergeRecord, Placement, RetrieveRecord
+from raggs.base.settings import Causes, Settings
+from raggs.ranking import fusion
+from raggs.ranking.fusion import Fusion, fuse, fusion_options, make_fusion
+from raggs.ranking.fusion.duplicates import group_duplicates
 from raggs.stages.base import PassageServices, Services, Stage, Work
 
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from raggs.artifacts import JournalRecord, Passage, Query
-from raggs.believed import JudgeProfile
-from raggs.judges.orderprice import TYPICAL, OrderPrice
+from raggs.base.artifacts import JournalRecord, Passage, Query
+from raggs.base.believed import JudgeProfile
+from raggs.base.seeds import derive_seed
 from raggs.llm.prices import estimate_tokens
+from raggs.parts.judges.orderprice import TYPICAL, OrderPrice
 from raggs.ranking import Pilot
 from raggs.ranking.base import PILOT_SIZES, TYPICAL_LENGTH
-from raggs.seeds import derive_seed
 
 QUESTIONS = 12
 LISTS = sum(PILOT_SIZES) // TYPICAL_LENGTH  # calls of five that the lists of a question cost

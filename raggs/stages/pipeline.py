@@ -11,9 +11,9 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from raggs.artifacts import Record
-from raggs.errors import UsageError
-from raggs.text import did_you_mean
+from raggs.base.artifacts import Record
+from raggs.base.errors import UsageError
+from raggs.base.text import did_you_mean
 
 if TYPE_CHECKING:
     from raggs.stages.base import AnyStage  # late: it needs numpy, and most who open a run do not
@@ -106,7 +106,7 @@ class Pipeline:
 
 PIPELINES: Mapping[str, str] = {  # by name, the module that holds it in capitals
     "golden": "raggs.stages",
-    "questions": "raggs.questions",
+    "questions": "raggs.stages.questions",
 }
 
 

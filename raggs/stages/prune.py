@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from pydantic import Field, model_validator
 
-from raggs.artifacts import JudgeRecord, PruneRecord
-from raggs.pruning import prune
-from raggs.settings import Causes, Settings
+from raggs.base.artifacts import JudgeRecord, PruneRecord
+from raggs.base.settings import Causes, Settings
+from raggs.ranking.pruning import prune
 from raggs.stages.base import QueryServices, Services, Stage, Work
 
 

@@ -11,11 +11,11 @@ from typing import Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from raggs.artifacts import Passage, Query
-from raggs.errors import ConfigError
+from raggs.base.artifacts import Passage, Query
+from raggs.base.errors import ConfigError
+from raggs.base.settings import Settings
 from raggs.llm.prices import estimate_tokens
 from raggs.llm.settings import Price
-from raggs.settings import Settings
 from raggs.stages.replay import Batch, Course
 
 Texts = Iterable[tuple[Query, Mapping[str, Passage]]]  # each question with the passages of its pool

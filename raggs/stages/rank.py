@@ -14,19 +14,11 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
-from raggs.artifacts import (
-    JournalRecord,
-    MergeRecord,
-    Passage,
-    PruneRecord,
-    RankingRecord,
-    RankRecord,
-    Record,
-)
-from raggs.believed import JudgeProfile
-from raggs.errors import BudgetError
+from raggs.base.artifacts import JournalRecord, MergeRecord, Passage, PruneRecord, RankingRecord, RankRecord, Record
+from raggs.base.believed import JudgeProfile
+from raggs.base.errors import BudgetError
+from raggs.base.settings import Causes
 from raggs.ranking import Pilot
-from raggs.settings import Causes
 from raggs.stages.base import Services, Stage, Work
 from raggs.stages.judgedbatches import JudgedBatches
 from raggs.stages.ordered import run_ordered

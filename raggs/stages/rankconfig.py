@@ -8,13 +8,13 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from raggs import ranking
-from raggs.adapter import NameOf
-from raggs.hashing import hash_value
-from raggs.judges.base import KnownOrder
+from raggs.base.adapter import NameOf
+from raggs.base.hashing import hash_value
+from raggs.base.seeds import derive_seed
+from raggs.base.settings import Later, PromptName, Settings, causes_of
+from raggs.parts.judges.base import KnownOrder
 from raggs.ranking import Ranker, engine_options, engine_switches, make_ranker
 from raggs.ranking.base import TYPICAL_LENGTH
-from raggs.seeds import derive_seed
-from raggs.settings import Later, PromptName, Settings, causes_of
 from raggs.stages.floor import parted
 from raggs.stages.purse import SetBudget
 from raggs.stages.replay import Course, KeptPool

@@ -22,8 +22,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
-from raggs.artifacts import JournalRecord, RankingRecord, Record
-from raggs.health import ECHO, RankHealth, Rate, grade_apart, rounded
+from raggs.base.artifacts import JournalRecord, RankingRecord, Record
+from raggs.base.health import ECHO, RankHealth, Rate, grade_apart, rounded
 from raggs.stages.rankrecords import outcome
 from raggs.stages.replay import SHARED, SPENT
 from raggs.stages.shares import spread

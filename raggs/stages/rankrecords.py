@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from raggs.artifacts import RankingRecord, RankRecord, Record
+from raggs.base.artifacts import RankingRecord, RankRecord, Record
 from raggs.ranking import Lock, Ranking
 from raggs.stages.floor import NO_RELEVANT
 from raggs.stages.replay import MUTE, SHARED, SPENT, KeptPool

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from raggs.artifacts import JournalRecord, PruneRecord
-from raggs.believed import JudgeProfile
+from raggs.base.artifacts import JournalRecord, PruneRecord
+from raggs.base.believed import JudgeProfile
 from raggs.ranking import Pilot, Profile, Ranker, Ranking
 from raggs.ranking.allocation import promise
 from raggs.stages.floor import Parted, filled

@@ -9,15 +9,15 @@ from typing import Annotated, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from raggs import retrievers
-from raggs.adapter import OneOf
-from raggs.artifacts import EmbedRecord, Record, RetrieveRecord
-from raggs.probes.uncertainty import fired
-from raggs.retrievers.base import Hit, Retriever, RetrieverConfig, name_of
-from raggs.retrievers.depth import Reads, RoutedDepth, Seen, readings
-from raggs.settings import Causes, Later, Settings
+from raggs.base.adapter import OneOf
+from raggs.base.artifacts import EmbedRecord, Record, RetrieveRecord
+from raggs.base.settings import Causes, Later, Settings
+from raggs.parts import retrievers
+from raggs.parts.retrievers.base import Hit, Retriever, RetrieverConfig, name_of
+from raggs.parts.retrievers.depth import Reads, RoutedDepth, Seen, readings
 from raggs.stages.base import Services, Stage, Work
 from raggs.stages.statistics import DEEPER, QUESTIONS, Statistics
+from raggs.stats.probes.uncertainty import fired
 
 BATCH = 64
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from raggs.agreement import wilson
-from raggs.artifacts import Record
-from raggs.health import AgainstPeople, Canaries, Health, Rate
+from raggs.base.artifacts import Record
+from raggs.base.health import AgainstPeople, Canaries, Health, Rate
+from raggs.stats.agreement import wilson
 
 QUESTIONS, DEEPER = "questions", "deeper"  # counts where some questions are searched deeper; the others are signals
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from raggs.errors import RaggsError
+from raggs.base.errors import RaggsError
+from raggs.base.jsontypes import Number
 from raggs.golden.opened import open_golden
-from raggs.jsontypes import Number
-from raggs.manifests.findings import MANIFEST, Finding
+from raggs.runs.manifests.findings import MANIFEST, Finding
 from raggs.sweeps.config import SweepConfig, UnitPrice
 from raggs.sweeps.deriving import derive
 from raggs.sweeps.fitting import fit_faults, scorer_for

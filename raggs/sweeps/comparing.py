@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from raggs.decision.deltas import MOST
+from raggs.base.text import plural
 from raggs.evaluation.document import Cell, Section, Table, interval
 from raggs.evaluation.models import UnjudgedPart
 from raggs.evaluation.words import inconclusive
+from raggs.stats.decision.deltas import MOST
 from raggs.sweeps.models import DeltaPart, SweepReport
-from raggs.text import plural
 
 ENOUGH = MOST  # of the exact index' quality that an index may lose
 NAMED = 4

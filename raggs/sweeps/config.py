@@ -13,15 +13,15 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, StringConstraints, field_validator, model_validator
 
-from raggs import chunkers, corpora, indexes, queries, rerankers, retrievers
-from raggs.adapter import AdapterConfig, OneOf
-from raggs.chunkers.base import ChunkerConfig
+from raggs.base.adapter import AdapterConfig, OneOf
+from raggs.base.settings import AnchoredPath, Effort, Later, Settings, SourcePath
 from raggs.config.models import RunName
 from raggs.llm import BudgetSettings, LLMSettings
-from raggs.rerankers.base import RerankerConfig
-from raggs.retrievers.base import RetrieverConfig
-from raggs.retrievers.depth import DepthLevel
-from raggs.settings import AnchoredPath, Effort, Later, Settings, SourcePath
+from raggs.parts import chunkers, corpora, indexes, queries, rerankers, retrievers
+from raggs.parts.chunkers.base import ChunkerConfig
+from raggs.parts.rerankers.base import RerankerConfig
+from raggs.parts.retrievers.base import RetrieverConfig
+from raggs.parts.retrievers.depth import DepthLevel
 from raggs.stages.embed import EmbedderSpec, RewriterSpec
 from raggs.stages.retrieve import RetrieverSpec
 

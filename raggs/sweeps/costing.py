@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import fmean, pstdev
 
-from raggs.jsonl import read_torn
-from raggs.jsontypes import Number
+from raggs.base.jsonl import read_torn
+from raggs.base.jsontypes import Number
+from raggs.base.tokens import count_tokens
 from raggs.llm.ledger import REMEDY, LedgerLine
 from raggs.sweeps.grid import System
 from raggs.sweeps.models import CostLine, CostPart
@@ -18,7 +19,6 @@ from raggs.sweeps.once import Once
 from raggs.sweeps.parts import PREPARING, Parts
 from raggs.sweeps.partstore import Final
 from raggs.sweeps.world import GENERATOR, World
-from raggs.tokens import count_tokens
 
 QUERIES = 1000
 

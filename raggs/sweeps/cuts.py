@@ -10,13 +10,13 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from raggs.adapter import AdapterConfig
-from raggs.chunkers.base import ChunkerConfig
-from raggs.corpora.base import Recuttable
-from raggs.errors import ConfigError, DataError
+from raggs.base.adapter import AdapterConfig
+from raggs.base.errors import ConfigError, DataError
 from raggs.golden.places import judged_places
 from raggs.golden.projecting import Cut, project_onto
-from raggs.indexes.passages import PassageStore
+from raggs.parts.chunkers.base import ChunkerConfig
+from raggs.parts.corpora.base import Recuttable
+from raggs.parts.indexes.passages import PassageStore
 from raggs.sweeps.excerpts import references_of
 from raggs.sweeps.grid import cut_labels
 from raggs.sweeps.models import CutPart

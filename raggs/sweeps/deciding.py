@@ -1,4 +1,4 @@
-"""From what was measured and scored to the choice, in typed parts and in sentences. Computes by `raggs.decision`.
+"""From what was measured and scored to the choice, in typed parts and in sentences. Computes by `raggs.stats.decision`.
 
 A choice out of noise is no choice: how often each system would win if the questions were drawn anew stands beside it.
 """
@@ -12,13 +12,13 @@ from typing import Literal
 
 import numpy as np
 
-from raggs.arrays import Floats
-from raggs.decision.choice import Choice, Field, Limits, Peers, Turn, broken_limit, choose, turning_points
-from raggs.decision.efficiency import Step, marginal_gains
-from raggs.decision.front import Candidate, find_front, rounded
-from raggs.decision.winners import Winners, find_winners
+from raggs.base.arrays import Floats
 from raggs.evaluation.models import UnjudgedPart
 from raggs.metrics.stats import could_reverse
+from raggs.stats.decision.choice import Choice, Field, Limits, Peers, Turn, broken_limit, choose, turning_points
+from raggs.stats.decision.efficiency import Step, marginal_gains
+from raggs.stats.decision.front import Candidate, find_front, rounded
+from raggs.stats.decision.winners import Winners, find_winners
 from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.doubts import Doubts
 from raggs.sweeps.effects import effects

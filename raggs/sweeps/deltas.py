@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from raggs.decision.deltas import MOST, Measured, deltas
 from raggs.evaluation.models import UnjudgedPart
+from raggs.stats.decision.deltas import MOST, Measured, deltas
 from raggs.sweeps.doubts import Doubts
 from raggs.sweeps.grid import family
 from raggs.sweeps.models import DeltaPart, SystemRow

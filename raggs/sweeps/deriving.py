@@ -7,19 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from raggs.arrays import Floats
-from raggs.decision.efficiency import efficiency
-from raggs.errors import RaggsError
+from raggs.base.arrays import Floats
+from raggs.base.errors import RaggsError
+from raggs.base.jsontypes import Number, number
+from raggs.base.progress import Building, Hear, deaf
+from raggs.base.text import plural
 from raggs.evaluation.analyses.comparisons import comparison_part
 from raggs.evaluation.models import ComparisonPart, UnjudgedPart
 from raggs.evaluation.report import golden_part
 from raggs.golden.judgments import Judgments
-from raggs.jsontypes import Number, number
 from raggs.metrics.columns import Run
 from raggs.metrics.hits import Hits
 from raggs.metrics.stats import compare_many
 from raggs.metrics.unjudged import Shown
-from raggs.progress import Building, Hear, deaf
+from raggs.stats.decision.efficiency import efficiency
 from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.deciding import Decision, decide
 from raggs.sweeps.deltas import index_deltas
@@ -32,7 +33,6 @@ from raggs.sweeps.once import Once
 from raggs.sweeps.projecting import Atlas
 from raggs.sweeps.recut import cut_notes
 from raggs.sweeps.scoring import Scored, Scorer
-from raggs.text import plural
 
 UNSCORED: dict[str, object] = {
     "file": None,

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import numpy as np
 
-from raggs.arrays import Floats
+from raggs.base.arrays import Floats
 from raggs.evaluation.models import UnjudgedPart
 from raggs.evaluation.unjudged import ends_between, unjudged_in, unjudged_part
-from raggs.manifests.store import RunStore
 from raggs.metrics.names import parse_measure
 from raggs.metrics.stats import Ends, could_cross, could_reverse
 from raggs.metrics.unjudged import Shown, value_ends
+from raggs.runs.manifests.store import RunStore
 from raggs.sweeps.excerpts import is_reference
 
 MOST_PAIRS = 500  # of systems whose bounds are computed for one effect; beyond, unjudged passages count as worst

@@ -1,4 +1,6 @@
-"""What each axis buys, as parts of the report; by `raggs.decision`, over systems that differ in one axis alone."""
+"""What each axis buys, as parts of the report; by `raggs.stats.decision`, over systems that differ in one axis
+alone.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from raggs.arrays import Floats, Ints
-from raggs.decision.effects import main_effects, main_shifts
-from raggs.decision.interactions import Interaction, strongest_interactions
+from raggs.base.arrays import Floats, Ints
+from raggs.base.jsontypes import number
 from raggs.evaluation.models import UnjudgedPart
 from raggs.evaluation.words import inconclusive
-from raggs.jsontypes import number
 from raggs.metrics.stats import could_reverse
+from raggs.stats.decision.effects import main_effects, main_shifts
+from raggs.stats.decision.interactions import Interaction, strongest_interactions
 from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.doubts import Doubts
 from raggs.sweeps.models import EffectPart, InteractionPart, SystemRow

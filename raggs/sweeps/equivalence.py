@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from raggs.arrays import Floats
+from raggs.base.arrays import Floats
 from raggs.metrics.stats.compare import SAME
 from raggs.metrics.stats.intervals import Interval, bootstrap_means
 from raggs.metrics.stats.paired import least_queries

@@ -13,8 +13,8 @@ from functools import cached_property
 
 import numpy as np
 
-from raggs.arrays import Floats
-from raggs.artifacts import MAX_GRADE, Query, Span, names_of
+from raggs.base.arrays import Floats
+from raggs.base.artifacts import MAX_GRADE, Query, Span, names_of
 from raggs.golden.projecting import Projection
 from raggs.metrics.columns import Run
 from raggs.metrics.hits import Hits, Ties

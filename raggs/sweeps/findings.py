@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from raggs.base.text import plural
 from raggs.evaluation.document import Cell, Legend, Row, Section, Table, interval
 from raggs.evaluation.words import inconclusive
 from raggs.sweeps.comparing import comparing, first_of, next_commands
@@ -16,7 +17,6 @@ from raggs.sweeps.frontiers import ceilings_section, frontiers_section
 from raggs.sweeps.grid import CHUNKER
 from raggs.sweeps.models import EffectPart, StepPart, SweepReport
 from raggs.sweeps.words import NOTHING, byte_size, change, ms, ms_change, usd_change
-from raggs.text import plural
 
 SHOWN = 8  # lines of a table on the screen
 DOUBT = "?"

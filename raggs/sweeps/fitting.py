@@ -13,14 +13,14 @@ from typing import TypeVar
 
 import numpy as np
 
-from raggs.arrays import Floats
-from raggs.errors import DataError
+from raggs.base.arrays import Floats
+from raggs.base.errors import DataError
+from raggs.base.seeds import derive_seed
 from raggs.golden.judgments import Judgments
 from raggs.metrics.columns import Run
-from raggs.readers.runs import read_run
-from raggs.rerankers.base import RerankerConfig
-from raggs.rerankers.boosted import FIT, BoostedConfig
-from raggs.seeds import derive_seed
+from raggs.parts.readers.runs import read_run
+from raggs.parts.rerankers.base import RerankerConfig
+from raggs.parts.rerankers.boosted import FIT, BoostedConfig
 from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.grid import CHUNKER
 from raggs.sweeps.models import FitPart, SystemRow

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import numpy as np
 
-from raggs.arrays import Ints
-from raggs.errors import DataError, NotFoundError
-from raggs.hashing import hash_file
+from raggs.base.arrays import Ints
+from raggs.base.errors import DataError, NotFoundError
+from raggs.base.hashing import hash_file
 from raggs.metrics.columns import Run
 from raggs.metrics.ids import IdColumn
-from raggs.readers.runs import read_run
+from raggs.parts.readers.runs import read_run
+from raggs.parts.workshop import Passages
 from raggs.sweeps.partstore import Lists
-from raggs.workshop import Passages
 
 
 def read_foreign(path: Path, sha256: str, k: int) -> Run:

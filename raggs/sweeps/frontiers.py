@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from raggs.base.jsontypes import Number
+from raggs.base.text import plural
 from raggs.evaluation.document import Cell, Legend, Row, Section, Table
-from raggs.jsontypes import Number
 from raggs.sweeps.folding import best_first, fold
 from raggs.sweeps.models import FrontierPart, SweepReport, SystemRow
 from raggs.sweeps.words import ms
-from raggs.text import plural
 
 SHOWN = 12  # systems on the screen
 WHOLE = 100  # from where on ratios are whole numbers

@@ -14,18 +14,18 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from raggs import retrievers
-from raggs.adapter import AdapterConfig
-from raggs.chunkers.base import ChunkerConfig
-from raggs.embedders.base import EmbedderConfig
-from raggs.errors import ConfigError
-from raggs.rerankers.base import RerankerConfig
-from raggs.rerankers.boosted import FIT, BoostedConfig
-from raggs.retrievers.base import RetrieverConfig
-from raggs.retrievers.depth import Reads, RoutedDepth
-from raggs.retrievers.runfile import RunFileRetriever
+from raggs.base.adapter import AdapterConfig
+from raggs.base.errors import ConfigError
+from raggs.base.text import did_you_mean, plural
+from raggs.parts import retrievers
+from raggs.parts.chunkers.base import ChunkerConfig
+from raggs.parts.embedders.base import EmbedderConfig
+from raggs.parts.rerankers.base import RerankerConfig
+from raggs.parts.rerankers.boosted import FIT, BoostedConfig
+from raggs.parts.retrievers.base import RetrieverConfig
+from raggs.parts.retrievers.depth import Reads, RoutedDepth
+from raggs.parts.retrievers.runfile import RunFileRetriever
 from raggs.sweeps.config import AS_IT_IS, NONE, Axes, SweepConfig, SystemSpec, reads_corpus
-from raggs.text import did_you_mean, plural
 
 AXES = tuple(Axes.model_fields)
 TELLING = ("path", "model", "callable")  # settings that name a level even where it has no rival of its type

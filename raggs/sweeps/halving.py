@@ -1,6 +1,6 @@
 """Systems that are worse beyond doubt on a part of the questions are not looked at on the rest.
 
-The rule is that of `raggs.decision.halving`.
+The rule is that of `raggs.stats.decision.halving`.
 
 Where a limit on waiting or money is set, a worse system may still be the choice: then it is dropped only for one that
 is no slower and no dearer, as measured in the first round.
@@ -14,14 +14,14 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from raggs.arrays import Flags, Floats
-from raggs.decision.front import Candidate, may_replace
-from raggs.decision.halving import draw_order, halve
-from raggs.errors import AuthenticationError, ConfigError, ModelError, PrerequisiteError, RaggsError
+from raggs.base.arrays import Flags, Floats
+from raggs.base.errors import AuthenticationError, ConfigError, ModelError, PrerequisiteError, RaggsError
+from raggs.base.progress import Building
 from raggs.evaluation.models import UnjudgedPart
 from raggs.evaluation.words import inconclusive
 from raggs.metrics.unjudged import Shown
-from raggs.progress import Building
+from raggs.stats.decision.front import Candidate, may_replace
+from raggs.stats.decision.halving import draw_order, halve
 from raggs.sweeps.costing import Costs
 from raggs.sweeps.doubts import Doubts
 from raggs.sweeps.grid import CHUNKER, System

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from raggs.artifacts import JudgeRecord
-from raggs.decision.holes import Hole, order_holes
+from raggs.base.artifacts import JudgeRecord
+from raggs.base.jsonl import Appender, read_torn
 from raggs.golden.judgments import Judgments
-from raggs.jsonl import Appender, read_torn
+from raggs.stats.decision.holes import Hole, order_holes
 from raggs.sweeps.labels import graded_ids, with_grades
 from raggs.sweeps.partstore import Lists
 

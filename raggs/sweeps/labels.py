@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from raggs.arrays import Ints
+from raggs.base.arrays import Ints
 from raggs.golden.judgments import Judgments
 from raggs.metrics.belief import Belief, Placed, belief_of
 from raggs.metrics.columns import Qrels

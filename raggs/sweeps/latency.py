@@ -20,9 +20,9 @@ from statistics import median
 
 import numpy as np
 
-from raggs.arrays import Floats
-from raggs.jsontypes import Number
-from raggs.seeds import generator
+from raggs.base.arrays import Floats
+from raggs.base.jsontypes import Number
+from raggs.base.seeds import generator
 from raggs.sweeps.models import LatencyPart, Spread, StepKind, Timing
 
 TAIL = 0.95

@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from raggs.base.jsontypes import Number
+from raggs.base.text import plural
 from raggs.evaluation.document import Cell, Document, Legend, Row, Section, Table, interval
 from raggs.evaluation.models import ScorePart
 from raggs.evaluation.words import inconclusive
-from raggs.jsontypes import Number
 from raggs.metrics.names import glossary
 from raggs.sweeps.excerpts import TERMS
 from raggs.sweeps.findings import findings
@@ -19,7 +20,6 @@ from raggs.sweeps.folding import best_first, fold, folded_sentence, mean
 from raggs.sweeps.models import Plan, PlanLine, SweepReport, SystemRow
 from raggs.sweeps.recut import cuts_section, span_columns
 from raggs.sweeps.words import ms, usd
-from raggs.text import plural
 
 SHOWN = 12  # systems on the screen; files hold all
 FIGURE = re.compile(r"[ :]*\d")

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from raggs.base.jsontypes import number
 from raggs.evaluation.analyses.leave_one_out import leave_out
-from raggs.jsontypes import number
 from raggs.metrics.hits import Hits
 from raggs.metrics.names import parse_measure
 from raggs.sweeps.grid import family

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from raggs.errors import AuthenticationError, ConfigError, DataError, ModelError, PrerequisiteError, RaggsError
-from raggs.hashing import hash_value
-from raggs.jsontypes import Number
+from raggs.base.errors import AuthenticationError, ConfigError, DataError, ModelError, PrerequisiteError, RaggsError
+from raggs.base.hashing import hash_value
+from raggs.base.jsontypes import Number
+from raggs.base.progress import Building, Notice
+from raggs.base.settings import Causes, causes_of
 from raggs.llm.credentials import require_keys
-from raggs.progress import Building, Notice
-from raggs.rerankers.boosted import BoostedConfig
-from raggs.settings import Causes, causes_of
+from raggs.parts.rerankers.boosted import BoostedConfig
 from raggs.sweeps.costing import Costs
 from raggs.sweeps.fitting import WEIGHTS, is_fitted, scorer_for
 from raggs.sweeps.foreign import check_known, lists_of, read_foreign, sha256_of

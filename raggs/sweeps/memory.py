@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from raggs.decision.memory import measured_memory
-from raggs.indexes.base import IndexFacts
-from raggs.retrievers.dense import DenseRetriever
+from raggs.parts.indexes.base import IndexFacts
+from raggs.parts.retrievers.dense import DenseRetriever
+from raggs.stats.decision.memory import measured_memory
 from raggs.sweeps.grid import System
 from raggs.sweeps.models import MemoryPart
 from raggs.sweeps.parts import Parts

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
+from raggs.base.jsontypes import Number
+from raggs.base.version import __version__
 from raggs.evaluation.models import ComparisonPart, GoldenPart, Part, ProjectionPart, ScorePart, UnjudgedPart
-from raggs.jsontypes import Number
-from raggs.version import __version__
 
 if TYPE_CHECKING:
     from pandas import DataFrame

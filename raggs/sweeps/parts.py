@@ -13,15 +13,17 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from raggs.adapter import AdapterConfig
-from raggs.arrays import shortest_floats
-from raggs.artifacts import EmbedRecord
-from raggs.embedders.base import EmbedderConfig
-from raggs.fusion import fuse, make_fusion
-from raggs.hashing import hash_value
-from raggs.rerankers.base import RerankerConfig, Reranking
-from raggs.rerankers.boosted import BoostedConfig, boosted, reads
-from raggs.settings import Causes
+from raggs.base.adapter import AdapterConfig
+from raggs.base.arrays import shortest_floats
+from raggs.base.artifacts import EmbedRecord
+from raggs.base.hashing import hash_value
+from raggs.base.settings import Causes
+from raggs.base.text import FOLDING
+from raggs.parts.embedders.base import EmbedderConfig
+from raggs.parts.rerankers.base import RerankerConfig, Reranking
+from raggs.parts.rerankers.boosted import BoostedConfig, boosted, reads
+from raggs.parts.workshop import Embedder, Reranker, Retriever
+from raggs.ranking.fusion import fuse, make_fusion
 from raggs.stages.embed import prepare, quotes_folded
 from raggs.sweeps.fitting import composed, fit, is_fitted, scorer_for, weights_of
 from raggs.sweeps.grid import System
@@ -33,8 +35,6 @@ from raggs.sweeps.routing import Router
 from raggs.sweeps.scoring import run_of
 from raggs.sweeps.searches import Search, searches_of
 from raggs.sweeps.world import World
-from raggs.text import FOLDING
-from raggs.workshop import Embedder, Reranker, Retriever
 
 # as the ledger books them
 PREPARING, EMBEDDING, PASSAGES, RERANKING = "rewrite", "embed questions", "retrieve", "rerank"

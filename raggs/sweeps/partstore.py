@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from raggs.artifacts import EmbedRecord
-from raggs.frozen import Frozen
-from raggs.rerankers.base import Reranking
-from raggs.rowstore import RowStore
+from raggs.base.artifacts import EmbedRecord
+from raggs.base.frozen import Frozen
+from raggs.base.rowstore import RowStore
+from raggs.parts.rerankers.base import Reranking
 
 Scored = tuple[str, float]
 Lists = Mapping[str, Sequence[Scored]]

@@ -9,17 +9,17 @@ from collections.abc import Iterator
 from functools import partial
 from statistics import fmean
 
-from raggs.chunkers.base import ChunkerConfig
-from raggs.embedders.base import EmbedderConfig
-from raggs.rerankers.base import RerankerConfig
-from raggs.rerankers.boosted import reads
+from raggs.base.tokens import count_tokens
+from raggs.parts.chunkers.base import ChunkerConfig
+from raggs.parts.embedders.base import EmbedderConfig
+from raggs.parts.rerankers.base import RerankerConfig
+from raggs.parts.rerankers.boosted import reads
 from raggs.sweeps.grid import Grid, System
 from raggs.sweeps.layout import BESIDE
 from raggs.sweeps.measuring import Measuring
 from raggs.sweeps.models import Plan, PlanLine
 from raggs.sweeps.once import Once
 from raggs.sweeps.world import World
-from raggs.tokens import count_tokens
 
 SAMPLE = 200  # passages whose mean length stands for all
 REWRITE = (200, 40)  # tokens of a rewrite's prompt, and of its answer

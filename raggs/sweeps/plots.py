@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
+from raggs.base.jsontypes import Number
 from raggs.evaluation.curves import HIGH, LEFT, RIGHT, TOP, WIDE, Curve, curves
 from raggs.evaluation.forest import ForestRow, forest
 from raggs.evaluation.svg import LINE, Box, Drawing, Scale, place_label, shortened
-from raggs.jsontypes import Number
 from raggs.sweeps.folding import best_first, fold
 from raggs.sweeps.models import SweepReport, SystemRow
 from raggs.sweeps.words import ms, usd

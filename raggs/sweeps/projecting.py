@@ -13,13 +13,13 @@ from pathlib import Path
 
 import numpy as np
 
-from raggs.artifacts import Span
-from raggs.frozen import Frozen
+from raggs.base.artifacts import Span
+from raggs.base.frozen import Frozen
 from raggs.golden.judgments import Judgments
 from raggs.golden.origin import Origin
 from raggs.golden.places import JudgedPlaces
 from raggs.golden.projecting import USUAL, Cut, Projection
-from raggs.spans import Spans
+from raggs.metrics.spans import Spans
 from raggs.sweeps.excerpts import Excerpts, References
 from raggs.sweeps.labels import graded_ids
 from raggs.sweeps.models import CutPart

@@ -7,14 +7,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 
+from raggs.base.jsontypes import Number
+from raggs.base.text import plural
 from raggs.evaluation.document import Cell, Section, Table
 from raggs.evaluation.projected import rule_words
-from raggs.jsontypes import Number
 from raggs.sweeps.excerpts import TERMS, is_reference
 from raggs.sweeps.grid import CHUNKER
 from raggs.sweeps.models import CutPart, EffectPart, SweepReport, SystemRow
 from raggs.sweeps.words import ms
-from raggs.text import plural
 
 NAMED = 3  # differences between cuts that are doubted one by one
 READ = ("span_recall4", "span_precision4")

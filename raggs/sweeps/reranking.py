@@ -6,16 +6,16 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
-from raggs.artifacts import EmbedRecord, Passage
-from raggs.errors import BudgetError, ProviderError
-from raggs.fusion.duplicates import group_duplicates
-from raggs.progress import Building
-from raggs.rerankers.base import RerankerConfig, Reranking
+from raggs.base.artifacts import EmbedRecord, Passage
+from raggs.base.errors import BudgetError, ProviderError
+from raggs.base.progress import Building
+from raggs.base.text import plural
+from raggs.parts.rerankers.base import RerankerConfig, Reranking
+from raggs.parts.workshop import Passages, Reranker
+from raggs.ranking.fusion.duplicates import group_duplicates
 from raggs.sweeps.once import all_or_none
 from raggs.sweeps.partstore import Lists
 from raggs.sweeps.world import World
-from raggs.text import plural
-from raggs.workshop import Passages, Reranker
 
 
 async def rerank_all(

@@ -11,11 +11,11 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from raggs.artifacts import EmbedRecord
-from raggs.probes.uncertainty import Readings, fired
-from raggs.rerankers.base import Reranking
-from raggs.retrievers import REGISTRY
-from raggs.retrievers.depth import Reads, RoutedDepth, Seen, readings
+from raggs.base.artifacts import EmbedRecord
+from raggs.parts.rerankers.base import Reranking
+from raggs.parts.retrievers import REGISTRY
+from raggs.parts.retrievers.depth import Reads, RoutedDepth, Seen, readings
+from raggs.stats.probes.uncertainty import Readings, fired
 from raggs.sweeps.grid import System
 from raggs.sweeps.partstore import Final, Lists
 

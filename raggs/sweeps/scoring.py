@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from raggs.arrays import Floats
-from raggs.errors import DataError
+from raggs.base.arrays import Floats
+from raggs.base.errors import DataError
+from raggs.base.jsontypes import Number, number
 from raggs.evaluation.models import ProjectionPart, ScorePart
 from raggs.evaluation.projected import projection_part
 from raggs.evaluation.report import score_part
@@ -19,7 +20,6 @@ from raggs.evaluation.strangers import holes_at
 from raggs.evaluation.study import Scoring, hits_of, mean, top_in
 from raggs.golden.judgments import Judgments
 from raggs.golden.systems import System as Listed
-from raggs.jsontypes import Number, number
 from raggs.metrics.columns import Run
 from raggs.metrics.evaluate import Evaluation, measure_hits
 from raggs.metrics.hits import Hits, Ties

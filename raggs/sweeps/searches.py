@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from raggs.adapter import AdapterConfig
-from raggs.chunkers.base import ChunkerConfig
-from raggs.embedders.base import EmbedderConfig
-from raggs.retrievers.base import RetrieverConfig
-from raggs.retrievers.dense import DenseRetriever
+from raggs.base.adapter import AdapterConfig
+from raggs.parts.chunkers.base import ChunkerConfig
+from raggs.parts.embedders.base import EmbedderConfig
+from raggs.parts.retrievers.base import RetrieverConfig
+from raggs.parts.retrievers.dense import DenseRetriever
 from raggs.sweeps.config import Hybrid
 from raggs.sweeps.grid import System
 

@@ -22,25 +22,25 @@ from urllib.parse import quote
 
 from pydantic import Field, JsonValue, ValidationError
 
-from raggs.atomic import disk, remove_leftovers, write_atomic
-from raggs.errors import DataError, NotFoundError, RaggsError, UsageError
+from raggs.base.atomic import disk, remove_leftovers, write_atomic
+from raggs.base.errors import DataError, NotFoundError, RaggsError, UsageError
+from raggs.base.hashing import hash_file, hash_value
+from raggs.base.holding import held
+from raggs.base.jsonl import read_records, read_torn, write_records
+from raggs.base.version import __version__
 from raggs.evaluation.models import Part
 from raggs.golden.base import GoldenSet
 from raggs.golden.judgments import Judgments
 from raggs.golden.places import judged_places
-from raggs.hashing import hash_file, hash_value
-from raggs.holding import held
-from raggs.jsonl import read_records, read_torn, write_records
-from raggs.manifests.store import RunStore
 from raggs.metrics.columns import Run
-from raggs.readers.runs import read_run
+from raggs.parts.readers.runs import read_run
+from raggs.runs.manifests.store import RunStore
 from raggs.sweeps.excerpts import references_of
 from raggs.sweeps.foreign import read_foreign
 from raggs.sweeps.holes import HOLES
 from raggs.sweeps.models import CutPart, OutcomePart, SweepReport, SystemRow, Timing
 from raggs.sweeps.partstore import Lists
 from raggs.sweeps.projecting import Atlas, PlaceRow, cut_of
-from raggs.version import __version__
 
 MANIFEST, SYSTEMS, TIMINGS, REPORT, RUNS = "manifest.json", "systems.jsonl", "timings.jsonl", "sweep.json", "runs"
 CUTS, PLACES = "cuts.jsonl", "places.jsonl"

@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from raggs.artifacts import EmbedRecord
-from raggs.errors import RaggsError
-from raggs.hashing import hash_value
-from raggs.jsonl import Appender, read_torn
+from raggs.base.artifacts import EmbedRecord
+from raggs.base.errors import RaggsError
+from raggs.base.hashing import hash_value
+from raggs.base.jsonl import Appender, read_torn
+from raggs.base.progress import Building, Notice
 from raggs.llm.ledger import REMEDY, LedgerLine
-from raggs.progress import Building, Notice
-from raggs.rerankers.boosted import BoostedConfig, bm25, reads
+from raggs.parts.rerankers.boosted import BoostedConfig, bm25, reads
 from raggs.stages.embed import prepare
 from raggs.sweeps.grid import System
 from raggs.sweeps.latency import latency_of, sample

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Sequence
 
-from raggs.decision.choice import Choice, Exclusion, Turn
-from raggs.decision.front import Candidate
-from raggs.text import plural
+from raggs.base.text import plural
+from raggs.stats.decision.choice import Choice, Exclusion, Turn
+from raggs.stats.decision.front import Candidate
 
 NOTHING = 5e-5  # a change of quality that four decimals do not show
 SHOWN = 4

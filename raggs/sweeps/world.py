@@ -11,22 +11,24 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from raggs.adapter import AdapterConfig
-from raggs.artifacts import Query
-from raggs.atomic import disk
-from raggs.chunkers.base import ChunkerConfig
-from raggs.errors import DataError, NotFoundError
+from raggs.base.adapter import AdapterConfig
+from raggs.base.artifacts import Query
+from raggs.base.atomic import disk
+from raggs.base.errors import DataError, NotFoundError
+from raggs.base.hashing import hash_value
+from raggs.base.jsonl import first_fault
+from raggs.base.progress import Hear, Notice, deaf
+from raggs.base.text import plural
 from raggs.golden.base import GoldenSet
 from raggs.golden.judgments import Judgments
 from raggs.golden.opened import open_golden
-from raggs.hashing import hash_value
-from raggs.jsonl import first_fault
 from raggs.llm import LLMSettings
 from raggs.llm.ledger import FILE
 from raggs.llm.settings import Price
-from raggs.manifests.store import RunStore
 from raggs.metrics.columns import Scale
-from raggs.progress import Hear, Notice, deaf
+from raggs.parts.chunkers.base import ChunkerConfig
+from raggs.parts.workshop import OpenCorpus, Passages, Workshop, open_queries
+from raggs.runs.manifests.store import RunStore
 from raggs.sweeps.config import CorpusSpec, SweepConfig
 from raggs.sweeps.cuts import Cuts
 from raggs.sweeps.grid import make_grid
@@ -34,8 +36,6 @@ from raggs.sweeps.holes import with_holes
 from raggs.sweeps.labels import of_queries
 from raggs.sweeps.once import Once
 from raggs.sweeps.projecting import Atlas
-from raggs.text import plural
-from raggs.workshop import OpenCorpus, Passages, Workshop, open_queries
 
 CORPUS = "corpus.jsonl"  # beside labels in the layout of BEIR
 ENOUGH = 0.5  # of the judged passages that the corpus has; below it, it is another one

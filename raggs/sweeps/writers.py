@@ -6,14 +6,14 @@ import csv
 import io
 from collections.abc import Iterator
 
+from raggs.base.jsontypes import Number
+from raggs.base.text import spreadsheet_cell
 from raggs.evaluation.models import ScorePart
 from raggs.evaluation.words import GLOSSARY
 from raggs.evaluation.writers import markdown
-from raggs.jsontypes import Number
 from raggs.sweeps.layout import lay_out
 from raggs.sweeps.models import SweepReport, SystemRow
 from raggs.sweeps.plots import plots
-from raggs.text import spreadsheet_cell
 
 UNKNOWN = ScorePart(mean=None, low=None, high=None, valid=0)
 

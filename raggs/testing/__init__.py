@@ -2,6 +2,4 @@
 
 pytest loads `plugin.py` whenever it starts, in every project of an environment that has raggs: so it imports nothing
 else of raggs, and does nothing, until a test asks for the fixture.
-
-Imports: app, evaluation, leaves.
 """

@@ -3,7 +3,7 @@ import math
 import pytest
 from scipy.stats import binomtest
 
-from raggs.agreement import accuracy_given_hit, wilson
+from raggs.stats.agreement import accuracy_given_hit, wilson
 
 NAN = math.nan
 

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from raggs.agreement import check_labels, cohen_kappa, krippendorff_alpha
-from raggs.arrays import Ints
-from raggs.seeds import generator
+from raggs.base.arrays import Ints
+from raggs.base.seeds import generator
+from raggs.stats.agreement import check_labels, cohen_kappa, krippendorff_alpha
 
 
 def graded(questions: int, each: int, *, shared: float, seed: int) -> tuple[Ints, Ints, list[str]]:

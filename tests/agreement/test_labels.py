@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats as scipy_stats
 
-from raggs.agreement import cohen_kappa, confusion, count_pairs, krippendorff_alpha
-from raggs.seeds import generator
+from raggs.base.seeds import generator
+from raggs.stats.agreement import cohen_kappa, confusion, count_pairs, krippendorff_alpha
 
 NAN = math.nan
 WEIGHTS = [None, "linear", "quadratic"]

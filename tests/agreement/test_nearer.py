@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from raggs.agreement import check_labels
-from raggs.agreement.nearer import Nearer, nearer
-from raggs.arrays import Ints
-from raggs.seeds import generator
+from raggs.base.arrays import Ints
+from raggs.base.seeds import generator
+from raggs.stats.agreement import check_labels
+from raggs.stats.agreement.nearer import Nearer, nearer
 
 
 def world(questions: int, seed: int, off: tuple[float, float]) -> tuple[Ints, Ints, Ints, list[str]]:

@@ -12,9 +12,9 @@ from raggs.app import addresses
 from raggs.app.addresses import Destination, is_known, permit, settings_file, trust
 from raggs.app.run import run
 from raggs.app.validate import validate
+from raggs.base.errors import PrerequisiteError
 from raggs.config.load import load_config
 from raggs.config.models import RunConfig
-from raggs.errors import PrerequisiteError
 
 JUDGE = {"judge": {"type": "litellm", "model": "openai/judge"}}
 INDEX = {"retrievers": [{"type": "elasticsearch", "index": "i", "url": "https://search.example.org"}]}

@@ -10,8 +10,8 @@ from support.project import make_project
 
 from raggs.app.cache import OTHER, clear, survey
 from raggs.app.run import run
-from raggs.errors import DataError, UsageError
-from raggs.indexes.places import NOTES, Places
+from raggs.base.errors import DataError, UsageError
+from raggs.parts.indexes.places import NOTES, Places
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from raggs.app.cache import clear, survey
-from raggs.errors import UsageError
-from raggs.indexes.places import NOTES, Places
+from raggs.base.errors import UsageError
 from raggs.llm.cache import AnswerCache, CachedAnswer
+from raggs.parts.indexes.places import NOTES, Places
 
 ANSWER = CachedAnswer("a", "m", 1, 1, 0.5)
 

@@ -13,9 +13,9 @@ from support.project import Project, make_project
 from raggs.app import copies
 from raggs.app.audit import audit
 from raggs.app.run import run
-from raggs.artifacts import Passage
-from raggs.errors import DataError, RaggsError
-from raggs.indexes.passages import PassageStore
+from raggs.base.artifacts import Passage
+from raggs.base.errors import DataError, RaggsError
+from raggs.parts.indexes.passages import PassageStore
 
 
 @pytest.fixture(scope="module")

@@ -12,11 +12,11 @@ from support.reviewing import graded_pool, speak
 
 from raggs.app.corrections import drawn_labels
 from raggs.app.evaluate import AnalysisRequest, EvalRequest, JudgedFiles, MeasureRequest, ProjectionRequest, evaluate
-from raggs.artifacts import JudgeRecord, MergeRecord
-from raggs.errors import DataError, UsageError
-from raggs.hashing import hash_value
-from raggs.jsonl import read_records
-from raggs.manifests.opened import open_run
+from raggs.base.artifacts import JudgeRecord, MergeRecord
+from raggs.base.errors import DataError, UsageError
+from raggs.base.hashing import hash_value
+from raggs.base.jsonl import read_records
+from raggs.runs.manifests.opened import open_run
 
 CHANCE = 0.5
 PRECISION = MeasureRequest(("precision4@10", "ndcg@10"))

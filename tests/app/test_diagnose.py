@@ -15,9 +15,9 @@ from support.llm_server import KEY, LLMServer
 
 import raggs
 from raggs.app.diagnose import DiagnoseRequest, forecast_diagnosis, run_diagnosis
+from raggs.base.errors import BusyError, NotFoundError, PrerequisiteError, RaggsError, UsageError
 from raggs.diagnosis import REGISTRY
 from raggs.diagnosis.store import DiagnosisStore
-from raggs.errors import BusyError, NotFoundError, PrerequisiteError, RaggsError, UsageError
 
 
 @pytest.fixture(autouse=True)

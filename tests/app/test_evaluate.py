@@ -17,7 +17,7 @@ from raggs.app.evaluate import (
     ScaleRequest,
     evaluate,
 )
-from raggs.errors import NotFoundError, PartialError, UsageError
+from raggs.base.errors import NotFoundError, PartialError, UsageError
 
 
 @pytest.fixture

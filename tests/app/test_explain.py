@@ -13,12 +13,12 @@ from support.cli import invoke
 
 import raggs
 from raggs.app.explain import explain_word, meanings
+from raggs.base.errors import NotFoundError
+from raggs.base.jsontypes import leaves
 from raggs.config.keys import run_keys
-from raggs.errors import NotFoundError
 from raggs.evaluation.document import Document, Section
 from raggs.evaluation.words import LOSSES
 from raggs.evaluation.writers import markdown
-from raggs.jsontypes import leaves
 from raggs.metrics.names import parse_measure
 
 PACKAGE = Path(raggs.__file__).parent
@@ -87,7 +87,7 @@ def known(title: str) -> bool:
 def is_measure(name: str) -> bool:
     try:
         parse_measure(f"{name.strip()}@10")
-    except raggs.errors.UsageError:
+    except raggs.base.errors.UsageError:
         return False
     return True
 

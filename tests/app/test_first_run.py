@@ -27,14 +27,17 @@ def loaded(names: str, *arguments: str) -> str:
 
 def test_a_starter_is_made_without_what_a_run_needs(tmp_path: Path) -> None:
     others = "pydantic raggs.cli.runs raggs.cli.evalflags raggs.cli.sweeps"
-    assert loaded(f"numpy raggs.artifacts raggs.workshop {others} {PROVIDERS}", "init", str(tmp_path / "d")) == "[]"
+    assert (
+        loaded(f"numpy raggs.base.artifacts raggs.parts.workshop {others} {PROVIDERS}", "init", str(tmp_path / "d"))
+        == "[]"
+    )
     assert (tmp_path / "d" / "raggs.yaml").is_file()
 
 
 def test_a_first_run_loads_no_provider_and_no_package_whose_files_are_enough(tmp_path: Path) -> None:
     loaded("", "init", str(tmp_path))
     packages = "wordllama scipy networkx dask diskcache dotenv rich.progress"
-    unused = "raggs.asking.wording raggs.reviews.store raggs.chunkers.sentence"
+    unused = "raggs.stats.asking.wording raggs.parts.reviews.store raggs.parts.chunkers.sentence"
     assert loaded(f"{unused} {packages} {PROVIDERS}", "run", str(tmp_path / "raggs.yaml")) == "[]"
 
 

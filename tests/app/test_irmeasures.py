@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ir_measures.providers import FallbackProvider
 
 from raggs.app.irmeasures import NEEDS_MORE, RaggsMeasure, provider
-from raggs.errors import UsageError
+from raggs.base.errors import UsageError
 from raggs.metrics.evaluate import evaluate
 from raggs.metrics.measures import REGISTRY
 

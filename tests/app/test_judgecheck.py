@@ -12,10 +12,10 @@ from support.reviewing import graded_pool, speak
 
 from raggs.app.judgecheck import _length, _order, check_judge
 from raggs.app.judgelayout import check_json, lay_out_check, write_check
-from raggs.artifacts import JudgeRecord, MergeRecord
-from raggs.errors import DataError
-from raggs.jsonl import read_records
-from raggs.manifests.opened import open_run
+from raggs.base.artifacts import JudgeRecord, MergeRecord
+from raggs.base.errors import DataError
+from raggs.base.jsonl import read_records
+from raggs.runs.manifests.opened import open_run
 
 
 @pytest.fixture(scope="module")

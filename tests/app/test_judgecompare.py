@@ -14,11 +14,11 @@ from support.reviewing import speak
 
 from raggs.app.judgecompare import JudgeComparison, compare_judges, plan_differing
 from raggs.app.judgecomparelayout import comparison_json, verdict
-from raggs.artifacts import JudgeRecord, MergeRecord, QueryRecord
-from raggs.errors import DataError
-from raggs.jsonl import read_records
-from raggs.manifests.opened import open_run
-from raggs.reviews.plans import read_plan
+from raggs.base.artifacts import JudgeRecord, MergeRecord, QueryRecord
+from raggs.base.errors import DataError
+from raggs.base.jsonl import read_records
+from raggs.parts.reviews.plans import read_plan
+from raggs.runs.manifests.opened import open_run
 
 
 @pytest.fixture(scope="module")

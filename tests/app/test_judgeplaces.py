@@ -12,10 +12,10 @@ from support.reviewing import graded_pool, speak
 from raggs.app.judgecheck import check_judge
 from raggs.app.judgelayout import lay_out_check
 from raggs.app.judgeplaces import ordered_pairs
-from raggs.artifacts import JournalRecord, JudgeRecord
+from raggs.base.artifacts import JournalRecord, JudgeRecord
+from raggs.base.jsonl import read_records
 from raggs.evaluation.writers import markdown
-from raggs.jsonl import read_records
-from raggs.manifests.opened import open_run
+from raggs.runs.manifests.opened import open_run
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import pytest
 from support.sweeping import make_sweep
 
 import raggs
-from raggs.errors import ConfigError, DataError, PrerequisiteError
+from raggs.base.errors import ConfigError, DataError, PrerequisiteError
 from raggs.evaluation.document import Cell, Document, Section, Table
 from raggs.evaluation.markup import fragment
 

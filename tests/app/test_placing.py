@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from raggs.app.placing import strange_places
-from raggs.artifacts import Query, Reference, Span
-from raggs.errors import DataError
+from raggs.base.artifacts import Query, Reference, Span
+from raggs.base.errors import DataError
 
 
 def about(*names: str) -> dict[str, Query]:

@@ -17,13 +17,13 @@ from raggs.app.randomparts import draw_of_plan
 from raggs.app.review import items_of
 from raggs.app.reviewplan import PlanRequest, plan_reading
 from raggs.app.serve import ServeRequest, prepare
-from raggs.artifacts import JudgeRecord
-from raggs.errors import DataError, UsageError
-from raggs.jsonl import read_records
-from raggs.manifests.opened import open_run
-from raggs.reviews.draws import note_draw, read_draws
-from raggs.reviews.models import Key
-from raggs.reviews.plans import PlanItem, write_plan
+from raggs.base.artifacts import JudgeRecord
+from raggs.base.errors import DataError, UsageError
+from raggs.base.jsonl import read_records
+from raggs.parts.reviews.draws import note_draw, read_draws
+from raggs.parts.reviews.models import Key
+from raggs.parts.reviews.plans import PlanItem, write_plan
+from raggs.runs.manifests.opened import open_run
 
 TOKEN = "x" * 16
 MEASURES = ("ndcg@10", "recall@10", "precision4@10")

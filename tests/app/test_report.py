@@ -12,13 +12,13 @@ from support.sweeping import SweepProject, make_sweep
 
 from raggs.app.evaluate import AnalysisRequest, EvalRequest, JudgedFiles, evaluate
 from raggs.app.report import ReportRequest, gather, report, write_report_page
-from raggs.errors import DataError, UsageError
+from raggs.base.errors import DataError, UsageError
 from raggs.evaluation.writers import write_report
-from raggs.manifests.models import RunManifest, now
-from raggs.manifests.store import RunStore
 from raggs.reporting.sections.decision import Decision
 from raggs.reporting.sections.sweeps import Sweeps
 from raggs.reporting.sections.systems import Systems
+from raggs.runs.manifests.models import RunManifest, now
+from raggs.runs.manifests.store import RunStore
 
 
 @pytest.fixture(scope="module")

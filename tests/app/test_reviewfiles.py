@@ -14,12 +14,12 @@ from support.project import Project, make_project, raggs
 
 from raggs.app.reviewexport import export_reviews
 from raggs.app.reviewimport import import_reviews
-from raggs.errors import DataError, RaggsError, UsageError
-from raggs.manifests.opened import OpenedRun, open_run
-from raggs.reviews.folding import fold
-from raggs.reviews.models import GradeReview, Withdrawal, key_of
-from raggs.reviews.store import ReviewStore
-from raggs.reviews.writing import FORMS
+from raggs.base.errors import DataError, RaggsError, UsageError
+from raggs.parts.reviews.folding import fold
+from raggs.parts.reviews.models import GradeReview, Withdrawal, key_of
+from raggs.parts.reviews.store import ReviewStore
+from raggs.parts.reviews.writing import FORMS
+from raggs.runs.manifests.opened import OpenedRun, open_run
 
 ENDING = {"csv": "csv", "jsonl": "jsonl", "argilla": "json", "label-studio": "json"}
 DIGEST = "0123456789abcdef" * 2

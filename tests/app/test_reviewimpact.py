@@ -11,9 +11,9 @@ from support.reviewing import graded_pool, speak
 from support.reviewpage import differing
 
 from raggs.app.weighing import weigher
-from raggs.errors import NotFoundError, UsageError
-from raggs.manifests.opened import open_run
+from raggs.base.errors import NotFoundError, UsageError
 from raggs.reviewing.disputes import Weighed
+from raggs.runs.manifests.opened import open_run
 
 
 @pytest.fixture(scope="module")

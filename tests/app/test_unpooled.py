@@ -8,10 +8,10 @@ from support.project import make_project
 
 from raggs import load_config
 from raggs import run as run_config
-from raggs.artifacts import MergeRecord
-from raggs.jsonl import read_records
-from raggs.pipeline.events import Event, Notice
-from raggs.trec import read_qrels
+from raggs.base.artifacts import MergeRecord
+from raggs.base.jsonl import read_records
+from raggs.base.trec import read_qrels
+from raggs.runs.pipeline.events import Event, Notice
 
 
 def test_how_many_labels_fell_outside_the_pools(tmp_path: Path) -> None:

@@ -13,10 +13,10 @@ from support.reviewpage import differing, judge_run, write_run
 from raggs.app import weighing
 from raggs.app.reviewimpact import Asked
 from raggs.app.weighing import Aside, weigher
-from raggs.artifacts import RetrieveRecord
-from raggs.jsonl import write_records
-from raggs.manifests.opened import OpenedRun, open_run
+from raggs.base.artifacts import RetrieveRecord
+from raggs.base.jsonl import write_records
 from raggs.reviewing.disputes import Dispute, Weighed
+from raggs.runs.manifests.opened import OpenedRun, open_run
 
 
 @pytest.fixture(scope="module")

@@ -10,13 +10,13 @@ import pytest
 from support.llm_server import LLMServer
 from support.project import make_project
 
-from raggs import plugins
 from raggs.app.worker import WorkerServices, run_shard
+from raggs.base import plugins
+from raggs.base.errors import BudgetError, PrerequisiteError
+from raggs.base.plugins import Package
 from raggs.config.load import load_config
-from raggs.errors import BudgetError, PrerequisiteError
-from raggs.execution.shards import ShardJob
 from raggs.llm import ChatRequest
-from raggs.plugins import Package
+from raggs.runs.execution.shards import ShardJob
 
 
 @pytest.fixture

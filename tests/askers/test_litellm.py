@@ -8,11 +8,11 @@ import pytest
 from support.llm_asking import SPOILT, asked
 from support.llm_server import LLMServer
 
-from raggs.askers import REGISTRY
-from raggs.askers.base import Assignment, Question
-from raggs.askers.litellm import check_question
 from raggs.llm import LLMSettings
-from raggs.workshop import Workshop
+from raggs.parts.askers import REGISTRY
+from raggs.parts.askers.base import Assignment, Question
+from raggs.parts.askers.litellm import check_question
+from raggs.parts.workshop import Workshop
 
 GOOD = {"oath": "one thing", "question": " What\nis  it? ", "references": ["It is a keel. "]}
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from raggs.askers.base import AskerContext, Assignment, Question
-from raggs.askers.scripted import UNWRITTEN, ScriptedAsker, ScriptedConfig
-from raggs.errors import DataError
+from raggs.base.errors import DataError
 from raggs.llm import LLM, BudgetSettings, LLMSettings
+from raggs.parts.askers.base import AskerContext, Assignment, Question
+from raggs.parts.askers.scripted import UNWRITTEN, ScriptedAsker, ScriptedConfig
 
 
 def asker(folder: Path, *lines: str) -> ScriptedAsker:

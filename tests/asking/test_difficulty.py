@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from raggs.asking import difficulties
+from raggs.stats.asking import difficulties
 
 
 def test_levels_are_shares_of_the_systems() -> None:

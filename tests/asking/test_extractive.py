@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.asking.extractive import Extracted, Section, clipped, extract
-from raggs.chunkers.outline import Outline
+from raggs.parts.chunkers.outline import Outline
+from raggs.stats.asking.extractive import Extracted, Section, clipped, extract
 
 GUIDE = """# Raggs
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.asking import (
+from raggs.stats.asking import (
     OF_EMBEDDERS,
     THRESHOLDS,
     Duplicate,

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from raggs.chunkers.base import Document
-from raggs.chunkers.cluster import ClusterChunker, best_blocks
-from raggs.workshop import Workshop
+from raggs.parts.chunkers.base import Document
+from raggs.parts.chunkers.cluster import ClusterChunker, best_blocks
+from raggs.parts.workshop import Workshop
 
 
 def value(vectors: np.ndarray, cuts: tuple[int, ...]) -> float:

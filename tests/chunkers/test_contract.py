@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.contracts import cases, settings_of
 
-from raggs.chunkers import REGISTRY
-from raggs.chunkers.base import Chunk, Chunker, Document
-from raggs.chunkers.sizes import MeasuringChunker
-from raggs.corpora.folder import FolderConfig, FolderCorpus
-from raggs.errors import PrerequisiteError
-from raggs.workshop import Workshop
+from raggs.base.errors import PrerequisiteError
+from raggs.parts.chunkers import REGISTRY
+from raggs.parts.chunkers.base import Chunk, Chunker, Document
+from raggs.parts.chunkers.sizes import MeasuringChunker
+from raggs.parts.corpora.folder import FolderConfig, FolderCorpus
+from raggs.parts.workshop import Workshop
 
 LINES = ["# A", "## B ##", "#", "```", "~~~~", "| a | b |\n|---|---|\n| 1 | 2 |", "- x", "  - y", "1. z", "> q", "---"]
 LINES += ["Title\n===", "Two words. Three more words! Four?", "«Oui.» Non…", "word " * 60, "x" * 300, "翼の揚力。" * 20]

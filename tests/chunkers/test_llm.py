@@ -11,12 +11,12 @@ from pydantic import ValidationError
 from support.llm_bench import MODEL, PRICE
 from support.llm_server import FENCED, KEY, LLMServer
 
-from raggs.chunkers.base import Document
-from raggs.chunkers.llm import LlmChunker, check_split
-from raggs.chunkers.paid import NotCut
-from raggs.errors import BudgetError, ConfigError, PrerequisiteError
+from raggs.base.errors import BudgetError, ConfigError, PrerequisiteError
 from raggs.llm import BudgetSettings, LLMSettings
-from raggs.workshop import Workshop
+from raggs.parts.chunkers.base import Document
+from raggs.parts.chunkers.llm import LlmChunker, check_split
+from raggs.parts.chunkers.paid import NotCut
+from raggs.parts.workshop import Workshop
 
 PIECE = "The lighthouse keeper wrote number {number} of his letters to the harbour in the evening, as he was used to."
 DOCUMENT = Document("\n".join(PIECE.format(number=number) for number in range(60)), "letters.md")

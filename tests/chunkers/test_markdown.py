@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from raggs.chunkers.base import Document
-from raggs.chunkers.markdown import MarkdownChunker
+from raggs.parts.chunkers.base import Document
+from raggs.parts.chunkers.markdown import MarkdownChunker
 
 FENCE = "```python\n# no heading\n\n" + "\n\n".join(f"line {number}" for number in range(8)) + "\n```"
 TABLE = "| a | b |\n|---|---|\n" + "\n".join(f"| {number} | x. y |" for number in range(8))

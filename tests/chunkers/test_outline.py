@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.chunkers.base import Document
-from raggs.chunkers.outline import Outline, blocks_of
+from raggs.parts.chunkers.base import Document
+from raggs.parts.chunkers.outline import Outline, blocks_of
 
 GUIDE = """\
 Before all.

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.chunkers.paragraphs import UNSPACED, heading_of, pack_paragraphs
+from raggs.parts.chunkers.paragraphs import UNSPACED, heading_of, pack_paragraphs
 
 BREAKS = ["\n", "\n\n", "\r\n\r\n", "\n \t\n", " ", "\u00a0", "\u2028", "\x0c"]
 WORDS = ["word", "Two words.", "one two three four. Five six! Seven", "«Oui.» Non", "…", "- a\n- b\n- c", "a\x0cb"]

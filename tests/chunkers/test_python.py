@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from support.contracts import write_module
 
-from raggs.chunkers.base import Document
-from raggs.chunkers.python import PythonChunker
-from raggs.errors import ConfigError, ProviderError
+from raggs.base.errors import ConfigError, ProviderError
+from raggs.parts.chunkers.base import Document
+from raggs.parts.chunkers.python import PythonChunker
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from raggs.chunkers.base import Document
-from raggs.chunkers.recursive import RecursiveChunker
-from raggs.errors import DataError
+from raggs.base.errors import DataError
+from raggs.parts.chunkers.base import Document
+from raggs.parts.chunkers.recursive import RecursiveChunker
 
 
 def cut(text: str, size: int, **settings: Any) -> list[str]:

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from raggs.adapter import AdapterConfig
-from raggs.chunkers.base import ChunkerContext, Document
-from raggs.chunkers.semantic import SemanticChunker, cuts_of_each, cuts_of_largest, cuts_of_mean
-from raggs.corpora.folder import FolderCorpus
-from raggs.errors import ConfigError, PrerequisiteError
-from raggs.workshop import Workshop
+from raggs.base.adapter import AdapterConfig
+from raggs.base.errors import ConfigError, PrerequisiteError
+from raggs.parts.chunkers.base import ChunkerContext, Document
+from raggs.parts.chunkers.semantic import SemanticChunker, cuts_of_each, cuts_of_largest, cuts_of_mean
+from raggs.parts.corpora.folder import FolderCorpus
+from raggs.parts.workshop import Workshop
 
 WINGS = "The lift of a wing grows with the angle. The drag of the wing grows too. A wing stalls at large angles. "
 BREAD = "Bread is made of flour and water. The dough of bread must rest. Then bread is baked in an oven. "

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from raggs.chunkers.base import Document
-from raggs.chunkers.sentence import SentenceChunker, sentences
+from raggs.parts.chunkers.base import Document
+from raggs.parts.chunkers.sentence import SentenceChunker, sentences
 
 
 def cut(text: str, size: int, overlap: int = 0, **settings: Any) -> list[str]:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.chunkers import sizes
-from raggs.chunkers.sizes import MeasuredConfig, Ruler
+from raggs.parts.chunkers import sizes
+from raggs.parts.chunkers.sizes import MeasuredConfig, Ruler
 
 WORDS = [
     "a",

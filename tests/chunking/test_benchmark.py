@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from raggs.artifacts import Query, Reference, Span
+from raggs.base.artifacts import Query, Reference, Span
 from raggs.chunking.cutting import cut
 from raggs.chunking.documents import Documents
 from raggs.chunking.questions import place_questions
-from raggs.spans import Line, summary
+from raggs.metrics.spans import Line, summary
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT.parent / "shared" / "data" / "chunking"

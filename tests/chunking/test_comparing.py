@@ -12,8 +12,8 @@ from typing import Literal
 import numpy as np
 import pytest
 
-from raggs.artifacts import Query, Reference, Span
-from raggs.chunkers.base import Chunker, ChunkerConfig, Document
+from raggs.base.artifacts import Query, Reference, Span
+from raggs.base.errors import DataError
 from raggs.chunking.comparing import Embedding, Study, compare_chunkers
 from raggs.chunking.cutting import cut
 from raggs.chunking.documents import Documents
@@ -21,9 +21,9 @@ from raggs.chunking.layout import lay_out
 from raggs.chunking.models import ChunkReport, Unit
 from raggs.chunking.questions import place_questions
 from raggs.chunking.writers import write_files
-from raggs.errors import DataError
 from raggs.evaluation.writers import markdown
-from raggs.spans import MEASURES, Cutoff
+from raggs.metrics.spans import MEASURES, Cutoff
+from raggs.parts.chunkers.base import Chunker, ChunkerConfig, Document
 
 WORDS = ("red", "green", "blue", "grey")
 DOCUMENTS = Documents(Path("docs"), ("a.md", "b.md"), ("red red. green green.", "blue blue. grey. red red."))

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from raggs.chunkers.base import Document
 from raggs.chunking.cutpage import cut_page, pieces_of
 from raggs.chunking.models import ChunkRow
 from raggs.chunking.showing import show_cuts
-from raggs.corpora.folder import FolderConfig, FolderCorpus
+from raggs.parts.chunkers.base import Document
+from raggs.parts.corpora.folder import FolderConfig, FolderCorpus
 
 HOSTILE = """# <script>alert(1)</script> & "quoted" 'single' {{ 7 * 7 }} {% raw %}
 

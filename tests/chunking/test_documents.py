@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from raggs.base.errors import DataError, NotFoundError
 from raggs.chunking.documents import Documents, read_documents
-from raggs.errors import DataError, NotFoundError
 
 
 def test_they_are_read_character_for_character(tmp_path: Path) -> None:

@@ -10,13 +10,13 @@ import pytest
 from support.llm_bench import MODEL, PRICE
 from support.llm_server import LLMServer
 
-from raggs.chunkers.base import Document
-from raggs.chunkers.llm import LlmChunker
-from raggs.chunkers.paid import PaidChunker
+from raggs.base.errors import AuthenticationError, ProviderError
 from raggs.chunking.making import Made, foresee, make_cuts
-from raggs.errors import AuthenticationError, ProviderError
 from raggs.llm import BudgetSettings, LLMSettings
-from raggs.workshop import Workshop
+from raggs.parts.chunkers.base import Document
+from raggs.parts.chunkers.llm import LlmChunker
+from raggs.parts.chunkers.paid import PaidChunker
+from raggs.parts.workshop import Workshop
 
 LINE = "In letter number {number} of volume {name} the keeper speaks of fog, of ships and of his cat."
 NAMES = "abcdefgh"

@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 from raggs.chunking.models import ChunkerPart, ChunkReport, ComparisonPart, Mean, SystemPart
 from raggs.chunking.plots import plots
 from raggs.evaluation.models import Verdict
-from raggs.spans import MEASURES
+from raggs.metrics.spans import MEASURES
 
 HOSTILE = "</text><script>alert(1)</script>\x1b[31m\u202e"
 

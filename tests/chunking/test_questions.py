@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from raggs.artifacts import Query, Reference, Span
+from raggs.base.artifacts import Query, Reference, Span
+from raggs.base.errors import DataError
 from raggs.chunking.documents import Documents
 from raggs.chunking.questions import Asked, place_questions
-from raggs.errors import DataError
 
 DOCUMENTS = Documents(Path("docs"), ("guide.md", "news.txt"), ("One two three. One two.", "Two more words."))
 FILE = Path("questions.csv")

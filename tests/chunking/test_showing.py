@@ -9,14 +9,14 @@ from typing import Literal
 
 import pytest
 
-from raggs.chunkers.base import Chunker, ChunkerConfig, Document
+from raggs.base.errors import NotFoundError
 from raggs.chunking.models import CutReport
 from raggs.chunking.showing import is_torn, show_cuts
 from raggs.chunking.showlayout import lay_out_cuts
-from raggs.corpora.base import CorpusContext
-from raggs.corpora.folder import FolderConfig, FolderCorpus, file_id
-from raggs.errors import NotFoundError
 from raggs.evaluation.writers import markdown
+from raggs.parts.chunkers.base import Chunker, ChunkerConfig, Document
+from raggs.parts.corpora.base import CorpusContext
+from raggs.parts.corpora.folder import FolderConfig, FolderCorpus, file_id
 
 TEXT = "One two. Three four five. Six.\nSeven eight"
 

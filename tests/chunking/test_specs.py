@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from raggs import chunkers, embedders
-from raggs.chunkers.base import ChunkerConfig
+from raggs.base.errors import UsageError
 from raggs.chunking.specs import parse_spec, split_names
-from raggs.embedders.base import EmbedderConfig
-from raggs.errors import UsageError
+from raggs.parts import chunkers, embedders
+from raggs.parts.chunkers.base import ChunkerConfig
+from raggs.parts.embedders.base import EmbedderConfig
 
 
 def test_a_name_alone_is_the_part_as_it_is() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.cli import invoke
 
-from raggs.errors import BusyError, DataError
+from raggs.base.errors import BusyError, DataError
 
 BUGS = [
     ValueError("a\nb"),

@@ -14,7 +14,7 @@ from support.paying import paying
 from support.project import Project
 
 from raggs.app.cost import cost
-from raggs.hashing import hash_value
+from raggs.base.hashing import hash_value
 
 
 @pytest.fixture

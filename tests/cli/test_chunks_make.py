@@ -15,7 +15,7 @@ from click.testing import Result
 from support.cli import invoke
 from support.llm_server import KEY, LLMServer
 
-from raggs.indexes.passages import PassageStore
+from raggs.parts.indexes.passages import PassageStore
 
 PIECE = "The keeper of lighthouse {name} wrote letter number {number} to the harbour that evening, as he was used to."
 CONFIG = """

@@ -11,8 +11,8 @@ from support.cli import invoke
 from support.diagnosing import NAME, TARGET, Tiny
 from support.llm_server import LLMServer
 
+from raggs.base.errors import DataError
 from raggs.diagnosis import REGISTRY
-from raggs.errors import DataError
 
 
 @pytest.fixture(autouse=True)

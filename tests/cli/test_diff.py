@@ -21,9 +21,9 @@ from raggs.app.diff import diff as compared
 from raggs.app.difflayout import lay_out_diff
 from raggs.cli.diffs import show
 from raggs.cli.screen import Screen
-from raggs.diffs.models import DiffReport
-from raggs.diffs.settings import by_name
-from raggs.manifests.reasons import differences
+from raggs.evaluation.diffs.models import DiffReport
+from raggs.evaluation.diffs.settings import by_name
+from raggs.runs.manifests.reasons import differences
 
 QUERIES = [f"q{number:02}" for number in range(14)]
 

@@ -63,7 +63,7 @@ def test_a_report_that_cannot_be_written(tmp_path: Path) -> None:
 
 
 def test_a_corpus_that_grows_while_it_is_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from raggs.corpora.jsonl import JsonlCorpus
+    from raggs.parts.corpora.jsonl import JsonlCorpus
 
     project = make_project(tmp_path, queries=2, corpus=12)
     read = JsonlCorpus.passages

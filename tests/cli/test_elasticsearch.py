@@ -15,9 +15,9 @@ from support.elastic import fill, fresh_name, scripted, write
 from support.forks import shared
 from support.project import Project, make_project, raggs
 
-from raggs.elastic.index import Index
-from raggs.elastic.settings import IndexPlace
-from raggs.errors import NotFoundError
+from raggs.base.errors import NotFoundError
+from raggs.parts.elastic.index import Index
+from raggs.parts.elastic.settings import IndexPlace
 
 
 def searched(folder: Path, place: dict[str, Any], modes: tuple[str, ...] = ("bm25", "knn"), **sections: Any) -> Project:
@@ -129,7 +129,7 @@ def test_a_load_that_is_killed_again_and_again_ends_whole(tmp_path: Path, place:
     project = searched(tmp_path, {**place, "batch": 1}, corpus=400, embed={"embedder": None}, modes=("bm25",))
     index = IndexPlace(**place)
     for number in (61, 121, 181):  # passages that are there already are gone over, too
-        before = {"at": "call", "of": "raggs.elastic.load:Loader._send", "number": number}
+        before = {"at": "call", "of": "raggs.parts.elastic.load:Loader._send", "number": number}
         died = shared().raggs("index", "--config", project.config, "--quiet", die=before)
         assert died.code == -signal.SIGKILL, died.err
     (row,) = json.loads(raggs("index", "--config", project.config, "--json").stdout)

@@ -16,8 +16,8 @@ from support.llm_server import LLMServer
 from support.paying import MODEL
 from support.project import Project, environment, make_project
 
-from raggs.manifests.models import RunManifest
 from raggs.reporting.sections.provenance import _prompts
+from raggs.runs.manifests.models import RunManifest
 from raggs.stages.companies import INCITED
 
 pytestmark = pytest.mark.usefixtures("provider_key")

@@ -12,8 +12,8 @@ import pytest
 from support.cli import invoke
 from support.project import environment, make_project
 
+from raggs.base.errors import ConfigError
 from raggs.config.load import load_config
-from raggs.errors import ConfigError
 
 FIRST = b'{"_id": "p000", "text": "amber brook"}\n'
 CORPORA = {

@@ -12,8 +12,8 @@ from support.reviewing import speak
 
 from raggs.app.judgecheck import check_judge
 from raggs.app.unaided import unaided
-from raggs.artifacts import JudgeRecord
-from raggs.manifests.opened import open_run
+from raggs.base.artifacts import JudgeRecord
+from raggs.runs.manifests.opened import open_run
 
 QRELS = {"type": "qrels", "path": "qrels.txt"}
 NOISY = {**QRELS, "beta": 3.0, "grade_noise": 0.25, "seed": 1}

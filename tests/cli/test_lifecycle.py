@@ -212,7 +212,7 @@ def test_selections(project: Project) -> None:
 
 
 def test_a_second_run_on_one_directory_is_refused(project: Project) -> None:
-    from raggs.manifests.store import RunStore
+    from raggs.runs.manifests.store import RunStore
 
     with RunStore(project.run).owned():
         assert "another raggs run" in call("run", "--config", project.config, code=6).output
@@ -329,8 +329,8 @@ def test_one_changed_byte_anywhere_is_named_by_file_and_line(project: Project, a
 
 def test_audit_finds_a_lie_that_its_hashes_cover(project: Project) -> None:
     """A forger who also mends the hashes is found by deriving the run again."""
-    from raggs.hashing import hash_file
-    from raggs.manifests.store import RunStore
+    from raggs.base.hashing import hash_file
+    from raggs.runs.manifests.store import RunStore
 
     path = project.run / "rank.jsonl"
     lines = path.read_text().splitlines(keepends=True)
@@ -397,7 +397,7 @@ def test_init_runs_offline_at_once(tmp_path: Path) -> None:
 
 def test_the_library_gives_typed_access(finished: Project) -> None:
     from raggs import load_config, open_run, run
-    from raggs.artifacts import JudgeRecord, RankRecord
+    from raggs.base.artifacts import JudgeRecord, RankRecord
 
     opened = open_run(finished.run)
     golden = dict(opened.golden())

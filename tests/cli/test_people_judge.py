@@ -15,8 +15,8 @@ from support.people import grade, kept, order, pools
 from support.project import Project, make_project, raggs
 
 from raggs.app.audit import audit
-from raggs.artifacts import JournalRecord, JudgeRecord, MergeRecord, RankingRecord, RankRecord
-from raggs.jsonl import read_records
+from raggs.base.artifacts import JournalRecord, JudgeRecord, MergeRecord, RankingRecord, RankRecord
+from raggs.base.jsonl import read_records
 
 QRELS = {"type": "qrels", "path": "qrels.txt"}
 FIRST = {"type": "panel", "rule": "first", "judges": [{"type": "human"}, QRELS]}

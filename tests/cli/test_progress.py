@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from raggs.cli.progress import LiveProgress, PlainProgress
-from raggs.pipeline.events import Building, Progress, StageStarted
+from raggs.runs.pipeline.events import Building, Progress, StageStarted
 
 
 def shown(*events: object) -> str:

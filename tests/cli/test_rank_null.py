@@ -12,12 +12,12 @@ from support import cli
 from support.llm_server import LLMServer
 from support.project import Project, make_project
 
-from raggs import exporters
+from raggs.base.errors import ConfigError
 from raggs.config.load import load_config
-from raggs.errors import ConfigError
+from raggs.golden import exporters
+from raggs.golden.importers.jsonl import JsonlImporter
+from raggs.golden.importers.trec import TrecImporter
 from raggs.golden.opened import open_golden
-from raggs.importers.jsonl import JsonlImporter
-from raggs.importers.trec import TrecImporter
 from raggs.stages import GOLDEN
 
 NULL = ("--set", "rank=null")

@@ -10,11 +10,11 @@ from support.forging import write_artifact
 from support.project import Project, environment, make_project, raggs
 from support.reviewing import speak
 
-from raggs.artifacts import JudgeRecord, MergeRecord
-from raggs.jsonl import read_records
-from raggs.reviews.models import GradeReview
-from raggs.reviews.plans import PlanItem, read_plan
-from raggs.reviews.store import ReviewStore
+from raggs.base.artifacts import JudgeRecord, MergeRecord
+from raggs.base.jsonl import read_records
+from raggs.parts.reviews.models import GradeReview
+from raggs.parts.reviews.plans import PlanItem, read_plan
+from raggs.parts.reviews.store import ReviewStore
 
 
 @pytest.fixture(scope="module")

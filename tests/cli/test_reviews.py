@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from support.project import Project, make_project, raggs
 
-from raggs.artifacts import JudgeRecord
-from raggs.jsonl import read_records
-from raggs.reviews.store import ReviewStore
+from raggs.base.artifacts import JudgeRecord
+from raggs.base.jsonl import read_records
+from raggs.parts.reviews.store import ReviewStore
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,8 @@ from support.cli import invoke
 from support.project import Project, make_project, raggs
 
 from raggs.app.run import open_runner
+from raggs.base.errors import ConfigError
 from raggs.config.load import load_config
-from raggs.errors import ConfigError
 
 CANARY = "canary+0123456789/abcdefghij"
 LITERAL = "literal+9876543210/jihgfedcba"

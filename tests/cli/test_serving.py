@@ -15,8 +15,8 @@ from support.project import raggs
 from support.reviewpage import Visitor, serving, write_run
 
 from raggs.app import serve
-from raggs.errors import PrerequisiteError
-from raggs.reviews.store import ReviewStore
+from raggs.base.errors import PrerequisiteError
+from raggs.parts.reviews.store import ReviewStore
 
 MOMENTS = int(os.environ.get("RAGGS_KILL_MOMENTS", "3"))
 

@@ -13,9 +13,9 @@ from support.golden import change
 from support.project import make_project
 
 from raggs import load_config, run
-from raggs.artifacts import JudgeRecord, MergeRecord, RankRecord, RetrieveRecord
+from raggs.base.artifacts import JudgeRecord, MergeRecord, RankRecord, RetrieveRecord
+from raggs.base.jsonl import read_records
 from raggs.cli import screen, showing
-from raggs.jsonl import read_records
 
 
 @pytest.fixture(scope="module")

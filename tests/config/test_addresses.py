@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from support.project import make_project
 
-from raggs.addresses import http_address
+from raggs.base.addresses import http_address
+from raggs.base.errors import ConfigError
 from raggs.config.load import load_config
-from raggs.elastic.settings import IndexPlace
-from raggs.errors import ConfigError
 from raggs.llm.prices import address_of
+from raggs.parts.elastic.settings import IndexPlace
 
 WRONG = [
     "ftp://x",

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from raggs.base.errors import ConfigError, NotFoundError
 from raggs.config.source import read_source
-from raggs.errors import ConfigError, NotFoundError
 
 
 def read(tmp_path: Path, text: str, **environment: str) -> object:

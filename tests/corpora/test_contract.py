@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from support.contracts import settings_of
 
-from raggs.artifacts import Passage
-from raggs.corpora import REGISTRY
-from raggs.errors import NotFoundError
+from raggs.base.artifacts import Passage
+from raggs.base.errors import NotFoundError
+from raggs.parts.corpora import REGISTRY
 
 
 @pytest.fixture
@@ -68,5 +68,5 @@ def test_the_settings_alone_read_no_source(
 ) -> None:
     """Its content is the hash's business: a large source is read once, not twice, before a run begins."""
     corpus = make(name)
-    monkeypatch.setattr("raggs.settings.hash_file", lambda path: pytest.fail(f"reads {path}"))
+    monkeypatch.setattr("raggs.base.settings.hash_file", lambda path: pytest.fail(f"reads {path}"))
     assert corpus.causes()["type"] == name

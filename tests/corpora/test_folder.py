@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from support.pdf import make_pdf
 
-from raggs.corpora.base import LeftOut
-from raggs.corpora.folder import FolderConfig, FolderCorpus, file_id
-from raggs.corpora.listing import Skipped, tell
-from raggs.errors import DataError, NotFoundError, PrerequisiteError
-from raggs.hashing import hash_file, hash_value
-from raggs.workshop import Workshop
+from raggs.base.errors import DataError, NotFoundError, PrerequisiteError
+from raggs.base.hashing import hash_file, hash_value
+from raggs.parts.corpora.base import LeftOut
+from raggs.parts.corpora.folder import FolderConfig, FolderCorpus, file_id
+from raggs.parts.corpora.listing import Skipped, tell
+from raggs.parts.workshop import Workshop
 
 LONG = "\n\n".join(" ".join(f"word{number}" for number in range(start, start + 15)) for start in range(0, 60, 15))
 
@@ -397,7 +397,7 @@ def test_ten_thousand_files_that_nobody_reads_are_one_line(tmp_path: Path) -> No
 def test_pdf_files_without_their_package_are_left_out_with_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("raggs.documents.pdf.find_spec", lambda name: None)
+    monkeypatch.setattr("raggs.parts.documents.pdf.find_spec", lambda name: None)
     write(tmp_path, "a.md", "text")
     write(tmp_path, "b.pdf", make_pdf("text"))
     read = corpus(tmp_path)

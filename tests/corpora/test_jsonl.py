@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.artifacts import Passage, Span
-from raggs.corpora.base import LeftOut
-from raggs.corpora.jsonl import JsonlConfig, JsonlCorpus
-from raggs.errors import DataError, NotFoundError
+from raggs.base.artifacts import Passage, Span
+from raggs.base.errors import DataError, NotFoundError
+from raggs.parts.corpora.base import LeftOut
+from raggs.parts.corpora.jsonl import JsonlConfig, JsonlCorpus
 
 GOOD = '{"_id": "a", "text": "first"}'
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from raggs.chunkers.token import TokenChunker
-from raggs.corpora.pydoc import PydocConfig, PydocCorpus
-from raggs.errors import PrerequisiteError
+from raggs.base.errors import PrerequisiteError
+from raggs.parts.chunkers.token import TokenChunker
+from raggs.parts.corpora.pydoc import PydocConfig, PydocCorpus
 
 
 def test_some_hundred_passages_that_are_slices_of_the_topics() -> None:
@@ -57,7 +57,7 @@ def test_a_python_without_its_documentation(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_the_texts_are_not_loaded_before_they_are_asked_for() -> None:
     """They are 700 kB, and every command imports this module to know its settings."""
-    script = "import sys, raggs.corpora.pydoc; print('pydoc_data.topics' in sys.modules)"
+    script = "import sys, raggs.parts.corpora.pydoc; print('pydoc_data.topics' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 

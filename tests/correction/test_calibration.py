@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import optimize
 
-from raggs.arrays import Floats
-from raggs.correction import calibrate
-from raggs.correction.calibration import _rising
-from raggs.seeds import generator
+from raggs.base.arrays import Floats
+from raggs.base.seeds import generator
+from raggs.stats.correction import calibrate
+from raggs.stats.correction.calibration import _rising
 
 pairs = st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5)), min_size=1, max_size=40)
 

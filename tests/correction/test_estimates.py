@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from raggs.arrays import Flags, Floats, Ints
-from raggs.correction import Totals, correct, totals_of, unlikely
-from raggs.seeds import generator
+from raggs.base.arrays import Flags, Floats, Ints
+from raggs.base.seeds import generator
+from raggs.stats.correction import Totals, correct, totals_of, unlikely
 
 NAN = math.nan
 

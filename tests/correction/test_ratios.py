@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from raggs.arrays import Floats
-from raggs.correction import FEWEST_WHOLE, correct, correct_ratio, correct_values, totals_of
-from raggs.correction.ratios import enough
-from raggs.seeds import generator
+from raggs.base.arrays import Floats
+from raggs.base.seeds import generator
+from raggs.stats.correction import FEWEST_WHOLE, correct, correct_ratio, correct_values, totals_of
+from raggs.stats.correction.ratios import enough
 
 NAN = math.nan
 QUERIES = 120

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.arrays import Floats
-from raggs.decision.drawing import draw, lots
-from raggs.seeds import generator
+from raggs.base.arrays import Floats
+from raggs.base.seeds import generator
+from raggs.stats.decision.drawing import draw, lots
 
 STRATA = np.repeat([0, 1, 2], [100, 16, 2])
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raggs.decision import draw_order, halve
-from raggs.decision.halving import log_capital
-from raggs.seeds import generator
+from raggs.base.seeds import generator
+from raggs.stats.decision import draw_order, halve
+from raggs.stats.decision.halving import log_capital
 
 NAN = math.nan
 

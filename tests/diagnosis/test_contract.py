@@ -20,15 +20,15 @@ from support.diagnosing import NAME, TARGET
 from support.llm_server import KEY, LLMServer
 
 from raggs.app.diagnose import Diagnosed, DiagnoseRequest, forecast_diagnosis, opened, run_diagnosis
+from raggs.base.errors import DataError, UsageError
+from raggs.base.rowstore import RowStore
+from raggs.base.text import plural
 from raggs.diagnosis import REGISTRY, verdicts
 from raggs.diagnosis.base import Diagnosis, Forecast, Found
 from raggs.diagnosis.layout import found_in, lay_out, plots
 from raggs.diagnosis.models import DiagnosisReport
 from raggs.diagnosis.store import read_report
-from raggs.errors import DataError, UsageError
-from raggs.pipeline.events import silent
-from raggs.rowstore import RowStore
-from raggs.text import plural
+from raggs.runs.pipeline.events import silent
 
 KINDS = [*REGISTRY, NAME]
 FOUR_LINES = 4 * 80

@@ -15,10 +15,10 @@ from support.cli import invoke
 from support.vectors import clusters, crowds
 
 from raggs.app.diagnose import Diagnosed, DiagnoseRequest, diagnose, forecast_diagnosis
+from raggs.base.errors import DataError, PrerequisiteError, RaggsError, UsageError
 from raggs.config.load import load_config
 from raggs.diagnosis.index import measuring, tuning
 from raggs.diagnosis.index.models import IndexFound
-from raggs.errors import DataError, PrerequisiteError, RaggsError, UsageError
 
 QUICK: dict[str, object] = {"k": (10,), "held_out": 100, "timed": 5, "rounds": 1}
 INDEXES = ["hnsw:m=4:ef_construction=20", "ivf:lists=40"]
@@ -31,7 +31,7 @@ def contract_case(folder: Path, request: pytest.FixtureRequest) -> dict[str, Any
     request.addfinalizer(patch.undo)
     patch.setattr("raggs.diagnosis.index.measuring.seconds_of", lambda *_: measuring.Took(0.01, 0.01))
     patch.setattr("raggs.diagnosis.index.measuring.load_now", lambda: None)
-    patch.setattr("raggs.indexes.kept.time", SimpleNamespace(perf_counter=lambda: 0.0))
+    patch.setattr("raggs.parts.indexes.kept.time", SimpleNamespace(perf_counter=lambda: 0.0))
     return {"settings": {"vectors": folder / "v.npy", "indexes": ["hnsw:m=4", "ivf:lists=8"], "k": [5], "tune": 0.2}}
 
 

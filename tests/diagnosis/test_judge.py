@@ -19,8 +19,8 @@ from support.project import Project, make_project
 
 from raggs.app.diagnose import Diagnosed, DiagnoseRequest, forecast_diagnosis, run_diagnosis
 from raggs.app.run import run
+from raggs.base.errors import PrerequisiteError, SnapshotError, UsageError
 from raggs.diagnosis.judge.models import JudgeFound, PoolsPart
-from raggs.errors import PrerequisiteError, SnapshotError, UsageError
 from raggs.llm.cache import AnswerCache
 
 NUMBERS = itertools.count()

@@ -10,10 +10,10 @@ import pytest
 
 import raggs
 from raggs.app.diagnose import Diagnosed, DiagnoseRequest, forecast_diagnosis, run_diagnosis
+from raggs.base.errors import RaggsError
 from raggs.diagnosis.layout import found_in
 from raggs.diagnosis.names.models import NamesFound, SubjectPart
 from raggs.diagnosis.names.scoring import ByEmbedder
-from raggs.errors import RaggsError
 
 MODULE = """
 def embed(texts):

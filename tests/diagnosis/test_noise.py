@@ -12,12 +12,12 @@ from support.llm_server import KEY, LLMServer
 from support.project import make_project
 
 from raggs.app.diagnose import Diagnosed, DiagnoseRequest, forecast_diagnosis, run_diagnosis
+from raggs.base.errors import RaggsError, UsageError
 from raggs.diagnosis.noise.models import NONE, LevelPart, NoiseFound
 from raggs.diagnosis.noise.texts import own_questions
 from raggs.diagnosis.noise.verdicts import verdict
 from raggs.diagnosis.parts import MeanPart
-from raggs.errors import RaggsError, UsageError
-from raggs.noises.base import LANGUAGES
+from raggs.parts.noises.base import LANGUAGES
 
 MODEL = "openai/judge"
 COUNT = 12  # questions a language
@@ -143,7 +143,7 @@ def test_a_golden_set_gives_questions_and_ideal_texts_too(tmp_path: Path) -> Non
 
 
 def _mean_cosine(ideals: Any) -> float:
-    from raggs.embedders import REGISTRY
+    from raggs.parts.embedders import REGISTRY
 
     kind = REGISTRY.load("wordllama")
     embedder = kind(kind.Config.model_validate({"type": "wordllama"}))

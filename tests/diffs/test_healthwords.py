@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from raggs.diffs.healthwords import health_words
-from raggs.health import (
+from raggs.base.health import (
     AgainstPeople,
     Canaries,
     Cascade,
@@ -21,7 +20,8 @@ from raggs.health import (
     Share,
     Shift,
 )
-from raggs.jsontypes import leaves
+from raggs.base.jsontypes import leaves
+from raggs.evaluation.diffs.healthwords import health_words
 
 RATE = Rate(rate=0.5, interval=(0.1, 0.9), count=1, total=2)
 MOVED = Shift(grades=0.2, interval=(0.1, 0.3), questions=12)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from raggs.diffs.orders import order_move, orders_part
-from raggs.diffs.sides import Ranked
+from raggs.evaluation.diffs.orders import order_move, orders_part
+from raggs.evaluation.diffs.sides import Ranked
 
 K = 10
 

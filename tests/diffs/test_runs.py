@@ -14,10 +14,10 @@ from support.project import Project, make_project
 from raggs.app.compare import compare_runs
 from raggs.app.run import open_runner, run
 from raggs.config.load import load_config
-from raggs.diffs.runs import RunsReport, runs_report
-from raggs.manifests.costs import Costs, LedgerSum
-from raggs.manifests.models import RunManifest
-from raggs.manifests.store import RunStore
+from raggs.evaluation.diffs.runs import RunsReport, runs_report
+from raggs.runs.manifests.costs import Costs, LedgerSum
+from raggs.runs.manifests.models import RunManifest
+from raggs.runs.manifests.store import RunStore
 
 NOTHING = Costs(LedgerSum(), {}, {}, {})
 LITELLM = ("judge.judge={type: litellm, model: openai/judge}", "llm.prices={openai/judge: {input: 1.0, output: 2.0}}")

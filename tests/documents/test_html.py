@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.documents.base import Reading
-from raggs.documents.html import HtmlReader
-from raggs.errors import DataError
+from raggs.base.errors import DataError
+from raggs.parts.documents.base import Reading
+from raggs.parts.documents.html import HtmlReader
 
 PAGE = """<!doctype html><html><head><title>Guide &amp; more</title><style>p{color:red}</style></head><body>
 <nav><a href=/>Home</a></nav><header><h1>Guide<a class=headerlink href="#x">¶</a></h1></header>

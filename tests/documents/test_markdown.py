@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from raggs.documents.markdown import MarkdownReader
+from raggs.parts.documents.markdown import MarkdownReader
 
 
 def test_the_text_is_the_files_and_what_it_says_about_itself_stands_apart(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.documents.matter import split_matter
-from raggs.hashing import canonical_json
+from raggs.base.hashing import canonical_json
+from raggs.parts.documents.matter import split_matter
 
 
 def body(text: str) -> str:

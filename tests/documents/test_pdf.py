@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from support.pdf import make_pdf
 
-from raggs.documents import pdf
-from raggs.documents.pdf import PdfReader
-from raggs.errors import DataError, PrerequisiteError
+from raggs.base.errors import DataError, PrerequisiteError
+from raggs.parts.documents import pdf
+from raggs.parts.documents.pdf import PdfReader
 
 
 def test_pages_follow_each_other_and_their_places_are_known(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from raggs.documents import REGISTRY
-from raggs.documents.base import DocumentReader
-from raggs.errors import NotFoundError
+from raggs.base.errors import NotFoundError
+from raggs.parts.documents import REGISTRY
+from raggs.parts.documents.base import DocumentReader
 
 
 @pytest.mark.parametrize("name", list(REGISTRY))
@@ -31,6 +31,6 @@ def test_a_file_that_is_not_there_is_named(name: str, tmp_path: Path) -> None:
 
 def test_readers_load_their_packages_when_a_file_is_read() -> None:
     heavy = {"selectolax", "docutils", "pypdfium2", "markdown_it"}
-    code = "import sys, raggs.documents as d; [d.REGISTRY.load(n)() for n in d.REGISTRY]; print(*sys.modules)"
+    code = "import sys, raggs.parts.documents as d; [d.REGISTRY.load(n)() for n in d.REGISTRY]; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not heavy & set(done.stdout.split())

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.documents.base import Block
-from raggs.documents.rst import RstReader, rst_blocks
+from raggs.parts.documents.base import Block
+from raggs.parts.documents.rst import RstReader, rst_blocks
 
 GUIDE = """\
 =======

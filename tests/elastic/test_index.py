@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from support.elastic import fill, fresh_name, scripted, write
 
-from raggs.artifacts import Span
-from raggs.elastic.index import TEXTS, VECTORS, Index
-from raggs.elastic.passages import IndexPassages, pick
-from raggs.elastic.server import Server
-from raggs.elastic.settings import IndexPlace
-from raggs.errors import DataError, NotFoundError, ProviderError
+from raggs.base.artifacts import Span
+from raggs.base.errors import DataError, NotFoundError, ProviderError
+from raggs.parts.elastic.index import TEXTS, VECTORS, Index
+from raggs.parts.elastic.passages import IndexPassages, pick
+from raggs.parts.elastic.server import Server
+from raggs.parts.elastic.settings import IndexPlace
 
 DOCUMENTS = {
     "a": {"title": "One", "text": " First text. ", "metadata": {"page": 3}},

@@ -14,9 +14,7 @@ import pytest
 from pydantic import ValidationError
 from support.elastic import scripted
 
-from raggs.elastic.server import Server
-from raggs.elastic.settings import IndexPlace
-from raggs.errors import (
+from raggs.base.errors import (
     AuthenticationError,
     DataError,
     NotFoundError,
@@ -24,6 +22,8 @@ from raggs.errors import (
     ProviderError,
     RaggsError,
 )
+from raggs.parts.elastic.server import Server
+from raggs.parts.elastic.settings import IndexPlace
 
 OK = (200, {"count": 3})
 

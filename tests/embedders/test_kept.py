@@ -11,9 +11,9 @@ from typing import Literal
 import numpy as np
 import pytest
 
-from raggs.embedders.base import Embedder, EmbedderConfig
-from raggs.embedders.kept import HELD, KeptEmbedder, KeptVectors
-from raggs.errors import ProviderError
+from raggs.base.errors import ProviderError
+from raggs.parts.embedders.base import Embedder, EmbedderConfig
+from raggs.parts.embedders.kept import HELD, KeptEmbedder, KeptVectors
 
 
 class Config(EmbedderConfig):

@@ -11,10 +11,10 @@ from support.llm_server import embedding
 from support.project import make_project
 
 from raggs.app.run import run
-from raggs.embedders.base import EmbedderContext
-from raggs.embedders.litellm import LiteLLMEmbedder
-from raggs.errors import ConfigError
+from raggs.base.errors import ConfigError
 from raggs.llm import LLM, BudgetSettings, LLMSettings
+from raggs.parts.embedders.base import EmbedderContext
+from raggs.parts.embedders.litellm import LiteLLMEmbedder
 
 MODEL = "openai/embedder"
 

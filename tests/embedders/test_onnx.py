@@ -10,8 +10,8 @@ import pytest
 from support.onnx_models import DIMS, vectors, write_cross_encoder, write_embedder
 from support.project import make_project, raggs
 
-from raggs.embedders.onnx import OnnxEmbedder
-from raggs.errors import ConfigError, DataError, NotFoundError, ProviderError
+from raggs.base.errors import ConfigError, DataError, NotFoundError, ProviderError
+from raggs.parts.embedders.onnx import OnnxEmbedder
 
 TEXTS = ["The lift of a wing.", "A cat sleeps on the mat for most of the day.", "unknown words alone", "wing"]
 

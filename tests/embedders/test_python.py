@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from support.contracts import write_module
 
-from raggs.embedders.python import PythonEmbedder
-from raggs.errors import ProviderError
+from raggs.base.errors import ProviderError
+from raggs.parts.embedders.python import PythonEmbedder
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from raggs.embedders import wordllama as module
-from raggs.embedders.wordllama import BLOCK, WordLlamaEmbedder
-from raggs.errors import ProviderError
+from raggs.base.errors import ProviderError
+from raggs.parts.embedders import wordllama as module
+from raggs.parts.embedders.wordllama import BLOCK, WordLlamaEmbedder
 
 
 @pytest.fixture(scope="module")
@@ -102,14 +102,14 @@ def test_files_that_cannot_be_read_are_one_sentence(damage, tmp_path, monkeypatc
         (tmp_path / name).parent.mkdir()
         if damage != "absent":
             (tmp_path / name).write_bytes(b"" if damage == "empty" else b"\0" * 100)
-    monkeypatch.setattr("raggs.embedders.wordllama._folder", lambda: tmp_path)
+    monkeypatch.setattr("raggs.parts.embedders.wordllama._folder", lambda: tmp_path)
     with pytest.raises(ProviderError, match=r"weights cannot be loaded .* reinstall wordllama"):
         WordLlamaEmbedder(WordLlamaEmbedder.Config()).embed(["word"])
 
 
 def test_its_identity_loads_no_model():
     code = (
-        "import sys; from raggs.embedders.wordllama import WordLlamaEmbedder as E; e = E(E.Config());"
+        "import sys; from raggs.parts.embedders.wordllama import WordLlamaEmbedder as E; e = E(E.Config());"
         "print(e.identity, e.dims, 'wordllama' in sys.modules)"
     )
     root = Path(__file__).parents[2]

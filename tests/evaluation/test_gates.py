@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.gating import regressions, under
 
-from raggs.errors import DataError, NotFoundError
+from raggs.base.errors import DataError, NotFoundError
 from raggs.evaluation.gates import read_report
 from raggs.evaluation.models import Report
 from raggs.evaluation.report import make_report

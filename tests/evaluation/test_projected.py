@@ -8,7 +8,7 @@ import pytest
 from support.gating import regressions
 from support.studies import SYSTEMS, reported
 
-from raggs.errors import DataError
+from raggs.base.errors import DataError
 from raggs.evaluation.layout import lay_out
 from raggs.evaluation.models import ProjectionPart, Report
 from raggs.evaluation.projected import finer_note, rule_words

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.errors import DataError, UsageError
+from raggs.base.errors import DataError, UsageError
 from raggs.evaluation.analyses.answers import GivenAnswers
 from raggs.evaluation.analyses.bottleneck import Bottleneck
 from raggs.evaluation.analyses.bounds import HoleBounds

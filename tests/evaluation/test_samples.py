@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.errors import DataError
+from raggs.base.errors import DataError
 from raggs.evaluation.samples import open_samples
 from raggs.metrics.evaluate import evaluate
 

@@ -15,7 +15,7 @@ from support.studies import GOOD, LABELS, SYSTEMS, golden, reported, scoring, st
 
 from raggs import load_config
 from raggs import run as run_config
-from raggs.errors import DataError
+from raggs.base.errors import DataError
 from raggs.evaluation.analyses.bottleneck import Bottleneck
 from raggs.evaluation.report import make_report
 from raggs.evaluation.strangers import doubt_of
@@ -47,7 +47,7 @@ def test_a_run_on_another_corpus_is_refused_with_both_hashes(tmp_path: Path) -> 
 def test_an_export_says_of_which_corpus_it_is(tmp_path: Path) -> None:
     one, other = (made(tmp_path / name, corpus) for name, corpus in (("one", 20), ("other", 21)))
     from raggs.app.export import export_run
-    from raggs.manifests.opened import open_run
+    from raggs.runs.manifests.opened import open_run
 
     for form, labels in (("trec", "qrels.txt"), ("beir", "qrels/test.tsv")):
         export_run(open_run(one), form, tmp_path / form)

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from raggs.artifacts import JournalRecord, Passage, Query
-from raggs.errors import ProviderError
-from raggs.execution.channel import Mailbox, RemoteJudge, ShardJournal, WorkerChannel
-from raggs.judges.base import Judgment, KnownOrder, Ordering
+from raggs.base.artifacts import JournalRecord, Passage, Query
+from raggs.base.errors import ProviderError
+from raggs.parts.judges.base import Judgment, KnownOrder, Ordering
+from raggs.runs.execution.channel import Mailbox, RemoteJudge, ShardJournal, WorkerChannel
 
 QUERY = Query(qid="q1", text="what?")
 PASSAGES = [Passage(doc_id=doc_id, text=f"secret {doc_id}") for doc_id in ("a", "b", "c")]

@@ -19,9 +19,9 @@ from pydantic import ValidationError
 from support.llm_server import LLMServer
 from support.project import Project, environment, make_project
 
-from raggs.errors import ConfigError
-from raggs.execution.cluster import connect, local_cluster, passes
-from raggs.execution.dask import DaskExecution
+from raggs.base.errors import ConfigError
+from raggs.runs.execution.cluster import connect, local_cluster, passes
+from raggs.runs.execution.dask import DaskExecution
 
 PRICES = {"openai/test-model": {"input": 1.0, "output": 10.0}}
 SMALL = {

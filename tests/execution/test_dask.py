@@ -23,13 +23,13 @@ from support.project import Project, make_project, passages
 from raggs.app.audit import audit
 from raggs.app.run import open_runner, run
 from raggs.app.worker import run_shard
+from raggs.base.errors import BudgetError, NotFoundError, PrerequisiteError, ProviderError
 from raggs.config.load import load_config
-from raggs.errors import BudgetError, NotFoundError, PrerequisiteError, ProviderError
-from raggs.execution.dask import _outcome
-from raggs.execution.judgeserver import JudgeServer
-from raggs.execution.shards import ShardJob
-from raggs.manifests.models import versions
-from raggs.pipeline.plan import Selection
+from raggs.runs.execution.dask import _outcome
+from raggs.runs.execution.judgeserver import JudgeServer
+from raggs.runs.execution.shards import ShardJob
+from raggs.runs.manifests.models import versions
+from raggs.runs.pipeline.plan import Selection
 from raggs.stages import GOLDEN
 
 PRICES = {"openai/test-model": {"input": 1.0, "output": 10.0}}
@@ -294,7 +294,7 @@ def test_without_the_extra_the_remedy_is_named(tmp_path: Path, monkeypatch: pyte
 def test_an_error_of_a_worker_comes_back_as_it_was(
     tmp_path: Path, cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("raggs.execution.dask.versions", lambda: {**versions(), "numpy": "0.1", "python": "2.7"})
+    monkeypatch.setattr("raggs.runs.execution.dask.versions", lambda: {**versions(), "numpy": "0.1", "python": "2.7"})
     project = make_project(tmp_path, queries=2, execution=on(cluster), **SMALL)
     with pytest.raises(PrerequisiteError, match=r"a worker has numpy \S+, this machine 0.1") as caught:
         run(project.config)

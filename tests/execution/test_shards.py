@@ -7,9 +7,9 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.artifacts import EmbedRecord, MergeRecord, Query, Record, RetrieveRecord
-from raggs.execution.shards import Pools, ShardJob, merged, shard_folder, shard_of, shard_work, split
-from raggs.jsonl import write_records
+from raggs.base.artifacts import EmbedRecord, MergeRecord, Query, Record, RetrieveRecord
+from raggs.base.jsonl import write_records
+from raggs.runs.execution.shards import Pools, ShardJob, merged, shard_folder, shard_of, shard_work, split
 from raggs.stages.base import Work
 
 READS = ("embed", "retrieve")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from raggs.execution.turns import Turns
+from raggs.runs.execution.turns import Turns
 from raggs.stages.frugal import Walks
 
 POOL: Any = [None] * 10

@@ -17,9 +17,9 @@ from raggs import load_config
 from raggs import run as run_config
 from raggs.app.evaluate import EvalRequest, JudgedFiles, MeasureRequest, evaluate
 from raggs.app.export import export_run
-from raggs.artifacts import Passage, Query, RankRecord
+from raggs.base.artifacts import Passage, Query, RankRecord
 from raggs.golden.base import GoldenQuery, Graded
-from raggs.manifests.opened import open_run
+from raggs.runs.manifests.opened import open_run
 
 # By query: fused order with grades (None: the judge failed), near-duplicates by representative, and the final order.
 POOLS = {

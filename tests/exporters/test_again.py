@@ -15,13 +15,13 @@ from support.project import Project, make_project
 from raggs import load_config
 from raggs import run as run_config
 from raggs.app.export import export_run
-from raggs.artifacts import RetrieveRecord
-from raggs.exporters.base import Exporter, ExportOptions
-from raggs.exporters.beir import BeirExporter
-from raggs.exporters.hf import HfExporter
-from raggs.exporters.trec import TrecExporter
-from raggs.manifests.opened import open_run
-from raggs.progress import Notice
+from raggs.base.artifacts import RetrieveRecord
+from raggs.base.progress import Notice
+from raggs.golden.exporters.base import Exporter, ExportOptions
+from raggs.golden.exporters.beir import BeirExporter
+from raggs.golden.exporters.hf import HfExporter
+from raggs.golden.exporters.trec import TrecExporter
+from raggs.runs.manifests.opened import open_run
 
 
 @dataclass

@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from raggs.exporters.beir import BeirExporter
+from raggs.golden.exporters.beir import BeirExporter
 
 
 @pytest.fixture

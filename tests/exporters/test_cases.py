@@ -14,12 +14,12 @@ import pytest
 import yaml
 from support.rich import rich_golden
 
-from raggs import importers
-from raggs.artifacts import Passage, Query
-from raggs.exporters import REGISTRY
-from raggs.exporters.base import ExportOptions
+from raggs.base.artifacts import Passage, Query
+from raggs.golden import importers
 from raggs.golden.base import GoldenQuery, Graded
-from raggs.readers.scales import GradeScale
+from raggs.golden.exporters import REGISTRY
+from raggs.golden.exporters.base import ExportOptions
+from raggs.parts.readers.scales import GradeScale
 
 HOSTILE = "=cmd|' /C calc'!A1\u2028{{ env.KEY }} <script>\"\\\n--- !!python/object"
 TABLES = {"qa.parquet", "corpus.parquet"}
@@ -145,8 +145,8 @@ def test_parquet_is_written_where_pyarrow_is_and_never_needed(tmp_path: Path, mo
     exporter = REGISTRY.load("autorag")
 
     def written(folder: str, found: object, run: Callable[[str], dict[str, object]]) -> set[str]:
-        monkeypatch.setattr("raggs.exporters.autorag.find_spec", lambda name: found)
-        monkeypatch.setattr("raggs.exporters.autorag.runpy.run_path", run)
+        monkeypatch.setattr("raggs.golden.exporters.autorag.find_spec", lambda name: found)
+        monkeypatch.setattr("raggs.golden.exporters.autorag.runpy.run_path", run)
         return {path.name for path in exporter().write(rich_golden(), tmp_path / folder)} & TABLES
 
     def broken(_: str) -> dict[str, object]:

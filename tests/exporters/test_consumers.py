@@ -14,10 +14,10 @@ from raggs import load_config, open_golden
 from raggs import run as run_config
 from raggs.app.evaluate import EvalRequest, JudgedFiles, MeasureRequest, evaluate
 from raggs.app.export import export_run
-from raggs.errors import NotFoundError, UsageError
-from raggs.exporters import REGISTRY
-from raggs.manifests.opened import open_run
-from raggs.progress import Notice
+from raggs.base.errors import NotFoundError, UsageError
+from raggs.base.progress import Notice
+from raggs.golden.exporters import REGISTRY
+from raggs.runs.manifests.opened import open_run
 
 OURS = ("nDCG@10", "P@5", "R@10", "RR", "AP")
 
@@ -122,7 +122,7 @@ def test_grades_without_a_ranking(tmp_path, monkeypatch):
 
 
 def test_the_whole_corpus_where_it_is_at_hand(run, tmp_path):
-    from raggs.corpora.jsonl import JsonlConfig, JsonlCorpus
+    from raggs.parts.corpora.jsonl import JsonlConfig, JsonlCorpus
 
     told: list[object] = []
     whole = export(run, tmp_path / "whole", "beir", hear=told.append) / "corpus.jsonl"

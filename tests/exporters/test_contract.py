@@ -9,8 +9,8 @@ import os
 
 import pytest
 
-from raggs.errors import ProviderError
-from raggs.exporters import REGISTRY
+from raggs.base.errors import ProviderError
+from raggs.golden.exporters import REGISTRY
 
 pytestmark = pytest.mark.parametrize("name", sorted(REGISTRY))
 

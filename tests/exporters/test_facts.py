@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from raggs.artifacts import Nugget, Passage, Query, Reference, Span
-from raggs.corpora.jsonl import JsonlConfig, JsonlCorpus
-from raggs.exporters import REGISTRY
-from raggs.exporters.base import ExportOptions
-from raggs.queries.jsonl import JsonlQueries, JsonlQueriesConfig
-from raggs.queries.load import load_queries
+from raggs.base.artifacts import Nugget, Passage, Query, Reference, Span
+from raggs.golden.exporters import REGISTRY
+from raggs.golden.exporters.base import ExportOptions
+from raggs.parts.corpora.jsonl import JsonlConfig, JsonlCorpus
+from raggs.parts.queries.jsonl import JsonlQueries, JsonlQueriesConfig
+from raggs.parts.queries.load import load_queries
 
 ASKED = Query(
     qid="q1",

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from raggs.errors import ProviderError, UsageError
-from raggs.exporters.beir import BeirExporter
-from raggs.exporters.folders import MARK, claimed
-from raggs.exporters.trec import TrecExporter
+from raggs.base.errors import ProviderError, UsageError
+from raggs.golden.exporters.beir import BeirExporter
+from raggs.golden.exporters.folders import MARK, claimed
+from raggs.golden.exporters.trec import TrecExporter
 
 
 def test_a_folder_of_others_is_refused_unless_forced(golden, tmp_path: Path) -> None:

@@ -12,17 +12,17 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from support.golden import GivenGolden
 
-from raggs import importers
-from raggs.artifacts import Passage, Query
-from raggs.corpora.jsonl import JsonlConfig, JsonlCorpus
-from raggs.errors import DataError
-from raggs.exporters import REGISTRY
+from raggs.base.artifacts import Passage, Query
+from raggs.base.errors import DataError
+from raggs.base.text import id_problem
+from raggs.golden import importers
 from raggs.golden.base import GoldenQuery, Graded
+from raggs.golden.exporters import REGISTRY
 from raggs.golden.opened import open_golden
-from raggs.indexes.passages import PassageStore
-from raggs.queries.fields import query_of
-from raggs.readers.runs import read_run
-from raggs.text import id_problem
+from raggs.parts.corpora.jsonl import JsonlConfig, JsonlCorpus
+from raggs.parts.indexes.passages import PassageStore
+from raggs.parts.queries.fields import query_of
+from raggs.parts.readers.runs import read_run
 
 STRANGE = [
     "qid",

@@ -3,8 +3,8 @@ from dataclasses import replace
 
 import pytest
 
-from raggs.errors import DataError
-from raggs.exporters.jsonl import JsonlExporter
+from raggs.base.errors import DataError
+from raggs.golden.exporters.jsonl import JsonlExporter
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ from support.project import make_project
 
 from raggs import load_config, open_golden
 from raggs import run as run_config
-from raggs.exporters import REGISTRY
-from raggs.exporters.base import ExportOptions
+from raggs.golden.exporters import REGISTRY
+from raggs.golden.exporters.base import ExportOptions
 from raggs.golden.parts import PARTS, contents_of
-from raggs.readers.scales import GradeScale
+from raggs.parts.readers.scales import GradeScale
 
 
 @pytest.fixture(scope="module")

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 from support.project import environment, make_project, raggs
 
-from raggs.artifacts import Passage
-from raggs.errors import ProviderError
-from raggs.indexes.lexical import Parameters, open_lexical
-from raggs.indexes.passages import PassageStore
-from raggs.indexes.vectors import open_vectors
-from raggs.inputs import HANDLES
+from raggs.base.artifacts import Passage
+from raggs.base.errors import ProviderError
+from raggs.base.inputs import HANDLES
 from raggs.llm.cache import AnswerCache
+from raggs.parts.indexes.lexical import Parameters, open_lexical
+from raggs.parts.indexes.passages import PassageStore
+from raggs.parts.indexes.vectors import open_vectors
 
 
 @contextmanager

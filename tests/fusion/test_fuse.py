@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs import fusion
-from raggs.errors import UsageError
-from raggs.fusion import REGISTRY, fusion_options, make_fusion
+from raggs.base.errors import UsageError
+from raggs.ranking import fusion
+from raggs.ranking.fusion import REGISTRY, fusion_options, make_fusion
 
 LISTS = {"bm25": [("a", 9.0), ("b", 5.0), ("c", 1.0)], "dense": [("b", 0.9), ("d", 0.5)]}
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from raggs import exporters
-from raggs.errors import DataError, NotFoundError
+from raggs.base.errors import DataError, NotFoundError
+from raggs.golden import exporters
 from raggs.golden.opened import open_golden
 from raggs.metrics.columns import Scale
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from raggs.artifacts import Nugget, Query, QueryRecord, Reference, Span
+from raggs.base.artifacts import Nugget, Query, QueryRecord, Reference, Span
+from raggs.base.errors import DataError
 from raggs.config.load import load_config
-from raggs.errors import DataError
 from raggs.golden.given import queries_of
-from raggs.workshop import open_queries
+from raggs.parts.workshop import open_queries
 
 TEXT = "L’eau d’une “source” ?"
 CORPUS, QUERIES = {"type": "jsonl", "path": "corpus.jsonl"}, {"type": "jsonl", "path": "queries.jsonl"}

@@ -9,11 +9,11 @@ import pytest
 from support.cli import invoke
 
 import raggs
-from raggs.errors import DataError, NotFoundError
+from raggs.base.errors import DataError, NotFoundError
 from raggs.golden.opened import open_golden
 from raggs.golden.runs import RunGolden
-from raggs.manifests.audit import audit
-from raggs.manifests.opened import open_run
+from raggs.runs.manifests.audit import audit
+from raggs.runs.manifests.opened import open_run
 
 OLDER = Path(__file__).parents[1] / "fixtures" / "before_questions"
 

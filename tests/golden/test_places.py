@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.artifacts import Passage, Span
-from raggs.errors import DataError
+from raggs.base.artifacts import Passage, Span
+from raggs.base.errors import DataError
 from raggs.golden.places import Canvas, same_documents
 
 TEXT = "abcdefghijklmnopqrstuvwxyz"

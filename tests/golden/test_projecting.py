@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from support.golden import GivenGolden
 
-from raggs.artifacts import Passage, Query, Span
-from raggs.errors import DataError
+from raggs.base.artifacts import Passage, Query, Span
+from raggs.base.errors import DataError
 from raggs.golden.base import GoldenQuery, Graded
 from raggs.golden.places import JudgedPlaces, judged_places
 from raggs.golden.projecting import Projection, project_onto
 from raggs.metrics import parse_measure
 from raggs.metrics.columns import Run, Scale
 from raggs.metrics.hits import find_hits
-from raggs.spans import Rule
+from raggs.metrics.spans import Rule
 
 TEXT = "".join(chr(ord("a") + place % 26) for place in range(100))
 CUTS = {"a": (0, 20), "b": (20, 40), "c": (40, 60), "d": (60, 80)}

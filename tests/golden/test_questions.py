@@ -14,7 +14,7 @@ from support.project import grade_of, make_project
 
 from raggs import load_config
 from raggs import run as run_config
-from raggs.artifacts import (
+from raggs.base.artifacts import (
     EmbedRecord,
     JudgeRecord,
     MergeRecord,
@@ -23,19 +23,19 @@ from raggs.artifacts import (
     RankRecord,
     RetrieveRecord,
 )
-from raggs.diffs.sides import read_side
-from raggs.errors import DataError, NotFoundError
-from raggs.exporters.jsonl import JsonlExporter
+from raggs.base.errors import DataError, NotFoundError
+from raggs.base.jsonl import read_records
+from raggs.evaluation.diffs.sides import read_side
 from raggs.golden.base import FUSED
+from raggs.golden.exporters.jsonl import JsonlExporter
 from raggs.golden.opened import open_golden
 from raggs.golden.parts import SURE
 from raggs.golden.questions import Questions
 from raggs.golden.systems import open_systems
 from raggs.golden.views import Returned
-from raggs.jsonl import read_records
-from raggs.manifests.byquery import ByQuery
-from raggs.reviews.folding import fold
-from raggs.reviews.models import GradeReview, key_of
+from raggs.parts.reviews.folding import fold
+from raggs.parts.reviews.models import GradeReview, key_of
+from raggs.runs.manifests.byquery import ByQuery
 
 
 @pytest.fixture(scope="module")
@@ -216,7 +216,7 @@ def test_one_question_reads_its_own_lines_alone(copy):
 
 
 def test_a_file_that_changes_meanwhile_never_gives_another_question(copy):
-    from raggs.manifests.opened import open_run
+    from raggs.runs.manifests.opened import open_run
 
     lines_of = ByQuery(open_run(copy), "rank.queries")
     path = copy / "rank.queries.jsonl"

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from support.golden import change
 
-from raggs.artifacts import JudgeRecord, RankRecord
-from raggs.errors import DataError, NotFoundError
-from raggs.exporters.jsonl import JsonlExporter
+from raggs.base.artifacts import JudgeRecord, RankRecord
+from raggs.base.errors import DataError, NotFoundError
+from raggs.base.jsonl import read_records
+from raggs.golden.exporters.jsonl import JsonlExporter
 from raggs.golden.opened import open_golden
-from raggs.jsonl import read_records
 from raggs.metrics.columns import Scale
 
 

@@ -8,10 +8,10 @@ import pytest
 from support.forging import mend
 from support.golden import change
 
-from raggs.artifacts import JudgeRecord, MergeRecord, QueryRecord, RankRecord
-from raggs.errors import DataError, NotFoundError
+from raggs.base.artifacts import JudgeRecord, MergeRecord, QueryRecord, RankRecord
+from raggs.base.errors import DataError, NotFoundError
+from raggs.base.jsonl import read_records
 from raggs.golden.opened import open_golden
-from raggs.jsonl import read_records
 
 
 def records(run, artifact, model, qid):

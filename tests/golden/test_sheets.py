@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from raggs.artifacts import Placement, Span
+from raggs.base.artifacts import Placement, Span
 from raggs.golden.base import Graded
 from raggs.golden.sheets import SHEETS, kind_of, sheet_of, slim
 from raggs.golden.views import Course, Hit, PassageView, Place, QuestionView, Returned, Word
-from raggs.manifests.orderwords import STOPS
+from raggs.runs.manifests.orderwords import STOPS
 
 
 def place(rank: int, *below: str) -> Place:

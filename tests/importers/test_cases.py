@@ -10,8 +10,8 @@ from support.rich import rich_golden
 
 from raggs import open_golden
 from raggs.app.importset import import_set
-from raggs.errors import DataError
-from raggs.exporters import REGISTRY
+from raggs.base.errors import DataError
+from raggs.golden.exporters import REGISTRY
 
 RAGAS = [
     {"user_input": "Why?", "reference": "So.", "reference_contexts": ["A text", "B"], "persona_name": "x"},

@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 from support.rich import rich_golden
 
-from raggs import exporters, importers, open_golden
+from raggs import open_golden
 from raggs.app.importset import import_set
-from raggs.errors import RaggsError, UsageError
+from raggs.base.errors import RaggsError, UsageError
+from raggs.golden import exporters, importers
 
 NAMES = sorted(importers.REGISTRY)
 NO_IDS = (None, True, 1.5, "", [], {})

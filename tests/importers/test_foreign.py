@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from support.cli import invoke
 
-from raggs import importers, open_golden
+from raggs import open_golden
 from raggs.app.importset import import_set
-from raggs.errors import DataError, NotFoundError, RaggsError, UsageError
+from raggs.base.errors import DataError, NotFoundError, RaggsError, UsageError
+from raggs.golden import importers
 
 LABELS = {"q1": {"a": 3, "b": 0}, "q2": {"a": 1}}
 ROWS = [(qid, doc, grade) for qid, found in LABELS.items() for doc, grade in found.items()]

@@ -11,13 +11,14 @@ from support.cli import invoke
 from support.project import make_project
 from support.rich import rich_golden
 
-from raggs import exporters, importers, load_config, open_golden
+from raggs import load_config, open_golden
 from raggs import run as run_config
 from raggs.app.importset import import_set
-from raggs.errors import UsageError
-from raggs.exporters.base import ExportOptions
+from raggs.base.errors import UsageError
+from raggs.golden import exporters, importers
+from raggs.golden.exporters.base import ExportOptions
 from raggs.golden.parts import PARTS, contents_of
-from raggs.readers.scales import GradeScale
+from raggs.parts.readers.scales import GradeScale
 
 BOTH = sorted({*exporters.REGISTRY} & {*importers.REGISTRY})
 

@@ -11,10 +11,10 @@ import pytest
 from support.contracts import cases, settings_of
 from support.vectors import clusters, unit, vectors_of
 
-from raggs.errors import DataError, PrerequisiteError
-from raggs.indexes import REGISTRY, faisslib
-from raggs.indexes.vectors import VectorIndex
-from raggs.precision import Scoring
+from raggs.base.errors import DataError, PrerequisiteError
+from raggs.base.precision import Scoring
+from raggs.parts.indexes import REGISTRY, faisslib
+from raggs.parts.indexes.vectors import VectorIndex
 
 ROWS, DIMS = 2000, 32
 LEAST = 0.9  # recall of the exact ten
@@ -193,9 +193,9 @@ DYING = """
 import os, signal, sys
 from pathlib import Path
 from support.vectors import clusters, vectors_of
-from raggs.indexes import REGISTRY, approximate
-from raggs.precision import Scoring
-import raggs.indexes.faisslib as faisslib
+from raggs.parts.indexes import REGISTRY, approximate
+from raggs.base.precision import Scoring
+import raggs.parts.indexes.faisslib as faisslib
 
 def die(*news):
     os.kill(os.getpid(), signal.SIGKILL)

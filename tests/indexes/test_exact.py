@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.errors import DataError
-from raggs.indexes import exact
-from raggs.indexes.exact import search
-from raggs.precision import Scoring
+from raggs.base.errors import DataError
+from raggs.base.precision import Scoring
+from raggs.parts.indexes import exact
+from raggs.parts.indexes.exact import search
 
 
 def unit(rows):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from support.vectors import clusters, vectors_of
 
-from raggs.indexes.base import IndexFacts
-from raggs.indexes.flat import FlatIndex
-from raggs.precision import Scoring
+from raggs.base.precision import Scoring
+from raggs.parts.indexes.base import IndexFacts
+from raggs.parts.indexes.flat import FlatIndex
 
 
 def contract_case(folder, request):

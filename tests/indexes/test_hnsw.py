@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from support.vectors import clusters, vectors_of
 
-from raggs.errors import PrerequisiteError
-from raggs.indexes import room
-from raggs.indexes.hnsw import HnswIndex
-from raggs.precision import Scoring
+from raggs.base.errors import PrerequisiteError
+from raggs.base.precision import Scoring
+from raggs.parts.indexes import room
+from raggs.parts.indexes.hnsw import HnswIndex
 
 CONTRACT_VARIANTS = [{}, {"quantize": "int8"}, {"reorder": False}, {"quantize": "int8", "reorder": False}]
 

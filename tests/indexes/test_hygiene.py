@@ -16,13 +16,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.artifacts import Passage
-from raggs.embedders.wordllama import WordLlamaEmbedder
-from raggs.hashing import canonical_json
-from raggs.indexes.lexical import Parameters, open_lexical
-from raggs.indexes.passages import PassageStore
-from raggs.indexes.vectors import open_vectors
-from raggs.text import clean_unicode, one_line
+from raggs.base.artifacts import Passage
+from raggs.base.hashing import canonical_json
+from raggs.base.text import clean_unicode, one_line
+from raggs.parts.embedders.wordllama import WordLlamaEmbedder
+from raggs.parts.indexes.lexical import Parameters, open_lexical
+from raggs.parts.indexes.passages import PassageStore
+from raggs.parts.indexes.vectors import open_vectors
 
 GIVEN = {
     "en": "Alice Zoë Brandon Harriet Renée Oliver Margaret Dorian Chloë Winston".split(),  # noqa: SIM905

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from support.vectors import clusters, vectors_of
 
-from raggs.errors import DataError, PrerequisiteError
-from raggs.indexes import room
-from raggs.indexes.ivf import IvfIndex
-from raggs.precision import Scoring
+from raggs.base.errors import DataError, PrerequisiteError
+from raggs.base.precision import Scoring
+from raggs.parts.indexes import room
+from raggs.parts.indexes.ivf import IvfIndex
 
 CONTRACT_VARIANTS = [{"nprobe": 64}, {"nprobe": 64, "reorder": 0}, {"nprobe": 64, "pq": 8}]
 

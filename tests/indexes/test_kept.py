@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import pytest
 
-from raggs.errors import ProviderError
-from raggs.indexes import kept as module
-from raggs.indexes.kept import Made, is_made, kept, kept_faults, place_of
+from raggs.base.errors import ProviderError
+from raggs.parts.indexes import kept as module
+from raggs.parts.indexes.kept import Made, is_made, kept, kept_faults, place_of
 
 WANTED = Made("hnsw", "sum-of-vectors", 10, 4, {"m": 16, "quantize": None}, "faiss-cpu 1.0")
 

@@ -8,11 +8,11 @@ from collections import Counter
 
 import pytest
 
-from raggs.artifacts import Passage
-from raggs.errors import DataError, ProviderError
-from raggs.indexes.analysis import words_of
-from raggs.indexes.lexical import Parameters, open_lexical
-from raggs.indexes.passages import PassageStore
+from raggs.base.artifacts import Passage
+from raggs.base.errors import DataError, ProviderError
+from raggs.parts.indexes.analysis import words_of
+from raggs.parts.indexes.lexical import Parameters, open_lexical
+from raggs.parts.indexes.passages import PassageStore
 
 DEFAULT = Parameters(k1=1.2, b=0.75, language="auto")
 ENGLISH = [

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from raggs.artifacts import Passage, Span
-from raggs.errors import DataError, NotFoundError, ProviderError
-from raggs.indexes.passages import PassageStore
-from raggs.text import id_problem
+from raggs.base.artifacts import Passage, Span
+from raggs.base.errors import DataError, NotFoundError, ProviderError
+from raggs.base.text import id_problem
+from raggs.parts.indexes.passages import PassageStore
 
 
 def passages(count):

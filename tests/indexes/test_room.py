@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from raggs.indexes import room
+from raggs.parts.indexes import room
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ import sys
 import numpy as np
 import pytest
 
-from raggs.artifacts import Passage
-from raggs.errors import DataError, ProviderError
-from raggs.indexes.passages import PassageStore
-from raggs.indexes.vectors import SHARD, VectorIndex, open_vectors
+from raggs.base.artifacts import Passage
+from raggs.base.errors import DataError, ProviderError
+from raggs.parts.indexes.passages import PassageStore
+from raggs.parts.indexes.vectors import SHARD, VectorIndex, open_vectors
 
 ROWS, DIMS = 2 * SHARD + 100, 4
 
@@ -94,8 +94,8 @@ DYING = """
 import os, signal, sys
 from pathlib import Path
 import numpy as np
-from raggs.indexes.passages import PassageStore
-from raggs.indexes.vectors import open_vectors
+from raggs.parts.indexes.passages import PassageStore
+from raggs.parts.indexes.vectors import open_vectors
 
 def embed(texts):
     if "5000" in texts:  # of the second shard
@@ -173,7 +173,7 @@ def exchange_two_rows(file):
 def test_vectors_that_are_not_what_was_computed_are_computed_again(
     tmp_path, store, embed, monkeypatch, change, lost, settled
 ):
-    monkeypatch.setattr("raggs.indexes.vectors.TICK_NS", 0 if settled else 10**12)
+    monkeypatch.setattr("raggs.parts.indexes.vectors.TICK_NS", 0 if settled else 10**12)
     build(tmp_path, store, embed)
     build(tmp_path, store, embed)
     assert len(list(tmp_path.glob("*/verified.json"))) == settled

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from raggs.artifacts import JudgeRecord
-from raggs.health import JudgeHealth
-from raggs.judges.base import Judgment, Ordering
+from raggs.base.artifacts import JudgeRecord
+from raggs.base.health import JudgeHealth
 from raggs.llm.conversation import read_text
-from raggs.manifests.words import health_lines
+from raggs.parts.judges.base import Judgment, Ordering
+from raggs.runs.manifests.words import health_lines
 from raggs.stages.judgehealth import JudgeStatistics
 
 

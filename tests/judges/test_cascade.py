@@ -13,8 +13,8 @@ from support.contracts import settings_of
 from support.judging import graded, judge, ordered, passage, query, written
 from support.people import grade, kept
 
-from raggs.artifacts import MergeRecord
-from raggs.judges.cascade import CascadeConfig
+from raggs.base.artifacts import MergeRecord
+from raggs.parts.judges.cascade import CascadeConfig
 from raggs.stages.judge import combine
 from raggs.stages.judgehealth import cascade_statistics
 

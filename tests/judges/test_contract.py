@@ -12,8 +12,8 @@ import pytest
 from support.contracts import more_of, says, settings_of
 from support.judging import judge, passage, query
 
-from raggs.errors import DataError
-from raggs.judges import REGISTRY
+from raggs.base.errors import DataError
+from raggs.parts.judges import REGISTRY
 
 JUDGES = [name for name in REGISTRY if "model" not in REGISTRY.load(name).Config.model_fields]
 QUESTIONS = [

@@ -9,13 +9,13 @@ import pytest
 from support.cli import call
 from support.project import grade_of, make_project
 
-from raggs.artifacts import JournalRecord, RankingRecord
-from raggs.health import ECHO
-from raggs.judges.exactness import grade_noises, is_exact, may_abstain
-from raggs.manifests.explain import Explanation
-from raggs.manifests.orderwords import order_lines
-from raggs.manifests.words import health_lines
+from raggs.base.artifacts import JournalRecord, RankingRecord
+from raggs.base.health import ECHO
+from raggs.parts.judges.exactness import grade_noises, is_exact, may_abstain
 from raggs.ranking import Ranking, make_ranker
+from raggs.runs.manifests.explain import Explanation
+from raggs.runs.manifests.orderwords import order_lines
+from raggs.runs.manifests.words import health_lines
 from raggs.stages.rankconfig import RankConfig
 from raggs.stages.rankhealth import RankStatistics
 

@@ -12,8 +12,8 @@ import pytest
 from support.judging import NO_CONTEXT, graded, judge, ordered, passage, query
 from support.people import grade, kept, order
 
-from raggs.errors import DataError
-from raggs.judges.human import NO_ORDER, NOBODY, UNDECIDED, UNSURE, HumanConfig, HumanJudge
+from raggs.base.errors import DataError
+from raggs.parts.judges.human import NO_ORDER, NOBODY, UNDECIDED, UNSURE, HumanConfig, HumanJudge
 
 JUDGES_ANY_QUERY = True
 QUERY = query()

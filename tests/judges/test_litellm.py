@@ -14,11 +14,11 @@ from support.hostile import obeys
 from support.llm_bench import MODEL, PRICE
 from support.llm_server import FENCED, KEY, LLMServer
 
-from raggs.artifacts import Passage, Query
-from raggs.errors import BudgetError, ConfigError
-from raggs.judges.base import JudgeContext, Judgment
-from raggs.judges.litellm import LiteLLMJudge, check_grade, check_order
+from raggs.base.artifacts import Passage, Query
+from raggs.base.errors import BudgetError, ConfigError
 from raggs.llm import LLM, BudgetSettings, LLMSettings
+from raggs.parts.judges.base import JudgeContext, Judgment
+from raggs.parts.judges.litellm import LiteLLMJudge, check_grade, check_order
 from raggs.prompts import load_prompt
 from raggs.prompts.labels import labels_for, order_schema
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from support.judging import graded, judge, ordered, passage, query
 
-from raggs.artifacts import Nugget
-from raggs.errors import DataError
-from raggs.patterns import Pattern
+from raggs.base.artifacts import Nugget
+from raggs.base.errors import DataError
+from raggs.base.patterns import Pattern
 
 VITAL = [{"any": ["alpha"]}, {"any": ["beta", "b[eé]ta"]}]
 OKAY = [{"any": ["gamma"], "vital": False}, {"any": ["delta"], "vital": False}]
@@ -52,7 +52,7 @@ def test_a_passage_is_searched_once_for_a_question_and_few_are_remembered(monkey
     searched = []
     within = Pattern.within
     monkeypatch.setattr(Pattern, "within", lambda self, text: searched.append(text) or within(self, text))
-    monkeypatch.setattr("raggs.judges.nuggets.MOST_KNOWN", 2)
+    monkeypatch.setattr("raggs.parts.judges.nuggets.MOST_KNOWN", 2)
     counting, pair = judge("nuggets"), [passage("a", "alpha"), passage("b", "beta")]
     one, other = query(nuggets=[{"any": ["alpha"]}]), query("q2", nuggets=[{"any": ["beta"]}])
     for _ in range(3):

@@ -13,8 +13,8 @@ from support.contracts import settings_of
 from support.judging import graded, judge, ordered, passage, query, written
 from support.people import grade, kept
 
-from raggs.judges.base import Judge, Judgment
-from raggs.judges.panel import PanelConfig, PanelJudge
+from raggs.parts.judges.base import Judge, Judgment
+from raggs.parts.judges.panel import PanelConfig, PanelJudge
 
 QUERY = query()
 PASSAGES = [passage(f"d{number}", "text") for number in range(4)]
@@ -104,7 +104,7 @@ def test_each_sample_asks_every_member_anew(tmp_path: Path) -> None:
 def test_its_models_are_those_of_its_members(tmp_path: Path) -> None:
     from types import SimpleNamespace
 
-    from raggs.judges import REGISTRY
+    from raggs.parts.judges import REGISTRY
 
     adapter: Any = REGISTRY.load("panel")
     specs = [{"type": "litellm", "model": "openai/a"}, *grades(tmp_path, 3), {"type": "litellm", "model": "openai/b"}]

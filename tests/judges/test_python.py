@@ -11,8 +11,8 @@ import pytest
 from support.contracts import write_module
 from support.judging import graded, judge, ordered, passage, query
 
-from raggs.errors import ConfigError
-from raggs.judges.base import Judgment
+from raggs.base.errors import ConfigError
+from raggs.parts.judges.base import Judgment
 
 RULES = """
 KNOWN = ("q0", "q1", "q2")

@@ -12,10 +12,10 @@ import pytest
 from support.judging import graded, judge, ordered, passage, query, written
 from support.rich import rich_golden
 
-from raggs import exporters
-from raggs.errors import DataError, NotFoundError
-from raggs.exporters.base import ExportOptions
-from raggs.readers.scales import GradeScale
+from raggs.base.errors import DataError, NotFoundError
+from raggs.golden import exporters
+from raggs.golden.exporters.base import ExportOptions
+from raggs.parts.readers.scales import GradeScale
 
 LABELS = ["q1 0 d1 5", "q1 0 d2 3", "q1 0 d3 1", "q2 0 d1 2", "q1 0 d4 -1"]
 PASSAGES = [passage(f"d{number}", f"text {number}") for number in range(1, 6)]

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.judging import graded, judge, ordered, passage, query
 
-from raggs.artifacts import Passage, Span
-from raggs.corpora.folder import FolderConfig, FolderCorpus
-from raggs.errors import DataError
+from raggs.base.artifacts import Passage, Span
+from raggs.base.errors import DataError
+from raggs.parts.corpora.folder import FolderConfig, FolderCorpus
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "chunking"
 WORDS = [f"{chr(97 + number)}{chr(97 + number)}{chr(97 + number)}{chr(97 + number)}" for number in range(20)]

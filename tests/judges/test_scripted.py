@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from support.judging import graded, judge, ordered, passage, query, written
 
-from raggs.errors import DataError, NotFoundError
+from raggs.base.errors import DataError, NotFoundError
 
 LINES = [
     {"qid": "q1", "doc_id": "d1", "grade": 4, "reason": "says so"},

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.artifacts import Nugget, Passage, Query
-from raggs.errors import DataError
-from raggs.judges.base import JudgeContext
-from raggs.judges.nuggets import NuggetJudge, NuggetsConfig
-from raggs.patterns import Pattern, SlowPatternError
-from raggs.queries.fields import query_of
+from raggs.base.artifacts import Nugget, Passage, Query
+from raggs.base.errors import DataError
+from raggs.base.patterns import Pattern, SlowPatternError
+from raggs.parts.judges.base import JudgeContext
+from raggs.parts.judges.nuggets import NuggetJudge, NuggetsConfig
+from raggs.parts.queries.fields import query_of
 
 SLOW = [
     (r"(a+)+$", "a" * 60 + "!"),
@@ -28,7 +28,7 @@ SLOW = [
 
 @pytest.fixture(autouse=True)
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("raggs.patterns.PATIENCE_S", 0.05)
+    monkeypatch.setattr("raggs.base.patterns.PATIENCE_S", 0.05)
 
 
 @pytest.mark.parametrize(("pattern", "text"), SLOW)

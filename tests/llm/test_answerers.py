@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from raggs.errors import SnapshotError
+from raggs.base.errors import SnapshotError
 from raggs.llm.answerers import LONGEST_NAME, MOST_ANSWERERS, OTHERS, Answerer, Answerers
 from raggs.llm.cache import AnswerCache, CachedAnswer
 from raggs.llm.ledger import CallLedger

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.errors import BudgetError
+from raggs.base.errors import BudgetError
+from raggs.base.spending import Spending
 from raggs.llm import BudgetSettings
 from raggs.llm.budget import Budget, BudgetSpent, Cap, Cost, Reservation
-from raggs.spending import Spending
 
 
 def budget(max_usd=None, max_calls=None):

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from raggs.errors import BusyError, ProviderError
+from raggs.base.errors import BusyError, ProviderError
 from raggs.llm.cache import DATABASE, AnswerCache, CachedAnswer, CacheStats, cache_stats, clear_cache
 
 ENTRY = CachedAnswer(raw='{"grade": 4}', model="m", prompt_tokens=10, completion_tokens=5, usd=0.25)

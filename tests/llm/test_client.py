@@ -11,11 +11,11 @@ import pytest
 from support.llm_bench import MODEL, PRICE, question, until
 from support.llm_server import KEY, LLMServer
 
-from raggs.errors import AuthenticationError, BudgetError, ConfigError, ProviderError
-from raggs.jsonl import read_torn
+from raggs.base.errors import AuthenticationError, BudgetError, ConfigError, ProviderError
+from raggs.base.jsonl import read_torn
+from raggs.base.spending import Spending
 from raggs.llm import LLM, BudgetSettings, BudgetSpent, CallLedger, LLMSettings, Price
 from raggs.llm.ledger import LedgerLine
-from raggs.spending import Spending
 
 OTHER = "hosted_vllm/m"  # asked through litellm
 CHECKED = ["grade 7", "grade text", "grade float", "grade true", "no grade", "prose", "empty", "refusal", "filtered"]

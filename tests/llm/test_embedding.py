@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from support.llm_bench import PRICE
 from support.llm_server import embedding
 
-from raggs.errors import AuthenticationError, BudgetError, ProviderError
+from raggs.base.errors import AuthenticationError, BudgetError, ProviderError
+from raggs.base.spending import Spending
 from raggs.llm import EmbedRequest
 from raggs.llm.embedding import cached_vector, check, vector_of
-from raggs.spending import Spending
 
 MODEL = "openai/embedder"
 OTHER = "hosted_vllm/embedder"  # asked through litellm

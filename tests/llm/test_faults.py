@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.llm_server import KEY
 
-from raggs.errors import AuthenticationError, DataError, ModelError, ProviderError, RaggsError
+from raggs.base.errors import AuthenticationError, DataError, ModelError, ProviderError, RaggsError
 from raggs.llm.faults import TABLE, Treatment, fault_of, redact, retry_after
 from raggs.llm.providers import exceptions, library
 

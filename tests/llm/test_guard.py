@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.errors import ProviderError
+from raggs.base.errors import ProviderError
 from raggs.llm import LLM, BudgetSettings, LLMSettings
 from raggs.llm.guard import KEY_FILE, InjectionGuard, stored_key
 

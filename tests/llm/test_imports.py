@@ -11,7 +11,7 @@ from support.llm_server import LLMServer
 SCRIPT = """
 import sys
 from pathlib import Path
-import raggs.judges.litellm, raggs.rewriters.llm
+import raggs.parts.judges.litellm, raggs.parts.rewriters.llm
 from raggs.llm import LLM, BudgetSettings, LLMSettings
 llm = LLM(LLMSettings(), BudgetSettings(), Path("nowhere"))
 llm.price("openai/gpt-5-mini"), llm.spent

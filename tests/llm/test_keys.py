@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from raggs.errors import BudgetError
+from raggs.base.errors import BudgetError
 from raggs.llm import LLM, BudgetSettings, ChatRequest, EmbedRequest, LLMSettings
 from raggs.llm.batch.journal import BatchJournal, SentBatch
 from raggs.llm.cache import AnswerCache

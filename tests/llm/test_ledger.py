@@ -13,14 +13,14 @@ from support.llm_bench import MODEL, PRICE, Bench, question
 from support.llm_prefixes import Prefixes
 from support.llm_server import LLMServer
 
-from raggs.errors import BusyError, ProviderError
-from raggs.jsonl import Appender, read_torn
+from raggs.base.errors import BusyError, ProviderError
+from raggs.base.jsonl import Appender, read_torn
+from raggs.base.spending import Spending
 from raggs.llm import LLM, BudgetSettings, BudgetSpent, CallLedger, EmbedRequest, LLMSettings, Price
 from raggs.llm.answerers import Answerer
 from raggs.llm.cache import AnswerCache
 from raggs.llm.calls import Prefix, prefix_of
 from raggs.llm.ledger import LedgerLine, lines_in
-from raggs.spending import Spending
 
 EMBEDDER = "openai/embedder"
 
@@ -139,7 +139,7 @@ def test_a_torn_last_line_goes_when_the_next_is_written(tmp_path, path):
 
 @pytest.mark.parametrize("torn", [b"x" * 200_000, b"", b"no line at all"])
 def test_only_what_stands_after_the_last_line_break_is_cut(path, torn):
-    from raggs.jsonl import Appender
+    from raggs.base.jsonl import Appender
 
     path.write_bytes(b"one\ntwo\n" + torn)
     Appender(path).close()

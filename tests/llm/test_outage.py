@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from support.llm_bench import MODEL, PRICE, question
 
-from raggs.errors import AuthenticationError, DataError, ProviderError
+from raggs.base.errors import AuthenticationError, DataError, ProviderError
 from raggs.llm import LLM, BatchSettings, BudgetSettings, EmbedRequest, LLMSettings
 from raggs.llm.faults import Fault, Outage, Rule, Treatment
 

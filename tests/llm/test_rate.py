@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.errors import DataError, ProviderError
+from raggs.base.errors import DataError, ProviderError
 from raggs.llm import limits, pace, rate
 from raggs.llm.faults import BUSY, TABLE, Fault
 from raggs.llm.rate import Throttle

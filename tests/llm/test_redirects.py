@@ -9,7 +9,7 @@ import pytest
 from support.llm_bench import MODEL, PRICE, question
 from support.llm_server import LLMServer
 
-from raggs.errors import ConfigError
+from raggs.base.errors import ConfigError
 from raggs.llm.redirects import Redirected, refused
 
 OTHER = "hosted_vllm/m"  # asked through litellm

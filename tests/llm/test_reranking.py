@@ -9,7 +9,7 @@ import pytest
 from support.llm_bench import PRICE
 from support.llm_reranks import SPOILT, relevance, tokens
 
-from raggs.errors import AuthenticationError, BudgetError, ConfigError, ProviderError
+from raggs.base.errors import AuthenticationError, BudgetError, ConfigError, ProviderError
 from raggs.llm import LLM, BudgetSettings, CallLedger, LLMSettings, Price, RerankRequest
 from raggs.llm.cache import CachedAnswer
 from raggs.llm.ledger import LedgerLine

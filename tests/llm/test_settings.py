@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
+from raggs.base.settings import causes_of
 from raggs.llm import BudgetSettings, LLMSettings, Price
-from raggs.settings import causes_of
 
 PRICE = {"input": 1, "output": 2}
 

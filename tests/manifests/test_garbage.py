@@ -18,11 +18,11 @@ from support.project import Project, make_project
 from raggs.app.audit import audit
 from raggs.app.export import export_run
 from raggs.app.run import run
-from raggs.errors import RaggsError
-from raggs.manifests.explain import explain
-from raggs.manifests.models import LedgerMark, RunManifest
-from raggs.manifests.opened import open_run
-from raggs.manifests.seal import sealed
+from raggs.base.errors import RaggsError
+from raggs.runs.manifests.explain import explain
+from raggs.runs.manifests.models import LedgerMark, RunManifest
+from raggs.runs.manifests.opened import open_run
+from raggs.runs.manifests.seal import sealed
 
 MUTATIONS = range(12)
 FORGERIES = range(60)

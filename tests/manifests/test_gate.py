@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from raggs.health import AgainstPeople, Canaries, JudgeHealth, RankHealth
-from raggs.manifests.gate import fallen
-from raggs.manifests.models import RunManifest, StageLock
+from raggs.base.health import AgainstPeople, Canaries, JudgeHealth, RankHealth
+from raggs.runs.manifests.gate import fallen
+from raggs.runs.manifests.models import RunManifest, StageLock
 from raggs.stages.statistics import rate_of
 
 

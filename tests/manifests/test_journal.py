@@ -5,9 +5,9 @@ from __future__ import annotations
 import zlib
 from pathlib import Path
 
-from raggs.artifacts import JournalRecord
-from raggs.jsonl import dump_line
-from raggs.manifests.journal import RunJournal
+from raggs.base.artifacts import JournalRecord
+from raggs.base.jsonl import dump_line
+from raggs.runs.manifests.journal import RunJournal
 
 
 def entry(qid: str, number: int, slot: int = 0) -> JournalRecord:

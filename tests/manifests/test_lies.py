@@ -17,8 +17,8 @@ from support.project import Project, make_project
 
 from raggs.app.audit import audit
 from raggs.app.run import run
-from raggs.errors import BudgetError
-from raggs.jsonl import dump_line
+from raggs.base.errors import BudgetError
+from raggs.base.jsonl import dump_line
 
 MODEL = "openai/judge"
 MANIFEST = "manifest.json"
@@ -478,7 +478,7 @@ def test_a_ledger_of_a_version_with_fewer_fields_is_no_lie(tmp_path: Path, monke
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789abcdef")
     project = make_project(tmp_path, queries=2, corpus=24, rank={"max_calls": 2}, budget={"max_usd": None})
     with LLMServer() as server, monkeypatch.context() as before:
-        before.setattr("raggs.jsonl.dump_line", lambda record: dump_line(record).replace(b'"searches":0,', b""))
+        before.setattr("raggs.base.jsonl.dump_line", lambda record: dump_line(record).replace(b'"searches":0,', b""))
         project.change(judge={"judge": {"type": "litellm", "model": MODEL}}, llm={"api_base": server.url})
         run(project.config)
     assert b"searches" not in (project.run / LEDGER).read_bytes()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.manifests.reasons import ABSENT, Changed, FailuresLeft, OutputEdited, differences
+from raggs.runs.manifests.reasons import ABSENT, Changed, FailuresLeft, OutputEdited, differences
 
 trees = st.recursive(
     st.integers() | st.text(max_size=5),

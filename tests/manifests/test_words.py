@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 
-from raggs.artifacts import JournalRecord, RankingRecord
-from raggs.health import RankHealth
-from raggs.manifests.orderwords import STOPS
-from raggs.manifests.shares import share_words
-from raggs.manifests.words import Line, health_lines
+from raggs.base.artifacts import JournalRecord, RankingRecord
+from raggs.base.health import RankHealth
+from raggs.runs.manifests.orderwords import STOPS
+from raggs.runs.manifests.shares import share_words
+from raggs.runs.manifests.words import Line, health_lines
 from raggs.stages.floor import TOO_FEW
 from raggs.stages.rankhealth import RankStatistics
 from raggs.stages.replay import MUTE, SHARED, SPENT

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from raggs.errors import DataError
+from raggs.base.errors import DataError
 from raggs.metrics.belief import Belief, belief_of, expected_gains
 from raggs.metrics.bounds import bounds
 from raggs.metrics.columns import Qrels, Run, Scale

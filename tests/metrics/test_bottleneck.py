@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.errors import DataError
+from raggs.base.errors import DataError
 from raggs.metrics.bottleneck import NEGLIGIBLE, bottleneck
 from raggs.metrics.columns import Qrels, Run, Scale
 from raggs.metrics.hits import find_hits

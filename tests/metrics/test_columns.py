@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from raggs.errors import DataError
+from raggs.base.errors import DataError
 from raggs.metrics import Qrels, Run, Scale
 from raggs.metrics.columns import usual_scale
 

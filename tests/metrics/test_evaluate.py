@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from raggs.errors import DataError, UsageError
+from raggs.base.errors import DataError, UsageError
 from raggs.metrics import Qrels, Run, Scale, evaluate
 from raggs.metrics.evaluate import USUAL, USUAL_ELSEWHERE
 from raggs.metrics.stats import bootstrap_mean

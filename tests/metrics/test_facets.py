@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.plain_measures import weights
 
-from raggs.errors import DataError
+from raggs.base.errors import DataError
 from raggs.metrics import evaluate
 from raggs.metrics.bounds import bounds
 from raggs.metrics.columns import Qrels, Run, Scale

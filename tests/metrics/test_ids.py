@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.errors import DataError
+from raggs.base.errors import DataError
 from raggs.metrics.evaluate import evaluate
 from raggs.metrics.ids import IdColumn, pair_keys
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.judged import labels, lists
 from support.plain_measures import PLAIN, plain_value, ra_nwg, written
 
-from raggs.errors import DataError
+from raggs.base.errors import DataError
 from raggs.metrics import Scale, evaluate, parse_measure
 from raggs.metrics.columns import Qrels
 from raggs.metrics.measures import REGISTRY

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.errors import UsageError
+from raggs.base.errors import UsageError
 from raggs.metrics import parse_measure
 from raggs.metrics.measures import REGISTRY, aliases
 from raggs.metrics.names import ByMeasure, at_cutoffs, glossary, needs_cutoff, parse_measures

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from raggs.errors import DataError
+from raggs.base.errors import DataError
 from raggs.metrics.columns import Qrels, Run, Scale
 from raggs.metrics.hits import find_hits
 from raggs.metrics.names import parse_measure

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.errors import DataError
+from raggs.base.errors import DataError
 from raggs.metrics.texts import answer_rank, folded
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.plain_measures import PLAIN, all_orders, groups_of, plain_value, written
 
-from raggs.errors import UsageError
+from raggs.base.errors import UsageError
 from raggs.metrics import Scale, evaluate, parse_measure
 from raggs.metrics.columns import Qrels
 from raggs.metrics.measures import REGISTRY

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from raggs.errors import UsageError
-from raggs.noises import REGISTRY
-from raggs.noises.base import LANGUAGES, Asked, before, behind
-from raggs.noises.levels import LEVELS, all_noises, noisy
+from raggs.base.errors import UsageError
+from raggs.parts.noises import REGISTRY
+from raggs.parts.noises.base import LANGUAGES, Asked, before, behind
+from raggs.parts.noises.levels import LEVELS, all_noises, noisy
 
 QUESTIONS = {
     "en": "Why did [May] and Kofi [not] sell 1,400 shares of 3M in Paris without insurance?",

@@ -9,12 +9,12 @@ from typing import Literal
 import pytest
 from rapidfuzz.distance import Levenshtein
 
-from raggs.perturbers import REGISTRY
-from raggs.perturbers.base import Perturber, PerturberConfig, Place, replaced
-from raggs.perturbers.bundles import Bundle, Piece
-from raggs.perturbers.case_punct_perturb import CasePunctPerturb
-from raggs.perturbers.parts import initials, name_parts
-from raggs.text import clean_passage
+from raggs.base.text import clean_passage
+from raggs.parts.perturbers import REGISTRY
+from raggs.parts.perturbers.base import Perturber, PerturberConfig, Place, replaced
+from raggs.parts.perturbers.bundles import Bundle, Piece
+from raggs.parts.perturbers.case_punct_perturb import CasePunctPerturb
+from raggs.parts.perturbers.parts import initials, name_parts
 
 SHOWN = ("Article : '{topic}'.", "{label}{author}.")
 

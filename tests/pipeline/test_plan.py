@@ -7,10 +7,18 @@ from typing import Any
 
 import pytest
 
-from raggs.errors import UsageError
-from raggs.manifests.models import Output, StageLock
-from raggs.manifests.reasons import Changed, FailuresLeft, Forced, Interrupted, NeverRun, OutputEdited, OutputMissing
-from raggs.pipeline.plan import decide, fingerprint, select
+from raggs.base.errors import UsageError
+from raggs.runs.manifests.models import Output, StageLock
+from raggs.runs.manifests.reasons import (
+    Changed,
+    FailuresLeft,
+    Forced,
+    Interrupted,
+    NeverRun,
+    OutputEdited,
+    OutputMissing,
+)
+from raggs.runs.pipeline.plan import decide, fingerprint, select
 from raggs.stages import GOLDEN
 
 PARTS = {"code": "merge/1", "config": {"k": 60}}

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from raggs.artifacts import Record
-from raggs.errors import UsageError
-from raggs.execution.local import LocalExecution
-from raggs.manifests.store import RunStore
-from raggs.pipeline.plan import Selection, select
-from raggs.pipeline.runner import Runner
-from raggs.settings import Causes, Settings
-from raggs.spending import Spending
+from raggs.base.artifacts import Record
+from raggs.base.errors import UsageError
+from raggs.base.settings import Causes, Settings
+from raggs.base.spending import Spending
+from raggs.runs.execution.local import LocalExecution
+from raggs.runs.manifests.store import RunStore
+from raggs.runs.pipeline.plan import Selection, select
+from raggs.runs.pipeline.runner import Runner
 from raggs.stages.base import Services, Stage, Work
 from raggs.stages.pipeline import Pipeline
 

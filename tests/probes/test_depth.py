@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.arrays import Flags, Floats
-from raggs.probes.depth import Worth, escalated, fit, judge, oracle_path, path, thresholds
+from raggs.base.arrays import Flags, Floats
+from raggs.stats.probes.depth import Worth, escalated, fit, judge, oracle_path, path, thresholds
 
 QUESTIONS = 200
 EVEN: Flags = np.arange(QUESTIONS) % 2 == 0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from raggs.probes.informed import with_grades
-from raggs.probes.repeats import Told, disagreement
+from raggs.stats.probes.informed import with_grades
+from raggs.stats.probes.repeats import Told, disagreement
 
 SIZE = 30
 

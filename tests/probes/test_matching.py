@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from raggs.arrays import Floats
-from raggs.probes.matching import Swept, at_level, deviations, differences
+from raggs.base.arrays import Floats
+from raggs.stats.probes.matching import Swept, at_level, deviations, differences
 
 
 def swept(name: str, recalls: list[Floats], *, lows: list[Floats] | None = None) -> Swept:

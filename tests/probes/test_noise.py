@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from raggs.probes.noise import change, overlaps, percent, regained, taus
+from raggs.stats.probes.noise import change, overlaps, percent, regained, taus
 
 PLAIN = np.linspace(0.5, 0.9, 40)
 NOISY = PLAIN - 0.2 - np.tile([0.0, 0.05], 20)

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from support.cranfield import _read, cranfield_labels, needs_cranfield
 
-from raggs.embedders.wordllama import WordLlamaEmbedder
+from raggs.base.rounding import rounded
 from raggs.metrics import Run, parse_measure
 from raggs.metrics.columns import Qrels, Scale
 from raggs.metrics.hits import find_hits
 from raggs.metrics.ids import IdColumn
-from raggs.probes.precision import REGIMES, Regime, Spread, Spreads, activated, best, products, reversals, signs
-from raggs.rounding import rounded
+from raggs.parts.embedders.wordllama import WordLlamaEmbedder
+from raggs.stats.probes.precision import REGIMES, Regime, Spread, Spreads, activated, best, products, reversals, signs
 
 # Scores of one question's candidates with high-precision scoring, as "Reliable Evaluation Protocol for Low-Precision
 # Retrieval" prints them in appendix B.

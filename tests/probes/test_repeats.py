@@ -7,10 +7,18 @@ import math
 import numpy as np
 import pytest
 
-from raggs.agreement import kendall_tau_b
 from raggs.metrics.stats import bootstrap_mean
-from raggs.probes.picks import Picks, by_pool, fit_picks
-from raggs.probes.repeats import Told, Turned, disagreement, kept_by_place, mean_disagreement, mean_overlap, turned
+from raggs.stats.agreement import kendall_tau_b
+from raggs.stats.probes.picks import Picks, by_pool, fit_picks
+from raggs.stats.probes.repeats import (
+    Told,
+    Turned,
+    disagreement,
+    kept_by_place,
+    mean_disagreement,
+    mean_overlap,
+    turned,
+)
 
 POOL = 40
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from raggs.metrics.stats import Interval
-from raggs.probes.tuning import least_effort, loss
+from raggs.stats.probes.tuning import least_effort, loss
 
 
 def of(seen: float, high: float) -> Interval:

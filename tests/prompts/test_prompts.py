@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.errors import ConfigError, NotFoundError
-from raggs.judges.litellm import check_grade, check_order
+from raggs.base.errors import ConfigError, NotFoundError
 from raggs.llm.prices import remembered_tokens
+from raggs.parts.judges.litellm import check_grade, check_order
 from raggs.prompts import FOLDER, PLACEHOLDERS, Prompt, Template, known_prompts, load_prompt
 from raggs.reviewing.rubric import rubric_of
 

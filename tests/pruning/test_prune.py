@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.pruning import prune
+from raggs.ranking.pruning import prune
 
 
 def kept(grades, ranks=None, **bounds):

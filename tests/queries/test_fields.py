@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.artifacts import Nugget, Query, Reference, Span
-from raggs.errors import DataError
-from raggs.queries.fields import query_of
+from raggs.base.artifacts import Nugget, Query, Reference, Span
+from raggs.base.errors import DataError
+from raggs.parts.queries.fields import query_of
 
 PATH = Path("questions.any")
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from raggs.artifacts import Nugget, Query, Reference, Span
-from raggs.errors import DataError, NotFoundError
-from raggs.queries import REGISTRY
+from raggs.base.artifacts import Nugget, Query, Reference, Span
+from raggs.base.errors import DataError, NotFoundError
+from raggs.parts.queries import REGISTRY
 
 JSONL = """{"_id": "q2", "text": "Où est-ce ?", "language": "fr", "answer": "Là.", "level": "2"}
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from raggs.artifacts import Query
-from raggs.errors import DataError
-from raggs.queries.load import load_queries
+from raggs.base.artifacts import Query
+from raggs.base.errors import DataError
+from raggs.parts.queries.load import load_queries
 
 
 class Given:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from raggs.errors import DataError, NotFoundError, UsageError
-from raggs.queries.logs import read_log
+from raggs.base.errors import DataError, NotFoundError, UsageError
+from raggs.parts.queries.logs import read_log
 
 
 def entries(path: Path, data: str | bytes, column: str | None = None) -> list[tuple[int, str | None]]:

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.artifacts import Nugget, Query, Reference, Span
-from raggs.errors import ProviderError, UsageError
-from raggs.queries import REGISTRY
-from raggs.queries.base import format_of
-from raggs.queries.fields import made_id
-from raggs.queries.writing import write_queries
+from raggs.base.artifacts import Nugget, Query, Reference, Span
+from raggs.base.errors import ProviderError, UsageError
+from raggs.parts.queries import REGISTRY
+from raggs.parts.queries.base import format_of
+from raggs.parts.queries.fields import made_id
+from raggs.parts.queries.writing import write_queries
 
 REPORT = Path("../shared/data/chunking/questions.csv")
 KINDS = ("csv", "jsonl", "yaml")

@@ -9,12 +9,12 @@ import pytest
 from support.asking import make_config
 
 from raggs.app.questions import make_questions, open_questions
-from raggs.artifacts import Passage, Reference, Span
-from raggs.asking import Thresholds
+from raggs.base.artifacts import Passage, Reference, Span
 from raggs.config.load import load_config
-from raggs.questions.filter import FilterConfig, thresholds_of, usual_thresholds
-from raggs.questions.measuring import holds
-from raggs.questions.records import FilterRecord
+from raggs.stages.questions.filter import FilterConfig, thresholds_of, usual_thresholds
+from raggs.stages.questions.measuring import holds
+from raggs.stages.questions.records import FilterRecord
+from raggs.stats.asking import Thresholds
 
 
 def filtered(folder: Path, *settings: str, **sections: Any) -> list[FilterRecord]:

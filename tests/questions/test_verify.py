@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.questions.records import AskRecord, SampleRecord, VerifyRecord, Window
-from raggs.questions.verify import verify
+from raggs.stages.questions.records import AskRecord, SampleRecord, VerifyRecord, Window
+from raggs.stages.questions.verify import verify
 
 TEXT = "A keel is oak.\nA mast is pine.\n\nA keel is oak. Sails are linen, ropes are hemp."
 

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from raggs.base.seeds import generator
 from raggs.ranking import confidence
 from raggs.ranking.acquisition import Planner
 from raggs.ranking.likelihood import Manner, stage_chances
 from raggs.ranking.posterior import Posterior, Prior
-from raggs.seeds import generator
 
 
 def planner(size, seed=0, top=5, worth=1.0) -> Planner:

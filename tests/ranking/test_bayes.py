@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.worlds import check, make_world, play, tau
 
+from raggs.base.seeds import generator
 from raggs.ranking import confidence, make_ranker
 from raggs.ranking.bayes import SAVES_LITTLE, BayesRanker
-from raggs.seeds import generator
 from raggs.stages.rankrecords import AGREEMENT
 
 

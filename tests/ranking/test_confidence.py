@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from raggs.base.seeds import generator
 from raggs.ranking import confidence
-from raggs.seeds import generator
 
 
 @st.composite

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.orders import fair
 
+from raggs.base.seeds import generator
 from raggs.ranking import echoes
 from raggs.ranking.likelihood import Judged, JudgedLists, Manner
 from raggs.ranking.posterior import Prior, fit
-from raggs.seeds import generator
 
 
 @given(showings=st.integers(1, 20), echo=st.floats(0.01, 0.9))

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from support.orders import fair
 
+from raggs.base.seeds import generator
 from raggs.ranking import make_ranker
 from raggs.ranking.favour import estimate
 from raggs.ranking.likelihood import Judged, JudgedLists, Manner
 from raggs.ranking.posterior import Posterior, Prior
-from raggs.seeds import generator
 
 UTILITIES = np.linspace(2.0, 4.0, 30)
 KNOWN = Posterior(UTILITIES, 0.01 * np.eye(30), 2.0, 0.0, Prior(UTILITIES, np.full(30, 100.0)))

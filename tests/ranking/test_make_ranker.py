@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from raggs.errors import UsageError
+from raggs.base.errors import UsageError
 from raggs.ranking import REGISTRY, make_ranker
 
 

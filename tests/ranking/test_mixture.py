@@ -4,10 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.orders import fair, judged_orders
 
+from raggs.base.seeds import generator
 from raggs.ranking.likelihood import by_item
 from raggs.ranking.mixture import Mixture, fit_mixture, refine, sharpen
 from raggs.ranking.posterior import SHARPNESS, Posterior, Prior, fit
-from raggs.seeds import generator
 
 LINE = np.linspace(-30, 30, 60001)
 STEP = LINE[1] - LINE[0]

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from support.worlds import World, check, make_world, play, tau
 
+from raggs.base.seeds import generator
 from raggs.ranking import Profile, Ranker, make_ranker
 from raggs.ranking.posterior import SHARPNESS
 from raggs.ranking.profile import SURE, _Land, learn
-from raggs.seeds import generator
 
 CAREFUL: tuple[float, ...] = ()
 COPIES = (1.0, 1.0, 1.0, 1.0, 0.0)  # of a judge that orders four with care, and leaves the rest as it was shown

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.errors import DataError, RaggsError
+from raggs.base.errors import DataError, RaggsError
+from raggs.base.trec import Label
 from raggs.metrics.columns import Scale
-from raggs.readers import labels, tokens
-from raggs.readers.labels import read_judgments, read_labels
-from raggs.trec import Label
+from raggs.parts.readers import labels, tokens
+from raggs.parts.readers.labels import read_judgments, read_labels
 
 IDS = st.text("abc019-_#.", min_size=1, max_size=12)
 

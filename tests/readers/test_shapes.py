@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from raggs.errors import DataError, NotFoundError
-from raggs.readers.shapes import Shape, check_ids, line_cells, nested_cells, shape_of, table_cells
+from raggs.base.errors import DataError, NotFoundError
+from raggs.parts.readers.shapes import Shape, check_ids, line_cells, nested_cells, shape_of, table_cells
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ from support.browsing import XSS, Window, chromium
 from support.sweeping import make_sweep
 
 from raggs.app.report import ReportRequest, write_report_page
-from raggs.artifacts import JudgeRecord, MergeRecord, QueryRecord, RetrieveRecord
-from raggs.jsonl import write_records
-from raggs.manifests.models import RunManifest, now
-from raggs.manifests.store import RunStore
+from raggs.base.artifacts import JudgeRecord, MergeRecord, QueryRecord, RetrieveRecord
+from raggs.base.jsonl import write_records
+from raggs.runs.manifests.models import RunManifest, now
+from raggs.runs.manifests.store import RunStore
 
 SECRET = "only in a passage"
 

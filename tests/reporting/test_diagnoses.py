@@ -15,9 +15,9 @@ from support.sweeping import SweepProject, make_sweep
 
 import raggs
 from raggs.app.report import ReportRequest, gather, report, write_report_page
+from raggs.base.errors import NotFoundError
 from raggs.diagnosis import REGISTRY
 from raggs.diagnosis.store import DiagnosisStore
-from raggs.errors import NotFoundError
 from raggs.reporting.sections.diagnoses import Diagnoses
 
 

@@ -7,17 +7,17 @@ import pytest
 from support.reports import facts
 from support.studies import golden
 
-from raggs.artifacts import JudgeRecord, MergeRecord, Placement, QueryRecord
+from raggs.base.artifacts import JudgeRecord, MergeRecord, Placement, QueryRecord
+from raggs.base.jsonl import write_records
 from raggs.evaluation.document import Document, Section
 from raggs.golden.opened import open_golden
-from raggs.jsonl import write_records
-from raggs.manifests.models import RunManifest, now
-from raggs.manifests.opened import OpenedRun, open_run
-from raggs.manifests.store import RunStore
 from raggs.reporting.base import People
 from raggs.reporting.sections.golden import Golden
 from raggs.reporting.sections.questions import QuestionsSection
 from raggs.reporting.surveying import labels_of
+from raggs.runs.manifests.models import RunManifest, now
+from raggs.runs.manifests.opened import OpenedRun, open_run
+from raggs.runs.manifests.store import RunStore
 
 FOUND = {"q1": {"a": "bd", "b": "b", "c": "d"}, "q2": {"a": "d", "e": "bd"}}  # by whom: bm25, dense
 GRADES = {"q1": {"a": 5, "b": 4, "c": 1}, "q2": {"a": 2, "e": 3}}

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from support.reports import facts
 
-from raggs.manifests.models import RunManifest, StageLock
-from raggs.manifests.opened import OpenedRun, open_run
-from raggs.manifests.store import RunStore
 from raggs.prompts import load_prompt
 from raggs.reporting.sections.provenance import Provenance
+from raggs.runs.manifests.models import RunManifest, StageLock
+from raggs.runs.manifests.opened import OpenedRun, open_run
+from raggs.runs.manifests.store import RunStore
 
 WHEN = datetime(2026, 1, 2, tzinfo=UTC)
 

@@ -8,12 +8,12 @@ import pytest
 from support.golden import GivenGolden
 from support.reports import facts
 
+from raggs.base.health import Canaries, Health, JudgeHealth, RankHealth, Rate
 from raggs.evaluation.models import ScorePart
-from raggs.health import Canaries, Health, JudgeHealth, RankHealth, Rate
-from raggs.manifests.models import RunManifest, StageLock
-from raggs.manifests.opened import OpenedRun, open_run
-from raggs.manifests.store import RunStore
 from raggs.reporting.trusting import Check, checks
+from raggs.runs.manifests.models import RunManifest, StageLock
+from raggs.runs.manifests.opened import OpenedRun, open_run
+from raggs.runs.manifests.store import RunStore
 
 WHEN = datetime(2026, 1, 2, tzinfo=UTC)
 

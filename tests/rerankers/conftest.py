@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import pytest
 from support.llm_server import LLMServer
 
-from raggs.artifacts import Passage
+from raggs.base.artifacts import Passage
 from raggs.llm import BudgetSettings, LLMSettings
-from raggs.rerankers import REGISTRY
-from raggs.rerankers.base import Reranker, Reranking
-from raggs.workshop import Workshop
+from raggs.parts.rerankers import REGISTRY
+from raggs.parts.rerankers.base import Reranker, Reranking
+from raggs.parts.workshop import Workshop
 
 
 class Bench(NamedTuple):

@@ -9,12 +9,12 @@ import pytest
 from support.contracts import write_module
 from support.judging import passage
 
-from raggs.errors import ConfigError
-from raggs.rerankers import REGISTRY
-from raggs.rerankers.base import Reranked, Reranking
-from raggs.rerankers.boosted import bm25, boosted, standardized
-from raggs.retrievers.reranked import RerankedRetriever
-from raggs.workshop import Workshop
+from raggs.base.errors import ConfigError
+from raggs.parts.rerankers import REGISTRY
+from raggs.parts.rerankers.base import Reranked, Reranking
+from raggs.parts.rerankers.boosted import bm25, boosted, standardized
+from raggs.parts.retrievers.reranked import RerankedRetriever
+from raggs.parts.workshop import Workshop
 
 LENGTHS = """
 def rerank(query, passages):

@@ -15,10 +15,10 @@ from support.contracts import cases, settings_of
 from support.hostile import ORDERS
 from support.judging import passage
 
-from raggs.artifacts import Passage
-from raggs.rerankers import REGISTRY
-from raggs.rerankers.base import Reranker, Reranking
-from raggs.workshop import Workshop
+from raggs.base.artifacts import Passage
+from raggs.parts.rerankers import REGISTRY
+from raggs.parts.rerankers.base import Reranker, Reranking
+from raggs.parts.workshop import Workshop
 
 QUESTION = "How is the lift of a wing measured in a slipstream?"
 TEXTS = {

@@ -12,8 +12,8 @@ from support.judging import passage
 from support.llm_server import LLMServer
 
 from raggs.llm import BudgetSettings, LLMSettings
-from raggs.rerankers import REGISTRY
-from raggs.workshop import Workshop
+from raggs.parts.rerankers import REGISTRY
+from raggs.parts.workshop import Workshop
 
 MODEL = "openai/gpt-5-nano"
 QUESTIONS = 12

@@ -10,9 +10,9 @@ import pytest
 from support.judging import passage
 from support.onnx_models import SPECIAL, VOCABULARY, vectors, write_cross_encoder, write_embedder
 
-from raggs import errors
-from raggs.rerankers.late import LateReranker
-from raggs.workshop import Workshop
+from raggs.base import errors
+from raggs.parts.rerankers.late import LateReranker
+from raggs.parts.workshop import Workshop
 
 MARKERS = {"query_marker": "[Q]", "passage_marker": "[D]"}
 CONTRACT_VARIANTS = [{}, {"scoring": {"dtype": "bf16"}}]

@@ -14,10 +14,10 @@ from support.hostile import hostile, obeys
 from support.judging import passage
 from support.reranking import KNOWN, asked_at_a_server
 
-from raggs.errors import BudgetError, ConfigError, ProviderError
+from raggs.base.errors import BudgetError, ConfigError, ProviderError
 from raggs.llm.prices import estimate_tokens
+from raggs.parts.rerankers.listwise import ListwiseReranker, read_order, windows
 from raggs.prompts.labels import labels_for
-from raggs.rerankers.listwise import ListwiseReranker, read_order, windows
 
 MODEL = KNOWN
 CONTRACT_VARIANTS = [{}, {"window": 2}]

@@ -8,10 +8,10 @@ from support.judging import passage
 from support.llm_reranks import relevance, tokens
 from support.reranking import asked_at_a_server
 
-from raggs.errors import ConfigError, ProviderError
+from raggs.base.errors import ConfigError, ProviderError
 from raggs.llm import BudgetSettings, LLMSettings, Price
-from raggs.rerankers.litellm import LiteLLMReranker
-from raggs.workshop import Workshop
+from raggs.parts.rerankers.litellm import LiteLLMReranker
+from raggs.parts.workshop import Workshop
 
 MODEL = "openai/a-reranker"
 PASSAGES = [passage(f"p{number}", f"text {number}" * (1 + number % 3)) for number in range(12)]

@@ -13,11 +13,11 @@ from support.judging import passage
 from support.onnx_models import cross_logit, write_cross_encoder, write_embedder
 from support.project import make_project, raggs
 
-from raggs import errors
 from raggs.app.cache import clear, survey
-from raggs.localmodels.kept import KeptPairs, Pair, ScoreCache
-from raggs.rerankers.onnx import OnnxReranker
-from raggs.workshop import Workshop
+from raggs.base import errors
+from raggs.parts.localmodels.kept import KeptPairs, Pair, ScoreCache
+from raggs.parts.rerankers.onnx import OnnxReranker
+from raggs.parts.workshop import Workshop
 
 QUERY = "How is the lift of a wing measured?"
 TEXTS = {

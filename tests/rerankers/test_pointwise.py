@@ -11,9 +11,9 @@ from support.hostile import hostile, obeys
 from support.judging import passage
 from support.reranking import KNOWN, asked_at_a_server
 
-from raggs.errors import AuthenticationError, ConfigError, ProviderError
+from raggs.base.errors import AuthenticationError, ConfigError, ProviderError
 from raggs.llm.prices import estimate_tokens
-from raggs.rerankers.pointwise import check_relevance, side_by_side
+from raggs.parts.rerankers.pointwise import check_relevance, side_by_side
 
 MODEL = KNOWN
 PASSAGES = [passage(f"p{number}", f"text {number} of grade {number * 2 % 5 + 1}") for number in range(10)]

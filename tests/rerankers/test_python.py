@@ -9,8 +9,8 @@ import pytest
 from support.contracts import write_module
 from support.judging import passage
 
-from raggs.errors import ConfigError, ProviderError
-from raggs.rerankers.python import PythonReranker
+from raggs.base.errors import ConfigError, ProviderError
+from raggs.parts.rerankers.python import PythonReranker
 
 SCORE = """
 def rerank(query, passages):

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from support.elastic import fill, vector_of
 
-from raggs import rerankers, retrievers
-from raggs.artifacts import EmbedRecord, Passage
-from raggs.indexes.passages import PassageStore
-from raggs.indexes.places import Places
-from raggs.retrievers.base import RetrieverContext
+from raggs.base.artifacts import EmbedRecord, Passage
+from raggs.parts import rerankers, retrievers
+from raggs.parts.indexes.passages import PassageStore
+from raggs.parts.indexes.places import Places
+from raggs.parts.retrievers.base import RetrieverContext
 
 TEXTS = {
     "wing": "The lift of a wing in a slipstream was measured.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from raggs.retrievers.bm25 import Bm25Retriever
+from raggs.parts.retrievers.bm25 import Bm25Retriever
 
 
 def test_the_words_searched_for_are_the_record_s(context, ask):

@@ -8,11 +8,11 @@ import pytest
 from pydantic import ValidationError
 from support.elastic import fill, vector_of, write
 
-from raggs.elastic.server import Server
-from raggs.elastic.settings import IndexPlace
-from raggs.errors import DataError, NotFoundError
-from raggs.retrievers.base import Hit
-from raggs.retrievers.elasticsearch import ElasticsearchRetriever
+from raggs.base.errors import DataError, NotFoundError
+from raggs.parts.elastic.server import Server
+from raggs.parts.elastic.settings import IndexPlace
+from raggs.parts.retrievers.base import Hit
+from raggs.parts.retrievers.elasticsearch import ElasticsearchRetriever
 
 
 def make(context, source, **options):

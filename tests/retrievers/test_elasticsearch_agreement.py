@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 from support.elastic import fill, vector_of
 
-from raggs.artifacts import EmbedRecord
-from raggs.corpora.pydoc import PydocConfig, PydocCorpus
-from raggs.embedders.wordllama import WordLlamaEmbedder
-from raggs.indexes.analysis import words_of
-from raggs.indexes.passages import PassageStore
-from raggs.indexes.places import Places
-from raggs.queries.yaml import YamlQueries, YamlQueriesConfig
-from raggs.retrievers.base import RetrieverContext
-from raggs.retrievers.bm25 import Bm25Retriever
-from raggs.retrievers.dense import DenseRetriever
-from raggs.retrievers.elasticsearch import ElasticsearchRetriever
+from raggs.base.artifacts import EmbedRecord
+from raggs.parts.corpora.pydoc import PydocConfig, PydocCorpus
+from raggs.parts.embedders.wordllama import WordLlamaEmbedder
+from raggs.parts.indexes.analysis import words_of
+from raggs.parts.indexes.passages import PassageStore
+from raggs.parts.indexes.places import Places
+from raggs.parts.queries.yaml import YamlQueries, YamlQueriesConfig
+from raggs.parts.retrievers.base import RetrieverContext
+from raggs.parts.retrievers.bm25 import Bm25Retriever
+from raggs.parts.retrievers.dense import DenseRetriever
+from raggs.parts.retrievers.elasticsearch import ElasticsearchRetriever
 
 QUESTIONS = Path(__file__).resolve().parents[2] / "examples" / "quickstart" / "questions.yaml"
 PASSAGES = 300

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from support.contracts import write_module
 
-from raggs.errors import ConfigError, DataError, ProviderError
-from raggs.retrievers.python import PythonRetriever
+from raggs.base.errors import ConfigError, DataError, ProviderError
+from raggs.parts.retrievers.python import PythonRetriever
 
 SEARCH = """
 PASSAGES = {"cat": "cat", "copy": "cat", "wing": "wing", "plate": "flat plate"}

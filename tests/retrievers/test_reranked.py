@@ -14,12 +14,12 @@ from support.cli import call
 from support.contracts import write_module
 from support.project import Project, make_project, raggs
 
-from raggs import rerankers
 from raggs.app.catalog import json_schema
-from raggs.errors import ConfigError, ProviderError
-from raggs.rerankers.base import Outlay, Reranker, RerankerConfig, Reranking
-from raggs.retrievers import REGISTRY
-from raggs.retrievers.reranked import RerankedRetriever
+from raggs.base.errors import ConfigError, ProviderError
+from raggs.parts import rerankers
+from raggs.parts.rerankers.base import Outlay, Reranker, RerankerConfig, Reranking
+from raggs.parts.retrievers import REGISTRY
+from raggs.parts.retrievers.reranked import RerankedRetriever
 from raggs.stages.retrieve import STAGE, RetrieveConfig
 
 SCORE = """

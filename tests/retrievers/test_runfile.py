@@ -6,8 +6,8 @@ import gzip
 
 import pytest
 
-from raggs.errors import DataError, NotFoundError
-from raggs.retrievers.runfile import RunFileRetriever
+from raggs.base.errors import DataError, NotFoundError
+from raggs.parts.retrievers.runfile import RunFileRetriever
 
 
 @pytest.fixture

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from support.reviewpage import judge_run, write_run
 
-from raggs.errors import NotFoundError, UsageError
-from raggs.manifests.opened import open_run
+from raggs.base.errors import NotFoundError, UsageError
+from raggs.parts.reviews.folding import fold
+from raggs.parts.reviews.store import ReviewStore
 from raggs.reviewing.agreeing import agreed
 from raggs.reviewing.deciding import Deciding, Differences, Wanted
 from raggs.reviewing.disputes import Dispute, Pull, Weigh, Weights, by_size
@@ -17,8 +18,7 @@ from raggs.reviewing.leases import Holder
 from raggs.reviewing.machine import Machine
 from raggs.reviewing.pool import Pool, open_pool
 from raggs.reviewing.session import Session, SessionSettings
-from raggs.reviews.folding import fold
-from raggs.reviews.store import ReviewStore
+from raggs.runs.manifests.opened import open_run
 
 
 @dataclass

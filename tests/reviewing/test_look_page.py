@@ -15,8 +15,8 @@ from support.project import make_project
 from support.reviewpage import serving
 
 from raggs import load_config, run
-from raggs.artifacts import JudgeRecord, MergeRecord, QueryRecord, RankRecord
-from raggs.jsonl import read_records
+from raggs.base.artifacts import JudgeRecord, MergeRecord, QueryRecord, RankRecord
+from raggs.base.jsonl import read_records
 
 OURS = frozenset(re.findall(r"\w+", "p h2 h3 div details summary span bdi small svg line dl dt dd ol li button strong"))
 

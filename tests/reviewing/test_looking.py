@@ -13,13 +13,13 @@ from support.reviewpage import write_run
 
 from raggs import load_config, run
 from raggs.app.serve import NOT_BLIND, ServeRequest, prepare
-from raggs.artifacts import RankRecord
+from raggs.base.artifacts import RankRecord
+from raggs.base.jsonl import read_records
 from raggs.golden.opened import open_golden
 from raggs.golden.questions import Questions
 from raggs.golden.sheets import SHEETS, sheet_of
-from raggs.jsonl import read_records
-from raggs.reviews.models import GradeReview, OrderReview
-from raggs.reviews.store import ReviewStore
+from raggs.parts.reviews.models import GradeReview, OrderReview
+from raggs.parts.reviews.store import ReviewStore
 
 TOKEN = "a-token-of-a-test-0123"
 ME = {"who": "ada", "tab": "t1"}

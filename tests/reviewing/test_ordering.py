@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from support.reviewpage import make_pool
 
-from raggs.errors import NotFoundError, UsageError
+from raggs.base.errors import NotFoundError, UsageError
+from raggs.parts.reviews.models import HEX, OrderReview
+from raggs.parts.reviews.shown import Shown, ShownStore
+from raggs.parts.reviews.store import ReviewStore
 from raggs.reviewing.ordering import Ordering
-from raggs.reviews.models import HEX, OrderReview
-from raggs.reviews.shown import Shown, ShownStore
-from raggs.reviews.store import ReviewStore
 
 
 def ordering(folder: Path, kept: set[tuple[str, str]] | None = None) -> Ordering:

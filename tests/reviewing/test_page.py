@@ -14,8 +14,8 @@ from support.browsing import Window, chromium
 from support.hostile import ORDERS, hostile
 from support.reviewpage import judge_run, served, write_run
 
-from raggs.reviews.models import GradeReview, Withdrawal
-from raggs.reviews.store import ReviewStore
+from raggs.parts.reviews.models import GradeReview, Withdrawal
+from raggs.parts.reviews.store import ReviewStore
 
 LONG = "The otter dives for what lies on the bottom of the inlet, and brings up what it can carry.\n" * 6
 

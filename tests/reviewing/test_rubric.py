@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from support.reviewpage import write_run
 
-from raggs.manifests.models import StageLock, now
-from raggs.manifests.opened import OpenedRun, open_run
-from raggs.manifests.store import RunStore
 from raggs.prompts import load_prompt
 from raggs.reviewing.rubric import rubric_of_runs
+from raggs.runs.manifests.models import StageLock, now
+from raggs.runs.manifests.opened import OpenedRun, open_run
+from raggs.runs.manifests.store import RunStore
 
 MINE = """# system
 

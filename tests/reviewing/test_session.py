@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from support.reviewpage import make_pool
 
-from raggs.errors import NotFoundError, ProviderError, UsageError
+from raggs.base.errors import NotFoundError, ProviderError, UsageError
+from raggs.parts.reviews.folding import fold
+from raggs.parts.reviews.models import GradeReview
+from raggs.parts.reviews.plans import PlanItem
+from raggs.parts.reviews.store import ReviewStore
 from raggs.reviewing.leases import MINUTES, Holder
 from raggs.reviewing.session import AHEAD, Session, SessionSettings
 from raggs.reviewing.views import terms_of
-from raggs.reviews.folding import fold
-from raggs.reviews.models import GradeReview
-from raggs.reviews.plans import PlanItem
-from raggs.reviews.store import ReviewStore
 
 ADA, ADA2, BO = Holder("ada", "t1"), Holder("ada", "t2"), Holder("bo", "t1")
 

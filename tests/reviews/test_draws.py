@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from raggs.errors import DataError
-from raggs.reviews.draws import Draw, DrawnItem, Unit, finished, latest, note_draw, read_draws
-from raggs.reviews.models import Key
+from raggs.base.errors import DataError
+from raggs.parts.reviews.draws import Draw, DrawnItem, Unit, finished, latest, note_draw, read_draws
+from raggs.parts.reviews.models import Key
 
 
 def key(query: int, passage: int) -> Key:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.artifacts import Passage, Query
-from raggs.reviews.folding import fold
-from raggs.reviews.models import (
+from raggs.base.artifacts import Passage, Query
+from raggs.parts.reviews.folding import fold
+from raggs.parts.reviews.models import (
     GradeReview,
     OrderReview,
     ReviewLine,

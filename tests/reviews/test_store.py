@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from raggs.errors import DataError, ProviderError
-from raggs.reviews.models import GradeReview
-from raggs.reviews.store import FILE, ReviewStore
+from raggs.base.errors import DataError, ProviderError
+from raggs.parts.reviews.models import GradeReview
+from raggs.parts.reviews.store import FILE, ReviewStore
 
 
 def word(who: str, grade: int) -> GradeReview:

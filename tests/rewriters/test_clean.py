@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from raggs.artifacts import Query
-from raggs.rewriters.clean import CleanRewriter
+from raggs.base.artifacts import Query
+from raggs.parts.rewriters.clean import CleanRewriter
 
 
 def test_the_rewriter_cleans():

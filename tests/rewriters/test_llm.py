@@ -9,11 +9,11 @@ from pydantic import ValidationError
 from support.llm_bench import MODEL, PRICE
 from support.llm_server import FENCED, KEY, LLMServer
 
-from raggs.artifacts import Query
-from raggs.errors import ConfigError, ProviderError
+from raggs.base.artifacts import Query
+from raggs.base.errors import ConfigError, ProviderError
 from raggs.llm import LLM, BudgetSettings, LLMSettings
-from raggs.rewriters.base import RewriterContext
-from raggs.rewriters.llm import LlmRewriter, check_rewrite
+from raggs.parts.rewriters.base import RewriterContext
+from raggs.parts.rewriters.llm import LlmRewriter, check_rewrite
 
 QUERY = Query(qid="q7", text="Hi! Where do herons nest?")
 

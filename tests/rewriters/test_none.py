@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from raggs.artifacts import Query
-from raggs.rewriters.none import NoRewriter
+from raggs.base.artifacts import Query
+from raggs.parts.rewriters.none import NoRewriter
 
 
 def test_the_text_stays():

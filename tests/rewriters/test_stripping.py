@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.noisy import Noisy, read
 
-from raggs.rewriters import chatter
-from raggs.rewriters.stripping import strip_politeness
-from raggs.text import clean_unicode, one_line
+from raggs.base.text import clean_unicode, one_line
+from raggs.parts.rewriters import chatter
+from raggs.parts.rewriters.stripping import strip_politeness
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 TRICKY = Path(__file__).with_name("tricky.txt")

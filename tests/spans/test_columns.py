@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from raggs.spans import Line, Ruler, Spans
-from raggs.spans.columns import union
+from raggs.metrics.spans import Line, Ruler, Spans
+from raggs.metrics.spans.columns import union
 
 
 def test_spans_of_two_documents_never_meet_on_the_line() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.spans import SpanIndex
+from raggs.metrics.spans import SpanIndex
 
 STRETCHES = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 12)), max_size=20).map(
     lambda rows: [(start, start + length) for start, length in rows]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from raggs.spans import locate
+from raggs.metrics.spans import locate
 
 
 @pytest.mark.parametrize(

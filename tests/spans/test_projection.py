@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.spans import HOLE, Line, Painted, Projected, Rule, Spans, fresh, project
+from raggs.metrics.spans import HOLE, Line, Painted, Projected, Rule, Spans, fresh, project
 
 Place = tuple[int, int, int]
 Judged = tuple[int, Place, int]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.spans import MEASURES, Cutoff, Line, Questions, Ruler, Spans, Target, score, summary
+from raggs.metrics.spans import MEASURES, Cutoff, Line, Questions, Ruler, Spans, Target, score, summary
 
 Place = tuple[int, int, int]
 LENGTHS = (40, 25)

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from raggs.artifacts import MergeRecord, Passage, Query
-from raggs.health import Canaries
-from raggs.judges.base import Judgment
+from raggs.base.artifacts import MergeRecord, Passage, Query
+from raggs.base.health import Canaries
+from raggs.parts.judges.base import Judgment
 from raggs.stages.canaries import KINDS, ORDER, Case, ask_cases, make_cases, planned
 
 TOPICS = ("harbour", "pension", "volcano", "printer", "orchard")

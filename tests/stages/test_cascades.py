@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from raggs.agreement import wilson
-from raggs.artifacts import JudgeRecord
-from raggs.health import Cascade
-from raggs.judges.cascade import CascadeConfig
-from raggs.manifests.cascadewords import cascade_words
+from raggs.base.artifacts import JudgeRecord
+from raggs.base.health import Cascade
+from raggs.parts.judges.cascade import CascadeConfig
+from raggs.runs.manifests.cascadewords import cascade_words
 from raggs.stages.cascades import CascadeStatistics
+from raggs.stats.agreement import wilson
 
 JUDGES = [{"type": "nuggets"}, {"type": "reference"}]
 

@@ -9,10 +9,10 @@ from statistics import fmean
 
 import pytest
 
-from raggs.artifacts import MergeRecord, Passage, Query
-from raggs.health import Canaries, JudgeHealth
-from raggs.judges.base import Judgment
-from raggs.manifests.words import health_lines
+from raggs.base.artifacts import MergeRecord, Passage, Query
+from raggs.base.health import Canaries, JudgeHealth
+from raggs.parts.judges.base import Judgment
+from raggs.runs.manifests.words import health_lines
 from raggs.stages.canaries import KINDS
 from raggs.stages.companies import INCITED, Plan, ask_plan, make_plan, planned_calls, shift_of
 

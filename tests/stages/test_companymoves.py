@@ -13,10 +13,10 @@ import pytest
 from support.judging import query
 from support.pooled import pool
 
-from raggs.health import JudgeHealth, Shift
-from raggs.judges.base import Judgment
-from raggs.manifests.words import health_lines
-from raggs.seeds import generator
+from raggs.base.health import JudgeHealth, Shift
+from raggs.base.seeds import generator
+from raggs.parts.judges.base import Judgment
+from raggs.runs.manifests.words import health_lines
 from raggs.stages.base import Work
 from raggs.stages.judge import STAGE, JudgeConfig
 

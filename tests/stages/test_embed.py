@@ -9,7 +9,7 @@ import pytest
 from support.project import make_project, write_lines
 
 from raggs import load_config, open_run, run
-from raggs.artifacts import EmbedRecord, QueryRecord
+from raggs.base.artifacts import EmbedRecord, QueryRecord
 
 WORDS = "  Where\tis the “amber”\u200b — ﬁrst\r\nof all? "
 ASKED = {
@@ -44,7 +44,7 @@ def test_questions_are_kept_as_their_author_gave_them(opened) -> None:
 
 
 def test_its_lines_are_locked_and_audited_like_any_others(opened) -> None:
-    from raggs.manifests.audit import audit
+    from raggs.runs.manifests.audit import audit
 
     lock = opened.manifest.stages["embed"]
     assert list(lock.outputs) == ["embed.jsonl", "queries.jsonl"]

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from support.project import Project, make_project, raggs
 
+from raggs.base.settings import causes_of
 from raggs.config.load import load_config
-from raggs.importers.csv import CsvImporter
-from raggs.manifests.words import OUTCOMES
+from raggs.golden.importers.csv import CsvImporter
 from raggs.ranking import make_ranker
-from raggs.settings import causes_of
+from raggs.runs.manifests.words import OUTCOMES
 from raggs.stages.floor import NO_RELEVANT, TOO_FEW, above, filled, parted
 from raggs.stages.rankconfig import RankConfig
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from raggs.judges import REGISTRY
+from raggs.parts.judges import REGISTRY
 from raggs.stages.frugal import Walks
 from raggs.stages.judge import STAGE, JudgeConfig
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from support.pooled import NUGGETS, judged, pool
 
-from raggs.settings import causes_of
+from raggs.base.settings import causes_of
 from raggs.stages.grouping import ahead, groups
 from raggs.stages.judge import JudgeConfig
 

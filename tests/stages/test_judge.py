@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.pooled import NUGGETS, judged, pool
 
-from raggs.health import PairAgreement
-from raggs.judges.base import Judgment
+from raggs.base.health import PairAgreement
+from raggs.parts.judges.base import Judgment
 from raggs.stages.judge import LOW, STAGE, JudgeConfig, combine
 
 Grades = Sequence[int | None]

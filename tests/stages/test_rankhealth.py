@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from raggs.artifacts import JournalRecord, RankingRecord
-from raggs.health import RankHealth
+from raggs.base.artifacts import JournalRecord, RankingRecord
+from raggs.base.health import RankHealth
 from raggs.stages.floor import NO_RELEVANT
 from raggs.stages.rankhealth import RankStatistics
 from raggs.stages.rankrecords import NEAR_TIES, NOT_RANKED, SETTLED

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from support.worlds import make_world
 
-from raggs.artifacts import JournalRecord, PruneRecord
-from raggs.jsonl import dump_line
+from raggs.base.artifacts import JournalRecord, PruneRecord
+from raggs.base.jsonl import dump_line
 from raggs.stages.rankconfig import RankConfig
 from raggs.stages.rankrecords import rank_records
 from raggs.stages.replay import SPENT, Answers, Batch, KeptPool, Replay, kept_pool, replay

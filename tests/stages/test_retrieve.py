@@ -14,10 +14,10 @@ from support.project import Project, make_project
 from raggs import load_config, run
 from raggs.app.audit import audit
 from raggs.app.status import status
-from raggs.artifacts import RetrieveRecord
-from raggs.errors import ConfigError
-from raggs.manifests.opened import open_run
-from raggs.retrievers.depth import When
+from raggs.base.artifacts import RetrieveRecord
+from raggs.base.errors import ConfigError
+from raggs.parts.retrievers.depth import When
+from raggs.runs.manifests.opened import open_run
 from raggs.stages.retrieve import RetrieveConfig
 
 BASE, DEEP = 12, 20

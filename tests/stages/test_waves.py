@@ -16,10 +16,10 @@ from support.stopping import stop_at
 from support.worlds import World, make_world
 
 from raggs.app.audit import audit
-from raggs.artifacts import JournalRecord
-from raggs.errors import ConfigError
-from raggs.manifests.orderwords import STOPS
-from raggs.settings import causes_of
+from raggs.base.artifacts import JournalRecord
+from raggs.base.errors import ConfigError
+from raggs.base.settings import causes_of
+from raggs.runs.manifests.orderwords import STOPS
 from raggs.stages.purse import Purse, SetBudget, known_prices
 from raggs.stages.rankconfig import MOST_SHARED, RankConfig
 from raggs.stages.replay import MUTE, SPENT, Answers, Batch, KeptPool, Replay, replay

@@ -9,11 +9,11 @@ from typing import Any
 
 import yaml
 
-from raggs import queries
-from raggs.artifacts import Query
-from raggs.corpora.folder import FolderConfig, FolderCorpus
-from raggs.queries.base import format_of
-from raggs.workshop import open_queries
+from raggs.base.artifacts import Query
+from raggs.parts import queries
+from raggs.parts.corpora.folder import FolderConfig, FolderCorpus
+from raggs.parts.queries.base import format_of
+from raggs.parts.workshop import open_queries
 
 THINGS = (
     *("anchor", "beacon", "compass", "dredger", "engine", "ferry", "gangway"),

@@ -9,15 +9,15 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from raggs.artifacts import EmbedRecord, Passage
-from raggs.embedders.wordllama import WordLlamaEmbedder
-from raggs.fusion import fuse, make_fusion
-from raggs.indexes.passages import PassageStore
-from raggs.indexes.places import Places
-from raggs.retrievers.base import RetrieverContext
-from raggs.retrievers.bm25 import Bm25Retriever
-from raggs.retrievers.dense import DenseRetriever
-from raggs.trec import read_qrels
+from raggs.base.artifacts import EmbedRecord, Passage
+from raggs.base.trec import read_qrels
+from raggs.parts.embedders.wordllama import WordLlamaEmbedder
+from raggs.parts.indexes.passages import PassageStore
+from raggs.parts.indexes.places import Places
+from raggs.parts.retrievers.base import RetrieverContext
+from raggs.parts.retrievers.bm25 import Bm25Retriever
+from raggs.parts.retrievers.dense import DenseRetriever
+from raggs.ranking.fusion import fuse, make_fusion
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "cranfield"
 needs_cranfield = pytest.mark.skipif(not DATA.is_dir(), reason="the Cranfield collection is not on this machine")

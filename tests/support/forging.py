@@ -9,10 +9,10 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from raggs.hashing import hash_bytes
-from raggs.jsonl import write_records
-from raggs.manifests.models import LedgerMark, RunManifest
-from raggs.manifests.seal import sealed
+from raggs.base.hashing import hash_bytes
+from raggs.base.jsonl import write_records
+from raggs.runs.manifests.models import LedgerMark, RunManifest
+from raggs.runs.manifests.seal import sealed
 
 
 def edit_manifest(run: Path, edit: Callable[[dict[str, Any]], object], *, reseal: bool = False) -> None:
@@ -73,6 +73,6 @@ def write_artifact(path: Path, records: Iterable[BaseModel]) -> None:
 
 
 def _fingerprint(lock: dict[str, Any]) -> str:
-    from raggs.hashing import hash_value
+    from raggs.base.hashing import hash_value
 
     return hash_value(lock["components"])

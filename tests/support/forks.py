@@ -174,9 +174,9 @@ async def _warm() -> None:
         for module in pkgutil.walk_packages(room.__path__, f"{room.__name__}."):
             importlib.import_module(module.name)
 
-    from raggs.embedders import wordllama as embedder
     from raggs.llm import LLMSettings, providers
     from raggs.llm.faults import Fault
+    from raggs.parts.embedders import wordllama as embedder
 
     embedder._read(embedder._folder())
 
@@ -241,7 +241,7 @@ def _plan_death(die: Mapping[str, Any] | None) -> None:
 
 
 def _die_in_stage(name: str, after: float) -> None:
-    from raggs.manifests.store import RunStore
+    from raggs.runs.manifests.store import RunStore
 
     begin = RunStore.begin
 

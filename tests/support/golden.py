@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import get_args
 
-from raggs.artifacts import Query, Record
+from raggs.base.artifacts import Query, Record
+from raggs.base.jsonl import read_records
 from raggs.golden.base import GoldenQuery, GoldenSet, Provenance, SetPart
 from raggs.golden.judgments import Judgments
-from raggs.jsonl import read_records
 from raggs.metrics.columns import Qrels, Scale
 from support.forging import write_artifact
 

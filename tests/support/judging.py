@@ -8,9 +8,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from raggs.artifacts import Passage, Query
-from raggs.judges import REGISTRY
-from raggs.judges.base import Judgment, Ordering
+from raggs.base.artifacts import Passage, Query
+from raggs.parts.judges import REGISTRY
+from raggs.parts.judges.base import Judgment, Ordering
 
 NO_CONTEXT = SimpleNamespace(judge=lambda spec: REGISTRY.of(spec)(spec, NO_CONTEXT), questions=None)
 

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from raggs.artifacts import MergeRecord, Passage, Query, QueryRecord
-from raggs.jsonl import read_records
-from raggs.reviews.models import GradeReview, OrderReview, digests, key_of, question_digest
-from raggs.reviews.store import ReviewStore
+from raggs.base.artifacts import MergeRecord, Passage, Query, QueryRecord
+from raggs.base.jsonl import read_records
+from raggs.parts.reviews.models import GradeReview, OrderReview, digests, key_of, question_digest
+from raggs.parts.reviews.store import ReviewStore
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from raggs.artifacts import JudgeRecord, MergeRecord
-from raggs.judges.base import Judgment
+from raggs.base.artifacts import JudgeRecord, MergeRecord
+from raggs.parts.judges.base import Judgment
 from raggs.stages.base import Work
 from raggs.stages.judge import STAGE, JudgeConfig
 from support.judging import query

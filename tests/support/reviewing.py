@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from raggs.artifacts import JudgeRecord, MergeRecord, QueryRecord
-from raggs.jsonl import read_records
-from raggs.reviews.models import GradeReview, key_of
-from raggs.reviews.store import ReviewStore
+from raggs.base.artifacts import JudgeRecord, MergeRecord, QueryRecord
+from raggs.base.jsonl import read_records
+from raggs.parts.reviews.models import GradeReview, key_of
+from raggs.parts.reviews.store import ReviewStore
 
 AT = datetime(2026, 1, 1, 12, tzinfo=UTC)
 Speaker = Callable[[MergeRecord, int | None], int | None]

@@ -16,16 +16,16 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from raggs.app.serve import ServeRequest, prepare
-from raggs.artifacts import JudgeRecord, MergeRecord, QueryRecord, Span
-from raggs.jsonl import read_records, write_records
-from raggs.manifests.models import RunManifest, now
-from raggs.manifests.opened import OpenedRun, open_run
-from raggs.manifests.store import RunStore
+from raggs.base.artifacts import JudgeRecord, MergeRecord, QueryRecord, Span
+from raggs.base.jsonl import read_records, write_records
+from raggs.parts.reviews.store import ReviewStore
 from raggs.reviewing.disputes import Dispute, disputes
 from raggs.reviewing.machine import Machine
 from raggs.reviewing.pool import Pool, open_pool
 from raggs.reviewing.session import Session, SessionSettings
-from raggs.reviews.store import ReviewStore
+from raggs.runs.manifests.models import RunManifest, now
+from raggs.runs.manifests.opened import OpenedRun, open_run
+from raggs.runs.manifests.store import RunStore
 from support.project import environment
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from raggs.artifacts import Nugget, Passage, Query, RankRecord, Reference, RetrieveRecord, Span
+from raggs.base.artifacts import Nugget, Passage, Query, RankRecord, Reference, RetrieveRecord, Span
 from raggs.golden.base import GoldenQuery, Graded
 from support.golden import GivenGolden
 

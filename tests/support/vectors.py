@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from raggs.artifacts import Passage
-from raggs.indexes.passages import PassageStore
-from raggs.indexes.vectors import VectorIndex, open_vectors
+from raggs.base.artifacts import Passage
+from raggs.parts.indexes.passages import PassageStore
+from raggs.parts.indexes.vectors import VectorIndex, open_vectors
 
 
 def unit(rows: np.ndarray) -> np.ndarray:

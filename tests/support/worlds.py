@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import networkx as nx
 import numpy as np
 
+from raggs.base.seeds import generator
 from raggs.ranking import Ranker, Ranking
-from raggs.seeds import generator
 
 Order = Callable[[Sequence[str]], list[str]]
 

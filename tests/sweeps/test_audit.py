@@ -11,8 +11,8 @@ import pytest
 from support.sweeping import SweepProject, make_sweep
 
 from raggs.app.audit import audit
-from raggs.errors import UsageError
-from raggs.hashing import hash_file
+from raggs.base.errors import UsageError
+from raggs.base.hashing import hash_file
 from raggs.sweeps.store import SweepManifest, SweepStore
 
 

@@ -185,7 +185,7 @@ def test_a_golden_run_of_another_corpus_is_refused_with_the_two_hashes(tmp_path:
 
 
 def test_an_index_that_does_not_fit_is_told_before_it_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("raggs.indexes.approximate.room.available", lambda: 1024)
+    monkeypatch.setattr("raggs.parts.indexes.approximate.room.available", lambda: 1024)
     project = make_sweep(tmp_path, axes={"mode": ["dense", "lexical"], "k": [5], "index": {"type": "hnsw"}})
     assert "to build the index hnsw" in project.said("--quiet", code=3)
     assert not (project.out / "runs").exists()

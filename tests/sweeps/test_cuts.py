@@ -27,9 +27,9 @@ from raggs.app.evaluate import EvalRequest, JudgedFiles, MeasureRequest, evaluat
 from raggs.app.holes import judge_holes
 from raggs.app.projection import ProjectionRequest
 from raggs.app.sweep import choose_again, load_sweep, plan_sweep
-from raggs.embedders.wordllama import WordLlamaEmbedder
-from raggs.errors import UsageError
-from raggs.indexes.passages import PassageStore
+from raggs.base.errors import UsageError
+from raggs.parts.embedders.wordllama import WordLlamaEmbedder
+from raggs.parts.indexes.passages import PassageStore
 from raggs.sweeps.holes import HOLES
 
 OWN, OTHER = (f"recursive-size{size}" for size in SIZES)

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from raggs.arrays import Floats
-from raggs.decision import choose
+from raggs.base.arrays import Floats
 from raggs.evaluation.models import ScorePart
+from raggs.stats.decision import choose
 from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.deciding import Decision, candidate, decide
 from raggs.sweeps.models import CostPart, LatencyPart, Spread, SystemRow

@@ -11,7 +11,7 @@ from support.sweeping import SweepProject, make_sweep
 
 from raggs.app.evaluate import EvalRequest, JudgedFiles, MeasureRequest, ScaleRequest, evaluate
 from raggs.app.sweep import choose_again, load_sweep, plan_sweep
-from raggs.errors import NotFoundError
+from raggs.base.errors import NotFoundError
 from raggs.metrics.columns import Run
 from raggs.sweeps.audit import findings
 from raggs.sweeps.foreign import first, lists_of

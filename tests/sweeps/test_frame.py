@@ -12,7 +12,7 @@ import pytest
 from support.sweeping import make_sweep
 
 import raggs
-from raggs.errors import PrerequisiteError
+from raggs.base.errors import PrerequisiteError
 from raggs.sweeps.writers import table_csv
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.errors import ConfigError
+from raggs.base.errors import ConfigError
 from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.grid import make_grid
 

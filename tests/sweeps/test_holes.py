@@ -13,10 +13,10 @@ from raggs.app.audit import audit
 from raggs.app.holes import judge_holes
 from raggs.app.run import run
 from raggs.app.sweep import load_sweep
-from raggs.artifacts import MergeRecord, Passage, QueryRecord
-from raggs.errors import UsageError
+from raggs.base.artifacts import MergeRecord, Passage, QueryRecord
+from raggs.base.errors import UsageError
+from raggs.base.jsonl import read_records
 from raggs.golden.judgments import Judgments
-from raggs.jsonl import read_records
 from raggs.metrics.columns import Qrels
 from raggs.sweeps.holes import HOLES, find_holes, read_holes
 from raggs.sweeps.labels import graded_ids, of_queries, with_grades

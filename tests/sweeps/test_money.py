@@ -22,7 +22,7 @@ from raggs.app.audit import audit
 from raggs.app.holes import judge_holes
 from raggs.app.run import run
 from raggs.app.sweep import choose_again, load_sweep, plan_sweep, sweep
-from raggs.errors import PrerequisiteError
+from raggs.base.errors import PrerequisiteError
 from raggs.sweeps.holes import read_holes
 
 pytestmark = pytest.mark.usefixtures("provider_key")

@@ -14,9 +14,9 @@ from support.sweeping import make_sweep
 from raggs.app.audit import audit
 from raggs.app.evaluate import EvalRequest, JudgedFiles, MeasureRequest, evaluate
 from raggs.app.sweep import choose_again, load_sweep, plan_sweep, sweep
-from raggs.errors import ConfigError, DataError, NotFoundError, RaggsError
-from raggs.retrievers.bm25 import Bm25Retriever
-from raggs.retrievers.dense import DenseRetriever
+from raggs.base.errors import ConfigError, DataError, NotFoundError, RaggsError
+from raggs.parts.retrievers.bm25 import Bm25Retriever
+from raggs.parts.retrievers.dense import DenseRetriever
 from raggs.sweeps.store import SweepManifest, SweepStore
 
 

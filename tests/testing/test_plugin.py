@@ -159,7 +159,7 @@ def test_lists_and_limits_of_measures_where_lower_is_better(project):
     body = """
 import pytest
 
-from raggs.errors import UsageError
+from raggs.base.errors import UsageError
 
 
 def test_it(golden):
@@ -177,4 +177,4 @@ def test_a_start_of_pytest_loads_no_more_of_raggs_than_the_plugin():
         "print(sorted(set(sys.modules) - before))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "['raggs', 'raggs.testing', 'raggs.testing.plugin', 'raggs.version']"
+    assert done.stdout.strip() == "['raggs', 'raggs.testing', 'raggs.testing.plugin', 'raggs.base.version']"

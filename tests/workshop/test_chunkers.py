@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from raggs.chunkers.base import Document
-from raggs.chunkers.cluster import ClusterChunker
-from raggs.embedders.kept import KeptEmbedder
-from raggs.embedders.wordllama import WordLlamaEmbedder
-from raggs.workshop import Workshop
+from raggs.parts.chunkers.base import Document
+from raggs.parts.chunkers.cluster import ClusterChunker
+from raggs.parts.embedders.kept import KeptEmbedder
+from raggs.parts.embedders.wordllama import WordLlamaEmbedder
+from raggs.parts.workshop import Workshop
 
 TEXT = Document(" ".join(f"Sentence {number} speaks of herons, of boats and of the weather." for number in range(80)))
 
@@ -20,7 +20,7 @@ def chunks(workshop: Workshop, size: int) -> list[str]:
 
 
 def test_chunkers_share_the_vectors_of_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("raggs.embedders.kept.WORTH_S", 0.0)
+    monkeypatch.setattr("raggs.parts.embedders.kept.WORTH_S", 0.0)
     workshop = Workshop(tmp_path)
     first = chunks(workshop, 200)
     assert workshop.pieces_found == 0

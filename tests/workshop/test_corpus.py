@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from raggs.corpora.elasticsearch import ElasticsearchConfig
-from raggs.corpora.folder import FolderConfig
-from raggs.elastic.passages import IndexPassages
-from raggs.indexes.places import Places
-from raggs.progress import Notice
-from raggs.workshop.corpus import OpenCorpus
+from raggs.base.progress import Notice
+from raggs.parts.corpora.elasticsearch import ElasticsearchConfig
+from raggs.parts.corpora.folder import FolderConfig
+from raggs.parts.elastic.passages import IndexPassages
+from raggs.parts.indexes.places import Places
+from raggs.parts.workshop.corpus import OpenCorpus
 
 URL = "http://127.0.0.1:9"  # nobody is asked
 

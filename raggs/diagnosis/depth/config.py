@@ -8,10 +8,10 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from raggs.config.models import RunConfig
-from raggs.embedders.base import EmbedderConfig
-from raggs.rerankers.base import RerankerConfig
-from raggs.retrievers import REGISTRY
-from raggs.retrievers.depth import NEEDED, RoutedDepth
+from raggs.parts.embedders.base import EmbedderConfig
+from raggs.parts.rerankers.base import RerankerConfig
+from raggs.parts.retrievers import REGISTRY
+from raggs.parts.retrievers.depth import NEEDED, RoutedDepth
 
 HEAD = (
     "# {name}: some questions are searched {deep} deep, the others {base}, as `raggs diagnose depth` found worth it.\n"

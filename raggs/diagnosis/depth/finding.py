@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raggs.arrays import Flags, Floats
+from raggs.base.arrays import Flags, Floats
 from raggs.diagnosis.depth.measuring import column
 from raggs.diagnosis.depth.models import HalfPart, PolicyPart, QuestionRow, SignalPart, TakesRow
 from raggs.diagnosis.verdicts import said
 from raggs.evaluation.models import ScorePart
 from raggs.evaluation.report import score_part
-from raggs.probes.depth import Report, Step, Worth, escalated, fit, judge, oracle_path, path, thresholds
-from raggs.probes.uncertainty import SIGNALS
+from raggs.stats.probes.depth import Report, Step, Worth, escalated, fit, judge, oracle_path, path, thresholds
+from raggs.stats.probes.uncertainty import SIGNALS
 
 POINTS = 60  # of the oracle's line
 

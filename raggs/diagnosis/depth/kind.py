@@ -7,6 +7,10 @@ from typing import Literal
 
 from pydantic import Field
 
+from raggs.base.errors import DataError, UsageError
+from raggs.base.settings import Causes
+from raggs.base.text import plural
+from raggs.base.tokens import count_tokens
 from raggs.diagnosis.base import Diagnosis, DiagnosisConfig, Forecast
 from raggs.diagnosis.bench import Bench
 from raggs.diagnosis.depth import showing
@@ -14,12 +18,8 @@ from raggs.diagnosis.depth.config import routed_config
 from raggs.diagnosis.depth.finding import Fitted, Limits, defined, passed, verdict
 from raggs.diagnosis.depth.measuring import Depths
 from raggs.diagnosis.depth.models import DepthFound, QuestionRow, TakesRow
-from raggs.errors import DataError, UsageError
 from raggs.evaluation.document import Section
-from raggs.manifests.models import Estimate
-from raggs.settings import Causes
-from raggs.text import plural
-from raggs.tokens import count_tokens
+from raggs.runs.manifests.models import Estimate
 
 LEAST = 40  # questions: twenty to fit on, twenty to tell on
 FAR = 30

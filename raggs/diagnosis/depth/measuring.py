@@ -7,20 +7,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from raggs.adapter import AdapterConfig
-from raggs.arrays import Floats
+from raggs.base.adapter import AdapterConfig
+from raggs.base.arrays import Floats
+from raggs.base.errors import DataError
+from raggs.base.text import plural
 from raggs.diagnosis.bench import Bench
 from raggs.diagnosis.depth.models import QuestionRow, TakesRow
 from raggs.diagnosis.depth.world import BenchWorld
-from raggs.embedders.base import EmbedderConfig
-from raggs.errors import DataError
 from raggs.metrics.columns import Run
-from raggs.probes.uncertainty import SIGNALS
-from raggs.rerankers.base import RerankerConfig
-from raggs.retrievers import REGISTRY
-from raggs.retrievers.depth import Reads, RoutedDepth, When
-from raggs.retrievers.reranked import RerankedConfig
+from raggs.parts.embedders.base import EmbedderConfig
+from raggs.parts.rerankers.base import RerankerConfig
+from raggs.parts.retrievers import REGISTRY
+from raggs.parts.retrievers.depth import Reads, RoutedDepth, When
+from raggs.parts.retrievers.reranked import RerankedConfig
 from raggs.stages.embed import EmbedConfig
+from raggs.stats.probes.uncertainty import SIGNALS
 from raggs.sweeps.config import Mode, SweepConfig
 from raggs.sweeps.costing import Costs
 from raggs.sweeps.grid import System, make_grid
@@ -31,7 +32,6 @@ from raggs.sweeps.scoring import Scorer, run_of
 from raggs.sweeps.searches import Search
 from raggs.sweeps.store import SweepStore
 from raggs.sweeps.timing import Clock
-from raggs.text import plural
 
 NOTHING = When(name=True)  # any: what is read does not hang on it
 NO_REWRITE = "none"

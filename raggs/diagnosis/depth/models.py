@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
+from raggs.base.frozen import Frozen
+from raggs.base.jsontypes import Number
 from raggs.diagnosis.base import Found
 from raggs.evaluation.models import Part, ScorePart
-from raggs.frozen import Frozen
-from raggs.jsontypes import Number
 
 
 class QuestionRow(Frozen):

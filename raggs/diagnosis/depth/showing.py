@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from raggs.base.text import plural
 from raggs.diagnosis.depth.models import DepthFound, HalfPart, PolicyPart
 from raggs.evaluation.document import Cell, Legend, Range, Row, Section, Table, interval
 from raggs.evaluation.models import ScorePart
 from raggs.evaluation.svg import LINE, WIDTH, Drawing, Scale
-from raggs.text import plural
 
 LEFT, RIGHT, TOP, HIGH = 66, WIDTH - 40, 66, 300
 ROUTED, SHALLOW, DEEP, RANDOM = "routed", "shallow", "deep", "random"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from raggs.base.errors import DataError
+from raggs.base.hashing import hash_value
 from raggs.diagnosis.bench import Bench
-from raggs.errors import DataError
-from raggs.hashing import hash_value
 from raggs.llm.ledger import FILE
 from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.world import World

@@ -12,19 +12,19 @@ from pathlib import Path
 
 import numpy as np
 
-from raggs import indexes
-from raggs.arrays import Floats
+from raggs.base.arrays import Floats
+from raggs.base.errors import DataError
+from raggs.base.inputs import read_text, table_rows
 from raggs.chunking.specs import parse_spec
 from raggs.diagnosis.bench import Bench
 from raggs.diagnosis.index.measuring import opened
 from raggs.diagnosis.index.models import BinPart, DeltaPart
 from raggs.diagnosis.index.worlds import Asked, World
 from raggs.diagnosis.parts import MeanPart
-from raggs.errors import DataError
-from raggs.indexes.base import IndexConfig
-from raggs.inputs import read_text, table_rows
-from raggs.probes.answers import LEAST, Bin, accuracy_by_recall, choose_delta
-from raggs.probes.neighbours import kept
+from raggs.parts import indexes
+from raggs.parts.indexes.base import IndexConfig
+from raggs.stats.probes.answers import LEAST, Bin, accuracy_by_recall, choose_delta
+from raggs.stats.probes.neighbours import kept
 
 COLUMNS = ("qid", "setting", "correct")
 EXACT = "flat"

@@ -1,17 +1,17 @@
 """The three-way choice: one of recall, robustness and speed is fixed, and of the other two the front remains.
 
-Wang et al. 2025, section 5.2 and guideline 3. The front is that of `raggs.decision`, without its jitter.
+Wang et al. 2025, section 5.2 and guideline 3. The front is that of `raggs.stats.decision`, without its jitter.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from raggs.decision.front import Candidate, find_front
 from raggs.diagnosis.index.models import ChosenPart, FrontPart, PointPart
 from raggs.diagnosis.index.settings import Bound, Fixed
-from raggs.probes.matching import RECALL
-from raggs.probes.neighbours import robustness
+from raggs.stats.decision.front import Candidate, find_front
+from raggs.stats.probes.matching import RECALL
+from raggs.stats.probes.neighbours import robustness
 
 THREE: tuple[Bound, ...] = ("recall", "robustness", "qps")
 SECOND_MS = 1000.0

@@ -8,16 +8,16 @@ from itertools import groupby
 
 import numpy as np
 
-from raggs.arrays import Floats
+from raggs.base.arrays import Floats
+from raggs.base.jsontypes import number
 from raggs.diagnosis.index.measuring import Point
 from raggs.diagnosis.index.models import LowRecallPart, MatchedPart, Origin, PointPart, Values
 from raggs.diagnosis.index.worlds import Asked
 from raggs.diagnosis.parts import MeanPart
-from raggs.jsontypes import number
 from raggs.metrics.measures.robustness import EPSILON
 from raggs.metrics.stats import Interval
-from raggs.probes.matching import CONFIDENCE, RECALL, Matched, Swept, at_level, deviations, differences
-from raggs.probes.neighbours import robustness
+from raggs.stats.probes.matching import CONFIDENCE, RECALL, Matched, Swept, at_level, deviations, differences
+from raggs.stats.probes.neighbours import robustness
 
 SHOWN = 10  # questions that are named
 

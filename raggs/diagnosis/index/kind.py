@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from raggs import indexes
+from raggs.base.errors import DataError, UsageError
+from raggs.base.hashing import hash_file, hash_value
+from raggs.base.settings import Causes
 from raggs.diagnosis.base import Diagnosis, Forecast
 from raggs.diagnosis.bench import Bench, Need
 from raggs.diagnosis.index import layout, plots
@@ -29,11 +31,9 @@ from raggs.diagnosis.index.worlds import (
     store_of,
     texts_of,
 )
-from raggs.errors import DataError, UsageError
 from raggs.evaluation.document import Section
-from raggs.hashing import hash_file, hash_value
-from raggs.indexes.vectors import rows_done
-from raggs.settings import Causes
+from raggs.parts import indexes
+from raggs.parts.indexes.vectors import rows_done
 
 EXACT = "flat"
 BLOCK = 4096  # passages whose cost is reckoned at a time

@@ -17,7 +17,7 @@ from raggs.diagnosis.index.models import (
 from raggs.diagnosis.index.verdict import THREE, USUAL_LEVEL, few_asked
 from raggs.diagnosis.parts import MeanPart
 from raggs.evaluation.document import Cell, Form, Legend, Row, Section, Table
-from raggs.probes.neighbours import robustness
+from raggs.stats.probes.neighbours import robustness
 
 BAND = (0.70, 0.95)  # mean recalls whose points are worth a row
 MEASURES = ("map", "ndcg", "mrr")

@@ -14,16 +14,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from raggs.arrays import Floats, Ints, Vectors
+from raggs.base.arrays import Floats, Ints, Vectors
+from raggs.base.precision import Scoring
+from raggs.base.progress import Building
 from raggs.diagnosis.bench import Bench
 from raggs.diagnosis.index.models import Answered, PointRow
 from raggs.diagnosis.index.recipes import Family
 from raggs.diagnosis.index.settings import IndexSettings
 from raggs.diagnosis.index.worlds import Asked, World
-from raggs.indexes.base import Index, OpenIndex
-from raggs.precision import Scoring
-from raggs.probes.neighbours import Kept, kept
-from raggs.progress import Building
+from raggs.parts.indexes.base import Index, OpenIndex
+from raggs.stats.probes.neighbours import Kept, kept
 from raggs.sweeps.timing import load_now
 
 ENOUGH = 0.96  # mean recall of every set of questions, from where on more effort tells nothing

@@ -7,11 +7,11 @@ from typing import Literal
 
 from pydantic import Field
 
+from raggs.base.frozen import Frozen
+from raggs.base.jsontypes import Number
 from raggs.diagnosis.base import Found
 from raggs.diagnosis.parts import MeanPart
 from raggs.evaluation.models import Part
-from raggs.frozen import Frozen
-from raggs.jsontypes import Number
 
 Origin = Literal["questions", "held-out passages"]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from raggs.diagnosis.index.models import IndexFound, MatchedPart, PointPart
 from raggs.diagnosis.index.verdict import USUAL_LEVEL
 from raggs.evaluation.curves import Curve, curves
-from raggs.probes.neighbours import robustness
+from raggs.stats.probes.neighbours import robustness
 
 LOWEST = 0.6  # mean recall that is drawn
 TICKS = (0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0)

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from raggs import indexes
+from raggs.base.errors import UsageError
+from raggs.base.text import did_you_mean
 from raggs.diagnosis.index.settings import IndexSettings
-from raggs.errors import UsageError
-from raggs.indexes.base import Index, IndexConfig
-from raggs.text import did_you_mean
+from raggs.parts import indexes
+from raggs.parts.indexes.base import Index, IndexConfig
 
 STEP = 2**0.5
 MOST_STEPS = 24  # from 10 to some 40,000

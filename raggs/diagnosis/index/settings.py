@@ -8,14 +8,14 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from raggs import indexes
-from raggs.adapter import OneOf
+from raggs.base.adapter import OneOf
+from raggs.base.errors import UsageError
+from raggs.base.settings import Settings
 from raggs.chunking.specs import parse_spec
 from raggs.diagnosis.base import DiagnosisConfig
-from raggs.errors import UsageError
-from raggs.indexes.base import IndexConfig
-from raggs.probes.answers import NEAR
-from raggs.settings import Settings
+from raggs.parts import indexes
+from raggs.parts.indexes.base import IndexConfig
+from raggs.stats.probes.answers import NEAR
 
 
 def _index(given: object) -> object:

@@ -10,7 +10,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from raggs.arrays import Floats, Ints
+from raggs.base.arrays import Floats, Ints
+from raggs.base.errors import DataError
+from raggs.base.frozen import Frozen
+from raggs.base.jsontypes import Number, number
+from raggs.base.progress import Building
 from raggs.diagnosis.bench import Bench
 from raggs.diagnosis.index.measuring import opened
 from raggs.diagnosis.index.models import LossPart, TunedPart
@@ -18,16 +22,12 @@ from raggs.diagnosis.index.recipes import TYPE, Family, bisected
 from raggs.diagnosis.index.settings import IndexSettings
 from raggs.diagnosis.index.worlds import Asked, World
 from raggs.diagnosis.parts import MeanPart
-from raggs.errors import DataError
-from raggs.frozen import Frozen
-from raggs.jsontypes import Number, number
 from raggs.metrics.evaluate import evaluate
 from raggs.metrics.names import at_cutoffs
 from raggs.metrics.stats import Interval
-from raggs.probes.neighbours import kept
-from raggs.probes.tuning import least_effort, loss
-from raggs.progress import Building
-from raggs.retrievers.dense import DenseRetriever
+from raggs.parts.retrievers.dense import DenseRetriever
+from raggs.stats.probes.neighbours import kept
+from raggs.stats.probes.tuning import least_effort, loss
 
 USUAL_DEPTH = 50
 KIND = "index loss/1"

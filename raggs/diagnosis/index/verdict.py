@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from raggs.diagnosis.index.models import FrontPart, MatchedPart, PointPart, TunedPart
 from raggs.diagnosis.parts import MeanPart
 from raggs.diagnosis.verdicts import capital, said
-from raggs.probes.neighbours import robustness
+from raggs.stats.probes.neighbours import robustness
 
 USUAL_LEVEL = 0.9
 HUNDRED = 100

@@ -14,19 +14,19 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from raggs.arrays import Ints, Vectors
+from raggs.base.arrays import Ints, Vectors
+from raggs.base.errors import DataError, UsageError
+from raggs.base.hashing import hash_bytes, hash_file
+from raggs.base.inputs import regular_file
+from raggs.base.seeds import generator
+from raggs.base.text import clean_unicode, one_line, plural
 from raggs.diagnosis.bench import Bench
 from raggs.diagnosis.index.models import Origin
 from raggs.diagnosis.index.settings import IndexSettings
-from raggs.embedders.base import Embedder
-from raggs.errors import DataError, UsageError
-from raggs.hashing import hash_bytes, hash_file
-from raggs.indexes.passages import PassageStore
-from raggs.indexes.vectors import VectorIndex, open_vectors
-from raggs.inputs import regular_file
-from raggs.seeds import generator
+from raggs.parts.embedders.base import Embedder
+from raggs.parts.indexes.passages import PassageStore
+from raggs.parts.indexes.vectors import VectorIndex, open_vectors
 from raggs.stages.embed import prepare
-from raggs.text import clean_unicode, one_line, plural
 
 QUESTIONS: Origin = "questions"
 HELD_OUT: Origin = "held-out passages"

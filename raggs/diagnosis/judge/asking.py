@@ -11,16 +11,16 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from raggs.artifacts import MIN_GRADE, JournalRecord
+from raggs.base.artifacts import MIN_GRADE, JournalRecord
+from raggs.base.seeds import generator
 from raggs.config.models import RunConfig
 from raggs.diagnosis.bench import Bench
 from raggs.diagnosis.judge.models import Asking, Row
 from raggs.diagnosis.judge.pools import Pool
 from raggs.llm.overheard import Overheard
-from raggs.seeds import generator
+from raggs.parts.workshop import LLM, Judge, Ordering, judge_prompts
 from raggs.stages.judgedbatches import known_entries
 from raggs.stages.replay import Batch, Course, KeptPool
-from raggs.workshop import LLM, Judge, Ordering, judge_prompts
 
 
 def judge_of(bench: Bench, run: RunConfig, llm: LLM | None = None) -> Judge:

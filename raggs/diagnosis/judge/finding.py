@@ -12,13 +12,13 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from raggs.arrays import Floats
+from raggs.base.arrays import Floats
+from raggs.base.jsontypes import number
 from raggs.diagnosis.judge.models import Asking, FavourPart, PlacePart, PoolsPart, Row, WayPart
-from raggs.jsontypes import number
 from raggs.metrics.stats import bootstrap_mean
-from raggs.probes.informed import with_grades
-from raggs.probes.picks import ByPool, Picks, by_pool
-from raggs.probes.repeats import Told, kept_by_place, mean_disagreement, mean_overlap, turned
+from raggs.stats.probes.informed import with_grades
+from raggs.stats.probes.picks import ByPool, Picks, by_pool
+from raggs.stats.probes.repeats import Told, kept_by_place, mean_disagreement, mean_overlap, turned
 
 ENDS = (5, 10, 20, 30, 40)  # the last places of the parts of a list
 SHOWN = 3  # reasons of failures that are named

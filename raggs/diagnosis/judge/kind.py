@@ -8,7 +8,11 @@ from typing import Literal
 
 from pydantic import Field
 
-from raggs.artifacts import MIN_GRADE
+from raggs.base.artifacts import MIN_GRADE
+from raggs.base.errors import PrerequisiteError
+from raggs.base.hashing import hash_value
+from raggs.base.settings import Causes, causes_of
+from raggs.base.text import plural
 from raggs.config.models import RunConfig
 from raggs.diagnosis.base import Diagnosis, DiagnosisConfig, Forecast
 from raggs.diagnosis.bench import Bench
@@ -18,11 +22,7 @@ from raggs.diagnosis.judge.finding import Answers
 from raggs.diagnosis.judge.models import Asking, JudgeFound
 from raggs.diagnosis.judge.outlook import Outlook
 from raggs.diagnosis.judge.pools import FEWEST, Pool, pools_of, reaching
-from raggs.errors import PrerequisiteError
 from raggs.evaluation.document import Section
-from raggs.hashing import hash_value
-from raggs.settings import Causes, causes_of
-from raggs.text import plural
 
 
 class JudgeConfig(DiagnosisConfig):

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
+from raggs.base.jsontypes import Number
 from raggs.diagnosis.base import Found
 from raggs.diagnosis.parts import MeanPart
 from raggs.evaluation.models import Part
-from raggs.jsontypes import Number
 
 
 class Row(Part):

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from raggs.artifacts import JournalRecord
+from raggs.base.artifacts import JournalRecord
 from raggs.config.models import RunConfig
 from raggs.diagnosis.bench import Bench
 from raggs.diagnosis.judge.asking import Plan, Rankings, graded, grades_of, judge_of, one_prompt
 from raggs.diagnosis.judge.pools import Pool, reaching
-from raggs.judges.litellm import GRADE_TOKENS, LABEL_TOKENS
 from raggs.llm.prices import HIDDEN, reasons
 from raggs.llm.rehearsal import Asked, Rehearsal
-from raggs.manifests.models import Estimate
-from raggs.workshop import Judge, Task
+from raggs.parts.judges.litellm import GRADE_TOKENS, LABEL_TOKENS
+from raggs.parts.workshop import Judge, Task
+from raggs.runs.manifests.models import Estimate
 
 
 class Outlook:

@@ -9,22 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from raggs import retrievers
-from raggs.arrays import shortest_floats
-from raggs.artifacts import MIN_GRADE, EmbedRecord, MergeRecord, Passage, Query, RetrieveRecord
+from raggs.base.arrays import shortest_floats
+from raggs.base.artifacts import MIN_GRADE, EmbedRecord, MergeRecord, Passage, Query, RetrieveRecord
+from raggs.base.errors import PrerequisiteError
+from raggs.base.seeds import generator
 from raggs.config.models import RunConfig
 from raggs.diagnosis.bench import Bench
-from raggs.errors import PrerequisiteError
 from raggs.golden.base import GoldenQuery
 from raggs.golden.runs import RunGolden
-from raggs.retrievers.base import Retriever, name_of
-from raggs.rewriters.none import NoRewriter
-from raggs.seeds import generator
+from raggs.parts import retrievers
+from raggs.parts.retrievers.base import Retriever, name_of
+from raggs.parts.rewriters.none import NoRewriter
+from raggs.parts.workshop import Embedder
 from raggs.stages.base import PassageLookup, Work
 from raggs.stages.embed import prepare
 from raggs.stages.merge import STAGE as MERGE
 from raggs.stages.rankconfig import RankConfig
-from raggs.workshop import Embedder
 
 FEWEST = 5  # passages of a pool
 

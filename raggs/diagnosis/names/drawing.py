@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from raggs.base.seeds import generator
 from raggs.diagnosis.names.lists import Lists
-from raggs.perturbers.bundles import Bundle, Piece
-from raggs.perturbers.parts import name_parts
-from raggs.seeds import generator
+from raggs.parts.perturbers.bundles import Bundle, Piece
+from raggs.parts.perturbers.parts import name_parts
 
 BY = "{label}{author}."
 TRIES = 200  # for a name that shares nothing with those there are; in a corpus of few families, one that does

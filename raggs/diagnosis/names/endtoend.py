@@ -7,20 +7,20 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from raggs.arrays import Floats
+from raggs.base.arrays import Floats
+from raggs.base.errors import NotFoundError
+from raggs.base.jsontypes import Number, number
+from raggs.base.progress import Building
+from raggs.base.text import plural
 from raggs.diagnosis.bench import Bench
 from raggs.diagnosis.names.models import EndPart, EndToEnd, NamesConfig, PredictionPart, SubjectPart
 from raggs.diagnosis.names.scoring import Hygiene
 from raggs.diagnosis.names.searching import Scene, measure_of
-from raggs.embedders.base import Embedder
-from raggs.errors import NotFoundError
 from raggs.evaluation.models import Part
-from raggs.jsontypes import Number, number
 from raggs.metrics.stats import compare
-from raggs.perturbers.base import Perturber
-from raggs.probes.prediction import predict
-from raggs.progress import Building
-from raggs.text import plural
+from raggs.parts.embedders.base import Embedder
+from raggs.parts.perturbers.base import Perturber
+from raggs.stats.probes.prediction import predict
 
 NAME_IT = "name the run's YAML file, --config raggs.yaml, or a run, --golden RUN."
 FEWEST = 5  # questions with names of which a change says anything

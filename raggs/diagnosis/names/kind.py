@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
-from raggs import perturbers
-from raggs.arrays import Floats
+from raggs.base.arrays import Floats
+from raggs.base.hashing import hash_value
+from raggs.base.settings import Causes
+from raggs.base.text import plural
 from raggs.diagnosis.base import Diagnosis, Forecast
 from raggs.diagnosis.bench import Bench
 from raggs.diagnosis.names.drawing import draw
@@ -20,12 +22,10 @@ from raggs.diagnosis.names.reading import field_rows
 from raggs.diagnosis.names.scoring import ByEmbedder, ByReranker, Hygiene, Runs, Scorer, kept_scores
 from raggs.diagnosis.names.verdicts import passed, verdict
 from raggs.evaluation.document import Section
-from raggs.hashing import hash_value
-from raggs.manifests.models import Estimate
-from raggs.perturbers.base import Perturber
-from raggs.probes.margins import Margins, change, margins, mean_of
-from raggs.settings import Causes
-from raggs.text import plural
+from raggs.parts import perturbers
+from raggs.parts.perturbers.base import Perturber
+from raggs.runs.manifests.models import Estimate
+from raggs.stats.probes.margins import Margins, change, margins, mean_of
 
 OWN = "raggs' own lists"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from raggs.base.jsontypes import Number
+from raggs.base.text import plural
 from raggs.diagnosis.names.models import AblationPart, EndPart, EndToEnd, MarginPart, NamesFound, SubjectPart
 from raggs.evaluation.document import Cell, Form, Legend, Section, Table, bounded, formatted
-from raggs.jsontypes import Number
-from raggs.text import plural
 
 FAMILIES = {"identity": "identity destroyed", "form": "another form", "layout": "another layout"}
 MARKS = {True: "", False: "✗", None: "?"}

@@ -12,8 +12,8 @@ from functools import cache
 from importlib.resources import files
 from itertools import cycle, product
 
-from raggs.errors import DataError
-from raggs.text import clean_unicode, one_line, plural
+from raggs.base.errors import DataError
+from raggs.base.text import clean_unicode, one_line, plural
 
 FEWEST = 20  # names, and topics, of which bundles can be drawn
 LONGEST = 200  # letters of a topic: what is longer is a text, not a title

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from raggs.base.jsontypes import Number, number
 from raggs.diagnosis.names.models import AblationPart, MarginPart
-from raggs.jsontypes import Number, number
-from raggs.perturbers.base import Family
-from raggs.probes.margins import LEAST_BASE, Change, Margins, Mean, ratio
+from raggs.parts.perturbers.base import Family
+from raggs.stats.probes.margins import LEAST_BASE, Change, Margins, Mean, ratio
 
 MOSTLY = 0.5  # share of bundles with a margin too small for percentages from which these say nothing
 

@@ -7,14 +7,14 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from raggs import perturbers
-from raggs.adapter import OneOf
+from raggs.base.adapter import OneOf
+from raggs.base.jsontypes import Number
+from raggs.base.text import did_you_mean
 from raggs.chunking.specs import parse_spec
 from raggs.diagnosis.base import DiagnosisConfig, Found
 from raggs.evaluation.models import Part
-from raggs.jsontypes import Number
-from raggs.perturbers.base import Family, PerturberConfig
-from raggs.text import did_you_mean
+from raggs.parts import perturbers
+from raggs.parts.perturbers.base import Family, PerturberConfig
 
 MOST_QUESTIONS = 5000
 MOST_RUNS = 200

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import regex
 
-from raggs.languages import FUNCTION_WORDS, fold_accents
-from raggs.perturbers.parts import PARTICLES
+from raggs.base.languages import FUNCTION_WORDS, fold_accents
+from raggs.parts.perturbers.parts import PARTICLES
 
 FEWEST_WORDS = 2
 LETTERS = r"[\p{L}\p{M}]"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from raggs.artifacts import Passage
+from raggs.base.artifacts import Passage
+from raggs.base.errors import DataError
+from raggs.base.text import did_you_mean
 from raggs.diagnosis.names.lists import field_text
-from raggs.errors import DataError
-from raggs.indexes.passages import Passages, PassageStore
-from raggs.text import did_you_mean
+from raggs.parts.indexes.passages import Passages, PassageStore
 
 LOOKED_AT = 500  # passages whose fields are named where the one asked for is not there
 

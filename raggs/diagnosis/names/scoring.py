@@ -12,21 +12,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raggs.arrays import Floats, Ints, Vectors
-from raggs.artifacts import Passage
+from raggs.base.arrays import Floats, Ints, Vectors
+from raggs.base.artifacts import Passage
+from raggs.base.errors import DataError, ProviderError
+from raggs.base.progress import Building
+from raggs.base.settings import Causes
+from raggs.base.text import clean_passage, clean_unicode, shorten
 from raggs.diagnosis.bench import Bench
 from raggs.diagnosis.outlays import reranking
-from raggs.embedders.base import Embedder
-from raggs.errors import DataError, ProviderError
 from raggs.evaluation.models import Part
-from raggs.manifests.models import Estimate
-from raggs.perturbers.bundles import Bundle
-from raggs.probes.margins import ROLES
-from raggs.progress import Building
-from raggs.rerankers.base import Reranker, Reranking
-from raggs.settings import Causes
+from raggs.parts.embedders.base import Embedder
+from raggs.parts.perturbers.bundles import Bundle
+from raggs.parts.rerankers.base import Reranker, Reranking
+from raggs.runs.manifests.models import Estimate
 from raggs.stages.ordered import run_ordered
-from raggs.text import clean_passage, clean_unicode, shorten
+from raggs.stats.probes.margins import ROLES
 
 STEP = 1024  # texts embedded before whoever watches hears of it
 Runs = Sequence[Sequence[Bundle]]

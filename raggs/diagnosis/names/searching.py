@@ -12,21 +12,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raggs.arrays import Floats, Vectors
-from raggs.artifacts import Passage
+from raggs.base.arrays import Floats, Vectors
+from raggs.base.artifacts import Passage
+from raggs.base.languages import detect_language
+from raggs.base.progress import Building
+from raggs.base.seeds import generator
 from raggs.diagnosis.bench import Bench
 from raggs.diagnosis.names.lists import PARTED
 from raggs.diagnosis.names.people import People, by_question, runs_in
 from raggs.diagnosis.names.reading import every, field_of
 from raggs.diagnosis.names.scoring import STEP, Hygiene
-from raggs.embedders.base import Embedder
-from raggs.languages import detect_language
 from raggs.metrics.columns import Scale
 from raggs.metrics.evaluate import evaluate
-from raggs.perturbers.base import Perturber, Place
-from raggs.perturbers.bundles import Side
-from raggs.progress import Building
-from raggs.seeds import generator
+from raggs.parts.embedders.base import Embedder
+from raggs.parts.perturbers.base import Perturber, Place
+from raggs.parts.perturbers.bundles import Side
 
 MEASURES = {True: "n_recall4", False: "recall"}  # by whether the grades are those of a golden set
 

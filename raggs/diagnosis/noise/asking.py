@@ -7,18 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from raggs import noises, rewriters
-from raggs.adapter import AdapterConfig
-from raggs.artifacts import EmbedRecord, Query
+from raggs.base.adapter import AdapterConfig
+from raggs.base.artifacts import EmbedRecord, Query
+from raggs.base.errors import ProviderError
+from raggs.base.settings import Causes
 from raggs.chunking.specs import spec_name
 from raggs.diagnosis.bench import Bench
 from raggs.diagnosis.noise.models import NoiseDiagnosisConfig
-from raggs.errors import ProviderError
 from raggs.llm.rehearsal import UNKNOWN
-from raggs.noises.base import Asked, Noise
-from raggs.noises.levels import noisy
-from raggs.rewriters.base import Rewriter
-from raggs.settings import Causes
+from raggs.parts import noises, rewriters
+from raggs.parts.noises.base import Asked, Noise
+from raggs.parts.noises.levels import noisy
+from raggs.parts.rewriters.base import Rewriter
 from raggs.stages.embed import prepare
 from raggs.sweeps.once import all_or_none
 

@@ -6,20 +6,20 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from raggs.arrays import Floats, Vectors
-from raggs.artifacts import Query
+from raggs.base.arrays import Floats, Vectors
+from raggs.base.artifacts import Query
+from raggs.base.errors import DataError
+from raggs.base.hashing import hash_value
+from raggs.base.jsontypes import number
 from raggs.diagnosis.bench import Bench
 from raggs.diagnosis.noise.asking import Condition, Questions
 from raggs.diagnosis.noise.models import NONE, LevelPart, NoiseDiagnosisConfig
 from raggs.diagnosis.noise.texts import Ideal
 from raggs.diagnosis.parts import MeanPart
-from raggs.embedders.base import Embedder
-from raggs.errors import DataError
 from raggs.evaluation.models import Part
-from raggs.hashing import hash_value
-from raggs.jsontypes import number
 from raggs.metrics.stats import bootstrap_mean
-from raggs.probes.noise import Share, change, percent, regained
+from raggs.parts.embedders.base import Embedder
+from raggs.stats.probes.noise import Share, change, percent, regained
 
 VERSION = 1  # of the rows
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from raggs.base.errors import PrerequisiteError
+from raggs.base.hashing import hash_value
+from raggs.base.settings import Causes
+from raggs.base.text import plural
 from raggs.chunking.specs import spec_name
 from raggs.diagnosis.base import Diagnosis, Forecast
 from raggs.diagnosis.bench import Bench
@@ -16,13 +20,9 @@ from raggs.diagnosis.noise.targets import targets
 from raggs.diagnosis.noise.texts import GOLDEN, OWN, Ideal, golden_questions, own_questions
 from raggs.diagnosis.noise.verdicts import verdict
 from raggs.diagnosis.outlays import reranking
-from raggs.errors import PrerequisiteError
 from raggs.evaluation.document import Section
-from raggs.hashing import hash_value
-from raggs.manifests.models import Estimate
-from raggs.manifests.outlook import line_of
-from raggs.settings import Causes
-from raggs.text import plural
+from raggs.runs.manifests.models import Estimate
+from raggs.runs.manifests.outlook import line_of
 
 FEWEST = 5  # questions of a language, below which nothing is compared
 SHOWN = 2  # questions of each language and level that are shown
@@ -150,7 +150,7 @@ class NoiseDiagnosis(Diagnosis[NoiseFound]):
                 yield Cosines(bench, questions, self.config, name, self._ideals(bench, language))
 
     def _examples(self, bench: Bench, questions: Questions) -> Iterator[ExamplePart]:
-        from raggs.artifacts import Query
+        from raggs.base.artifacts import Query
 
         for language in self.config.languages:
             for at, each in enumerate(self._ideals(bench, language)[:SHOWN]):

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raggs.arrays import Floats
-from raggs.artifacts import Query
+from raggs.base.arrays import Floats
+from raggs.base.artifacts import Query
 from raggs.diagnosis.bench import Bench
 from raggs.diagnosis.noise.asking import Condition, Questions
 from raggs.diagnosis.noise.cosines import of_share
@@ -19,7 +19,7 @@ from raggs.diagnosis.parts import MeanPart
 from raggs.metrics.columns import Scale
 from raggs.metrics.evaluate import evaluate
 from raggs.metrics.stats import bootstrap_mean
-from raggs.probes.noise import change, overlaps, regained, taus
+from raggs.stats.probes.noise import change, overlaps, regained, taus
 
 NOTHING = MeanPart()
 

@@ -7,16 +7,16 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, field_validator
 
-from raggs import noises, rewriters
-from raggs.adapter import AdapterConfig, OneOf
+from raggs.base.adapter import AdapterConfig, OneOf
+from raggs.base.jsontypes import Number
+from raggs.base.text import did_you_mean
 from raggs.chunking.specs import parse_spec, spec_name
 from raggs.diagnosis.base import DiagnosisConfig, Found
 from raggs.diagnosis.parts import MeanPart
 from raggs.evaluation.models import Part
-from raggs.jsontypes import Number
-from raggs.noises.base import LANGUAGES, NoiseConfig
-from raggs.noises.levels import LEVELS
-from raggs.text import did_you_mean
+from raggs.parts import noises, rewriters
+from raggs.parts.noises.base import LANGUAGES, NoiseConfig
+from raggs.parts.noises.levels import LEVELS
 
 NONE = "none"
 ALL = tuple(noises.REGISTRY.builtin)

@@ -5,22 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from raggs.arrays import shortest_floats
-from raggs.artifacts import EmbedRecord, Query
+from raggs.base.arrays import shortest_floats
+from raggs.base.artifacts import EmbedRecord, Query
+from raggs.base.progress import Building
+from raggs.base.settings import Causes
 from raggs.chunking.specs import parse_spec
 from raggs.diagnosis.bench import Bench
 from raggs.diagnosis.noise.asking import Condition, Questions
 from raggs.evaluation.models import Part
-from raggs.fusion import fuse, make_fusion
-from raggs.progress import Building
-from raggs.rerankers.base import Reranking
-from raggs.retrievers import REGISTRY
-from raggs.retrievers.base import Retriever, RetrieverConfig
-from raggs.settings import Causes
+from raggs.parts.rerankers.base import Reranking
+from raggs.parts.retrievers import REGISTRY
+from raggs.parts.retrievers.base import Retriever, RetrieverConfig
+from raggs.parts.workshop import Embedder
+from raggs.ranking.fusion import fuse, make_fusion
 from raggs.stages.embed import quotes_folded
 from raggs.sweeps.once import all_or_none
 from raggs.sweeps.reranking import require_whole
-from raggs.workshop import Embedder
 
 VERSION = 1  # of the rows
 LEXICAL, DENSE, HYBRID = "lexical", "dense", "hybrid"

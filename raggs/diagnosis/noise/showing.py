@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from raggs.base.text import plural
 from raggs.diagnosis.noise.models import NONE, EndPart, LevelPart, NoiseFound, ShufflePart
 from raggs.diagnosis.noise.targets import LARGE, SMALL
 from raggs.evaluation.curves import Curve, curves
 from raggs.evaluation.document import Cell, Legend, Row, Section, Table
 from raggs.evaluation.forest import ForestRow, forest
-from raggs.text import plural
 
 RESAMPLED = Legend("[ ]", "95% interval over resampled questions, which are paired")
 BACK = Legend("back", "share of what noise costs that a rewriter brings back; – where that may be nothing")

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from raggs.artifacts import Query
+from raggs.base.artifacts import Query
+from raggs.base.languages import detect_language
 from raggs.diagnosis.bench import Bench
-from raggs.languages import detect_language
 
 OWN = "raggs' own questions and ideal texts"
 GOLDEN = "the golden set's questions and their best passages"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from raggs.base.jsontypes import Number
 from raggs.diagnosis.noise.models import NONE, EndPart, LevelPart
 from raggs.diagnosis.noise.searching import HYBRID
 from raggs.diagnosis.parts import MeanPart
 from raggs.diagnosis.verdicts import capital, listed, said
-from raggs.jsontypes import Number
 
 
 def verdict(cosines: Sequence[LevelPart], ends: Sequence[EndPart], untold: str | None = None) -> str:

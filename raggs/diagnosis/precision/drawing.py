@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from raggs.base.jsontypes import Number
 from raggs.diagnosis.precision.models import CurvePart, PrecisionFound, SystemPart
 from raggs.evaluation.curves import Curve, curves
-from raggs.jsontypes import Number
 
 SHOWN = (1, 2, 3, 5, 7, 10, 15, 20, 30, 40, 50, 60, 70, 80, 90, 100, 200, 300, 500, 700, 1000)
 TICKED = (1, 10, 20, 30, 50, 70, 100, 200, 300, 500, 700, 1000)

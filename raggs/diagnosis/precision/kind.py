@@ -9,7 +9,10 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from raggs.arrays import Vectors
+from raggs.base.arrays import Vectors
+from raggs.base.errors import UsageError
+from raggs.base.precision import Scoring
+from raggs.base.settings import Causes
 from raggs.diagnosis.base import Diagnosis, DiagnosisConfig, Forecast
 from raggs.diagnosis.bench import Bench
 from raggs.diagnosis.outlays import reranking
@@ -17,18 +20,15 @@ from raggs.diagnosis.precision import drawing, showing
 from raggs.diagnosis.precision.lists import Asked, Listed, asked_of, content_of, dense, given, known, reranked
 from raggs.diagnosis.precision.models import Kept, PrecisionFound
 from raggs.diagnosis.precision.weighing import Weighing, favoured, leaks_of
-from raggs.embedders.base import Embedder
-from raggs.errors import UsageError
 from raggs.evaluation.document import Section
 from raggs.golden.systems import System, open_systems, split_name
-from raggs.indexes.vectors import rows_done
 from raggs.metrics.names import parse_measure
-from raggs.precision import Scoring
-from raggs.probes.precision import Form
-from raggs.readers.runs import read_two_logits
-from raggs.rerankers.local import LocalConfig
-from raggs.retrievers.dense import DenseRetriever
-from raggs.settings import Causes
+from raggs.parts.embedders.base import Embedder
+from raggs.parts.indexes.vectors import rows_done
+from raggs.parts.readers.runs import read_two_logits
+from raggs.parts.rerankers.local import LocalConfig
+from raggs.parts.retrievers.dense import DenseRetriever
+from raggs.stats.probes.precision import Form
 
 BLOCK = 4096
 FULL = Scoring()

@@ -11,24 +11,24 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from raggs.arrays import Floats, Vectors
-from raggs.artifacts import Passage
+from raggs.base.arrays import Floats, Vectors
+from raggs.base.artifacts import Passage
+from raggs.base.errors import DataError, UsageError
+from raggs.base.hashing import hash_bytes
+from raggs.base.languages import detect_language
+from raggs.base.text import clean_unicode, one_line, plural
 from raggs.diagnosis.bench import Bench
-from raggs.embedders.base import Embedder
-from raggs.errors import DataError, UsageError
 from raggs.evaluation.strangers import stranger
 from raggs.golden.judgments import Judgments
 from raggs.golden.systems import System
-from raggs.hashing import hash_bytes
-from raggs.indexes.passages import PassageStore
-from raggs.indexes.vectors import VectorIndex, open_vectors
-from raggs.languages import detect_language
 from raggs.metrics.columns import Run
 from raggs.metrics.hits import find_hits
 from raggs.metrics.ids import IdColumn
-from raggs.probes.precision import REGIMES, Form, Regime, activated, best, largest_tie, products
-from raggs.rerankers.base import Reranker, Reranking
-from raggs.text import clean_unicode, one_line, plural
+from raggs.parts.embedders.base import Embedder
+from raggs.parts.indexes.passages import PassageStore
+from raggs.parts.indexes.vectors import VectorIndex, open_vectors
+from raggs.parts.rerankers.base import Reranker, Reranking
+from raggs.stats.probes.precision import REGIMES, Form, Regime, activated, best, largest_tie, products
 
 QUERIES = 64  # worked on at a time
 PASSAGES = 65_536

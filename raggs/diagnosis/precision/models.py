@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from raggs.base.jsontypes import Number
+from raggs.base.rounding import Dtype
 from raggs.diagnosis.base import Found
 from raggs.evaluation.models import Part
-from raggs.jsontypes import Number
-from raggs.probes.precision import Form, Regime
-from raggs.rounding import Dtype
+from raggs.stats.probes.precision import Form, Regime
 
 
 class CurvePart(Part):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from raggs.base.jsontypes import Number
+from raggs.base.text import plural
 from raggs.diagnosis.precision.models import PrecisionFound, ReversalPart, SystemPart, TiedPart
 from raggs.diagnosis.verdicts import said
 from raggs.evaluation.document import Cell, Legend, Row, Section, Table, bounded, cells, formatted
-from raggs.jsontypes import Number
-from raggs.text import plural
 
 FAVOURS = {
     1: "the order of the file favours relevant passages, so labels leak through it",

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raggs.arrays import Floats
+from raggs.base.arrays import Floats
+from raggs.base.jsontypes import Number, number
+from raggs.base.precision import Scoring
 from raggs.diagnosis.precision.lists import Listed
 from raggs.diagnosis.precision.models import CurvePart, Kept, LeakPart, ReversalPart, SystemPart, TiedPart
-from raggs.jsontypes import Number, number
 from raggs.metrics.columns import Qrels
 from raggs.metrics.hits import Hits, find_hits
 from raggs.metrics.names import parse_measure
 from raggs.metrics.stats import bootstrap_mean, bootstrap_means, holm
-from raggs.precision import Scoring
-from raggs.probes.precision import Regime, Spread, Spreads, reversals, signs
+from raggs.stats.probes.precision import Regime, Spread, Spreads, reversals, signs
 
 DIGITS = 6
 SURE = 0.05  # a corrected p below it

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from raggs.agreement import wilson
-from raggs.arrays import Floats
+from raggs.base.arrays import Floats
+from raggs.base.jsontypes import number
+from raggs.base.text import plural
 from raggs.diagnosis.retrieval.lists import Asked, Measured
 from raggs.diagnosis.retrieval.models import (
     EvidencePart,
@@ -21,12 +22,11 @@ from raggs.diagnosis.retrieval.models import (
 from raggs.diagnosis.retrieval.questions import Known
 from raggs.diagnosis.retrieval.rules import AGAINST, OF_ONE, OF_TWO
 from raggs.diagnosis.verdicts import said, some_of
-from raggs.jsontypes import number
 from raggs.metrics.stats import Contrast, bootstrap_mean, contrasts
-from raggs.probes.findings import Finding, findings
-from raggs.probes.traits import FEWEST, Trait, traits_of
-from raggs.probes.traits import Asked as Question
-from raggs.text import plural
+from raggs.stats.agreement import wilson
+from raggs.stats.probes.findings import Finding, findings
+from raggs.stats.probes.traits import FEWEST, Trait, traits_of
+from raggs.stats.probes.traits import Asked as Question
 
 OWN_CORPUS = "First name lists of the set's own corpus: --run NAME=FILE."
 EXAMPLES = 5  # questions that a trait names

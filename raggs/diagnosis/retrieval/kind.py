@@ -7,6 +7,8 @@ from typing import Literal
 
 from pydantic import Field
 
+from raggs.base.errors import UsageError
+from raggs.base.settings import Causes, InputPath
 from raggs.diagnosis.base import Diagnosis, DiagnosisConfig, Forecast
 from raggs.diagnosis.bench import Bench
 from raggs.diagnosis.retrieval import showing
@@ -22,10 +24,8 @@ from raggs.diagnosis.retrieval.lists import (
 )
 from raggs.diagnosis.retrieval.models import RetrievalFound
 from raggs.diagnosis.retrieval.questions import read_questions
-from raggs.errors import UsageError
 from raggs.evaluation.document import Section
 from raggs.metrics.names import parse_measure
-from raggs.settings import Causes, InputPath
 
 
 class RetrievalConfig(DiagnosisConfig):

@@ -13,9 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
-from raggs.arrays import Floats
+from raggs.base.arrays import Floats
+from raggs.base.errors import DataError, NotFoundError, UsageError
+from raggs.base.hashing import hash_file
+from raggs.base.text import did_you_mean
 from raggs.diagnosis.retrieval import rules
-from raggs.errors import DataError, NotFoundError, UsageError
 from raggs.evaluation.gates import read_report
 from raggs.evaluation.models import Report
 from raggs.evaluation.strangers import stranger
@@ -24,14 +26,12 @@ from raggs.golden.base import GoldenSet
 from raggs.golden.judgments import Judgments
 from raggs.golden.runs import RunGolden
 from raggs.golden.systems import System, lists_in, open_systems, split_name
-from raggs.hashing import hash_file
 from raggs.metrics.columns import Scale
 from raggs.metrics.hits import Hits
 from raggs.metrics.ladder import found_by, ladder, steady
 from raggs.metrics.names import Named, parse_measure, parse_measures
-from raggs.probes.findings import Quantities
-from raggs.probes.tops import copies_at, found_alone, missed_length
-from raggs.text import did_you_mean
+from raggs.stats.probes.findings import Quantities
+from raggs.stats.probes.tops import copies_at, found_alone, missed_length
 
 USUAL_K = 10
 LISTS = ("retrieve.jsonl", "merge.jsonl")  # of a run, that hold its retrievers' lists

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
+from raggs.base.jsontypes import Number
 from raggs.diagnosis.base import Found
 from raggs.evaluation.models import Part
-from raggs.jsontypes import Number
 
 
 class SystemPart(Part):

@@ -9,21 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from raggs.artifacts import Passage
-from raggs.asking import WordWeights
+from raggs.base.artifacts import Passage
+from raggs.base.errors import NotFoundError
+from raggs.base.languages import detect_language
+from raggs.base.naming import names_in
+from raggs.base.text import plural
 from raggs.diagnosis.bench import Bench
-from raggs.errors import NotFoundError
 from raggs.golden.questions import Questions
 from raggs.golden.runs import RunGolden
 from raggs.golden.views import PassageView, QuestionView
-from raggs.indexes.analysis import words_of
-from raggs.indexes.passages import Passages
-from raggs.languages import detect_language
-from raggs.naming import names_in
-from raggs.probes.traits import Answer, Asked
+from raggs.parts.indexes.analysis import words_of
+from raggs.parts.indexes.passages import Passages
+from raggs.parts.workshop import place_of
+from raggs.stats.asking import WordWeights
+from raggs.stats.probes.traits import Answer, Asked
 from raggs.sweeps.world import refuse_foreign
-from raggs.text import plural
-from raggs.workshop import place_of
 
 SAMPLE = 10_000  # passages whose words are counted
 ANSWERS = 20  # relevant passages of a question that are looked at, the best first

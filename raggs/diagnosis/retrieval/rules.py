@@ -7,7 +7,7 @@ against the baseline, doublings of length. Another rule is another row, of quant
 from __future__ import annotations
 
 from raggs.evaluation.words import KNOBS, LOSSES
-from raggs.probes.findings import Rule
+from raggs.stats.probes.findings import Rule
 
 LOST = tuple(f"lost by {loss}" for loss in LOSSES)
 COPIES, DOUBLINGS, ALONE = "share of copies", "doublings of length", "share found by the other alone"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from raggs.registry import Registry
+from raggs.base.registry import Registry
 
 if TYPE_CHECKING:
     from raggs.evaluation.analyses.base import Analysis

@@ -7,18 +7,18 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from raggs.agreement import accuracy_given_hit
-from raggs.arrays import Floats
-from raggs.errors import DataError
+from raggs.base.arrays import Floats
+from raggs.base.errors import DataError
+from raggs.base.jsontypes import number
+from raggs.base.text import plural
 from raggs.evaluation.analyses.base import Finding, PartAnalysis, by_system
 from raggs.evaluation.document import Cell, Row
 from raggs.evaluation.models import AnswersPart, Report
 from raggs.evaluation.study import Study
 from raggs.evaluation.words import score
-from raggs.jsontypes import number
 from raggs.metrics.hits import Hits
 from raggs.metrics.names import parse_measure
-from raggs.text import plural
+from raggs.stats.agreement import accuracy_given_hit
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from raggs.errors import UsageError
+from raggs.base.errors import UsageError
+from raggs.base.jsontypes import number
 from raggs.evaluation.analyses.base import Finding, PartAnalysis
 from raggs.evaluation.document import Cell, Legend, Row
 from raggs.evaluation.models import ComparisonPart, Report, UnjudgedPart
@@ -13,7 +14,6 @@ from raggs.evaluation.study import Study
 from raggs.evaluation.unjudged import ends_between, judging_remedy, unjudged_in, unjudged_part
 from raggs.evaluation.words import MARKS, VERDICTS, inconclusive, would_tell
 from raggs.golden.judgments import Judgments
-from raggs.jsontypes import number
 from raggs.metrics.names import SPREADS, Named
 from raggs.metrics.stats import Comparison, Ends, compare_many
 

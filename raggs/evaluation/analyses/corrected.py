@@ -16,8 +16,9 @@ from typing import TypeVar
 import numpy as np
 from pydantic import Field
 
-from raggs.correction import FEWEST, FEWEST_WHOLE, VARIED, Corrected, unlikely
-from raggs.errors import DataError, UsageError
+from raggs.base.errors import DataError, UsageError
+from raggs.base.jsontypes import Number, number
+from raggs.base.text import plural
 from raggs.evaluation.analyses.base import Finding, PartAnalysis
 from raggs.evaluation.correcting import (
     Drawn,
@@ -34,8 +35,7 @@ from raggs.evaluation.document import Cell, Row
 from raggs.evaluation.models import Part, Report
 from raggs.evaluation.study import Study
 from raggs.golden.judgments import Judgments
-from raggs.jsontypes import Number, number
-from raggs.text import plural
+from raggs.stats.correction import FEWEST, FEWEST_WHOLE, VARIED, Corrected, unlikely
 
 ABOUT_LISTS = {"holes", "judged"}  # no grade changes them
 POOLED = "pooled"

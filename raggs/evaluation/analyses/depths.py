@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from raggs.base.jsontypes import Number
 from raggs.evaluation.analyses.base import Finding, PartAnalysis
 from raggs.evaluation.document import Row, cells
 from raggs.evaluation.models import Part
 from raggs.evaluation.study import Study, mean
-from raggs.jsontypes import Number
 from raggs.metrics.hits import Hits
 from raggs.metrics.names import Named
 

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from raggs.base.text import plural
 from raggs.evaluation.analyses.base import Finding, PartAnalysis
 from raggs.evaluation.analyses.bottleneck import Bottleneck
 from raggs.evaluation.document import Cell, Row, Section
 from raggs.evaluation.models import PoolPart, Report
 from raggs.evaluation.study import Study
-from raggs.text import plural
 
 
 class Pooling(PartAnalysis[PoolPart]):

@@ -12,7 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from raggs.arrays import Flags, Floats
+from raggs.base.arrays import Flags, Floats
+from raggs.base.text import plural
 from raggs.evaluation.analyses.base import Finding, PartAnalysis, by_system
 from raggs.evaluation.document import Cell, Row, cells
 from raggs.evaluation.models import Report, TiePart
@@ -21,7 +22,6 @@ from raggs.evaluation.words import score
 from raggs.metrics.evaluate import Evaluation
 from raggs.metrics.hits import Hits
 from raggs.metrics.names import Named
-from raggs.text import plural
 
 REPORTED = 0.01  # from this share of the queries on, (E, range) stands beside each score
 

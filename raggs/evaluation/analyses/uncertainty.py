@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from raggs.errors import UsageError
+from raggs.base.errors import UsageError
+from raggs.base.jsontypes import number
 from raggs.evaluation.analyses.base import Analysis
 from raggs.evaluation.models import Report, ScorePart
 from raggs.evaluation.study import Study
 from raggs.golden.judgments import Judgments
-from raggs.jsontypes import number
 from raggs.metrics.uncertainty import Doubt, with_doubt
 
 

@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from raggs.errors import ConfigError, ProviderError
-from raggs.hashing import canonical_json
-from raggs.jsontypes import as_list, as_object, as_text
+from raggs.base.errors import ConfigError, ProviderError
+from raggs.base.hashing import canonical_json
+from raggs.base.jsontypes import as_list, as_object, as_text
 from raggs.llm import http
 from raggs.llm.calls import ChatCall, Completion, completion_of
 from raggs.llm.faults import GARBLED, MARK_WORDS, Fault, Rule, Treatment, fault_of

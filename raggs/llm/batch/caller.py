@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from raggs.errors import BudgetError
-from raggs.hashing import hash_value
+from raggs.base.errors import BudgetError
+from raggs.base.hashing import hash_value
 from raggs.llm import rate
 from raggs.llm.batch.api import BatchAPI
 from raggs.llm.batch.journal import BATCHES

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from raggs.atomic import remove_leftovers, write_atomic
-from raggs.errors import BusyError, ProviderError
+from raggs.base.atomic import remove_leftovers, write_atomic
+from raggs.base.errors import BusyError, ProviderError
 
 LOCK = ".lock"
 BATCHES = "batches"  # the folder of all journals, in that of the cache

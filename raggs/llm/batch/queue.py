@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from raggs.errors import ProviderError, RaggsError
+from raggs.base.errors import ProviderError, RaggsError
 from raggs.llm.batch.api import UNANSWERED, BatchAPI, BatchState, read_line, unanswered
 from raggs.llm.batch.journal import BatchJournal, SentBatch
 from raggs.llm.calls import Completion

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from raggs.errors import PrerequisiteError
-from raggs.registry import Registry
+from raggs.base.errors import PrerequisiteError
+from raggs.base.registry import Registry
 
 if TYPE_CHECKING:
     from raggs.metrics.measure import Measure

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from raggs.arrays import Floats
-from raggs.errors import DataError
+from raggs.base.arrays import Floats
+from raggs.base.errors import DataError
 from raggs.metrics.hits import Hits
 from raggs.metrics.measure import Measure
 

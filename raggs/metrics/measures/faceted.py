@@ -6,8 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from raggs.arrays import Floats, Ints
-from raggs.errors import DataError
+from raggs.base.arrays import Floats, Ints
+from raggs.base.errors import DataError
 from raggs.metrics.facets import facets_of, seen
 from raggs.metrics.hits import Hits
 from raggs.metrics.measure import Measure, Parameter, parameters

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from raggs.arrays import Floats
+from raggs.base.arrays import Floats
 from raggs.metrics import weights as w
 from raggs.metrics.chances import expected_precision_sum
 from raggs.metrics.hits import Hits, per_query

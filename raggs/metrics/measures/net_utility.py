@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from raggs.arrays import Floats
+from raggs.base.arrays import Floats
 from raggs.metrics import weights as w
 from raggs.metrics.columns import Qrels
 from raggs.metrics.hits import Hits

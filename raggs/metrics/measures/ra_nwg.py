@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import math
 
-from raggs.arrays import Floats
+from raggs.base.arrays import Floats
 from raggs.metrics import weights as w
 from raggs.metrics.columns import Qrels
 from raggs.metrics.hits import Hits

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from raggs.arrays import Floats
+from raggs.base.arrays import Floats
 from raggs.metrics import weights as w
 from raggs.metrics.hits import Hits
 from raggs.metrics.measure import Linear, Parameter, parameters

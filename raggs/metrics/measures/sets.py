@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from raggs.arrays import Flags, Floats
+from raggs.base.arrays import Flags, Floats
 from raggs.metrics import weights as w
 from raggs.metrics.hits import Hits
 from raggs.metrics.measure import Linear, Measure, Parameter, parameters

@@ -5,8 +5,8 @@ from abc import abstractmethod
 
 import numpy as np
 
-from raggs.arrays import Floats
-from raggs.errors import DataError
+from raggs.base.arrays import Floats
+from raggs.base.errors import DataError
 from raggs.metrics import weights as w
 from raggs.metrics.hits import Hits
 from raggs.metrics.measure import Measure

@@ -9,8 +9,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from raggs.arrays import Floats
-from raggs.errors import DataError
+from raggs.base.arrays import Floats
+from raggs.base.errors import DataError
 from raggs.metrics import weights as w
 from raggs.metrics.belief import expected_gains
 from raggs.metrics.columns import Qrels

@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from raggs.arrays import Floats
+from raggs.base.arrays import Floats
 from raggs.metrics.stats.intervals import DRAWS, Interval, Method, bootstrap_means
 from raggs.metrics.stats.paired import TESTS, effect_size, holm, least_queries, queries_needed
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raggs.arrays import Flags, Floats
+from raggs.base.arrays import Flags, Floats
+from raggs.base.seeds import derive_seed, generator
 from raggs.metrics.stats.intervals import DRAWS, resampled_means
 from raggs.metrics.stats.paired import holm
-from raggs.seeds import derive_seed, generator
 
 PERMUTATIONS = 10_000
 CELLS = 2_000_000  # of permuted values at a time: 16 MB

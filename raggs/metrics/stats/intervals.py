@@ -20,8 +20,8 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from raggs.arrays import Floats
-from raggs.seeds import generator
+from raggs.base.arrays import Floats
+from raggs.base.seeds import generator
 
 Method = Literal["bca", "percentile"]
 

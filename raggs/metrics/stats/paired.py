@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from raggs.arrays import Flags, Floats
-from raggs.light import distributions
+from raggs.base.arrays import Flags, Floats
+from raggs.base.light import distributions
+from raggs.base.seeds import generator
 from raggs.metrics.stats.signedranks import mean_ranks, signed_rank_test
-from raggs.seeds import generator
 
 EXACT = 20  # differences up to which all sign flips are tried: a million sums
 FLIPS = 10_000  # drawn beyond; the smallest p is then about 1e-4

@@ -10,8 +10,8 @@ import math
 
 import numpy as np
 
-from raggs.arrays import Floats
-from raggs.light import distributions
+from raggs.base.arrays import Floats
+from raggs.base.light import distributions
 
 ALL_SUMS = 50  # untied differences up to which the distribution of the rank sum is counted; beyond, it is normal
 

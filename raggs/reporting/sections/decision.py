@@ -8,9 +8,10 @@ from typing import Literal
 
 from pydantic import Field
 
+from raggs.base.jsontypes import Number
+from raggs.base.text import plural
 from raggs.evaluation.models import ComparisonPart, Part, Report
 from raggs.evaluation.words import inconclusive, score, signed, told
-from raggs.jsontypes import Number
 from raggs.metrics.names import parse_measure
 from raggs.metrics.stats.compare import MARGIN
 from raggs.metrics.stats.paired import POWER
@@ -18,7 +19,6 @@ from raggs.reporting.base import Facts, ReportSection
 from raggs.reporting.best import compared, is_ahead
 from raggs.reporting.trusting import WORDS, Check, State, Step, checks
 from raggs.sweeps.models import SweepReport
-from raggs.text import plural
 
 Answer = Literal["yes", "no", "cannot tell", "nothing to compare"]
 FAR = 10  # times the questions there are: whoever would need more will not ask for them
@@ -102,7 +102,7 @@ def _ships(facts: Facts) -> Iterator[Ship]:
 
 def _of_sweep(sweep: SweepReport) -> Ship:
     """The choice, which is sure where it would be the choice of nearly all questions drawn anew."""
-    from raggs.decision.winners import FEWEST  # late: most reports are of no sweep
+    from raggs.stats.decision.winners import FEWEST  # late: most reports are of no sweep
     from raggs.sweeps.layout import rivals
 
     chosen, said = sweep.choice.winner, (sweep.choice.sentence, *sweep.choice.unknown, *rivals(sweep))
@@ -238,7 +238,7 @@ def _cost(facts: Facts) -> Iterator[str]:
 def _of_choices(sweeps: Sequence[SweepReport]) -> Iterator[str]:
     if not sweeps:
         return
-    from raggs.decision.winners import FEWEST  # late, as above
+    from raggs.stats.decision.winners import FEWEST  # late, as above
 
     for sweep in sweeps:
         share = f"{sweep.confidence:.0%} of questions drawn anew, of {FEWEST} or more"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import chain
 
+from raggs.base.text import plural
 from raggs.evaluation.document import Cell, Row, Section, Table
 from raggs.evaluation.models import Part
-from raggs.manifests.costs import Costs, LedgerSum
 from raggs.reporting.bars import Piece, stacked
 from raggs.reporting.base import Facts, ReportSection
 from raggs.reporting.surveying import Labels, Pools, Spread, labels_of, languages_of
-from raggs.text import plural
+from raggs.runs.manifests.costs import Costs, LedgerSum
 
 HEAD = ("over queries", "median", "mean", "least", "most")
 SHADES = 5

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
+from raggs.base.jsontypes import Number
 from raggs.evaluation.analyses.base import Finding
 from raggs.evaluation.analyses.waterfall import Waterfall, WaterfallPart
 from raggs.evaluation.document import Legend
 from raggs.evaluation.models import Part
 from raggs.evaluation.words import KNOBS, LOSSES
-from raggs.jsontypes import Number
 from raggs.reporting.bars import Piece, stacked
 from raggs.reporting.base import Facts, ReportSection
 

@@ -17,7 +17,7 @@ from support.vectors import crowds
 
 from raggs.app.diagnose import Diagnosed, diagnose
 from raggs.diagnosis.index.models import IndexFound, MatchedPart
-from raggs.embedders.wordllama import WordLlamaEmbedder
+from raggs.parts.embedders.wordllama import WordLlamaEmbedder
 
 INDEXES = ("hnsw:m=8:ef_construction=60", "ivf:lists=256")
 SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs import indexes
 from raggs.chunking.specs import parse_spec
 from raggs.diagnosis.index.recipes import Family, bisected, families
 from raggs.diagnosis.index.settings import IndexSettings
-from raggs.indexes.base import IndexConfig
+from raggs.parts import indexes
+from raggs.parts.indexes.base import IndexConfig
 
 
 def of(*names: str, dims: int = 64, **settings: object) -> list[Family]:

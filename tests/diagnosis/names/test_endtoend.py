@@ -12,7 +12,7 @@ from raggs.diagnosis.bench import Bench
 from raggs.diagnosis.names.models import EndPart, EndToEnd, NamesFound
 from raggs.diagnosis.names.scoring import Hygiene
 from raggs.diagnosis.names.searching import Scene
-from raggs.workshop import Workshop
+from raggs.parts.workshop import Workshop
 
 TOPICS = ("dimmed street lamps", "hedgerows between fields", "the rent of boats")
 PEOPLE = ("Amina Kouyaté", "Jean-Luc Abernathy", "Leif Sørensen", "Yuki Tanabe", "Ana de la Cruz", "Maeve O'Rourke")

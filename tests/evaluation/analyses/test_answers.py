@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from support.studies import elsewhere, reported
 
-from raggs.errors import DataError
+from raggs.base.errors import DataError
 from raggs.evaluation.analyses.answers import GivenAnswers
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from support.studies import SYSTEMS, reported
 
-from raggs.errors import UsageError
+from raggs.base.errors import UsageError
 from raggs.evaluation.analyses.comparisons import Comparisons
 from raggs.evaluation.models import ComparisonPart
 

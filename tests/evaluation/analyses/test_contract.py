@@ -11,7 +11,7 @@ from support.scoring import QRELS, RUN, write
 from support.studies import SYSTEMS, golden, reported, study
 
 from raggs.app.evaluate import AnalysisRequest, EvalRequest, JudgedFiles, evaluate
-from raggs.errors import UsageError
+from raggs.base.errors import UsageError
 from raggs.evaluation.analyses import REGISTRY, USUAL
 from raggs.evaluation.analyses.base import Analysis, PartAnalysis
 from raggs.evaluation.analyses.corrected import PeopleCorrection

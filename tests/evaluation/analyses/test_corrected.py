@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from raggs.correction import correct, totals_of
-from raggs.errors import DataError, UsageError
+from raggs.base.errors import DataError, UsageError
+from raggs.base.seeds import generator
 from raggs.evaluation.analyses.corrected import CorrectedPart, PeopleCorrection
 from raggs.evaluation.correcting import DrawnLabel, WholeQuestions, correctable
 from raggs.evaluation.document import Document
@@ -23,7 +23,7 @@ from raggs.metrics.columns import Qrels, Run, Scale
 from raggs.metrics.hits import find_hits
 from raggs.metrics.measure import Linear
 from raggs.metrics.names import parse_measure, parse_measures
-from raggs.seeds import generator
+from raggs.stats.correction import correct, totals_of
 
 QUERIES, POOL, CHANCE = 60, 8, 0.5
 QIDS = [f"q{number:02}" for number in range(QUERIES)]

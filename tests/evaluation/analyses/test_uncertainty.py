@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support.studies import SYSTEMS, golden, reported, scoring
 
-from raggs.errors import UsageError
+from raggs.base.errors import UsageError
 from raggs.evaluation.analyses.uncertainty import LabelDoubt
 from raggs.evaluation.report import make_report
 from raggs.metrics.uncertainty import Doubt

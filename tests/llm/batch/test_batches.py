@@ -8,8 +8,8 @@ import json
 import pytest
 from support.llm_bench import MODEL, PRICE, Bench, question
 
-from raggs.errors import AuthenticationError, BudgetError, BusyError, ConfigError, ProviderError
-from raggs.jsonl import read_torn
+from raggs.base.errors import AuthenticationError, BudgetError, BusyError, ConfigError, ProviderError
+from raggs.base.jsonl import read_torn
 from raggs.llm import LLM, BatchSettings, BudgetSettings, CallLedger, LLMSettings, http, prefixes
 from raggs.llm.batch.api import read_line
 from raggs.llm.calls import Completion

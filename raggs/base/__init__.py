@@ -1,0 +1,1 @@
+"""Records, errors, registries, files, hashes and text: what every other package uses."""

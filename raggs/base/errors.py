@@ -1,0 +1,111 @@
+"""Every error a user can meet, and the exit code it means.
+
+    RaggsError
+    ├── UsageError              2  the command line asks for something that does not exist
+    ├── PrerequisiteError       3  an extra, a key or a server is missing
+    │   └── AuthenticationError 3  the provider refused the key
+    ├── NotFoundError           4  a file, a run or a record is not there
+    ├── DataError               5  a file holds something that cannot be right
+    │   ├── ConfigError         5  the configuration does
+    │   │   └── ModelError      5  a provider does not take a model as it is named and set
+    │   └── AuditError          5  a run's artifacts disagree with its manifest
+    ├── ProviderError           6  a provider, a disk or a network failed
+    │   └── BusyError           6  another run holds this directory
+    └── PartialError            7  the work stopped in good order before its end
+        ├── GateError           7  a result does not hold what was asked of it
+        ├── SnapshotError       7  the provider answers with another snapshot of a model than before
+        └── BudgetError         7  the money or the calls ran out
+
+An error is one sentence for a person: what is wrong, where (file and line), and what to do about it. Only
+the command line catches them; a stack trace is shown with ``--debug`` alone. No error holds a secret: each part of it
+passes `raggs.base.secrets.mask`, whoever wrote it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from raggs.base.secrets import mask
+
+
+class RaggsError(Exception):
+    """The root. `where` and `line` locate the cause, `remedy` says what to do next."""
+
+    exit_code = 6
+
+    def __init__(
+        self, message: str, *, where: Path | str | None = None, line: int | None = None, remedy: str | None = None
+    ) -> None:
+        self.message = mask(message)
+        super().__init__(self.message)
+        self.where = None if where is None else mask(str(where))
+        self.line = line
+        self.remedy = None if remedy is None else mask(remedy)
+
+    def __str__(self) -> str:
+        place = self.where or ""
+        if self.line is not None:
+            place = f"{place}:{self.line}" if place else f"line {self.line}"
+        text = f"{place}: {self.message}" if place else self.message
+        return f"{text} — {self.remedy}" if self.remedy else text
+
+
+class UsageError(RaggsError):
+    exit_code = 2
+
+
+class PrerequisiteError(RaggsError):
+    exit_code = 3
+
+
+class AuthenticationError(PrerequisiteError):
+    pass
+
+
+class NotFoundError(RaggsError):
+    exit_code = 4
+
+
+class DataError(RaggsError):
+    exit_code = 5
+
+
+class ConfigError(DataError):
+    pass
+
+
+class ModelError(ConfigError):
+    pass
+
+
+class AuditError(DataError):
+    pass
+
+
+class ProviderError(RaggsError):
+    exit_code = 6
+
+
+class BusyError(ProviderError):
+    pass
+
+
+class PartialError(RaggsError):
+    exit_code = 7
+
+
+class GateError(PartialError):
+    """`failed`: a sentence for each gate that is not met; `file`: the golden set that all are about."""
+
+    def __init__(self, failed: Sequence[str], file: str, remedy: str | None = None) -> None:
+        super().__init__("; ".join(failed), remedy=remedy)
+        self.failed, self.file = tuple(map(mask, failed)), mask(file)
+
+
+class BudgetError(PartialError):
+    pass
+
+
+class SnapshotError(PartialError):
+    pass

@@ -1,0 +1,322 @@
+"""JSON lines in and out, with the place of every fault.
+
+Writing is by whole files (see `raggs.base.atomic`) or by appending single flushed lines to a journal. Reading checks
+each line: UTF-8, JSON, then the record's model; whatever is wrong is said with file and line.
+
+Lines of users (corpora, queries, answers) are read by jsonlines, with one decoder for all lines: a third faster than
+`json.loads` on each. Artifacts are not, since pydantic parses and checks many records in one step.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from raggs.base.atomic import atomic_writer, cut_torn_line
+from raggs.base.bulk import Numbered, all_records, batches
+from raggs.base.errors import DataError
+from raggs.base.inputs import MOST_LINE, read_lines, regular_file
+from raggs.base.text import shorten
+
+M = TypeVar("M", bound=BaseModel)
+MOST_DEPTH = 64  # levels of lists and objects; records nested beyond some 200 could be written, and not read again
+MOST_DIGITS = 100  # characters of a whole number
+TOO_DEEP = f"nested more than {MOST_DEPTH} levels deep"
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a finished file holds: sha256, lines, bytes, and the CRC-32 of each line (4 bytes, little-endian)."""
+
+    sha256: str
+    rows: int
+    size: int
+    line_sums: bytes
+
+
+def dump_line(record: BaseModel, *, given: bool = False) -> bytes:
+    """One record as one line: fields in the model's order, defaults included, UTF-8.
+
+    Args:
+        given: leave defaults out that the record was not given. Of one that was read, this is the line that was read:
+            an earlier version wrote no field that came later.
+    """
+    return record.model_dump_json(exclude_unset=given).encode() + b"\n"
+
+
+class _Lines:
+    """Lines on their way into a file, counted and hashed."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._digest, self._sums = hashlib.sha256(), bytearray()
+        self._rows = self._size = 0
+
+    def add(self, record: BaseModel) -> None:
+        line = dump_line(record)
+        self._file.write(line)
+        self._digest.update(line)
+        self._sums += zlib.crc32(line).to_bytes(4, "little")
+        self._rows += 1
+        self._size += len(line)
+
+    def written(self) -> Written:
+        return Written(self._digest.hexdigest(), self._rows, self._size, bytes(self._sums))
+
+
+def write_records(path: Path, records: Iterable[BaseModel]) -> Written:
+    """Write all records to `path`, whole or not at all, in one pass and constant memory."""
+    with atomic_writer(path) as file:
+        lines = _Lines(file)
+        for record in records:
+            lines.add(record)
+    return lines.written()
+
+
+def write_routed(places: Mapping[type[M], Path], records: Iterable[M], *, durable: bool = True) -> list[Written]:
+    """Write each record to the file of its class, in one pass and constant memory.
+
+    Each file appears whole or not at all, and none before the last record.
+
+    Returns:
+        What each file holds, in the order of `places`.
+    """
+    with ExitStack() as stack:
+        files = {model: stack.enter_context(atomic_writer(path, durable=durable)) for model, path in places.items()}
+        routes = {model: _Lines(file) for model, file in files.items()}
+        for record in records:
+            routes[type(record)].add(record)
+    return [lines.written() for lines in routes.values()]
+
+
+def raw_lines(path: Path, most: int = MOST_LINE) -> Iterator[tuple[int, str]]:
+    """The non-blank lines of a UTF-8 text file (or a ``.gz`` of one) with their numbers, from 1.
+
+    Args:
+        most: bytes of a line.
+
+    Raises:
+        NotFoundError, DataError: as `read_lines`, and where a line is not UTF-8.
+    """
+    return _texts(path, enumerate(read_lines(path, most), start=1))
+
+
+def text_lines(path: Path, most: int = MOST_LINE) -> Iterator[tuple[int, str]]:
+    """The same with the blank lines, which may be part of a quoted cell.
+
+    Raises:
+        NotFoundError, DataError: as `raw_lines`.
+    """
+    return _decoded(path, enumerate(read_lines(path, most), start=1))
+
+
+def _texts(path: Path, lines: Iterable[Numbered]) -> Iterator[tuple[int, str]]:
+    return ((number, text) for number, text in _decoded(path, lines) if text.strip())
+
+
+def _decoded(path: Path, lines: Iterable[Numbered]) -> Iterator[tuple[int, str]]:
+    for number, line in lines:
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            said = f"not UTF-8 (byte {error.start + 1} of the line)"
+            raise DataError(said, where=path, line=number, remedy="convert the file to UTF-8") from error
+        yield number, text
+
+
+def read_objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The JSON objects of a file with their line numbers.
+
+    Raises:
+        NotFoundError, DataError: as `raw_lines`, and where a line is not a JSON object, or names a field twice.
+    """
+    import jsonlines  # late: what reads artifacts alone need not wait for it
+
+    number = 0
+
+    def texts() -> Iterator[str]:
+        nonlocal number
+        for number, text in raw_lines(path):  # noqa: B007 - told with each object
+            yield text
+
+    try:
+        for value in jsonlines.Reader(texts(), loads=decode_unique).iter(type=dict):
+            yield number, value
+    except jsonlines.InvalidLineError as error:
+        said = "not a JSON object" if error.__cause__ is None else f"not valid JSON ({error.__cause__})"
+        raise DataError(said, where=path, line=number, remedy="each line is one JSON object") from error
+
+
+def decode_unique(text: str | bytes) -> object:
+    """As `decode_json`, for lines of users: a field that an object names twice is an error, as only one would count."""
+    return decode_json(text, UNIQUE)
+
+
+def decode_json(text: str | bytes, decoder: json.JSONDecoder | None = None) -> Any:
+    """The value of a JSON text that somebody else wrote: finite numbers only, and no deeper than can be written again.
+
+    Raises:
+        ValueError: it is none, is nested deeper than `MOST_DEPTH`, or a number in it is too long or too large.
+    """
+    text = str(text)
+    try:
+        found = (decoder or DECODER).decode(text)
+    except RecursionError as error:
+        raise ValueError(TOO_DEEP) from error
+    if text.count("[") + text.count("{") > MOST_DEPTH and _deeper(found, MOST_DEPTH):
+        raise ValueError(TOO_DEEP)
+    return found
+
+
+def _deeper(value: object, levels: int) -> bool:
+    """Whether lists and objects are nested more than `levels` deep."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return inner is not None and (levels == 0 or any(_deeper(entry, levels - 1) for entry in inner))
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _int(text: str) -> int:
+    if len(text) > MOST_DIGITS:
+        raise ValueError(f"a number of {len(text):,} characters")
+    return int(text)
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError(f"{shorten(text, 20)} is larger than any number")
+    return value
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{shorten(twice, 20)!r} occurs twice in one object")
+    return found
+
+
+# Made once: it is most of what a short line costs.
+DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_int=_int, parse_float=_float)
+UNIQUE = json.JSONDecoder(parse_constant=_refuse_constant, parse_int=_int, parse_float=_float, object_pairs_hook=_once)
+
+
+def read_records(path: Path, model: type[M]) -> Iterator[M]:
+    """The records of an artifact, each line validated.
+
+    Raises:
+        NotFoundError, DataError: as `raw_lines`, and where a line does not fit `model`.
+    """
+    for batch in batches(read_lines(path)):
+        found = all_records([line for _, line in batch], model)
+        yield from _one_by_one(path, batch, model) if found is None else found
+
+
+def _one_by_one(path: Path, lines: Iterable[Numbered], model: type[M]) -> Iterator[M]:
+    for number, text in _texts(path, lines):
+        try:
+            yield model.model_validate_json(text)
+        except ValidationError as error:
+            raise _misfit(error, model, path, number) from error
+
+
+def _misfit(error: ValidationError, model: type[BaseModel], path: Path, line: int) -> DataError:
+    """A line that is no record of the model; one of another version's form says so."""
+    first = error.errors(include_url=False)[0]
+    if first["loc"] == ("v",):
+        message = f"form {first['input']} of a {model.__name__}, which this raggs does not read"
+        return DataError(message, where=path, line=line, remedy="raggs run --config CONFIG writes it anew")
+    return DataError(first_fault(error), where=path, line=line, remedy=f"expected a {model.__name__}")
+
+
+def first_fault(error: ValidationError) -> str:
+    """The first fault of a validation, in one phrase."""
+    first = error.errors(include_url=False)[0]
+    place = ".".join(map(str, first["loc"]))
+    message = first["msg"].removeprefix("Value error, ")
+    return f"{place}: {message}" if place else message
+
+
+class Appender:
+    """An append-only file of records: each line is with the operating system before `append` returns.
+
+    A kill in mid-write leaves at most one torn last line, which `read_torn` passes over and which goes when the file is
+    opened here again, since it would corrupt what is appended next. There is no fsync for each
+    line: a power cut may lose the newest lines, whose paid answers the language-model cache still holds.
+    """
+
+    def __init__(self, path: Path) -> None:
+        if path.exists():
+            cut_torn_line(path)
+        self._file = path.open("ab")
+
+    def append(self, record: BaseModel) -> None:
+        """Write one line and hand it to the operating system."""
+        self.extend([record])
+
+    def extend(self, records: Iterable[BaseModel]) -> None:
+        """Write some lines and hand them to the operating system together."""
+        self._file.write(b"".join(map(dump_line, records)))
+        self._file.flush()
+
+    def sync(self) -> None:
+        """Put all lines on the disk, so that a power cut takes none of them."""
+        os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        """Close the file. May be called twice."""
+        self._file.close()
+
+    def __enter__(self) -> Appender:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def read_torn(path: Path, model: type[M], remedy: str) -> Iterator[M]:
+    """The records of an append-only file, none where it is missing; a torn last line is passed over.
+
+    Raises:
+        DataError: a fault in a whole line, with what to do about it.
+    """
+    return (record for record, _ in read_on(path, model, remedy))
+
+
+def read_on(path: Path, model: type[M], remedy: str, byte: int = 0) -> Iterator[tuple[M, int]]:
+    """As `read_torn` from a byte at which a line begins: each record, and the byte at which its line ends.
+
+    Raises:
+        DataError: as `read_torn`; where the file is not read from its beginning, it names no line.
+    """
+    if not path.exists():
+        return
+    whole = byte == 0
+    with regular_file(path).open("rb") as file:
+        file.seek(byte)
+        for number, line in enumerate(file, start=1):
+            if not line.endswith(b"\n"):
+                return
+            byte += len(line)
+            try:
+                yield model.model_validate_json(line), byte
+            except ValidationError as error:
+                where = number if whole else None
+                raise DataError(first_fault(error), where=path, line=where, remedy=remedy) from error

@@ -1,0 +1,166 @@
+"""What is a secret, where one must not stand, and how a text loses it.
+
+A key is read from the environment where it is used, and stands nowhere else: not in a file that a run writes, not in a
+sentence, not on the screen. Three things make a text a secret: the variable that holds it has a name such as
+``OPENAI_API_KEY``; the setting that holds it has one; or it has the form of a well-known provider's key. Values are
+compared with the environment of the moment, so nothing has to be told to this module but what a caller reads from
+elsewhere (`remember`).
+
+It raises nothing and logs nothing: whoever finds a secret says so in its own words, without it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+from urllib.parse import parse_qsl, quote, urlsplit
+
+from raggs.base.jsontypes import leaves
+
+HIDDEN = "[redacted]"
+SHORTEST = 8  # characters; shorter values are words ("none", "test") that stand in many places by chance
+LONG = 12  # characters from which a value counts also inside of a longer word
+FOLDERS = ("PWD", "OLDPWD")  # variables of every shell: where it stands, and stood
+QUERY_TEMPLATE = "query_template"  # its keys are names of fields of somebody's index
+CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+NAME = re.compile(
+    r"""
+      (?:^|[^a-z])keys?$ | apikeys?$ | (?:^|[^a-z])(?:api|access|private|account|subscription)_?key(?:_?id|_?\d+)?$
+    | (?:^|[^a-z])token(?:_\d+)?$ | bearer | secret | passw | passphrase | (?:^|[^a-z])pwd$
+    | credentials?$ | authorization | cookie | (?:^|[^a-z])sig(?:nature)?$
+    """,
+    re.VERBOSE,
+)
+ELSEWHERE = re.compile(r"_(?:env|file|path|name|variable)$")  # names of what only says where a secret is
+FORMS = re.compile(
+    r"""
+      (?<![\w-])(?:sk|pk|rk|gsk|xai|pplx|hf|ghp|gho|glpat|r8)[-_](?=[\w-]*\d)[\w-]{16,}  # keys of most providers
+    | \bAIza[\w-]{30,}           # Google
+    | \bA[KS]IA[A-Z0-9]{12,}     # AWS
+    | \beyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{8,}  # a JSON web token
+    | (?<=Bearer\ )[^\s"']+
+    | (?<=://)[^/\s:@]*:[^/\s@]+(?=@)  # user and password in an address
+    """,
+    re.VERBOSE,
+)
+# One of these stands in whatever has such a form; most texts have none, and are not looked at closely.
+HINTS = ("k-", "k_", "xai", "pplx", "hf", "gh", "glpat", "r8", "AIza", "KIA", "SIA", "eyJ", "Bearer ", "://")
+PAIR = re.compile(r"(?<=[?&;])(?P<name>[\w.\-]+)=(?P<value>[^&;\s#\"']+)")
+
+_remembered: set[str] = set()
+
+
+class Held(NamedTuple):
+    """A secret in a tree of settings: where, and what makes it one. `why` never holds it."""
+
+    place: tuple[str | int, ...]
+    why: str
+
+
+@lru_cache(maxsize=4096)
+def is_secret_name(name: str) -> bool:
+    """Whether a variable or a setting of this name holds a secret, however it is written."""
+    plain = CAMEL.sub("_", name).lower().replace("-", "_")
+    return NAME.search(plain) is not None and ELSEWHERE.search(plain) is None
+
+
+def secrets_of(environment: Mapping[str, str]) -> dict[str, str]:
+    """By name the values of an environment's secret-looking variables that are long enough to be told apart."""
+    return {
+        name: value
+        for name in environment
+        if is_secret_name(name) and name not in FOLDERS and len(value := environment[name].strip()) >= SHORTEST
+    }
+
+
+def remember(values: Iterable[str]) -> None:
+    """From now on `mask` hides these values too; those that are too short are passed over."""
+    _remembered.update(value.strip() for value in values if len(value.strip()) >= SHORTEST)
+
+
+def mask(text: str) -> str:
+    """`text` without the value of any secret-looking variable, and without what has the form of a key.
+
+    Passwords in addresses go, and so do parameters of addresses whose names are secret. Idempotent.
+    """
+    if len(text) < SHORTEST and "=" not in text and "://" not in text:  # most pieces of a table: too short for any
+        return text
+    for value in sorted({*secrets_of(os.environ).values(), *_remembered}, key=len, reverse=True):
+        for form in _forms(value):
+            if form in text:
+                text = _pattern(form).sub(HIDDEN, text)
+    if any(hint in text for hint in HINTS):
+        text = FORMS.sub(HIDDEN, text)
+    return PAIR.sub(_pair, text) if "=" in text else text
+
+
+def held(tree: object, environment: Mapping[str, str] | None = None) -> Iterator[Held]:
+    """The secrets that stand in a tree of settings (mappings, lists and plain values), in its order."""
+    known = secrets_of(os.environ if environment is None else environment)
+    for place, value in leaves(tree):
+        if (why := _why(place, value, known)) is not None:
+            if isinstance(value, str):
+                remember([value])
+            yield Held(place, why)
+
+
+def _why(place: Sequence[str | int], value: object, known: Mapping[str, str]) -> str | None:
+    """What makes a value a secret; None where nothing does."""
+    texts = [value] if isinstance(value, str) else []
+    if QUERY_TEMPLATE not in place and _weighs(value) and any(is_secret_name(part) for part in _words(place)):
+        return "a key does not belong into a file"
+    for text in (*texts, *_words(place)):
+        for name, secret in known.items():
+            if text.strip() == secret or (len(secret) >= LONG and (secret in text or _quoted(secret) in text)):
+                return f"it holds the value of {name}, which does not belong into a file"
+        if (why := _address(text) if "://" in text else None) is not None:
+            return why
+        if FORMS.search(text):
+            return "it looks like a key, which does not belong into a file"
+    return None
+
+
+def _address(text: str) -> str | None:
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return None  # no address; whoever needs one says so
+    if "@" in parts.netloc:
+        return "a password does not belong into a file"
+    if any(is_secret_name(name) for name, _ in parse_qsl(parts.query, keep_blank_values=True)):
+        return "a key does not belong into an address"
+    return None
+
+
+def _weighs(value: object) -> bool:
+    """Whether a value could be a secret at all: a text, or a number as long as one."""
+    if isinstance(value, str):
+        return bool(value.strip())
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**5
+
+
+def _words(place: Sequence[str | int]) -> Iterator[str]:
+    return (part for part in place if isinstance(part, str))
+
+
+@lru_cache(maxsize=256)
+def _forms(value: str) -> tuple[str, ...]:
+    """How a value may stand in a text: as it is, or as a part of an address."""
+    return tuple(dict.fromkeys((value, _quoted(value))))
+
+
+def _pattern(value: str) -> re.Pattern[str]:
+    found = re.escape(value)
+    return re.compile(found if len(value) >= LONG else rf"(?<!\w){found}(?!\w)")
+
+
+def _pair(match: re.Match[str]) -> str:
+    return f"{match['name']}={HIDDEN}" if is_secret_name(match["name"]) else match[0]
+
+
+def _quoted(value: str) -> str:
+    """Return a value as it stands in addresses; one of the environment may be no UTF-8."""
+    return quote(value.encode("utf-8", "surrogateescape"), safe="")

@@ -1,0 +1,204 @@
+"""The base of every configuration model, and what of it counts as the result's cause.
+
+A setting belongs to a fingerprint when changing it can change the bytes of an artifact. Two things do not:
+
+- how the work is done: the fields marked `Effort` (concurrency, time-outs, retries);
+- where a file lies: a field of type `InputPath` counts by the content of the file, not by its path, and so does a
+  `SourcePath`, but whoever reads that states its content.
+
+A setting that came later than the runs that lack it is marked `Later`: at its default it counts no more than if it were
+not there, so that those runs need not run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Self, TypeVar, get_args
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, ValidationInfo, model_validator
+from pydantic.fields import FieldInfo
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+from raggs.base.hashing import hash_file
+
+BASE_FOLDER = "base_folder"
+UNKNOWN_KEY = "unknown_key"
+LARGEST = 2**63 - 1
+
+T = TypeVar("T")
+
+Causes = dict[str, object]  # what can change a result, by readable name, as plain JSON values
+
+
+class _Effort:
+    """Marker: the field changes how fast or how long, never what comes out."""
+
+
+EFFORT = _Effort()
+Effort = Annotated[T, EFFORT]
+
+
+class _Later:
+    """Marker: there are runs from before the field, whose results are those of its default."""
+
+
+LATER = _Later()
+Later = Annotated[T, LATER]
+
+
+def _anchor(path: Path, info: ValidationInfo) -> Path:
+    base = (info.context or {}).get(BASE_FOLDER)
+    if "\0" in str(path):
+        raise ValueError("a path holds no NUL")
+    try:
+        expanded = path.expanduser()
+    except RuntimeError as error:
+        raise ValueError(f"{path.parts[0]} is nobody's folder here") from error
+    return expanded if base is None or expanded.is_absolute() else Path(base) / expanded
+
+
+def _anchor_prompt(name: str, info: ValidationInfo) -> str:
+    return str(_anchor(Path(name), info)) if name.endswith(".md") or "/" in name else name
+
+
+class _Input:
+    """Marker: the path names an input, which counts by its content."""
+
+
+INPUT = _Input()
+AnchoredPath = Annotated[Path, AfterValidator(_anchor)]
+# A prompt's name, or the path of a Markdown file. It counts by its text, which whoever uses it states as a cause.
+PromptName = Annotated[str, AfterValidator(_anchor_prompt), EFFORT]
+InputPath = Annotated[Path, AfterValidator(_anchor), INPUT]
+# The path of a corpus. It counts by its content, which the corpus states itself and so hashes once.
+SourcePath = Annotated[Path, AfterValidator(_anchor), EFFORT]
+
+
+class Settings(BaseModel):
+    """Frozen, and strict about keys: a key that nobody reads is an error, not a surprise."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, allow_inf_nan=False, protected_namespaces=(), defer_build=True
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _know_every_key(cls, values: object) -> object:
+        """Refuse an unknown key before anything else, since it is most often the cause of the rest.
+
+        Each error is at the key's place, and its context names the keys that there are.
+        """
+        if isinstance(values, Mapping) and (strange := [key for key in values if key not in cls.model_fields]):
+            problem = PydanticCustomError(UNKNOWN_KEY, "unknown key", {"known": list(cls.model_fields)})
+            found = [InitErrorDetails(type=problem, loc=(str(key),), input=values[key]) for key in strange]
+            raise ValidationError.from_exception_data(cls.__name__, found)
+        return values
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_no_truth_for_a_number(cls, values: object) -> object:
+        """Refuse true and false where a number belongs: `k: yes` is no depth of 1. Each error is at the key's place."""
+        given, fields = values if isinstance(values, Mapping) else {}, cls.model_fields
+        known = [name for name, value in given.items() if _holds_truth(value) and name in fields]
+        wrong = [name for name in known if _only_numbers(fields[name].annotation)]
+        if wrong:
+            problem = PydanticCustomError("no_number", "a number belongs here, not true or false")
+            found = [InitErrorDetails(type=problem, loc=(name,), input=given[name]) for name in wrong]
+            raise ValidationError.from_exception_data(cls.__name__, found)
+        return values
+
+    @model_validator(mode="after")
+    def _fit_into_64_bits(self) -> Self:
+        """Refuse whole numbers that arrays and databases cannot hold; each error is at the key's place."""
+        wide = {name: value for name, value in self if isinstance(value, int) and not -LARGEST <= value <= LARGEST}
+        if wide:
+            problem = PydanticCustomError("too_wide", "a whole number is within 64 bits")
+            found = [InitErrorDetails(type=problem, loc=(name,), input=value) for name, value in wide.items()]
+            raise ValidationError.from_exception_data(type(self).__name__, found)
+        return self
+
+
+def _holds_truth(value: object) -> bool:
+    """Whether it is true or false, or a mapping or a list with one in it."""
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
+    return isinstance(value, bool) or any(isinstance(each, bool) for each in inner)
+
+
+def _only_numbers(annotation: object) -> bool:
+    """Whether a field takes numbers, alone or in a collection, and neither true nor false."""
+    kinds = list(_kinds(annotation))
+    return (int in kinds or float in kinds) and bool not in kinds
+
+
+def _kinds(annotation: object) -> Iterator[object]:
+    yield annotation
+    for part in get_args(annotation):
+        yield from _kinds(part)
+
+
+def causes_of(settings: BaseModel) -> Causes:
+    """The fields of `settings` that can change a result, as plain JSON values, nested models included.
+
+    An `InputPath` is replaced by the sha256 of the file; a missing file by None, since whoever reads it will say so
+    better.
+    """
+    found: Causes = {}
+    for name, field in type(settings).model_fields.items():
+        if any(mark is EFFORT for mark in field.metadata):
+            continue
+        value = getattr(settings, name)
+        if any(mark is LATER for mark in field.metadata) and value == field.get_default(call_default_factory=True):
+            continue
+        if any(mark is INPUT for mark in field.metadata):
+            value = None if value is None else _hash_input(value)
+        found[name] = _plain(value)
+    return found
+
+
+def counts_by_value(settings: BaseModel) -> Causes:
+    """Return the fields of `settings` that can change a result, files and prompts as they are named.
+
+    For settings of which no result tells what the content of their files was.
+    """
+    return {
+        name: _named(getattr(settings, name))
+        for name, field in type(settings).model_fields.items()
+        if not any(mark is EFFORT for mark in field.metadata) or _names_a_file(field)
+    }
+
+
+def _names_a_file(field: FieldInfo) -> bool:
+    """Whether an `Effort` counts by content: a path, or the name of a prompt."""
+    prompt = tuple(field.metadata[:2]) == getattr(PromptName, "__metadata__", None)
+    return prompt or any(kind is Path for kind in _kinds(field.annotation))
+
+
+def _named(value: object) -> object:
+    if isinstance(value, BaseModel):
+        return counts_by_value(value)
+    if isinstance(value, Mapping):
+        return {str(key): _named(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_named(entry) for entry in value]
+    return str(value) if isinstance(value, Path) else value
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, BaseModel):
+        return causes_of(value)
+    if isinstance(value, Mapping):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, Path):
+        return str(value)
+    return value
+
+
+def _hash_input(path: Path) -> str | None:
+    """The content hash of a file; None where nothing can be read."""
+    try:
+        return hash_file(path)
+    except OSError:
+        return None

@@ -1,0 +1,428 @@
+"""Tables that other tools wrote: which column is which, for every command that reads a table of labels or scores.
+
+The order of preference is:
+
+1. A column that `--column ROLE=NAME` names.
+2. A column whose name has one meaning (`SPELLINGS`). Two columns with the same meaning are an error.
+3. A column `query`: the id of the query if no other column is, and its first cell is a word without spaces. Otherwise
+   the text of the query.
+4. A column `document` or `passage`: the same for the passage.
+5. A column `text`: the text of the passage or of the query, whichever no other column holds. An error if both are
+   possible.
+
+Upper and lower case, `-`, `_` and spaces make no difference in a name. Columns that no role takes are not read.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+from raggs.base.errors import DataError, UsageError
+from raggs.base.inputs import MOST_LINE
+from raggs.base.jsonl import raw_lines, read_objects, text_lines
+from raggs.base.text import did_you_mean, of_spreadsheet_cell, one_line, shorten
+
+ColumnNames = Mapping[str, str]  # role -> name of a column, as --column gives them
+
+SPELLINGS: Mapping[str, tuple[str, ...]] = {
+    "qid": ("qid", "query_id", "q_id", "question_id"),
+    "doc_id": ("doc_id", "docid", "docno", "doc", "corpus_id", "passage_id", "document_id", "chunk_id"),
+    "grade": ("grade", "relevance", "rel", "label", "score"),
+    "score": ("score",),
+    "rank": ("rank",),
+    "question": ("question", "user_input"),
+    "passage": ("context",),
+    "title": ("title",),
+    "answer": ("answer", "expected_answer", "reference_answer"),
+    "language": ("language", "lang"),
+    "who": ("who", "reviewer", "annotator"),
+    "note": ("note", "comment"),
+}
+MEANINGS: Mapping[str, str] = {
+    "qid": "the id of the query",
+    "doc_id": "the id of the passage",
+    "grade": "the grade",
+    "score": "the score",
+    "rank": "the rank",
+    "question": "the text of the query",
+    "passage": "the text of the passage",
+    "title": "the title of the passage",
+    "answer": "the expected answer",
+    "language": "the language of the query",
+    "who": "the reviewer",
+    "note": "the note",
+}
+EITHER: Mapping[str, tuple[str, str]] = {
+    "query": ("qid", "question"),
+    "document": ("doc_id", "passage"),
+    "passage": ("doc_id", "passage"),
+}
+TEXT = "text"
+COMMA = ","
+DELIMITERS = ("\t", COMMA, ";")
+SEPARATORS = re.compile(r"[\W_]+")
+SHOWN = 60  # characters of a header in a message
+NO_COLUMNS: ColumnNames = {}
+LABEL_ROLES = ("qid", "doc_id", "grade")
+RUN_ROLES = ("qid", "doc_id", "score")
+EVAL_ROLES = (*LABEL_ROLES, "score", "rank")
+IMPORT_ROLES = ("qid", "question", "doc_id", "passage", "grade", "title", "rank", "answer", "language")
+REVIEW_ROLES = (*LABEL_ROLES, "who", "at", "note", "seconds", "settles", "blind", "prompt", "chance")
+
+
+class TableRow(NamedTuple):
+    """A row of a table.
+
+    Attributes:
+        line: the number of its first line, from 1.
+        cells: by role; roles without a column are left out.
+    """
+
+    line: int
+    cells: Mapping[str, str]
+
+
+class OpenTable(NamedTuple):
+    """A table whose columns are known.
+
+    Attributes:
+        places: by role, the position of its column.
+        unread: the names of columns that have no role.
+        rows: those after the header.
+    """
+
+    places: Mapping[str, int]
+    unread: tuple[str, ...]
+    rows: Iterator[TableRow]
+
+
+def parse_column_names(texts: Sequence[str], roles: Collection[str]) -> dict[str, str]:
+    """Read ``ROLE=NAME`` texts.
+
+    Args:
+        texts: as `--column` gives them.
+        roles: that the command reads.
+
+    Raises:
+        UsageError: a text has another form, or a role is unknown or occurs twice.
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        role, sign, name = (part.strip() for part in text.partition("="))
+        if not sign or not name:
+            raise UsageError(f"--column {text}: no name of a column", remedy="write e.g. --column grade=score")
+        if role not in roles:
+            known = did_you_mean(role, roles, listed=f"roles: {', '.join(roles)}")
+            raise UsageError(f"--column {text}: no role {role!r}", remedy=known)
+        if role in found:
+            raise UsageError(f"--column names two columns for {role}: {found[role]} and {name}", remedy="name one")
+        found[role] = name
+    return found
+
+
+def folded(name: str) -> str:
+    """A column's name without what makes no difference between names."""
+    return SEPARATORS.sub("_", name.strip().lower()).strip("_")
+
+
+def resolve_columns(
+    names: Sequence[str],
+    roles: Collection[str],
+    chosen: ColumnNames,
+    first: Sequence[object] = (),
+    *,
+    where: Path | None = None,
+    line: int | None = 1,
+) -> dict[str, int]:
+    """Find which column is which.
+
+    Args:
+        names: of the columns.
+        roles: that are read.
+        chosen: as `--column` says; a name that is no column here is passed over.
+        first: the cells of the first row.
+        where, line: of the names, for messages.
+
+    Returns:
+        By role, the position of its column; roles without a column are left out.
+
+    Raises:
+        DataError: two columns mean the same.
+    """
+    keys = [folded(name) for name in names]
+    found: dict[str, int] = {}
+    for role, name in chosen.items():
+        places = [at for at, each in enumerate(names) if each.strip() == name] or _all_of(keys, (folded(name),))
+        if role in roles and places:
+            found[role] = _only(role, places, names, where, line)
+    free = [key if at not in found.values() else "" for at, key in enumerate(keys)]
+    for role in roles:
+        if role not in found and (places := _all_of(free, SPELLINGS.get(role, (role,)))):
+            found[role] = _only(role, places, names, where, line)
+    for key, (id_role, text_role) in EITHER.items():
+        for at in _all_of(free, (key,)):
+            if taken := _role_of(id_role, text_role, roles, found, _is_word(first, at), free):
+                known = [found[taken]] if taken in found else []
+                found[taken] = _only(taken, [*known, at], names, where, line)
+    for at in _all_of(free, (TEXT,)):
+        wanted = _roles_of_text(roles, found)
+        if len(wanted) > 1:
+            said = f"column {one_line(names[at])!r} may be the text of the query or of the passage"
+            remedy = "say which: " + " or ".join(f"--column {role}={names[at]}" for role in wanted)
+            raise DataError(said, where=where, line=line, remedy=remedy)
+        found.update(dict.fromkeys(wanted, at))
+    return found
+
+
+def require_columns(
+    found: Mapping[str, int],
+    required: Sequence[str],
+    names: Sequence[str],
+    where: Path | None = None,
+    line: int | None = None,
+) -> None:
+    """Refuse columns that lack a required role.
+
+    Raises:
+        DataError: a role has no column.
+    """
+    for role in required:
+        if role not in found:
+            known = " or ".join(SPELLINGS[role])
+            held = shorten(", ".join(map(one_line, names)), SHOWN * 3)
+            said = f"no column {known} in the header: {held}"
+            raise DataError(said, where=where, line=line, remedy=f"name the column: --column {role}=NAME")
+
+
+class ObjectColumns:
+    """The columns of JSON objects, which must be the same in every object.
+
+    Args:
+        path: of the file.
+        roles: that are read.
+        chosen: as `--column` says.
+        required: roles that every object must have.
+    """
+
+    def __init__(
+        self, path: Path, roles: Collection[str], chosen: ColumnNames, required: Sequence[str] | None = None
+    ) -> None:
+        self._path, self._roles, self._chosen = path, roles, chosen
+        self._required = tuple(roles if required is None else required)
+        self._known: dict[tuple[str, ...], dict[str, str]] = {}
+        self._seen: dict[str, tuple[str, int]] = {}  # by role, the name that it had first, and where
+
+    def cells(self, row: Mapping[str, object], line: int) -> dict[str, object]:
+        """The values of an object by role.
+
+        Raises:
+            DataError: a role is missing, has two names, or another name than in an earlier object.
+        """
+        names = tuple(row)
+        known = self._known.get(names)
+        if known is None:
+            known = self._known[names] = self._resolve(names, list(row.values()), line)
+        return {role: row[name] for role, name in known.items()}
+
+    def _resolve(self, names: tuple[str, ...], first: Sequence[object], line: int) -> dict[str, str]:
+        found = resolve_columns(names, self._roles, self._chosen, first, where=self._path, line=line)
+        require_columns(found, self._required, names, self._path, line)
+        known = {role: names[at] for role, at in found.items()}
+        for role, name in known.items():
+            before, at = self._seen.setdefault(role, (name, line))
+            if before != name:
+                said = f"{MEANINGS.get(role, role)} is in {name!r} here and in {before!r} in line {at}"
+                raise DataError(said, where=self._path, line=line, remedy="use the same name in every line")
+        return known
+
+
+def names_a_pair(names: Sequence[str], chosen: ColumnNames) -> bool:
+    """Whether columns include one for the query and one for the passage."""
+    keys = {*map(folded, names)}
+    sides = (("qid", "question", "query"), ("doc_id", "passage", "document", TEXT))
+    return all(
+        any(keys & {role, *SPELLINGS.get(role, ()), folded(chosen.get(role, role))} for role in side) for side in sides
+    )
+
+
+def object_id(value: object, path: Path, line: int | None) -> str:
+    """An id of a JSON object: a text, or a whole number, which stands for its digits.
+
+    Raises:
+        DataError: it is neither.
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    said = f"an id is {shorten(repr(value), SHOWN)} ({type(value).__name__})"
+    raise DataError(said, where=path, line=line, remedy="write ids as texts")
+
+
+def header_of(path: Path) -> list[str]:
+    """The names of the columns of a table or of the first of JSON lines; none if the file is neither.
+
+    Raises:
+        NotFoundError, DataError: the file cannot be read.
+    """
+    line, first = next(raw_lines(path), (0, ""))
+    if first.lstrip().startswith("{"):
+        return [str(name) for name in next(read_objects(path), (0, {}))[1]]
+    delimiter = max(DELIMITERS, key=first.count)
+    return _cells(first, delimiter, path, line) if delimiter in first else []
+
+
+def check_column(role: str, name: str, paths: Sequence[Path]) -> None:
+    """Refuse the name of a column that no file has.
+
+    Raises:
+        UsageError: none has it.
+        NotFoundError, DataError: a file cannot be read.
+    """
+    headers = [header_of(path) for path in paths]
+    if not any(folded(name) in map(folded, header) for header in headers):
+        known = list(dict.fromkeys(each for header in headers for each in header))
+        remedy = did_you_mean(name, known) if known else "only tables and JSON lines have names of columns"
+        raise UsageError(f"--column {role}={name}: no file has a column {name!r}", remedy=remedy)
+
+
+def open_table(
+    path: Path, roles: Collection[str], required: Sequence[str], chosen: ColumnNames, delimiter: str | None = None
+) -> OpenTable:
+    """A table with a header, whose rows are read as a stream.
+
+    Cells of comma-separated tables lose the apostrophe that guards them against spreadsheets. Other cells stay as they
+    are.
+
+    Args:
+        path: a file, which may be ``.gz``.
+        roles: that are read.
+        required: roles without which the table is an error.
+        chosen: as `--column` says.
+        delimiter: the character between columns; the most frequent one of the header if left out.
+
+    Raises:
+        NotFoundError, DataError: the file cannot be read, a required column is missing, two columns mean the same. The
+            rows raise it if one has another number of cells than the header.
+    """
+    between, rows = _split_rows(path, delimiter)
+    line, names = next(rows, (1, []))
+    first = next(rows, None)
+    places = resolve_columns(names, roles, chosen, first[1] if first else (), where=path, line=line)
+    require_columns(places, required, names, path, line)
+    every = () if first is None else chain([first], rows)
+    unread = tuple(one_line(name.strip()) for at, name in enumerate(names) if at not in places.values())
+    return OpenTable(places, unread, _rows_by_role(path, every, places, len(names), guarded=between == COMMA))
+
+
+def _rows_by_role(
+    path: Path, rows: Iterable[tuple[int, list[str]]], places: Mapping[str, int], count: int, *, guarded: bool
+) -> Iterator[TableRow]:
+    for number, row in rows:
+        if len(row) != count:
+            said = f"{len(row)} columns, the header has {count}"
+            raise DataError(said, where=path, line=number, remedy="give each row a cell for each column; check quotes")
+        cells = {role: row[at] for role, at in places.items()}
+        yield TableRow(number, {role: of_spreadsheet_cell(cell) for role, cell in cells.items()} if guarded else cells)
+
+
+def table_cells_of(path: Path, delimiter: str | None = None) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a table, its header first, each with the number of its first line. Blank rows are left out.
+
+    Raises:
+        NotFoundError, DataError: the file cannot be read, or is not valid CSV.
+    """
+    return _split_rows(path, delimiter)[1]
+
+
+def _split_rows(path: Path, delimiter: str | None) -> tuple[str, Iterator[tuple[int, list[str]]]]:
+    """Return the delimiter of a table and its rows as `table_cells_of` has them."""
+    source = text_lines(path)
+    head = next((each for each in source if each[1].strip()), None)
+    between = delimiter or (COMMA if head is None else max(DELIMITERS, key=head[1].count))
+    return between, iter(()) if head is None else _rows_of(path, chain([head], source), between)
+
+
+def _rows_of(path: Path, lines: Iterable[tuple[int, str]], delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    first: int | None = None
+
+    def texts() -> Iterator[str]:
+        nonlocal first
+        for number, text in lines:
+            first = number if first is None else first
+            yield text  # csv takes either end of a line, and a quoted cell keeps its own
+
+    reader = csv.reader(texts(), delimiter=delimiter, strict=True)
+    usual = csv.field_size_limit()  # a setting of the process, on which others rely
+    try:
+        while True:
+            csv.field_size_limit(MOST_LINE)
+            row = next(reader, None)
+            csv.field_size_limit(usual)
+            if row is None:
+                return
+            if any(cell.strip() for cell in row):
+                yield first or 1, row
+            first = None
+    except csv.Error as error:
+        raise DataError(f"not valid CSV ({error})", where=path, line=first, remedy="check the quotes") from error
+    finally:
+        csv.field_size_limit(usual)
+
+
+def _cells(text: str, delimiter: str, path: Path, line: int) -> list[str]:
+    try:
+        return [cell.strip() for cell in next(csv.reader([text.rstrip("\r\n")], delimiter=delimiter), [])]
+    except csv.Error as error:
+        raise DataError(f"not valid CSV ({error})", where=path, line=line, remedy="check the quotes") from error
+
+
+def _all_of(keys: Sequence[str], wanted: Collection[str]) -> list[int]:
+    return [at for at, key in enumerate(keys) if key in wanted]
+
+
+def _only(role: str, places: Sequence[int], names: Sequence[str], where: Path | None, line: int | None) -> int:
+    """The one place of a role.
+
+    Raises:
+        DataError: there are several.
+    """
+    if len(places) == 1:
+        return places[0]
+    one, other = (one_line(names[at].strip()) for at in sorted(places)[:2])
+    meaning = MEANINGS.get(role, f"the {role}")
+    if one == other:
+        said, remedy = f"column {one!r} occurs twice", "remove or rename one of them"
+    else:
+        said = f"columns {one!r} and {other!r} both mean {meaning}"
+        remedy = f"choose one: --column {role}={one} or --column {role}={other}"
+    raise DataError(said, where=where, line=line, remedy=remedy)
+
+
+def _role_of(
+    id_role: str, text_role: str, roles: Collection[str], found: Mapping[str, int], word: bool, keys: Sequence[str]
+) -> str | None:
+    """What a column of `EITHER` is; None if it is not read."""
+    if id_role in roles and id_role not in found:
+        return id_role if word or text_role not in roles or text_role in found else text_role
+    if word and id_role in found and keys[found[id_role]] in EITHER and keys[found[id_role]] != "query":
+        return id_role  # ids of documents and ids of passages: two columns with the same meaning
+    return text_role if text_role in roles else None
+
+
+def _is_word(first: Sequence[object], at: int) -> bool:
+    cell = first[at] if at < len(first) else ""
+    return not isinstance(cell, str) or len(cell.split()) == 1
+
+
+def _roles_of_text(roles: Collection[str], found: Mapping[str, int]) -> list[str]:
+    """What a column `text` may be: first what identifies nothing else yet, then what has no text yet."""
+    texts = [role for role in ("question", "passage") if role in roles and role not in found]
+    identities = {"question": "qid", "passage": "doc_id"}
+    needed = [role for role in texts if identities[role] not in found]
+    return needed or texts

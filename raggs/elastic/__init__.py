@@ -1,4 +1,0 @@
-"""Elasticsearch: connection, errors, reading, searching and loading, for whoever keeps passages there.
-
-Imports: leaves.
-"""

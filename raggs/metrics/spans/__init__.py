@@ -1,0 +1,40 @@
+"""How much of what answers a question stands in the chunks that are retrieved for it, and what grades say of passages
+that are cut differently: spans in, frozen results out.
+
+Pure: columns of places (document, start, end) and, for each question, the chunks that a system retrieved. Nothing here
+knows a text, a chunker or an embedder.
+"""
+
+from __future__ import annotations
+
+from raggs.metrics.spans.columns import Line, Ruler, Spans
+from raggs.metrics.spans.index import SpanIndex
+from raggs.metrics.spans.locate import locate
+from raggs.metrics.spans.projection import HOLE, Painted, Projected, Rule, Stretches, project
+from raggs.metrics.spans.reading import fresh
+from raggs.metrics.spans.scores import MEASURES, MIN, MOST, Cutoff, Questions, Scores, Summary, Target, score, summary
+
+__all__ = [
+    "HOLE",
+    "MEASURES",
+    "MIN",
+    "MOST",
+    "Cutoff",
+    "Line",
+    "Painted",
+    "Projected",
+    "Questions",
+    "Rule",
+    "Ruler",
+    "Scores",
+    "SpanIndex",
+    "Spans",
+    "Stretches",
+    "Summary",
+    "Target",
+    "fresh",
+    "locate",
+    "project",
+    "score",
+    "summary",
+]

@@ -1,0 +1,126 @@
+"""A language model that asks.
+
+It sees windows of documents and earlier questions, each between marks that guard against orders in them, and nothing
+else: no file name, no place. Its excerpts are taken as they are and looked for afterwards.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Literal
+
+from pydantic import Field
+
+from raggs.base.adapter import AdapterConfig
+from raggs.base.jsontypes import JsonObject, as_list
+from raggs.base.settings import Causes, PromptName
+from raggs.base.text import clean_unicode, one_line
+from raggs.llm import ChatRequest, Parameters
+from raggs.parts.askers.base import MOST_CHARACTERS, MOST_EXCERPTS, Asker, AskerContext, Assignment, Kind, Question
+from raggs.prompts import Prompt, load_prompt
+
+ANSWER_TOKENS = 200  # as Chroma's report measured
+NOBODY = "-"
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "oath": {"type": "string"},
+        "question": {"type": "string"},
+        "references": {"type": "array", "items": {"type": "string"}},
+    },
+    "required": ["oath", "question", "references"],
+    "additionalProperties": False,
+}
+
+
+class LiteLLMAsker(Asker):
+    """A language model, by any provider that litellm knows."""
+
+    NOTE = "made by a language model, not by users"
+
+    class Config(AdapterConfig):
+        type: Literal["litellm"] = "litellm"
+        model: str = Field(min_length=1, description='provider and model, such as "openai/gpt-5-mini"')
+        prompt: PromptName = Field("ask@1", description="a prompt's name, or the path of a Markdown file")
+        parameters: Parameters = Field(default_factory=dict, description="sent with each call, over llm.parameters")
+
+    config: Config
+
+    def __init__(self, config: Config, context: AskerContext) -> None:
+        super().__init__(config, context)
+        self._llm = context.llm
+        self._prompt: Prompt = load_prompt(config.prompt, "ask")
+
+    @property
+    def name(self) -> str:
+        return f"litellm {self.config.model}"
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        return (self.config.model,)
+
+    @property
+    def words(self) -> str:
+        return self._prompt.text()
+
+    def causes(self) -> Causes:
+        """All that can change a question: model, parameters, the prompt's text."""
+        asked = self._llm.settings.causes_for(self.models)
+        return {**self.own_causes(), "prompt": self._prompt.sha256, "llm": asked}
+
+    def check(self) -> None:
+        self._llm.require_price(self.config.model)
+
+    async def ask(self, assignment: Assignment) -> Question:
+        guard, windows = self._llm.guard, assignment.windows
+        named = "\n\n".join(f"{number}:\n{guard(text)}" for number, text in enumerate(windows, start=1))
+        reply = await self._llm.ask(
+            ChatRequest(
+                qid=assignment.qid,
+                model=self.config.model,
+                messages=self._prompt.render(
+                    assignment.language,
+                    kind=assignment.kind,
+                    persona=one_line(assignment.persona) or NOBODY,
+                    style=assignment.style,
+                    earlier=guard("\n".join(assignment.earlier)) if assignment.earlier else NOBODY,
+                    texts=named,
+                ),
+                schema=SCHEMA,
+                schema_name="ask",
+                check=partial(check_question, kind=assignment.kind),
+                max_output_tokens=ANSWER_TOKENS,
+                parameters=self.config.parameters,
+            )
+        )
+        if reply.value is None:
+            return Question(None, error=reply.error, raw=reply.raw)
+        question, excerpts = reply.value
+        return Question(question, excerpts)
+
+
+def check_question(answer: JsonObject, kind: Kind) -> tuple[str, tuple[str, ...]]:
+    """The question on one line, and its excerpts as they are.
+
+    Raises:
+        ValueError: the oath or the question is missing, the question is long, the excerpts are no texts, too many, or
+            not what the kind of question has.
+    """
+    oath, found = answer.get("oath"), answer.get("question")
+    if not isinstance(oath, str) or not oath.strip():
+        raise ValueError('"oath" must be the sentence that was asked for')
+    question = one_line(clean_unicode(found)) if isinstance(found, str) else ""
+    if not question:
+        raise ValueError('"question" must be text, and not empty')
+    if len(question) > MOST_CHARACTERS:
+        raise ValueError(f'"question" must have at most {MOST_CHARACTERS} characters')
+    given = as_list(answer.get("references"))
+    excerpts = tuple(each for each in given if isinstance(each, str) and each.strip())
+    if not isinstance(answer.get("references"), list) or len(excerpts) < len(given):
+        raise ValueError('"references" must be a list of texts, none of them empty')
+    if len(excerpts) > MOST_EXCERPTS:
+        raise ValueError(f'"references" must hold at most {MOST_EXCERPTS} excerpts')
+    if bool(excerpts) == (kind == "unanswerable"):
+        wanted = "stay empty, since the question has no answer" if excerpts else "hold at least one excerpt"
+        raise ValueError(f'"references" must {wanted}')
+    return question, excerpts

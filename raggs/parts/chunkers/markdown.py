@@ -1,0 +1,107 @@
+"""Markdown, or what else has headings, cut at these: a chunk holds one section, or a part of one that is too long.
+
+Code fences, tables and lists stay whole up to `whole` times the size; a longer list is cut between its items, longer
+code and tables between their lines. Paragraphs that do not fit are cut at the ends of sentences, then at lines and
+words. Headings without text of their own stay with the section that follows them, and a heading with the first words
+below it, unless it takes more than half of a chunk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Literal
+
+from pydantic import Field
+
+from raggs.parts.chunkers.base import Document, Place
+from raggs.parts.chunkers.cutting import LINES, WORDS, joined, pieces, trimmed
+from raggs.parts.chunkers.outline import blocks_of
+from raggs.parts.chunkers.sizes import SizedChunker, SizedConfig
+from raggs.parts.documents.base import Block
+
+Section = list[Block]
+
+
+class MarkdownChunker(SizedChunker):
+    """Markdown, HTML and rst by their headings; code, tables and lists are not torn."""
+
+    PACKAGES = ("markdown-it-py",)
+
+    class Config(SizedConfig):
+        type: Literal["markdown"] = "markdown"
+        whole: int = Field(4, ge=1, le=1000, description="code, a table or a list of up to so many sizes stays whole")
+
+    config: Config
+
+    def places(self, document: Document) -> Iterator[Place]:
+        text = document.text
+        for section in _sections(blocks_of(document)):
+            for place in self._chunks(text, _closed(section)):
+                yield trimmed(text, place)
+
+    def _chunks(self, text: str, section: Section) -> Iterator[Place]:
+        """A section, or its parts. Its blocks leave no gap."""
+        size = self.config.size
+        whole = section[0].start, section[-1].end
+        if self._length(text, whole) <= size:
+            yield whole
+            return
+        heads = next((number for number, block in enumerate(section) if block.kind != "heading"), len(section))
+        head = whole[0], section[heads].start if heads < len(section) else whole[1]
+        taken = self._length(text, head) if heads else 0
+        tied = heads and heads < len(section) and taken <= size // 2
+        parts = [] if tied else list(pieces(text, head, size, self.ruler))
+        body = [
+            part
+            for number, block in enumerate(section[heads:])
+            for part in self._parts(text, block, size - taken if tied and not number else size)
+        ]
+        if tied:
+            body[0] = head[0], body[0][1]
+        yield from joined([*parts, *body], text, size, self.ruler)
+
+    def _parts(self, text: str, block: Block, room: int) -> Iterator[Place]:
+        """A block where it fits or must stay whole, else its parts."""
+        place = block.start, block.end
+        most = self.config.size * (self.config.whole - 1) + room
+        if block.kind in ("text", "heading"):
+            yield from pieces(text, place, room, self.ruler)
+        elif self._length(text, place) <= most:
+            yield place
+        elif block.kind == "list":
+            for item in pairwise((*block.items, block.end)):
+                yield from self._lines(text, item, room, most)
+        else:
+            yield from self._lines(text, place, room, most)
+
+    def _lines(self, text: str, place: Place, room: int, most: int) -> Iterator[Place]:
+        """A place of up to `most` as it is, else its lines."""
+        if self._length(text, place) <= most:
+            yield place
+        else:
+            yield from pieces(text, place, room, self.ruler, (LINES, WORDS))
+
+    def _length(self, text: str, place: Place) -> int:
+        return self.ruler.lengths([text[slice(*place)]])[0]
+
+
+def _sections(blocks: Sequence[Block]) -> Iterator[Section]:
+    """Blocks from one heading up to the next; headings without anything below them go with what follows."""
+    section: Section = []
+    for block in blocks:
+        if block.kind == "heading" and section and section[-1].kind != "heading":
+            yield section
+            section = []
+        section.append(block)
+    if section:
+        yield section
+
+
+def _closed(section: Section) -> Section:
+    """The same blocks, each reaching to the next."""
+    nexts = [block.start for block in section[1:]] + [section[-1].end]
+    return [
+        Block(block.start, end, block.kind, block.level, block.title, block.items)
+        for block, end in zip(section, nexts, strict=True)
+    ]

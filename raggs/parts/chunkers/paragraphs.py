@@ -1,0 +1,175 @@
+"""Whole paragraphs packed into passages of bounded length.
+
+Paragraphs are separated by blank lines. As many as fit are packed into one passage; a paragraph that is longer than
+a passage is cut at the ends of its sentences, a sentence that is longer at its lines, a line that is longer at its
+words. A heading (Markdown ``#`` or underlined) is one block with the paragraph that follows it, and never parted from
+its first words unless the headings alone fill a passage. Every chunk is an exact slice of the source: nothing is
+reworded, so a place in a chunk is a place in the file.
+
+A run of at least `UNSPACED` characters without white space (Chinese, Thai, base64) counts as a word for each
+`CHARACTERS_PER_WORD` of them, and may be cut at full stops and, if there are none, after every `STEP` characters.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Set
+from itertools import pairwise
+from typing import Literal
+
+from pydantic import Field
+
+from raggs.parts.chunkers.base import Chunk, Chunker, ChunkerConfig, Document, Place
+
+LINE = re.compile(r"[^\n]+\n?|\n")
+MARKED = re.compile(r"#{1,6}\s+\S")
+MARKS = re.compile(r"\A#{1,6}\s+|\s+#+\s*\Z")
+UNDERLINED = re.compile(r"(?:([=*#~^\"-])\1{2,}\s*\n)?[^\n]+\n([=*#~^\"-])\2{2,}")
+# Where a text that is too long may be cut, from the best kind of place to the worst; always at white space.
+CUTS = (re.compile(r"[.!?…][\"'”’»)\]]*\s+"), re.compile(r"\n"), re.compile(r"\s+"))
+UNSPACED = 400
+CHARACTERS_PER_WORD = 3
+STEP = 30
+LONG_RUN = re.compile(rf"\S{{{UNSPACED},}}")
+RUN_CUTS = (re.compile(r"[。！？．]+[」』）”’]*"), re.compile(rf"\S{{{STEP}}}"))
+
+
+class ParagraphsChunker(Chunker):
+    """Whole paragraphs, packed up to a number of words; headings stay with what follows them."""
+
+    class Config(ChunkerConfig):
+        type: Literal["paragraphs"] = "paragraphs"
+        max_words: int = Field(200, ge=20, description="words a chunk holds at most")
+
+    config: Config
+
+    def places(self, document: Document) -> Iterator[Place]:
+        yield from _pack(document.text, self.config.max_words, _unmarked(document))
+
+
+def pack_paragraphs(text: str, max_words: int = 200) -> list[Chunk]:
+    """Cut `text` into chunks of at most `max_words` words, in order, without overlap, covering every word.
+
+    Raises:
+        ValueError: `max_words` < 1.
+    """
+    if max_words < 1:
+        raise ValueError(f"max_words is {max_words}; at least 1")
+    return [Chunk(text[start:end], start, end) for start, end in _pack(text, max_words)]
+
+
+def heading_of(text: str) -> str | None:
+    """The first heading of a text, without its marks, or None."""
+    for start, end in _paragraphs(text):
+        paragraph = text[start:end]
+        if MARKED.match(paragraph):
+            return MARKS.sub("", paragraph).strip()
+        underlined = UNDERLINED.match(paragraph)
+        if underlined:
+            return underlined[0].splitlines()[-2].strip()
+    return None
+
+
+def has_long_runs(text: str) -> bool:
+    """Whether a text holds words that are cut, since they are too long to be any."""
+    half = UNSPACED // 2  # each long run fills one of these windows, which are faster to look at than all words
+    windows = (text[at : at + half] for at in range(0, len(text), half))
+    return any(window.split(None, 1) == [window] for window in windows) and LONG_RUN.search(text) is not None
+
+
+class _Words:
+    """How many words stand in parts of a text."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._runs = [found.span() for found in LONG_RUN.finditer(text)] if has_long_runs(text) else []
+        self._ends = [end for _, end in self._runs]
+        self.cuts = (*CUTS, *RUN_CUTS) if self._runs else CUTS
+
+    def __call__(self, start: int, end: int) -> int:
+        """In the characters from `start` up to `end`."""
+        count = len(self._text[start:end].split())
+        for at in range(bisect_right(self._ends, start), len(self._runs)):
+            first, last = self._runs[at]
+            if first >= end:
+                break
+            count += -(-(min(last, end) - max(first, start)) // CHARACTERS_PER_WORD) - 1
+        return count
+
+
+def _unmarked(document: Document) -> Set[int]:
+    """Where headings begin that nothing in the text tells."""
+    if document.marked or document.blocks is None:
+        return frozenset()
+    return {block.start for block in document.blocks() if block.kind == "heading"}
+
+
+def _pack(text: str, max_words: int, unmarked: Set[int] = frozenset()) -> Iterator[Place]:
+    open_start = open_end = words = 0
+    words_in = _Words(text)
+    for block_start, body, block_end in _blocks(text, unmarked):
+        whole = body if words_in(block_start, body) < max_words else block_start
+        for start, end in _pieces(text, block_start, whole, block_end, max_words, words_in):
+            count = words_in(start, end)
+            if words and words + count > max_words:
+                yield open_start, open_end
+                words = 0
+            open_start, open_end = (open_start if words else start), end
+            words += count
+    if words:
+        yield open_start, open_end
+
+
+def _blocks(text: str, unmarked: Set[int]) -> Iterator[tuple[int, int, int]]:
+    """Paragraphs with the headings above them: where these start, where the paragraph starts, where it ends."""
+    opened: int | None = None
+    start = end = 0
+    for start, end in _paragraphs(text):
+        first = start if opened is None else opened
+        if start in unmarked or _is_heading(text[start:end]):
+            opened = first
+        else:
+            yield first, start, end
+            opened = None
+    if opened is not None:
+        yield opened, start, end
+
+
+def _paragraphs(text: str) -> Iterator[Place]:
+    """Runs of lines between blank lines; a line marked as heading is one of its own."""
+    opened: int | None = None
+    for line in LINE.finditer(text):
+        blank, marked = not line.group().strip(), MARKED.match(line.group()) is not None
+        if opened is not None and (blank or marked):
+            yield _trim(text, opened, line.start())
+            opened = None
+        if marked:
+            yield _trim(text, *line.span())
+        elif not blank and opened is None:
+            opened = line.start()
+    if opened is not None:
+        yield _trim(text, opened, len(text))
+
+
+def _pieces(
+    text: str, start: int, body: int, end: int, max_words: int, words_in: _Words, level: int = 0
+) -> Iterator[Place]:
+    """The span itself where it is short enough, else its parts between the best kind of cuts after `body`."""
+    if level == len(words_in.cuts) or words_in(start, end) <= max_words:
+        yield start, end
+        return
+    edges = [start, *(match.end() for match in words_in.cuts[level].finditer(text, body, end)), end]
+    for first, last in pairwise(edges):
+        if text[first:last].strip():
+            inner, stop = _trim(text, first, last)
+            yield from _pieces(text, inner, max(inner, body), stop, max_words, words_in, level + 1)
+
+
+def _trim(text: str, start: int, end: int) -> Place:
+    part = text[start:end]
+    return start + len(part) - len(part.lstrip()), start + len(part.rstrip())
+
+
+def _is_heading(paragraph: str) -> bool:
+    return MARKED.match(paragraph) is not None or UNDERLINED.fullmatch(paragraph) is not None

@@ -1,0 +1,145 @@
+"""A text cut where its meaning changes most: where the vectors of neighbours lie far apart (Kamradt, 2024).
+
+Plain, neighbours are sentences, each read with the one before and after it, and a cut is made where the cosine
+distance is above the given percentile of the document's distances; chunks are of any length. With `max_size` neighbours
+are small pieces, each read with three on both sides, and `fit` says what the size means. ``each``: a chunk that is too
+long is cut at the largest distance in it until it fits. The two others search for one distance for the whole document,
+above which is cut (Smith and Troynikov, "Evaluating Chunking Strategies for Retrieval", 2024): ``largest`` as the
+report says, until its largest chunk fits, which may leave the others very small; ``mean`` as the report's code does,
+with at most as many cuts as the text holds sizes, which bounds no chunk.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, Literal, Self
+
+from pydantic import Field, model_validator
+
+from raggs.parts.chunkers.base import Document, Place
+from raggs.parts.chunkers.cutting import fresh
+from raggs.parts.chunkers.embedding import EmbeddingChunker, EmbeddingConfig, between
+from raggs.parts.chunkers.sentence import sentences
+
+if TYPE_CHECKING:
+    from raggs.base.arrays import Vectors
+
+
+class SemanticChunker(EmbeddingChunker):
+    """Cuts where neighbouring sentences differ most in meaning; on request up to a largest size."""
+
+    PACKAGES = ("numpy",)
+
+    class Config(EmbeddingConfig):
+        type: Literal["semantic"] = "semantic"
+        percentile: float = Field(
+            95.0, gt=0, lt=100, description="of the distances; above it is cut, where there is no `max_size`"
+        )
+        max_size: int | None = Field(
+            None, ge=1, le=1_000_000, description="the most that a chunk holds, in `unit`; null: any length"
+        )
+        fit: Literal["each", "largest", "mean"] = Field(
+            "each",
+            description="what `max_size` bounds: each chunk by itself, the document's largest, or the mean",
+        )
+        window: int | None = Field(
+            None, ge=0, le=100, description="neighbours read on both sides; null: 1 of sentences, 3 of pieces"
+        )
+
+        @model_validator(mode="after")
+        def _pieces_fit(self) -> Self:
+            if self.max_size is not None and self.max_size < self.piece:
+                raise ValueError(f"pieces of {self.piece} are longer than max_size {self.max_size}")
+            return self
+
+    config: Config
+
+    def places(self, document: Document) -> Iterator[Place]:
+        text, most = document.text, self.config.max_size
+        pieces = list(sentences(text)) if most is None else self.pieces(text)
+        if not text.strip():
+            return
+        window = self.config.window if self.config.window is not None else 1 if most is None else 3
+        distances = _distances(self.vectors(text, pieces, window))
+        if most is None:
+            cuts = _above(distances, _percentile(distances, self.config.percentile))
+        else:
+            lengths = self.ruler.lengths([text[start:end] for start, end in pieces])
+            cuts = FITS[self.config.fit](distances, lengths, most)
+        yield from fresh(text, between(pieces, cuts))
+
+
+def cuts_of_each(distances: Sequence[float], lengths: Sequence[int], most: int) -> list[int]:
+    """The cuts at the largest distance in whatever is longer than `most`, until nothing is.
+
+    Args:
+        distances: of each piece to the next one.
+        lengths: of the pieces; one more than distances.
+
+    Returns:
+        The numbers of the pieces that begin a chunk, without the first.
+    """
+    import numpy as np
+
+    known, sums = np.asarray(distances), [0, *accumulate(lengths)]
+    cuts, waiting = [], [(0, len(lengths))]
+    while waiting:
+        first, last = waiting.pop()
+        if last - first > 1 and sums[last] - sums[first] > most:
+            cut = first + 1 + int(np.argmax(known[first : last - 1]))
+            cuts.append(cut)
+            waiting += [(first, cut), (cut, last)]
+    return sorted(cuts)
+
+
+def cuts_of_largest(distances: Sequence[float], lengths: Sequence[int], most: int) -> list[int]:
+    """The cuts above the largest distance with which no chunk is longer than `most`; all where none suffices."""
+    sums = [0, *accumulate(lengths)]
+
+    def fits(cuts: list[int]) -> bool:
+        edges = [0, *cuts, len(lengths)]
+        return max(sums[last] - sums[first] for first, last in pairwise(edges)) <= most
+
+    levels = _levels(distances)
+    at = bisect_left(levels, True, hi=len(levels) - 1, key=lambda level: fits(_above(distances, level)))
+    return _above(distances, levels[at])
+
+
+def cuts_of_mean(distances: Sequence[float], lengths: Sequence[int], most: int) -> list[int]:
+    """The cuts above the smallest distance of which there are at most as many as `most` goes into the whole length."""
+    wanted = sum(lengths) // most
+    levels = _levels(distances)
+    at = bisect_left(levels, True, key=lambda level: len(_above(distances, level)) > wanted)
+    return _above(distances, levels[at - 1])
+
+
+FITS: dict[str, Callable[[Sequence[float], Sequence[int], int], list[int]]] = {
+    "each": cuts_of_each,
+    "largest": cuts_of_largest,
+    "mean": cuts_of_mean,
+}
+
+
+def _levels(distances: Sequence[float]) -> list[float]:
+    """Where the cuts above a distance become more, from none to all, descending."""
+    return [*sorted(set(distances), reverse=True), -1.0]
+
+
+def _above(distances: Sequence[float], level: float) -> list[int]:
+    return [number for number, distance in enumerate(distances, start=1) if distance > level]
+
+
+def _distances(vectors: Vectors) -> list[float]:
+    """1 - cosine of each vector to the next one, in float64."""
+    import numpy as np
+
+    products = np.sum(vectors[1:] * vectors[:-1], axis=1, dtype=np.float64)
+    return [1.0 - float(each) for each in np.atleast_1d(products)]
+
+
+def _percentile(distances: Sequence[float], percentile: float) -> float:
+    import numpy as np
+
+    return float(np.percentile(distances, percentile)) if distances else 0.0

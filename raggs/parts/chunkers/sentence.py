@@ -1,0 +1,72 @@
+"""Whole sentences, packed up to a size, each chunk beginning with the last sentences of the one before.
+
+A sentence ends with its full stop, question or exclamation mark and the white space after it, or with its paragraph.
+A stop after an abbreviation, an initial or a number of a list ends none. A sentence that is longer than a chunk is cut
+at its lines, then at its words. English and French abbreviations are known; what is not known costs a cut too many,
+never a word.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Literal
+
+from pydantic import Field
+
+from raggs.parts.chunkers.base import Document, Place
+from raggs.parts.chunkers.cutting import LINES, WORDS, fresh, pieces
+from raggs.parts.chunkers.recursive import packed
+from raggs.parts.chunkers.sizes import OverlappingConfig, SizedChunker
+
+ENDS = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]]*+(?:\s+|\Z)|[。！？]+\s*|\n[^\S\n]*\n\s*")
+SHORT = frozenset(
+    re.split(
+        r"\s+",
+        "mr mrs ms dr prof st jr sr vs etc fig figs nos vol pp p eq ref refs sec ch cf al approx inc ltd co corp dept "
+        "e.g i.e a.m p.m u.s mm mme mlle chap éd env",
+    )
+)
+LAST_WORD = re.compile(r"([^\W_]+(?:\.[^\W_]+)*)\.\s*\Z")
+LOOKED_AT = 24  # characters before a stop in which an abbreviation is looked for
+
+
+class SentenceChunker(SizedChunker):
+    """Whole sentences up to a size, with an overlap of whole sentences."""
+
+    class Config(OverlappingConfig):
+        type: Literal["sentence"] = "sentence"
+        size: int = Field(500, ge=1, le=1_000_000, description="the most that a chunk holds, in `unit`")
+        overlap: int = Field(70, ge=0, description="how much of a chunk's end the next one repeats at most, in `unit`")
+
+    config: Config
+
+    def places(self, document: Document) -> Iterator[Place]:
+        text = document.text
+        run = [part for sentence in sentences(text) for part in self._parts(text, sentence)]
+        lengths = self.ruler.lengths([text[start:end] for start, end in run])
+        measured = list(zip(run, lengths, strict=True))
+        yield from fresh(text, packed(measured, self.config.size, self.config.overlap))
+
+    def _parts(self, text: str, sentence: Place) -> Iterator[Place]:
+        yield from pieces(text, sentence, self.config.size, self.ruler, (LINES, WORDS))
+
+
+def sentences(text: str) -> Iterator[Place]:
+    """Where the sentences of a text stand, without a gap between them."""
+    edges = [0, *(found.end() for found in ENDS.finditer(text) if not _goes_on(text, found)), len(text)]
+    return ((first, last) for first, last in pairwise(edges) if last > first)
+
+
+def _goes_on(text: str, found: re.Match[str]) -> bool:
+    """Whether a stop ends no sentence, since it belongs to an abbreviation, an initial or a list's number."""
+    if found[0].rstrip() != "." or "\n\n" in found[0]:
+        return False
+    word = LAST_WORD.search(text, max(0, found.start() - LOOKED_AT), found.start() + 1)
+    if word is None:
+        return False
+    before = text[max(0, word.start() - 1) : word.start()]
+    if word[1].isdigit():
+        return before in ("", "\n")
+    return word[1].lower() in SHORT or (len(word[1]) == 1 and word[1].isupper() and word[1] != "I")

@@ -1,0 +1,177 @@
+"""How long a piece of text is: in characters, in tokens of a vocabulary that lies here, or by a tokenizer's file.
+
+Nothing is downloaded. Where a vocabulary cannot be read, `raggs.base.tokens.estimate` stands in, and the causes say so.
+A sum over pieces stands for the length of what they make together: tokens do not cross most cuts, so that the two
+differ by a token or two.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from raggs.base.errors import DataError, PrerequisiteError
+from raggs.base.registry import installed
+from raggs.base.settings import INPUT, AnchoredPath, Causes
+from raggs.base.tokens import count_tokens, encoding, token_borders
+from raggs.parts.chunkers.base import Chunker, ChunkerConfig
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+ROOMY = 6  # characters by a token that most texts stay below
+BORDER = re.compile(r"(?<=\S) (?=[A-Za-z])")  # a token of cl100k and o200k begins here, since one is " word"
+
+Unit = Literal["cl100k", "o200k", "characters"]
+
+
+class MeasuredConfig(ChunkerConfig):
+    """What the settings of a chunker hold that measures texts."""
+
+    unit: Unit = Field("cl100k", description="tokens of this vocabulary, or characters")
+    tokenizer: Annotated[AnchoredPath | None, INPUT] = Field(
+        None, description="a tokenizer.json, whose tokens are counted instead of `unit`; null: none"
+    )
+    special_tokens: bool = Field(
+        False,
+        description="whether marks that the tokenizer sets at the ends of a text are counted with each piece",
+    )
+
+
+class SizedConfig(MeasuredConfig):
+    """The same of one that cuts to a size."""
+
+    size: int = Field(200, ge=1, le=1_000_000, description="the most that a chunk holds, in `unit`")
+
+
+class OverlappingConfig(SizedConfig):
+    """The same of one whose chunks may overlap."""
+
+    overlap: int = Field(0, ge=0, description="how much of a chunk's end the next one repeats at most, in `unit`")
+
+    @model_validator(mode="after")
+    def _overlap_below_size(self) -> Self:
+        if self.overlap >= self.size:
+            raise ValueError(f"an overlap of {self.overlap} leaves nothing new in chunks of {self.size}")
+        return self
+
+
+class Ruler:
+    """Measures texts as settings say."""
+
+    def __init__(self, config: MeasuredConfig) -> None:
+        self._config = config
+        self._vocabulary = f"{config.unit}_base"
+
+    def lengths(self, texts: Sequence[str], enough: int | None = None) -> list[int]:
+        """The length of each text.
+
+        Args:
+            enough: whoever asks cuts what is as long as this: of a long text its beginning is measured, and where that
+                suffices, its length is told.
+
+        Raises:
+            DataError: the tokenizer's file cannot be read.
+        """
+        if self._config.tokenizer is None and self._config.unit == "characters":
+            return list(map(len, texts))
+        unlike = list(dict.fromkeys(texts))  # a text without spaces is cut into letters, of which there are few
+        known = dict(zip(unlike, self._tokens(unlike, enough), strict=True))
+        return [known[text] for text in texts]
+
+    def _tokens(self, texts: list[str], enough: int | None) -> list[int]:
+        if self._config.tokenizer is None:
+            begun = texts if enough is None else [_beginning(text, ROOMY * enough) for text in texts]
+            found = count_tokens(begun, self._vocabulary)
+            for place, (text, part) in enumerate(zip(texts, begun, strict=True)):
+                if enough is not None and len(part) < len(text) and found[place] < enough:
+                    found[place] = count_tokens([text], self._vocabulary)[0]
+            return found
+        special = self._config.special_tokens
+        return [len(each.ids) for each in self._tokenizer.encode_batch(texts, add_special_tokens=special)]
+
+    def borders(self, text: str) -> list[int]:
+        """The character in which each unit of a text begins, in order.
+
+        Raises:
+            DataError: the tokenizer's file cannot be read.
+            PrerequisiteError: the vocabulary cannot.
+        """
+        if self._config.tokenizer is not None:
+            return [start for start, _ in self._tokenizer.encode(text, add_special_tokens=False).offsets]
+        if self._config.unit == "characters":
+            return list(range(len(text)))
+        found = token_borders(text, self._vocabulary)
+        if found is None:
+            raise PrerequisiteError(
+                f"the vocabulary {self._vocabulary} is not on this machine",
+                remedy="reinstall litellm, which brings it, or name a tokenizer file",
+            )
+        return found
+
+    def check(self) -> None:
+        """Find what it lacks.
+
+        Raises:
+            DataError: the tokenizer's file cannot be read.
+        """
+        if self._config.tokenizer is not None:
+            self._tokenizer.get_vocab_size()
+
+    def causes(self) -> Causes:
+        """What besides the settings can change a length."""
+        if self._config.tokenizer is not None:
+            return {"tokenizers": installed("tokenizers")}
+        if self._config.unit == "characters":
+            return {}
+        return {} if encoding(self._vocabulary) is not None else {"estimated": True}
+
+    @cached_property
+    def _tokenizer(self) -> Tokenizer:
+        return _load(self._config.tokenizer or Path())
+
+
+class MeasuringChunker(Chunker):
+    """A chunker that measures texts."""
+
+    config: MeasuredConfig
+
+    def causes(self) -> Causes:
+        return {**self.own_causes(), "ruler": self.ruler.causes()}
+
+    def check(self) -> None:
+        self.ruler.check()
+
+    @cached_property
+    def ruler(self) -> Ruler:
+        """By which it measures."""
+        return Ruler(self.config)
+
+
+class SizedChunker(MeasuringChunker):
+    """A chunker that cuts to a size."""
+
+    config: SizedConfig
+
+
+def _beginning(text: str, least: int) -> str:
+    """A text up to a place between two tokens, whatever follows, `least` characters from its beginning or later."""
+    found = BORDER.search(text, least) if len(text) > least else None
+    return text if found is None else text[: found.start()]
+
+
+def _load(path: Path) -> Tokenizer:
+    from tokenizers import Tokenizer
+
+    try:
+        found = Tokenizer.from_file(str(path))
+    except Exception as error:  # the reader raises plain Exception
+        raise DataError(f"no tokenizer ({error})", where=path, remedy="name the tokenizer.json of a model") from error
+    found.no_truncation()
+    found.no_padding()
+    return found

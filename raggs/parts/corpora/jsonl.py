@@ -1,0 +1,113 @@
+"""A corpus in one JSON-lines file, as BEIR has it; ``.gz`` is read as it is.
+
+Passages without any text happen in real collections: nobody can judge them, so they are left out, and said so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from pydantic import Field, ValidationError
+
+from raggs.base.adapter import AdapterConfig
+from raggs.base.artifacts import Passage, Span, span_of
+from raggs.base.errors import DataError
+from raggs.base.hashing import canonical_json
+from raggs.base.jsonl import first_fault, read_objects
+from raggs.base.settings import SourcePath
+from raggs.base.text import id_problem
+from raggs.parts.corpora.base import Corpus, LeftOut, hash_source
+
+ID_FIELDS = ("_id", "id", "doc_id")
+KNOWN = frozenset({*ID_FIELDS, "text", "title", "metadata"})
+REMEDY = 'expected {"_id": "...", "title": "...", "text": "..."}'
+
+
+class JsonlConfig(AdapterConfig):
+    type: Literal["jsonl"] = "jsonl"
+    path: SourcePath = Field(description="one JSON object a line; may be .gz")
+    empty: Literal["skip", "error"] = Field("skip", description="passages with neither title nor text")
+
+
+class JsonlCorpus(Corpus):
+    """One JSON object a line: _id, text, and optionally title, span and metadata."""
+
+    Config = JsonlConfig
+    config: JsonlConfig
+
+    def source_hash(self) -> str:
+        """Over the bytes of the file."""
+        return hash_source(self.config.path)
+
+    def passages(self) -> Iterator[Passage]:
+        """See `Corpus.passages`; in the order of the lines."""
+        self.left_out.clear()
+        for number, row in read_objects(self.config.path):
+            doc_id, title, text = self._fields(row, number)
+            if not text and not title:
+                if self.config.empty == "error":
+                    raise self._error(f"passage {doc_id} has no text", number)
+                self.left_out.append(LeftOut(doc_id, number))
+                continue
+            span, metadata = self._span(row, number, text), self._metadata(row, number)
+            yield Passage(doc_id=doc_id, title=title if text else "", text=text or title, span=span, metadata=metadata)
+
+    def _fields(self, row: dict[str, object], number: int) -> tuple[str, str, str]:
+        """Id, title and text, trimmed.
+
+        Raises:
+            DataError: one of them is missing or of a wrong type, or not Unicode.
+        """
+        doc_id = next((row[name] for name in ID_FIELDS if name in row), None)
+        if not isinstance(doc_id, str) or not doc_id:
+            raise self._error("_id is missing, or is not a text", number)
+        if problem := id_problem(doc_id):
+            raise self._error(f"_id {doc_id!a} {problem}", number)
+        title, text = row.get("title") or "", row.get("text")
+        if not isinstance(text, str):
+            raise self._error(f"text of {doc_id!r} is missing, or is not a text", number)
+        if not isinstance(title, str):
+            raise self._error(f"title of {doc_id!r} is not a text", number)
+        if not _encodable(doc_id + title + text):
+            raise self._error(f"passage {doc_id!r} holds half of a surrogate pair, which is no character", number)
+        return doc_id, title.strip(), text.strip()
+
+    def _span(self, row: dict[str, object], number: int, text: str) -> Span | None:
+        """The object `span` of source, start and end; of any other form it is the author's own, and metadata.
+
+        `text` is trimmed. A span of the whole text as it was written gives up the same white space.
+        """
+        try:
+            span, written = span_of(row.get("span")), str(row.get("text"))
+        except ValidationError as error:
+            raise self._error(f"span: {first_fault(error)}", number) from error
+        if span is None or not text or span.end - span.start != len(written):
+            return span
+        start = span.start + len(written) - len(written.lstrip())
+        return Span(source=span.source, start=start, end=start + len(text))
+
+    def _metadata(self, row: dict[str, object], number: int) -> dict[str, object]:
+        """The object `metadata` and every field of another name."""
+        metadata = row.get("metadata") or {}
+        if not isinstance(metadata, dict):
+            raise self._error("metadata is not an object", number)
+        rest = {key: value for key, value in row.items() if key not in KNOWN}
+        if span_of(rest.get("span")) is not None:
+            del rest["span"]
+        found = {**metadata, **rest}
+        if found and not _encodable(canonical_json(found)):
+            raise self._error("metadata holds half of a surrogate pair, which is no character", number)
+        return found
+
+    def _error(self, message: str, number: int) -> DataError:
+        return DataError(message, where=self.config.path, line=number, remedy=REMEDY)
+
+
+def _encodable(text: str) -> bool:
+    r"""Whether no lone surrogate is in it: JSON can spell "\ud800", UTF-8 cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,95 @@
+"""The language reference that ships inside CPython, as a demonstration corpus: nothing to download, known to all.
+
+`pydoc_data.topics` holds the texts behind ``help("yield")``. They differ from one version of Python to the next, so
+the content counts, not the version. A topic is a document, written in reStructuredText.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property, partial
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from raggs.base.adapter import AdapterConfig
+from raggs.base.artifacts import Passage, Span
+from raggs.base.errors import PrerequisiteError
+from raggs.base.hashing import hash_value
+from raggs.base.settings import Causes, Later
+from raggs.parts.chunkers.base import Chunker, ChunkerConfig, Document
+from raggs.parts.chunkers.cutting import trimmed
+from raggs.parts.chunkers.paragraphs import heading_of
+from raggs.parts.corpora.cut import MAX_WORDS, ChunkerSpec, CutCorpus, refuse_two_sizes
+from raggs.parts.documents.rst import RstReader, rst_blocks
+
+
+class PydocConfig(AdapterConfig):
+    type: Literal["pydoc"] = "pydoc"
+    max_words: int = Field(MAX_WORDS, ge=20, description="words a passage holds at most, where no chunker is named")
+    chunker: Later[ChunkerSpec | None] = Field(
+        None, description="how topics are cut; null: whole paragraphs of up to `max_words` words"
+    )
+
+    @model_validator(mode="after")
+    def _one_size(self) -> Self:
+        refuse_two_sizes(self.chunker, self.max_words)
+        return self
+
+    def recut(self, chunker: ChunkerConfig) -> PydocConfig:
+        """The same topics, cut in another way."""
+        return self.model_copy(update={"chunker": chunker, "max_words": MAX_WORDS})
+
+
+class PydocCorpus(CutCorpus):
+    """CPython's own language reference (pydoc topics), some hundreds of passages."""
+
+    Config = PydocConfig
+    config: PydocConfig
+
+    @property
+    def place(self) -> str:
+        return "pydoc"
+
+    @property
+    def named(self) -> ChunkerConfig | None:
+        return self.config.chunker
+
+    def causes(self) -> Causes:
+        """Its own, and the chunker's with what tells it sections."""
+        found = self.own_causes()
+        if self.named is None:
+            return found
+        return {**found, "chunker": self._chunker.causes(), "sections": RstReader().causes()}
+
+    def source_hash(self) -> str:
+        """Over the texts of all topics, whatever the version of Python."""
+        return hash_value(_topics())
+
+    def documents(self) -> Iterator[Document]:
+        """Every topic, by name."""
+        for topic, text in sorted(_topics().items()):
+            yield Document(text, topic, blocks=partial(rst_blocks, text))
+
+    def passages(self) -> Iterator[Passage]:
+        """See `Corpus.passages`; topic after topic by name, each with its span."""
+        for document in self.documents():
+            topic, text = document.source, document.text
+            title = heading_of(text) or topic
+            for number, chunk in enumerate(self._chunker.chunk(document), start=1):
+                start, end = trimmed(text, (chunk.start, chunk.end))
+                span = Span(source=topic, start=start, end=end)
+                yield Passage(doc_id=f"{topic}#{number}", title=title, text=text[start:end], span=span)
+
+    @cached_property
+    def _chunker(self) -> Chunker:
+        return self.cutter(self.config.max_words)
+
+
+def _topics() -> dict[str, str]:
+    try:
+        from pydoc_data.topics import topics  # 700 kB of text
+    except ImportError as error:  # some distributions put documentation into a package of its own
+        remedy = "install the documentation of your Python, or choose another corpus"
+        raise PrerequisiteError("this Python comes without pydoc_data", remedy=remedy) from error
+    return dict(topics)

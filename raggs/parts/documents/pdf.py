@@ -1,0 +1,60 @@
+"""PDF as text, page after page, by PDFium (pypdfium2).
+
+What is drawn as an image (a scan) is no text. A hyphen at which a word was broken over two lines is taken out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from importlib.util import find_spec
+from itertools import accumulate
+from pathlib import Path
+
+from raggs.base.errors import DataError, PrerequisiteError
+from raggs.base.inputs import read_whole
+from raggs.base.text import sound
+from raggs.parts.documents.base import DocumentReader, Reading
+
+PACKAGE = "pypdfium2"
+INSTALL = 'pip install "raggs[pdf]"'
+HYPHEN = re.compile("[\ufffe\x02]\n?")
+BETWEEN = "\n\n"  # of two pages
+
+
+class PdfReader(DocumentReader):
+    """PDF files: the text of their pages."""
+
+    PACKAGES = (PACKAGE,)
+    EXTRACTS = True
+    HEADINGS = False
+
+    def missing(self) -> str | None:
+        return None if find_spec(PACKAGE) else INSTALL
+
+    def read(self, path: Path) -> Reading:
+        if self.missing():
+            raise PrerequisiteError(f"{path}: PDF files need {PACKAGE}", remedy=INSTALL)
+        pages = list(_pages(read_whole(path), path))
+        starts = accumulate((len(page) + len(BETWEEN) for page in pages[:-1]), initial=0)
+        return Reading(BETWEEN.join(pages), pages=tuple(starts) if pages else ())
+
+
+def _pages(data: bytes, path: Path) -> Iterator[str]:
+    from pypdfium2 import PdfDocument, PdfiumError
+
+    try:
+        document = PdfDocument(data)
+        try:
+            for number in range(len(document)):
+                yield _clean(document[number].get_textpage().get_text_range())
+        finally:
+            document.close()
+    except PdfiumError as error:
+        remedy = "repair it, take its password off, or leave it out by corpus.exclude"
+        raise DataError(f"not a PDF that can be read ({error})", where=path, remedy=remedy) from error
+
+
+def _clean(text: str) -> str:
+    plain = text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
+    return sound(HYPHEN.sub("", plain)).strip()

@@ -1,0 +1,1 @@
+"""Elasticsearch: connection, errors, reading, searching and loading, for whoever keeps passages there."""

@@ -1,0 +1,216 @@
+"""The passages of an index: some by their ids, or all of them by a point in time.
+
+A document becomes a passage by the fields that `IndexPlace` names; vectors and other fields stay on the server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from raggs.base.artifacts import Passage, span_of
+from raggs.base.errors import DataError, NotFoundError
+from raggs.base.hashing import canonical_json, hash_value
+from raggs.base.jsonl import first_fault
+from raggs.base.text import REPLACED, sound, sound_value
+from raggs.parts.elastic.index import PREFERENCE, TEXTS, Hits, Index, slices, whole
+
+SPAN = "span"  # the field where `raggs index` puts a passage's place: an object of source, start and end
+RAW = "raggs_raw"  # the field where it puts title and text where those that are searched are not as the corpus has them
+KEEP = "5m"  # between two pages of a point in time
+
+
+class IndexPassages:
+    """Passages fetched when they are asked for: nothing of the index is copied.
+
+    `content_hash` stands for the state of the index when it was first asked for (see `Index.state`).
+
+    Args:
+        index: where they lie.
+        replaced: gets the ids of passages in which U+FFFD stands for what is no character.
+    """
+
+    def __init__(self, index: Index, replaced: set[str] | None = None) -> None:
+        self._index = index
+        self._place = index.place
+        self._replaced = set() if replaced is None else replaced
+
+    @cached_property
+    def content_hash(self) -> str:
+        """A hash of the index's state; differs after any write to it."""
+        self._check()
+        return hash_value(self._index.state)
+
+    @property
+    def file(self) -> Path | None:
+        """None: each process asks the server."""
+        return None
+
+    @property
+    def folded(self) -> bool:
+        """False: the server reads its passages itself."""
+        return False
+
+    @property
+    def cleaned(self) -> int | None:
+        """None: nothing of the index is read before it is asked for."""
+        return None
+
+    def __len__(self) -> int:
+        return int(self._index.state["documents"])
+
+    def get(self, doc_ids: Iterable[str]) -> dict[str, Passage]:
+        """The passages with these ids, in the order asked for.
+
+        Raises:
+            NotFoundError: the index has no passage with one of the ids.
+            DataError: a document is no passage, or two have the same id.
+        """
+        wanted = list(dict.fromkeys(doc_ids))
+        found: dict[str, Passage] = {}
+        for hit in self._look_up(wanted, self._source()):
+            passage = self.passage(hit)
+            if passage is None:
+                raise DataError(
+                    f"document {hit['_id']!r} has neither title nor text",
+                    where=self._place.shown,
+                    remedy="delete it, or keep it out of the results by query_template",
+                )
+            if passage.doc_id in found:
+                self._index.unlike([passage.doc_id] * 2)
+            found[passage.doc_id] = passage
+        for doc_id in wanted:
+            if doc_id not in found:
+                remedy = "the index changed, or the id belongs to another corpus"
+                raise NotFoundError(f"no passage {doc_id!r}", where=self._place.shown, remedy=remedy)
+        return {doc_id: found[doc_id] for doc_id in wanted}
+
+    def known(self, doc_ids: Iterable[str]) -> set[str]:
+        """Those of `doc_ids` that the index has."""
+        wanted = list(dict.fromkeys(doc_ids))
+        return {self._index.doc_id(hit) for hit in self._look_up(wanted, {"_source": False})}
+
+    def sample(self, count: int) -> list[str]:
+        """`Passage.content` of up to `count` passages, the first that the index gives."""
+        body = {"query": {"match_all": {}}, "size": min(count, self._place.batch), **self._source()}
+        (hits,) = self._index.search([body])
+        return [passage.content for hit in hits if (passage := self.passage(hit)) is not None]
+
+    def scan(self) -> Iterator[tuple[str, Passage | None]]:
+        """Every document's id and passage (None: it has no text) as of one moment, in the index's own order."""
+        self._check()
+        opened = self._index.server.call(
+            lambda client: client.open_point_in_time(index=self._place.index, keep_alive=KEEP, preference=PREFERENCE)
+        )
+        pit, after = opened.body["id"], None
+        try:
+            while True:
+                pit, hits = self._page(pit, after)
+                for hit in hits:
+                    yield self._index.doc_id(hit), self.passage(hit)
+                if len(hits) < self._place.batch:
+                    return
+                after = hits[-1]["sort"]
+        finally:
+            self._index.server.call(lambda client: client.options(ignore_status=404).close_point_in_time(id=pit))
+
+    def passage(self, hit: Mapping[str, Any]) -> Passage | None:
+        """A document as a passage, trimmed; None if it has neither title nor text.
+
+        Raises:
+            DataError: its id or a field is not what a passage needs.
+        """
+        source, place = hit.get("_source", {}), self._place
+        raw = source.get(RAW)
+        given = (pick(source, name) for name in (place.title_field, place.text_field))
+        title, text = (
+            self._words(hit, each)
+            for each in ((raw.get("title"), raw.get("text")) if isinstance(raw, Mapping) else given)
+        )
+        if not title and not text:
+            return None
+        rest = pick(source, place.metadata_field)
+        metadata = rest if isinstance(rest, Mapping) else {} if rest is None else {place.metadata_field: rest}
+        try:
+            passage = Passage(
+                doc_id=self._index.doc_id(hit),
+                title=sound(title if text else ""),
+                text=sound(text or title),
+                span=span_of(source.get(SPAN)),
+                metadata={sound(name): sound_value(value) for name, value in metadata.items()},
+            )
+        except ValidationError as error:
+            raise self._no_passage(hit, first_fault(error)) from error
+        if REPLACED in passage.content or (metadata and REPLACED in canonical_json(dict(passage.metadata))):
+            self._replaced.add(passage.doc_id)
+        return passage
+
+    def close(self) -> None:
+        """Let go of the connections. May be called twice."""
+        self._index.close()
+
+    def _check(self) -> None:
+        self._index.need("text_field", self._place.text_field, {*TEXTS, "keyword"})
+        self._index.need_ids()
+        self._index.need_whole()
+
+    def _page(self, pit: str, after: Any) -> tuple[str, Hits]:
+        """The next documents of a point in time, and its id, which may have changed."""
+
+        def request(client: Any) -> Any:
+            answer = client.search(
+                pit={"id": pit, "keep_alive": KEEP},
+                size=self._place.batch,
+                sort=[{"_shard_doc": "asc"}],
+                search_after=after,
+                track_total_hits=False,
+                source=self._source()["_source"],
+                fields=self._index.id_part.get("fields"),
+            )
+            return whole(answer.body, answer.meta)
+
+        answer = self._index.server.call(request)
+        return answer.get("pit_id", pit), answer["hits"]["hits"]
+
+    def _look_up(self, wanted: list[str], what: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        self._index.need_ids()
+        bodies = [
+            {
+                "query": {"terms": {self._place.id_field: list(part)}},
+                "size": 2 * len(part),  # so that an id which two documents have is found out
+                **self._index.id_part,
+                **what,
+            }
+            for part in slices(wanted, self._place.batch)
+        ]
+        for hits in self._index.search(bodies):
+            yield from hits
+
+    def _source(self) -> dict[str, Any]:
+        names = (self._place.title_field, self._place.text_field, self._place.metadata_field, SPAN, RAW)
+        return {"_source": list(names), **self._index.id_part}
+
+    def _words(self, hit: Mapping[str, Any], value: Any) -> str:
+        if not isinstance(value, str | None):
+            raise self._no_passage(hit, f"{type(value).__name__} where a text should be")
+        return (value or "").strip()
+
+    def _no_passage(self, hit: Mapping[str, Any], why: str) -> DataError:
+        return DataError(
+            f"document {hit['_id']!r} is no passage ({why})",
+            where=self._place.shown,
+            remedy="check id_field, title_field and text_field",
+        )
+
+
+def pick(source: Mapping[str, Any], name: str) -> Any:
+    """The value at a dotted name, whether the document nests it or spells the dots out; None if there is none."""
+    if name in source:
+        return source[name]
+    head, dot, rest = name.partition(".")
+    inner = source.get(head)
+    return pick(inner, rest) if dot and isinstance(inner, Mapping) else None

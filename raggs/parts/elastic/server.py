@@ -1,0 +1,212 @@
+"""A server of Elasticsearch: requests with time-outs and retries, and every fault as one sentence of ours.
+
+Credentials are read from the environment when the client is made: `ELASTIC_API_KEY`, or `ELASTIC_PASSWORD` with
+`ELASTIC_USERNAME` (default: elastic). They stay inside the client. A request is tried again where that can help
+(no connection, time-out, 429, 502, 503, 504), with growing pauses; every request made here can safely be repeated.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import warnings
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+
+from raggs.base.errors import (
+    AuthenticationError,
+    DataError,
+    NotFoundError,
+    PrerequisiteError,
+    ProviderError,
+    RaggsError,
+)
+from raggs.parts.elastic.settings import IndexPlace
+
+if TYPE_CHECKING:
+    from elasticsearch import Elasticsearch
+
+API_KEY, USERNAME, PASSWORD = "ELASTIC_API_KEY", "ELASTIC_USERNAME", "ELASTIC_PASSWORD"
+TRANSIENT = (429, 502, 503, 504)
+PAUSES = (0.2, 10.0)  # seconds: the first pause grows from here, to there at most
+
+T = TypeVar("T")
+
+
+class Server:
+    """The server of `place`. Connects at the first request.
+
+    Args:
+        place: address, time-out, retries and certificate authority.
+        environment: where the credentials are; the process's own by default.
+        pauses: seconds before the first further try, which grow, and the most.
+    """
+
+    def __init__(
+        self,
+        place: IndexPlace,
+        environment: Mapping[str, str] | None = None,
+        pauses: tuple[float, float] = PAUSES,
+    ) -> None:
+        self._place = place
+        self._pauses = pauses
+        self._environment = os.environ if environment is None else environment
+        self._client: Elasticsearch | None = None
+
+    def call(self, request: Callable[[Elasticsearch], T]) -> T:
+        """What `request` makes of the client, tried again where that can help.
+
+        Raises:
+            PrerequisiteError: no server, one that is not Elasticsearch or not of the client's version, or bad TLS.
+            AuthenticationError: the credentials are refused or not enough.
+            NotFoundError: no such index.
+            DataError: the server refuses the request as wrong.
+            ProviderError: a time-out, or a fault of the server.
+        """
+        import elasticsearch
+        from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
+
+        attempts = Retrying(
+            retry=retry_if_exception(_transient),
+            stop=stop_after_attempt(self._place.retries + 1),
+            wait=wait_random_exponential(*self._pauses),
+            reraise=True,
+        )
+        try:
+            return attempts(request, self._connected())
+        except (elasticsearch.ApiError, elasticsearch.TransportError) as error:
+            raise explain(error, self._place) from error
+        except RecursionError as error:  # of whoever reads its JSON
+            said = "the server's answer is nested too deep"
+            raise ProviderError(said, where=self._place.url, remedy="check url; is it Elasticsearch?") from error
+
+    def close(self) -> None:
+        """Let go of the connections. May be called twice."""
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    def _connected(self) -> Elasticsearch:
+        if self._client is None:
+            import elasticsearch  # late: it takes a quarter of a second
+
+            # Remarks of a server about its settings, and of the client about each try, would pile up before the user.
+            warnings.filterwarnings("ignore", category=elasticsearch.ElasticsearchWarning)
+            logging.getLogger("elastic_transport").setLevel(logging.ERROR)
+            options: dict[str, Any] = {"request_timeout": self._place.timeout, "max_retries": 0}
+            authority = self._place.ca_certs
+            if authority is not None:
+                if not authority.is_file():
+                    raise NotFoundError("no such file", where=authority, remedy="check ca_certs")
+                options["ca_certs"] = str(authority)
+            self._client = elasticsearch.Elasticsearch(self._place.url, **options, **self._credentials())
+        return self._client
+
+    def _credentials(self) -> dict[str, Any]:
+        key, password = self._environment.get(API_KEY), self._environment.get(PASSWORD)
+        if key:
+            return {"api_key": key}
+        return {"basic_auth": (self._environment.get(USERNAME) or "elastic", password)} if password else {}
+
+
+def _transient(error: BaseException) -> bool:
+    import elasticsearch
+
+    if isinstance(error, elasticsearch.ApiError):
+        return error.status_code in TRANSIENT
+    return isinstance(error, elasticsearch.ConnectionError | elasticsearch.ConnectionTimeout) and not isinstance(
+        error, elasticsearch.SSLError
+    )
+
+
+def explain(error: Exception, place: IndexPlace) -> RaggsError:
+    """A fault of the client library as ours; neither shows a credential."""
+    import elasticsearch
+
+    if isinstance(error, elasticsearch.UnsupportedProductError):
+        return PrerequisiteError(
+            "the server is not Elasticsearch", where=place.url, remedy="check url; OpenSearch is another product"
+        )
+    if isinstance(error, elasticsearch.ApiError) and 300 <= error.status_code < 400:
+        return elsewhere(str(error.meta.headers.get("location", "")), place)
+    if isinstance(error, elasticsearch.ApiError):
+        return refusal(error.status_code, error.body, place)
+    if isinstance(error, elasticsearch.SSLError):
+        return PrerequisiteError(
+            f"TLS failed ({error.message})",
+            where=place.url,
+            remedy="set ca_certs to the certificate of the authority that signed the server's",
+        )
+    if isinstance(error, elasticsearch.ConnectionTimeout):
+        return ProviderError(
+            f"no answer within {place.timeout:g} s", where=place.url, remedy="raise timeout, or look at the server"
+        )
+    if isinstance(error, elasticsearch.ConnectionError):
+        return PrerequisiteError(
+            "Elasticsearch cannot be reached",
+            where=place.url,
+            remedy="start the server or check url; docs/elasticsearch.md has a line that starts one",
+        )
+    return ProviderError(f"the client failed ({error})", where=place.url, remedy="look at the server's log")
+
+
+def elsewhere(location: str, place: IndexPlace) -> RaggsError:
+    """A redirect, which is not followed: it would take questions, passages and the key to wherever it says."""
+    here = urlsplit(place.url).netloc
+    there = urlsplit(location).netloc or here
+    return PrerequisiteError(
+        f"{here} sends requests on to {there}, which is not followed",
+        where=place.url,
+        remedy="give the address of the server itself as url",
+    )
+
+
+def refusal(status: int, body: Any, place: IndexPlace) -> RaggsError:
+    """An answer that reports a fault, of a request or of one search among many."""
+    from elasticsearch import __version__ as client
+
+    kind, reason = cause_of(body)
+    if kind == "media_type_header_exception":
+        major = client[0]
+        return PrerequisiteError(
+            f"the server does not understand client {'.'.join(map(str, client))} ({reason})",
+            where=place.url,
+            remedy=f'for a server of version {major - 1}: pip install "elasticsearch<{major}"',
+        )
+    if status == 401:
+        return AuthenticationError(
+            "the server wants other credentials", where=place.url, remedy=f"set {API_KEY}, or {USERNAME} and {PASSWORD}"
+        )
+    if status == 403:
+        return AuthenticationError(
+            f"not allowed ({reason})",
+            where=place.shown,
+            remedy="give the key the privileges read, monitor and view_index_metadata; to load also manage, write",
+        )
+    if kind == "index_not_found_exception":
+        return NotFoundError(
+            f"no index {place.index!r}", where=place.url, remedy="check index, or make it: raggs index --config FILE"
+        )
+    if status == 404:
+        return NotFoundError(f"not found ({reason})", where=place.shown, remedy="run again")
+    if "number of dimensions" in reason:
+        return DataError(f"wrong dimensions ({reason})", where=place.shown, remedy="embed with the index's embedder")
+    if status in (400, 413):
+        return DataError(f"the server refuses this ({reason})", where=place.shown, remedy="check the settings")
+    return ProviderError(f"the server failed with {status} ({reason})", where=place.shown, remedy="look at its log")
+
+
+def cause_of(body: Any) -> tuple[str, str]:
+    """Type and reason of an error's innermost cause, as far as the body tells."""
+    error = body.get("error", body) if isinstance(body, Mapping) else body
+    if not isinstance(error, Mapping):
+        return "", str(error)[:300] or "no reason given"
+    outer = str(error.get("type", ""))
+    roots = error.get("root_cause") or [error]
+    kind = str(roots[0].get("type", outer))
+    deepest = error
+    while isinstance(deepest.get("caused_by"), Mapping):
+        deepest = deepest["caused_by"]
+    reason = str(deepest.get("reason") or roots[0].get("reason") or kind)
+    return (outer if outer == "media_type_header_exception" else kind), reason[:300]

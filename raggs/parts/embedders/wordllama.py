@@ -1,0 +1,142 @@
+"""WordLlama: static token vectors, averaged. Small, fast, its weights come with the package; nothing is downloaded.
+
+Only the package's tokenizer and table are used, read from its files: the package itself, which can also download
+and cluster, takes a third of a second to import. Its own `embed` pads every batch to the longest text, so that one
+long passage costs gigabytes; here each text is pooled by itself in blocks of tokens, which also makes a vector
+independent of the batch it came in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from raggs.base.arrays import Floats, Ints, Vectors
+from raggs.base.errors import ProviderError
+from raggs.base.registry import installed
+from raggs.base.text import fold_quotes
+from raggs.parts.embedders.base import Embedder, EmbedderConfig
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+    from raggs.parts.embedders.base import EmbedderContext
+
+WEIGHTS = "l2_supercat"
+TRAINED_DIMS = 256  # what the wheel holds; shorter vectors are its leading dimensions, as it was trained for
+TABLE = "embedding.weight"
+BLOCK = 8192  # tokens pooled at a time: 8 MiB of vectors
+
+
+@dataclass
+class _Model:
+    """What a text becomes tokens by, and a vector for each of them.
+
+    Attributes:
+        embedding: a row for each token, in half precision until so many were asked for that widening all is less work.
+        asked: tokens so far.
+    """
+
+    tokenizer: Tokenizer
+    embedding: Vectors
+    asked: int = 0
+
+    def sum(self, tokens: Ints, dims: int) -> Floats:
+        """The sum of the leading dimensions of the tokens' vectors; the same bits in either precision."""
+        import numpy as np
+
+        self.asked += len(tokens)
+        if self.asked > len(self.embedding):
+            self.embedding = self.embedding.astype(np.float32, copy=False)
+        return np.asarray(self.embedding[tokens, :dims].sum(axis=0, dtype=np.float64))
+
+
+class WordLlamaEmbedder(Embedder):
+    """WordLlama: averaged static token vectors, no download, thousands of texts a second."""
+
+    PACKAGES = ("wordllama",)
+
+    class Config(EmbedderConfig):
+        type: Literal["wordllama"] = "wordllama"
+        dims: Literal[64, 128, 256] = Field(256, description="length of a vector")
+
+    config: Config
+
+    def __init__(self, config: Config, context: EmbedderContext | None = None) -> None:
+        self.config = config
+        self._model: _Model | None = None
+
+    @property
+    def identity(self) -> str:
+        """wordllama's version, its weights and the length of its vectors."""
+        return f"wordllama/{installed('wordllama')}/{WEIGHTS}_{self.dims}"
+
+    @property
+    def dims(self) -> int:
+        """As set: the first so many dimensions of the weights."""
+        return self.config.dims
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Shape (texts, dims): the sum of a text's token vectors at unit length; zeros where it has none."""
+        import numpy as np
+
+        model = self._load()
+        vectors = np.zeros((len(texts), self.dims), dtype=np.float32)
+        for start in range(0, len(texts), self.config.batch):
+            batch = list(map(fold_quotes, texts[start : start + self.config.batch]))
+            for place, tokens in enumerate(model.tokenizer.encode_batch(batch, add_special_tokens=False), start):
+                vectors[place] = self._pool(model, np.array(tokens.ids, dtype=np.int64))
+        return vectors
+
+    def _pool(self, model: _Model, tokens: Ints) -> Vectors:
+        """The sum of the tokens' vectors at unit length, or zeros where there is none. Summed in float64."""
+        import numpy as np
+
+        total = np.zeros(self.dims)
+        for start in range(0, len(tokens), BLOCK):
+            total += model.sum(tokens[start : start + BLOCK], self.dims)
+        norm = float(np.linalg.norm(total))
+        if not np.isfinite(norm):
+            raise ProviderError(f"{self.identity} gave a vector that is not finite", remedy="reinstall wordllama")
+        return (total / norm if norm > 0 else total).astype(np.float32)
+
+    def _load(self) -> _Model:
+        if self._model is None:
+            try:
+                self._model = _read(_folder())
+            except Exception as error:  # the readers raise classes of their own, and plain ones
+                raise ProviderError(
+                    f"wordllama's weights cannot be loaded ({error})", remedy="reinstall wordllama"
+                ) from error
+        if self._model.embedding.shape[1] != TRAINED_DIMS:
+            raise ProviderError(
+                f"wordllama's table has {self._model.embedding.shape[1]} dimensions, not {TRAINED_DIMS}",
+                remedy="reinstall wordllama",
+            )
+        return self._model
+
+
+def _folder() -> Path:
+    """Where the package lies; found without importing it."""
+    found = find_spec("wordllama")
+    if found is None or found.origin is None:
+        raise FileNotFoundError("the package is not installed")
+    return Path(found.origin).parent
+
+
+@lru_cache(maxsize=1)  # some 0.1 s, which embedders of several lengths share
+def _read(folder: Path) -> _Model:
+    from safetensors import safe_open
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizers" / f"{WEIGHTS}_tokenizer_config.json"))
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    with safe_open(folder / "weights" / f"{WEIGHTS}_{TRAINED_DIMS}.safetensors", framework="np") as weights:
+        return _Model(tokenizer, weights.get_tensor(TABLE))

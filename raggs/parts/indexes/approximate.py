@@ -1,0 +1,244 @@
+"""Indexes by faiss, which look at a part of the vectors: what they have in common.
+
+An index proposes candidates; as a rule their scores are then computed again from the stored vectors, which are mapped
+into memory, so that scores and order are those of the exact search and only a candidate that the index did not see is
+lost. It costs some microseconds a query. A query's hits are its own, whichever come with it: queries are searched in
+one call only where faiss treats each by itself. Vectors are of unit length: their inner product is their cosine. A
+vector of zeros is nearest to nobody, with the score 0.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from math import inf, sqrt
+from pathlib import Path
+from threading import get_ident
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from raggs.base.arrays import Ints, Scores, Vectors
+from raggs.base.errors import PrerequisiteError
+from raggs.base.precision import Scoring
+from raggs.base.registry import installed
+from raggs.parts.indexes import faisslib, room
+from raggs.parts.indexes.base import Index, IndexFacts, OpenIndex, Progress
+from raggs.parts.indexes.exact import (
+    Neighbours,
+    best_of,
+    broken_vectors,
+    check_finite,
+    check_shape,
+    in_order,
+    joined,
+    margin_of,
+    scores_of_pairs,
+)
+from raggs.parts.indexes.faisslib import PACKAGE, FaissIndex, Scan
+from raggs.parts.indexes.kept import Made, is_made, kept
+
+if TYPE_CHECKING:
+    from raggs.parts.indexes.vectors import VectorIndex
+
+BLOCK = 8192  # rows added between two reports
+BATCH = 64  # queries of one call
+SLACK = 16  # rows beyond the k-th, so that ties there go by doc_id
+NO_ROWS: Ints = np.empty(0, dtype=np.int64)
+NO_SCORES: Scores = np.empty(0, dtype=np.float32)
+
+
+class ApproximateIndex(Index):
+    """An index by faiss. Each says how it is built, how wide a search is, and what it takes."""
+
+    PACKAGES = (PACKAGE,)
+    SETTING: str  # what faiss calls the width of a search
+    TOGETHER = False  # whether faiss gives the same of queries that are searched in one call
+
+    @property
+    @abstractmethod
+    def kind(self) -> str:
+        """Its type and what its rows are kept as."""
+
+    @property
+    @abstractmethod
+    def full(self) -> bool:
+        """Whether it keeps vectors in float32, so that its own scores are exact but for the last bits."""
+
+    @abstractmethod
+    def built_with(self, rows: int) -> dict[str, str | int | None]:
+        """The settings that change what is built."""
+
+    @abstractmethod
+    def build(self, package: ModuleType, vectors: Vectors, add: Callable[[FaissIndex], None]) -> FaissIndex:
+        """An index of these vectors; `add` puts them in, block by block, when it is trained."""
+
+    @abstractmethod
+    def width(self, k: int) -> int:
+        """What `SETTING` is to be for k candidates."""
+
+    @abstractmethod
+    def candidates(self, k: int) -> int:
+        """How many rows are asked for where k hits are wanted and the index's own scores are rough."""
+
+    @abstractmethod
+    def memory(self, rows: int, dims: int) -> int:
+        """Bytes that building takes, about."""
+
+    @abstractmethod
+    def smaller(self, rows: int, dims: int) -> str:
+        """What would take less memory."""
+
+    def fits(self, rows: int, dims: int) -> None:
+        """Refuse settings that do not go with such vectors.
+
+        Raises:
+            DataError: they do not.
+        """
+
+    def check(self, rows: int, dims: int, place: Path) -> None:
+        """Whether faiss is there, the settings fit and what is to be built will fit into memory."""
+        faisslib.faiss(self.config.type)
+        self.fits(rows, dims)
+        if not is_made(place, self._wanted(rows, dims, "")):
+            self._check_room(rows, dims)
+
+    def open(self, vectors: VectorIndex, progress: Progress | None, scoring: Scoring) -> OpenIndex:
+        """The index, mapped into memory where faiss can do that."""
+        rows, dims = vectors.vectors.shape
+        package = faisslib.faiss(self.config.type)
+        self.fits(rows, dims)
+
+        def build(path: Path) -> None:
+            self._check_room(rows, dims)
+            _check_vectors(vectors.vectors)
+            try:
+                built = self.build(package, vectors.vectors, lambda empty: self._add(empty, vectors.vectors, progress))
+            except MemoryError as error:  # others took it in the meantime
+                raise self._too_large(rows, dims, room.available()) from error
+            faisslib.write(package, built, path)
+
+        path, made = kept(vectors.place, self._wanted(rows, dims, vectors.sum), build, vectors.notify)
+        facts = IndexFacts(self.kind, rows, dims, made.build_s, made.bytes, made.bytes)
+        return _Approximate(self, package, faisslib.read(package, path), vectors, facts, scoring)
+
+    def _wanted(self, rows: int, dims: int, vectors: str) -> Made:
+        library = f"{PACKAGE} {installed(PACKAGE)}, version {self.VERSION}"
+        return Made(self.config.type, vectors, rows, dims, self.built_with(rows), library)
+
+    def _check_room(self, rows: int, dims: int) -> None:
+        there = room.available()
+        if there is not None and self.memory(rows, dims) > there:
+            raise self._too_large(rows, dims, there)
+
+    def _too_large(self, rows: int, dims: int, there: int | None) -> PrerequisiteError:
+        free = "less is free" if there is None else f"{room.in_words(there)} are free"
+        return PrerequisiteError(
+            f"to build the index {self.kind} of {rows:,} vectors of {dims} dimensions takes about "
+            f"{room.in_words(self.memory(rows, dims))} of memory, and {free}",
+            remedy=f"{self.smaller(rows, dims)}; or an embedder with fewer dimensions; or index: {{type: flat}}",
+        )
+
+    def _add(self, index: FaissIndex, vectors: Vectors, progress: Progress | None) -> None:
+        for start in range(0, len(vectors), BLOCK):
+            index.add(vectors[start : start + BLOCK])
+            if progress is not None:
+                progress(self.kind, min(start + BLOCK, len(vectors)), len(vectors))
+
+
+def _check_vectors(vectors: Vectors) -> None:
+    for start in range(0, len(vectors), BLOCK):
+        if not np.isfinite(vectors[start : start + BLOCK]).all():
+            raise broken_vectors()
+
+
+class _Approximate(OpenIndex):
+    """An index of faiss with the vectors that it is of."""
+
+    def __init__(
+        self,
+        recipe: ApproximateIndex,
+        package: ModuleType,
+        index: FaissIndex,
+        vectors: VectorIndex,
+        facts: IndexFacts,
+        scoring: Scoring,
+    ) -> None:
+        self.facts = facts
+        self._recipe = recipe
+        self._package = package
+        self._index = index
+        self._vectors: Vectors = np.asarray(vectors.vectors)  # the same map, whose rows cost less to take
+        self._ranks = vectors.ranks
+        self._scoring = scoring
+        self._rounds = scoring.dtype != "f32"
+        self._near = recipe.full and not self._rounds  # whether its scores tell which rows can be among the k
+        self._set_for: tuple[int, int] = (0, 0)  # k, and the thread that searches
+        self._scan = Scan(package, index, 1)
+
+    def search(self, queries: Vectors, k: int) -> Neighbours:
+        """One query by itself, or many. One takes half a millisecond, of which each call of numpy is a hundredth."""
+        check_shape(self._vectors, queries)
+        k = min(k, len(self._vectors))
+        if self._set_for != (k, get_ident()):
+            self._set(k)
+        parts: Vectors = np.ascontiguousarray(queries, dtype=np.float32)
+        if self._rounds:
+            parts = self._scoring.part(parts)
+        if len(parts) == 1:
+            rows, values = self._nearest(parts[0], k)
+            if len(rows) == k:
+                return Neighbours(rows[None], values[None])
+            return in_order(1, k, rows, np.zeros(len(rows), np.int64), values, self._ranks)
+        if self._recipe.TOGETHER:
+            return joined([self._together(parts[at : at + BATCH], k) for at in range(0, len(parts), BATCH)], k)
+        found = [self._nearest(part, k) for part in parts]
+        asking = np.repeat(np.arange(len(found)), [len(rows) for rows, _ in found])
+        rows, values = (np.concatenate(column) for column in zip((NO_ROWS, NO_SCORES), *found, strict=True))
+        return in_order(len(found), k, rows, asking, values, self._ranks)
+
+    def _together(self, queries: Vectors, k: int) -> Neighbours:
+        """What `_nearest` gives of each, in less time."""
+        check_finite(queries)
+        live = np.flatnonzero(queries.any(axis=1))
+        values, rows = self._index.search(queries[live], self._wanted(k))
+        keep = rows >= 0
+        if self._near:
+            margins = margin_of(1.0, queries.shape[1]) * np.linalg.norm(queries[live], axis=1)
+            keep &= values >= (values[:, k - 1] - margins)[:, None]
+        asking, at = np.nonzero(keep)
+        rows, values, asking = rows[asking, at], values[asking, at], live[asking]
+        if self._recipe.rescores:
+            values = scores_of_pairs(self._vectors, queries, rows, asking, self._scoring)
+        return in_order(len(queries), k, rows, asking, values, self._ranks)
+
+    def _wanted(self, k: int) -> int:
+        """How many candidates are asked for."""
+        return min(k + SLACK if self._near else self._recipe.candidates(k), len(self._vectors))
+
+    def _nearest(self, query: Vectors, k: int) -> tuple[Ints, Scores]:
+        """Of one query of shape (dims,); its candidates come best first."""
+        length = sqrt(np.dot(query, query))
+        if not 0 < length < inf:  # or so small or large that its square is
+            check_finite(query)
+            if not query.any():
+                return NO_ROWS, NO_SCORES
+        values, rows = self._scan(query)
+        if rows[-1] < 0:  # it found no more
+            values, rows = values[rows >= 0], rows[rows >= 0]
+        if not self._recipe.rescores:
+            order = np.lexsort((self._ranks[rows], -values))[:k]
+            return rows[order], values[order]
+        if self._near and len(rows) > k:
+            last, next_one = values[k - 1 : k + 1].tolist()
+            least = last - margin_of(length, len(query))
+            rows = rows[:k] if next_one < least else rows[values >= least]
+        return best_of(self._vectors, self._ranks, query, rows, k, self._scoring)
+
+    def _set(self, k: int) -> None:
+        """What faiss keeps between searches: how wide they are, and how many threads the one that calls may use."""
+        self._package.omp_set_num_threads(1)
+        faisslib.tune(self._package, self._index, self._recipe.SETTING, self._recipe.width(k))
+        self._scan = Scan(self._package, self._index, self._wanted(k))
+        self._set_for = k, get_ident()

@@ -1,0 +1,202 @@
+"""An embedded BM25 index (bm25s) on disk, built once for a corpus and its parameters.
+
+bm25s computes every (word, passage) score when it indexes; a search adds up one sparse column for each word of
+the query. Its files are numpy arrays and JSON, saved and loaded without pickle. Top lists are cut here and not
+by bm25s, whose ties depend on the machine. A passage is analysed in its own language where the corpus has
+several, and a query in its own language where the corpus has that, else in the corpus's main one.
+
+The files are compared with their sums at each opening. If one is not what was built, the listener is told and the index
+is built again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from array import array
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from raggs.base.arrays import Ints, Scores, SmallInts
+from raggs.base.atomic import disk
+from raggs.base.errors import DataError, RaggsError
+from raggs.base.hashing import hash_value
+from raggs.base.inputs import lacks_handles, no_handles, regular_file
+from raggs.base.languages import detect_language, quiet_bm25s
+from raggs.base.progress import Notify, unheard
+from raggs.base.registry import installed
+from raggs.parts.indexes import analysis
+from raggs.parts.indexes.passagerows import Progress
+from raggs.parts.indexes.passages import PassageStore
+from raggs.parts.indexes.publish import building
+
+FORMAT = 2
+SAMPLE = 500
+BLOCK = 1000  # passages read at a time
+LANGUAGES = "languages.json"
+PIECE, PIECES = 1 << 20, 256  # bytes of a file that are summed at a time, and how often at most
+SUMS = "sums.json"  # of the other files, so that an altered score is not believed
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """What an index is built with. `language`: "auto" or an ISO 639-1 code."""
+
+    k1: float
+    b: float
+    language: str
+
+
+class LexicalIndex:
+    """BM25 over a corpus. Made by `open_lexical`."""
+
+    def __init__(self, bm25: Any, languages: tuple[str, ...], ranks: SmallInts) -> None:
+        self._bm25 = bm25
+        self.languages = languages
+        self._ranks = ranks
+
+    def search(self, text: str, language: str, k: int) -> tuple[Ints, Scores]:
+        """Positions and scores of at most `k` passages that share a word with `text`.
+
+        Score descending, ties to the smaller doc_id. Words that no passage has are passed over.
+        """
+        words = analysis.words_of(text, analysis.pick_language(language, self.languages))
+        known = self._bm25.get_tokens_ids(words)
+        if not known:
+            return np.empty(0, np.int64), np.empty(0, np.float32)
+        scores: Scores = self._bm25.get_scores_from_ids(known)
+        found = np.flatnonzero(scores > 0)
+        if len(found) > k:
+            found = found[scores[found] >= np.partition(scores[found], -k)[-k]]  # with all ties of the k-th
+        best = found[np.lexsort((self._ranks[found], -scores[found]))][:k]
+        return best, scores[best]
+
+
+def open_lexical(
+    folder: Path,
+    store: PassageStore,
+    parameters: Parameters,
+    progress: Progress | None = None,
+    notify: Notify = unheard,
+) -> LexicalIndex:
+    """The index of `store` with these parameters, built now if `folder` does not hold it as it was built.
+
+    Args:
+        folder: holds the indexes of any number of corpora and parameters.
+        progress: called with ("bm25", done, of) while passages are read.
+        notify: hears of an index that is damaged, which is built again.
+
+    Raises:
+        DataError: no passage has a word to search for; one of the files is none.
+        ProviderError: the disk failed.
+    """
+    place = _place(folder, store, parameters)
+    if place.exists():
+        try:
+            return _load(place, store)
+        except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError) as error:
+            if lacks_handles():
+                raise no_handles(place) from error
+            notify(f"{place}: the lexical index is damaged ({error}), so it is built again")
+            with disk(place, "check the folder's permissions", "the damaged index cannot be removed"):
+                shutil.rmtree(place) if place.is_dir() else place.unlink()
+    _build(place, store, parameters, progress)
+    return _load(place, store)
+
+
+def _load(place: Path, store: PassageStore) -> LexicalIndex:
+    """Load an index whose files are what was built.
+
+    Raises:
+        OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, DataError: they are not.
+    """
+    _check_sums(place)
+    bm25 = quiet_bm25s().BM25.load(place, mmap=True, allow_pickle=False, show_progress=False)
+    languages = tuple(json.loads(regular_file(place / LANGUAGES).read_bytes()))
+    if bm25.scores["num_docs"] != len(store):
+        raise ValueError("another number of passages")
+    return LexicalIndex(bm25, languages, store.id_ranks())
+
+
+def lexical_faults(folder: Path, store: PassageStore, parameters: Parameters) -> Iterator[tuple[Path, str]]:
+    """The folder of an index that was built, and what is wrong with its files."""
+    place = _place(folder, store, parameters)
+    if not place.is_dir():
+        return
+    try:
+        _check_sums(place)
+    except (RaggsError, OSError, ValueError, AttributeError) as error:
+        yield place, str(error)
+
+
+def _check_sums(place: Path) -> None:
+    """Compare the files with what was built.
+
+    Raises:
+        ValueError, OSError: one is another.
+    """
+    wanted, found = json.loads(regular_file(place / SUMS).read_bytes()), _sums(place)
+    if changed := sorted(name for name in {*wanted, *found} if wanted.get(name) != found.get(name)):
+        raise ValueError(f"{changed[0]} is not what was built")
+
+
+def _sums(place: Path) -> dict[str, str]:
+    """A sum of each file of the index."""
+    return {file.name: _sum_of(file) for file in sorted(place.iterdir()) if file.name != SUMS}
+
+
+def _sum_of(file: Path) -> str:
+    """Of a file's size and bytes; of a large one's, of blocks spread evenly, since it is read before each run."""
+    size = file.stat().st_size
+    digest = hashlib.blake2b(str(size).encode(), digest_size=16)
+    step = max(PIECE, size // PIECES)
+    with regular_file(file).open("rb") as opened:
+        for start in range(0, size, step):
+            opened.seek(start)
+            digest.update(opened.read(PIECE))
+    return digest.hexdigest()
+
+
+def _place(folder: Path, store: PassageStore, parameters: Parameters) -> Path:
+    versions = {name: installed(name) for name in ("bm25s", "PyStemmer")}
+    key = hash_value([FORMAT, store.search_hash, asdict(parameters), versions, analysis.VERSION])[:16]
+    return folder / f"bm25-{key}"
+
+
+def _build(place: Path, store: PassageStore, parameters: Parameters, progress: Progress | None) -> None:
+    languages: tuple[str, ...] = (parameters.language,)
+    if parameters.language == "auto":
+        languages = analysis.languages_of(store.sample(SAMPLE))
+    codes, vocabulary = _encode(store, languages, progress)
+    if not vocabulary:
+        remedy = "leave bm25 out of retrieve.retrievers"
+        raise DataError("no passage has a word that could be searched for", where=store.path, remedy=remedy)
+    bm25 = quiet_bm25s().BM25(k1=parameters.k1, b=parameters.b, method="lucene", backend="numpy")
+    bm25.index((codes, vocabulary), show_progress=False)
+    with disk(place, "check the folder's permissions", "the index cannot be stored"), building(place) as product:
+        bm25.save(product, allow_pickle=False, show_progress=False)
+        (product / LANGUAGES).write_text(json.dumps(languages), encoding="utf-8")
+        (product / SUMS).write_text(json.dumps(_sums(product)), encoding="utf-8")
+
+
+def _encode(
+    store: PassageStore, languages: tuple[str, ...], progress: Progress | None
+) -> tuple[list[array[int]], dict[str, int]]:
+    """Each passage's words as numbers, and the numbers of the words, in order of first appearance."""
+    codes: list[array[int]] = []
+    vocabulary: dict[str, int] = {}
+    for start in range(0, len(store), BLOCK):
+        for text in store.contents(start, start + BLOCK):
+            language = languages[0]
+            if len(languages) > 1:
+                language = analysis.pick_language(detect_language(text, languages[0]), languages)
+            words = analysis.words_of(text, language)
+            codes.append(array("i", [vocabulary.setdefault(word, len(vocabulary)) for word in words]))
+        if progress is not None:
+            progress("bm25", len(codes), len(store))
+    return codes, vocabulary

@@ -1,0 +1,345 @@
+"""The passages of a corpus in one sqlite file, so that any of them is a lookup away and none lives in memory.
+
+A corpus is read once, in its own order, into a table keyed by position (0-based) with a unique index on doc_id.
+The file appears whole or not at all and is never changed afterwards: a changed corpus makes a new file. Two
+hashes go with it: `source_hash` of the bytes the corpus was read from (is the file up to date?), and
+`content_hash` of the passages themselves in order (do two indexes speak of the same passages?). Each row has a sum of
+its own, which is checked whenever it is read, so that an altered text is never believed; `verify` checks all of them
+against `content_hash`, which whoever alters rows with their sums cannot keep. The order of the ids has a sum too, which
+`id_ranks` checks: if rows changed their positions, a search would give the vectors of one passage to another one.
+
+A store belongs to the thread that opened it. It must not interpret passages: their raw text is what is kept, and no
+chunking is done here. That hygiene changes what is read of some counts in `content_hash`, so whatever was made of these
+before there was any is made anew; a corpus of clean texts has the hash that it had. Indexes go by `search_hash`, which
+differs where a passage holds typographic quotation marks: the passages are the same, and searches read them folded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol
+
+import numpy as np
+
+from raggs.base.arrays import SmallInts
+from raggs.base.artifacts import Passage
+from raggs.base.atomic import disk_fault
+from raggs.base.errors import DataError, NotFoundError
+from raggs.base.hashing import hash_value
+from raggs.base.inputs import lacks_handles, no_handles
+from raggs.base.text import FOLDING, QUOTES, one_line
+from raggs.parts.indexes.passagerows import COLUMNS, SCHEMA, Progress, Row, ingest, line_of, passage_of
+from raggs.parts.indexes.publish import building
+
+FORMAT = "raggs-passages-4"
+FOLDS = f"quotes {FOLDING}"  # how searches read typographic quotation marks
+NEEDED = frozenset({"content_hash", "source_hash", "cleaned", "count", "format"})  # keys of the table `meta`
+LOOKUP = 500  # ids in one statement; sqlite of every build allows 999
+VERIFIED = 1000  # passages in a block of those that stand for all
+
+
+class Passages(Protocol):
+    """A corpus that gives passages by id; `content_hash` differs whenever one of them could."""
+
+    @property
+    def content_hash(self) -> str: ...
+    @property
+    def file(self) -> Path | None:
+        """The file that another process can open as a `PassageStore`; None where passages come from elsewhere."""
+
+    @property
+    def folded(self) -> bool:
+        """Whether searches read a passage otherwise than it is written."""
+
+    @property
+    def cleaned(self) -> int | None:
+        """How many passages hygiene changes what is read of; None where nobody knows."""
+
+    def __len__(self) -> int: ...
+    def get(self, doc_ids: Iterable[str]) -> Mapping[str, Passage]: ...
+    def known(self, doc_ids: Iterable[str]) -> set[str]: ...
+    def sample(self, count: int) -> list[str]: ...
+    def close(self) -> None: ...
+
+
+class PassageStore:
+    """A corpus, ready to be read by position or by id. Made by `build` or `open`.
+
+    Attributes:
+        built_as: the name that its file had when it was built.
+    """
+
+    def __init__(self, path: Path, connection: sqlite3.Connection, meta: dict[str, str]) -> None:
+        self.path = path
+        self.content_hash = meta["content_hash"]
+        self.source_hash = meta["source_hash"]
+        self.cleaned: int | None = int(meta["cleaned"])
+        self.notes = tuple(meta.get("notes", "").splitlines())
+        self._folded = meta.get("folded")
+        self.unreadable: tuple[str, ...] = tuple(json.loads(meta.get("unreadable", "[]")))
+        self.cutting_s = float(meta["cutting_s"]) if "cutting_s" in meta else None
+        self.built_as = meta.get("built_as", path.name)
+        self._order = meta.get("order")
+        self._count = int(meta["count"])
+        self._connection = connection
+
+    @property
+    def file(self) -> Path | None:
+        """Where it lies, for other processes."""
+        return self.path.resolve()
+
+    @classmethod
+    def build(
+        cls,
+        path: Path,
+        source: Iterable[Passage],
+        source_hash: str,
+        progress: Progress | None = None,
+        notes: Callable[[], Iterable[str]] = tuple,
+        cutting_s: Callable[[], float | None] = lambda: None,
+        unreadable: Callable[[], Sequence[str]] = tuple,
+    ) -> PassageStore:
+        """Read `source` to its end into a new file at `path`, replacing what was there, and open it.
+
+        Args:
+            notes: asked at the end what the reading found worth telling, a sentence each; kept with the passages.
+            progress: called with ("passages", done, 0) now and then, since the total is not known before the end.
+            cutting_s: the seconds that cutting documents took, asked when all are read; None where nobody knows.
+            unreadable: the files of the source that were skipped, asked when all are read.
+
+        Raises:
+            DataError: no passage at all, or two with the same id.
+            ProviderError: the file cannot be written.
+        """
+        try:
+            with building(path) as file, closing(sqlite3.connect(file, isolation_level=None)) as connection:
+                connection.executescript(f"PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; {SCHEMA} BEGIN;")
+                meta = {"format": FORMAT, "source_hash": source_hash, **ingest(connection, source, progress)}
+                meta |= {"built_as": path.name, "order": _order_sum(_id_ranks(connection, int(meta["count"])))}
+                meta |= {} if (seconds := cutting_s()) is None else {"cutting_s": repr(round(seconds, 6))}
+                meta |= {"unreadable": json.dumps(list(names))} if (names := unreadable()) else {}
+                meta["notes"] = "\n".join(one_line(note) for note in notes())
+                connection.executemany("INSERT INTO meta VALUES (?, ?)", meta.items())
+                connection.execute("COMMIT")
+        except (OSError, sqlite3.Error) as error:
+            raise disk_fault(error, path, "check the folder's permissions", "the passages cannot be stored") from error
+        return cls.open(path)
+
+    @classmethod
+    def open(cls, path: Path) -> PassageStore:
+        """Open an existing file, read-only. Reads two pages of it.
+
+        Raises:
+            NotFoundError: there is no such file.
+            DataError: it is damaged, cut short or of another kind.
+        """
+        if not path.is_file():
+            raise NotFoundError("no such passage store", where=path, remedy="run again to build it")
+        with _faults(path):
+            # `immutable` skips locking: the file is replaced by renaming, never written in place.
+            connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
+            try:
+                meta = _checked_meta(connection, path)
+            except BaseException:
+                connection.close()
+                raise
+        return cls(path, connection, meta)
+
+    @cached_property
+    def folded(self) -> bool:
+        """Whether searches read a passage otherwise than it is written (see `raggs.base.text.fold_quotes`)."""
+        if self._folded is not None:
+            return self._folded != "0"
+        marks = f"*[{''.join(QUOTES)}]*"  # a store from before there was any folding
+        with _faults(self.path):
+            wanted = "SELECT 1 FROM passages WHERE text GLOB ? OR title GLOB ? LIMIT 1"
+            return self._connection.execute(wanted, (marks, marks)).fetchone() is not None
+
+    @property
+    def search_hash(self) -> str:
+        """The hash of the passages as searches read them: `content_hash`, unless one is `folded`."""
+        return hash_value([self.content_hash, FOLDS]) if self.folded else self.content_hash
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Passage]:
+        with _faults(self.path):
+            yield from map(passage_of, self._rows())
+
+    def ids(self) -> list[str]:
+        """Every doc_id, in position order."""
+        with _faults(self.path):
+            return [row[0] for row in self._connection.execute("SELECT doc_id FROM passages ORDER BY position")]
+
+    def get(self, doc_ids: Iterable[str]) -> dict[str, Passage]:
+        """The passages with these ids, in the order asked for.
+
+        Raises:
+            NotFoundError: the corpus has no passage with one of the ids.
+        """
+        wanted = list(dict.fromkeys(doc_ids))
+        found = {row[0]: row for row in self._lookup(COLUMNS, "doc_id", wanted)}
+        for doc_id in wanted:
+            if doc_id not in found:
+                remedy = "the corpus changed, or the id belongs to another corpus"
+                raise NotFoundError(f"the corpus has no passage {doc_id!r}", where=self.path, remedy=remedy)
+        with _faults(self.path):
+            return {doc_id: passage_of(found[doc_id]) for doc_id in wanted}
+
+    def sources(self) -> list[str]:
+        """The documents in which its passages say that they stand, sorted."""
+        with _faults(self.path):
+            rows = self._connection.execute(
+                "SELECT DISTINCT json_extract(span, '$.source') FROM passages WHERE span IS NOT NULL ORDER BY 1"
+            )
+            return [row[0] for row in rows]
+
+    def known(self, doc_ids: Iterable[str]) -> set[str]:
+        """Those of `doc_ids` that the corpus has."""
+        return {row[0] for row in self._lookup("doc_id", "doc_id", list(dict.fromkeys(doc_ids)))}
+
+    def ids_at(self, positions: Iterable[int]) -> list[str]:
+        """The doc_ids at these positions, in the order asked for.
+
+        Raises:
+            DataError: the corpus has no such position.
+        """
+        wanted = [int(position) for position in positions]
+        found = dict(self._lookup("position, doc_id", "position", list(dict.fromkeys(wanted))))
+        try:
+            return [found[position] for position in wanted]
+        except KeyError as error:
+            raise DataError(f"there is no passage at position {error}", where=self.path) from error
+
+    def id_ranks(self) -> SmallInts:
+        """For each position, the place of its doc_id among all doc_ids in ascending order; shape (n,).
+
+        Raises:
+            DataError: the passages do not stand in the order in which they were stored.
+        """
+        with _faults(self.path):
+            ranks = _id_ranks(self._connection, len(self))
+        if self._order not in (None, _order_sum(ranks)):
+            raise _damaged(self.path, "its passages stand in another order than they were stored in")
+        return ranks
+
+    def contents(self, start: int, stop: int) -> list[str]:
+        """`Passage.content` at the positions start <= position < stop."""
+        return [passage.content for passage in self.slice(start, stop)]
+
+    def slice(self, start: int, stop: int) -> list[Passage]:
+        """The passages at the positions start <= position < stop."""
+        with _faults(self.path):
+            rows = self._connection.execute(
+                f"SELECT {COLUMNS} FROM passages WHERE position >= ? AND position < ? ORDER BY position",  # noqa: S608
+                (start, stop),
+            )
+            return [passage_of(row) for row in rows]
+
+    def sample(self, count: int) -> list[str]:
+        """`Passage.content` of up to `count` passages, evenly over the corpus."""
+        count = min(count, len(self))
+        places = [number * len(self) // count for number in range(count)]
+        return [self.contents(place, place + 1)[0] for place in places]
+
+    def verify(self, most: int | None = None) -> None:
+        """Read all rows and compare them with `content_hash`.
+
+        Args:
+            most: of a corpus with more passages, so many are read, in blocks spread evenly, each by its own sum.
+
+        Raises:
+            DataError: a passage was altered; where all are read, also added, taken out or moved.
+        """
+        if most is not None and most < self._count:
+            blocks = most // VERIFIED
+            for number in range(blocks):
+                self.slice(number * self._count // blocks, number * self._count // blocks + VERIFIED)
+            return
+        digest, count = hashlib.sha256(), 0
+        with _faults(self.path):
+            for count, row in enumerate(self._rows(), start=1):  # noqa: B007 - how many there were
+                passage_of(row)
+                digest.update(line_of(row))
+        if count != self._count or digest.hexdigest() != self.content_hash:
+            raise _damaged(self.path, "its passages are not those that were stored")
+
+    def close(self) -> None:
+        """Let go of the file. May be called twice."""
+        self._connection.close()
+
+    def __enter__(self) -> PassageStore:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _rows(self) -> Iterator[Row]:
+        yield from self._connection.execute(f"SELECT {COLUMNS} FROM passages ORDER BY position")  # noqa: S608
+
+    def _lookup(self, columns: str, key: str, values: Sequence[str | int]) -> Iterator[tuple[Any, ...]]:
+        with _faults(self.path):
+            for start in range(0, len(values), LOOKUP):
+                part = values[start : start + LOOKUP]
+                marks = ",".join("?" * len(part))
+                yield from self._connection.execute(
+                    f"SELECT {columns} FROM passages WHERE {key} IN ({marks})",  # noqa: S608 - names from this module
+                    part,
+                )
+
+
+def _id_ranks(connection: sqlite3.Connection, count: int) -> SmallInts:
+    rows = connection.execute("SELECT position FROM passages ORDER BY doc_id")
+    order = np.fromiter((row[0] for row in rows), dtype=np.int32, count=count)
+    ranks = np.empty(count, dtype=np.int32)
+    ranks[order] = np.arange(count, dtype=np.int32)
+    return ranks
+
+
+def _order_sum(ranks: SmallInts) -> str:
+    """Return a hash of the order in which passages stand."""
+    return hashlib.blake2b(ranks.astype("<i4").tobytes(), digest_size=16).hexdigest()
+
+
+def _checked_meta(connection: sqlite3.Connection, path: Path) -> dict[str, str]:
+    """The meta table of a store that has the length its header claims.
+
+    Raises:
+        DataError, sqlite3.Error: it is none, or damaged.
+    """
+    meta: dict[str, str] = dict(connection.execute("SELECT key, value FROM meta"))
+    pages, size = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
+    last = connection.execute("SELECT max(position) FROM passages").fetchone()[0]
+    whole = meta.keys() >= NEEDED and meta["cleaned"].isdecimal()
+    if not whole or meta["format"] != FORMAT or last is None or meta["count"] != str(last + 1):
+        raise _damaged(path, "not a passage store of this version")
+    if pages * size != path.stat().st_size:
+        raise _damaged(path, "the file is cut short")
+    return meta
+
+
+def _damaged(path: Path, why: str) -> DataError:
+    return DataError(
+        f"the passage store is damaged ({why})", where=path, remedy="delete it; it is built again from the corpus"
+    )
+
+
+@contextmanager
+def _faults(path: Path) -> Iterator[None]:
+    """sqlite's own errors as ours; a ValueError is a metadata column that is not JSON, or a row that is no passage."""
+    try:
+        yield
+    except sqlite3.ProgrammingError:
+        raise  # a closed store or a foreign thread is a fault of the caller
+    except (sqlite3.Error, ValueError) as error:
+        raise (no_handles(path) if lacks_handles() else _damaged(path, str(error))) from error

@@ -1,0 +1,318 @@
+"""The vectors of a corpus on disk: computed once for each embedder, mapped into memory, searched exactly.
+
+A folder holds `vectors.f32` (rows in position order, float32, nothing else) and `header.json`, which says whose
+vectors they are and has a CRC-32 for each shard of rows. The header is replaced after each finished shard, so a
+killed build goes on where it stopped; the vectors are complete when the header counts all shards. One process
+builds at a time, others wait. The folder's name depends on embedder and corpus, so a change makes a new one.
+
+Rows that are not what was computed are never searched: the listener is told, and they are computed again. An opening
+compares all shards with their CRC-32, unless `verified.json` says that this was done since the file last changed: any
+write, and any exchange of files, gives a file another inode or another time of change, which no program can set.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import time
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from raggs.base.arrays import SmallInts, Vectors
+from raggs.base.atomic import atomic_writer, disk, write_atomic
+from raggs.base.errors import DataError, ProviderError, RaggsError
+from raggs.base.hashing import BLOCK, hash_value
+from raggs.base.inputs import regular_file
+from raggs.base.precision import Scoring
+from raggs.base.progress import Notify, unheard
+from raggs.parts.indexes.exact import FULL, Neighbours, search
+from raggs.parts.indexes.kept import kept_faults
+from raggs.parts.indexes.passagerows import Progress
+from raggs.parts.indexes.passages import PassageStore
+
+SHARD = 4096  # passages embedded between two marks on the disk
+CHECKED = 64  # shards that an audit reads of one file at most
+VECTORS, HEADER, STAMP, LOCK = "vectors.f32", "header.json", "verified.json", "lock"
+TICK_NS = 2_000_000_000  # some file systems tell no shorter times apart
+
+Embed = Callable[[Sequence[str]], Vectors]
+
+
+@dataclass(frozen=True)
+class Header:
+    """Whose vectors a folder holds, and the CRC-32 of each shard that is done."""
+
+    embedder: str
+    content_hash: str
+    rows: int
+    dims: int
+    sums: tuple[int, ...] = ()
+    shard: int = SHARD
+    format: int = 1
+
+    @property
+    def complete(self) -> bool:
+        """Whether every shard is on the disk."""
+        return len(self.sums) >= -(-self.rows // self.shard)
+
+    @property
+    def rows_done(self) -> int:
+        """Rows of the shards that are on the disk."""
+        return min(len(self.sums) * self.shard, self.rows)
+
+    @property
+    def bytes_done(self) -> int:
+        """Bytes of those rows."""
+        return self.rows_done * self.dims * 4
+
+
+class VectorIndex:
+    """A corpus's vectors, ready to be searched. Made by `open_vectors`, or `of` a matrix.
+
+    Args:
+        vectors: shape (n, dims), of unit length or zero.
+        ranks: of each row's doc_id among all.
+        place: the folder that holds them, and what is made of them.
+        sum: of what they are and whose.
+        notify: hears what the user should know of indexes over them.
+    """
+
+    def __init__(self, vectors: Vectors, ranks: SmallInts, place: Path, sum: str, notify: Notify = unheard) -> None:
+        self.vectors, self.ranks, self.place, self.sum, self.notify = vectors, ranks, place, sum, notify
+
+    @classmethod
+    def of(cls, matrix: Vectors, place: Path) -> VectorIndex:
+        """Vectors that belong to no corpus, or to a part of one; ties go to the earlier row.
+
+        Args:
+            matrix: as `vectors`, in one piece.
+            place: the folder in which indexes of it are kept.
+        """
+        digest = hashlib.blake2b(str(matrix.shape).encode(), digest_size=16)
+        for start in range(0, len(matrix), SHARD):
+            digest.update(matrix[start : start + SHARD].tobytes())
+        return cls(matrix, np.arange(len(matrix), dtype=np.int32), place, digest.hexdigest())
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    def search(self, queries: Vectors, k: int, scoring: Scoring = FULL) -> Neighbours:
+        """The k passages nearest to each query by cosine (see `exact.search`); ties go to the smaller doc_id.
+
+        Raises:
+            DataError: a query has another length than the vectors, or anything is not finite.
+        """
+        return search(self.vectors, self.ranks, queries, k, scoring=scoring)
+
+
+def open_vectors(
+    folder: Path,
+    embedder: str,
+    dims: int,
+    store: PassageStore,
+    embed: Embed,
+    progress: Progress | None = None,
+    notify: Notify = unheard,
+) -> VectorIndex:
+    """The vectors of `store` by `embedder`, computed now as far as `folder` does not hold them as they were computed.
+
+    Args:
+        folder: holds the vectors of any number of corpora and embedders.
+        embedder: its identity: equal identities mean comparable vectors.
+        embed: texts to vectors of unit length (or zero), shape (texts, dims). Called with up to 4,096 texts.
+        progress: called with ("vectors", done, of) after each shard.
+        notify: hears of vectors that are damaged, which are computed again.
+
+    Raises:
+        DataError: the passages are damaged, or `embed` gave NaN or infinity.
+        ProviderError: `embed` gave another shape or lengths, or the disk failed.
+    """
+    wanted = Header(embedder, store.search_hash, len(store), dims)
+    place = vectors_place(folder, embedder, dims, store)
+    with disk(place, "check the folder's permissions", "the vectors cannot be stored"):
+        place.mkdir(parents=True, exist_ok=True)
+        header = _read_header(place, wanted)
+        vectors = _mapped(place, header)
+        if vectors is None or not _verified(vectors, place, header):
+            del vectors  # some systems do not replace a file that is mapped
+            header = _build(place, wanted, store, embed, progress, notify)
+            vectors = _mapped(place, header)
+    if vectors is None:
+        raise ProviderError("the vectors were lost while they were read", where=place, remedy="run again")
+    return VectorIndex(vectors, store.id_ranks(), place, hash_value(asdict(header)), notify)
+
+
+def _mapped(place: Path, header: Header) -> Vectors | None:
+    """Return the vectors of a complete header; None if it is not complete, or the file has another length."""
+    file = place / VECTORS
+    with disk(place, "check the folder's permissions", "the vectors cannot be read"):
+        if not header.complete or not file.exists():
+            return None
+        if regular_file(file).stat().st_size != header.bytes_done:
+            return None
+        return np.memmap(file, np.float32, "r", shape=(header.rows, header.dims))
+
+
+def _verified(vectors: Vectors, place: Path, header: Header) -> bool:
+    """Whether all shards are as they were computed: as they were last found to be, or as their sums say now."""
+    stamp = _stamp(place / VECTORS, header)
+    if _stamped(place) == stamp:
+        return True
+    rows: Vectors = np.asarray(vectors)
+    shards = (rows[at * header.shard : (at + 1) * header.shard] for at in range(len(header.sums)))
+    if not all(zlib.crc32(shard.data) == expected for shard, expected in zip(shards, header.sums, strict=True)):
+        return False
+    settled = time.time_ns() - stamp["changed_ns"] > TICK_NS  # a later write has another time
+    if settled and os.name != "nt" and _stamp(place / VECTORS, header) == stamp:
+        with suppress(OSError):  # a workspace that may only be read is verified each time
+            write_atomic(place / STAMP, json.dumps(stamp).encode(), durable=False)
+    return True
+
+
+def _stamp(file: Path, header: Header) -> dict[str, int]:
+    """Return what changes with any write to the file."""
+    found = file.stat()
+    sums = zlib.crc32(json.dumps(header.sums).encode())
+    return {"inode": found.st_ino, "bytes": found.st_size, "changed_ns": found.st_ctime_ns, "sums": sums}
+
+
+def _stamped(place: Path) -> object:
+    try:
+        return json.loads(regular_file(place / STAMP).read_bytes())
+    except (OSError, ValueError, RaggsError):
+        return None
+
+
+def rows_done(folder: Path, embedder: str, dims: int, store: PassageStore) -> int:
+    """How many passages of `store`, from its first one, have vectors in `folder` by the header, see `open_vectors`."""
+    wanted = Header(embedder, store.search_hash, len(store), dims)
+    return _read_header(vectors_place(folder, embedder, dims, store), wanted).rows_done
+
+
+def vector_faults(folder: Path, store: PassageStore) -> Iterator[tuple[Path, str]]:
+    """What is wrong with the vectors of `store`, whoever embedded it, and with indexes over them, by folder.
+
+    Of many shards, some stand for all.
+    """
+    for path in sorted(folder.glob(f"*/{HEADER}")):
+        try:
+            values = json.loads(regular_file(path).read_bytes())
+            if values["content_hash"] != store.search_hash:
+                continue
+            header = Header(**{**values, "sums": tuple(values["sums"])})
+            shards = _spread(len(header.sums))
+            wrong = not all(_holds(path.with_name(VECTORS), header, shard) for shard in shards)
+        except (RaggsError, OSError, ValueError, TypeError, KeyError) as error:
+            yield path.parent, str(error)
+        else:
+            if wrong:
+                yield path.parent, f"{VECTORS} is not what was computed"
+            yield from kept_faults(path.parent)
+
+
+def _spread(count: int) -> list[int]:
+    """Up to `CHECKED` of `count` places, evenly."""
+    taken = min(count, CHECKED)
+    return [number * count // taken for number in range(taken)]
+
+
+def _holds(file: Path, header: Header, shard: int) -> bool:
+    """Whether a shard is as it was written."""
+    size = header.shard * header.dims * 4
+    with regular_file(file).open("rb") as opened:
+        opened.seek(shard * size)
+        return zlib.crc32(opened.read(size)) == header.sums[shard]
+
+
+def vectors_place(folder: Path, embedder: str, dims: int, store: PassageStore) -> Path:
+    """Where in `folder` the vectors of `store` by `embedder` lie, or will."""
+    slug = re.sub(r"[^A-Za-z0-9._]+", "-", embedder).strip("-.")[:60]
+    return folder / f"{slug}-{hash_value([embedder, store.search_hash, len(store), dims])[:16]}"
+
+
+def _read_header(place: Path, wanted: Header) -> Header:
+    """The header on disk if it can be read and is about what is wanted, else `wanted`, which counts no shard."""
+    try:
+        values = json.loads(regular_file(place / HEADER).read_bytes())
+        found = Header(**{**values, "sums": tuple(values["sums"])})
+    except (FileNotFoundError, ValueError, TypeError, KeyError):
+        return wanted
+    return found if replace(found, sums=()) == wanted else wanted
+
+
+def _build(
+    place: Path, wanted: Header, store: PassageStore, embed: Embed, progress: Progress | None, notify: Notify
+) -> Header:
+    """Compute the missing shards; the header of all. Whoever waited for another builder finds nothing to do."""
+    from filelock import FileLock  # late: only a build needs it
+
+    with FileLock(place / LOCK):
+        header = _trusted(place, _read_header(place, wanted), notify)
+        with (place / VECTORS).open("ab") as file:
+            file.truncate(header.bytes_done)
+            while not header.complete:
+                shard = _embed_shard(header, store, embed)
+                file.write(shard)
+                file.flush()
+                os.fsync(file.fileno())
+                header = replace(header, sums=(*header.sums, zlib.crc32(shard)))
+                write_atomic(place / HEADER, json.dumps(asdict(header)).encode())
+                if progress is not None:
+                    progress("vectors", header.rows_done, header.rows)
+    return header
+
+
+def _trusted(place: Path, header: Header, notify: Notify) -> Header:
+    """The header without the shards that the file does not hold as they were written."""
+    file, good = place / VECTORS, 0
+    if not header.sums:
+        if (place / HEADER).exists():
+            notify(f"{place / HEADER}: not the header of these vectors, so they are computed again")
+        return header
+    if file.exists():
+        with file.open("rb") as opened:
+            for expected in header.sums:
+                if zlib.crc32(opened.read(header.shard * header.dims * 4)) != expected:
+                    break
+                good += 1
+    if good == len(header.sums):
+        return header
+    lost = f"vectors {good * header.shard + 1:,} to {header.rows_done:,} of {header.rows:,}"
+    notify(f"{file}: not what was computed, so {lost} are computed again")
+    found = replace(header, sums=header.sums[:good])
+    if header.complete and file.exists():
+        _keep_first(file, found.bytes_done)
+    return found
+
+
+def _keep_first(file: Path, size: int) -> None:
+    """Put a copy of the first bytes in a file's place: other processes may have mapped the whole of it."""
+    with file.open("rb") as old, atomic_writer(file) as new:
+        while size and (block := old.read(min(size, BLOCK))):
+            new.write(block)
+            size -= len(block)
+
+
+def _embed_shard(header: Header, store: PassageStore, embed: Embed) -> bytes:
+    """The next shard's vectors, checked, as they stand in the file."""
+    start = header.rows_done
+    stop = min(start + header.shard, header.rows)
+    vectors = np.ascontiguousarray(embed(store.contents(start, stop)), dtype="<f4")
+    if vectors.shape != (stop - start, header.dims):
+        raise ProviderError(
+            f"{header.embedder} gave vectors of shape {vectors.shape}, not {(stop - start, header.dims)}"
+        )
+    lengths = np.linalg.norm(vectors, axis=1)
+    if not np.isfinite(lengths).all():
+        doc_id = store.ids_at([start + int(np.flatnonzero(~np.isfinite(lengths))[0])])[0]
+        raise DataError(f"{header.embedder} gave NaN or infinity for passage {doc_id!r}", remedy="check its text")
+    if not (np.isclose(lengths, 1, atol=1e-3) | (lengths == 0)).all():
+        raise ProviderError(f"{header.embedder} gave vectors that are not of unit length")
+    return vectors.tobytes()

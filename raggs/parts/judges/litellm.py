@@ -1,0 +1,239 @@
+"""A language model as judge.
+
+It sees the question and the passages (title and text), each between marks that guard against orders in it, and nothing
+else: no identifier, no score, no rank, no grade of another judge. What it says is taken or refused, never bent: a
+grade is a whole number from 1 to 5, an order names each label exactly once, and so do the grades of passages that are
+shown together. Where no such grades can be had, each of these passages is asked about by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import Literal, TypeVar
+
+from pydantic import Field
+
+from raggs.base.adapter import AdapterConfig
+from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, Passage, Query
+from raggs.base.jsontypes import JsonObject, as_list
+from raggs.base.languages import detect_language
+from raggs.base.settings import Causes
+from raggs.base.text import one_line, plural
+from raggs.llm import ChatRequest, Parameters, Reply
+from raggs.parts.judges.base import Judge, JudgeContext, Judgment, Ordering, Task
+from raggs.parts.judges.orderprice import OrderPrice, order_price
+from raggs.prompts import FALLBACK
+from raggs.prompts.labels import labelled, labels_for, order_schema, schema_by_label
+
+T = TypeVar("T")
+
+GRADES = range(MIN_GRADE, MAX_GRADE + 1)
+GRADE_TOKENS = 120  # a sentence and a number
+LABEL_TOKENS = 8  # at most: a label with its marks has three, on a line of its own four or five
+TYPICAL_LENGTH = 5  # of a list
+GRADE_SCHEMA = {
+    "type": "object",
+    "properties": {"reason": {"type": "string"}, "grade": {"type": "integer", "enum": list(GRADES)}},
+    "required": ["reason", "grade"],
+    "additionalProperties": False,
+}
+
+
+class LiteLLMJudge(Judge):
+    """Any language model, by any provider that litellm knows."""
+
+    class Config(AdapterConfig):
+        type: Literal["litellm"] = "litellm"
+        model: str = Field(min_length=1, description='provider and model, such as "openai/gpt-5-mini"')
+        parameters: Parameters = Field(default_factory=dict, description="sent with each call, over llm.parameters")
+
+    config: Config
+
+    def __init__(self, config: Config, context: JudgeContext) -> None:
+        super().__init__(config, context)
+        self._llm = context.llm
+        self._languages: dict[str, str] = {}
+        self._groups = self._parted = 0
+        self._prompts = {"grade": context.grade_prompt, "order": context.order_prompt}
+
+    @property
+    def name(self) -> str:
+        return f"litellm {self.config.model}"
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        return (self.config.model,)
+
+    @classmethod
+    def groups(cls, spec: AdapterConfig) -> bool:  # noqa: ARG003 - whatever its settings
+        """See `Judge.groups`."""
+        return True
+
+    @property
+    def grades_together(self) -> bool:
+        return self.context.grades_prompt is not None
+
+    def check(self, queries: Iterable[Query]) -> None:
+        """Find out before the first call whether the budget can be kept.
+
+        Raises:
+            ConfigError: the model's price is unknown while `budget.max_usd` is set, or batches are wanted of a
+                provider that has none of the known form.
+        """
+        self._llm.require_batches(self.config.model)
+        self._llm.require_price(self.config.model)
+
+    def causes(self, task: Task) -> Causes:
+        prompt = self._prompts.get(task) or self.context.grades_prompt or self.context.grade_prompt
+        return {**self.own_causes(), "prompt": prompt.sha256}
+
+    @property
+    def order_price(self) -> OrderPrice:
+        """See `Judge.order_price`: by what the model charges."""
+        template, form = self._prompts["order"].template(FALLBACK), str(order_schema(labels_for(TYPICAL_LENGTH)))
+        price = self._llm.price(self.config.model)
+        return order_price(self.config.model, price, template.system, f"{template.user}\n{form}")
+
+    def _language(self, query: Query) -> str:
+        """The language that the query states, else the one that its text shows."""
+        if query.qid not in self._languages:
+            self._languages[query.qid] = query.language or detect_language(query.text, FALLBACK)
+        return self._languages[query.qid]
+
+    def remarks(self) -> Iterator[str]:
+        """How many groups of passages had no answer that could be used."""
+        if self._parted:
+            told = f"{self._parted:,} of {plural(self._groups, 'group')} of passages"
+            yield f"{told} had no answer that could be used, so that their passages were asked about one by one"
+
+    async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
+        messages = self._prompts["grade"].render(
+            self._language(query),
+            query=self._llm.guard(query.text),
+            passage=self._llm.guard(passage.content),
+        )
+        reply = await self._llm.ask(
+            ChatRequest(
+                qid=query.qid,
+                model=self.config.model,
+                messages=messages,
+                schema=GRADE_SCHEMA,
+                schema_name="grade",
+                check=check_grade,
+                sample=sample,
+                max_output_tokens=GRADE_TOKENS,
+                patient=True,
+                parameters=self.config.parameters,
+            )
+        )
+        by = answerers_of(reply)
+        if reply.value is None:
+            return Judgment(None, error=reply.error, raw=reply.raw, answerers=by)
+        grade, reason = reply.value
+        return Judgment(grade, reason, answerers=by)
+
+    async def grades(self, query: Query, passages: Sequence[Passage], *, sample: int = 0) -> Sequence[Judgment]:
+        """See `Judge.grades`: in one question, or one by one where that has no answer that can be used."""
+        prompt = self.context.grades_prompt
+        if len(passages) == 1 or prompt is None:
+            return await super().grades(query, passages, sample=sample)
+        labels = labels_for(len(passages))
+        shown = labelled([passage.content for passage in passages], self._llm.guard)
+        reply = await self._llm.ask(
+            ChatRequest(
+                qid=query.qid,
+                model=self.config.model,
+                messages=prompt.render(self._language(query), query=self._llm.guard(query.text), passages=shown),
+                schema=schema_by_label(labels, GRADE_SCHEMA),
+                schema_name="grades",
+                check=partial(check_grades, labels=labels),
+                sample=sample,
+                max_output_tokens=GRADE_TOKENS * len(labels),
+                patient=True,
+                parameters=self.config.parameters,
+            )
+        )
+        self._groups += 1
+        if reply.value is not None:
+            return [Judgment(grade, reason, answerers=answerers_of(reply)) for grade, reason in reply.value]
+        if reply.unusable or reply.rejected:
+            self._parted += 1
+            return await super().grades(query, passages, sample=sample)
+        return [Judgment(None, error=reply.error, raw=reply.raw, answerers=answerers_of(reply))] * len(passages)
+
+    async def order(self, query: Query, passages: Sequence[Passage]) -> Ordering:
+        return await self.reorder(query, passages, sample=0)
+
+    async def reorder(self, query: Query, passages: Sequence[Passage], *, sample: int) -> Ordering:
+        """See `Judge.reorder`; each sample is kept, and paid, by itself."""
+        labels = labels_for(len(passages))
+        shown = labelled([passage.content for passage in passages], self._llm.guard)
+        messages = self._prompts["order"].render(
+            self._language(query), query=self._llm.guard(query.text), passages=shown
+        )
+        reply = await self._llm.ask(
+            ChatRequest(
+                qid=query.qid,
+                model=self.config.model,
+                messages=messages,
+                schema=order_schema(labels),
+                schema_name="order",
+                check=partial(check_order, labels=labels),
+                sample=sample,
+                max_output_tokens=LABEL_TOKENS * (len(labels) + 2),
+                parameters=self.config.parameters,
+            )
+        )
+        raw = None if reply.error is None else reply.raw
+        return Ordering(reply.value, error=reply.error, raw=raw, answerers=answerers_of(reply))
+
+
+def answerers_of(reply: Reply[T]) -> tuple[str, ...]:
+    """The key of the model that answered; none where none did."""
+    return (reply.answerer,) if reply.answerer else ()
+
+
+def check_grade(answer: JsonObject) -> tuple[int, str]:
+    """Grade and reason.
+
+    Raises:
+        ValueError: the grade is not a whole number from 1 to 5, or the reason is not text.
+    """
+    grade, reason = answer.get("grade"), answer.get("reason", "")
+    if type(grade) is not int or grade not in GRADES:  # bool is an int to isinstance
+        raise ValueError(f'"grade" must be a whole number from {MIN_GRADE} to {MAX_GRADE}')
+    if not isinstance(reason, str):
+        raise ValueError('"reason" must be text')
+    return grade, one_line(reason)
+
+
+def check_grades(answer: JsonObject, labels: Sequence[str]) -> tuple[tuple[int, str], ...]:
+    """Grade and reason of each label, in their order.
+
+    Raises:
+        ValueError: not each label is there, or others are; or what stands there is no grade with its reason.
+    """
+    if set(answer) != set(labels):
+        raise ValueError(f"it must hold each of the labels {', '.join(labels)} exactly once, and no other key")
+    found = []
+    for label in labels:
+        said = answer[label]
+        try:
+            found.append(check_grade(said if isinstance(said, dict) else {}))
+        except ValueError as error:
+            raise ValueError(f"of passage {label}, {error}") from None
+    return tuple(found)
+
+
+def check_order(answer: JsonObject, labels: Sequence[str]) -> tuple[int, ...]:
+    """Positions in the order of presentation, best first.
+
+    Raises:
+        ValueError: not a permutation of the labels.
+    """
+    order = [label for label in as_list(answer.get("order")) if isinstance(label, str)]
+    positions = {label: position for position, label in enumerate(labels)}
+    if sorted(order) != sorted(labels) or len(order) != len(as_list(answer.get("order"))):
+        raise ValueError(f'"order" must hold each of the labels {", ".join(labels)} exactly once')
+    return tuple(positions[label] for label in order)

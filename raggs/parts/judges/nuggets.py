@@ -1,0 +1,142 @@
+"""A judge without a language model: which facts of the answer does a passage hold?
+
+Each question lists nuggets: facts, each with alternative patterns (Voorhees, TREC 2003: vital and okay nuggets). A
+nugget is held when any of its patterns is found in the passage (title and text, case ignored, each run of white space
+read as one blank, so that patterns need not care where lines break). Coverage is the weight of the nuggets
+held over the weight of all; vital nuggets weigh 1, others 0.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
+
+from pydantic import Field
+
+from raggs.base.adapter import AdapterConfig
+from raggs.base.artifacts import Nugget, Passage, Query
+from raggs.base.errors import DataError
+from raggs.base.hashing import hash_bytes
+from raggs.base.patterns import Pattern, SlowPatternError
+from raggs.base.settings import Causes
+from raggs.base.text import one_line, shorten
+from raggs.parts.judges.base import Judge, JudgeContext, Judgment, Ordering
+from raggs.parts.judges.thresholds import Thresholds, grade_of
+
+VITAL, OKAY = 1.0, 0.5
+Patterns = tuple[tuple[float, tuple[Pattern, ...]], ...]
+MOST_KNOWN = 2_000  # passages of which is remembered what they hold: a ranking shows each in many batches
+
+
+class _Held(NamedTuple):
+    """What a passage holds: each nugget's weight and whether it is there, and how many patterns were found."""
+
+    nuggets: tuple[tuple[float, bool], ...]
+    matches: int
+    digest: str
+
+    @property
+    def total(self) -> float:
+        """The weight of all nuggets."""
+        return sum(weight for weight, _ in self.nuggets) or VITAL
+
+    @property
+    def weight(self) -> float:
+        """The weight of those that are there."""
+        return sum(weight for weight, found in self.nuggets if found)
+
+
+class NuggetsConfig(AdapterConfig):
+    type: Literal["nuggets"] = "nuggets"
+    thresholds: Thresholds = Field(
+        (0.25, 0.5, 0.8), description="coverage from which a grade is 3, 4, 5; any at all is 2"
+    )
+
+
+class NuggetJudge(Judge):
+    """No language model: grades by the facts (patterns) of the question that a passage holds."""
+
+    PACKAGES = ("regex",)
+    Config = NuggetsConfig
+    config: NuggetsConfig
+
+    def __init__(self, config: NuggetsConfig, context: JudgeContext) -> None:
+        super().__init__(config, context)
+        self._patterns: dict[str, Patterns] = {}
+        self._slow: dict[str, str] = {}
+        self._known: dict[tuple[str, str, str], _Held] = {}
+
+    @classmethod
+    def exact(cls, causes: Causes) -> bool:  # noqa: ARG003 - whatever its thresholds
+        """See `Judge.exact`: the same words give the same grade."""
+        return True
+
+    @property
+    def name(self) -> str:
+        return "nuggets"
+
+    def check(self, queries: Iterable[Query]) -> None:
+        for query in queries:
+            if not query.nuggets:
+                message = f"query {query.qid} has no nuggets, which judge nuggets needs"
+                raise DataError(message, remedy="give it some, or choose another judge")
+
+    async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
+        try:
+            held = self._held(query, passage)
+        except SlowPatternError as error:
+            return Judgment(None, error=str(error))
+        count = sum(found for _, found in held.nuggets)
+        reason = f"holds {count} of {len(held.nuggets)} nuggets, weight {held.weight:g} of {held.total:g}"
+        return Judgment(grade_of(held.weight / held.total, self.config.thresholds), reason)
+
+    async def order(self, query: Query, passages: Sequence[Passage]) -> Ordering:
+        try:
+            return Ordering(tuple(sorted(range(len(passages)), key=lambda place: self._key(query, passages[place]))))
+        except SlowPatternError as error:
+            return Ordering(None, str(error))
+
+    def _key(self, query: Query, passage: Passage) -> tuple[float, float, str, str]:
+        """Best first: coverage, then matches in proportion to length.
+
+        Equals go by a hash that no order of showing can bend, twins by their ids.
+        """
+        held = self._held(query, passage)
+        density = held.matches / max(1, len(passage.text.split()))
+        return -held.weight / held.total, -density, held.digest, passage.doc_id
+
+    def _held(self, query: Query, passage: Passage) -> _Held:
+        key = query.qid, passage.title, passage.text
+        if key not in self._known:
+            if len(self._known) == MOST_KNOWN:
+                self._known.clear()
+            self._known[key] = self._search(query, passage)
+        return self._known[key]
+
+    def _search(self, query: Query, passage: Passage) -> _Held:
+        if query.qid not in self._patterns:
+            self._patterns[query.qid] = tuple(
+                (VITAL if nugget.vital else OKAY, _compiled(nugget)) for nugget in query.nuggets
+            )
+        content, held, matches = passage.content, [], 0
+        texts = {one_line(content), one_line(passage.raw)}  # patterns may be written for either
+        for weight, patterns in self._patterns[query.qid]:
+            found = sum(any(self._within(pattern, text) for text in texts) for pattern in patterns)
+            held.append((weight, found > 0))
+            matches += found
+        return _Held(tuple(held), matches, hash_bytes(content.encode()))
+
+    def _within(self, pattern: Pattern, text: str) -> bool:
+        """Whether a pattern is found; one that took too long is not tried again."""
+        if pattern.text in self._slow:
+            raise SlowPatternError(self._slow[pattern.text])
+        try:
+            return pattern.within(text)
+        except SlowPatternError as error:
+            told = f"nugget {shorten(pattern.text, 60)!r}: {error}; write it without repeats inside of repeats"
+            self._slow[pattern.text] = told
+            raise SlowPatternError(told) from error
+
+
+def _compiled(nugget: Nugget) -> tuple[Pattern, ...]:
+    return tuple(map(Pattern, nugget.any))

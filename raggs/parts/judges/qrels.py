@@ -1,0 +1,165 @@
+"""Human labels replayed as a judge, if you like with a judge's noise: for studies of the pipeline itself.
+
+The noise depends on the seed and on what is judged, never on when: a resumed or parallel run meets the same judge. A
+passage's utility is its grade plus a fixed normal deviate, so that passages of equal grade have a true order too; an
+order is drawn from Plackett-Luce with weights exp(beta * utility).
+
+A label becomes a grade by `mapping`. Without one, labels that `raggs export` wrote become the grades that they were
+written for (gain + 1), as the sidecar beside them says; all other labels are grades from 1 to 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property, lru_cache
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from raggs.base.adapter import AdapterConfig
+from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, Passage, Query
+from raggs.base.errors import DataError
+from raggs.base.seeds import generator
+from raggs.base.settings import Causes, InputPath, Later
+from raggs.parts.judges.base import Judge, JudgeContext, Judgment, Ordering, Task
+from raggs.parts.readers.scales import stated_scale
+
+# Settings that do not matter for the task.
+OTHERS: dict[Task, tuple[str, ...]] = {
+    "grade": ("beta", "spread"),
+    "grades": ("beta", "spread"),
+    "order": ("grade_noise",),
+}
+
+UTILITIES = 10_000  # kept: more than the queries that are ranked at once show
+
+
+class QrelsConfig(AdapterConfig):
+    type: Literal["qrels"] = "qrels"
+    path: InputPath = Field(description="labels: TREC qrels, or any form that raggs eval reads; may be .gz")
+    mapping: Later[dict[int, int] | None] = Field(
+        None, description="grade 1 to 5 of each label, e.g. {0: 1, 1: 4}; null: as raggs export says, else the label"
+    )
+    default_grade: int = Field(1, ge=MIN_GRADE, le=MAX_GRADE, description="for passages without a label")
+    beta: float | None = Field(None, gt=0, description="sharpness of a Plackett-Luce judge; null: orders without noise")
+    grade_noise: float = Field(0.0, ge=0, le=1, description="probability that a grade slips by one, within 1..5")
+    spread: float = Field(0.35, ge=0, description="standard deviation of utility within a grade")
+    seed: int = Field(0, description="of the noise")
+
+    @field_validator("mapping")
+    @classmethod
+    def _to_grades(cls, found: dict[int, int] | None) -> dict[int, int] | None:
+        for label, grade in (found or {}).items():
+            if not MIN_GRADE <= grade <= MAX_GRADE:
+                raise ValueError(f"label {label} becomes {grade}, which is no grade from {MIN_GRADE} to {MAX_GRADE}")
+        return found
+
+
+class QrelsJudge(Judge):
+    """Replays human labels from a file, with simulated noise on request."""
+
+    Config = QrelsConfig
+    config: QrelsConfig
+
+    def __init__(self, config: QrelsConfig, context: JudgeContext) -> None:
+        super().__init__(config, context)
+        self._utility = lru_cache(UTILITIES)(self._draw_utility)
+
+    @classmethod
+    def exact(cls, causes: Causes) -> bool:
+        """See `Judge.exact`: unless noise is asked for."""
+        return not causes.get("grade_noise") and causes.get("beta") is None
+
+    def labels(self) -> Mapping[str, Mapping[str, int]]:
+        """See `Judge.labels`."""
+        found: dict[str, dict[str, int]] = {}
+        for (qid, doc_id), grade in self._labels.items():
+            found.setdefault(qid, {})[doc_id] = grade
+        return found
+
+    def without_noise(self, qid: str, doc_id: str) -> int | None:
+        """See `Judge.without_noise`."""
+        return self._label(qid, doc_id) if self.config.grade_noise else None
+
+    def _label(self, qid: str, doc_id: str) -> int:
+        return self._labels.get((qid, doc_id), self.config.default_grade)
+
+    @property
+    def name(self) -> str:
+        return f"qrels {self.config.path.name}"
+
+    def causes(self, task: Task) -> Causes:
+        found = self.own_causes()
+        if self.config.mapping is None and (stated := stated_scale(self.config.path)) and stated.form != "raw":
+            found["labels"] = stated.form
+        return {name: value for name, value in found.items() if name not in OTHERS[task]}
+
+    @cached_property
+    def _labels(self) -> dict[tuple[str, str], int]:
+        from raggs.parts.readers.labels import read_labels  # late: it needs numpy
+
+        found, known = {}, self._grade_of
+        for label in read_labels(self.config.path):
+            if label.grade < 0:
+                continue
+            if label.grade not in known:
+                message = f"label {label.grade} has no grade; labels are {', '.join(map(str, known))}"
+                remedy = f"say which grade each label means, e.g. mapping: {{{label.grade}: {MIN_GRADE}, ...}}"
+                raise DataError(message, where=self.config.path, line=label.line or None, remedy=remedy)
+            found[label.qid, label.doc_id] = known[label.grade]
+        return found
+
+    @cached_property
+    def _grade_of(self) -> Mapping[int, int]:
+        """The grade of each label.
+
+        Raises:
+            DataError: the labels are yes or no, which says no grade.
+        """
+        if self.config.mapping is not None:
+            return self.config.mapping
+        stated = stated_scale(self.config.path)
+        if stated is not None and stated.form == "binary":
+            message = f"labels are 0 or 1 (1: grade {stated.binary_at} or more), which is no grade"
+            remedy = "export with --grades gain, or say which grade each means, e.g. mapping: {0: 1, 1: 4}"
+            raise DataError(message, where=self.config.path, remedy=remedy)
+        offset = 0 if stated is None else stated.offset
+        return {grade - offset: grade for grade in range(MIN_GRADE, MAX_GRADE + 1)}
+
+    def check(self, queries: Iterable[Query]) -> None:
+        known = {qid for qid, _ in self._labels}
+        wanted = [query.qid for query in queries]
+        if not known.intersection(wanted):
+            message = f"labels no query of this run (it has {_some(sorted(known))}; the run has {_some(wanted)})"
+            raise DataError(message, where=self.config.path, remedy="check that both use the same query ids")
+
+    async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
+        grade = self._label(query.qid, passage.doc_id)
+        if self.config.grade_noise:
+            rng = generator(self.config.seed, "grade", query.qid, passage.doc_id, sample)
+            if rng.random() < self.config.grade_noise:
+                grade = min(MAX_GRADE, max(MIN_GRADE, grade + (1 if rng.random() < 0.5 else -1)))
+        return Judgment(grade)
+
+    async def order(self, query: Query, passages: Sequence[Passage]) -> Ordering:
+        return await self.reorder(query, passages, sample=0)
+
+    async def reorder(self, query: Query, passages: Sequence[Passage], *, sample: int) -> Ordering:
+        """See `Judge.reorder`: a simulated judge errs anew, one without `beta` says the same."""
+        ids = [passage.doc_id for passage in passages]
+        worth = [self._utility(query.qid, doc_id) for doc_id in ids]
+        if self.config.beta is not None:
+            # Adding Gumbel noise and sorting draws from Plackett-Luce (Yellott, 1977).
+            again = (sample,) if sample else ()
+            noise = generator(self.config.seed, "order", query.qid, *ids, *again).gumbel(size=len(ids))
+            worth = [self.config.beta * value + float(extra) for value, extra in zip(worth, noise, strict=True)]
+        return Ordering(tuple(sorted(range(len(ids)), key=lambda place: (-worth[place], ids[place]))))
+
+    def _draw_utility(self, qid: str, doc_id: str) -> float:
+        return self._label(qid, doc_id) + float(
+            generator(self.config.seed, "utility", qid, doc_id).normal(0, self.config.spread)
+        )
+
+
+def _some(qids: list[str]) -> str:
+    return ", ".join(qids[:3]) or "none"

@@ -1,0 +1,127 @@
+"""What a noise is: what people add to a question without asking for anything else.
+
+A noise is drawn by the seed and the question's id, never by what was drawn before, so the same question has the same
+greeting whatever other noises it is given and in whatever order questions come. It adds words or misspells them; it
+never adds a question mark of its own content, a name or a number, and of the question it leaves each name and number
+as it is. The phrases are English and French.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from raggs.base.adapter import Adapter, AdapterConfig
+from raggs.base.errors import UsageError
+from raggs.base.languages import FUNCTION_WORDS, fold_accents
+from raggs.base.seeds import generator
+from raggs.base.settings import Causes
+from raggs.base.text import did_you_mean
+
+LANGUAGES = ("en", "fr")
+NAMES = ("i", "may", "will", "nice", "an")  # that look like words of grammar
+SAID = (  # words that open a filler
+    "alors basically anyway actually bref bon bueno by dis du en erm guys just okay pardon right so sorry voila well"
+)
+OPENING = {*SAID.split(), *(word for code in LANGUAGES for word in FUNCTION_WORDS[code].split())} - {*NAMES}
+Phrases = Mapping[str, Sequence[str]]  # by language
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question that is to be made noisy.
+
+    Attributes:
+        key: its id; the same key and seed give the same noise.
+        language: ISO 639-1 code, one of `LANGUAGES`.
+        level: how much noise, 1 to 4.
+        seed: of the run.
+    """
+
+    key: str
+    language: str
+    level: int
+    seed: int
+
+
+class NoiseConfig(AdapterConfig):
+    """What every noise's settings hold."""
+
+
+class Noise(Adapter, ABC):
+    """Adds one sort of noise. Built as ``cls(config)``.
+
+    Attributes:
+        FROM: the level from which questions hold it.
+        ORDER: of use; what changes the question's own words comes first, what stands outermost last.
+    """
+
+    Config: ClassVar[type[NoiseConfig]] = NoiseConfig
+    FROM: ClassVar[int]
+    ORDER: ClassVar[int]
+
+    config: NoiseConfig
+
+    def __init__(self, config: NoiseConfig | None = None) -> None:
+        self.config = config or self.Config.model_validate({})
+
+    @classmethod
+    def fault(cls, adapter: type[Adapter], name: str) -> str | None:
+        """As of every adapter; a noise says from which level questions hold it, and when it is added."""
+        if problem := super().fault(adapter, name):
+            return problem
+        lacking = [field for field in ("FROM", "ORDER") if not hasattr(adapter, field)]
+        return f"{adapter.__qualname__} has no {' and no '.join(lacking)}" if lacking else None
+
+    def causes(self) -> Causes:
+        """All that can change what it adds."""
+        return self.own_causes()
+
+    def noisy(self, text: str, asked: Asked) -> str:
+        """`text` with this noise.
+
+        Raises:
+            UsageError: it has no phrases in this language.
+        """
+        speaks(asked.language)
+        return self._add(text, asked, generator(asked.seed, "noise", self.config.type, asked.key))
+
+    @abstractmethod
+    def _add(self, text: str, asked: Asked, draw: np.random.Generator) -> str:
+        """The text with the noise; all that is random comes from `draw`."""
+
+
+def speaks(language: str) -> None:
+    """Refuse a language that noises do not speak.
+
+    Raises:
+        UsageError: with those that they do.
+    """
+    if language not in LANGUAGES:
+        raise UsageError(f"there is no noise in {language!r}", remedy=did_you_mean(language, LANGUAGES))
+
+
+def one_of(phrases: Sequence[str], draw: np.random.Generator) -> str:
+    """One of the phrases, each as likely."""
+    return phrases[int(draw.integers(len(phrases)))]
+
+
+def lowered(text: str) -> str:
+    """A sentence that goes on: its first letter small where the first word is one of grammar, and no name."""
+    first = fold_accents(re.split(r"\W", text, maxsplit=1)[0])
+    return text[:1].lower() + text[1:] if first[1:] == first[1:].lower() and first.lower() in OPENING else text
+
+
+def behind(text: str, phrase: str) -> str:
+    """A sentence behind a question, which ends if it did not."""
+    return f"{text}{'' if text[-1:] in '.!?…' else '.'} {phrase}"
+
+
+def before(phrase: str, text: str) -> str:
+    """A phrase in front of a question, which goes on with a small letter unless the phrase ends a sentence."""
+    return f"{phrase} {text if phrase[-1] in '.!?…' else lowered(text)}"

@@ -1,0 +1,41 @@
+"""What a set of questions is: queries from a file, each complete with what a judge may need."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+
+from raggs.base.adapter import Adapter, AdapterConfig
+from raggs.base.artifacts import Query
+from raggs.base.errors import UsageError
+
+ENDINGS = {".csv": "csv", ".jsonl": "jsonl", ".yaml": "yaml", ".yml": "yaml"}
+
+
+class QueryReader(Adapter, ABC):
+    """A source of queries. Built as ``cls(config)``."""
+
+    def __init__(self, config: AdapterConfig) -> None:
+        self.config = config
+
+    @abstractmethod
+    def queries(self) -> Iterator[tuple[int, Query]]:
+        """Line (or position) and query, in the file's order.
+
+        Raises:
+            NotFoundError: the file is missing or unreadable.
+            DataError: a query is malformed; names file and line.
+        """
+
+
+def format_of(path: Path) -> str:
+    """The format of questions that a file's ending says.
+
+    Raises:
+        UsageError: it says none.
+    """
+    name = ENDINGS.get(path.suffix.lower())
+    if name is None:
+        raise UsageError(f"{path}: no format of questions", remedy=f"use one of {', '.join(ENDINGS)}")
+    return name

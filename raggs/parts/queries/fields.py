@@ -1,0 +1,141 @@
+"""From a mapping of any of the accepted spellings to a `Query`: the one place that knows the spellings.
+
+Whatever has no known spelling becomes metadata, so nothing that an author wrote is lost. A row without a place for an
+id gets one that is made of its question. What cannot be right (no text, an id that files would lose, a nugget that is
+no pattern or fits every text) is said with file and line; half of a surrogate pair becomes U+FFFD.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from raggs.base.artifacts import Query, Reference
+from raggs.base.errors import DataError
+from raggs.base.hashing import canonical_json, hash_bytes
+from raggs.base.jsonl import first_fault
+from raggs.base.patterns import Pattern, SlowPatternError
+from raggs.base.text import clean_unicode, id_problem, shorten, sound, sound_value
+from raggs.parts.queries.references import DOCUMENT, reference_of
+from raggs.parts.queries.references import REMEDY as AS_REFERENCE
+
+ALIASES = {
+    "qid": ("_id", "id", "qid", "query_id"),
+    "text": ("text", "query", "question", "user_input"),
+    "language": ("language", "lang"),
+    "answer": ("answer", "expected_answer", "reference_answer"),
+    "references": ("references",),
+    "nuggets": ("nuggets",),
+    "metadata": ("metadata",),
+}
+MOST_CHARACTERS = 100_000  # of a question; each judgment and each search reads all of it
+REMEDY = 'expected {"_id": "...", "text": "..."}'
+
+
+def query_of(row: Mapping[str, Any], path: Path, line: int) -> Query:
+    """The query that a row describes; fields of no known spelling go to its metadata.
+
+    Raises:
+        DataError: an id or text is missing or empty, a pattern is no regular expression, a field has a wrong type.
+    """
+    names = {field: next((name for name in spellings if name in row), None) for field, spellings in ALIASES.items()}
+    kept = {field: name for field, name in names.items() if name is not None and row[name] not in (None, "")}
+    values: dict[str, Any] = {
+        field: row[name] if field == "qid" else sound_value(row[name]) for field, name in kept.items()
+    }
+    _check_required(values, names["qid"] is not None, path, line)
+    if names["qid"] is None:
+        values["qid"] = made_id(values["text"])
+    values["references"] = list(_references(values, row.get(DOCUMENT), path, line))
+    values["nuggets"] = [_with_list(entry) for entry in _entries(values.get("nuggets"))]
+    rest = {key: value for key, value in row.items() if key not in names.values()}
+    extra = {sound(key) if isinstance(key, str) else key: sound_value(value) for key, value in rest.items()}
+    if isinstance(values.get("metadata", {}), Mapping):
+        values["metadata"] = {**values.get("metadata", {}), **extra}
+    try:
+        query = Query.model_validate(values)
+        canonical_json(query.metadata).encode()
+    except ValidationError as error:
+        message = f"query {values['qid']!r}: {first_fault(error)}"
+        raise DataError(message, where=path, line=line, remedy=REMEDY) from error
+    except (TypeError, ValueError) as error:
+        message = f"query {values['qid']!r}: its metadata cannot be written as JSON ({error})"
+        raise DataError(message, where=path, line=line, remedy="use texts, numbers, lists and mappings only") from error
+    _check_patterns(query, path, line)
+    return query
+
+
+def made_id(text: str) -> str:
+    """The id of a question that has none: of its text alone, so that it stays the same in any file."""
+    return f"q-{hash_bytes(text.encode())[:12]}"
+
+
+def check_length(text: str, path: Path | str, line: int) -> None:
+    """
+    Raises:
+        DataError: the question is longer than `MOST_CHARACTERS`.
+    """
+    if len(text) > MOST_CHARACTERS:
+        message = f"a question of {len(text):,} characters; at most {MOST_CHARACTERS:,} are taken"
+        raise DataError(message, where=path, line=line, remedy="shorten it; a document belongs to the corpus")
+
+
+def _check_required(values: Mapping[str, Any], named: bool, path: Path, line: int) -> None:
+    """A question is there, and an id where the row has a place for one."""
+    for field in ("qid", "text") if named else ("text",):
+        value = values.get(field)
+        if not isinstance(value, str) or not value.strip():
+            known = ", ".join(ALIASES[field][:-1]) + " or " + ALIASES[field][-1]
+            raise DataError(f"{known}: missing, empty, or not a text", where=path, line=line, remedy=REMEDY)
+    check_length(values["text"], path, line)
+    if not clean_unicode(values["text"]).strip():
+        message = "the question holds no character that can be seen"
+        raise DataError(message, where=path, line=line, remedy="write it out, or leave the line out")
+    if named and (problem := id_problem(values["qid"], first=True)):
+        raise DataError(f"query id {values['qid']!a} {problem}", where=path, line=line, remedy="rename it")
+
+
+def _entries(found: Any) -> list[Any]:
+    """A list of entries from a list, or a single entry."""
+    return [] if found is None else list(found) if isinstance(found, (list, tuple)) else [found]
+
+
+def _references(values: Mapping[str, Any], document: object, path: Path, line: int) -> Iterator[Reference]:
+    """See `reference_of`.
+
+    Raises:
+        DataError: an entry is no reference; with its number.
+    """
+    for number, entry in enumerate(_entries(values.get("references")), start=1):
+        try:
+            yield reference_of(entry, document)
+        except ValueError as error:
+            message = f"query {values['qid']!r}: reference {number} {error}"
+            raise DataError(message, where=path, line=line, remedy=AS_REFERENCE) from error
+
+
+def _with_list(entry: Any) -> Any:
+    """A nugget that is a pattern alone, or whose single pattern is written without a list."""
+    if isinstance(entry, str):
+        return {"any": [entry]}
+    if isinstance(entry, Mapping) and isinstance(entry.get("any"), str):
+        return {**entry, "any": [entry["any"]]}
+    return entry
+
+
+def _check_patterns(query: Query, path: Path, line: int) -> None:
+    for pattern in (pattern for nugget in query.nuggets for pattern in nugget.any):
+        problem, remedy = None, "escape it, for example \\( for a bracket"
+        try:
+            if Pattern(pattern).within(""):
+                problem, remedy = "fits every text", "ask for at least one character"
+        except ValueError as error:
+            problem = f"is no regular expression ({error})"
+        except SlowPatternError as error:
+            problem, remedy = f"cannot be searched for: {error}", "write it without repeats inside of repeats"
+        if problem:
+            message = f"query {query.qid}: nugget {shorten(pattern, 60)!r} {problem}"
+            raise DataError(message, where=path, line=line, remedy=remedy)

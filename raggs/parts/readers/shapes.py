@@ -1,0 +1,203 @@
+"""Telling file formats apart by their first line, and reading those that are no TREC file.
+
+A nested file is one JSON object ``{qid: {doc_id: number}}`` (ranx); a table has a header that names its columns
+(BEIR's TSV, CSV); JSON lines have an object with the same names for each number. `raggs.base.tables` says which column
+is which. Ids hold no white space, as TREC
+tools could not read them back.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from enum import Enum
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from raggs.base.errors import DataError
+from raggs.base.inputs import MOST_WHOLE
+from raggs.base.jsonl import raw_lines, read_objects
+from raggs.base.tables import (
+    DELIMITERS,
+    LABEL_ROLES,
+    NO_COLUMNS,
+    RUN_ROLES,
+    ColumnNames,
+    ObjectColumns,
+    names_a_pair,
+    object_id,
+    open_table,
+)
+from raggs.base.text import one_line
+from raggs.base.trec import INTEGER, Seen
+
+QRELS = ("qid", "0", "docid", "grade")
+RUN = ("qid", "Q0", "docid", "rank", "score", "tag")
+FORM = "write {qid: {doc_id: number}}"
+
+
+SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class Shape(Enum):
+    TREC = "trec"
+    TABLE = "table"
+    NESTED = "nested"
+    LINES = "lines"
+
+
+class Cell(NamedTuple):
+    """A number for a query and a passage, as text; line 0 where the format has no lines.
+
+    `rank`: as the file has it, empty if it has none.
+    """
+
+    line: int
+    qid: str
+    doc_id: str
+    value: str
+    rank: str = ""
+
+
+def shape_of(path: Path, columns: ColumnNames = NO_COLUMNS) -> Shape:
+    """The format of a file, by its first line.
+
+    Args:
+        columns: names of columns that `--column` says.
+
+    Raises:
+        NotFoundError, DataError: as `raw_lines`.
+    """
+    first = next(raw_lines(path, MOST_WHOLE), (0, ""))[1].strip()
+    if _trec(first.split()):
+        return Shape.TREC  # also where an id looks like the beginning of another format
+    if first.startswith("{"):
+        return Shape.LINES if _keyed(first, columns) else Shape.NESTED
+    return Shape.TABLE if _is_header(first, columns) else Shape.TREC
+
+
+def table_cells(path: Path, columns: ColumnNames = NO_COLUMNS, *, graded: bool) -> Iterator[Cell]:
+    """The rows of a table with a header.
+
+    Args:
+        path: the file.
+        columns: which column is which, as `--column` says.
+        graded: whether the numbers are grades, else scores.
+
+    Raises:
+        DataError: the header lacks a column or has two with the same meaning, a row has other columns than it, or an
+            id is wrong.
+    """
+    required = LABEL_ROLES if graded else RUN_ROLES
+    roles = required if graded else (*RUN_ROLES, "rank")
+    seen = Seen(path)
+    for number, cells in open_table(path, roles, required, columns).rows:
+        qid, doc_id, value = (cells[role].strip() for role in required)
+        check_ids(path, number, qid, doc_id)
+        seen.note(qid, doc_id, number)
+        yield Cell(number, qid, doc_id, value, cells.get("rank", "").strip())
+
+
+def line_cells(path: Path, columns: ColumnNames = NO_COLUMNS, *, graded: bool) -> Iterator[Cell]:
+    """The numbers of JSON lines, an object each.
+
+    Args:
+        path: the file.
+        columns: which field is which, as `--column` says.
+        graded: whether the numbers are grades, else scores.
+
+    Raises:
+        DataError: an object lacks a name or has two with the same meaning, or an id or number is wrong.
+    """
+    required = LABEL_ROLES if graded else RUN_ROLES
+    known = ObjectColumns(path, required if graded else (*RUN_ROLES, "rank"), columns, required)
+    seen = Seen(path)
+    for number, row in read_objects(path):
+        cells = known.cells(row, number)
+        qid, doc_id = (object_id(cells[role], path, number) for role in ("qid", "doc_id"))
+        check_ids(path, number, qid, doc_id)
+        seen.note(qid, doc_id, number)
+        rank = cells.get("rank")
+        yield Cell(number, qid, doc_id, json.dumps(cells[required[-1]]), "" if rank is None else json.dumps(rank))
+
+
+def nested_cells(path: Path) -> Iterator[Cell]:
+    """The numbers of ``{qid: {doc_id: number}}``.
+
+    Raises:
+        DataError: not such an object, or a key that stands twice.
+    """
+    seen = Seen(path)
+    for qid, inner in _object(path).items():
+        if not isinstance(inner, dict):
+            message = f"query {qid} has no object of passages"
+            raise DataError(message, where=path, remedy=FORM)
+        for doc_id, value in inner.items():
+            if not isinstance(value, int | float) or isinstance(value, bool):
+                message = f"query {qid}, passage {doc_id}: {json.dumps(value)} is not a number"
+                raise DataError(message, where=path, remedy=FORM)
+            check_ids(path, None, qid, doc_id)
+            seen.note(qid, doc_id, 0)
+            yield Cell(0, qid, doc_id, str(int(value) if isinstance(value, float) and value.is_integer() else value))
+
+
+def _object(path: Path) -> dict[str, Any]:
+    text = "".join(line for _, line in raw_lines(path, MOST_WHOLE))
+    try:
+        found = json.loads(text, object_pairs_hook=lambda pairs: _once(pairs, path))
+    except json.JSONDecodeError as error:
+        raise DataError(f"not valid JSON ({error.msg})", where=path, line=error.lineno, remedy="mend it") from error
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, a thousand brackets
+        raise DataError(f"not valid JSON ({error})", where=path, remedy=FORM) from error
+    if not isinstance(found, dict):
+        raise DataError("not a JSON object", where=path, remedy=FORM)
+    return found
+
+
+def _once(pairs: list[tuple[str, Any]], path: Path) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise DataError(f"{one_line(twice)!r} stands twice", where=path, remedy="keep one")
+    return found
+
+
+def _trec(columns: list[str]) -> bool:
+    """Whether the columns of a first line can only be those of a TREC file."""
+    if len(columns) == len(QRELS):
+        return INTEGER.fullmatch(columns[-1]) is not None
+    return len(columns) == len(RUN) and columns[1] == RUN[1]
+
+
+def _keyed(line: str, columns: ColumnNames) -> bool:
+    """Whether a line is an object whose names are those of columns: not one whose values are objects of passages."""
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and names_a_pair([str(name) for name in found], columns)
+
+
+def _is_header(line: str, columns: ColumnNames) -> bool:
+    """Whether a line names at least three columns, a query and a passage among them."""
+    for delimiter in DELIMITERS:
+        names = [name.strip().strip('"') for name in line.split(delimiter)]
+        if len(names) > 2 and names_a_pair(names, columns):
+            return True
+    return False
+
+
+def check_ids(path: Path, line: int | None, *ids: str) -> None:
+    """Refuse ids that files cannot hold.
+
+    Raises:
+        DataError: one is empty, or holds white space, NUL, or half of a surrogate pair.
+    """
+    for name in ids:
+        if name.split() != [name]:
+            said = f"id {one_line(name)!r} holds white space" if name.strip() else "an id is empty"
+            raise DataError(said, where=path, line=line, remedy="ids are words without spaces")
+        if "\0" in name or SURROGATE.search(name):
+            raise DataError(f"id {name!a} is no text", where=path, line=line, remedy="write ids in Unicode")

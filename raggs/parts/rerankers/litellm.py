@@ -1,0 +1,100 @@
+"""Rerank endpoints of providers and of servers of one's own: within the budget, in the ledger, each pair paid for once.
+
+A score is taken as the endpoint gives it, and belongs to one query and one passage, so what was paid for at 200
+candidates is known at 50.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import AfterValidator, Field
+
+from raggs.base.settings import Causes, Effort
+from raggs.llm import Parameters, RerankRequest, Took
+from raggs.llm.calls import searches_of
+from raggs.parts.rerankers.base import Outlay, Reranker, RerankerConfig, Reranking
+
+if TYPE_CHECKING:
+    from raggs.base.artifacts import Passage
+
+OURS = frozenset({"documents", "query", "return_documents", "top_k", "top_n"})
+
+
+def _of_the_endpoint(parameters: dict[str, object]) -> dict[str, object]:
+    if taken := sorted(OURS & set(parameters)):
+        raise ValueError(f"{', '.join(taken)}: set by raggs itself, which wants a score for each candidate")
+    return parameters
+
+
+class LiteLLMReranker(Reranker):
+    """Rerank endpoints: Cohere, Voyage, Jina, vLLM, llama.cpp and others; each pair is paid for once."""
+
+    PAID: ClassVar[bool] = True
+    METERED: ClassVar[bool] = True
+    INDEPENDENT: ClassVar[bool] = True
+
+    class Config(RerankerConfig):
+        type: Literal["litellm"] = "litellm"
+        model: str = Field(min_length=1, description='provider and model, such as "cohere/rerank-v3.5"')
+        batch: Effort[int] = Field(1000, ge=1, description="passages in one call")
+        parameters: Annotated[Parameters, AfterValidator(_of_the_endpoint)] = Field(
+            default_factory=dict, description="sent with each call, such as max_tokens_per_doc"
+        )
+
+    config: Config
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        return (self.config.model,)
+
+    def causes(self) -> Causes:
+        """All that can change a score: model, parameters, and what the settings say of this model alone."""
+        own = self.context.llm.settings.causes_for(self.models).get("models")
+        return {**self.own_causes(), **({"llm": {"models": own}} if own else {})}
+
+    def check(self) -> None:
+        """Find out before the first call whether the budget can be kept.
+
+        Raises:
+            ConfigError: the model's price is unknown while money is limited.
+        """
+        self.context.llm.require_price(self.config.model)
+
+    def outlay(self, model: str, candidates: int, query: int, passage: int) -> Outlay:
+        whole, rest = divmod(candidates, self.config.batch)
+        searches = sum(searches_of([query + passage] * size) for size in [self.config.batch] * whole + [rest])
+        tokens, price = candidates * (query + passage), self.context.llm.price(model)
+        usd = None if price is None else price.usd(tokens, 0, searches)
+        return Outlay(calls=whole + (rest > 0), input_tokens=tokens, output_tokens=0, usd=usd)
+
+    async def rerank(self, query: str, language: str, passages: Sequence[Passage]) -> Reranking:
+        own = self.context.llm.settings.of(self.config.model).parameters
+        contents = [passage.content for passage in passages]
+        found = await self.context.llm.rerank(
+            RerankRequest(
+                self.config.model,
+                query,
+                contents,
+                self.config.batch,
+                {**own, **self.config.parameters},
+                fresh=not self.context.keeps,
+            )
+        )
+        took = found.took
+        ms, usd = took.ms if passages else None, self._usd(took)
+        return Reranking.of(
+            passages,
+            found.scores,
+            tokens=took.tokens,
+            ms=ms,
+            calls=took.calls,
+            usd=usd,
+            searches=took.searches,
+        )
+
+    def _usd(self, took: Took) -> float:
+        """What such a request costs by itself: searches are paid whole, also where one served more passages."""
+        price = self.context.llm.price(self.config.model)
+        return price.usd(took.tokens, 0, took.searches) if price and price.per_1k_searches else took.usd

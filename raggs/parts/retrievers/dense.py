@@ -1,0 +1,131 @@
+"""Dense retrieval: the nearest of the corpus's vectors by cosine. The search lives in `raggs.parts.indexes`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from raggs.base.adapter import OneOf
+from raggs.base.arrays import shortest_floats
+from raggs.base.errors import DataError
+from raggs.base.precision import Scoring
+from raggs.base.settings import Causes, Later
+from raggs.parts import indexes
+from raggs.parts.indexes.base import Index, IndexConfig, IndexFacts, OpenIndex
+from raggs.parts.indexes.flat import FlatIndex
+from raggs.parts.retrievers.base import Hit, Retriever, RetrieverConfig
+
+if TYPE_CHECKING:
+    from raggs.base.artifacts import EmbedRecord
+    from raggs.parts.indexes.passages import PassageStore
+    from raggs.parts.indexes.places import Places
+    from raggs.parts.retrievers.base import Faults
+    from raggs.parts.retrievers.depth import Reads
+
+
+class DenseRetriever(Retriever):
+    """Cosine over the passages' vectors, by the embedder of the embed stage: exact, or by an index."""
+
+    WHOLE_CORPUS = True
+    NEEDS_VECTORS = True
+    PACKAGES = ("numpy",)
+
+    class Config(RetrieverConfig):
+        type: Literal["dense"] = "dense"
+        index: Later[Annotated[IndexConfig, OneOf(indexes.REGISTRY)]] = Field(
+            FlatIndex.Config(), description="how the nearest vectors are found"
+        )
+        scoring: Later[Scoring] = Field(Scoring(), description="the precision of vectors and scores")
+
+        @model_validator(mode="after")
+        def _scored_by_who_can(self) -> Self:
+            if self.scoring.dtype != "f32" and not _recipe(self.index).rescores:
+                raise ValueError(f"an index that gives its own scores knows no {self.scoring.dtype}; set reorder")
+            return self
+
+    config: Config
+
+    @classmethod
+    def reads(cls, config: RetrieverConfig) -> Reads:  # noqa: ARG003
+        return "vectors"
+
+    @classmethod
+    def index_faults(cls, config: RetrieverConfig, store: PassageStore, places: Places) -> Faults:  # noqa: ARG003
+        """Vectors of the corpus that are not what was computed, and indexes that are not what was built."""
+        from raggs.parts.indexes.vectors import vector_faults
+
+        return vector_faults(places.vectors, store)
+
+    def own_causes(self) -> Causes:
+        """With the version of the index, where there is one, and of its library."""
+        found = super().own_causes()
+        return {**found, "index": self._recipe.causes()} if "index" in found else found
+
+    def check(self) -> None:
+        """Whether the index has what it needs: its package, and memory for as many vectors as there are passages."""
+        from raggs.parts.indexes.vectors import vectors_place
+
+        context = self.context
+        if context.embedder:
+            store, dims = context.store, context.dims
+            self._recipe.check(len(store), dims, vectors_place(context.places.vectors, context.embedder, dims, store))
+
+    @property
+    def facts(self) -> IndexFacts:
+        """What the index costs, which is built or opened now."""
+        return self._index.facts
+
+    @cached_property
+    def _recipe(self) -> Index:
+        return _recipe(self.config.index)
+
+    @cached_property
+    def _index(self) -> OpenIndex:
+        from raggs.parts.indexes.vectors import open_vectors
+
+        context = self.context
+        vectors = open_vectors(
+            context.places.vectors,
+            context.embedder,
+            context.dims,
+            context.store,
+            context.embed,
+            context.progress,
+            context.notify,
+        )
+        return self._recipe.open(vectors, context.progress, self.config.scoring)
+
+    def search(self, queries: Sequence[EmbedRecord]) -> Iterator[list[Hit]]:
+        """All queries at once over the map of vectors, which is built or opened at the first call."""
+        import numpy as np
+
+        if not self.context.embedder:
+            raise DataError("dense retrieval needs an embedder", remedy="set embed.embedder, or leave dense out")
+        for query in queries:
+            self._check(query)
+        vectors = np.array([query.embedding for query in queries], dtype=np.float32).reshape(
+            len(queries), self.context.dims
+        )
+        found = self._index.search(vectors, self.config.k)
+        for positions, scores in zip(found.positions, found.scores, strict=True):
+            hits = positions >= 0
+            ids = self.context.store.ids_at(positions[hits].tolist())
+            yield [Hit(doc_id, score) for doc_id, score in zip(ids, shortest_floats(scores[hits]), strict=True)]
+
+    def _check(self, query: EmbedRecord) -> None:
+        remedy = "run the embed stage again with an embedder: --from embed"
+        if query.embedder != self.context.embedder:
+            made = query.embedder or "no embedder"
+            raise DataError(f"query {query.qid} was embedded by {made}, not by {self.context.embedder}", remedy=remedy)
+        if len(query.embedding) != self.context.dims:
+            raise DataError(
+                f"the vector of query {query.qid} has {len(query.embedding)} values, not {self.context.dims}",
+                remedy=remedy,
+            )
+
+
+def _recipe(config: IndexConfig) -> Index:
+    return indexes.REGISTRY.of(config)(config)

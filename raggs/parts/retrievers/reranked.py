@@ -1,0 +1,142 @@
+"""Another retriever's best passages in a better order: a reranker reads the query with each of them.
+
+The candidates are the first `of.k` hits of the other retriever. Of passages whose texts agree almost word for word only
+the first is read and given, since reading its copies buys nothing. Queries are asked for side by side, in the loop of
+whoever retrieves; how many calls go out at once is the language models' own limit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
+from raggs.base.adapter import OneOf
+from raggs.base.settings import Causes
+from raggs.parts import rerankers, retrievers
+from raggs.parts.elastic.settings import VectorPlace
+from raggs.parts.rerankers.base import Outlay, Reranker, RerankerConfig
+from raggs.parts.retrievers.base import Hit, Retriever, RetrieverConfig
+from raggs.ranking.fusion.duplicates import group_duplicates
+
+if TYPE_CHECKING:
+    from raggs.base.artifacts import EmbedRecord, Passage
+    from raggs.parts.retrievers.depth import Reads
+
+
+class RerankedConfig(RetrieverConfig):
+    type: Literal["reranked"] = "reranked"
+    of: Annotated[RetrieverConfig, OneOf(retrievers.REGISTRY)] = Field(
+        description="whose hits are the candidates, as many as its own k"
+    )
+    by: Annotated[RerankerConfig, OneOf(rerankers.REGISTRY)] = Field(description="who orders them")
+    duplicates: float | None = Field(
+        0.95, gt=0, le=1, description="likeness of texts from which only the first is a candidate; null: all are"
+    )
+
+
+class RerankedRetriever(Retriever):
+    """Another retriever's hits, ordered by a reranker."""
+
+    Config = RerankedConfig
+    config: RerankedConfig
+
+    @classmethod
+    def whole_corpus(cls, config: RetrieverConfig) -> bool:
+        return retrievers.REGISTRY.of(_of(config)).whole_corpus(_of(config))
+
+    @classmethod
+    def needs_vectors(cls, config: RetrieverConfig) -> bool:
+        return retrievers.REGISTRY.of(_of(config)).needs_vectors(_of(config))
+
+    @classmethod
+    def reads(cls, config: RetrieverConfig) -> Reads:  # noqa: ARG003
+        return "candidates"
+
+    @classmethod
+    def at(cls, config: RetrieverConfig, depth: int) -> RetrieverConfig:
+        """So many candidates of the other retriever, all of them given."""
+        of = _of(config)
+        return config.model_copy(update={"k": depth, "of": retrievers.REGISTRY.of(of).at(of, depth)})
+
+    @classmethod
+    def index_place(cls, config: RetrieverConfig) -> VectorPlace | None:
+        return retrievers.REGISTRY.of(_of(config)).index_place(_of(config))
+
+    @classmethod
+    def paid(cls, config: RetrieverConfig) -> bool:
+        inner = retrievers.REGISTRY.of(_of(config)).paid(_of(config))
+        return inner or (isinstance(config, RerankedConfig) and rerankers.REGISTRY.of(config.by).paid(config.by))
+
+    @property
+    def folds(self) -> bool:
+        return self._inner.folds or self._reranker.reader.FOLDS
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        return (*self._inner.models, *self._reranker.models)
+
+    def causes(self) -> Causes:
+        return {**self.own_causes(), "of": self._inner.causes(), "by": self._reranker.causes()}
+
+    def check(self) -> None:
+        self._inner.check()
+        self._reranker.check()
+
+    def outlays(self, query: int, passage: int) -> Iterator[tuple[str, Outlay]]:
+        yield from self._inner.outlays(query, passage)
+        candidates = min(self.config.of.k, len(self.context.passages))
+        for model in self._reranker.models:
+            yield model, self._reranker.outlay(model, candidates, query, passage)
+
+    def search(self, queries: Sequence[EmbedRecord]) -> Iterator[list[Hit]]:
+        candidates = [self._candidates(hits) for hits in self._inner.search(queries)]
+        yield from self.context.loop().run(self._all(queries, candidates))
+
+    @cached_property
+    def _inner(self) -> Retriever:
+        return self.context.retriever(self.config.of)
+
+    @cached_property
+    def _reranker(self) -> Reranker:
+        return self.context.reranker(self.config.by)
+
+    def _candidates(self, hits: Sequence[Hit]) -> list[Passage]:
+        """The passages of the hits, best first, without those that repeat an earlier one."""
+        found = self.context.passages.get([hit.doc_id for hit in hits])
+        passages = [found[hit.doc_id] for hit in hits]
+        if self.config.duplicates is None:
+            return passages
+        leaders = group_duplicates([passage.content for passage in passages], self.config.duplicates)
+        return [passage for place, passage in enumerate(passages) if leaders[place] == place]
+
+    async def _all(self, queries: Sequence[EmbedRecord], candidates: Sequence[Sequence[Passage]]) -> list[list[Hit]]:
+        """The hits of each query; the first error ends them all."""
+        pairs = zip(queries, candidates, strict=True)
+        tasks = [asyncio.ensure_future(self._one(query, passages)) for query, passages in pairs]
+        for task in tasks:
+            task.add_done_callback(lambda _: self._tell(tasks))
+        try:
+            return await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _tell(self, tasks: Sequence[asyncio.Future[list[Hit]]]) -> None:
+        self.context.progress("reranked lists", sum(task.done() for task in tasks), len(tasks))
+
+    async def _one(self, query: EmbedRecord, passages: Sequence[Passage]) -> list[Hit]:
+        found = await self._reranker.rerank(query.rewrite, query.language, passages)
+        hits = [Hit(each.doc_id, each.score) for each in found.ranked]
+        return sorted(hits, key=lambda hit: (-hit.score, hit.doc_id))[: self.config.k]
+
+
+def _of(config: RetrieverConfig) -> RetrieverConfig:
+    """The other retriever's settings."""
+    if not isinstance(config, RerankedConfig):
+        raise TypeError(f"settings of {config.type}, not of reranked")
+    return config.of

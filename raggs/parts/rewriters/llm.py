@@ -1,0 +1,84 @@
+"""Questions restated by a language model. A failed rewrite stops the run: nothing else was asked for."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from raggs.base.adapter import AdapterConfig
+from raggs.base.artifacts import Query
+from raggs.base.errors import ProviderError
+from raggs.base.jsontypes import JsonObject
+from raggs.base.settings import Causes, PromptName
+from raggs.base.text import clean_unicode, one_line
+from raggs.llm import ChatRequest, Parameters
+from raggs.parts.rewriters.base import Rewriter, RewriterContext
+from raggs.prompts import Prompt, load_prompt
+
+REWRITE_TOKENS = 100
+SCHEMA = {
+    "type": "object",
+    "properties": {"query": {"type": "string"}},
+    "required": ["query"],
+    "additionalProperties": False,
+}
+
+
+class LlmRewriter(Rewriter):
+    """The information need, restated by a language model in the question's language."""
+
+    class Config(AdapterConfig):
+        type: Literal["llm"] = "llm"
+        model: str = Field(min_length=1, description='provider and model, such as "openai/gpt-5-mini"')
+        prompt: PromptName = Field("rewrite@1", description="a prompt's name, or the path of a Markdown file")
+        parameters: Parameters = Field(default_factory=dict, description="sent with each call, over llm.parameters")
+
+    config: Config
+
+    def __init__(self, config: Config, context: RewriterContext) -> None:
+        super().__init__(config)
+        self._llm = context.llm
+        self._prompt: Prompt = load_prompt(config.prompt, "rewrite")
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        return (self.config.model,)
+
+    def causes(self) -> Causes:
+        """All that can change a rewrite: model, parameters, the prompt's text."""
+        own = self._llm.settings.causes_for(self.models).get("models")
+        return {**self.own_causes(), "prompt": self._prompt.sha256, **({"llm": {"models": own}} if own else {})}
+
+    async def rewrite(self, query: Query, text: str, language: str) -> str:
+        reply = await self._llm.ask(
+            ChatRequest(
+                qid=query.qid,
+                model=self.config.model,
+                messages=self._prompt.render(language, query=self._llm.guard(text)),
+                schema=SCHEMA,
+                schema_name="rewrite",
+                check=check_rewrite,
+                max_output_tokens=REWRITE_TOKENS,
+                parameters=self.config.parameters,
+            )
+        )
+        if reply.value is None:
+            raise ProviderError(
+                f"query {query.qid} could not be rewritten: {reply.error}",
+                remedy="run again (what was paid is cached), or set embed.rewrite to clean or none",
+            )
+        return reply.value
+
+
+def check_rewrite(answer: JsonObject) -> str:
+    """The rewritten question on one line.
+
+    Raises:
+        ValueError: no text.
+    """
+    found = answer.get("query")
+    rewrite = one_line(clean_unicode(found)) if isinstance(found, str) else ""
+    if not rewrite:
+        raise ValueError('"query" must be text, and not empty')
+    return rewrite

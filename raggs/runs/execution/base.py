@@ -1,0 +1,56 @@
+"""What an execution is: it decides where a stage's queries are worked on, never what comes out.
+
+Whatever the execution, one process owns the run: the folder, the manifest, the journal, the answer cache, the budget,
+the rate limits and the keys.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from raggs.base.adapter import Adapter, AdapterConfig
+from raggs.base.artifacts import Record
+from raggs.base.settings import Settings
+from raggs.stages.base import AnyStage, Services, Work
+
+
+@dataclass(frozen=True)
+class ExecutionContext:
+    """What an execution may use.
+
+    Attributes:
+        config: gives the run's configuration as JSON, with absolute paths and without keys.
+        run_shard: works on one shard in another process: ``run_shard(job, number)``, where `job` is a
+            `raggs.runs.execution.shards.ShardJob` as JSON.
+    """
+
+    config: Callable[[], str]
+    run_shard: Callable[[str, int], None]
+
+
+class Execution(Adapter, ABC):
+    """Runs stages. Built as ``cls(config, context)``; cheap to build."""
+
+    def __init__(self, config: AdapterConfig, context: ExecutionContext) -> None:
+        self.config = config
+        self.context = context
+
+    @abstractmethod
+    def records(
+        self, stage: AnyStage, work: Work, config: Settings, services: Services, folder: Path
+    ) -> Iterator[Record]:
+        """The stage's records, the same and in the same order as `stage.run` gives them.
+
+        Args:
+            folder: of the run; what is needed on the way is put there, and gone at the end.
+
+        Raises:
+            RaggsError: as `stage.run`; or the execution lacks what it needs.
+        """
+
+    def close(self) -> None:
+        """Let go of processes and connections. May be called twice."""
+        return

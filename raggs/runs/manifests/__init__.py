@@ -1,0 +1,1 @@
+"""Runs on disk: manifest, locks, reasons, audit."""

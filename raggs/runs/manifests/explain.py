@@ -1,0 +1,135 @@
+"""Why a query's passages stand in this order: the ranking replayed from the journal, with who beat whom.
+
+Nothing is asked again: the ranker's state is a fold over the journal, so the replay is the run itself.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain, combinations, product
+
+from raggs.base.artifacts import EmbedRecord, JournalRecord, PruneRecord, RankingRecord
+from raggs.base.believed import JudgeProfile
+from raggs.base.errors import AuditError, NotFoundError
+from raggs.base.jsontypes import as_object
+from raggs.base.text import did_you_mean
+from raggs.parts.judges.exactness import is_exact
+from raggs.ranking import Ranking
+from raggs.runs.manifests.opened import OpenedRun
+from raggs.runs.manifests.outdated import outdated
+from raggs.runs.manifests.params import fitting, parameters
+from raggs.stages.rankconfig import RankConfig
+from raggs.stages.replay import Answers, kept_pool, replay
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A query's ranking with its evidence.
+
+    Attributes:
+        config: of the rank stage that made it.
+        ranking: the replayed ranking (see `raggs.ranking.Ranking`).
+        grades: by passage.
+        wins: how many judged batches put the first passage above the second.
+        failed: batches that the judge failed on.
+        told: orders that were there before anything was asked, by who gave them.
+        lengths: how many lists of each length the judge was asked for.
+        profile: what a few questions taught of the judge, where the length of lists is open.
+        told_by_length: what a list of each length told for its price, as the engine expected it (see `Ranker`).
+        shares: calls of each question of the run, where all share a budget.
+        exact: whether the judge answers by rule, so that pairs in doubt are ties.
+    """
+
+    qid: str
+    config: RankConfig
+    ranking: Ranking
+    grades: Mapping[str, int]
+    wins: Mapping[tuple[str, str], int]
+    failed: int
+    exact: bool = False
+    told: Mapping[str, int] = field(default_factory=dict)
+    lengths: Mapping[int, int] = field(default_factory=dict)
+    profile: JudgeProfile | None = None
+    told_by_length: Mapping[int, float] = field(default_factory=dict)
+    shares: tuple[int, ...] = ()
+
+    def record(self, doc_id: str) -> tuple[int, int]:
+        """Pairs won and lost by a passage over all batches."""
+        won = sum(count for (winner, _), count in self.wins.items() if winner == doc_id)
+        lost = sum(count for (_, loser), count in self.wins.items() if loser == doc_id)
+        return won, lost
+
+
+def explain(run: OpenedRun, qid: str) -> Explanation:
+    """Replay one query's ranking.
+
+    Raises:
+        NotFoundError: the run has not ranked, has no such query (the nearest id is named), nothing to rank, or was
+            ranked by another version.
+        UsageError: it leaves ranking out.
+        AuditError: the journal does not lead to a ranking.
+    """
+    lock, part = run.manifest.stages.get("rank"), next((part for part in run.parts if part.stage == "rank"), None)
+    if lock is None and part is None:
+        run.pipeline.stage("rank")  # says that it is left out, where it is
+        raise NotFoundError("stage rank has not finished", where=run.folder, remedy=run.command)
+    if lock is not None and (older := outdated(lock)):
+        raise NotFoundError(
+            f"the ranking cannot be replayed: {older}", where=run.folder, remedy="run again, or use that version"
+        )
+    pruned = _pruned(run, qid)
+    entries = [entry for entry in run.typed("rank.journal", JournalRecord) if entry.qid == qid]
+    if lock is None:  # the journal of a part may hold entries of earlier settings, which came before those of now
+        entries = [entry for entry in entries if entry.state == entries[-1].state]
+    params = as_object(run.manifest.config.get("rank")) if lock is None else lock.params
+    pool, config = kept_pool(qid, pruned), parameters(RankConfig, "rank", params)
+    with fitting(f"query {qid}"):
+        answers, spent = Answers(entries), part is not None and qid in part.short
+        found = replay(course := config.course(pool), answers, shared=config.budget is not None, spent=spent)
+    if found.problem:
+        raise AuditError(
+            f"query {qid} cannot be replayed: {found.problem}", where=run.folder, remedy="raggs audit shows more"
+        )
+    if found.ranking is None:
+        raise NotFoundError(
+            f"no passage of query {qid!r} was worth ranking", where=run.folder, remedy="prune.jsonl says why"
+        )
+    wins, grades = Counter(chain.from_iterable(map(_wins, entries))), dict(zip(pool.ids, pool.grades, strict=True))
+    failed, exact = sum(entry.failed for entry in entries), lock is not None and is_exact(lock.components.get("judge"))
+    told = Counter(entry.by for entry in entries if entry.groups)
+    lengths = Counter(len(entry.shown) for entry in entries if entry.asked)
+    by_length = {} if course is None else course.told_by_length
+    shares = _shares(run) if config.budget is not None else ()
+    judged = (found.ranking, grades, wins, failed, exact, told, lengths)
+    return Explanation(qid, config, *judged, answers.profile, by_length, shares)
+
+
+def _shares(run: OpenedRun) -> tuple[int, ...]:
+    return tuple(record.calls + record.skipped for record in run.typed("rank.queries", RankingRecord))
+
+
+def _wins(entry: JournalRecord) -> Iterator[tuple[str, str]]:
+    """Who was put above whom."""
+    groups = entry.groups or [(doc_id,) for doc_id in entry.order or ()]
+    for above, below in combinations(groups, 2):
+        yield from product(above, below)
+
+
+def _pruned(run: OpenedRun, qid: str) -> list[PruneRecord]:
+    """The query's lines of prune.jsonl, which are not none."""
+    known: set[str] = set()
+    pruned: list[PruneRecord] = []
+    for record in run.typed("prune", PruneRecord):
+        known.add(record.qid)
+        if record.qid == qid:
+            pruned.append(record)
+    if not pruned and any(qid in part.left for part in run.parts):
+        raise NotFoundError(f"query {qid!r} is left out: {run.lacks}", where=run.folder, remedy=run.command)
+    if not pruned:
+        if any(record.qid == qid for record in run.typed("embed", EmbedRecord)):
+            raise NotFoundError(f"no retriever found a passage for query {qid!r}", where=run.folder)
+        remedy = did_you_mean(qid, sorted(known))
+        raise NotFoundError(f"there is no query {qid!r}", where=run.folder, remedy=remedy)
+    return pruned

@@ -1,0 +1,201 @@
+"""golden.lock: which golden set a repository means, in a file that is small enough for git.
+
+It holds the hash of the manifest's content and of each artifact with its lines; of the judgments a fingerprint and
+counts, by which also an export can be told; and what each measure is, so that scores of two versions of raggs are not
+taken for alike. Whoever has it can tell whether a set that came some other way is the one that was meant. It is as
+trustworthy as the place where it is kept.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Container, Iterator, Mapping
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, ValidationError
+
+from raggs.base.atomic import disk, write_atomic
+from raggs.base.errors import DataError, NotFoundError
+from raggs.base.frozen import Frozen
+from raggs.base.inputs import regular_file
+from raggs.base.jsonl import first_fault
+from raggs.base.jsontypes import Place, leaves
+from raggs.base.version import __version__
+from raggs.runs.manifests.findings import MANIFEST, Finding
+from raggs.runs.manifests.models import StageLock
+from raggs.runs.manifests.opened import OpenedRun
+from raggs.runs.manifests.seal import content_hash, place_of
+
+
+class LockedFile(Frozen):
+    """One artifact."""
+
+    sha256: str
+    rows: int = Field(ge=0)
+
+
+class LockedJudgments(Frozen):
+    """The grades, whatever file they are in."""
+
+    digest: str = Field(description="sha256 over all judgments, as eval.json has it")
+    questions: int = Field(ge=0)
+    grades: Mapping[str, int] = Field(description="how many passages have each grade")
+    relevant: int = Field(description="lowest relevant grade")
+    gains: tuple[float, ...] = Field(description="the gain of each grade, from the lowest")
+
+
+class Meaning(Frozen):
+    """What a lock says beyond hashes of files; null where nobody judged, or an earlier version of raggs wrote it."""
+
+    judgments: LockedJudgments | None = None
+    measures: Mapping[str, str] | None = Field(None, description="what each measure is, with an example")
+
+
+class GoldenLock(Meaning):
+    """golden.lock: a golden set in hashes, counts and definitions."""
+
+    schema_version: Literal[1, 2] = 2
+    name: str = Field(description="of the run, or of the files")
+    raggs: str = Field(description="the version that began the run; of files, that wrote the lock")
+    manifest: str = Field(description="hash of the manifest's content, which is that of its seal; empty of files")
+    queries: int = Field(ge=0)
+    failed: int = Field(ge=0, description="judgments without a result")
+    files: Mapping[str, LockedFile] = Field(description="artifacts of the run; none of a set in files")
+
+
+def lock_of(run: OpenedRun, meaning: Meaning) -> GoldenLock:
+    """The lock of a run, by what its manifest says; the audit says whether that is true.
+
+    Args:
+        meaning: of its judgments and of measures.
+    """
+    stages: Mapping[str, StageLock] = run.manifest.stages
+    files = {
+        file: LockedFile(sha256=output.sha256, rows=output.rows)
+        for lock in stages.values()
+        for file, output in lock.outputs.items()
+    }
+    return GoldenLock(
+        name=run.manifest.name,
+        raggs=run.manifest.raggs,
+        manifest=content_hash(run.store.content()),
+        queries=files["embed.jsonl"].rows if "embed.jsonl" in files else 0,
+        failed=sum(lock.failed for lock in stages.values()),
+        files=files,
+        judgments=meaning.judgments,
+        measures=meaning.measures,
+    )
+
+
+def lock_of_files(name: str, meaning: Meaning) -> GoldenLock:
+    """The lock of a golden set in files: by its judgments alone, in whatever format they are."""
+    queries = 0 if meaning.judgments is None else meaning.judgments.questions
+    return GoldenLock(
+        name=name,
+        raggs=__version__,
+        manifest="",
+        queries=queries,
+        failed=0,
+        files={},
+        judgments=meaning.judgments,
+        measures=meaning.measures,
+    )
+
+
+def write_lock(lock: GoldenLock, path: Path) -> None:
+    """Write a lock.
+
+    Raises:
+        ProviderError: the file cannot be written.
+    """
+    with disk(path, "choose another file"):
+        write_atomic(
+            path,
+            json.dumps(lock.model_dump(mode="json", exclude_none=True), indent=2, ensure_ascii=False).encode() + b"\n",
+        )
+
+
+def read_lock(path: Path) -> tuple[GoldenLock, str]:
+    """A lock and its text.
+
+    Raises:
+        NotFoundError: there is none.
+        DataError: it is damaged.
+    """
+    try:
+        text = regular_file(path).read_text(encoding="utf-8")
+        return GoldenLock.model_validate_json(text), text
+    except OSError as error:
+        raise NotFoundError("there is no such lock", where=path, remedy="raggs audit SET --write-lock FILE") from error
+    except ValidationError as error:
+        raise DataError(first_fault(error), where=path, remedy="restore it, or write it anew") from error
+    except UnicodeDecodeError as error:
+        raise DataError("not UTF-8", where=path, remedy="restore it, or write it anew") from error
+
+
+def lock_findings(run: OpenedRun, meaning: Meaning, path: Path) -> Iterator[Finding]:
+    """How a run differs from a lock.
+
+    Raises:
+        NotFoundError, DataError: as `read_lock`.
+    """
+    meant, text = read_lock(path)
+    if meant.manifest:
+        yield from _run_findings(meant, text, lock_of(run, meaning), path)
+    yield from meaning_findings(meaning, path)
+
+
+def _run_findings(meant: GoldenLock, text: str, found: GoldenLock, path: Path) -> Iterator[Finding]:
+    """How artifacts and manifest differ."""
+    for file in sorted({*meant.files, *found.files}):
+        wanted, here = meant.files.get(file), found.files.get(file)
+        if wanted != here:
+            line = place_of(text, ("files", file))
+            yield Finding(path.name, line, f"{file} is {_told(here)} in the run, {_told(wanted)} in the lock", "lock")
+    for name in ("name", "raggs", "queries", "failed", "manifest"):
+        wanted_value, value = getattr(meant, name), getattr(found, name)
+        if wanted_value != value:
+            what = MANIFEST if name == "manifest" else name
+            line = place_of(text, (name,))
+            yield Finding(
+                path.name, line, f"{what} is {_short(value)} in the run, {_short(wanted_value)} in the lock", "lock"
+            )
+
+
+def meaning_findings(found: Meaning, path: Path, measures: Container[str] | None = None) -> Iterator[Finding]:
+    """How judgments and measures differ from those that a lock means; what it does not say is not compared.
+
+    Args:
+        measures: those that matter; all if left out.
+
+    Raises:
+        NotFoundError, DataError: as `read_lock`.
+    """
+    meant, text = read_lock(path)
+    wanted_tree, tree = (_leaves(side) for side in (meant, found))
+    for place in dict.fromkeys([*wanted_tree, *tree]) if meant.judgments else ():
+        if wanted_tree.get(place) != tree.get(place):
+            line = place_of(text, ("judgments", *map(str, place[:2])))
+            here, wanted_value = (_short(side.get(place)) for side in (tree, wanted_tree))
+            told = f"judgments: {' '.join(map(str, place))} is {here} here, {wanted_value} in the lock"
+            yield Finding(path.name, line, told, "lock")
+    for name, wanted in sorted((meant.measures or {}).items()):
+        defined = (found.measures or {}).get(name)
+        if wanted != defined and (measures is None or name in measures):
+            line = place_of(text, ("measures", name))
+            said = f"the measure {name} is {defined or 'missing'!r} here, {wanted!r} in the lock"
+            yield Finding(path.name, line, said, "lock")
+
+
+def _leaves(side: Meaning) -> dict[Place, object]:
+    return {} if side.judgments is None else dict(leaves(side.judgments.model_dump(mode="json")))
+
+
+def _told(file: LockedFile | None) -> str:
+    return "missing" if file is None else f"{file.sha256[:12]} ({file.rows:,} lines)"
+
+
+def _short(value: object) -> str:
+    text = "missing" if value is None else str(value)
+    return text[:12] if len(text) == 64 else text

@@ -1,0 +1,262 @@
+"""A run opened for reading: typed access to its artifacts and to the golden set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby, islice
+from os.path import normpath
+from pathlib import Path
+from shlex import join, quote
+
+from raggs.base.artifacts import JudgeRecord, PruneRecord, RankRecord, Record, artifact_file
+from raggs.base.errors import DataError, NotFoundError
+from raggs.base.hashing import hash_file
+from raggs.base.inputs import near
+from raggs.base.jsonl import M, read_records
+from raggs.base.jsontypes import as_object
+from raggs.base.text import plural
+from raggs.llm.budget import Cap
+from raggs.runs.manifests.models import Output, RunManifest
+from raggs.runs.manifests.store import RunStore
+from raggs.stages import GOLDEN
+from raggs.stages.pipeline import Pipeline, load_pipeline
+
+SHOWN = 5
+UNKNOWN_CONFIG = Path("CONFIG")
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """A stage that was stopped, or went on with the queries of one that was.
+
+    Attributes:
+        left: ids of the queries that it has not done, sorted.
+        short: ids of those that end with what was paid for, sorted.
+        cap: the cap of the budget that stopped it; None where something else did.
+    """
+
+    stage: str
+    left: tuple[str, ...]
+    short: tuple[str, ...] = ()
+    cap: Cap | None = None
+
+    def __str__(self) -> str:
+        told = []
+        if self.left or not self.short:
+            told.append(f"{plural(len(self.left), 'query')} left out ({_shown(self.left)})")
+        if self.short:
+            told.append(f"{plural(len(self.short), 'ranking')} cut short ({_shown(self.short)})")
+        why = f", as the budget ended ({self.cap})" if self.cap else ""
+        return f"stage {self.stage} was stopped: {' and '.join(told)}{why}"
+
+
+def _goes_on(record: Record) -> bool:
+    return record.kept if isinstance(record, PruneRecord) else True
+
+
+def _shown(qids: Sequence[str]) -> str:
+    return ", ".join(qids[:SHOWN]) + (", …" if len(qids) > SHOWN else "")
+
+
+@dataclass(frozen=True)
+class OpenedRun:
+    """A run directory, read only. Streams open when they are read, so a large run costs no memory.
+
+    Attributes:
+        as_found: whether artifacts are read that are not what their stage wrote: for audits.
+    """
+
+    store: RunStore
+    manifest: RunManifest
+    as_found: bool = False
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """The stages that made it, without those that its configuration leaves out.
+
+        Raises:
+            UsageError: this raggs does not know them.
+        """
+        return load_pipeline(self.manifest.pipeline).of(self.manifest.config)
+
+    @property
+    def folder(self) -> Path:
+        """The run directory."""
+        return self.store.folder
+
+    @property
+    def command(self) -> str:
+        """What goes on with this very run, for a shell: its configuration, and its name where that says another."""
+        manifest = self.manifest
+        words = [*self.pipeline.command.split()[:-1], str(self.config_file)]
+        if as_object(manifest.config.get("judge")).get("human_first"):
+            words += ["--human-first"]
+        if manifest.pipeline == GOLDEN.name and manifest.name != manifest.config.get("name", manifest.name):
+            words += ["--run-id", manifest.name]
+        return join(words)
+
+    @property
+    def config_file(self) -> Path:
+        """The run's configuration file as it can be typed here; its name alone if it is not there any more."""
+        if (stated := self.manifest.config_file) is None:
+            return UNKNOWN_CONFIG
+        found = Path(normpath(self.folder.resolve() / stated))
+        return near(found) if found.is_file() else Path(found.name)
+
+    def records(self, artifact: str) -> Iterator[Record]:
+        """The records of an artifact ("embed" … "rank", "rank.journal").
+
+        Raises:
+            UsageError: no such artifact.
+            NotFoundError: its stage has not run, or was stopped before it had done a whole query.
+            DataError: it is not what its stage wrote.
+        """
+        return self.typed(artifact, self.pipeline.record(artifact))
+
+    def typed(self, artifact: str, model: type[M]) -> Iterator[M]:
+        """As `records`, for callers that name the record's class."""
+        path = self.file(artifact)
+        if not path.is_file():
+            stage = self.pipeline.writer(artifact)
+            raise NotFoundError(f"stage {stage} {self._why_nothing(stage)}", where=path, remedy=self.command)
+        self.check(artifact)
+        return islice(read_records(path, model), self.believed_lines(artifact))
+
+    def check(self, artifact: str) -> None:
+        """Compare an artifact with the hash in its stage's lock, once until the file changes; a missing one is none.
+
+        Raises:
+            DataError: it was edited by hand, or its stage is at work on it.
+        """
+        name = self.pipeline.writer(artifact)
+        path, output = self.store.path(artifact), _output(self.manifest, name, artifact)
+        if self.as_found or output is None or self.believed_lines(artifact) is not None or not path.is_file():
+            return
+        stat = path.stat()
+        if self._compared.get(artifact) == (stamp := (stat.st_size, stat.st_mtime_ns)):
+            return
+        found = hash_file(path)
+        if found != output.sha256:  # a run may have gone on since its manifest was read
+            now = _output(self.store.manifest(), name, artifact)
+            if now is None or found != now.sha256:
+                raise self._not_as_written(artifact, name)
+        self._compared[artifact] = stamp
+
+    @cached_property
+    def _compared(self) -> dict[str, tuple[int, int]]:
+        """Size and time of each artifact that was found to be what its stage wrote."""
+        return {}
+
+    def _not_as_written(self, artifact: str, stage: str) -> DataError:
+        path = self.store.path(artifact)
+        if self.store.marker(stage).is_file():
+            return DataError(f"stage {stage} has begun again and not finished", where=path, remedy=self.command)
+        return edited_by_hand(self.store, artifact, stage, f"to discard that: {self.command} --yes")
+
+    def _why_nothing(self, stage: str) -> str:
+        """Why a stage has neither a result nor a part of one."""
+        if cap := self.store.spent(stage):
+            return f"has done no whole query, as the budget ended ({cap})"
+        return "was stopped before it had done a whole query" if self.store.begun(stage) else "has not run"
+
+    def believed_lines(self, artifact: str) -> int | None:
+        """How many lines of an artifact belong to the result; None where all do.
+
+        A stage that is begun anew appends to its journal, and its lock knows nothing of that until it has finished.
+        """
+        name = self.pipeline.writer(artifact)
+        lock = self.manifest.stages.get(name) if self.store.marker(name).is_file() else None
+        if lock is None or artifact != self.pipeline.stage(name).JOURNAL:
+            return None
+        output = lock.outputs.get(artifact_file(artifact))
+        return output.rows if output else None
+
+    def file(self, artifact: str) -> Path:
+        """Where an artifact is; where its stage was never done, what the stage has done so far, if there is any."""
+        whole, partial = self.store.path(artifact), self.store.partial(artifact)
+        return partial if self.pipeline.writer(artifact) not in self.manifest.stages and partial.is_file() else whole
+
+    @cached_property
+    def graded(self) -> bool:
+        """Whether a passage has a grade; where none has, `raggs.runs.manifests.ungraded` says why.
+
+        Raises:
+            NotFoundError: the judge has not worked yet.
+        """
+        return any(record.grade for record in self.typed("judge", JudgeRecord))
+
+    @property
+    def unfinished(self) -> Unfinished | None:
+        """The stage that was stopped with some of its queries done; None where there is none."""
+        return next(iter(self.parts), None)
+
+    @cached_property
+    def parts(self) -> tuple[Unfinished, ...]:
+        """Every stage of which a part is done: the one that was stopped, then those that went on with its queries."""
+        order = self.pipeline.order
+        begun = [name for name in order if name not in self.manifest.stages and self.store.partial(name).is_file()]
+        return tuple(
+            Unfinished(name, tuple(self._left(name)), tuple(self._short(name)), self.store.spent(name))
+            for name in begun
+            if self.pipeline.stage(name).READS
+        )
+
+    @property
+    def lacks(self) -> str:
+        """Which queries are left out, and by which stage; empty where none is."""
+        return "; ".join(str(part) for part in self.parts if part.left or part.short or part == self.unfinished)
+
+    def _left(self, stage: str) -> Iterator[str]:
+        """The ids of the queries of the stage before that a stage has not done; of no use are those that lost all."""
+        before = {record.qid for record in self.records(self._before(stage)) if _goes_on(record)}
+        yield from sorted(before - {record.qid for record in self.records(stage)})
+
+    def _short(self, stage: str) -> Iterator[str]:
+        """The ids of the queries that end with what was paid for."""
+        found = self.pipeline.stage(stage)
+        for artifact in found.BESIDE:
+            if self.file(artifact).is_file():
+                yield from (record.qid for record in self.records(artifact) if found.cut_short(record))
+
+    def _before(self, stage: str) -> str:
+        """The artifact of which a stage takes its queries: the latest one that it reads."""
+        return self.pipeline.stage(stage).READS[-1]
+
+    def golden(self) -> Iterator[tuple[str, list[RankRecord]]]:
+        """Query id and its ranked passages, best first, query after query."""
+        for qid, records in groupby(self.typed("rank", RankRecord), key=lambda record: record.qid):
+            yield qid, list(records)
+
+
+def _output(manifest: RunManifest, stage: str, artifact: str) -> Output | None:
+    lock = manifest.stages.get(stage)
+    return lock.outputs.get(artifact_file(artifact)) if lock else None
+
+
+def edited_by_hand(store: RunStore, artifact: str, stage: str, remedy: str) -> DataError:
+    """Return the error of everybody who would use an artifact, or replace it, that is not what its stage wrote.
+
+    Args:
+        remedy: how to discard the edit, as a clause.
+    """
+    path = store.path(artifact)
+    if artifact == "judge":
+        remedy = f"raggs review set {quote(str(store.folder))} QUERY PASSAGE GRADE gives a label that lasts; {remedy}"
+    said = f"was edited by hand, or is damaged: it is not what stage {stage} wrote"
+    return DataError(said, where=path, line=store.first_edited_line(artifact), remedy=remedy)
+
+
+def open_run(folder: Path | str, *, as_found: bool = False) -> OpenedRun:
+    """Open a run directory.
+
+    Args:
+        as_found: see `OpenedRun`.
+
+    Raises:
+        NotFoundError: there is no run.
+        DataError: its manifest is damaged.
+    """
+    store = RunStore(Path(folder))
+    return OpenedRun(store, store.manifest(), as_found)

@@ -1,0 +1,130 @@
+"""The rankings of all questions that share a budget, replayed from their journals, wave by wave.
+
+Whose turn it was is found again by the same fold as in the run (`raggs.stages.waves`): a question that was asked when
+another's round promised more, or once the budget was spent, has entries that no wave asks for. All journals are in
+memory, as all rankings are in the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from raggs.base.artifacts import JournalRecord, MergeRecord, Passage, PruneRecord, Query, QueryRecord, Record
+from raggs.runs.manifests.taught import untaught
+from raggs.stages.base import Work
+from raggs.stages.pilot import affordable
+from raggs.stages.purse import Purse, SetBudget
+from raggs.stages.rankconfig import RankConfig
+from raggs.stages.rankrecords import rank_records
+from raggs.stages.replay import Answers, Batch, Course, KeptPool, beyond, kept_pool
+from raggs.stages.waves import Waves
+
+Problem = Callable[[str], None]  # takes what is wrong with the journal, as a sentence
+TORN = "not all queries are ranked by the same word on the judge"
+
+
+@dataclass
+class _Replayed:
+    """A ranking on its way. `left`: entries that nothing has asked for; `lost`: an answer is missing."""
+
+    pool: KeptPool
+    course: Course | None
+    answers: Answers
+    left: int
+    lost: bool = False
+
+
+def ranked_together(
+    work: Work, config: RankConfig, budget: SetBudget, prices: object, problem: Problem
+) -> Iterator[Record]:
+    """The records of all rankings.
+
+    Args:
+        prices: of the judge, as the lock's components have them.
+        problem: hears what is wrong with the journal, as sentences.
+
+    Raises:
+        ConfigError: the lock does not say what the judge charges.
+    """
+    journal = dict(work.by_query("rank.journal", JournalRecord))
+    for qid, entries in journal.items():
+        if wrong := mixed(entries):
+            problem(f"query {qid}: {wrong}")
+    believed = {Answers(entries).profile for entries in journal.values()}
+    if len(believed) > 1:
+        problem(TORN)
+    found = {qid: _begun(kept_pool(qid, pruned), config, journal.pop(qid, [])) for qid, pruned in _pruned(work)}
+    for qid in journal:
+        problem(f"query {qid} is not in prune.jsonl")
+    paid = {qid: batches for qid, each in found.items() if (batches := _ready(qid, each, problem))}
+    courses = {qid: each.course for qid, each in found.items() if each.course is not None and not each.lost}
+    purse = Purse(budget, config.list_length, prices, _texts(work) if budget.usd else ())
+    profile = believed.pop() if len(believed) == 1 else None
+    if profile and (wrong := untaught(work, config, profile, affordable(purse.calls))):
+        problem(wrong)
+    waves = Waves(courses, purse, paid)
+    while wave := waves.next():
+        for qid, batches in wave.items():
+            if not _learned(qid, found[qid], batches, problem):
+                waves.leave(qid)
+    for qid, each in found.items():
+        if not each.lost and (extra := beyond(each.left)):
+            problem(f"query {qid}: {extra}")
+        yield from rank_records(each.pool, None if each.course is None or each.lost else each.course.ranking())
+
+
+def mixed(entries: Iterable[JournalRecord]) -> str | None:
+    """What is wrong with a query's entries where they are of several states."""
+    return "entries of more than one state" if len({entry.state for entry in entries}) > 1 else None
+
+
+def _pruned(work: Work) -> Iterator[tuple[str, list[PruneRecord]]]:
+    return work.by_query("prune", PruneRecord)
+
+
+def _begun(pool: KeptPool, config: RankConfig, entries: list[JournalRecord]) -> _Replayed:
+    answers = Answers(entries)
+    return _Replayed(pool, config.course(pool), answers, len(answers))
+
+
+def _ready(qid: str, each: _Replayed, problem: Problem) -> tuple[Batch, ...]:
+    """Take in what was there before the first wave; what the pilot asked."""
+    course, answers = each.course, each.answers
+    if course is None:
+        return ()
+    try:
+        course.inform(answers.known)
+    except (ValueError, TypeError) as error:
+        problem(f"query {qid}: round 0 holds an order that cannot be taken in: {error}")
+        each.lost = True
+        return ()
+    each.left -= len(answers.known)
+    if (told := answers.believed) is None:
+        return ()
+    batches = course.pilot_round() if course.upcoming < told.round else ()
+    if _learned(qid, each, batches, problem):
+        course.believe(told)
+        each.left -= 1
+    return batches
+
+
+def _learned(qid: str, each: _Replayed, batches: tuple[Batch, ...], problem: Problem) -> bool:
+    """Answer a round from the journal; False where it lacks an answer."""
+    entries, wrong = each.answers.to(batches)
+    if wrong:
+        problem(f"query {qid}: {wrong}")
+        each.lost = True
+    elif each.course is not None:
+        each.course.learn(entries)
+        each.left -= len(entries)
+    return not each.lost
+
+
+def _texts(work: Work) -> Iterator[tuple[Query, Mapping[str, Passage]]]:
+    """Each question with the passages of its pool."""
+    queries = {query.qid: query for query in work.read("queries", QueryRecord)}
+    merged = dict(work.by_query("merge", MergeRecord))
+    for qid, pruned in _pruned(work):
+        shown = set(kept_pool(qid, pruned).ids)
+        yield queries[qid], {each.doc_id: each.passage for each in merged[qid] if each.doc_id in shown}

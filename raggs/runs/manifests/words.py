@@ -1,0 +1,259 @@
+"""What a run's figures of the judge's health say, in sentences for people.
+
+Computes nothing and shows nothing: the command line prints these lines, and so may a report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from raggs.base.artifacts import MIN_GRADE
+from raggs.base.health import (
+    ECHO,
+    AgainstPeople,
+    Canaries,
+    Cascade,
+    Depth,
+    Health,
+    JudgeHealth,
+    PairAgreement,
+    Panel,
+    RankHealth,
+    Samples,
+    Shift,
+    grade_apart,
+    sources_words,
+)
+from raggs.base.text import plural
+from raggs.parts.judges.exactness import grade_noises, is_exact
+from raggs.runs.manifests.models import snapshots
+from raggs.runs.manifests.shares import spread_words
+from raggs.stages.rankrecords import NEAR_TIES, NOT_RANKED, SETTLED
+from raggs.stages.replay import MUTE, SHARED, SPENT
+from raggs.stages.statistics import DEEPER, QUESTIONS
+
+if TYPE_CHECKING:
+    from raggs.runs.manifests.models import LockedAnswerer, StageLock
+
+TOLD_BIAS = 0.1  # grades; less is not worth a word
+OUTCOMES = {
+    SETTLED: "settled",
+    "cap": "stopped at the cap (rank.max_calls)",
+    SHARED: "stopped at the set's budget (rank.budget)",
+    SPENT: "stopped when the budget of the run ended",
+    MUTE: "without any order",
+    NEAR_TIES: "with near-ties at the edge of the top",
+    NOT_RANKED: "not ranked",
+}
+BY_RULE = "orders by rule and without noise; equals stand in a fixed order, which is as good as any other"
+CONFIDENCE = (
+    "score: in grades, whose ends it may pass by some tenths; "
+    "conf.: how surely a passage stands above the next one (50%: as good as tied)"
+)
+
+
+class Line(NamedTuple):
+    """A sentence, and whether it is a warning."""
+
+    text: str
+    warning: bool = False
+
+
+def lock_lines(lock: StageLock) -> Iterator[Line]:
+    """What there is to tell of the counts and of the health in a stage's lock."""
+    if (line := depth_line(lock.counts)) is not None:
+        yield line
+    if lock.stage == "rank" and isinstance(floor := lock.params.get("floor"), int) and floor > MIN_GRADE:
+        yield Line(f"order: passages below grade {floor} are not ordered (rank.floor): by grade and fused rank")
+    yield from map(Line, settled_words(lock))
+    yield from map(Line, spread_words(lock.counts))
+    yield from _noise(lock)
+    yield from health_lines(lock.health, exact=is_exact(lock.components.get("judge")))
+
+
+def _noise(lock: StageLock) -> Iterator[Line]:
+    """How often a simulated judge's grades differ from their labels."""
+    noises = [f"{noise:g}" for noise in grade_noises(lock.components.get("judge"))] if lock.stage == "judge" else []
+    if not noises:
+        return
+    found = lock.health.noise if isinstance(lock.health, JudgeHealth) else None
+    told = "how many grades that changed was not measured"
+    if found is not None and found.rate is not None:
+        told = f"{found.rate:.0%} of {plural(found.total, 'grade')} differ from the labels"
+    yield Line(f"warning: the judge adds simulated noise (grade_noise {', '.join(noises)}): {told}", warning=True)
+
+
+def answerer_lines(answerers: Collection[LockedAnswerer]) -> Iterator[Line]:
+    """Which snapshots of each model answered; a warning if there are several of one."""
+    named = snapshots(answerers)
+    for asked in dict.fromkeys(each.asked for each in answerers):
+        mine = [each for each in answerers if each.asked == asked]
+        parts = [f"{model} ({plural(count, 'answer')})" for model, count in named.get(asked, {}).items()]
+        if silent := sum(each.answers for each in mine if each.recorded and each.model is None):
+            parts.append(f"{plural(silent, 'answer')} that state no model")
+        if before := sum(each.answers for each in mine if not each.recorded):
+            parts.append(f"{plural(before, 'answer')} of which this was not recorded")
+        counts = {what: len({getattr(each, what) for each in mine} - {None}) for what in ("fingerprint", "provider")}
+        parts += [f"{count} {what}s" for what, count in counts.items() if count > 1]
+        if (count := len(named.get(asked, {}))) > 1:
+            told = f"warning: {asked} answered as {count} snapshots, whose answers may differ: {', '.join(parts)}"
+            yield Line(told, warning=True)
+        else:
+            yield Line(f"answered by {asked or 'models whose names are lost'}: {', '.join(parts)}")
+
+
+def settled_words(lock: StageLock) -> Iterator[str]:
+    """How many tops are settled and why the others are not; how many queries were not ranked."""
+    found = {name: lock.counts[name] for name in OUTCOMES if name in lock.counts}
+    not_ranked = found.pop(NOT_RANKED, 0)
+    if found:
+        top, settled = lock.params.get("top"), found.pop(SETTLED, 0)
+        others = "".join(f"; {count:,} {OUTCOMES[name]}" for name, count in found.items())
+        yield f"settled: the top {top} of {settled:,} of {plural(settled + sum(found.values()), 'query')}{others}"
+    if not_ranked:
+        least = lock.params.get("min_best_grade")
+        yield f"not ranked: {plural(not_ranked, 'query')} without a passage of grade {least} or more"
+
+
+def depth_line(counts: Mapping[str, int]) -> Line | None:
+    """How many questions were searched deeper, and why; None where depth was the same for all."""
+    if QUESTIONS not in counts:
+        return None
+    fired = ", ".join(f"{name} {count:,}" for name, count in counts.items() if name not in (QUESTIONS, DEEPER))
+    told = f" ({fired})" if fired else ""
+    return Line(f"depth: {counts[DEEPER]:,} of {plural(counts[QUESTIONS], 'question')} searched deeper{told}")
+
+
+def health_lines(health: Health | None, *, exact: bool = False) -> Iterator[Line]:
+    """What there is to tell of a stage's health.
+
+    Args:
+        exact: whether the judge answers by rule; then it has no errors to tell of, and pairs in doubt are ties.
+    """
+    if isinstance(health, JudgeHealth):
+        yield from _depth(health.depth)
+        yield from _samples(health.samples)
+        if health.place is not None:
+            yield from _company({"place": health.place})
+        yield from _panel(health.panel)
+        yield from _cascade(health.cascade)
+        if health.canaries is not None:
+            yield _canaries(health.canaries)
+            yield from _company(health.canaries.company)
+        if health.people is not None:
+            yield _people(health.people)
+        if health.sources:
+            yield Line(f"grades: {sources_words(health.sources)}")
+        if health.silent:
+            yield Line(f"judge: nobody spoke on {plural(health.silent, 'passage')}; they have no grade")
+        if health.replaced:
+            yield Line(f"judge: {plural(health.replaced, 'answer')} with U+FFFD in place of what is no character")
+    elif isinstance(health, RankHealth) and health.first.total:
+        yield from _orders(health, exact)
+
+
+def inversions_words(inversions: float) -> str:
+    """How many pairs of a query's top may stand the wrong way round."""
+    return f"order: {inversions:.1f} wrongly ordered pairs expected in the top of a query, on average"
+
+
+def judge_words(sharpness: float, echo: float | None, bias: float | None) -> str:
+    """What an engine found out about a judge; nothing of a position bias that is not worth a word."""
+    better = f"{grade_apart(sharpness):.0%}"
+    words = [f"sharpness {sharpness:.1f} (of two passages a grade apart it prefers the better {better})"]
+    if echo is not None:
+        meaning = "it repeats its own errors" if echo > ECHO else "asking again is a fresh opinion"
+        words.append(f"echo {echo:.2f} ({meaning})")
+    if bias is not None and abs(bias) >= TOLD_BIAS:
+        place = "first" if bias > 0 else "last"
+        words.append(f"a passage gains {abs(bias):.1f} grades by being shown {place} (the order is free of it)")
+    return ", ".join(words)
+
+
+def _depth(depth: Depth | None) -> Iterator[Line]:
+    if depth is None:
+        return
+    total = depth.asked + depth.saved
+    share = depth.saved / total if total else 0.0
+    yield Line(
+        f"depth: {depth.saved:,} of {plural(total, 'judgment')} saved ({share:.0%}), "
+        f"{plural(depth.stopped, 'query')} stopped early"
+    )
+
+
+def _samples(samples: Samples | None) -> Iterator[Line]:
+    if samples is not None and samples.passages:
+        agree = _agreement(samples)
+        yield Line(f"samples: {samples.asked} a passage, {samples.unanimous:.0%} unanimous, pairs {agree}")
+        if samples.company is not None:
+            yield from _company({"samples": samples.company})
+
+
+def _company(found: Mapping[str, Shift]) -> Iterator[Line]:
+    from raggs.runs.manifests.companywords import company_words  # late: most grade one by one
+
+    return (Line(*said) for said in company_words(found))
+
+
+def _cascade(found: Cascade | None) -> Iterator[Line]:
+    if found is None:
+        return
+    from raggs.runs.manifests.cascadewords import cascade_words
+
+    yield from (Line(*said) for said in cascade_words(found))
+
+
+def _canaries(found: Canaries) -> Line:
+    passed = found.passed
+    if not passed.total:
+        return Line("canaries: none, since this judge does not read passages")
+    missed = [
+        f"{name} {rate.count:,} of {rate.total:,}" for name, rate in found.kinds.items() if rate.count < rate.total
+    ]
+    told = f" ({', '.join(missed)})" if missed else ""
+    return Line(f"canaries: {passed.count:,} of {passed.total:,} as expected{told}")
+
+
+def _people(found: AgainstPeople) -> Line:
+    compared = f"{plural(found.grades, 'grade')} of {plural(found.questions, 'question')}"
+    if found.kappa is None or found.interval is None:
+        return Line(f"against people: {compared}, too few for a kappa")
+    low, high = found.interval
+    return Line(f"against people: kappa {found.kappa:.2f} [{low:.2f}, {high:.2f}], {compared}")
+
+
+def _panel(panel: Panel | None) -> Iterator[Line]:
+    if panel is None:
+        return
+    for name, member in panel.members.items():
+        if member.mean is not None:
+            yield Line(f"panel: {name} gave {plural(member.given, 'grade')}, on average {member.mean:.2f}")
+    for pair in panel.agreement:
+        if pair.pairs:
+            yield Line(f"panel: {' and '.join(pair.judges)} {_agreement(pair)}")
+    yield from (Line(f"warning: {warning}", True) for warning in panel.warnings)
+
+
+def _agreement(found: Samples | PairAgreement) -> str:
+    kappa = "" if found.kappa is None else f" (quadratic kappa {found.kappa:.2f})"
+    return f"agree {found.exact:.0%}{kappa}"
+
+
+def _orders(health: RankHealth, exact: bool) -> Iterator[Line]:
+    if exact:
+        yield Line(f"judge: {BY_RULE} ({plural(health.invalid.total, 'batch')})")
+        return
+    flips, cycles, invalid = health.flips, health.cycles, health.invalid
+    parts = [f"first shown wins {health.first.rate:.0%} of the batches (a fair judge: {health.fair_first:.0%})"]
+    if flips.total:
+        parts.append(f"{flips.rate:.0%} of {flips.total:,} close pairs change places when asked again (a coin: 50%)")
+    if cycles.total:
+        parts.append(f"{cycles.rate:.0%} of triples go round in a circle (a over b over c over a)")
+    parts.append(f"{invalid.count:,} of {plural(invalid.total, 'batch')} without an order")
+    yield Line(f"judge: {', '.join(parts)}")
+    if health.sharpness is not None:
+        yield Line(f"judge: {judge_words(health.sharpness, health.echo, health.position_bias)}")
+    if (inversions := health.expected_inversions) is not None:
+        yield Line(inversions_words(inversions))
+    yield from (Line(f"warning: {warning}", True) for warning in health.warnings)

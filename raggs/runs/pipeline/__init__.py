@@ -1,0 +1,1 @@
+"""From a plan to a finished run: decide, run, validate, commit."""

@@ -1,0 +1,212 @@
+"""Stage 4: of questions that are the same the earlier one stays; those with an excerpt about something else go.
+
+Thresholds are cosines, and belong to an embedder and a corpus: those of Chroma's report, which are the defaults, are
+of OpenAI's text-embedding-3-large; the embedder that comes with raggs has its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+
+from raggs.base.arrays import Vectors, shortest_float
+from raggs.base.errors import PrerequisiteError
+from raggs.base.settings import Causes, Settings
+from raggs.parts.embedders.base import Embedder
+from raggs.stages.base import StageOf, Work
+from raggs.stages.questions.base import QuestionServices
+from raggs.stages.questions.measuring import finders, leakages
+from raggs.stages.questions.records import FilterRecord, SampleRecord, VerifyRecord
+from raggs.stats.asking import Thresholds, duplicates, irrelevant, part_of
+from raggs.stats.asking.filters import DEFAULT, OF_EMBEDDERS, excerpt_cosines
+
+Cosine = Annotated[float, Field(ge=-1, le=1)]
+
+
+class ThresholdSettings(Settings):
+    """Cosines of a corpus."""
+
+    excerpt: Cosine | None = Field(None, description="below it an excerpt is not about its question; null: as above it")
+    duplicate: Cosine | None = Field(None, description="above it two questions are the same; null: as above it")
+
+
+class FilterConfig(Settings):
+    """Which questions are kept."""
+
+    excerpt: Cosine | None = Field(
+        None, description="a question goes if its cosine with one of its excerpts is lower; null: 0.41, wordllama 0.15"
+    )
+    duplicate: Cosine | None = Field(
+        None, description="a question goes if its cosine with an earlier one is higher; null: 0.7, wordllama 0.85"
+    )
+    corpora: Mapping[str, ThresholdSettings] = Field(
+        default_factory=dict,
+        description="other thresholds for some documents, by their name, their name without its ending, or a folder",
+    )
+    k: int = Field(
+        10, ge=0, description="passages among which a system finds an excerpt, for the difficulty; 0: not measured"
+    )
+    dev: float = Field(0.5, ge=0, le=1, description="share of the questions that are for choosing (dev), not reporting")
+    seed: int = Field(0, description="of the split into dev and test")
+
+
+class Filter(StageOf[FilterConfig, QuestionServices]):
+    NAME = "filter"
+    READS = ("sample", "verify")
+    Config = FilterConfig
+    RECORD = FilterRecord
+
+    def causes(self, config: FilterConfig, services: QuestionServices) -> Causes:
+        found: Causes = {"embedder": services.causes("embedder")}
+        if config.k:
+            found |= {"corpus": services.causes("corpus"), "systems": services.causes("systems")}
+        return found
+
+    def run(self, work: Work, config: FilterConfig, services: QuestionServices) -> Iterator[FilterRecord]:
+        samples = {sample.qid: sample for sample in work.read("sample", SampleRecord)}
+        records = list(work.read("verify", VerifyRecord))
+        sound = [record for record in records if record.rejected is None]
+        usual = usual_thresholds(required_embedder(services).config.type, config)
+        limits = [thresholds_of(samples[record.qid].windows[0].source, usual, config) for record in sound]
+        vectors = required_embedder(services).embed_queries([record.question or "" for record in sound])
+        measured = {record.qid: record for record in _measured(sound, vectors, limits, required_embedder(services))}
+        found = self._found(sound, vectors, samples, config, services)
+        copied = leakages(sound, samples)
+        for record in records:
+            told = measured.get(record.qid) or _gone(record)
+            told = told.model_copy(update={"found_by": found.get(record.qid) if told.kept else None})
+            yield _placed(told, samples[record.qid], copied, config)
+        work.progress(len(records), len(records))
+
+    @staticmethod
+    def _found(
+        records: Sequence[VerifyRecord],
+        vectors: Vectors,
+        samples: Mapping[str, SampleRecord],
+        config: FilterConfig,
+        services: QuestionServices,
+    ) -> dict[str, tuple[str, ...]]:
+        systems = services.systems if config.k and records else {}
+        if not systems:
+            return {}
+        identity = required_embedder(services).identity
+        return finders(records, vectors, samples, systems, services.passages, config.k, identity)
+
+
+def rederived(work: Work, config: FilterConfig) -> Iterator[FilterRecord]:
+    """The records that the stage must have written, of which cosines and systems are taken as recorded."""
+    samples = {sample.qid: sample for sample in work.read("sample", SampleRecord)}
+    verified = list(work.read("verify", VerifyRecord))
+    copied = leakages([record for record in verified if record.rejected is None], samples)
+    for record, told in zip(verified, work.read("filter", FilterRecord), strict=True):
+        base = _gone(record)
+        if record.rejected is None:
+            update = {"question": record.question, "references": record.references, "kept": told.rejected is None}
+            base = told.model_copy(update={"qid": record.qid, **update})
+        yield _placed(base, samples[record.qid], copied, config)
+
+
+def _placed(
+    record: FilterRecord, sample: SampleRecord, copied: Mapping[str, float], config: FilterConfig
+) -> FilterRecord:
+    """A record with what follows from its window and its words."""
+    window = sample.windows[0]
+    part = part_of(f"{window.source}:{window.start}", config.seed, config.dev)
+    return record.model_copy(update={"part": part, "leakage": copied.get(record.qid) if record.kept else None})
+
+
+def usual_thresholds(embedder: str, config: FilterConfig) -> Thresholds:
+    """The thresholds of documents that have none of their own: those set, else those of an embedder's type."""
+    return _set(OF_EMBEDDERS.get(embedder, DEFAULT), config.excerpt, config.duplicate)
+
+
+def thresholds_of(source: str, usual: Thresholds, config: FilterConfig) -> Thresholds:
+    """The thresholds of a document: its own, those of a folder that it lies in, or the usual ones."""
+    path = PurePosixPath(source)
+    for name in (source, str(path.with_suffix("")), *map(str, path.parents)):
+        if own := config.corpora.get(name):
+            return _set(usual, own.excerpt, own.duplicate)
+    return usual
+
+
+def _set(usual: Thresholds, excerpt: float | None, duplicate: float | None) -> Thresholds:
+    return Thresholds(
+        usual.excerpt if excerpt is None else excerpt, usual.duplicate if duplicate is None else duplicate
+    )
+
+
+def required_embedder(services: QuestionServices) -> Embedder:
+    """Return the embedder of the filter.
+
+    Raises:
+        PrerequisiteError: none is configured.
+    """
+    if services.embedder is None:
+        raise PrerequisiteError(
+            "the filter of questions needs embed.embedder, which is null", remedy="name one, such as {type: wordllama}"
+        )
+    return services.embedder
+
+
+def _gone(record: VerifyRecord) -> FilterRecord:
+    return FilterRecord(
+        qid=record.qid, kept=False, rejected=record.rejected, detail=record.detail, question=record.question
+    )
+
+
+def _measured(
+    records: Sequence[VerifyRecord], questions: Vectors, limits: Sequence[Thresholds], embedder: Embedder
+) -> Iterator[FilterRecord]:
+    """What is kept of sound questions: first those go that an excerpt does not fit, then those that repeat others."""
+    if not records:
+        return
+    owner = [number for number, record in enumerate(records) for _ in record.references]
+    texts = [reference.text for record in records for reference in record.references]
+    excerpts = embedder.embed(texts) if texts else np.zeros((0, questions.shape[1]), dtype=np.float32)
+    cosines = excerpt_cosines(questions, excerpts, owner) if texts else np.zeros(0)
+    lowest: dict[int, float] = {}
+    for number, cosine in zip(owner, cosines.tolist(), strict=True):
+        lowest[number] = min(cosine, lowest.get(number, 1.0))
+    off = {
+        each.row: each for each in irrelevant(questions, excerpts, owner, np.array([limit.excerpt for limit in limits]))
+    }
+    left = [number for number in range(len(records)) if number not in off]
+    twice = {
+        left[each.row]: (left[each.of], each)
+        for each in duplicates(questions[left], np.array([limits[number].duplicate for number in left]))
+    }
+    for number, record in enumerate(records):
+        relevance = None if number not in lowest else _cosine(lowest[number])
+        base = FilterRecord(
+            qid=record.qid,
+            kept=number not in off and number not in twice,
+            question=record.question,
+            references=record.references,
+            relevance=relevance,
+        )
+        if number in off:
+            detail = f"cosine below {off[number].threshold:g}"
+            yield base.model_copy(update={"rejected": "off the question", "detail": detail})
+        elif number in twice:
+            of, each = twice[number]
+            update = {
+                "rejected": "duplicate",
+                "detail": f"cosine above {each.threshold:g} with an earlier question",
+                "nearest": records[of].qid,
+                "similarity": _cosine(each.cosine),
+            }
+            yield base.model_copy(update=update)
+        else:
+            yield base
+
+
+def _cosine(value: float) -> float:
+    """A cosine as records have it: in the digits that a float32 has, within -1..1."""
+    return max(-1.0, min(1.0, shortest_float(np.float32(value))))
+
+
+STAGE = Filter()

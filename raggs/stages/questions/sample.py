@@ -1,0 +1,152 @@
+"""Stage 1: windows of the documents, each with the kind of question that is asked about it.
+
+Windows, kinds, styles and personas come in orders of which a longer one begins with the shorter: asking for more
+questions changes nothing that was asked for before, so that nothing is paid twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from raggs.base.adapter import unknown_name
+from raggs.base.languages import detect_language
+from raggs.base.settings import Causes, Settings
+from raggs.parts.askers.base import KINDS, Kind
+from raggs.stages.base import StageOf, Work
+from raggs.stages.questions.base import QuestionServices, Text
+from raggs.stages.questions.records import SampleRecord, Window
+from raggs.stats.asking import SIZE, stratified_windows
+from raggs.stats.asking import Window as Place
+
+PARTNERS = 64  # windows among which a comparison finds its second one
+DIGITS = 6  # of a question's number, so that ids are in order
+
+
+def _known_kinds(mix: Mapping[str, float]) -> Mapping[str, float]:
+    for name, share in mix.items():
+        if name not in KINDS:
+            raise unknown_name("type of question", name, list(KINDS))
+        if share < 0:
+            raise ValueError(f"the share of {name} is below 0")
+    if not sum(mix.values()):
+        raise ValueError("no type of question has a share")
+    return mix
+
+
+Mix = Annotated[Mapping[str, float], AfterValidator(_known_kinds)]
+
+
+class SampleConfig(Settings):
+    """How many questions, about what, of which kinds."""
+
+    n: int = Field(100, ge=1, le=10**DIGITS - 1, description="questions that are asked for; some of them will go")
+    window: int = Field(SIZE, ge=200, description="characters of a window")
+    per_window: int = Field(10, ge=1, description="questions that are asked about one window at most")
+    types: Mix = Field(
+        {"fact": 0.5, "procedure": 0.2, "list": 0.2, "comparison": 0.1},
+        description="shares of the types of question: fact, procedure, comparison, list, unanswerable",
+    )
+    conversational: float = Field(0.0, ge=0, le=1, description="share of questions in everyday words")
+    personas: tuple[str, ...] = Field(
+        (), description='who asks, in words, in turn, such as "a new customer"; empty: nobody in particular'
+    )
+    seed: int = Field(0, description="of the choice of windows")
+
+
+class Sample(StageOf[SampleConfig, QuestionServices]):
+    NAME = "sample"
+    Config = SampleConfig
+    RECORD = SampleRecord
+
+    def causes(self, config: SampleConfig, services: QuestionServices) -> Causes:
+        return {"documents": services.causes("documents"), "kinds": sorted(services.asker.kinds)}
+
+    def run(self, work: Work, config: SampleConfig, services: QuestionServices) -> Iterator[SampleRecord]:
+        documents = services.documents
+        texts = [document.text for document in documents]
+        count = min(config.n, config.per_window * windows_of(texts, config.window))
+        most = max(count, PARTNERS)
+        places = stratified_windows(texts, most, config.seed, size=config.window)
+        kinds = turns({kind: share for kind, share in config.types.items() if kind in services.asker.kinds}, count)
+        styles = turns({"plain": 1 - config.conversational, "conversational": config.conversational}, count)
+        for number in range(count):
+            shown = [places[number]]
+            kind = as_kind(kinds[number])
+            if kind == "comparison" and (partner := _partner(places, number, texts)):
+                shown.append(partner)
+            kind = kind if kind != "comparison" or len(shown) > 1 else "fact"
+            windows = tuple(_window(place, documents[place.document]) for place in shown)
+            yield SampleRecord(
+                qid=f"q{number + 1:0{DIGITS}}",
+                kind=kind,
+                style="conversational" if styles[number] == "conversational" else "plain",
+                persona=config.personas[number % len(config.personas)] if config.personas else "",
+                language=detect_language(windows[0].text),
+                windows=windows,
+            )
+            work.progress(number + 1, count)
+
+
+def windows_of(texts: Sequence[str], size: int) -> int:
+    """How many windows hold all characters of some documents, none of them twice."""
+    return sum(-(-len(text.strip()) // size) for text in texts)
+
+
+def turns(shares: Mapping[str, float], count: int) -> list[str]:
+    """Names in turn, so that each beginning of the list has each name as often as its share says, to within one or two.
+
+    Raises:
+        ValueError: no name has a share.
+    """
+    total = sum(shares.values())
+    if not total:
+        raise ValueError("nothing has a share")
+    given = dict.fromkeys(shares, 0)
+    found = []
+    for number in range(1, count + 1):
+        name = max(shares, key=lambda each: shares[each] / total * number - given[each])
+        given[name] += 1
+        found.append(name)
+    return found
+
+
+def as_kind(name: str) -> Kind:
+    """A kind of question by its name."""
+    return next(kind for kind in KINDS if kind == name)
+
+
+def _partner(places: Sequence[Place], number: int, texts: Sequence[str]) -> Place | None:
+    """The window that shares most words with another one, of those elsewhere in the first `PARTNERS`."""
+    first = places[number]
+    words = _words(texts[first.document][first.start : first.end])
+    able = [place for place in places[:PARTNERS] if _apart(first, place)]
+
+    def shared(place: Place) -> float:
+        other = _words(texts[place.document][place.start : place.end])
+        return len(words & other) / max(1, len(words | other))
+
+    return max(able, key=shared, default=None)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(word for word in text.casefold().split() if len(word) > 4)
+
+
+def _apart(one: Place, other: Place) -> bool:
+    return one.document != other.document or one.end <= other.start or other.end <= one.start
+
+
+def _window(place: Place, document: Text) -> Window:
+    return Window(
+        source=document.source,
+        start=document.start + place.start,
+        end=document.start + place.end,
+        text=document.text[place.start : place.end],
+        doc_id=document.doc_id,
+    )
+
+
+STAGE = Sample()

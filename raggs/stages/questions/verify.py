@@ -1,0 +1,114 @@
+"""Stage 3: each excerpt looked for in its window, word for word. One that is not there takes its question with it.
+
+Nothing is mended but white space, since models write a line break as a blank: what is kept is always the window's own
+text. Excerpts of one question that overlap become one. Where one stands twice in a window, the first place counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from raggs.base.artifacts import Reference, Span
+from raggs.base.settings import Causes, Settings
+from raggs.base.text import shorten
+from raggs.stages.base import StageOf, Work
+from raggs.stages.questions.base import QuestionServices
+from raggs.stages.questions.records import AskRecord, Reason, SampleRecord, VerifyRecord, Window
+
+WORD = re.compile(r"\w")
+SHOWN = 80
+
+
+class VerifyConfig(Settings):
+    """Nothing can be set: an excerpt is there word for word, or it is not."""
+
+
+class Verify(StageOf[VerifyConfig, QuestionServices]):
+    NAME = "verify"
+    READS = ("sample", "ask")
+    Config = VerifyConfig
+    RECORD = VerifyRecord
+
+    def causes(self, config: VerifyConfig, services: QuestionServices) -> Causes:
+        return {}
+
+    def run(self, work: Work, config: VerifyConfig, services: QuestionServices) -> Iterator[VerifyRecord]:
+        return verified(work)
+
+
+def verified(work: Work) -> Iterator[VerifyRecord]:
+    """The records of the stage; it needs nothing of the world."""
+    samples = work.read("sample", SampleRecord)
+    for record in work.read("ask", AskRecord):
+        sample = next(each for each in samples if each.qid == record.qid)
+        yield verify(sample, record)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Where an excerpt stands: the number of its window, and characters of that."""
+
+    window: int
+    start: int
+    end: int
+
+
+def verify(sample: SampleRecord, record: AskRecord) -> VerifyRecord:
+    """One question with the places of its excerpts, or why it goes."""
+    if record.question is None:
+        return _rejected(record, "no answer", record.error or "")
+    found = []
+    for excerpt in record.excerpts:
+        place = _find(excerpt.strip(), sample.windows)
+        if place is None:
+            return _rejected(record, "not verbatim", shorten(excerpt, SHOWN))
+        found.append(place)
+    if (sample.kind == "unanswerable") == bool(found):
+        reason: Reason = "not unanswerable" if found else "no excerpt"
+        return _rejected(record, reason, "")
+    if sample.kind == "comparison" and len({place.window for place in found}) < len(sample.windows):
+        return _rejected(record, "one-sided", "all excerpts are of one text")
+    places = _merged(found)
+    references = tuple(_reference(place, sample.windows[place.window]) for place in places)
+    return VerifyRecord(qid=record.qid, question=record.question, references=references)
+
+
+def _find(excerpt: str, windows: Sequence[Window]) -> _Found | None:
+    """The first place at which an excerpt stands; None for one without a word, or that stands nowhere."""
+    if not WORD.search(excerpt):
+        return None
+    words = re.compile(r"\s+".join(map(re.escape, excerpt.split())))
+    for number, window in enumerate(windows):
+        start = window.text.find(excerpt)
+        if start >= 0:
+            return _Found(number, start, start + len(excerpt))
+        if found := words.search(window.text):
+            return _Found(number, *found.span())
+    return None
+
+
+def _merged(places: Sequence[_Found]) -> list[_Found]:
+    """The places in order, those that share characters as one."""
+    merged: list[_Found] = []
+    for place in sorted(places, key=lambda each: (each.window, each.start, each.end)):
+        last = merged[-1] if merged else None
+        if last and last.window == place.window and place.start < last.end:
+            merged[-1] = _Found(last.window, last.start, max(last.end, place.end))
+        else:
+            merged.append(place)
+    return merged
+
+
+def _reference(place: _Found, window: Window) -> Reference:
+    start, end = window.start + place.start, window.start + place.end
+    span = None if window.doc_id else Span(source=window.source, start=start, end=end)
+    return Reference(text=window.text[place.start : place.end], doc_id=window.doc_id, span=span)
+
+
+def _rejected(record: AskRecord, reason: Reason, detail: str) -> VerifyRecord:
+    return VerifyRecord(qid=record.qid, question=record.question, rejected=reason, detail=detail)
+
+
+STAGE = Verify()

@@ -1,0 +1,1 @@
+"""Pure statistics: agreement of annotators, corrections, decisions and the mathematics of diagnoses."""

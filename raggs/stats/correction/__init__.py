@@ -1,0 +1,24 @@
+"""Scores corrected for what a judge gets wrong, by the labels that people gave to a random part.
+
+Pure: arrays in, frozen results out. An estimate without an interval that was shown to cover is not given.
+"""
+
+from raggs.stats.correction.calibration import Calibration, Point, calibrate
+from raggs.stats.correction.estimates import FEWEST, Corrected, Totals, correct, totals_of, unlikely
+from raggs.stats.correction.ratios import FEWEST_WHOLE, VARIED, correct_ratio, correct_values
+
+__all__ = [
+    "FEWEST",
+    "FEWEST_WHOLE",
+    "VARIED",
+    "Calibration",
+    "Corrected",
+    "Point",
+    "Totals",
+    "calibrate",
+    "correct",
+    "correct_ratio",
+    "correct_values",
+    "totals_of",
+    "unlikely",
+]

@@ -1,0 +1,220 @@
+"""Prediction-powered means over queries, from a judge's labels of all passages and people's of a random few.
+
+Angelopoulos, Duchi and Zrnic, "PPI++: Efficient Prediction-Powered Inference", 2023, for sums over passages that were
+drawn with known chances (Horvitz and Thompson, 1952), clustered by query. A query's value is a sum over passages of a
+weight that no label changes, times what the passage's label is worth. With f the judge's worth of a passage, y that by
+people, w its weight and c the chance with which it was drawn, a query stands for
+
+    z = sum_drawn w y / c  +  power * (sum_all w f - sum_drawn w f / c)  +  size * (sum_all w - sum_drawn w / c)
+
+The brackets are 0 on average, whatever the judge does, so the mean of z is that of people's labels for any `power` and
+`size`; both are chosen to make z vary least. A useless judge gets the power 0 and costs nothing. `size` keeps the
+luck of drawing many or few passages out of it, as a mean does that is divided by what was drawn.
+
+Since the brackets are 0 on average, the mean is the intercept of a regression of the first sum on them. The interval
+treats queries as drawn from those that users might ask; draws of passages must be independent between
+queries.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from raggs.base.arrays import Floats, Ints
+from raggs.base.light import distributions
+
+RCOND, TINY = 1e-9, 1e-12
+FEWEST = 10  # queries with a passage that people labelled; below, the variance is hardly known
+SIGMAS = 4.0  # by which the weights of what was drawn may miss what there is
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Sums over the passages of each query, each of shape (queries,).
+
+    Attributes:
+        people: of weight times people's worth over chance, drawn passages only.
+        judge: of weight times the judge's worth, all passages.
+        judge_drawn: of weight times the judge's worth over chance, drawn passages only.
+        weight: of the weights, all passages.
+        weight_drawn: of the weights over chance, drawn passages only.
+        drawn: how many passages were drawn.
+    """
+
+    people: Floats
+    judge: Floats
+    judge_drawn: Floats
+    weight: Floats
+    weight_drawn: Floats
+    drawn: Ints
+
+    def __sub__(self, other: Totals) -> Totals:
+        """Of the difference of two systems over the same queries; `drawn` counts where either has drawn passages."""
+        return Totals(
+            self.people - other.people,
+            self.judge - other.judge,
+            self.judge_drawn - other.judge_drawn,
+            self.weight - other.weight,
+            self.weight_drawn - other.weight_drawn,
+            np.maximum(self.drawn, other.drawn),
+        )
+
+    def times(self, factor: float) -> Totals:
+        """The same with every weight multiplied."""
+        return Totals(
+            factor * self.people,
+            factor * self.judge,
+            factor * self.judge_drawn,
+            factor * self.weight,
+            factor * self.weight_drawn,
+            self.drawn,
+        )
+
+
+@dataclass(frozen=True)
+class Corrected:
+    """A mean over queries.
+
+    Attributes:
+        mean: NaN without queries.
+        low, high: of the interval; NaN where fewer than 10 queries have a drawn passage.
+        confidence: in 0..1.
+        power: how far the judge was relied on, 0 (not at all) to 1.
+        queries: all.
+        informed: those with a drawn passage.
+        drawn: passages.
+    """
+
+    mean: float
+    low: float
+    high: float
+    confidence: float
+    power: float
+    queries: int
+    informed: int
+    drawn: int
+
+
+def totals_of(
+    query: npt.ArrayLike,
+    weight: npt.ArrayLike,
+    judge: npt.ArrayLike,
+    people: npt.ArrayLike,
+    chance: npt.ArrayLike,
+    *,
+    queries: int,
+) -> Totals:
+    """The sums of passages, a row each.
+
+    Args:
+        query: shape (rows,), the number of the row's query.
+        weight: shape (rows,), what the row's worth counts in its query's value.
+        judge: shape (rows,), what the judge's label is worth.
+        people: shape (rows,), what people's label is worth; NaN where the passage was not drawn.
+        chance: shape (rows,), with which it was drawn, in 0 to 1; of rows that were not drawn it is not looked at.
+        queries: how many there are, also of those without a row.
+
+    Raises:
+        ValueError: shapes differ, or a drawn row has no chance.
+    """
+    rows = np.asarray(query, dtype=np.int64)
+    columns = [np.asarray(column, dtype=np.float64) for column in (weight, judge, people, chance)]
+    if any(column.shape != rows.shape for column in columns):
+        raise ValueError(f"columns of {[column.size for column in columns]} rows for {rows.size} passages")
+    worth, machine, human, odds = columns
+    drawn = ~np.isnan(human)
+    if not ((odds[drawn] > 0) & (odds[drawn] <= 1)).all():
+        raise ValueError("the chance of a drawn passage lies in 0 to 1")
+    inverse = np.where(drawn, 1.0, 0.0) / np.where(drawn, odds, 1.0)
+
+    def total(values: Floats) -> Floats:
+        return np.bincount(rows, weights=values, minlength=queries).astype(np.float64)
+
+    return Totals(
+        people=total(worth * inverse * np.where(drawn, human, 0.0)),
+        judge=total(worth * machine),
+        judge_drawn=total(worth * inverse * machine),
+        weight=total(worth),
+        weight_drawn=total(worth * inverse),
+        drawn=np.bincount(rows[drawn & (worth != 0)], minlength=queries),
+    )
+
+
+def correct(totals: Totals, *, power: float | None = None, confidence: float = 0.95) -> Corrected:
+    """The mean over queries that people's labels of all passages would give.
+
+    Args:
+        power: how far to rely on the judge; chosen where None. 0 uses people's labels alone.
+        confidence: of the interval, in 0..1.
+    """
+    machine = totals.judge - totals.judge_drawn
+    size = totals.weight - totals.weight_drawn
+    best = _tuned(totals.people, machine, size) if power is None else power
+    free = power is None and 0.0 < best < 1.0
+    known = totals.people if free else totals.people + best * machine
+    fitted = _fit(known, [machine, size] if free else [size])
+    queries, informed = len(totals.drawn), int((totals.drawn > 0).sum())
+    half = fitted.error * _quantile(confidence, informed - fitted.used) if informed >= FEWEST else math.nan
+    mean = fitted.mean
+    drawn = int(totals.drawn.sum())
+    return Corrected(mean, mean - half, mean + half, confidence, best, queries, informed, drawn)
+
+
+def unlikely(totals: Totals) -> bool:
+    """Whether the chances cannot be those with which the passages were drawn.
+
+    The weights of what was drawn, each over its chance, come to the weights of all on average. Where they miss them by
+    more than four standard errors, the draw was not finished, or passages were left out of it.
+    """
+    missed = totals.weight - totals.weight_drawn
+    if len(missed) < FEWEST:
+        return False
+    error = missed.std(ddof=1) / math.sqrt(len(missed))
+    return bool(abs(missed.mean()) > SIGMAS * error + 1e-9)
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """A mean, its standard error, and how many numbers were estimated for it."""
+
+    mean: float
+    error: float
+    used: int
+
+
+def _tuned(people: Floats, machine: Floats, size: Floats) -> float:
+    """The power in 0..1 that makes the mean vary least, beside the best `size`."""
+    if len(people) < FEWEST:
+        return 1.0
+    design = _design(len(people), [machine, size])
+    slopes = np.linalg.lstsq(design, people, rcond=RCOND)[0]
+    return float(np.clip(-slopes[1], 0.0, 1.0))
+
+
+def _fit(values: Floats, controls: list[Floats]) -> _Fit:
+    """The mean of values once the controls are at their expectation, which is 0: the intercept of a regression.
+
+    The standard error is that of MacKinnon and White, 1985 (HC3): queries that decide the slopes by themselves count
+    for what they would miss without themselves, for few labels make for few such queries.
+    """
+    if not len(values):
+        return _Fit(math.nan, math.nan, 0)
+    design = _design(len(values), [control for control in controls if np.ptp(control) > TINY])
+    inverse = np.linalg.pinv(design, rcond=RCOND)
+    missed = values - design @ (inverse @ values)
+    leverage = np.einsum("ij,ji->i", design, inverse)
+    left = np.where(leverage < 1 - TINY, missed / np.maximum(1 - leverage, TINY), 0.0)
+    return _Fit(float(inverse[0] @ values), float(np.sqrt(((inverse[0] * left) ** 2).sum())), design.shape[1])
+
+
+def _design(rows: int, controls: list[Floats]) -> Floats:
+    return np.stack([np.ones(rows), *controls], axis=1)
+
+
+def _quantile(confidence: float, degrees: int) -> float:
+    """Of Student's t, at the upper end of an interval."""
+    return float(distributions().stdtrit(max(1, degrees), (1 + confidence) / 2))

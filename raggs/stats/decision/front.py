@@ -1,0 +1,253 @@
+"""Which systems are worth a thought: those that no other one beats at once in cost, latency and quality.
+
+Dallaire, "Practical RAG Evaluation", 2025, section 3.3, with ordinary dominance (no worse everywhere, better
+somewhere) in place of its "strictly better in all three", which keeps nearly everything. Two latencies closer than
+the jitter count as equal (section 3.2.2). That is no equivalence: 300 equals 360 and 360 equals 420, but 300 is faster
+than 420. So the front is defined as the one set in which no member dominates another and in which each system left out
+is dominated by a member. Dominance under jitter has no circles. All qualities of a circle would be equal, so each step
+would win the jitter of an axis, in latency or in cost, and lose less than that in the other; but an axis is back where
+it was only if fewer steps win it than lose it, and so there would be more steps than there are. A relation without
+circles has exactly one such set (its kernel; von Neumann and Morgenstern, 1944), and without jitter it is the ordinary
+front. Costs may have a jitter too, as a share of the smaller one: cents decide nothing.
+
+Must not choose among the members: that is what `choice` is for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from raggs.base.arrays import Flags, Floats, Ints
+
+JITTER_MS = 75.0
+PLACES = 12
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """What was measured of one system.
+
+    Attributes:
+        name: unique among the candidates.
+        usd_per_1k: USD for 1,000 queries, 0 or more; None where a price is not known.
+        latency_ms: median milliseconds of a query, 0 or more; None where it was not measured.
+        tail_ms: milliseconds within which 95% of single queries end, which limits are held against; None: limits are
+            held against `latency_ms`.
+        quality: one value a measure, higher is better, the deciding measure first; the same measures for all.
+        k: passages given to the reranker, or returned; smaller is preferred among equals.
+        tokens: mean tokens of a passage; fewer are preferred among equals.
+
+    Raises:
+        ValueError: a number out of its range; no quality, or one that is not finite: a system without a value on a
+            measure is not a candidate.
+    """
+
+    name: str
+    usd_per_1k: float | None
+    latency_ms: float | None
+    quality: tuple[float, ...]
+    k: int
+    tokens: float = 0.0
+    tail_ms: float | None = None
+
+    def __post_init__(self) -> None:
+        for what, value in (
+            ("cost", self.usd_per_1k),
+            ("latency", self.latency_ms),
+            ("tail", self.tail_ms),
+            ("tokens", self.tokens),
+        ):
+            if value is not None and not (math.isfinite(value) and value >= 0):
+                raise ValueError(f"{self.name}: {what} is {value}; it is a number from 0 up, or None where unknown")
+        if not self.quality or not all(map(math.isfinite, self.quality)):
+            raise ValueError(f"{self.name}: quality is {self.quality}; a candidate has a finite value on each measure")
+        if self.k < 0:
+            raise ValueError(f"{self.name}: k is {self.k}; it is a number from 0 up")
+
+    @property
+    def bound_ms(self) -> float | None:
+        """Milliseconds that a limit is held against; None where they are not known."""
+        return self.latency_ms if self.tail_ms is None else self.tail_ms
+
+
+@dataclass(frozen=True)
+class Front:
+    """The systems that none of the front dominates.
+
+    Attributes:
+        names: the members, best first by the deciding measure, then by the others, cost and latency.
+        dominated: by name of a system left out, the first member that dominates it.
+        left_out: axes ("cost", "latency") that are known of no candidate, so that none was compared by them.
+    """
+
+    names: tuple[str, ...]
+    dominated: dict[str, str]
+    left_out: tuple[str, ...]
+
+
+def dominates(one: Candidate, other: Candidate, jitter_ms: float = JITTER_MS, cost_jitter: float = 0.0) -> bool:
+    """Is `one` surely no worse than `other` in cost, latency and each quality, and surely better in one of them?
+
+    An unknown cost or latency may be any number from 0 up: a system that has one dominates nobody, and is dominated
+    only by what costs nothing (or is faster than the jitter).
+
+    Raises:
+        ValueError: different numbers of measures, or a jitter below 0.
+    """
+    table = _tabulate([one, other], jitter_ms, cost_jitter)
+    return bool(_dominated(table, 0)[1])
+
+
+def find_front(candidates: Sequence[Candidate], jitter_ms: float = JITTER_MS, cost_jitter: float = 0.0) -> Front:
+    """The front over (cost, latency, all qualities).
+
+    Args:
+        candidates: in any order; an axis that is known of none of them is left out.
+        jitter_ms: latencies closer than that are equal; 0 compares them as they are.
+        cost_jitter: costs of which the greater is less than this share above the smaller are equal.
+
+    Raises:
+        ValueError: as `dominates`, or a name that stands twice.
+    """
+    checked(candidates)
+    table, left_out = _without_unknown_axes(_tabulate(candidates, jitter_ms, cost_jitter))
+    members: list[int] = []
+    dominated: dict[str, str] = {}
+    out = np.zeros(len(candidates), dtype=np.bool_)
+    order = _order(table, candidates).tolist()
+    for row in order if cost_jitter == 0 else _beaten_last(table, order):
+        if out[row]:
+            continue
+        members.append(row)
+        beaten = _dominated(table, row) & ~out
+        out |= beaten
+        dominated.update((candidates[each].name, candidates[row].name) for each in np.flatnonzero(beaten).tolist())
+    return Front(tuple(candidates[row].name for row in sorted(members, key=order.index)), dominated, left_out)
+
+
+def may_replace(candidates: Sequence[Candidate], jitter_ms: float = JITTER_MS) -> Flags:
+    """Shape (candidates, candidates): is the row's system surely no dearer and no slower than the column's?
+
+    Then better quality alone makes the column's superfluous, whatever limits are asked for later: what `halve` needs.
+    An axis that is known of none is not compared; otherwise what is unknown may be anything, as in `dominates`.
+
+    Raises:
+        ValueError: as `find_front`.
+    """
+    checked(candidates)
+    table, _ = _without_unknown_axes(_tabulate(candidates, jitter_ms))
+    no_dearer: Flags = table.cost_high[:, None] <= table.cost_low
+    slower_by = table.slow[:, None] - table.fast
+    no_slower: Flags = (slower_by < table.jitter) | (slower_by <= 0)
+    return no_dearer & no_slower
+
+
+def checked(candidates: Sequence[Candidate]) -> None:
+    """Raises: ValueError where two candidates have one name or measures differ in number."""
+    twice = [name for name, count in Counter(each.name for each in candidates).items() if count > 1]
+    if twice:
+        raise ValueError(f"two candidates are named {min(twice)!r}")
+    if len({len(each.quality) for each in candidates}) > 1:
+        raise ValueError("candidates are compared by the same measures; the numbers of their qualities differ")
+
+
+def rounded(quality: npt.ArrayLike) -> Floats:
+    """Qualities to be compared: two that differ by the rounding of their sums are equal, and equality is transitive."""
+    values: Floats = np.asarray(quality, dtype=np.float64)
+    return values.round(PLACES)
+
+
+class _Table(NamedTuple):
+    """One row a candidate; what is unknown lies between 0 and infinity."""
+
+    cost_low: Floats
+    cost_high: Floats
+    fast: Floats
+    slow: Floats
+    quality: Floats
+    jitter: float
+    share: float = 0.0
+
+    def cheaper(self, costs: Floats | np.float64, others: Floats | np.float64) -> Flags:
+        """Which costs are below others by the jitter?"""
+        below: Flags = np.asarray((costs * (1 + self.share) <= others) & (costs < others))
+        return below
+
+
+def _tabulate(candidates: Sequence[Candidate], jitter_ms: float, cost_jitter: float = 0.0) -> _Table:
+    if not (math.isfinite(cost_jitter) and cost_jitter >= 0):
+        raise ValueError(f"the jitter of costs is {cost_jitter}; it is a share from 0 up")
+    if not (math.isfinite(jitter_ms) and jitter_ms >= 0):
+        raise ValueError(f"the jitter is {jitter_ms} ms; it is a number from 0 up")
+    if len({len(each.quality) for each in candidates}) > 1:
+        raise ValueError("candidates are compared by the same measures; the numbers of their qualities differ")
+    cost = [each.usd_per_1k for each in candidates]
+    latency = [each.latency_ms for each in candidates]
+    quality = rounded([each.quality for each in candidates])
+    return _Table(
+        cost_low=_bound(cost, 0.0),
+        cost_high=_bound(cost, math.inf),
+        fast=_bound(latency, 0.0),
+        slow=_bound(latency, math.inf),
+        quality=quality if candidates else quality.reshape(0, 1),
+        jitter=jitter_ms,
+        share=cost_jitter,
+    )
+
+
+def _without_unknown_axes(table: _Table) -> tuple[_Table, tuple[str, ...]]:
+    left_out = []
+    if table.cost_high.size and np.isinf(table.cost_high).all():
+        table = table._replace(cost_high=table.cost_low)
+        left_out.append("cost")
+    if table.slow.size and np.isinf(table.slow).all():
+        table = table._replace(slow=table.fast)
+        left_out.append("latency")
+    return table, tuple(left_out)
+
+
+def _bound(values: list[float | None], unknown: float) -> Floats:
+    return np.array([unknown if value is None else value for value in values], dtype=np.float64)
+
+
+def _dominated(table: _Table, row: int) -> Flags:
+    """Which rows does this one dominate?"""
+    slower_by = table.slow[row] - table.fast  # infinite where this row's latency is unknown
+    faster_by = table.fast - table.slow[row]
+    no_slower = (slower_by < table.jitter) | (slower_by <= 0)
+    faster = (faster_by >= table.jitter) & (faster_by > 0)
+    no_dearer = ~table.cheaper(table.cost_low, table.cost_high[row])
+    cheaper = table.cheaper(table.cost_high[row], table.cost_low)
+    no_worse = no_dearer & no_slower & (table.quality[row] >= table.quality).all(axis=1)
+    better = cheaper | faster | (table.quality[row] > table.quality).any(axis=1)
+    dominated: Flags = no_worse & better
+    return dominated
+
+
+def _beaten_last(table: _Table, order: Sequence[int]) -> Iterator[int]:
+    """The rows so that whoever dominates another comes before it; those of other qualities stand so already."""
+    for _, rows in groupby(order, key=lambda row: table.quality[row].tolist()):
+        group = np.array(list(rows))
+        beats = np.array([_dominated(table, row)[group] for row in group])
+        beaten, left = beats.sum(axis=0), np.ones(len(group), dtype=np.bool_)
+        while left.any():
+            free = np.flatnonzero(left & (beaten == 0))
+            at = free[0] if len(free) else np.flatnonzero(left)[0]
+            yield int(group[at])
+            left[at], beaten = False, beaten - beats[at]
+
+
+def _order(table: _Table, candidates: Sequence[Candidate]) -> Ints:
+    """Rows by quality, cost, latency, K: whoever dominates another comes before it."""
+    keys = [(each.k, each.tokens, each.name) for each in candidates]
+    place = np.empty(len(keys), dtype=np.int64)
+    place[sorted(range(len(keys)), key=keys.__getitem__)] = np.arange(len(keys))
+    return np.lexsort((place, table.slow, table.cost_high, *(-table.quality.T[::-1])))
