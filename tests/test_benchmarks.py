@@ -387,4 +387,4 @@ def test_calls_of_a_command_are_counted_in_its_package_alone(small_package, monk
 def test_the_commands_that_are_counted_still_work():
     found = callpaths.count_commands(FOLDER.parent / "raggs")
     assert list(found) == ["run", "eval", "export", "show"]
-    assert all(int(figure) > 10 for figures in found.values() for figure in figures.split(", "))
+    assert all(int(figure) > 3 for figures in found.values() for figure in figures.split(", "))

@@ -86,7 +86,7 @@ def test_broken_it_hurts_only_those_who_use_it(site: Path, project: Project) -> 
     told = call("run", "--config", project.config, site=site, code=3)
     for part in (
         "raggs-titles 1.0",
-        "raggs.parts.retrievers: titles = raggs_titles:TitleRetriever",
+        "raggs.retrievers: titles = raggs_titles:TitleRetriever",
         "ModuleNotFoundError",
     ):
         assert part in told
