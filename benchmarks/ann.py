@@ -34,7 +34,7 @@ from ir_measures import R, nDCG
 from raggs.app.diagnose import diagnose
 from raggs.base.artifacts import Passage
 from raggs.base.precision import Scoring
-from raggs.evaluation.writers import markdown
+from raggs.evaluation.layout import markdown
 from raggs.parts.embedders.wordllama import WordLlamaEmbedder
 from raggs.parts.indexes import REGISTRY
 from raggs.parts.indexes.base import IndexFacts, OpenIndex

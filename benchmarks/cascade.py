@@ -49,10 +49,10 @@ from ranking_worlds import (
 )
 
 from raggs.base.artifacts import JudgeRecord
-from raggs.base.health import Cascade
+from raggs.base.judge_health import Cascade
 from raggs.base.seeds import generator
 from raggs.parts.judges.cascade import CascadeConfig
-from raggs.stages.cascades import CascadeStatistics
+from raggs.stages.judge_health import CascadeStatistics
 from raggs.stats.agreement import count_pairs
 
 TOP, SYSTEMS, UNSEEN, SHARED = 10, 6, 0.6, 0.25

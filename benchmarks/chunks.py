@@ -25,8 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from raggs.base.arrays import Ints
-from raggs.chunking.cutting import Cut, cut
-from raggs.chunking.documents import Documents, read_documents
+from raggs.chunking.documents import Cut, Documents, cut, read_documents
 from raggs.chunking.questions import Asked, place_questions
 from raggs.metrics.spans import Line, Questions, Scores, Spans, Target, score, summary
 from raggs.metrics.spans import Ruler as Lengths

@@ -38,8 +38,7 @@ from ranking_worlds import POOL, Floats, Ints, Query, World, load_queries, make_
 from raggs.base.artifacts import JudgeRecord
 from raggs.base.seeds import generator
 from raggs.prompts import load_prompt
-from raggs.stages.companymoves import CompanyMoves
-from raggs.stages.grouping import groups
+from raggs.stages.judge import CompanyMoves, groups
 
 SIZES = (1, 3, 5, 10)
 LENGTHS = (60, 120, 250, 500, 1000)  # tokens of a passage

@@ -29,7 +29,7 @@ from ranking_worlds import Ints, Query, load_queries, make_world, measures, synt
 from raggs.base.seeds import generator
 from raggs.ranking import Profile, make_ranker
 from raggs.ranking.bayes import FIRST_SHARPNESS, BayesRanker
-from raggs.ranking.settled import LockRule, SettledPairs
+from raggs.ranking.locks import LockRule, SettledPairs
 
 TOP = 20
 READS = 200

@@ -35,7 +35,7 @@ from raggs.parts.chunkers.recursive import RecursiveChunker
 from raggs.parts.indexes.exact import search
 from raggs.parts.indexes.lexical import Parameters, open_lexical
 from raggs.parts.indexes.passages import PassageStore
-from raggs.ranking.fusion.duplicates import group_duplicates
+from raggs.ranking.fusion import group_duplicates
 
 WORD = re.compile(r"\w+")
 

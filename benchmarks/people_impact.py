@@ -26,12 +26,11 @@ from raggs.base.arrays import Floats, Ints
 from raggs.base.seeds import generator
 from raggs.base.trec import read_qrels
 from raggs.metrics.columns import Qrels, Run, Scale
-from raggs.metrics.flips import flip_effects
 from raggs.metrics.hits import Hits, find_hits
+from raggs.metrics.label_uncertainty import flip_effects
 from raggs.metrics.names import parse_measures
-from raggs.stats.decision.beliefs import Heard, believe
-from raggs.stats.decision.drawing import draw
-from raggs.stats.decision.impact import Impact, choose
+from raggs.stats.correction.estimates import draw
+from raggs.stats.decision.impact import Heard, Impact, believe, choose
 
 POOL, GRADES, QUESTIONS = 10, 5, 75
 MEASURES = parse_measures(["ndcg@10"])

@@ -16,9 +16,8 @@ from people_coverage import GRADES, JUDGES, PASSAGES, Collection, World, spread,
 
 from raggs.base.arrays import Floats, Ints
 from raggs.base.seeds import generator
-from raggs.metrics.columns import Qrels
+from raggs.metrics.columns import IdColumn, Qrels
 from raggs.metrics.hits import Hits
-from raggs.metrics.ids import IdColumn
 from raggs.metrics.names import parse_measures
 from raggs.stats.correction import Corrected, Totals, correct, correct_values
 

@@ -29,10 +29,9 @@ from chunks import Data, columns
 from raggs.base.arrays import Flags, Floats, Ints
 from raggs.base.artifacts import Passage, Span
 from raggs.base.seeds import generator
-from raggs.chunking.cutting import cut
+from raggs.chunking.documents import cut
 from raggs.golden.judgments import Judgments
-from raggs.golden.places import Canvas, JudgedPlaces
-from raggs.golden.projecting import Projection, project_onto
+from raggs.golden.places import Canvas, JudgedPlaces, Projection, project_onto
 from raggs.metrics.columns import Qrels, Run, Scale
 from raggs.metrics.evaluate import measure_hits
 from raggs.metrics.hits import find_hits
@@ -40,7 +39,7 @@ from raggs.metrics.names import parse_measures
 from raggs.metrics.spans import HOLE, Rule, Ruler, SpanIndex, Target, score
 from raggs.parts.chunkers.recursive import RecursiveChunker
 from raggs.parts.embedders.wordllama import WordLlamaEmbedder
-from raggs.parts.judges.thresholds import grade_of
+from raggs.parts.judges.base import grade_of
 from raggs.ranking.fusion import fuse, make_fusion
 from raggs.stats.agreement.orders import kendall_tau_b
 

@@ -23,8 +23,7 @@ from raggs.base.artifacts import Passage, Span
 from raggs.base.jsonl import read_objects
 from raggs.base.seeds import generator
 from raggs.golden.judgments import Judgments
-from raggs.golden.places import Canvas, JudgedPlaces
-from raggs.golden.projecting import project_onto
+from raggs.golden.places import Canvas, JudgedPlaces, project_onto
 from raggs.metrics.columns import Qrels, Run, Scale
 from raggs.metrics.evaluate import measure_hits
 from raggs.metrics.hits import find_hits

@@ -48,7 +48,7 @@ from ranking_worlds import (
 from scipy.stats import t as student
 
 from raggs.base.seeds import generator
-from raggs.metrics.belief import expected_gains
+from raggs.metrics.columns import expected_gains
 
 TOP, CALLS, SHARED = 10, (40, 80), 0.7
 BETTER, WORSE = 0.4, 0.55

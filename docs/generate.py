@@ -22,12 +22,11 @@ from configpage import configuration
 from raggs.app.catalog import MeasureEntry, measure_entries
 from raggs.app.explain import WORDS
 from raggs.base.artifacts import ARTIFACTS, Nugget, Placement, Reference, Span, artifact_file
-from raggs.base.health import Depth, JudgeHealth, Member, PairAgreement, Panel, RankHealth, Rate, Samples
+from raggs.base.judge_health import Depth, JudgeHealth, Member, PairAgreement, Panel, RankHealth, Rate, Samples
 from raggs.base.spending import Spending
-from raggs.llm.intents import FILE as INTENTS
-from raggs.llm.intents import CallIntent
-from raggs.llm.ledger import FILE as LEDGER
-from raggs.llm.ledger import LedgerLine
+from raggs.llm.ledger import INTENTS_FILE as INTENTS
+from raggs.llm.ledger import LEDGER_FILE as LEDGER
+from raggs.llm.ledger import CallIntent, LedgerLine
 from raggs.runs.manifests.models import LedgerMark, Output, RunManifest, Seal, StageLock
 from raggs.stages.questions.records import ARTIFACTS as QUESTION_ARTIFACTS
 from raggs.stages.questions.records import Window

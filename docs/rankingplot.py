@@ -9,7 +9,7 @@ import re
 from itertools import groupby
 from pathlib import Path
 
-from raggs.evaluation.curves import Curve, curves
+from raggs.evaluation.svg import Curve, curves
 
 HERE = Path(__file__).parent
 TABLES = HERE.parent / "benchmarks" / "results" / "ranking.md"

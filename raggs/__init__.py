@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from raggs.app.diagnose import Diagnosed as Diagnosed
     from raggs.app.diagnose import diagnose as diagnose
     from raggs.app.evaluate import EvalResult as EvalResult
-    from raggs.app.finished import Finished as Finished
+    from raggs.app.evaluate import Worst as Worst
+    from raggs.app.evaluate_functions import evaluate as evaluate
     from raggs.app.run import run as run
-    from raggs.app.scored import evaluate as evaluate
+    from raggs.app.run_result import Finished as Finished
     from raggs.app.sweep import SweepResult as SweepResult
     from raggs.app.sweep import load_sweep as load_sweep
     from raggs.app.sweep import plan_sweep as plan_sweep
     from raggs.app.sweep import sweep as sweep
-    from raggs.app.worst import Worst as Worst
     from raggs.base.errors import RaggsError as RaggsError
     from raggs.config.load import LoadedConfig as LoadedConfig
     from raggs.config.load import load_config as load_config
@@ -59,14 +59,14 @@ __all__ = [
 _LAZY = {
     "Diagnosed": "raggs.app.diagnose",
     "EvalResult": "raggs.app.evaluate",
-    "Finished": "raggs.app.finished",
+    "Finished": "raggs.app.run_result",
     "GoldenSet": "raggs.golden.base",
     "LoadedConfig": "raggs.config.load",
     "RaggsError": "raggs.base.errors",
     "SweepResult": "raggs.app.sweep",
-    "Worst": "raggs.app.worst",
+    "Worst": "raggs.app.evaluate",
     "diagnose": "raggs.app.diagnose",
-    "evaluate": "raggs.app.scored",
+    "evaluate": "raggs.app.evaluate_functions",
     "load_config": "raggs.config.load",
     "load_sweep": "raggs.app.sweep",
     "open_golden": "raggs.golden.opened",

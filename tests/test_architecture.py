@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from raggs.app.doctor import EXTRAS
+from raggs.app.housekeeping import EXTRAS
 
 ROOT = Path(__file__).resolve().parents[1]
 RAGGS = ROOT / "raggs"

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from raggs.base.artifacts import RetrieveRecord
-from raggs.base.bulk import MOST_LINES, all_records, batches
 from raggs.base.errors import DataError
-from raggs.base.jsonl import read_records
+from raggs.base.jsonl import MOST_LINES, all_records, batches, read_records
 
 GOOD = RetrieveRecord(qid="q1", retriever="bm25", rank=1, doc_id="d1", score=2.5)
 LINE = GOOD.model_dump_json().encode() + b"\n"

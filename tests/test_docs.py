@@ -16,8 +16,7 @@ import pytest
 import yaml
 from typer.main import get_command
 
-from raggs.cli.app import COMMANDS, app
-from raggs.cli.table import Group
+from raggs.cli.app import COMMANDS, Group, app
 from raggs.config.models import RunConfig
 from raggs.diagnosis import REGISTRY as DIAGNOSES
 from raggs.sweeps.config import SweepConfig

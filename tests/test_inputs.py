@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from raggs.base.errors import DataError, NotFoundError, RaggsError
+from raggs.base.files import read_lines, read_whole, regular_file, table_rows
+from raggs.base.files import read_text as read_questions
 from raggs.base.hashing import hash_file
-from raggs.base.inputs import read_lines, read_whole, regular_file, table_rows
-from raggs.base.inputs import read_text as read_questions
 from raggs.base.jsonl import raw_lines, read_objects
 from raggs.config.load import load_config
 from raggs.evaluation.gates import read_report
 from raggs.evaluation.samples import open_samples
-from raggs.llm.guard import stored_key
+from raggs.llm.client import stored_key
 from raggs.parts.corpora.base import hash_source
 from raggs.parts.documents.base import read_text
 
@@ -100,7 +100,7 @@ def test_a_line_that_does_not_end(tmp_path: Path) -> None:
 
 
 def test_an_archive_made_to_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("raggs.base.inputs.FREE", 1 << 16)
+    monkeypatch.setattr("raggs.base.files.FREE", 1 << 16)
     with gzip.open(tmp_path / "a.gz", "wb") as file:
         for _ in range(1000):
             file.write((b" " * 999 + b"\n") * 10)
@@ -116,7 +116,7 @@ def test_an_archive_made_to_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_an_archive_of_blank_lines_is_refused_long_before_its_end(
     end: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("raggs.base.inputs.FREE_LINES", 1000)
+    monkeypatch.setattr("raggs.base.files.FREE_LINES", 1000)
     (tmp_path / "a.gz").write_bytes(gzip.compress(b"\n" * 1_000_000) + end)
     size, read = (tmp_path / "a.gz").stat().st_size, 0
     with pytest.raises(DataError, match="unpacks to more than 8 lines for each of its bytes"):
@@ -126,9 +126,9 @@ def test_an_archive_of_blank_lines_is_refused_long_before_its_end(
 
 
 def test_a_line_is_not_read_beyond_what_an_archive_may_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("raggs.base.inputs.FREE", 1 << 16)
+    monkeypatch.setattr("raggs.base.files.FREE", 1 << 16)
     (tmp_path / "a.gz").write_bytes(b"".join([gzip.compress(b"0" * 1_000_000)] * 30))
-    monkeypatch.setattr("raggs.base.inputs.RATIO", 1)
+    monkeypatch.setattr("raggs.base.files.RATIO", 1)
     with pytest.raises(DataError, match="unpacks to more than 1 times its size"):
         list(read_lines(tmp_path / "a.gz"))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from raggs.base.errors import ProviderError
-from raggs.base.kept import ASKED, Kept
+from raggs.base.stores import ASKED, Kept
 
 
 def test_what_is_put_is_found_by_whoever_looks(tmp_path: Path) -> None:

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from raggs.base import errors
 from raggs.base.artifacts import JournalRecord, Query
-from raggs.base.atomic import atomic_writer, disk, remove_leftovers, write_atomic
 from raggs.base.errors import DataError, NotFoundError, ProviderError, RaggsError
+from raggs.base.files import atomic_writer, disk, remove_leftovers, write_atomic
 from raggs.base.hashing import canonical_json, hash_bytes, hash_file, hash_value
 from raggs.base.jsonl import dump_line, read_objects, read_records, read_torn, write_records, write_routed
 from raggs.base.seeds import derive_seed, generator
@@ -101,7 +101,7 @@ def test_a_killed_write_leaves_the_old_file_and_a_leftover_that_can_be_removed(t
     target = tmp_path / "a.txt"
     write_atomic(target, b"old")
     script = (
-        "import os, sys; from pathlib import Path; from raggs.base.atomic import atomic_writer\n"
+        "import os, sys; from pathlib import Path; from raggs.base.files import atomic_writer\n"
         "with atomic_writer(Path(sys.argv[1])) as file:\n"
         "    file.write(b'new'); file.flush(); os.kill(os.getpid(), 9)"
     )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from raggs.base.naming import names_in
+from raggs.base.languages import names_in
 
 
 @pytest.mark.parametrize(

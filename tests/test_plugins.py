@@ -181,7 +181,7 @@ def test_a_package_brings_a_chunker(tmp_path: Path) -> None:
 def test_nobody_looks_for_plugins_who_uses_what_raggs_has(project: Project) -> None:
     project.change(retrieve={"retrievers": [{"type": "bm25"}]})
     script = (
-        "import sys; from raggs.config.load import load_config; from raggs.base import plugins\n"
+        "import sys; from raggs.config.load import load_config; from raggs.base import registry as plugins\n"
         "from raggs.metrics import parse_measure; parse_measure('P@5'); load_config(sys.argv[1])\n"
         "judges = sorted(m for m in sys.modules if m.startswith('raggs.parts.judges.'))\n"
         "print(plugins._all.cache_info().currsize, judges)"

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.base.precision import Scoring, rounded
+from raggs.base.arrays import rounded
+from raggs.base.precision import Scoring
 
 FLOATS = st.floats(width=32, allow_nan=False, allow_infinity=False)
 

@@ -17,9 +17,9 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from raggs.base.errors import PrerequisiteError
-from raggs.base.jsontypes import Place, leaves
 from raggs.base.secrets import SHORTEST, is_secret_name
 from raggs.base.settings import Settings
+from raggs.base.types import Place, leaves
 from raggs.llm import LLMSettings
 from raggs.llm.prices import HOSTS, key_variable, provider_of
 from raggs.parts.elastic.server import API_KEY, PASSWORD

@@ -18,30 +18,27 @@ from pathlib import Path
 from pydantic import Field
 
 from raggs.app.addresses import Approve, nobody, permit_parts
-from raggs.app.beside import beside, in_loop
-from raggs.app.evalrequest import JudgedFiles
-from raggs.app.evaluate import EvalResult, evaluate
-from raggs.app.stored import stored_config
+from raggs.app.evaluate import EvalResult, JudgedFiles, evaluate
+from raggs.app.status import stored_config
 from raggs.base.artifacts import Query
-from raggs.base.atomic import make_folder, write_atomic
 from raggs.base.errors import DataError, UsageError
-from raggs.base.jsontypes import JsonObject
-from raggs.base.progress import Building
+from raggs.base.files import make_folder, write_atomic
 from raggs.base.settings import Settings
 from raggs.base.text import plural, shorten
+from raggs.base.types import Building, JsonObject
 from raggs.config.models import RunConfig
 from raggs.evaluation.study import Study
 from raggs.golden.runs import RunGolden
 from raggs.llm import LLM, BudgetSettings, ChatRequest
-from raggs.llm.credentials import require_keys
+from raggs.llm.prices import require_keys
 from raggs.metrics.hits import ranked_rows
 from raggs.metrics.names import parse_measure
 from raggs.parts.workshop import Passages, Workshop
 from raggs.prompts import load_prompt
 from raggs.prompts.labels import labelled
 from raggs.runs.manifests.models import Estimate
-from raggs.runs.manifests.outlook import line_of
-from raggs.runs.pipeline.events import Listener, silent
+from raggs.runs.pipeline.events import Listener, beside, in_loop, silent
+from raggs.runs.pipeline.plan import line_of
 
 CAP = 1.0  # USD
 FILE, LEDGER, STAGE = "answers.jsonl", "answers.ledger.jsonl", "answers"

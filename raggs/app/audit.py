@@ -2,35 +2,100 @@
 
 Reads the run's own directory, and beside it the cache's copies of the corpus and of its indexes where there are any.
 Asks nobody. Writes nothing but the lock or the signature that it is asked for.
+
+What the cache beside a run keeps of its corpus: the passages, and the indexes that its retrievers searched.
+
+A run can be right and what the next run will read be altered: texts in the passage store, scores of bm25, vectors. A
+corpus of up to `WHOLE` passages is read from end to end; of a larger one as many stand for all, so that an audit stays
+quick. Nothing is built, and what is not there is not missed.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 from typing import Literal
 
-from raggs.app.copies import cached_copies
-from raggs.app.locking import check_meant, meaning_of, meaning_of_run
+from raggs.app.gates import check_meant, meaning_of, meaning_of_run
 from raggs.base.errors import DataError, RaggsError, UsageError
-from raggs.base.inputs import regular_file
-from raggs.base.jsontypes import as_object
-from raggs.golden.ceilings import ceiling_findings
+from raggs.base.files import regular_file
+from raggs.base.types import as_object
 from raggs.golden.files import labels_in
-from raggs.golden.opened import open_golden
-from raggs.runs.manifests import goldenlock, signature
-from raggs.runs.manifests.audit import Finding, notes, unfinished
+from raggs.golden.opened import ceiling_findings, open_golden
+from raggs.parts import retrievers
+from raggs.parts.indexes.files import Places
+from raggs.parts.indexes.passages import PassageStore
+from raggs.runs.manifests import goldenlock
 from raggs.runs.manifests.audit import audit as findings_of
-from raggs.runs.manifests.findings import MANIFEST, Cure
-from raggs.runs.manifests.opened import open_run
-from raggs.runs.manifests.seal import breaks
-from raggs.runs.manifests.store import RunStore
+from raggs.runs.manifests.audit import notes, unfinished
+from raggs.runs.manifests.audit_pairs import store_of, text_findings
+from raggs.runs.manifests.models import MANIFEST, Cure, Finding, parameters
+from raggs.runs.manifests.opened import OpenedRun, open_run
+from raggs.runs.manifests.store import RunStore, breaks
 from raggs.runs.manifests.words import answerer_lines
-from raggs.runs.pipeline.standing import Standing
+from raggs.runs.pipeline.plan import Standing
 from raggs.stages.questions import QUESTIONS
+from raggs.stages.retrieve import RetrieveConfig
+
+NO_STORE = "the texts of the pools (the cache has no passages of this corpus)"
+WHOLE = 100_000  # passages that are all read, in about a second
+
+
+@dataclass(frozen=True)
+class Copies:
+    """What was found wrong, and what was not looked at."""
+
+    findings: tuple[Finding, ...] = ()
+    unchecked: tuple[str, ...] = ()
+
+
+def cached_copies(run: OpenedRun) -> Copies:
+    """Hold a run and the caches beside it against each other."""
+    places = Places.of(run.folder.parent)
+    store = store_of(run, sorted(places.corpora.glob("*.sqlite")))
+    if store is None:
+        return Copies(unchecked=(NO_STORE,))
+    with closing(store):
+        texts = text_findings(run, store) if run.store.path("merge").is_file() else iter(())
+        found = (*texts, *_passages(store, places), *_indexes(run, store, places))
+        return Copies(found, tuple(_unread(store)))
+
+
+def _passages(store: PassageStore, places: Places) -> Iterator[Finding]:
+    try:
+        store.verify(WHOLE)
+    except RaggsError as error:
+        yield Finding(_shown(store.path, places), None, f"{error.message}; {error.remedy}", "told")
+
+
+def _indexes(run: OpenedRun, store: PassageStore, places: Places) -> Iterator[Finding]:
+    """What is wrong with the indexes of the run's retrievers; a manifest that names none is found elsewhere."""
+    lock = run.manifest.stages.get("retrieve")
+    try:
+        specs = parameters(RetrieveConfig, "retrieve", lock.params).retrievers if lock else ()
+        for spec in specs:
+            for folder, fault in retrievers.REGISTRY.of(spec).index_faults(spec, store, places):
+                said = f"the index is damaged ({fault}); delete the folder, and it is built again"
+                yield Finding(_shown(folder, places), None, said, "told")
+    except RaggsError:
+        return
+
+
+def _unread(store: PassageStore) -> Iterator[str]:
+    if len(store) > WHOLE:
+        yield (
+            f"all passages of the cache: {WHOLE:,} of {len(store):,} were read, spread evenly, and those of the pools; "
+            "of large index files, blocks"
+        )
+
+
+def _shown(path: Path, places: Places) -> str:
+    return str(path.relative_to(places.root.parent))
+
 
 # What no run directory can prove by itself.
 UNCHECKED = (
@@ -177,13 +242,13 @@ def is_evaluation(path: Path) -> bool:
     """Whether a path names an eval.json, or the folder of one."""
     if path.suffix != ".json" and not (path / "eval.json").is_file():
         return False
-    from raggs.app import evalaudit  # late: most audits are of runs
+    from raggs.app import evaluation_audit  # late: most audits are of runs
 
-    return evalaudit.is_evaluation(path)
+    return evaluation_audit.is_evaluation(path)
 
 
 def _evaluation(path: Path, outside: Path | None) -> Audit:
-    from raggs.app.evalaudit import findings  # late: most audits are of runs
+    from raggs.app.evaluation_audit import findings  # late: most audits are of runs
 
     if outside is not None:
         raise UsageError("an evaluation has no lock and no signature", remedy="raggs audit EVAL.JSON alone")
@@ -225,22 +290,22 @@ def sign(folder: Path, key: Path) -> Path:
     """Sign a run, which should be audited before; the file of the signature.
 
     Raises:
-        RaggsError: as `raggs.runs.manifests.signature.sign`.
+        RaggsError: as `raggs.runs.manifests.goldenlock.sign`.
     """
     if in_files(folder):
         raise UsageError("a golden set in files has no manifest to sign", remedy="raggs audit RUN --sign KEYFILE")
-    return signature.sign(folder, key)
+    return goldenlock.sign(folder, key)
 
 
 def make_key(file: Path) -> Path:
     """Make a key pair; the file of the public key.
 
     Raises:
-        RaggsError: as `raggs.runs.manifests.signature.make_key`.
+        RaggsError: as `raggs.runs.manifests.goldenlock.make_key`.
     """
-    return signature.make_key(file)
+    return goldenlock.make_key(file)
 
 
 def _signature(folder: Path, key: Path | None) -> Iterator[Finding]:
-    if key is not None and (found := signature.signature_finding(folder, key)) is not None:
+    if key is not None and (found := goldenlock.signature_finding(folder, key)) is not None:
         yield found

@@ -9,7 +9,6 @@ from typing import Literal
 
 import numpy as np
 
-from raggs.app.beside import beside, in_loop
 from raggs.base.arrays import Floats
 from raggs.base.artifacts import Query
 from raggs.base.errors import DataError, UsageError
@@ -21,7 +20,7 @@ from raggs.parts import queries as formats
 from raggs.parts.embedders.base import Embedder, EmbedderConfig
 from raggs.parts.queries.base import format_of
 from raggs.parts.workshop import Workshop, open_queries
-from raggs.runs.pipeline.events import Listener, silent
+from raggs.runs.pipeline.events import Listener, beside, in_loop, silent
 from raggs.stats.asking.calibration import Search, furthest_excerpt, histogram, nearest_earlier
 from raggs.stats.asking.filters import Thresholds, duplicates, excerpt_cosines, irrelevant, thresholds_for
 

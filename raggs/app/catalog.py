@@ -1,4 +1,7 @@
-"""Everything that has a name: adapters, engines, measures, prompts, artifacts and their schemas."""
+"""Everything that has a name: adapters, engines, measures, prompts, artifacts and their schemas.
+
+The prompts that come with raggs, to be read, and to be begun from with one's own.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from raggs import diagnosis, ranking, reporting
-from raggs.base.errors import PrerequisiteError, UsageError
+from raggs.base.errors import NotFoundError, PrerequisiteError, UsageError
 from raggs.base.registry import RAGGS, Registry
 from raggs.base.text import did_you_mean
 from raggs.config.models import RunConfig
 from raggs.evaluation import analyses
-from raggs.golden import exporters, importers
-from raggs.llm.intents import FILE as INTENTS
-from raggs.llm.intents import CallIntent
-from raggs.llm.ledger import FILE as LEDGER
-from raggs.llm.ledger import LedgerLine
+from raggs.golden import formats
+from raggs.llm.ledger import INTENTS_FILE as INTENTS
+from raggs.llm.ledger import LEDGER_FILE as LEDGER
+from raggs.llm.ledger import CallIntent, LedgerLine
 from raggs.metrics.measure import Measure
 from raggs.metrics.measures import REGISTRY as MEASURES
 from raggs.parts import (
@@ -36,7 +38,7 @@ from raggs.parts import (
     retrievers,
     rewriters,
 )
-from raggs.prompts import known_prompts
+from raggs.prompts import FALLBACK, known_prompts, shipped_prompt
 from raggs.ranking import fusion
 from raggs.runs import execution
 from raggs.runs.manifests.models import RunManifest
@@ -54,8 +56,8 @@ REGISTRIES: dict[str, Registry[object]] = {
     "indexes": indexes.REGISTRY,
     "judges": judges.REGISTRY,
     "askers": askers.REGISTRY,
-    "exporters": exporters.REGISTRY,
-    "importers": importers.REGISTRY,
+    "exporters": formats.EXPORTERS,
+    "importers": formats.IMPORTERS,
     "executions": execution.REGISTRY,
     "perturbers": perturbers.REGISTRY,
     "noises": noises.REGISTRY,
@@ -226,3 +228,43 @@ def json_schema(name: str) -> dict[str, Any]:
 
 def _first_line(thing: object) -> str:
     return (inspect.getdoc(thing) or "").partition("\n")[0]
+
+
+@dataclass(frozen=True)
+class PromptPage:
+    """One language of a prompt, as its file has it.
+
+    Attributes:
+        name, language: which one this is.
+        languages: all that there are.
+        note: what it is for, in one line of that language.
+        sha256: of all that can be sent, over all languages: what answers in the cache depend on.
+        markdown: the file, as `judge.prompt` and its like take one.
+    """
+
+    name: str
+    language: str
+    languages: tuple[str, ...]
+    note: str
+    sha256: str
+    markdown: str
+
+
+def prompt_page(name: str, language: str = FALLBACK) -> PromptPage:
+    """A prompt in one of its languages.
+
+    Raises:
+        ConfigError: no such prompt.
+        NotFoundError: not in that language.
+    """
+    prompt, files = shipped_prompt(name)
+    if language not in files:
+        remedy = did_you_mean(language, files)
+        raise NotFoundError(f"{name} is not there in {language!r}; questions in it get {FALLBACK!r}", remedy=remedy)
+    note, markdown = prompt.template(language).note, files[language].read_text(encoding="utf-8")
+    return PromptPage(name, language, tuple(sorted(files)), note, prompt.sha256, markdown)
+
+
+def prompt_pages() -> list[PromptPage]:
+    """All prompts, in the language that others fall back to."""
+    return [prompt_page(name) for name in known_prompts()]

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from raggs.app.evaluate import AnalysisRequest, EvalRequest, EvalResult, JudgedLists, MeasureRequest
 from raggs.app.evaluate import evaluate as evaluate_request
-from raggs.app.gating import GateRequest, Verdicts, judged
-from raggs.app.scored import Asked, Given, evaluate_given, open_given
+from raggs.app.evaluate_functions import Asked, Given, evaluate_given, open_given
+from raggs.app.gates import GateRequest, Verdicts, judged
 from raggs.base.errors import UsageError
 from raggs.evaluation.gates import Inconclusive
 from raggs.golden.base import GoldenSet

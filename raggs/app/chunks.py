@@ -1,38 +1,203 @@
-"""Chunkers compared by the characters that answer questions."""
+"""Chunkers compared by the characters that answer questions.
+
+What a comparison of chunkers would cost, before it costs anything.
+
+Whoever would ask is given models that only remember: what is paid for already counts as known, the rest is counted.
+Where a model has not cut yet, or a cut hangs on vectors that nobody has, texts of about that length stand in.
+
+How a configuration's corpus is cut.
+
+A configuration's documents cut by a chunker that is paid; or what that would cost.
+
+Questions whose excerpts get the places at which they stand, written for whoever asks them next.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from raggs.app.addresses import Approve, nobody, permit_parts
-from raggs.app.beside import beside, in_loop
-from raggs.app.cutting import LEDGER, STAGE
-from raggs.base.artifacts import Query
+from raggs.app.addresses import Approve, nobody, permit, permit_parts
+from raggs.base.artifacts import Query, Reference, Span
 from raggs.base.errors import ProviderError, UsageError
-from raggs.base.progress import Building
+from raggs.base.files import disk, write_atomic
 from raggs.base.text import did_you_mean, plural
-from raggs.chunking.comparing import Embedding, Study, compare_chunkers, system_names
-from raggs.chunking.cutting import Cut, cut
-from raggs.chunking.documents import Documents, read_documents
-from raggs.chunking.making import Made, make_cuts
-from raggs.chunking.models import ChunkReport, Unit
+from raggs.base.types import Building
+from raggs.chunking.comparing import Embedding, Study, chunks_read, compare_chunkers, questions_read, system_names
+from raggs.chunking.cuts import cut_page
+from raggs.chunking.cuts import show_cuts as cuts_of
+from raggs.chunking.documents import Cut, Documents, Foreseen, Made, cut, foresee, make_cuts, read_documents
+from raggs.chunking.layout import write_files
+from raggs.chunking.models import ChunkReport, CutReport, Unit
 from raggs.chunking.questions import place_questions
 from raggs.chunking.specs import parse_spec, split_names
-from raggs.chunking.writers import write_files
+from raggs.config.models import DocumentsConfig, RunConfig
 from raggs.llm import BudgetSettings, LLMSettings
-from raggs.llm.credentials import require_keys
+from raggs.llm.prices import HIDDEN, reasons, require_keys
+from raggs.llm.rehearsal import Rehearsal
 from raggs.metrics.spans import MIN, Cutoff
-from raggs.parts import chunkers, embedders, queries
-from raggs.parts.chunkers.base import ChunkerConfig
-from raggs.parts.chunkers.paid import PaidChunker
+from raggs.parts import chunkers, corpora, embedders, queries
+from raggs.parts.chunkers.base import Chunker, ChunkerConfig, ChunkerContext
+from raggs.parts.chunkers.paid import GUESS, PaidChunker
+from raggs.parts.chunkers.semantic import EmbeddingChunker
+from raggs.parts.corpora.base import CutCorpus
 from raggs.parts.embedders.base import EmbedderConfig
 from raggs.parts.embedders.kept import KeptVectors
 from raggs.parts.queries.base import format_of
+from raggs.parts.queries.fields import DOCUMENT
+from raggs.parts.queries.writing import write_queries
 from raggs.parts.workshop import Chunker, Embedder, Workshop, open_numbered
-from raggs.runs.pipeline.events import Listener, silent
+from raggs.runs.manifests.models import Estimate
+from raggs.runs.pipeline.events import Listener, beside, in_loop, silent
+from raggs.runs.pipeline.plan import line_of
+
+
+def show_cuts(
+    config: DocumentsConfig | RunConfig, file: str | None = None, listen: Listener = silent, page: Path | None = None
+) -> CutReport:
+    """What of the corpus is cut where; nothing is paid, and nothing kept but what the chunker itself keeps.
+
+    Args:
+        file: only this one, by its path as a shell has it, its path below the folder, or the end of it.
+        page: where the same goes as a page of HTML, with the texts; None for nowhere.
+
+    Raises:
+        UsageError: the corpus has no documents.
+        RaggsError: the folder, a file or a part of the chunker is not what it should be.
+    """
+    corpus = corpora.REGISTRY.of(config.corpus)(config.corpus)
+    if not isinstance(corpus, CutCorpus):
+        raise UsageError(
+            f"a corpus of type {config.corpus.type} is not cut: its passages are taken as they are",
+            remedy="use a corpus of type folder",
+        )
+    workshop = Workshop(config.workspace, config.llm, config.budget, hear=listen)
+    try:
+        corpus.context = workshop.cutting
+        shown = cuts_of(corpus, file)
+    finally:
+        workshop.close()
+    if page is not None:
+        with disk(page, "choose another --html"):
+            write_atomic(page, cut_page(shown, file or Path(corpus.place).name).encode())
+    return shown.report
+
+
+LEDGER = "chunks.ledger.jsonl"  # of a workspace, since several runs share its cuts
+STAGE = "chunks"
+ANSWER = 30  # tokens of an answer
+CUT_EARLY = f"a window is taken to be cut at {GUESS:.0%} of its length, where the next one begins"
+
+
+@dataclass(frozen=True)
+class CutForecast:
+    """What cutting would cost: documents that would be cut and those that are, and a line for each model."""
+
+    cut: int
+    before: int
+    estimates: tuple[Estimate, ...]
+
+    def __str__(self) -> str:
+        return f"{plural(self.cut, 'document')} to be cut, {self.before:,} cut already"
+
+
+def in_words(estimates: Sequence[Estimate], cap: float | None, why: str = CUT_EARLY) -> Iterator[str]:
+    """What models would take, for people; `cap`: of the budget, in USD; `why`: why calls are not counted exactly."""
+    for line in estimates:
+        about, usd = "" if line.exact else "about ", line.usd
+        price = "an unknown price" if usd is None else f"{about}{usd:,.4f} USD"
+        yield (
+            f"{line.who}, {line.stage}: {about}{plural(line.calls, 'call')}, {line.input_tokens:,} tokens in, "
+            f"{line.output_tokens:,} out, {price}; {line.cached:,} answered already"
+        )
+        if line.hidden_tokens:
+            yield f"{line.hidden_tokens:,} tokens of hidden reasoning are assumed for each answer"
+    if not all(line.exact for line in estimates):
+        yield f"about: {why}"
+    if most := total(line.usd_at_most for line in estimates):
+        limit = "no cap" if cap is None else f"cap {cap:,.2f} USD"
+        yield f"at most {most:,.4f} USD were every answer corrected as often as may be ({limit})"
+
+
+def total(costs: Iterable[float | None]) -> float | None:
+    """The sum of costs in USD; None where one is not known."""
+    known = list(costs)
+    return None if None in known else sum(usd or 0.0 for usd in known)
+
+
+def make_paid_cuts(
+    config: RunConfig, listen: Listener = silent, approve: Approve = nobody, *, again: bool = False
+) -> Made:
+    """Cut what of a configuration's corpus is not cut yet. Works in notebooks too.
+
+    The budget holds for the workspace: what its ledger has of earlier cuts counts.
+
+    Args:
+        listen: hears how far it is.
+        approve: says whether a key may go to an address that is new (see `raggs.app.addresses`).
+
+    Raises:
+        UsageError: the corpus has no documents, or its chunker is not paid.
+        RaggsError: a key is missing, a provider refused, or the budget is used up; whatever was answered is kept.
+    """
+    if in_loop():
+        return beside(lambda hear: make_paid_cuts(config, hear, approve, again=again), listen)
+    permit(config, [STAGE], approve)
+    with _opened(config, listen) as (corpus, chunker, workshop):
+        require_keys(chunker.models, config.llm)
+        workshop.ledger.turn_to(config.workspace / LEDGER, STAGE)
+        return make_cuts(
+            chunker,
+            corpus.documents(),
+            workshop,
+            lambda done: listen(Building("cuts of documents", done, 0)),
+            again=again,
+        )
+
+
+def forecast_cuts(config: RunConfig, *, again: bool = False) -> CutForecast:
+    """What `make_paid_cuts` would cost. Nobody is asked, nothing is written.
+
+    Raises:
+        UsageError: as `make_paid_cuts`.
+        RaggsError: the folder or what is kept cannot be read.
+    """
+    with _opened(config, silent) as (corpus, chunker, workshop):
+        found = foresee(chunker, corpus.documents(), workshop, again=again)
+        return CutForecast(found.cut, found.before, tuple(lines_of(found, workshop)))
+
+
+def lines_of(found: Foreseen, workshop: Workshop) -> Iterator[Estimate]:
+    """A line for each model that is paid for cuts."""
+    for model, asked in found.asked.items():
+        settings = workshop.llm.settings
+        hidden = HIDDEN if reasons(model, settings.parameters_of(model)) else 0
+        line = line_of(STAGE, model, asked, workshop.llm.price(model), answer=ANSWER + hidden)
+        yield line.model_copy(
+            update={"hidden_tokens": hidden, "repairs": settings.max_repairs, "exact": not found.guessed}
+        )
+
+
+@contextmanager
+def _opened(config: RunConfig, listen: Listener) -> Iterator[tuple[CutCorpus, PaidChunker, Workshop]]:
+    corpus = corpora.REGISTRY.of(config.corpus)(config.corpus)
+    spec = corpus.named if isinstance(corpus, CutCorpus) else None
+    workshop = Workshop(config.workspace, config.llm, config.budget, hear=listen)
+    try:
+        chunker = None if spec is None else workshop.chunker(spec)
+        if not isinstance(corpus, CutCorpus) or not isinstance(chunker, PaidChunker):
+            raise UsageError(
+                "nobody is paid for the cuts of this corpus: they are made when it is read",
+                remedy="leave this step out, or name the chunker {type: llm} in corpus.chunker",
+            )
+        chunker.check()
+        yield corpus, chunker, workshop
+    finally:
+        workshop.close()
+
 
 DEFAULT = "5"
 CAP = 5.0  # USD
@@ -228,3 +393,122 @@ def _cutoffs(given: Sequence[str]) -> tuple[Cutoff, ...]:
     if wrong := next((word for word in words if word != MIN and not (word.isdecimal() and int(word) > 0)), None):
         raise UsageError(f"-k {wrong}: no number of chunks", remedy="write 5, or min, or several: min,5,10")
     return tuple(MIN if word == MIN else int(word) for word in words)
+
+
+EMBED = "embed"  # the ledger's name for it
+
+
+def forecast_chunks(request: ChunkRequest, out: Path) -> tuple[Estimate, ...]:
+    """A line for each model and task that `eval_chunks` would pay for. Nobody is asked, nothing is written.
+
+    Raises:
+        RaggsError: as `eval_chunks`, of what the request names.
+    """
+    workshop = request.workshop(out)
+    rehearsal = workshop.rehearsal()
+    try:
+        return tuple(_lines(request, workshop, rehearsal))
+    finally:
+        workshop.loop.run(rehearsal.close())
+        workshop.close()
+
+
+def _lines(request: ChunkRequest, workshop: Workshop, rehearsal: Rehearsal) -> Iterator[Estimate]:
+    documents, asked = read_documents(request.corpus), open_questions(request.questions)
+    embedders = [workshop.embedder(spec, rehearsal) for spec in request.embedder_specs().values()]
+    paid, guessed = [each for each in embedders if each.models], False
+    models = [model for each in paid for model in each.models]
+    lent = ChunkerContext(lambda spec: workshop.embedder(spec, rehearsal))
+    for spec in request.chunker_specs().values():
+        chunker = workshop.chunker(spec)
+        if isinstance(chunker, PaidChunker):
+            found = foresee(chunker, documents.whole, workshop)
+            guessed = guessed or found.cut > 0
+            yield from lines_of(found, workshop)
+            texts = _guessed(chunker, documents, workshop, rehearsal) if paid else []
+        else:
+            chunker = chunkers.REGISTRY.of(spec)(spec, lent)
+            own = chunker.embedder.models if isinstance(chunker, EmbeddingChunker) else ()
+            models, guessed = [*models, *own], guessed or bool(own)
+            texts = _texts(chunker, documents) if paid or own else []
+        for each in paid:
+            each.embed(chunks_read(texts, request.compat))
+    for each in paid:
+        each.embed_queries(questions_read([query.text for _, query in asked.values()], request.compat))
+    for model in dict.fromkeys(models):
+        line = line_of(EMBED, model, rehearsal.asked(model, EMBED), workshop.llm.price(model))
+        yield line.model_copy(update={"exact": not guessed})
+
+
+def _texts(chunker: Chunker, documents: Documents) -> list[str]:
+    return [chunk.text for document in documents.whole for chunk in chunker.chunk(document)]
+
+
+def _guessed(chunker: PaidChunker, documents: Documents, workshop: Workshop, rehearsal: Rehearsal) -> list[str]:
+    """The chunks of documents that are cut, and of others what is taken for them."""
+    texts = []
+    for document in (each.body for each in documents.whole):
+        cuts = chunker.kept(document) or workshop.loop.run(chunker.ask(document.body, rehearsal, guess=True))
+        texts += [document.body.text[start:end] for start, end in cuts.places(document.body.text)]
+    return texts
+
+
+@dataclass(frozen=True)
+class Placed:
+    """What was written.
+
+    Attributes:
+        file: that holds the questions.
+        questions, excerpts: how many.
+        notes: what a reader must know: excerpts that stand in several places.
+    """
+
+    file: Path
+    questions: int
+    excerpts: int
+    notes: tuple[str, ...]
+
+
+def place_excerpts(corpus: Path, questions: Path, to: Path, listen: Listener = silent) -> Placed:
+    """Check each excerpt against the documents, search for those without offsets, and write all questions with places.
+
+    Args:
+        corpus: the folder of the documents.
+        questions: CSV, JSONL or YAML.
+        to: the file that is written, in the format of its ending; the questions stand in it in their order.
+
+    Raises:
+        UsageError: an ending says no format, or `to` is the file of the questions.
+        RaggsError: a document, a question or an excerpt is not what it should be; the disk refuses.
+    """
+    format_of(to)  # before the work
+    numbered, documents = open_questions(questions, listen), read_documents(corpus)
+    if to.exists() and to.samefile(questions):
+        raise UsageError(f"{to} holds the questions themselves", remedy="name another file by --to")
+    ordered = dict(sorted(numbered.items(), key=lambda item: item[1][0]))
+    queries = {qid: query for qid, (_, query) in ordered.items()}
+    lines = {qid: line for qid, (line, _) in ordered.items()}
+    asked = place_questions(
+        {qid: each for qid, each in queries.items() if each.references}, documents, questions, lines
+    )
+    spans = asked.questions.references
+    places = zip(spans.document.tolist(), spans.start.tolist(), spans.end.tolist(), strict=True)
+    written = [_with_places(query, documents, places) for query in queries.values()]
+    write_queries(written, to)
+    return Placed(to, len(written), len(spans), asked.notes)
+
+
+def _with_places(query: Query, documents: Documents, places: Iterator[tuple[int, int, int]]) -> Query:
+    """The question, its references with the next of `places`; documents are called as its author calls them."""
+    return query.model_copy(
+        update={"references": tuple(_at(query, each, documents, places) for each in query.references)}
+    )
+
+
+def _at(query: Query, reference: Reference, documents: Documents, places: Iterator[tuple[int, int, int]]) -> Reference:
+    number, start, end = next(places)
+    if reference.span is not None:
+        return reference
+    named = query.metadata.get(DOCUMENT)
+    source = named if isinstance(named, str) else documents.names[number]
+    return reference.model_copy(update={"span": Span(source=source, start=start, end=end)})

@@ -13,18 +13,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from raggs.app.judgecheck import blind_only
+from raggs.app.judge_check import blind_only
 from raggs.app.review import items_of, reviews_of
-from raggs.app.unaided import by_people, unaided
 from raggs.base.artifacts import JudgeRecord
 from raggs.base.errors import DataError, UsageError
 from raggs.base.text import plural
-from raggs.evaluation.analyses.corrected import PeopleCorrection
-from raggs.evaluation.correcting import DrawnLabel, WholeQuestions
-from raggs.parts.reviews.draws import Draw, Finished, latest, read_draws
-from raggs.parts.reviews.folding import Reviewed
-from raggs.parts.reviews.models import Key
-from raggs.parts.reviews.store import ReviewStore
+from raggs.evaluation.analyses.corrected import DrawnLabel, PeopleCorrection, WholeQuestions
+from raggs.parts.judges.base import by_people, unaided
+from raggs.parts.reviews.store import Draw, Finished, Key, Reviewed, ReviewStore, latest, read_draws
 from raggs.runs.manifests.opened import OpenedRun, open_run
 
 REMEDY = "read the random part of a plan, without seeing the judge's grades"

@@ -2,32 +2,49 @@
 
 A diagnosis whose causes have not changed is read, not measured. Whatever was measured or paid for is kept, so that who
 interrupts one goes on with it by the same command.
+
+What is to be diagnosed, typed and checked, before anything is opened: the kind, its settings, and what was named.
+
+All kinds of diagnosis at once: what each asks, whether it can run with what is named, and those that are free.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
-from raggs.app.addresses import Approve, nobody
-from raggs.app.beside import beside, in_loop
-from raggs.app.diagnoserequest import CAP, DiagnoseRequest
-from raggs.app.run import AnyConfig
+from pydantic import ValidationError
+
+from raggs.app.addresses import Approve, nobody, permit, permit_parts
+from raggs.app.run import AnyConfig, run_folder
+from raggs.base.errors import RaggsError, UsageError
 from raggs.base.hashing import hash_value
+from raggs.base.jsonl import first_fault
+from raggs.chunking.specs import parse_spec, spec_name, split_names
 from raggs.config.environment import refuse_stored
+from raggs.config.load import LoadedConfig, load_config
+from raggs.config.models import RunConfig
+from raggs.diagnosis import FOLDER, REGISTRY
 from raggs.diagnosis.base import Diagnosis, Forecast, Found
-from raggs.diagnosis.bench import Bench
-from raggs.diagnosis.layout import found_in, lay_out
+from raggs.diagnosis.bench import NAMES, Bench, Given
+from raggs.diagnosis.layout import found_in, hedged, lay_out
 from raggs.diagnosis.models import DiagnosisReport
 from raggs.diagnosis.store import DiagnosisStore
-from raggs.diagnosis.verdicts import hedged
 from raggs.evaluation.document import Document
-from raggs.llm.credentials import require_keys
-from raggs.llm.ledger import FILE as LEDGER
+from raggs.llm import BudgetSettings, LLMSettings
+from raggs.llm.ledger import LEDGER_FILE as LEDGER
+from raggs.llm.prices import require_keys
+from raggs.parts import embedders, rerankers
+from raggs.parts.embedders.base import EmbedderConfig
+from raggs.parts.rerankers.base import RerankerConfig
+from raggs.parts.retrievers.reranked import RerankedConfig
 from raggs.parts.workshop import Workshop
-from raggs.runs.pipeline.events import Listener, silent
+from raggs.runs.manifests.store import RunStore
+from raggs.runs.pipeline.events import Listener, beside, in_loop, silent
+from raggs.sweeps.world import llm_of
 
 __all__ = [
     "CAP",
@@ -39,6 +56,132 @@ __all__ = [
     "opened",
     "run_diagnosis",
 ]
+
+CAP = 5.0  # USD, where no configuration names a budget
+USUAL = "wordllama"
+
+
+@dataclass(frozen=True)
+class DiagnoseRequest:
+    """What to diagnose.
+
+    Attributes:
+        kind: as `raggs list diagnoses` has it.
+        config: of a run: a loaded configuration, a mapping, or the path of its file; None without one.
+        settings: of the kind; those that are left out are its defaults.
+        golden: a run directory, or labels; None for what the configuration's own run has made, if anything.
+        embedders, rerankers: as on the command line, ``onnx:models/minilm``; empty for those of the configuration, and
+            without these for wordllama and no reranker.
+        out: where reports go; None for the run's folder, where there is one, else ``diagnose`` here.
+        seed: of all that is drawn.
+        allow_mixed: whether it goes on when a provider answers with another snapshot of a model than before.
+        max_usd: what all diagnoses may cost that go to one folder; None for the configuration's budget, else `CAP`.
+    """
+
+    kind: str
+    config: AnyConfig | None = None
+    settings: Mapping[str, object] = field(default_factory=dict)
+    golden: Path | None = None
+    embedders: Sequence[str] = ()
+    rerankers: Sequence[str] = ()
+    out: Path | None = None
+    seed: int = 0
+    max_usd: float | None = None
+    allow_mixed: bool = False
+
+    @cached_property
+    def run(self) -> RunConfig | None:
+        """The configuration of the run, checked.
+
+        Raises:
+            RaggsError: it is missing or malformed.
+        """
+        config = self.config
+        if config is None or isinstance(config, RunConfig):
+            return config
+        return config.run if isinstance(config, LoadedConfig) else load_config(config).run
+
+    @cached_property
+    def diagnosis(self) -> Diagnosis[Found]:
+        """The kind with its settings.
+
+        Raises:
+            UsageError: there is no such kind or setting, or a value does not fit.
+        """
+        kind = REGISTRY.load(self.kind)
+        try:
+            return kind(kind.Config.model_validate({"type": self.kind, **self.settings}))
+        except ValidationError as error:
+            raise UsageError(
+                f"{self.kind}: {first_fault(error)}", remedy=f"see raggs diagnose {self.kind} --help"
+            ) from error
+
+    @cached_property
+    def given(self) -> Given:
+        """What was named, checked but not opened.
+
+        Raises:
+            UsageError: a name stands for no embedder or reranker.
+        """
+        run = self.run
+        own = None if run is None else run_folder(run)
+        return Given(run, self.golden, own, self._embedders(), self._rerankers(), self.seed)
+
+    @cached_property
+    def folder(self) -> Path:
+        """Where reports go."""
+        if self.out is not None:
+            return self.out
+        runs = [self.golden, None if self.run is None else run_folder(self.run)]
+        made = next((run for run in runs if run is not None and RunStore(run).exists), None)
+        return Path(FOLDER) if made is None else made / FOLDER
+
+    @property
+    def llm(self) -> LLMSettings:
+        """How language models are called: as the configuration says, else as the run did that made the golden set."""
+        stored = None if self.golden is None or self.run is not None else llm_of(self.golden)
+        found = stored or LLMSettings() if self.run is None else self.run.llm
+        return found.mixing() if self.allow_mixed else found
+
+    @property
+    def budget(self) -> BudgetSettings:
+        """What may be spent."""
+        budget = BudgetSettings(max_usd=CAP) if self.run is None else self.run.budget
+        return budget if self.max_usd is None else budget.model_copy(update={"max_usd": self.max_usd})
+
+    @property
+    def workspace(self) -> Path:
+        """Below which the caches lie: the run's, where there is one."""
+        if self.run is not None:
+            return self.run.workspace
+        of_run = self.golden is not None and RunStore(self.golden).exists
+        return self.golden.parent if self.golden is not None and of_run else self.folder
+
+    def permit(self, approve: Approve = nobody) -> None:
+        """See to it that no key goes to an address that is new; those of a part's own word are the user's.
+
+        Raises:
+            PrerequisiteError: one would (see `raggs.app.addresses`).
+        """
+        parts = [*self.given.embedders.values(), *self.given.rerankers.values(), self.diagnosis.config]
+        permit_parts(self.llm, parts, approve)
+        if self.run is not None:
+            permit(self.run, self.diagnosis.STAGES, approve)
+
+    def _embedders(self) -> dict[str, EmbedderConfig]:
+        own = None if self.run is None else self.run.embed.embedder
+        if not self.embedders and own is not None:
+            return {spec_name(own): own}
+        names = split_names(self.embedders or (USUAL,), "embedder", "see: raggs list embedders")
+        return {name: parse_spec(name, embedders.REGISTRY, EmbedderConfig) for name in names}
+
+    def _rerankers(self) -> dict[str, RerankerConfig]:
+        if self.rerankers:
+            names = split_names(self.rerankers, "reranker", "see: raggs list rerankers")
+            return {name: parse_spec(name, rerankers.REGISTRY, RerankerConfig) for name in names}
+        specs = () if self.run is None else self.run.retrieve.retrievers
+        found = [spec.by for spec in specs if isinstance(spec, RerankedConfig)]
+        return {spec_name(spec): spec for spec in found}
 
 
 @dataclass(frozen=True)
@@ -67,7 +210,7 @@ class Diagnosed:
         return lay_out(self.report)
 
     def _repr_html_(self) -> str:
-        from raggs.evaluation.markup import fragment
+        from raggs.evaluation.document import fragment
 
         return fragment(self.document)
 
@@ -194,3 +337,122 @@ def _report(kind: Diagnosis[Found], bench: Bench, causes: str) -> DiagnosisRepor
 
 def _result(report: DiagnosisReport, store: DiagnosisStore, *, unchanged: bool) -> Diagnosed:
     return Diagnosed(report, found_in(report, store.path), store.folder, store.files, unchanged)
+
+
+QUICK = "seconds"
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """One kind, and what stands between it and its findings.
+
+    Attributes:
+        name, title: of the kind, and the question that it answers.
+        needs, takes: what it cannot do without, and what it uses where it is there.
+        lacks: why it cannot run with what is named, and what helps; empty where it can.
+        time: how long it takes with embedders of this machine.
+        models: that it would pay.
+    """
+
+    name: str
+    title: str
+    needs: tuple[str, ...] = ()
+    takes: tuple[str, ...] = ()
+    lacks: str = ""
+    time: str = ""
+    models: tuple[str, ...] = ()
+
+    @property
+    def ready(self) -> bool:
+        """Whether it can run as things are."""
+        return not self.lacks
+
+    def hindrance(self, *, quick: bool) -> str:
+        """Why it is not among all kinds that are run at once; empty where it is."""
+        alone = f"raggs diagnose {self.name}"
+        if self.lacks or self.models:
+            return self.lacks or f"would pay {', '.join(self.models)}: {alone}"
+        return f"takes {self.time}: {alone}" if quick and self.time != QUICK else ""
+
+    @property
+    def price(self) -> str:
+        """In words."""
+        return "paid" if self.models else "free"
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """What became of all kinds: those that ran, and by kind why others did not, or could not go on."""
+
+    done: tuple[Diagnosed, ...]
+    skipped: dict[str, str]
+    failed: dict[str, str]
+
+
+def outlooks(request: DiagnoseRequest) -> tuple[Outlook, ...]:
+    """Every kind, looked at with what a request names; its own kind does not matter. Nobody is asked.
+
+    Raises:
+        RaggsError: what is named cannot be opened.
+    """
+    if in_loop():
+        return beside(lambda _: outlooks(request), silent)
+    with opened(request, silent) as bench:
+        if request.golden is not None:
+            _ = bench.judgments  # told once, not for each kind
+        return tuple(_outlook(name, request, bench) for name in REGISTRY)
+
+
+def _outlook(name: str, request: DiagnoseRequest, bench: Bench) -> Outlook:
+    try:
+        kind = replace(request, kind=name, settings={}).diagnosis
+    except RaggsError as error:  # a package that offers it is broken
+        return Outlook(name, "", lacks=str(error))
+    lacks, models = "", tuple[str, ...]()
+    try:
+        bench.require(kind.needs)
+        models = kind.models(bench)
+        kind.check(bench)
+    except RaggsError as error:
+        lacks = str(error)
+    needs, takes = (tuple(NAMES[need] for need in each) for each in (kind.NEEDS, kind.TAKES))
+    return Outlook(name, kind.TITLE, needs, takes, lacks, kind.TIME, models)
+
+
+def diagnose_all(
+    request: DiagnoseRequest, listen: Listener = silent, approve: Approve = nobody, *, quick: bool = False
+) -> Rounds:
+    """Run each kind that can run and pays nobody, one after the other; what one cannot do stops no other.
+
+    Args:
+        quick: whether only those run that take seconds.
+
+    Raises:
+        RaggsError: what is named cannot be opened.
+    """
+    if in_loop():
+        return beside(lambda hear: diagnose_all(request, hear, approve, quick=quick), listen)
+    done, skipped, failed = list[Diagnosed](), dict[str, str](), dict[str, str]()
+    for each in outlooks(request):
+        if why := each.hindrance(quick=quick):
+            skipped[each.name] = why
+            continue
+        try:
+            done.append(run_diagnosis(replace(request, kind=each.name, settings={}), listen, approve))
+        except RaggsError as error:
+            failed[each.name] = str(error)
+    return Rounds(tuple(done), skipped, failed)
+
+
+def lines(found: tuple[Outlook, ...]) -> Iterator[tuple[str, str]]:
+    """For people: what stands before a text, and the text, a few lines a kind."""
+    width = max((len(each.name) for each in found), default=0)
+    for each in found:
+        state = "ready" if each.ready else "lacks"
+        yield f"  {each.name:<{width}}  {state:<5}  {each.time:<8}  {each.price:<4}  ", each.title
+        words = [f"needs {', '.join(each.needs)}"] if each.needs else []
+        words += [f"uses, where it is there: {', '.join(each.takes)}"] if each.takes else []
+        if words:
+            yield f"  {'':<{width}}  ", "; ".join(words)
+        if each.lacks:
+            yield f"  {'':<{width}}  ", each.lacks

@@ -2,29 +2,24 @@
 
 The request is typed and names nothing that has been read; the files are read here, in an order that tells a wrong
 path before the work.
+
+What an evaluation is asked: typed, with every usual value, and without having read anything.
+
+Where a system does badly: the questions with the worst values, or those that lost most against an earlier result.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from raggs.app.evalrequest import (
-    AnalysisRequest,
-    EvalRequest,
-    JudgedFiles,
-    JudgedLists,
-    MeasureRequest,
-    ProjectionRequest,
-    SampleFiles,
-    ScaleRequest,
-)
-from raggs.app.gating import GateRequest, keep_earlier, open_gates
-from raggs.app.worst import WORST, Worst, worst_of
+from raggs.app.gates import GateRequest, keep_earlier, open_gates
 from raggs.base.errors import UsageError
-from raggs.base.tables import check_column
+from raggs.base.tables import ColumnNames, check_column
+from raggs.base.text import did_you_mean
+from raggs.base.types import Number
 from raggs.evaluation.analyses import REGISTRY, USUAL
 from raggs.evaluation.analyses.answers import GivenAnswers
 from raggs.evaluation.analyses.base import Analysis
@@ -32,17 +27,19 @@ from raggs.evaluation.analyses.bottleneck import Bottleneck
 from raggs.evaluation.analyses.comparisons import Comparisons
 from raggs.evaluation.gates import Gates
 from raggs.evaluation.models import Report
-from raggs.evaluation.pairs import read_correct, read_facets
 from raggs.evaluation.report import make_report, study_and_report
+from raggs.evaluation.samples import read_correct, read_facets
 from raggs.evaluation.study import Scoring
 from raggs.golden.base import GoldenSet
 from raggs.golden.files import FileGolden
 from raggs.golden.judgments import Judgments
-from raggs.golden.opened import open_golden
-from raggs.golden.systems import System, open_systems, split_name
+from raggs.golden.opened import System, open_golden, open_systems, split_name
+from raggs.golden.places import USUAL as USUAL_RULE
 from raggs.metrics.bottleneck import PUBLISHED
 from raggs.metrics.columns import Scale
+from raggs.metrics.hits import Ties
 from raggs.metrics.names import Named, at_cutoffs, needs_cutoff, parse_measure
+from raggs.metrics.spans import Rule
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -62,6 +59,197 @@ __all__ = [
     "ScaleRequest",
     "evaluate",
 ]
+
+
+@dataclass(frozen=True)
+class ProjectionRequest:
+    """How grades are carried over.
+
+    Attributes:
+        corpora: ``[SYSTEM=]PATH`` each: a configuration or a run directory, whose corpus the lists are of. Without a
+            name for all systems that have none of their own; by the name golden that of labels in a file.
+        rule: by which grades are earned.
+    """
+
+    corpora: tuple[str, ...] = ()
+    rule: Rule = USUAL_RULE
+
+
+@dataclass(frozen=True)
+class JudgedFiles:
+    """Judgments and systems.
+
+    Attributes:
+        golden: a run directory or a file of labels.
+        runs: ``[NAME=]PATH`` each: a file of lists, or a run directory for its retrievers.
+        projection: whether, and how, the grades are carried over to systems whose corpus is cut in another way.
+        columns: by role, the name of a column in tables of labels or of lists, e.g. ``{"grade": "score"}``.
+    """
+
+    golden: Path
+    runs: tuple[str, ...]
+    projection: ProjectionRequest | None = None
+    columns: ColumnNames = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class JudgedLists:
+    """Judgments and systems that are open already, or never were files."""
+
+    golden: GoldenSet
+    systems: tuple[System, ...]
+
+
+@dataclass(frozen=True)
+class SampleFiles:
+    """Samples with their expected passages, and what a system returned for them."""
+
+    samples: Path
+    outputs: Path
+
+
+@dataclass(frozen=True)
+class MeasureRequest:
+    """What is measured, and on which lists.
+
+    Attributes:
+        names: of measures, with or without a cutoff; the usual ones where left out.
+        cutoffs: of measures named without one; the default where empty.
+        ties: the order of equal scores.
+        condensed: whether unjudged passages are left out of the lists.
+        facets: a file of ``doc_id<TAB>facet`` lines.
+        default_k: the cutoff where neither a name, nor `cutoffs`, nor a sample says one; None for the usual one.
+    """
+
+    names: tuple[str, ...] = ()
+    cutoffs: tuple[int, ...] = ()
+    ties: Ties = "trec"
+    condensed: bool = False
+    facets: Path | None = None
+    default_k: int | None = None
+
+
+@dataclass(frozen=True)
+class ScaleRequest:
+    """What grades mean, where that is not to follow from the labels.
+
+    Attributes:
+        ends: the lowest and the highest grade.
+        relevant: the lowest relevant grade.
+        gains: of some grades.
+    """
+
+    ends: tuple[int, int] | None = None
+    relevant: int | None = None
+    gains: Mapping[int, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class AnalysisRequest:
+    """What is asked beyond the scores.
+
+    Attributes:
+        names: of analyses, besides those that are done unasked.
+        baseline: the system that all others are tested against.
+        pool: candidates for the PROC ceilings.
+        correct: a file that says whether answers were right: ``qid<TAB>0|1`` lines, or JSON lines by system.
+        reviews: a folder of reviews, by whose random part scores are corrected.
+        against_first: whether the first system is the baseline where none is named.
+    """
+
+    names: frozenset[str] = frozenset()
+    baseline: str | None = None
+    pool: int = 50
+    correct: Path | None = None
+    reviews: Path | None = None
+    against_first: bool = False
+
+
+@dataclass(frozen=True)
+class EvalRequest:
+    """An evaluation.
+
+    Attributes:
+        subject: what is scored, and against what.
+        measures, scale, analyses, gates: see there.
+        confidence: of intervals and tests, inside 0..1.
+        seed: of the bootstrap.
+    """
+
+    subject: JudgedFiles | JudgedLists | SampleFiles
+    measures: MeasureRequest = MeasureRequest()
+    scale: ScaleRequest = ScaleRequest()
+    analyses: AnalysisRequest = AnalysisRequest()
+    gates: GateRequest = field(default_factory=GateRequest)
+    confidence: float = 0.95
+    seed: int = 1
+
+
+WORST = 10  # questions that are named
+
+
+@dataclass(frozen=True)
+class Worst:
+    """A question where a system does badly.
+
+    Attributes:
+        system, qid: whose list, for which question.
+        value: of the measure.
+        before: the value in the earlier result; None without one.
+        text: the question's words; empty where they are not known.
+    """
+
+    system: str
+    qid: str
+    value: float
+    before: Number
+    text: str
+
+
+def worst_of(
+    report: Report,
+    golden: GoldenSet | None,
+    before: Report | None = None,
+    *,
+    measure: str | None = None,
+    count: int = WORST,
+) -> tuple[Worst, ...]:
+    """The worst questions, worst first; of equal ones the first by id.
+
+    Args:
+        golden: knows the questions' words.
+        before: an earlier result; one on other judgments counts for nothing.
+        measure: of the report; its first one where left out.
+        count: how many at most.
+
+    Raises:
+        UsageError: the report has no such measure.
+    """
+    name = measure or report.measures[0]
+    if name not in report.measures:
+        raise UsageError(f"{name} was not measured", remedy=did_you_mean(name, report.measures))
+    sign = 1.0 if report.higher_is_better[name] else -1.0
+    found = [(sign * (each.value - (each.before or 0.0)), each) for each in _values(report, before, name)]
+    found.sort(key=lambda pair: (pair[0], pair[1].qid, pair[1].system))
+    texts = {} if golden is None else {query.qid: query.text for query in golden.queries()}
+    return tuple(replace(each, text=texts.get(each.qid, "")) for _, each in found[:count])
+
+
+def _values(report: Report, before: Report | None, measure: str) -> Iterator[Worst]:
+    for system, by_measure in report.per_query.items():
+        then = _earlier(report, before, system).get(measure, {})
+        for qid, value in by_measure.get(measure, {}).items():
+            if value is not None:
+                yield Worst(system, qid, value, then.get(qid), "")
+
+
+def _earlier(report: Report, before: Report | None, system: str) -> Mapping[str, Mapping[str, Number]]:
+    """The earlier values of a system: those of its name, or of the only one there is."""
+    if before is None or report.golden.digest != before.golden.digest:
+        return {}
+    alone = len(report.per_query) == len(before.per_query) == 1
+    return next(iter(before.per_query.values())) if alone else before.per_query.get(system, {})
+
 
 GRADED = ("ra_nwg", "n_recall4", "n_recall5", "precision4", "harm", "ndcg", "recall", "mrr")
 PROJECTED = (*GRADED[:1], "span_recall4", "span_precision4", *GRADED[1:])
@@ -91,7 +279,7 @@ class EvalResult:
         Raises:
             OSError: a file is not there any more.
         """
-        from raggs.app.evalaudit import with_sources  # late: it reads the files again
+        from raggs.app.evaluation_audit import with_sources  # late: it reads the files again
 
         return self.report if self.request is None else with_sources(self.report, self.request, folder)
 
@@ -106,7 +294,7 @@ class EvalResult:
             UsageError: the folder holds the earlier result that this one is compared with.
             ProviderError: the folder cannot be written.
         """
-        from raggs.evaluation.writers import RESULT, write_report
+        from raggs.evaluation.layout import RESULT, write_report
 
         keep_earlier(self.gates.where, Path(folder) / RESULT)
         return write_report(self.recorded(Path(folder)), Path(folder))
@@ -117,15 +305,15 @@ class EvalResult:
         Raises:
             PrerequisiteError: pandas is not installed.
         """
-        from raggs.evaluation.frame import frame_of
-        from raggs.evaluation.writers import per_query_head, per_query_rows
+        from raggs.evaluation.document import frame_of
+        from raggs.evaluation.layout import per_query_head, per_query_rows
 
         rows = ((system, qid, *values) for system, qid, values in per_query_rows(self.report))
         return frame_of(per_query_head(self.report), rows)
 
     def _repr_html_(self) -> str:
+        from raggs.evaluation.document import fragment
         from raggs.evaluation.layout import lay_out
-        from raggs.evaluation.markup import fragment
 
         return fragment(lay_out(self.report))
 
@@ -158,7 +346,7 @@ def _of_judged(request: EvalRequest, subject: JudgedFiles | JudgedLists, gates: 
         names = PROJECTED if names == GRADED and not request.measures.condensed else names
     scoring = _scoring(request, _Usual(names, request.measures.default_k or DEFAULT_CUTOFF, always=False))
     if request.gates.lock is not None:
-        from raggs.app.locking import check_lock  # late: most evaluations are held to no lock
+        from raggs.app.gates import check_lock  # late: most evaluations are held to no lock
 
         check_lock(request.gates.lock, meant, scoring.measures)
     corrected = corrections.analyses if corrections else ()
@@ -198,8 +386,11 @@ def _of_samples(request: EvalRequest, subject: SampleFiles) -> Report:
         raise UsageError("people graded passages of a run", remedy="--reviews needs --golden RUN_DIRECTORY")
     if request.gates.lock is not None:
         raise UsageError("a golden.lock means a golden set", remedy="--lock needs --golden")
-    from raggs.evaluation.merging import merged_by_cutoff  # late: most evaluations read no YAML
-    from raggs.evaluation.samples import DEFAULT_K, open_samples
+    from raggs.evaluation.samples import (
+        DEFAULT_K,
+        merged_by_cutoff,  # late: most evaluations read no YAML
+        open_samples,
+    )
 
     read = open_samples(subject.samples, subject.outputs)
     names = (*OF_SAMPLES, "containment") if read.answer_rank else OF_SAMPLES

@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from raggs.app.catalog import REGISTRIES, measure_entries
-from raggs.app.prompts import prompt_pages
+from raggs.app.catalog import REGISTRIES, measure_entries, prompt_pages
 from raggs.base.adapter import AdapterConfig
 from raggs.base.errors import NotFoundError, PrerequisiteError, UsageError
 from raggs.base.text import did_you_mean

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from raggs.base.atomic import make_folder, write_atomic
 from raggs.base.errors import UsageError
+from raggs.base.files import make_folder, write_atomic
 
 STARTER = Path(__file__).parent / "starter"
 

@@ -13,17 +13,15 @@ from pathlib import Path
 
 from raggs.app.addresses import permit
 from raggs.app.evaluate import ProjectionRequest
-from raggs.app.stored import stored_config
+from raggs.app.status import stored_config
 from raggs.base.errors import DataError, NotFoundError, UsageError
 from raggs.base.text import did_you_mean
 from raggs.config.load import load_config
 from raggs.config.models import RunConfig
 from raggs.golden.base import GoldenSet
-from raggs.golden.judgments import Judgments
-from raggs.golden.origin import Origin
-from raggs.golden.places import JudgedPlaces, judged_places
-from raggs.golden.projecting import USUAL, Projection, project_onto
-from raggs.golden.systems import System
+from raggs.golden.judgments import Judgments, Origin
+from raggs.golden.opened import System
+from raggs.golden.places import USUAL, JudgedPlaces, Projection, judged_places, project_onto
 from raggs.metrics.spans import Rule
 from raggs.parts.workshop import OpenCorpus, Workshop
 from raggs.runs.manifests.store import RunStore

@@ -13,12 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from raggs.app.addresses import Approve, nobody, permit
-from raggs.app.asking import QuestionWorld, estimate_questions
-from raggs.app.beside import beside, in_loop
-from raggs.app.made import Made, made_by, queries_of
+from raggs.app.question_results import Made, QuestionWorld, estimate_questions, made_by, queries_of
 from raggs.app.run import run_folder
-from raggs.base.atomic import disk, write_atomic
 from raggs.base.errors import UsageError
+from raggs.base.files import disk, write_atomic
 from raggs.base.hashing import hash_file
 from raggs.config.environment import refuse_stored
 from raggs.config.load import LoadedConfig, load_config
@@ -30,7 +28,7 @@ from raggs.runs.execution.base import ExecutionContext
 from raggs.runs.execution.local import LocalExecution
 from raggs.runs.manifests.opened import OpenedRun
 from raggs.runs.manifests.store import RunStore, config_place
-from raggs.runs.pipeline.events import Listener, silent
+from raggs.runs.pipeline.events import Listener, beside, in_loop, silent
 from raggs.runs.pipeline.part import run_part
 from raggs.runs.pipeline.plan import Selection
 from raggs.runs.pipeline.runner import Runner

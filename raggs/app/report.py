@@ -13,15 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from raggs.app.evaluate import AnalysisRequest, EvalRequest, JudgedFiles, MeasureRequest, evaluate
-from raggs.base.atomic import disk, write_atomic
 from raggs.base.errors import DataError, NotFoundError, UsageError
+from raggs.base.files import disk, write_atomic
 from raggs.diagnosis import FOLDER as DIAGNOSES
 from raggs.evaluation.gates import read_report
 from raggs.evaluation.models import Report
 from raggs.golden.base import GoldenSet
 from raggs.golden.judgments import Judgments
-from raggs.golden.opened import open_golden
-from raggs.golden.systems import System, open_systems
+from raggs.golden.opened import System, open_golden, open_systems
 from raggs.reporting.base import Facts, People
 from raggs.reporting.page import report_page
 from raggs.runs.manifests.opened import OpenedRun, open_run
@@ -29,7 +28,7 @@ from raggs.runs.manifests.store import RunStore
 
 if TYPE_CHECKING:
     from raggs.diagnosis.models import DiagnosisReport
-    from raggs.parts.reviews.folding import Reviewed
+    from raggs.parts.reviews.store import Reviewed
     from raggs.sweeps.models import SweepReport
 
 ANALYSES = frozenset({"bounds", "depths", "robustness", "sensitivity", "waterfall"})  # besides the usual ones
@@ -195,7 +194,7 @@ def _read(path: Path, golden: GoldenSet) -> Report:
 def _sweep(folder: Path, golden: GoldenSet) -> SweepReport:
     from raggs.app.audit import is_sweep  # late: most reports are of no sweep
     from raggs.sweeps.config import SweepConfig
-    from raggs.sweeps.labels import of_queries
+    from raggs.sweeps.judgments import of_queries
     from raggs.sweeps.store import SweepStore
     from raggs.sweeps.world import scale_of
 
@@ -220,8 +219,11 @@ def _people(run: OpenedRun | None, folder: Path | None) -> People:
 
     if folder is None and not ReviewStore(reviews_of(run.folder, None)).size:
         return People()
-    from raggs.app.judgecheck import check_judge  # late: nobody has graded most sets
-    from raggs.app.judgelayout import lay_out_check, trusted
+    from raggs.app.judge_check import (
+        check_judge,  # late: nobody has graded most sets
+        lay_out_check,
+        trusted,
+    )
 
     try:
         found = check_judge(run, folder)

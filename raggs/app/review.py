@@ -11,14 +11,23 @@ from shlex import quote
 
 from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, MergeRecord, Passage, Query, QueryRecord
 from raggs.base.errors import NotFoundError, UsageError
-from raggs.base.health import PEOPLE
-from raggs.base.jsontypes import as_object
+from raggs.base.judge_health import PEOPLE
 from raggs.base.text import clean_unicode, did_you_mean, one_line
-from raggs.parts.reviews import beside
-from raggs.parts.reviews.folding import Reviewed, fold
-from raggs.parts.reviews.models import MOST_NAME, MOST_NOTE, GradeReview, Key, key_of, passage_digest, question_digest
-from raggs.parts.reviews.store import FILE as REVIEWS
-from raggs.parts.reviews.store import ReviewStore
+from raggs.base.types import as_object
+from raggs.parts.indexes.files import reviews_beside
+from raggs.parts.reviews.store import (
+    MOST_NAME,
+    MOST_NOTE,
+    GradeReview,
+    Key,
+    Reviewed,
+    ReviewStore,
+    fold,
+    key_of,
+    passage_digest,
+    question_digest,
+)
+from raggs.parts.reviews.store import REVIEWS_FILE as REVIEWS
 from raggs.runs.manifests.opened import OpenedRun
 
 
@@ -53,7 +62,7 @@ class Standing:
 
 def reviews_of(run: Path, folder: Path | None) -> Path:
     """Where the reviews of a run are kept: in `folder`, or in `reviews` beside the folder that holds the run."""
-    return folder or beside(run.resolve().parent)
+    return folder or reviews_beside(run.resolve().parent)
 
 
 def next_run(run: OpenedRun, folder: Path | None = None) -> str:

@@ -1,6 +1,13 @@
 """Build a golden set, or go on with one; or say what that would do and cost.
 
 From Python: `run` for the whole of it, `open_runner` for those who want the plan.
+
+Where a run's stages do their work: the execution that a configuration asks for.
+
+What a reader of grades must know, told when the judge stage ends: the judge's remarks, and labels outside the pools.
+
+Human labels that no retriever found are in no golden set: a set made of them knows fewer relevant passages than their
+authors did, and scores against it are the higher for it.
 """
 
 from __future__ import annotations
@@ -9,32 +16,83 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from raggs.app.addresses import Approve, nobody, permit
-from raggs.app.beside import beside, in_loop
-from raggs.app.executing import make_execution
-from raggs.app.finished import Finished
+from raggs.app.run_result import Finished
 from raggs.app.services import RunServices
-from raggs.app.unpooled import telling_unpooled
+from raggs.base.artifacts import MergeRecord
 from raggs.base.errors import UsageError
-from raggs.base.health import JudgeHealth
+from raggs.base.jsonl import read_records
+from raggs.base.judge_health import JudgeHealth
+from raggs.base.settings import BASE_FOLDER
+from raggs.base.text import plural
+from raggs.base.types import Notice
 from raggs.config.environment import refuse_stored
 from raggs.config.load import IN_MEMORY, LoadedConfig, load_config
 from raggs.config.models import RUN_NAME, RunConfig
 from raggs.llm import BudgetSpent
+from raggs.parts.readers.scales import RELEVANT
+from raggs.runs import execution
+from raggs.runs.execution.base import Execution, ExecutionContext
 from raggs.runs.manifests.models import Ceiling, Estimate, RunManifest
 from raggs.runs.manifests.reasons import Reason
 from raggs.runs.manifests.store import RunStore, config_place
-from raggs.runs.pipeline.events import Listener, silent
-from raggs.runs.pipeline.plan import Selection, select
+from raggs.runs.pipeline.events import Event, Listener, StageFinished, beside, in_loop, silent
+from raggs.runs.pipeline.part import run_within_budget
+from raggs.runs.pipeline.plan import Selection, Standing, select
 from raggs.runs.pipeline.runner import Runner
-from raggs.runs.pipeline.spent import run_within_budget
-from raggs.runs.pipeline.standing import Standing
 from raggs.stages import GOLDEN
 from raggs.stages.pipeline import Pipeline
 
 __all__ = ["BudgetSpent", "Forecast", "forecast", "open_runner", "run", "run_folder"]
+
+
+def make_execution(config: RunConfig) -> Execution:
+    """The execution that a configuration asks for; it is given the configuration with absolute paths."""
+    context = ExecutionContext(partial(_portable, config, Path.cwd()), _run_shard)
+    return execution.REGISTRY.of(config.execution)(config.execution, context)
+
+
+def _portable(config: RunConfig, folder: Path) -> str:
+    return RunConfig.model_validate(config.model_dump(mode="json"), context={BASE_FOLDER: folder}).model_dump_json()
+
+
+def _run_shard(job: str, number: int) -> None:
+    from raggs.app.worker import run_shard  # late: where the work is done here, nobody needs it
+
+    run_shard(job, number)
+
+
+def telling_unpooled(listen: Listener, services: RunServices, store: RunStore) -> Listener:
+    """`listen`, which also hears of labels outside the pools when the judge stage ends."""
+
+    def hear(event: Event) -> None:
+        listen(event)
+        if isinstance(event, StageFinished) and event.stage == "judge":
+            for sentence in (*services.judge.remarks(), *_unpooled(services, store)):
+                listen(Notice(sentence))
+
+    return hear
+
+
+def _unpooled(services: RunServices, store: RunStore) -> Iterator[str]:
+    labels = services.judge.labels()
+    known = {(qid, doc_id): grade for qid in services.queries for doc_id, grade in labels.get(qid, {}).items()}
+    if not known:
+        return
+    total = len(known)
+    for record in read_records(store.path("merge"), MergeRecord):
+        known.pop((record.qid, record.doc_id), None)
+    if known:
+        relevant = sum(grade >= RELEVANT for grade in known.values())
+        yield (
+            f"{total - len(known):,} of {plural(total, 'labelled passage')} are in the pools; {len(known):,} fell "
+            f"outside, {relevant:,} of them with grade {RELEVANT} or more, and are not in the golden set: no retriever "
+            "found them"
+        )
+
 
 AnyConfig = LoadedConfig | RunConfig | Mapping[str, object] | Path | str
 
@@ -61,7 +119,7 @@ class Forecast:
 
     @property
     def usd_expected(self) -> float | None:
-        """The same, as is to be expected (see `raggs.app.estimate`)."""
+        """The same, as is to be expected (see `raggs.app.costs`)."""
         return _sum(line.expected_usd for line in self.running)
 
     @property
@@ -72,7 +130,7 @@ class Forecast:
     @property
     def advice(self) -> Iterator[str]:
         """Sentences on what is cached and what is not, and on an order that costs more than the grades do."""
-        from raggs.app.sentfor import sent_for_advice  # late: most runs are not asked
+        from raggs.app.costs import sent_for_advice  # late: most runs are not asked
 
         rank, judge = (_sum(line.usd for line in self.running if line.stage == stage) for stage in ("rank", "judge"))
         if rank and judge and rank > judge:
@@ -161,13 +219,13 @@ def _config_file(config: LoadedConfig | RunConfig, store: RunStore) -> str | Non
 
 
 def _estimates(services: RunServices, standing: Standing, *, looks: bool) -> tuple[Estimate, ...]:
-    from raggs.app.estimate import estimate  # late: a run that pays nobody needs none
+    from raggs.app.costs import estimate  # late: a run that pays nobody needs none
 
     return tuple(estimate(services, standing, looks=looks))
 
 
 def _ceilings(store: RunStore) -> Mapping[str, tuple[Ceiling, ...]]:
-    from raggs.golden.ceilings import ceilings_of  # late: only a run that grades needs measures
+    from raggs.golden.opened import ceilings_of  # late: only a run that grades needs measures
 
     return ceilings_of(store)
 
@@ -175,7 +233,7 @@ def _ceilings(store: RunStore) -> Mapping[str, tuple[Ceiling, ...]]:
 def _closed(manifest: RunManifest, store: RunStore, config: RunConfig) -> RunManifest:
     if config.judge.gate.kappa is None and not _told_of_people(manifest):
         return manifest
-    from raggs.app.judgegate import held_against_people  # late: few runs have a gate
+    from raggs.app.judge_check import held_against_people  # late: few runs have a gate
 
     return held_against_people(manifest, store, config)
 
@@ -214,7 +272,7 @@ def run(
     Args:
         config: a loaded configuration, a mapping as the YAML has it, or the path of its file.
         corpus, queries: passages and questions in place of the configuration's own: mappings of ids to texts, rows or
-            tables; their content enters the fingerprint (see `raggs.app.given`).
+            tables; their content enters the fingerprint (see `raggs.app.run_inputs`).
         start, stop, only: which stages ("embed" … "rank"); all by default.
         force: run the selected stages even where nothing changed.
         discard_edits: replace artifacts that were edited by hand.
@@ -250,7 +308,7 @@ def run(
 
 def _ready(config: AnyConfig, corpus: object, queries: object) -> LoadedConfig | RunConfig:
     if corpus is not None or queries is not None:
-        from raggs.app.given import configured  # late: most runs read files
+        from raggs.app.run_inputs import configured  # late: most runs read files
 
         return configured(config, corpus, queries)
     return config if isinstance(config, LoadedConfig | RunConfig) else load_config(config)

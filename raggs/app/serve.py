@@ -1,36 +1,185 @@
-"""The page on which people grade passages, served from here until it is stopped."""
+"""The page on which people grade passages, served from here until it is stopped.
+
+Disputes weighed for a server of people's grades: here, or in a process of its own where a run is large.
+
+A large run's pools and lists take more memory than the server may hold, and time that graders would wait. The process
+is given folders and settings as JSON, gives numbers back, and ends with whoever asked it, whichever way that one ends:
+its standard input is closed then. It only reads. What goes wrong there is the reason why nothing is weighed, no error.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import errno
+import json
+import os
 import secrets
 import socket
-from collections.abc import Callable, Sequence
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
 from math import inf
 from pathlib import Path
+from threading import Lock, Thread
 from typing import TYPE_CHECKING
 
-from raggs.app.randomparts import draw_of_plan, draw_of_sample
+from pydantic import ValidationError
+
 from raggs.app.review import reviewer, reviews_of
+from raggs.app.review_plan import MEASURES, Asked, Told, weigh
+from raggs.app.review_pool import draw_of_plan, draw_of_sample
 from raggs.base.errors import BusyError, PrerequisiteError, ProviderError, UsageError
 from raggs.base.text import plural
-from raggs.parts.reviews.draws import Draw, note_draw
-from raggs.parts.reviews.plans import read_plan
-from raggs.parts.reviews.store import ReviewStore
-from raggs.reviewing.choosing import By
+from raggs.golden.opened import open_systems
+from raggs.metrics.names import parse_measures
+from raggs.parts.reviews.store import Draw, Key, ReviewStore, note_draw, read_plan
+from raggs.reviewing.deciding import Dispute, Pull, Weigh, Weights
 from raggs.reviewing.ordering import Ordering, kept_of
 from raggs.reviewing.pool import open_pool
 from raggs.reviewing.rubric import rubric_of_runs
-from raggs.reviewing.session import Session, SessionSettings
-from raggs.runs.manifests.opened import open_run
+from raggs.reviewing.session import By, Session, SessionSettings
+from raggs.runs.manifests.opened import OpenedRun, open_run
 
 if TYPE_CHECKING:
-    from raggs.app.weighing import Aside
-    from raggs.reviewing.gate import Gate
+    from raggs.reviewing.server import Gate
+
+SMALL = 5_000  # passages that are weighed here: a process takes as long to start
+# Modules are found where they are found here, and never in the folder that the server was started in.
+CHILD = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from raggs.app.serve import main; main()"
+
+
+def weigher(
+    runs: Sequence[OpenedRun],
+    folder: Path | None,
+    systems: Sequence[str] = (),
+    measures: Sequence[str] = (),
+    aside: Aside | None = None,
+) -> Weigh:
+    """Weighs disputes in the first run's pools, when it is asked to.
+
+    Args:
+        systems: ``[NAME=]PATH`` each, as of `raggs review plan`; the run's own retrievers and their fusion where empty.
+        measures: by which they are compared; the usual ones of a plan where empty.
+        aside: where they are weighed; here if left out.
+
+    Raises:
+        UsageError: an unknown measure, or two systems of one name.
+        NotFoundError, DataError: a system that is named cannot be read.
+    """
+    named = tuple(measures) or MEASURES
+    parse_measures(named)
+    for _ in open_systems(list(systems)):
+        pass  # told now, and not when somebody decides
+
+    def weights(found: tuple[Dispute, ...]) -> Weights:
+        grades = tuple((each.key, each.grades) for each in found)
+        asked = Asked(run=runs[0].folder, folder=folder, systems=tuple(systems), measures=named, grades=grades)
+        told = weigh(asked) if aside is None else aside.weigh(asked)
+        places = {found[place].key: row for row, place in enumerate(told.place)}
+        worth = {key: told.worth[row] for key, row in places.items()}
+        return Weights(told.told, told.impact, worth, _Pulls(told, places))
+
+    return weights
+
+
+class _Pulls(Mapping[Key, Pull]):
+    """What each difference is about, made when it is asked for: one is shown at a time, of tens of thousands."""
+
+    def __init__(self, told: Told, rows: Mapping[Key, int]) -> None:
+        self._told = told
+        self._rows = {key: row for key, row in rows.items() if told.moves[row]}
+
+    def __getitem__(self, key: Key) -> Pull:
+        row = self._rows[key]
+        verdict = self._told.verdicts[self._told.verdict[row]]
+        return Pull(
+            one=verdict.one,
+            other=verdict.other,
+            measure=verdict.measure,
+            apart=verdict.apart,
+            moves=self._told.moves[row],
+        )
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+
+class Aside:
+    """One process beside this one, at most, until it is closed."""
+
+    def __init__(self) -> None:
+        self._lock, self._open = Lock(), True
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def weigh(self, asked: Asked) -> Told:
+        """Weigh there."""
+        try:
+            process = self._start()
+            if process is None:
+                return Told(told="the server stops")
+            with process:
+                said = _talk(process, asked.model_dump_json())
+        except OSError as error:
+            return Told(told=f"no process could be started ({error.strerror or error})")
+        if process.returncode:
+            return Told(told=f"the process that weighs them ended with code {process.returncode}")
+        try:
+            return Told.model_validate_json(said)
+        except ValidationError:
+            return Told(told="the process that weighs them said nothing")
+
+    def close(self) -> None:
+        """End the process, if there is one; no other is started."""
+        with self._lock:
+            self._open = False
+            if self._process is not None:
+                self._process.kill()
+
+    def _start(self) -> subprocess.Popen[bytes] | None:
+        with self._lock:
+            if self._open:
+                self._process = subprocess.Popen(  # noqa: S603 - this interpreter, and nothing that a user gave
+                    [sys.executable, "-P", "-c", CHILD, json.dumps(sys.path)],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    start_new_session=True,  # Ctrl-C is for the server, which ends it
+                )
+            return self._process if self._open else None
+
+
+def _talk(process: subprocess.Popen[bytes], asked: str) -> bytes:
+    """What it answers; its input stays open until then."""
+    if process.stdin is None or process.stdout is None:
+        raise OSError("no pipes")
+    try:
+        process.stdin.write(f"{asked}\n".encode())
+        process.stdin.flush()
+    except BrokenPipeError:  # its exit code says more
+        with suppress(BrokenPipeError):
+            process.stdin.close()  # what could not be written would be tried again at the end
+    said = process.stdout.read()
+    process.wait()
+    return said
+
+
+def main() -> None:
+    """Weigh what the standard input asks for, in the process of its own."""
+    asked = Asked.model_validate_json(sys.stdin.buffer.readline())
+    Thread(target=_end_with_server, daemon=True).start()
+    sys.stdout.write(weigh(asked).model_dump_json())
+
+
+def _end_with_server() -> None:
+    while os.read(0, 1):
+        pass
+    os._exit(1)
+
 
 INSTALL = 'pip install "raggs[review]"'
 PORT = 8765
@@ -116,7 +265,6 @@ def serve(request: ServeRequest, tell: Callable[[Served], None]) -> None:
         NotFoundError, DataError: a run, or a line of the reviews, is not there or cannot be right.
     """
     _check(request)
-    from raggs.app.weighing import Aside
 
     try:
         import uvicorn
@@ -190,11 +338,9 @@ def prepare(
     Raises:
         UsageError, NotFoundError, DataError: as `serve`.
     """
-    from raggs.app.weighing import SMALL, weigher
     from raggs.reviewing.deciding import Deciding
-    from raggs.reviewing.looking import Looking
+    from raggs.reviewing.looking import Looking, Revealing
     from raggs.reviewing.machine import Machine
-    from raggs.reviewing.revealing import Revealing
     from raggs.reviewing.server import About, make_app
 
     runs = [open_run(folder) for folder in request.runs]

@@ -2,25 +2,35 @@
 
 Each part is made when it is first asked for, so that a run with nothing to do opens no index, loads no model and
 imports no provider.
+
+The parts that a run and its workers make in the same way, each when it is first asked for.
+
+What they do not share is who may ask: a worker spends nothing, and knows questions, passages and the embedder as the
+client gave them.
+
+Do the places of references and those of passages speak of the same documents? A judge that goes by places needs it.
+
+A question about a document that is not in the corpus is told, since the corpus may well be a part of what was asked
+about; where no document at all is known by the names of the questions, every grade would be 1, and nothing is judged.
 """
 
 from __future__ import annotations
 
+import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 
-from raggs.app.parts import ConfiguredParts
-from raggs.app.placing import strange_places
-from raggs.base.artifacts import Query
+from raggs.base.artifacts import Query, names_of
 from raggs.base.errors import BudgetError, DataError
 from raggs.base.hashing import hash_value
 from raggs.base.spending import Spending
-from raggs.base.text import FOLDING, HYGIENE
+from raggs.base.text import FOLDING, HYGIENE, did_you_mean, plural
+from raggs.base.types import Notice
 from raggs.config.models import RunConfig
 from raggs.llm.answerers import Answerer
-from raggs.llm.credentials import require_keys
-from raggs.llm.prices import HIDDEN, estimate_tokens, reasons
+from raggs.llm.prices import HIDDEN, estimate_tokens, reasons, require_keys
 from raggs.parts import retrievers
 from raggs.parts.indexes.passages import PassageStore
 from raggs.parts.workshop import (
@@ -30,6 +40,8 @@ from raggs.parts.workshop import (
     OpenCorpus,
     Passages,
     Prompt,
+    Retriever,
+    Rewriter,
     Task,
     Workshop,
     judge_prompts,
@@ -39,10 +51,103 @@ from raggs.parts.workshop import (
 )
 from raggs.prompts import load_prompt
 from raggs.runs.manifests.models import UnreadableFiles
-from raggs.runs.pipeline.events import Listener, Notice, silent
+from raggs.runs.pipeline.events import Listener, silent
 from raggs.stages import GOLDEN
 from raggs.stages.embed import quotes_folded
-from raggs.stages.purse import ORDERED, known_prices
+from raggs.stages.waves import ORDERED, known_prices
+
+
+class ConfiguredParts(ABC):
+    """Rewriter, retrievers and the event loop of a configuration.
+
+    Args:
+        config: the configuration.
+        workshop: makes the parts; closed by whoever closes these.
+    """
+
+    def __init__(self, config: RunConfig, workshop: Workshop) -> None:
+        self.config = config
+        self.workshop = workshop
+
+    @property
+    @abstractmethod
+    def queries(self) -> Mapping[str, Query]:
+        """All questions by id."""
+
+    @property
+    @abstractmethod
+    def passages(self) -> Passages:
+        """The corpus."""
+
+    @property
+    @abstractmethod
+    def embedder(self) -> Embedder | None:
+        """The embedder, where one is configured."""
+
+    @cached_property
+    def rewriter(self) -> Rewriter:
+        """The rewriter of questions."""
+        return self.workshop.rewriter(self.config.embed.rewrite)
+
+    @cached_property
+    def retrievers(self) -> Mapping[str, Retriever]:
+        """The retrievers by name."""
+        specs = self.config.retrieve.searched
+        return self.workshop.retrievers(specs, self.passages, self.queries.keys(), self.embedder)
+
+    @cached_property
+    def deeper(self) -> Mapping[str, Retriever]:
+        """Those that search once more, and deeper, for questions that are escalated; by the same names."""
+        specs = self.config.retrieve.again
+        return self.workshop.retrievers(specs, self.passages, self.queries.keys(), self.embedder)
+
+    @property
+    def loop(self) -> asyncio.Runner:
+        """The event loop of the work."""
+        return self.workshop.loop
+
+    def affords(self) -> float:
+        """How many more calls the budget is likely to pay for."""
+        return self.workshop.affords()
+
+    @property
+    def concurrency(self) -> int:
+        """Calls that may be on their way at once."""
+        return self.config.llm.concurrency
+
+
+def strange_places(queries: Mapping[str, Query], sources: Collection[str], where: Path | str) -> str | None:
+    """What is told of references in documents that the corpus has not; None where there are none.
+
+    Args:
+        queries: by id.
+        sources: the documents of the corpus; empty where its passages have no places, and words are compared.
+        where: the questions are from, for messages.
+
+    Raises:
+        DataError: none of the references stands in a document of the corpus; or a name stands for several.
+    """
+    spans = [(query.qid, each.span.source) for query in queries.values() for each in query.references if each.span]
+    known: dict[str, set[str]] = {}
+    for source in sources:
+        for name in names_of(source):
+            known.setdefault(name, set()).add(source)
+    for qid, name in spans:
+        if len(meant := sorted(known.get(name, ()))) > 1:
+            message = f"query {qid}: its document {name!r} may be {meant[0]} or {meant[1]}"
+            raise DataError(message, where=where, remedy="write the name with its ending, or rename one of them")
+    strange = [(qid, name) for qid, name in spans if name not in known]
+    if not strange or not known:
+        return None
+    qid, name = strange[0]
+    said, remedy = f"query {qid}: its document {name!r} is not in the corpus", did_you_mean(name, sorted(known))
+    if len(strange) == len(spans):
+        raise DataError(said, where=where, remedy=remedy)
+    count = len({qid for qid, _ in strange})
+    return (
+        f"{plural(count, 'question')} about documents that are not in the corpus, where nothing will be found: {said}"
+    )
+
 
 READ = f"hygiene {HYGIENE}"  # how passages are read that are not clean
 
@@ -137,7 +242,7 @@ class RunServices(ConfiguredParts):
         return found | ({"quotes in pairs": FOLDING} if found or quotes_folded(self.queries.values()) else {})
 
     def _prices(self) -> dict[str, object]:
-        """What an order costs by each model of the judge (see `raggs.stages.purse.OrderPrices`)."""
+        """What an order costs by each model of the judge (see `raggs.stages.waves.OrderPrices`)."""
         found: dict[str, object] = {}
         for model in self.judge.calls("order"):
             price, hidden = self.llm.price(model), HIDDEN * reasons(model, self.config.llm.parameters_of(model))
@@ -209,7 +314,7 @@ class RunServices(ConfiguredParts):
         if any(GOLDEN.stage(name).ASKS == "judge" for name in stages):
             self.judge.check(self.queries.values())
             if self.config.judge.gate.kappa is not None:
-                from raggs.app.judgegate import witnesses  # late: few runs have such a gate
+                from raggs.app.judge_check import witnesses  # late: few runs have such a gate
 
                 witnesses(self.config).read()
         if not len(self.passages):

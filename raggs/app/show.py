@@ -10,14 +10,12 @@ from pydantic import TypeAdapter
 
 from raggs.app.review import reviews_of
 from raggs.base.errors import NotFoundError, UsageError
-from raggs.base.health import source_of
+from raggs.base.judge_health import source_of
 from raggs.base.text import did_you_mean
-from raggs.golden.opened import open_golden
+from raggs.golden.opened import open_golden, open_systems
 from raggs.golden.questions import Questions
-from raggs.golden.systems import open_systems
 from raggs.golden.views import Hit, PassageView, QuestionView
-from raggs.parts.reviews.folding import Reviewed
-from raggs.parts.reviews.store import ReviewStore
+from raggs.parts.reviews.store import Reviewed, ReviewStore
 
 __all__ = ["Hit", "Line", "PassageView", "QuestionView", "ShowRequest", "Shown", "lines", "said_by", "show"]
 

@@ -2,6 +2,8 @@
 
 Without a configuration only the run's own directory is read: what lies elsewhere (corpus, questions, prompts, servers)
 is taken to be as it was. With one, everything is compared that `raggs run` would compare.
+
+The configuration that a run directory keeps of itself.
 """
 
 from __future__ import annotations
@@ -12,19 +14,21 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pydantic import ValidationError
+
 from raggs.app.questions import open_questions
 from raggs.app.run import open_runner
 from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, JudgeRecord, artifact_file
-from raggs.base.errors import RaggsError, UsageError
+from raggs.base.errors import DataError, RaggsError, UsageError
 from raggs.base.text import plural
 from raggs.config.load import load_config
-from raggs.runs.manifests.bought import Bought, bought
+from raggs.config.models import RunConfig
 from raggs.runs.manifests.costs import LedgerSum, answerers_in, costs
 from raggs.runs.manifests.models import LockedAnswerer, RunManifest, StageLock
-from raggs.runs.manifests.opened import OpenedRun, open_run
-from raggs.runs.manifests.reasons import Reason
-from raggs.runs.manifests.ungraded import Ungraded, ungraded
-from raggs.runs.pipeline.standing import Plan, Standing
+from raggs.runs.manifests.opened import Bought, OpenedRun, bought, open_run
+from raggs.runs.manifests.reasons import Reason, Ungraded, ungraded
+from raggs.runs.manifests.store import RunStore
+from raggs.runs.pipeline.plan import Plan, Standing
 from raggs.stages.pipeline import load_pipeline, pipeline_of
 from raggs.stages.questions import QUESTIONS
 
@@ -205,3 +209,18 @@ def stage_status(folder: Path, stage: str, config: Path | None = None, overrides
     found = status(folder, config, overrides)
     load_pipeline(found.manifest.pipeline).of(dict.fromkeys(found.left_out)).stage(stage)
     return StageStatus(stage, found.plan[stage], found.manifest.stages.get(stage), found)
+
+
+def stored_config(folder: Path) -> RunConfig:
+    """The configuration of a run's latest invocation.
+
+    Raises:
+        NotFoundError: there is no run.
+        DataError: its manifest is damaged, or has no configuration that can be used.
+    """
+    try:
+        return RunConfig.model_validate(dict(RunStore(folder).manifest().config))
+    except ValidationError as error:
+        raise DataError(
+            "its manifest has no configuration that can be used", where=folder, remedy="run it again"
+        ) from error

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from raggs.app.parts import ConfiguredParts
+from raggs.app.services import ConfiguredParts
 from raggs.base.arrays import Vectors
 from raggs.base.artifacts import Query
 from raggs.base.errors import PrerequisiteError

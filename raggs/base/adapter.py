@@ -3,23 +3,44 @@
 An adapter is a class with a `Config`, whose `type` is the name under which a registry has it. `OneOf(registry)` makes
 of a registry a type for pydantic: what stands in the configuration is checked by the one adapter that its `type`
 names, and no other one is imported.
+
+A user's own function as a part of a run: ``callable: "my_module:search"`` in the configuration.
+
+The module is looked for in the configuration's folder first, then where Python finds modules; the folder is on Python's
+path only while the module is imported. It is not imported to tell whether something changed: for that its file is
+found and hashed, and of an installed package its version counts. Modules that it imports in turn do not count.
+
+Like any configuration, a function is its user's own code and trusted as such: nothing is fenced. Whatever it raises,
+`sys.exit` too, becomes an error that names the function, what it was asked about, and the line. While such code runs,
+what is printed goes to standard error, so that a command's JSON stays clean; output of its subprocesses is not caught.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+import sys
+import traceback
+from asyncio import CancelledError, current_task
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, ClassVar, Generic, TypeVar
+from functools import cached_property
+from importlib import import_module
+from importlib.machinery import PathFinder
+from importlib.metadata import packages_distributions
+from pathlib import Path
+from threading import Lock
+from typing import Annotated, Any, ClassVar, Generic, TextIO, TypeVar
 
-from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationInfo
+from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationInfo
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from raggs.base.errors import PrerequisiteError
-from raggs.base.plugins import package_of
-from raggs.base.registry import Registry, installed
-from raggs.base.settings import Causes, Settings, causes_of
+from raggs.base.errors import ConfigError, PrerequisiteError, ProviderError, RaggsError
+from raggs.base.hashing import hash_file
+from raggs.base.registry import Registry, installed, package_of
+from raggs.base.settings import Causes, Settings, SourcePath, causes_of
+from raggs.base.text import shorten
 
 
 class AdapterConfig(Settings):
@@ -143,3 +164,214 @@ def unknown_name(what: str, name: object, known: list[str]) -> PydanticCustomErr
     """The error about a name that does not exist."""
     context = {"what": what, "name": str(name), "known": known}
     return PydanticCustomError("unknown_name", "unknown {what} '{name}'", context)
+
+
+MOST_MESSAGE = 500  # characters
+TARGET = r"^[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*$"
+Target = Annotated[str, Field(pattern=TARGET, description='"module:function"')]
+
+
+class CallableConfig(AdapterConfig):
+    """What the settings of an adapter hold that calls a function."""
+
+    callable: Target
+    folder: SourcePath = Field(
+        Path(), validate_default=True, description="where the module is looked for first; the configuration's if absent"
+    )
+
+
+@contextmanager
+def told(name: str, about: str, *, awaits: bool = False) -> Iterator[None]:
+    """Make an error of whatever a user's code raises.
+
+    Args:
+        name: of the function.
+        about: what it is asked about.
+        awaits: whether the block is of a coroutine, which may be closed from outside.
+
+    Raises:
+        ProviderError: the code raised something, at the file and line that it names.
+    """
+    try:
+        with printing_to_stderr():
+            yield
+    except (RaggsError, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # the user's code may raise anything
+        if isinstance(error, GeneratorExit) and awaits and _outside_tasks():  # nobody waits for it any more
+            raise
+        if isinstance(error, CancelledError) and awaits and _is_cancelled():
+            raise
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        raise ProviderError(
+            f"{name} raised {type(error).__name__} on {about}: {_message(error)}",
+            where=last.filename,
+            line=last.lineno,
+            remedy="mend the function and run again; what was finished is kept",
+        ) from error
+
+
+class _Printing:
+    """How many pieces of user code are running, and where standard output goes when none is."""
+
+    lock = Lock()
+    running = 0
+    output: TextIO | None = None
+
+
+@contextmanager
+def printing_to_stderr() -> Iterator[None]:
+    """Send what is printed to standard error while user code runs, in any number of threads and tasks at once."""
+    with _Printing.lock:
+        if not _Printing.running:
+            _Printing.output, sys.stdout = sys.stdout, sys.stderr
+        _Printing.running += 1
+    try:
+        yield
+    finally:
+        with _Printing.lock:
+            _Printing.running -= 1
+            if not _Printing.running and _Printing.output is not None:
+                sys.stdout, _Printing.output = _Printing.output, None
+
+
+def _message(error: BaseException) -> str:
+    """Return the text of a user's error on one line, whatever its class does."""
+    try:
+        return shorten(" ".join(str(error).split()), MOST_MESSAGE)
+    except Exception:  # noqa: BLE001 - its own code again
+        return "its text cannot be read"
+
+
+def _is_cancelled() -> bool:
+    """Return whether the task was cancelled from outside, rather than by the user's own code."""
+    task = current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _outside_tasks() -> bool:
+    try:
+        return current_task() is None
+    except RuntimeError:  # no loop is running
+        return True
+
+
+class UserFunction:
+    """A function by its name; imported when it is first called.
+
+    Args:
+        target: ``module:function``.
+        folder: where the module is looked for first.
+    """
+
+    def __init__(self, target: str, folder: Path) -> None:
+        self.target = target
+        self._module, _, self._name = target.partition(":")
+        self._folder = str(folder.resolve())
+
+    def causes(self) -> Causes:
+        """The content of the module's file, and the version of the package that it is from. Imports nothing.
+
+        Raises:
+            ConfigError: there is no such module.
+        """
+        file = self._file
+        content = None if file is None or not file.is_file() else hash_file(file)
+        if file is not None and file.is_relative_to(self._folder):
+            return {"source": content, "package": None}
+        packages = packages_distributions().get(self._module.partition(".")[0], [])
+        return {"source": content, "package": [f"{name} {installed(name)}" for name in sorted(set(packages))]}
+
+    def load(self) -> Callable[..., object]:
+        """The function itself.
+
+        Raises:
+            ConfigError: the module cannot be imported, or has no such function.
+        """
+        return self._function
+
+    def __call__(self, about: str, *arguments: object) -> object:
+        """What the function gives.
+
+        Args:
+            about: what it is asked about, for the error.
+
+        Raises:
+            ProviderError: the function raised something.
+        """
+        with self._told(about):
+            return self._function(*arguments)
+
+    def iterate(self, about: str, found: Iterable[object]) -> Iterator[object]:
+        """Yield what the function gave; of a generator, its code runs only now.
+
+        Raises:
+            ProviderError: the generator raised something.
+        """
+        end = object()
+        with self._told(about):
+            entries = iter(found)
+        while True:
+            with self._told(about):
+                entry = next(entries, end)
+            if entry is end:
+                return
+            yield entry
+
+    async def ask(self, about: str, *arguments: object) -> object:
+        """As a call; what a coroutine function gives is waited for."""
+        with self._told(about, awaits=True):
+            found = self._function(*arguments)
+            return await found if inspect.isawaitable(found) else found
+
+    @contextmanager
+    def _told(self, about: str, *, awaits: bool = False) -> Iterator[None]:
+        self.load()
+        with told(self.target, about, awaits=awaits):
+            yield
+
+    @cached_property
+    def _file(self) -> Path | None:
+        """The module's file, found without importing it; None for one that has none."""
+        places: list[str] | None = [self._folder, *sys.path]
+        found = None
+        for step in self._module.split("."):
+            found = None if places is None else PathFinder.find_spec(step, places)
+            if found is None:
+                if self._module in sys.builtin_module_names:
+                    return None
+                raise self._missing(f"there is no module {self._module!r}, neither in {self._folder} nor installed")
+            places = found.submodule_search_locations and list(found.submodule_search_locations)
+        return Path(found.origin) if found is not None and found.origin is not None else None
+
+    @cached_property
+    def _function(self) -> Callable[..., object]:
+        module = self._import()
+        found: object = module
+        for step in self._name.split("."):
+            found = getattr(found, step, None)
+        if not callable(found):
+            names = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
+            known = ", ".join(names) or "none"
+            raise self._missing(f"module {self._module} has no function {self._name!r}; its functions: {known}")
+        return found
+
+    def _import(self) -> object:
+        file = self._file
+        sys.path.insert(0, self._folder)
+        try:
+            with printing_to_stderr():
+                module = import_module(self._module)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # the user's module may raise anything
+            raise self._missing(f"it cannot be imported ({type(error).__name__}: {_message(error)})") from error
+        finally:
+            sys.path.remove(self._folder)
+        loaded = getattr(module, "__file__", None)
+        if file is not None and loaded is not None and Path(loaded).resolve() != file.resolve():
+            raise self._missing(f"the module {self._module!r} was imported from {loaded} before; rename one of them")
+        return module
+
+    def _missing(self, problem: str) -> ConfigError:
+        return ConfigError(f"callable {self.target!r}: {problem}", remedy='name it as "module:function"')

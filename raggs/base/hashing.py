@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from raggs.base.inputs import regular_file
+from raggs.base.files import regular_file
 
 BLOCK = 1 << 20
 

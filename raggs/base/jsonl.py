@@ -1,10 +1,15 @@
 """JSON lines in and out, with the place of every fault.
 
-Writing is by whole files (see `raggs.base.atomic`) or by appending single flushed lines to a journal. Reading checks
+Writing is by whole files (see `raggs.base.files`) or by appending single flushed lines to a journal. Reading checks
 each line: UTF-8, JSON, then the record's model; whatever is wrong is said with file and line.
 
 Lines of users (corpora, queries, answers) are read by jsonlines, with one decoder for all lines: a third faster than
 `json.loads` on each. Artifacts are not, since pydantic parses and checks many records in one step.
+
+Many lines of JSON to records in one step: half to nine tenths of the time that a call for each line takes.
+
+Nothing here raises, and nothing is let through that line by line would be refused: lines that do not all fit are left
+to whoever reads them one by one and says which of them is wrong.
 """
 
 from __future__ import annotations
@@ -14,20 +19,52 @@ import json
 import math
 import os
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from raggs.base.atomic import atomic_writer, cut_torn_line
-from raggs.base.bulk import Numbered, all_records, batches
 from raggs.base.errors import DataError
-from raggs.base.inputs import MOST_LINE, read_lines, regular_file
+from raggs.base.files import MOST_LINE, atomic_writer, cut_torn_line, read_lines, regular_file
 from raggs.base.text import shorten
+
+Numbered = tuple[int, bytes]
+MOST_LINES, MOST_BYTES = 512, 1 << 20  # of a batch
+
+
+def batches(lines: Iterable[bytes]) -> Iterator[list[Numbered]]:
+    """Lines with their numbers, from 1, in batches; blank ones left out. The first ones are small, for a first look."""
+    batch, wanted, size = list[Numbered](), 1, 0
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            batch.append((number, line))
+            size += len(line)
+            if len(batch) >= wanted or size >= MOST_BYTES:
+                yield batch
+                batch, wanted, size = [], min(2 * wanted, MOST_LINES), 0
+    if batch:
+        yield batch
+
+
+def all_records(lines: Sequence[bytes], model: type[M]) -> list[M] | None:
+    """A record for each line; None where one of them fits no record, or is more than one."""
+    try:
+        found = _lists(model).validate_json(b"[" + b",".join(lines) + b"]")
+    except ValidationError:
+        return None
+    return found if len(found) == len(lines) else None
+
+
+@cache
+def _lists(model: type[M]) -> TypeAdapter[list[M]]:
+    form: Any = list.__class_getitem__(model)  # which a type checker cannot see through
+    return TypeAdapter(form)
+
 
 M = TypeVar("M", bound=BaseModel)
 MOST_DEPTH = 64  # levels of lists and objects; records nested beyond some 200 could be written, and not read again

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 
 from raggs.base.errors import ProviderError
-from raggs.base.inputs import MORE_HANDLES, lacks_handles
+from raggs.base.files import MORE_HANDLES, lacks_handles
 
 
 def open_loop() -> asyncio.Runner:

@@ -17,8 +17,8 @@ import yaml
 from yaml.reader import ReaderError
 
 from raggs.base.errors import DataError
-from raggs.base.jsontypes import Json
 from raggs.base.text import shorten
+from raggs.base.types import Json
 
 MOST_DEPTH = 64  # levels of lists and mappings
 MOST_DIGITS = 100  # characters of a number

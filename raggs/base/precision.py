@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from raggs.base.arrays import Vectors
-from raggs.base.rounding import Dtype, rounded
+from raggs.base.arrays import Dtype, Vectors, rounded
 from raggs.base.settings import Settings
 
 __all__ = ["Dtype", "Scoring", "rounded"]

@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import parse_qsl, quote, urlsplit
 
-from raggs.base.jsontypes import leaves
+from raggs.base.types import leaves
 
 HIDDEN = "[redacted]"
 SHORTEST = 8  # characters; shorter values are words ("none", "test") that stand in many places by chance

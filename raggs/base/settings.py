@@ -8,13 +8,24 @@ A setting belongs to a fingerprint when changing it can change the bytes of an a
 
 A setting that came later than the runs that lack it is marked `Later`: at its default it counts no more than if it were
 not there, so that those runs need not run again.
+
+Addresses of servers, checked where they are read: what nobody can connect to is a mistake in a configuration.
+
+It must not look a name up, nor ask a server.
+
+Regular expressions of users, searched with a limit of time: one that backtracks for ever stops nobody.
+
+The language is that of `re`, whose compiler decides what is a pattern; the search is that of the package `regex`, which
+can be told when to give up. It must not interpret what a match means.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Self, TypeVar, get_args
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, ValidationInfo, model_validator
 from pydantic.fields import FieldInfo
@@ -202,3 +213,72 @@ def _hash_input(path: Path) -> str | None:
         return hash_file(path)
     except OSError:
         return None
+
+
+LABEL = re.compile(r"[^\W_](?:[\w-]{0,61}\w)?|_[\w-]{1,62}")  # one part of a host's name, of any script
+WRONG = re.compile(r"[\s\x00-\x1f\x7f<>\"{}|\\^`]")  # what stands in no address
+EXAMPLE = "not an address such as https://host.example:8000/v1"
+
+
+def http_address(text: str) -> str:
+    """`text`, if a server of HTTP could be there.
+
+    Raises:
+        ValueError: it could not: another protocol, no host, or a port that is none.
+    """
+    try:
+        parts = urlsplit(text)
+        port, host = parts.port, parts.hostname or ""
+    except ValueError as error:
+        raise ValueError(f"{EXAMPLE} ({str(error).rstrip('.')})") from None
+    if parts.scheme not in ("http", "https"):
+        raise ValueError(f"{EXAMPLE} (it begins with neither http:// nor https://)")
+    if WRONG.search(text) or parts.fragment:
+        raise ValueError(f"{EXAMPLE} (a character in it is none of an address)")
+    labels = host.removesuffix(".").split(".")
+    if len(host) > 253 or not (":" in host or all(LABEL.fullmatch(label) for label in labels)):
+        raise ValueError(f"{EXAMPLE} (it names no host)")
+    if port == 0 or parts.netloc.rpartition("@")[2].endswith(":"):
+        raise ValueError(f"{EXAMPLE} (a port is a number in 1 to 65535)")
+    return text
+
+
+PATIENCE_S = 2.0  # a search takes some microseconds
+WIDEST = 10_000  # characters of a pattern
+
+
+class SlowPatternError(Exception):
+    """A search took longer than `PATIENCE_S`."""
+
+
+class Pattern:
+    """A compiled pattern; case is ignored.
+
+    Raises:
+        ValueError: it is no regular expression.
+    """
+
+    def __init__(self, text: str) -> None:
+        import regex  # late: few runs search by patterns
+
+        if len(text) > WIDEST:
+            raise ValueError(f"{len(text):,} characters")
+        try:
+            re.compile(text, re.IGNORECASE)
+            self._pattern = regex.compile(text, regex.IGNORECASE | regex.VERSION0)
+        except (re.error, regex.error, OverflowError, RecursionError, KeyError) as error:
+            raise ValueError(str(error)) from error
+        self.text = text
+
+    def within(self, text: str) -> bool:
+        """Whether it is found in a text.
+
+        Raises:
+            SlowPatternError: nobody knows after `PATIENCE_S`.
+        """
+        try:
+            return self._pattern.search(text, timeout=PATIENCE_S) is not None
+        except TimeoutError as error:
+            raise SlowPatternError(f"a search took longer than {PATIENCE_S:g} s") from error
+        except MemoryError as error:
+            raise SlowPatternError("a search took more memory than there is") from error

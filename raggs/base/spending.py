@@ -10,7 +10,7 @@ from typing import Self
 
 from pydantic import Field
 
-from raggs.base.frozen import Frozen
+from raggs.base.artifacts import Frozen
 
 
 class Spending(Frozen):

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from raggs.base.errors import DataError, UsageError
-from raggs.base.inputs import MOST_LINE
+from raggs.base.files import MOST_LINE
 from raggs.base.jsonl import raw_lines, read_objects, text_lines
 from raggs.base.text import did_you_mean, of_spreadsheet_cell, one_line, shorten
 

@@ -11,16 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from raggs.base.arrays import Floats, Ints, Vectors
-from raggs.base.jsontypes import number
-from raggs.base.text import clean_passage, clean_unicode, one_line
-from raggs.base.tokens import token_borders
-from raggs.chunking.cutting import Cut
-from raggs.chunking.documents import Documents
+from raggs.base.text import clean_passage, clean_unicode, one_line, token_borders
+from raggs.base.types import number
+from raggs.chunking.documents import Cut, Documents
 from raggs.chunking.models import ChunkerPart, ChunkReport, ComparisonPart, Mean, SystemPart, Unit
 from raggs.chunking.questions import Asked
 from raggs.metrics.spans import MEASURES, MIN, Cutoff, Line, Ruler, Scores, Target, score, summary
-from raggs.metrics.stats import Interval, bootstrap_means, compare_many
 from raggs.parts.indexes.exact import search
+from raggs.stats.comparison import Interval, bootstrap_means, compare_many
 
 TEST = "randomisation"
 MEGA = 1e6

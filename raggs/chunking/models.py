@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from raggs.base.jsontypes import Number
+from raggs.base.types import Number
 from raggs.evaluation.models import Part, Verdict
 
 Unit = Literal["characters", "tokens"]

@@ -1,29 +1,39 @@
-"""`raggs eval`: score systems against a golden set, for people and for CI."""
+"""`raggs eval`: score systems against a golden set, for people and for CI.
+
+`raggs diff` and `raggs compare`: two golden sets and what they do to decisions; two runs and their settings.
+"""
 
 from __future__ import annotations
 
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.text import Text
 
 from raggs.cli.boundary import Debug
-from raggs.cli.evalflags import (
+from raggs.cli.eval_options import (
     AnalysisFlags,
     AnswerFlags,
+    GateFlags,
     MeasureFlags,
+    Measures,
     OutputFlags,
     ScaleFlags,
     StatisticsFlags,
     SubjectFlags,
 )
-from raggs.cli.gateflags import GateFlags
-from raggs.cli.groups import grouped
+from raggs.cli.options import Confidence, Json, Seed, Summary, grouped
 from raggs.cli.plain import say, say_json
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from raggs.app.answers import AnswersRequest
     from raggs.app.evaluate import EvalResult
-    from raggs.app.gating import Apart, Verdicts
+    from raggs.app.gates import Apart, Verdicts
+    from raggs.evaluation.diffs.models import DiffReport
 
 
 @grouped
@@ -59,11 +69,11 @@ def eval_(
       raggs eval --samples samples.yaml --outputs outputs.jsonl
     """
     from raggs.app.evaluate import EvalRequest, evaluate
-    from raggs.app.gating import judged, keep_earlier, refusals_told, sets_apart
-    from raggs.cli import evalviews
-    from raggs.cli.github import append_summary
+    from raggs.app.gates import judged, keep_earlier, refusals_told, sets_apart
+    from raggs.cli import documents
+    from raggs.cli.plain import append_summary
     from raggs.cli.screen import open_console
-    from raggs.evaluation.writers import RESULT, report_json
+    from raggs.evaluation.layout import RESULT, report_json
 
     asked = answers.request(output.out, analyses.correct)
     keep_earlier(gates.fail_on_regression, output.out and output.out / RESULT, output.junit)
@@ -88,7 +98,7 @@ def eval_(
     if output.as_json:
         say_json(report_json(result.recorded(output.out or Path())))
     elif not output.quiet:
-        evalviews.show(result.report, open_console(), per_query=output.per_query, files=files)
+        documents.show(result.report, open_console(), per_query=output.per_query, files=files)
     apart = sets_apart(result.report, result.gates, tuple(subject.run or ()))
     if not output.quiet:
         _across(apart, as_json=output.as_json)
@@ -102,7 +112,7 @@ def _with_answers(result: EvalResult, asked: AnswersRequest, output: OutputFlags
         BudgetSpent: the cap is reached; paid answers are cached.
     """
     from raggs.app.answers import evaluate_with, generate_answers
-    from raggs.cli.addresses import approver
+    from raggs.cli.options import approver
     from raggs.cli.progress import listener
     from raggs.llm import BudgetSpent
     from raggs.runs.pipeline.events import silent
@@ -121,7 +131,7 @@ def _with_answers(result: EvalResult, asked: AnswersRequest, output: OutputFlags
 
 def _show_costs(result: EvalResult, asked: AnswersRequest, output: OutputFlags) -> None:
     from raggs.app.answers import ESTIMATED, forecast_answers, settings_of
-    from raggs.cli.cutting import show_costs
+    from raggs.cli.chunks import show_costs
 
     estimates, llm = forecast_answers(result, asked), settings_of(result).llm
     show_costs(estimates, asked.max_usd, as_json=output.as_json, llm=llm, about=ESTIMATED)
@@ -129,8 +139,8 @@ def _show_costs(result: EvalResult, asked: AnswersRequest, output: OutputFlags) 
 
 def _hand_on(verdicts: Verdicts, output: OutputFlags, apart: Apart) -> None:
     """Tell a CI server what the gates say, then fail where one did."""
-    from raggs.app.gating import summary, write_junit
-    from raggs.cli.github import append_summary
+    from raggs.app.gates import summary, write_junit
+    from raggs.cli.plain import append_summary
 
     if output.junit is not None:
         write_junit(verdicts, output.junit)
@@ -143,10 +153,116 @@ def _hand_on(verdicts: Verdicts, output: OutputFlags, apart: Apart) -> None:
 
 def _across(found: Apart, *, as_json: bool) -> None:
     """What differs between the sets of this result and of the earlier one, where they may differ; beside JSON aside."""
-    from raggs.cli.diffs import show
     from raggs.cli.screen import Screen, open_console
 
     if isinstance(found, str):
         say(f"note: {found}", err=True)
     elif found is not None:
-        show(found, [], Screen(stderr=True) if as_json else open_console())
+        show_diff(found, [], Screen(stderr=True) if as_json else open_console())
+
+
+OldSet = Annotated[Path, typer.Argument(metavar="OLD", help="A run directory, an export, or a file of labels.")]
+NewSet = Annotated[Path, typer.Argument(metavar="NEW", help="The set that is to take its place.")]
+Systems = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--run",
+        "-r",
+        metavar="[NAME=]FILE|RUN",
+        help="A system that is scored under both. [default: the runs' retrievers]",
+    ),
+]
+OutFolder = Annotated[
+    Path | None, typer.Option("--out", "-o", metavar="DIR", help="Write diff.json and diff.md there.")
+]
+FailOnFlip = Annotated[bool, typer.Option("--fail-on-flip", help="Exit with 7 where a verdict flips.")]
+
+
+def diff(
+    old: OldSet,
+    new: NewSet,
+    run: Systems = None,
+    measures: Measures = None,
+    out: OutFolder = None,
+    fail_on_flip: FailOnFlip = False,
+    confidence: Confidence = 0.95,
+    seed: Seed = 1,
+    summary: Summary = False,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Compare two golden sets, and what each says of systems.
+
+    Verdicts that flip come first; then questions, passages, grades and orders that moved,
+    and whether by more than the stated doubt explains. A difference is no failure: exit code 0.
+
+    \b
+    Examples:
+      raggs diff runs/before runs/after
+      raggs diff old/qrels.txt runs/after -r bm25.trec -r new=dense.trec.gz
+      raggs diff runs/before runs/after --fail-on-flip --out diff
+    """
+    from raggs.app.diff import DiffRequest, diff_json, lay_out_diff, write_diff
+    from raggs.app.diff import diff as compared
+    from raggs.base.errors import PartialError
+    from raggs.base.text import plural
+    from raggs.cli.eval_options import finite
+    from raggs.cli.plain import append_summary
+    from raggs.cli.screen import open_console
+    from raggs.evaluation.layout import markdown
+    from raggs.metrics.names import split_names
+
+    names = tuple(split_names(measures or ""))
+    sure = finite("--confidence", confidence)
+    found = compared(DiffRequest(old, new, tuple(run or ()), names, sure, seed))
+    files = [] if out is None else write_diff(found, out)
+    if as_json:
+        say_json(diff_json(found))
+    else:
+        show_diff(found, files, open_console())
+    if summary:
+        append_summary(markdown(lay_out_diff(found)))
+    if fail_on_flip and found.decisions and (flips := found.decisions.flips):
+        told = f"{plural(len(flips), 'verdict')} of {len(found.decisions.verdicts)} flip"
+        raise PartialError(told, where=new)
+
+
+def show_diff(found: DiffReport, files: list[Path], screen: Console) -> None:
+    """Print a comparison; nothing is computed here."""
+    from raggs.app.diff import lay_out_diff
+    from raggs.base.text import visible
+    from raggs.cli.documents import show_sweep
+    from raggs.cli.screen import hanging
+
+    document = lay_out_diff(found)
+    for warning in document.warnings:
+        screen.print(Text(hanging("warning: ", visible(warning), screen), style="bold yellow"), soft_wrap=True)
+    show_sweep(document, screen)
+    for file in files:
+        say(str(file))
+
+
+def compare(
+    run: Annotated[Path, typer.Argument(metavar="RUN_A", help="A run directory.")],
+    other: Annotated[Path, typer.Argument(metavar="RUN_B", help="Another one.")],
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Compare two runs' settings, and what each cost.
+
+    Setting by setting, with those that can change results first; stage by stage, whether the results
+    are the same bytes, why not, and what they cost. raggs diff compares what the sets say.
+
+    \b
+    Example:
+      raggs compare runs/before runs/after
+    """
+    from raggs.app.diff import compare_runs, lay_out_runs
+    from raggs.cli.documents import show_sweep
+    from raggs.cli.screen import open_console
+
+    found = compare_runs(run, other)
+    if as_json:
+        say_json(found.model_dump_json(indent=2))
+    else:
+        show_sweep(lay_out_runs(found), open_console())

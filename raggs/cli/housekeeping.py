@@ -1,16 +1,42 @@
-"""`raggs init`, `doctor` and `cache`: the workplace around runs."""
+"""`raggs init`, `doctor` and `cache`: the workplace around runs.
+
+`raggs validate` and `raggs config show`.
+
+`raggs index`: passages and vectors into Elasticsearch.
+"""
 
 from __future__ import annotations
 
 import shlex
+import sys
+from contextlib import nullcontext
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from raggs.cli.boundary import Debug
-from raggs.cli.options import CheckedConfig, Json, Yes
+from raggs.cli.options import (
+    CheckedConfig,
+    ConfigFile,
+    GivenConfig,
+    Json,
+    Overrides,
+    Quiet,
+    RunFile,
+    SameConfig,
+    Yes,
+    meant,
+)
 from raggs.cli.plain import agree, say, say_json
+
+if TYPE_CHECKING:
+    from raggs.app.index import Load
+    from raggs.app.services import RunServices
+    from raggs.cli.progress import LiveProgress, PlainProgress
+
+    Display = LiveProgress | PlainProgress | None
 
 Workspace = Annotated[Path, typer.Option("--workspace", "-w", metavar="DIR", help="Where the runs lie.")]
 
@@ -45,7 +71,7 @@ def doctor(config: CheckedConfig = None, as_json: Json = False, debug: Debug = F
     Example:
       raggs doctor --config raggs.yaml
     """
-    from raggs.app.doctor import examine
+    from raggs.app.housekeeping import examine
     from raggs.base.errors import PrerequisiteError
     from raggs.runs.manifests.store import dump_json
 
@@ -68,7 +94,7 @@ def cache_stats(workspace: Workspace = Path("runs"), as_json: Json = False, debu
     Example:
       raggs cache stats --workspace runs
     """
-    from raggs.app.cache import survey
+    from raggs.app.housekeeping import survey
     from raggs.runs.manifests.store import dump_json
 
     found = survey(workspace)
@@ -97,7 +123,7 @@ def cache_clear(
     Example:
       raggs cache clear --what corpora
     """
-    from raggs.app.cache import clear
+    from raggs.app.housekeeping import clear
     from raggs.base.errors import UsageError
 
     if not yes and what in ("llm", "all"):
@@ -111,3 +137,180 @@ def cache_clear(
             raise UsageError("nothing was cleared", remedy="pass --yes to clear without asking")
     for name in clear(workspace, what):
         say(f"cleared {name}")
+
+
+def validate(
+    file: RunFile = None,
+    config: SameConfig = None,
+    overrides: Overrides = None,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Check a configuration and its inputs.
+
+    Nothing is run.
+
+    \b
+    Example:
+      raggs validate raggs.yaml
+    """
+    from raggs.app.housekeeping import validate as inputs_of
+    from raggs.base.text import plural
+    from raggs.cli.options import Asked
+    from raggs.runs.manifests.store import dump_json
+
+    config = meant(file, config, "raggs.yaml", "name one: raggs validate raggs.yaml; raggs init DIR makes one")
+    found = inputs_of(config, overrides or ())
+    if as_json:
+        say_json(dump_json({"valid": True, **asdict(found)}))
+        return
+    sizes = f"{plural(found.queries, 'query')}, {plural(found.passages, 'passage')}"
+    say(f"{config} is valid: {sizes}, retrievers {', '.join(found.retrievers)}")
+    for note in found.notes:
+        say(note)
+    say(f"next: {Asked(config, overrides or ()).command()}")
+
+
+def show(
+    file: GivenConfig = None,
+    config: SameConfig = None,
+    overrides: Overrides = None,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Show the effective configuration.
+
+    Each value with its origin: default, file, environment or --set. What a
+    setting does: raggs explain KEY.
+
+    \b
+    Example:
+      raggs config show raggs.yaml --set rank.max_calls=40
+    """
+    from raggs.config.load import load_config
+    from raggs.runs.manifests.store import dump_json
+
+    loaded = load_config(meant(file, config, "raggs.yaml", "name one: raggs config show raggs.yaml"), overrides or ())
+    rows = [(name, value, origin) for name, value, origin in loaded.with_origins()]
+    if as_json:
+        say_json(dump_json({name: {"value": value, "origin": origin} for name, value, origin in rows}))
+        return
+    width = max(len(name) for name, _, _ in rows)
+    for name, value, origin in rows:
+        say(f"{name:<{width}}  {_yaml(value):<12}  # {origin}")
+
+
+def _yaml(value: object) -> str:
+    """A value as --set takes it."""
+    import json
+
+    from raggs.config.source import parse_value
+
+    plain = isinstance(value, str) and parse_value(value) == value
+    return str(value) if plain and value else json.dumps(value, ensure_ascii=False)
+
+
+Row = dict[str, object]
+
+
+def index(
+    config: ConfigFile,
+    overrides: Overrides = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be made and loaded; change nothing.")
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Replace an index that raggs made from something else; do not ask.")
+    ] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Load the corpus into Elasticsearch.
+
+    Makes each index that an elasticsearch retriever searches, sends passages and vectors, and compares the counts.
+    Run it again after an interruption: it sends what is missing. Credentials come from the environment:
+    ELASTIC_API_KEY, or ELASTIC_USERNAME and ELASTIC_PASSWORD.
+
+    \b
+    Examples:
+      raggs index --config raggs.yaml --dry-run
+      raggs index --config raggs.yaml
+      raggs index --config raggs.yaml --set index.analyzer=english --yes
+    """
+    from raggs.app.addresses import permit
+    from raggs.app.index import loads
+    from raggs.app.services import RunServices
+    from raggs.cli.options import approver
+    from raggs.cli.progress import listener
+    from raggs.config.load import load_config
+    from raggs.runs.manifests.store import dump_json
+    from raggs.runs.pipeline.events import silent
+
+    loaded = load_config(config, overrides or ())
+    permit(loaded.run, ("embed",), approver(yes, quiet))
+    display = listener(quiet or as_json or dry_run)
+    services = RunServices(loaded.run, display or silent)
+    rows = []
+    try:
+        for load in loads(loaded.run, services):
+            row = _described(load) if dry_run else _done(load, services, display, _overwrite(load, yes))
+            rows.append(row)
+            if not as_json and not quiet:
+                say(str(row["summary"]))
+    finally:
+        services.close()
+    if as_json:
+        say_json(dump_json(rows))
+    elif not quiet:
+        say(f"next: raggs {'index' if dry_run else 'run'} --config {config}")
+
+
+def _overwrite(load: Load, yes: bool) -> bool:
+    """Whether an index that holds something else may go; asked where somebody can answer."""
+    if yes or load.standing.kind != "other" or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return yes
+    question = f"{load.loader.place.shown} is there already, and {load.standing.detail}. Delete it and load it anew?"
+    return agree(question, err=True)
+
+
+def _done(load: Load, services: RunServices, display: Display, overwrite: bool) -> Row:
+    from raggs.app.index import run_load
+    from raggs.base.text import plural
+
+    with display or nullcontext():
+        done = run_load(load, services, overwrite)
+    place, rate = load.loader.place.shown, done.sent / max(done.seconds, 1e-9)
+    what = f"{plural(done.documents, 'document')}, {done.vectors:,} with vectors"
+    sent = f"{done.sent:,} sent in {done.seconds:.1f} s ({rate:,.0f}/s)" if done.sent else "all there already"
+    return {
+        "index": place,
+        "documents": done.documents,
+        "vectors": done.vectors,
+        "sent": done.sent,
+        "seconds": round(done.seconds, 3),
+        "summary": f"{place}: {what}; {sent}; counts agree",
+    }
+
+
+def _described(load: Load) -> Row:
+    from raggs.base.text import plural
+
+    contents, place = load.loader.contents, load.loader.place.shown
+    what = plural(contents.documents, "document")
+    if contents.dims:
+        what += f" with vectors of {contents.dims} dimensions ({contents.embedder})"
+    doing = {
+        "absent": "would be made",
+        "begun": f"has {load.standing.detail} already; the missing would be sent",
+        "other": f"is there already, and {load.standing.detail}; --yes would replace it",
+        "foreign": f"is there already, and {load.standing.detail}; it would be left alone",
+    }[load.standing.kind]
+    return {
+        "index": place,
+        "standing": load.standing.kind,
+        "documents": contents.documents,
+        "dims": contents.dims,
+        "body": load.loader.body(),
+        "summary": f"{place} {doing}: {what}",
+    }

@@ -42,10 +42,9 @@ def check(
       raggs judge check runs/demo --reviews team/reviews --out check
       raggs judge check runs/demo --calibration map.json
     """
-    from raggs.app.judgecheck import check_judge
-    from raggs.app.judgelayout import check_json, lay_out_check, write_calibration, write_check
+    from raggs.app.judge_check import check_json, check_judge, lay_out_check, write_calibration, write_check
+    from raggs.cli.documents import show_sweep
     from raggs.cli.screen import open_console
-    from raggs.cli.sweepviews import show_sweep
     from raggs.runs.manifests.opened import open_run
 
     found = check_judge(open_run(run), reviews, confidence=confidence, seed=seed)
@@ -106,11 +105,17 @@ def compare(
       raggs review serve runs/demo --plan differ.jsonl
       raggs judge compare runs/panel --members mini,haiku
     """
-    from raggs.app.judgecompare import compare_judges, compare_members, plan_differing
-    from raggs.app.judgecomparelayout import comparison_json, lay_out_comparison, write_comparison
+    from raggs.app.judge_compare import (
+        compare_judges,
+        compare_members,
+        comparison_json,
+        lay_out_comparison,
+        plan_differing,
+        write_comparison,
+    )
     from raggs.base.errors import UsageError
+    from raggs.cli.documents import show_sweep
     from raggs.cli.screen import open_console
-    from raggs.cli.sweepviews import show_sweep
     from raggs.runs.manifests.opened import open_run
 
     if second is not None and members is not None:

@@ -1,13 +1,34 @@
-"""Arguments that several commands share, declared once."""
+"""Arguments that several commands share, declared once.
+
+Commands with many options: each group of options is one frozen value, and the command takes a few groups.
+
+Typer wants one function with every option as a parameter; `grouped` makes it from a function of groups.
+
+The question whether a key may go to an address that is new.
+
+The command that goes on with a run: the one that was given, with all of its flags.
+"""
 
 from __future__ import annotations
 
+import math
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, get_type_hints
 
 import typer
 
-from raggs.cli.plain import QUIET_HELP, be_quiet
+from raggs.base.files import near
+from raggs.cli.plain import QUIET_HELP, agree, be_quiet, say
+
+if TYPE_CHECKING:
+    from raggs.app.addresses import Approve, Destination
+    from raggs.llm.budget import Cap
 
 ConfigFile = Annotated[Path, typer.Option("--config", "-c", metavar="FILE", help="The run's YAML file.")]
 MaybeConfig = Annotated[
@@ -85,3 +106,101 @@ def meant(file: Path | None, config: Path | None, usual: str, remedy: str) -> Pa
     if found is None:
         raise UsageError("no configuration", remedy=remedy)
     return found
+
+
+def grouped(function: Callable[..., None]) -> Callable[..., None]:
+    """A command with an option for each field of the dataclasses that `function` takes.
+
+    Other parameters stay options themselves. Names must be unique over all groups.
+    """
+    hints = get_type_hints(function, include_extras=True)
+    groups = {name: hint for name, hint in hints.items() if is_dataclass(hint) and isinstance(hint, type)}
+
+    @wraps(function)
+    def command(**given: object) -> None:
+        made = {
+            name: group(**{field.name: given.pop(field.name) for field in fields(group)})
+            for name, group in groups.items()
+        }
+        function(**made, **given)
+
+    single = signature(function).parameters
+    parameters = [
+        option
+        for name in single
+        for option in (
+            _options(groups[name])
+            if name in groups
+            else [Parameter(name, Parameter.KEYWORD_ONLY, default=single[name].default, annotation=hints[name])]
+        )
+    ]
+    command.__dict__["__signature__"] = Signature(parameters)
+    return command
+
+
+def _options(group: type) -> Iterator[Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    for field in fields(group):
+        default = Parameter.empty if field.default is MISSING else field.default
+        yield Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=hints[field.name])
+
+
+def approver(yes: bool, quiet: bool = False) -> Approve:
+    """Who is asked: the user, where there is a terminal; `yes` has answered already. All is shown before it is used."""
+
+    def ask(new: Sequence[Destination]) -> bool:
+        from raggs.app.addresses import settings_file, trust
+
+        asks = not yes and sys.stdin.isatty() and sys.stderr.isatty()
+        if asks or (yes and not quiet):
+            for found in new:
+                say(str(found), err=True)
+        if not asks:
+            return yes
+        if not agree(f"Send it there, now and later (noted in {settings_file()})?", default=False, err=True):
+            return False
+        trust([found.host for found in new])
+        return True
+
+    return ask
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The flags of `raggs run`, or of another `verb`, that say which run is meant, and what of it."""
+
+    config: Path
+    overrides: Sequence[str] = ()
+    run_id: str | None = None
+    start: str | None = None
+    stop: str | None = None
+    only: str | None = None
+    verb: str = "run"
+
+    def command(self, settings: Mapping[str, str] | None = None) -> str:
+        """The same command again, with some settings given anew."""
+        changed = settings or {}
+        kept = [text for text in self.overrides if text.partition("=")[0].strip() not in changed]
+        named = {"--run-id": self.run_id, "--from": self.start, "--to": self.stop, "--only": self.only}
+        words = ["raggs", self.verb, "--config", str(self.config)]
+        for flag, value in named.items():
+            words += [flag, value] if value else []
+        for override in (*kept, *(f"{name}={value}" for name, value in changed.items())):
+            words += ["--set", override]
+        return shlex.join(words)
+
+    def going_on(self) -> str:
+        """The command that does all stages of the same run."""
+        return replace(self, start=None, stop=None, only=None).command()
+
+
+def enough(cap: Cap, left: float | None) -> str:
+    """A cap that suffices for what was spent and is left to do, in USD or calls; twice as much where nobody knows."""
+    most = 2 * cap.limit if left is None else cap.spent + left
+    return f"{math.ceil(100 * most) / 100 or 0.01:.2f}" if cap.money else str(math.ceil(most))
+
+
+def typed(path: Path) -> str:
+    """A path as it can be typed here: from the working directory on where it lies below, else as it is."""
+    found = str(near(path))
+    return shlex.quote(str(path) if found.startswith("-") else found)

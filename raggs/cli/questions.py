@@ -1,9 +1,16 @@
-"""`raggs questions`: questions made of documents, with the excerpts that answer them."""
+"""`raggs questions`: questions made of documents, with the excerpts that answer them.
+
+`raggs questions import`: questions out of logs of real users.
+
+`raggs questions calibrate`: thresholds found by looking at pairs.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 import sys
+from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,14 +20,17 @@ import typer
 
 from raggs.cli.boundary import Debug
 from raggs.cli.options import AllowMixed, Json, MaxCalls, MaxUsd, Overrides, Quiet, Yes
-from raggs.cli.plain import say, say_json
+from raggs.cli.plain import ask, is_quiet, say, say_json
 
 if TYPE_CHECKING:
-    from raggs.app.questions import Made
-    from raggs.cli.again import Asked
+    from raggs.app.calibrate import Calibration, Kind, Pairs
+    from raggs.app.question_logs import Imported
+    from raggs.app.question_results import Made
+    from raggs.cli.options import Asked
     from raggs.config.load import LoadedConfig
     from raggs.llm import BudgetSpent
     from raggs.runs.pipeline.runner import Runner
+    from raggs.stats.asking.filters import Thresholds
 
 IN_PART = 7
 
@@ -72,14 +82,12 @@ def make(
       raggs questions make --config raggs.yaml --max-usd 2
     """
     from raggs.app.addresses import permit
-    from raggs.app.docsconfig import config_for, says_otherwise
+    from raggs.app.folder_config import config_for, says_otherwise
     from raggs.app.questions import open_questions, output_of
     from raggs.app.run import forecast
     from raggs.base.errors import PartialError
     from raggs.cli import render
-    from raggs.cli.addresses import approver
-    from raggs.cli.again import Asked
-    from raggs.cli.options import meant
+    from raggs.cli.options import Asked, approver, meant
     from raggs.config.load import load_config
     from raggs.runs.pipeline.plan import Selection
     from raggs.stages.questions import QUESTIONS
@@ -122,7 +130,7 @@ def _caps(max_usd: float | None, max_calls: int | None) -> list[str]:
 
 def _settings(n: int | None, asker: str | None) -> list[str]:
     """What is asked, as settings."""
-    from raggs.app.docsconfig import asker_setting
+    from raggs.app.folder_config import asker_setting
 
     found = [] if n is None else [f"questions.sample.n={n}"]
     return found if asker is None else [*found, f"questions.ask.asker={asker_setting(asker)}"]
@@ -239,3 +247,257 @@ def _tell(made: Made, asked: Asked, loaded: LoadedConfig, written: Path | None) 
     say(f"run: {made.run.folder}")
     if made.kept:
         say(f"next: {replace(asked, verb='run', overrides=()).command()}")
+
+
+SHOWN = 5
+
+
+def import_(
+    logs: Annotated[list[Path], typer.Argument(metavar="LOG", help=".txt (a line each), .csv, .tsv or .jsonl; .gz.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FILE", help="Where the questions go: .jsonl, .csv or .yaml.")
+    ] = Path("questions.jsonl"),
+    column: Annotated[
+        str | None, typer.Option("--column", metavar="NAME", help="The column of the texts; nothing else is read.")
+    ] = None,
+    allow: Annotated[
+        str, typer.Option("--allow", metavar="KINDS", help="Personal data that may stay: email,phone, and so on.")
+    ] = "",
+    mask: Annotated[bool, typer.Option("--mask", help="Replace personal data by [EMAIL] and so on.")] = False,
+    near: Annotated[
+        float, typer.Option("--near", metavar="COSINE", min=0, max=1, help="Above it two are one; 1: none are.")
+    ] = 0.92,
+    language: Annotated[
+        str | None, typer.Option("--language", metavar="CODE", help="Of all questions; each is detected if left out.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Make questions of what users typed, without what tells who they are.
+
+    Nothing is sent anywhere. What is no question goes, what was asked before is counted, and questions with e-mail
+    addresses, phone numbers, IBANs, cards, IP addresses, social security numbers or names are set aside in
+    FILE.flagged.jsonl, unless they are allowed or masked.
+
+    \b
+    Examples:
+      raggs questions import search.log.gz --dry-run
+      raggs questions import chats.csv --column message --mask
+    """
+    from raggs.app.question_logs import ImportRequest, import_logs
+    from raggs.cli.progress import listener
+    from raggs.runs.pipeline.events import silent
+
+    kinds = [kind.strip() for kind in allow.split(",") if kind.strip()]
+    request = ImportRequest(
+        logs, None if dry_run else out, column, kinds, mask=mask, near=near, language=language, force=force
+    )
+    display = listener(quiet or as_json)
+    with display or nullcontext():
+        found = import_logs(request, display or silent)
+    if as_json:
+        say_json(json.dumps(_as_json(found), indent=2))
+    elif not quiet:
+        say("\n".join(_lines(found)))
+
+
+def _as_json(found: Imported) -> dict[str, object]:
+    return {
+        "entries": found.entries,
+        "questions": len(found.questions),
+        "same": found.same,
+        "near": found.near,
+        "dropped": dict(found.dropped),
+        "flagged": {"questions": found.flagged_questions, "entries": found.flagged_entries, **found.flagged},
+        "masked": dict(found.masked),
+        "languages": dict(found.languages),
+        "files": [str(path) for path in found.files],
+    }
+
+
+def _lines(found: Imported) -> Iterator[str]:
+    from raggs.base.text import plural, shorten
+
+    yield f"{plural(found.entries, 'entry')}: {plural(len(found.questions), 'question')} ({_counts(found.languages)})"
+    if found.same or found.near:
+        yield f"asked before: {found.same:,} in the same words, {found.near:,} in others"
+    if found.dropped:
+        yield f"no question: {_counts(found.dropped)}"
+    if found.flagged:
+        aside = plural(found.flagged_questions, "question")
+        yield f"personal data: {aside} set aside ({_counts(found.flagged)}); --mask or --allow KINDS keeps them"
+    if found.masked:
+        yield f"personal data masked: {_counts(found.masked)}"
+    for query in found.questions[:SHOWN]:
+        yield f"  {query.metadata['frequency']:>7}  {shorten(query.text, 100)}"
+    yield "\n".join(map(str, found.files)) if found.files else "nothing was written"
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in counts.items())
+
+
+NEAR = 5  # pairs shown on each side of a threshold
+BAR = 40
+WIDTH = 400  # characters of a text that are shown
+ASKED = {"duplicate": "the same question?", "excerpt": "is the excerpt about the question?"}
+NAMES = {"duplicate": "questions and the nearest before them", "excerpt": "questions and their furthest excerpts"}
+
+
+def calibrate(
+    questions: Annotated[Path, typer.Argument(metavar="FILE", help="Questions with excerpts: CSV, JSONL or YAML.")],
+    embedder: Annotated[
+        str, typer.Option("--embedder", metavar="NAME", help="type:path or model:key=value; raggs list embedders.")
+    ] = "wordllama",
+    corpus: Annotated[
+        str | None, typer.Option("--corpus", metavar="NAME", help="Only questions about this document or corpus.")
+    ] = None,
+    duplicate: Annotated[
+        float | None,
+        typer.Option("--duplicate", metavar="COSINE", min=-1, max=1, help="Above it: asked twice; .70, wordllama .85."),
+    ] = None,
+    excerpt: Annotated[
+        float | None,
+        typer.Option("--excerpt", metavar="COSINE", min=-1, max=1, help="Below it: off the point; .41, wordllama .15."),
+    ] = None,
+    ask: Annotated[
+        bool | None, typer.Option("--ask/--no-ask", help="Judge pairs now; if left out, on a terminal.")
+    ] = None,
+    max_usd: Annotated[
+        float, typer.Option("--max-usd", metavar="USD", min=0, help="The most that the embedder may cost.")
+    ] = 5.0,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Find thresholds by looking at pairs of questions and excerpts.
+
+    Thresholds belong to a corpus and an embedder. Prints histograms of both cosines and the pairs next to each
+    threshold; on a terminal, pairs are shown in binary search instead: y or n, u takes the last answer back, q ends.
+
+    \b
+    Examples:
+      raggs questions calibrate questions.csv
+      raggs questions calibrate questions.csv --corpus finance --duplicate 0.8
+    """
+    from raggs.app.calibrate import CalibrateRequest, calibrate
+    from raggs.cli.progress import listener
+    from raggs.runs.pipeline.events import silent
+    from raggs.stats.asking.filters import Thresholds
+
+    request = CalibrateRequest(questions, embedder, corpus, max_usd=max_usd)
+    display = listener(as_json)
+    with display or nullcontext():
+        found = calibrate(request, display or silent)
+    thresholds = Thresholds(
+        found.usual.excerpt if excerpt is None else excerpt,
+        found.usual.duplicate if duplicate is None else duplicate,
+    )
+    if as_json:
+        say_json(json.dumps(_calibrating_as_json(found, thresholds), indent=2))
+        return
+    interactive = sys.stdin.isatty() and sys.stdout.isatty() if ask is None else ask
+    for pairs in found.pairs.values():
+        _histogram(pairs)
+        if not interactive:
+            _near(pairs, getattr(thresholds, pairs.kind))
+    if interactive:
+        thresholds = _searched(found, thresholds)
+    _end(found, thresholds)
+
+
+def _calibrating_as_json(found: Calibration, thresholds: Thresholds) -> dict[str, object]:
+    gone = found.gone(thresholds)
+    return {
+        "questions": found.questions,
+        "embedder": found.embedder,
+        **{
+            kind: {
+                "threshold": getattr(thresholds, kind),
+                "gone": gone[kind],
+                "pairs": len(pairs.texts),
+                "histogram": [{"from": edge, "count": count} for edge, count in pairs.histogram],
+            }
+            for kind, pairs in found.pairs.items()
+        },
+    }
+
+
+def _histogram(pairs: Pairs) -> None:
+    """Bars of the bins that hold something and those between them."""
+    say(f"\ncosines of {NAMES[pairs.kind]}: {len(pairs.texts):,}")
+    bins = pairs.histogram
+    held = [place for place, (_, count) in enumerate(bins) if count]
+    most = max((count for _, count in bins), default=0)
+    for edge, count in bins[held[0] : held[-1] + 1] if held else ():
+        say(f"  {edge:.2f}  {'#' * -(-BAR * count // most)} {count:,}")
+
+
+def _near(pairs: Pairs, threshold: float) -> None:
+    """The pairs next to a threshold, the nearest to it in the middle."""
+    order = pairs.cosines.argsort(kind="stable")[::-1].tolist()
+    above = [row for row in order if pairs.cosines[row] > threshold]
+    shown = order[max(0, len(above) - NEAR) : len(above) + NEAR]
+    for place, row in enumerate(shown):
+        if place == min(NEAR, len(above)):
+            say(f"  ---- {pairs.kind} {threshold:g} ----")
+        _pair(pairs, row)
+
+
+def _pair(pairs: Pairs, row: int, err: bool = False) -> None:
+    from raggs.base.text import shorten
+
+    one, other = (shorten(text, WIDTH) for text in pairs.texts[row])
+    say(f"  {pairs.cosines[row]:.3f}  {one}\n         {other}", err=err)
+
+
+def _searched(found: Calibration, usual: Thresholds) -> Thresholds:
+    """Both thresholds, as the answers say; the usual one where there is nothing to look at."""
+    from raggs.stats.asking.filters import Thresholds
+
+    values = {kind: _search(kind, pairs) for kind, pairs in found.pairs.items()}
+    return Thresholds(
+        usual.excerpt if values["excerpt"] is None else values["excerpt"],
+        usual.duplicate if values["duplicate"] is None else values["duplicate"],
+    )
+
+
+def _search(kind: Kind, pairs: Pairs) -> float | None:
+    """One threshold; None where there is nothing to look at."""
+    from raggs.stats.asking.calibration import Search
+
+    search = Search(pairs.cosines)
+    if not len(pairs.cosines):
+        return None
+    while (standing := search.standing()).row is not None:
+        say("", err=is_quiet())  # a pair that is asked about is shown in any case
+        _pair(pairs, standing.row, err=is_quiet())
+        answer = _answer(f"{ASKED[kind]} [y/n/u/q] ({standing.low:.2f} to {standing.high:.2f})")
+        if answer == "q":
+            break
+        if answer == "u":
+            search.undo()
+        else:
+            search.answer(answer == "y")
+    return search.standing().threshold
+
+
+def _answer(question: str) -> str:
+    while True:
+        given = ask(question).strip().lower()[:1]
+        if given and given in "ynuq":
+            return given
+
+
+def _end(found: Calibration, thresholds: Thresholds) -> None:
+    """What the thresholds take out, and how they are set."""
+    gone = found.gone(thresholds)
+    say(
+        f"\nduplicate {thresholds.duplicate:g}: {gone['duplicate']:,} of {found.questions:,} questions go; "
+        f"excerpt {thresholds.excerpt:g}: {gone['excerpt']:,} go"
+    )
+    say(f"embedder: {found.embedder} (thresholds of another are on another scale)")
+    place, values = "questions.filter", thresholds
+    say(f"to use them: {place}.duplicate={values.duplicate:g} {place}.excerpt={values.excerpt:g}")

@@ -1,29 +1,44 @@
-"""Results on the screen: tables for people, JSON for pipes. Everything here goes to stdout and computes nothing."""
+"""Results on the screen: tables for people, JSON for pipes. Everything here goes to stdout and computes nothing.
+
+How a run stands, as a table: each stage, and what it does without. Computes nothing.
+
+What `raggs run --partial` shows. Computes nothing.
+
+`raggs why`: why a stage would run again, and why a query's passages stand in this order. Computes nothing.
+
+The label mix of a set in a line: how rare what is useful is, which a score alone does not tell.
+"""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.table import Table
 
-from raggs.app.labelmix import mix_json, mix_words
+from raggs.app.status import StageStatus
 from raggs.base.artifacts import EmbedRecord, JournalRecord, JudgeRecord, MergeRecord
-from raggs.base.jsontypes import as_object
+from raggs.base.judge_health import FALLEN
 from raggs.base.text import plural, shorten
-from raggs.cli.again import Asked, typed
+from raggs.base.types import as_object
+from raggs.cli.options import Asked, typed
 from raggs.cli.plain import say_json
 from raggs.cli.screen import open_console, table
-from raggs.cli.standing import rows_of, say_unlooked, standing
+from raggs.llm import BudgetSpent
 from raggs.runs.manifests.costs import costs
-from raggs.runs.manifests.gate import FALLEN, fallen
+from raggs.runs.manifests.explain import Explanation
+from raggs.runs.manifests.gate import fallen
 from raggs.runs.manifests.models import LockedAnswerer, RunManifest, StageLock, snapshots
-from raggs.runs.manifests.opened import OpenedRun
+from raggs.runs.manifests.opened import OpenedRun, bought, open_run
+from raggs.runs.manifests.orderwords import PLACES, against_next, order_lines
 from raggs.runs.manifests.store import dump_json
 from raggs.runs.manifests.words import CONFIDENCE, answerer_lines, lock_lines
+from raggs.runs.pipeline.part import Part
 from raggs.runs.pipeline.runner import RunResult
 from raggs.stages import GOLDEN
 
@@ -31,9 +46,173 @@ if TYPE_CHECKING:
     from raggs.app.run import Forecast
     from raggs.app.status import Status
     from raggs.llm import LLMSettings
-    from raggs.llm.credentials import CallTarget
+    from raggs.llm.prices import CallTarget
+    from raggs.reporting.surveying import Labels, Spread
     from raggs.runs.manifests.models import Estimate
-    from raggs.runs.manifests.ungraded import Ungraded
+    from raggs.runs.manifests.reasons import Ungraded
+
+__all__ = ["mix_json", "mix_words"]
+
+
+def rows_of(lock: StageLock) -> int:
+    """How many records a stage wrote."""
+    return next(iter(lock.outputs.values())).rows
+
+
+def standing(found: Status) -> Table:
+    """Each stage: its state, and what it has done and cost; then those that the run does without."""
+    rows = table("stage", "state", "records", "failed", "USD", "ended")
+    for name, reasons in found.plan.items():
+        lock = found.manifest.stages.get(name)
+        state = "up to date" if not reasons else found.begun.get(name) or f"would run: {reasons[0]}"
+        spent = found.spent.get(name)
+        rows.add_row(
+            name,
+            shorten(state, 64),
+            f"{rows_of(lock):,}" if lock else "",
+            f"{lock.failed:,}" if lock and lock.failed else "",
+            f"{spent.usd:,.4f}" if spent and spent.calls else "",
+            f"{lock.ended:%Y-%m-%d %H:%M}" if lock else "",
+        )
+    for name, said in found.left_out.items():
+        rows.add_row(name, said, "", "", "", "")
+    return rows
+
+
+def say_unlooked(console: Console, found: Status) -> None:
+    """What was not compared, and how to do it; a command is never broken."""
+    told = "corpus, questions and settings were not looked at; to compare them:"
+    if found.unread:
+        told = f"not compared with {found.config}: {found.unread}"
+    console.print(told, soft_wrap=not console.is_terminal)
+    if not found.unread:
+        words = ["raggs", "status", str(found.run.folder), "--config", str(found.run.config_file)]
+        console.print(shlex.join(words), soft_wrap=True)
+
+
+def spent_json(folder: Path, error: BudgetSpent) -> str:
+    """What a run has whose budget ended, what it lacks, and how it goes on."""
+    run = open_run(folder)
+    found = bought(run)
+    lacks = {each.stage: {"left": list(each.left), "short": list(each.short)} for each in run.parts}
+    told = {"run": str(folder), "bought": found and found.json, "lacks": lacks}
+    return dump_json({**told, "error": error.message, "remedy": error.remedy})
+
+
+def part_summary(part: Part, asked: Asked, *, as_json: bool, quiet: bool) -> None:
+    """What was done of a run whose money ended, and what to do next."""
+    folder, lacks = part.run.folder, part.run.lacks
+    if as_json:
+        left = {each.stage: list(each.left) for each in part.run.parts}
+        say_json(dump_json({"run": str(folder), "stages": list(part.stages), "left": left}))
+        return
+    if quiet:
+        return
+    console, run = open_console(), typed(folder)
+    done = " and ".join(part.stages)
+    console.print(f"{done}: the queries that {part.stopped.stage} has done; {lacks}", soft_wrap=True)
+    console.print(f"run: {folder}")
+    console.print(f"next: {asked.going_on()}   (the whole run)", soft_wrap=True)
+    console.print(
+        f"  or: raggs eval -g {run} -r {run} && raggs export {run} --format beir --out golden", soft_wrap=True
+    )
+
+
+def rerun(found: StageStatus, as_json: bool) -> None:
+    """Why a stage would run again, or would not, and what its result was made from."""
+    lock = found.lock
+    if as_json:
+        components = dict(lock.components) if lock else None
+        reasons = [str(reason) for reason in found.reasons]
+        say_json(dump_json({"stage": found.stage, "reasons": reasons, "components": components}))
+        return
+    console = open_console()
+    if found.reasons:
+        console.print(f"{found.stage} would run again, because", soft_wrap=True)
+        for reason in found.reasons:
+            console.print(f"  {reason}", soft_wrap=True)
+    elif found.status.compared:
+        console.print(f"{found.stage} would not run again: nothing that it depends on has changed.", soft_wrap=True)
+    else:
+        console.print(f"{found.stage} would not run again by what its run's directory tells.", soft_wrap=True)
+    if not found.status.compared:
+        say_unlooked(console, found.status)
+    if lock is not None:
+        console.print(f"its result of {lock.ended:%Y-%m-%d %H:%M} UTC was made from")
+        console.print(dump_json(lock.components), soft_wrap=True)
+
+
+def order(run: OpenedRun, found: Explanation, as_json: bool) -> None:
+    """One query's order: the evidence behind each place, the judge, what remains unsure, and the locks."""
+    if as_json:
+        wins = [{"winner": winner, "loser": loser, "batches": count} for (winner, loser), count in found.wins.items()]
+        config = found.config
+        settings: dict[str, object] = {"engine": config.engine, "top": config.top, "max_calls": config.max_calls}
+        if config.budget is not None:
+            settings |= {"budget": config.budget.model_dump(), "calls_of_all": found.shares}
+        say_json(
+            dump_json(
+                {"qid": found.qid, **settings, **asdict(found.ranking), "wins": wins, "failed": found.failed}
+                | _lists(found)
+            )
+        )
+        return
+    console = open_console()
+    _places(console, run, found)
+    for line in (PLACES, *order_lines(found)):
+        console.print(line, soft_wrap=not console.is_terminal)
+
+
+def _lists(found: Explanation) -> dict[str, object]:
+    """How long the lists were and why, where that was open."""
+    if found.profile is None:
+        return {}
+    profile = found.profile.model_dump(mode="json")
+    return {"profile": profile, "lengths": dict(found.lengths), "told_by_length": dict(found.told_by_length)}
+
+
+def _places(console: Console, run: OpenedRun, found: Explanation) -> None:
+    ranking = found.ranking
+    titles = {
+        record.doc_id: record.title or record.text
+        for record in run.typed("merge", MergeRecord)
+        if record.qid == found.qid
+    }
+    rows = table("#", "95%", "grade", "score", "shown", "won-lost", "above next", "passage")
+    for place, doc_id in enumerate(ranking.order):
+        won, lost = found.record(doc_id)
+        rows.add_row(
+            str(place + 1),
+            f"{ranking.rank_low[place]}-{ranking.rank_high[place]}",
+            str(found.grades[doc_id]),
+            f"{ranking.scores[place]:.2f} ± {ranking.sigma[place]:.2f}",
+            str(ranking.exposures[place]),
+            f"{won}-{lost}",
+            against_next(found, place),
+            shorten(f"{doc_id} {titles.get(doc_id, '')}", 60),
+        )
+    console.print(rows)
+
+
+def mix_words(labels: Labels) -> str:
+    """``labels a query, median/mean: grade 5 1.0/1.3, ...; 2.0% of the judged are relevant (mean 2.4%)``."""
+    relevant = ", ".join(f"{spread.name} {spread.median:.1f}/{spread.mean:.1f}" for spread in _relevant(labels))
+    share = f"{labels.prevalence.median:.1%} of the judged are relevant (mean {labels.prevalence.mean:.1%})"
+    return f"labels a query, median/mean: {relevant}; {share}"
+
+
+def mix_json(labels: Labels | None) -> Mapping[str, Mapping[str, float]] | None:
+    """Median and mean of each figure over the queries, by its name; None where nothing is graded."""
+    if labels is None:
+        return None
+    spreads = (*labels.spreads, labels.prevalence)
+    return {spread.name: {"median": spread.median, "mean": spread.mean} for spread in spreads}
+
+
+def _relevant(labels: Labels) -> tuple[Spread, ...]:
+    """All but the last, which counts the judged passages."""
+    return labels.spreads[:-1]
+
 
 SHOWN_PASSAGES = 3
 MOST_SHOWN = 1_000_000  # queries
@@ -59,7 +238,7 @@ def run_summary(result: RunResult, asked: Asked, show: int) -> None:
     _answerers(console, result.manifest.answerers, all_lines=bool(result.ran))
     folder, nothing = result.store.folder, None
     if "judge" in result.manifest.stages and not run.graded:
-        from raggs.runs.manifests.ungraded import ungraded  # late: a set without grades is rare
+        from raggs.runs.manifests.reasons import ungraded  # late: a set without grades is rare
 
         nothing = ungraded(run)
         console.print(str(nothing), style="yellow", soft_wrap=not console.is_terminal)
@@ -266,7 +445,7 @@ def targets_json(models: Iterable[str], llm: LLMSettings) -> list[dict[str, str 
 
 
 def _targets(models: Iterable[str], llm: LLMSettings) -> list[CallTarget]:
-    from raggs.llm.credentials import call_target
+    from raggs.llm.prices import call_target
 
     return [call_target(model, llm) for model in dict.fromkeys(models)]
 

@@ -1,8 +1,12 @@
-"""`raggs run`, `status` and `why`: the life of a run."""
+"""`raggs run`, `status` and `why`: the life of a run.
+
+`raggs cost`: what a run has cost, beside what it was estimated to.
+"""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from json import dumps
@@ -31,9 +35,13 @@ from raggs.cli.plain import agree, say, say_json
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from raggs.app.run import BudgetSpent, Forecast
-    from raggs.cli.again import Asked
+    from raggs.app.cost import RunCost
+    from raggs.app.run import Forecast
+    from raggs.cli.options import Asked
     from raggs.config.load import LoadedConfig
+    from raggs.llm.budget import BudgetSpent
+    from raggs.runs.manifests.costs import Costs, LedgerSum
+    from raggs.runs.manifests.models import Estimate
     from raggs.runs.pipeline.part import Part
     from raggs.runs.pipeline.plan import Selection
     from raggs.runs.pipeline.runner import Runner, RunResult
@@ -97,13 +105,14 @@ def run(
       raggs run --config raggs.yaml --from judge --set judge.samples=3
     """
     from raggs.app.addresses import permit
-    from raggs.app.run import BudgetSpent, forecast, open_runner, run_folder, stages_of
+    from raggs.app.run import forecast, open_runner, run_folder, stages_of
     from raggs.base.errors import UsageError
+    from raggs.base.judge_health import FALLEN
     from raggs.cli import render
-    from raggs.cli.addresses import approver
-    from raggs.cli.again import Asked
+    from raggs.cli.options import Asked, approver
     from raggs.config.load import load_config
-    from raggs.runs.manifests.gate import FALLEN, fallen
+    from raggs.llm.budget import BudgetSpent
+    from raggs.runs.manifests.gate import fallen
     from raggs.runs.pipeline.plan import select
     from raggs.stages import GOLDEN
 
@@ -124,7 +133,7 @@ def run(
     asks = not yes and not quiet and sys.stdin.isatty() and sys.stderr.isatty()
     asked = Asked(config, settings, run_id, start, stop, only)
     if partial:
-        from raggs.cli.parts import part_summary
+        from raggs.cli.render import part_summary
 
         part = _run_part(loaded, selection, asked, shows=not (quiet or as_json))
         part_summary(part, asked, as_json=as_json, quiet=quiet)
@@ -134,7 +143,7 @@ def run(
         result = _run_asking(loaded, selection, asked, asks=asks, sure=yes or force, shows=shows, hears=not quiet)
     except BudgetSpent as error:
         if as_json:
-            from raggs.cli.parts import spent_json
+            from raggs.cli.render import spent_json
 
             say_json(spent_json(run_folder(loaded.run, run_id), error))
         raise
@@ -159,9 +168,9 @@ def _say_how_to_keep_labels_first(config: Path, by_flag: bool) -> None:
 
 
 def _summarise(result: RunResult) -> None:
-    from raggs.app.runlayout import lay_out_run
-    from raggs.cli.github import append_summary
-    from raggs.evaluation.writers import markdown
+    from raggs.app.run_result import lay_out_run
+    from raggs.cli.plain import append_summary
+    from raggs.evaluation.layout import markdown
 
     append_summary(markdown(lay_out_run(result)))
 
@@ -187,10 +196,11 @@ def _run_asking(
 def _run(
     loaded: LoadedConfig, selection: Selection, asked: Asked, *, asks: bool, sure: bool, shows: bool, hears: bool
 ) -> RunResult:
-    from raggs.app.run import BudgetSpent, forecast, open_runner, stages_of
+    from raggs.app.run import forecast, open_runner, stages_of
     from raggs.cli.progress import listener
+    from raggs.llm.budget import BudgetSpent
     from raggs.runs.pipeline.events import silent
-    from raggs.runs.pipeline.spent import run_within_budget
+    from raggs.runs.pipeline.part import run_within_budget
 
     display = listener(not shows, stages_of(loaded.run))
     with open_runner(loaded, run_id=asked.run_id, listen=display or silent) as runner:
@@ -207,10 +217,11 @@ def _run(
 
 
 def _run_part(loaded: LoadedConfig, selection: Selection, asked: Asked, *, shows: bool) -> Part:
-    from raggs.app.run import BudgetSpent, open_runner, stages_of
+    from raggs.app.run import open_runner, stages_of
     from raggs.cli.progress import listener
+    from raggs.llm.budget import BudgetSpent
     from raggs.runs.pipeline.events import silent
-    from raggs.runs.pipeline.spent import part_within_budget
+    from raggs.runs.pipeline.part import part_within_budget
 
     display = listener(not shows, stages_of(loaded.run))
     with open_runner(loaded, run_id=asked.run_id, listen=display or silent) as runner:
@@ -227,7 +238,7 @@ def _keep_what_was_paid(runner: Runner, selection: Selection, *, asks: bool, sur
 
     Who is sure is told what that costs.
     """
-    from raggs.app.losses import losses
+    from raggs.app.costs import losses
     from raggs.base.errors import UsageError
 
     if not (found := losses(runner, selection)):
@@ -245,7 +256,7 @@ def _keep_what_was_paid(runner: Runner, selection: Selection, *, asks: bool, sur
 def _tell_how_to_go_on(error: BudgetSpent, runner: Runner, selection: Selection, asked: Asked) -> None:
     """Put into the error what is left to do, and the command that does it under a budget that suffices."""
     from raggs.app.run import forecast
-    from raggs.cli.again import enough
+    from raggs.cli.options import enough
 
     expected, cap = forecast(runner, selection), error.cap
     calls, usd = sum(line.calls for line in expected.running), expected.usd
@@ -312,14 +323,126 @@ def why(
     """
     from raggs.app.status import stage_status
     from raggs.base.errors import UsageError
-    from raggs.cli import explaining
+    from raggs.cli import render
     from raggs.runs.manifests.explain import explain
     from raggs.runs.manifests.opened import open_run
 
     if query is not None and stage is None:
         opened = open_run(run)
-        explaining.order(opened, explain(opened, query), as_json)
+        render.order(opened, explain(opened, query), as_json)
     elif stage is not None and query is None:
-        explaining.rerun(stage_status(run, stage, config, overrides or ()), as_json)
+        render.rerun(stage_status(run, stage, config, overrides or ()), as_json)
     else:
         raise UsageError("why needs a STAGE or --query", remedy="for example: raggs why runs/demo --query q12")
+
+
+def cost(
+    run: RunFolder,
+    top: Annotated[int, typer.Option("--top", metavar="N", min=0, help="The N most expensive queries.")] = 5,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Show what a run has cost.
+
+    Every call of every invocation, by stage, model and query: paid, and saved by the cache. What the dry run
+    said when the run began stands beside the stages. Only the run's own directory is read.
+
+    \b
+    Example:
+      raggs cost runs/demo
+    """
+    from raggs.app.cost import cost as cost_of
+    from raggs.runs.manifests.store import dump_json
+
+    found = cost_of(run)
+    if not as_json:
+        _print(found, top)
+        return
+    told = {name: {key: _plain(entry) for key, entry in sums.items()} for name, sums in _tables(found.spent).items()}
+    estimated = [line.model_dump() for line in found.estimates]
+    total = _plain(found.spent.total)
+    say_json(dump_json({"run": str(run), "total": total, **told, "estimates": estimated}))
+
+
+def _tables(found: Costs) -> dict[str, Mapping[str, LedgerSum]]:
+    return {"stage": found.stage, "model": found.model, "query": found.query}
+
+
+def _plain(found: LedgerSum) -> dict[str, int | float]:
+    return found.model_dump(exclude={"repaired"})  # the ledger does not know
+
+
+def _print(cost: RunCost, top: int) -> None:
+    from raggs.cli.screen import open_console, table
+
+    screen, found = open_console(), cost.spent
+    expected: dict[str, list[Estimate]] = {line.stage: [] for line in cost.estimates}
+    for line in cost.estimates:
+        expected[line.stage].append(line)
+    stages = table("stage", *COLUMNS, "est. calls", "est. USD")
+    for name in dict.fromkeys((*found.stage, *expected)):
+        stages.add_row(name, *_cells(found.stage.get(name)), *_expected(expected.get(name, [])))
+    if stages.row_count:
+        screen.print(stages)
+    else:
+        screen.print("No language model was asked.")
+    queries = dict(sorted(found.query.items(), key=lambda item: (-item[1].usd, item[0]))[:top])
+    for title, sums in (("model", found.model), ("query", queries)):
+        if sums:
+            rows = table(title, *COLUMNS)
+            for name, entry in sums.items():
+                rows.add_row(name or "(several)", *_cells(entry))
+            screen.print()
+            screen.print(rows)
+    if len(found.query) > len(queries):
+        screen.print(f"… and {len(found.query) - len(queries):,} more; all of them with --json")
+    usd = cost.estimated_usd
+    likely = "" if cost.expected_usd is None else f"about ${cost.expected_usd:,.4f}, at most "
+    compared = "" if usd is None else f"; the dry run's estimate is {likely}${usd:,.4f} for a run without a cache"
+    perhaps = found.total.perhaps_usd - found.total.unknown_usd
+    doubt = f" (${perhaps:,.4f} of it perhaps: calls without an answer in time)" if perhaps > 0 else ""
+    screen.print(f"\n${found.total.usd:,.4f} spent{doubt}, ${found.total.saved_usd:,.4f} saved by the cache{compared}")
+    if found.total.unknown:
+        screen.print(found.total.possibly_billed, style="yellow", soft_wrap=not screen.is_terminal)
+    if told := _remembered(found):
+        screen.print(told)
+
+
+def _remembered(found: Costs) -> str:
+    """What of the tokens sent was in the providers' own caches, and what that was worth; empty where nothing was."""
+    total = found.total
+    if not (total.cached_tokens or total.discount_usd):
+        return ""
+    shares = ", ".join(
+        f"{name} {each.cached_tokens / each.prompt_tokens:.0%}"
+        for name, each in found.stage.items()
+        if each.cached_tokens
+    )
+    worth = f"${abs(total.discount_usd):,.4f} {'less' if total.discount_usd >= 0 else 'more, for writing them'}"
+    return f"{total.cached_tokens:,} tokens sent were in the providers' prefix caches ({shares or 'none'}): {worth}"
+
+
+COLUMNS = ("calls", "cached", "failed", "tokens in", "tokens out", "mean s", "USD", "saved USD")
+
+
+def _cells(entry: LedgerSum | None) -> tuple[str, ...]:
+    if entry is None:
+        return ("",) * len(COLUMNS)
+    return (
+        f"{entry.calls:,}",
+        f"{entry.cached:,}",
+        f"{entry.failed:,}" if entry.failed else "",
+        f"{entry.prompt_tokens:,}",
+        f"{entry.completion_tokens:,}",
+        f"{entry.mean_s:.2f}",
+        f"{entry.usd:,.4f}",
+        f"{entry.saved_usd:,.4f}",
+    )
+
+
+def _expected(lines: list[Estimate]) -> tuple[str, str]:
+    if not lines:
+        return "", ""
+    calls = f"{'' if all(line.exact for line in lines) else '≤ '}{sum(line.calls for line in lines):,}"
+    unknown = any(line.usd is None for line in lines)
+    return calls, "unknown" if unknown else f"{sum(line.usd or 0.0 for line in lines):,.4f}"

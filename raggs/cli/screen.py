@@ -27,7 +27,7 @@ GAP = 2
 LEAST_TEXT = 20  # columns; narrower is left to the terminal
 # The columns of text, and the width down to which each may be brought; all others keep theirs.
 TEXTS = {"query": 16, "passage": 20, "state": 20, "by": 12, "model": 20}
-CUT = {"query"}  # the text that may end in an ellipsis; the rest goes on in the next line
+SHORTENED_COLUMNS = {"query"}  # the text that may end in an ellipsis; the rest goes on in the next line
 NUMBERS = {
     "grade",
     "score",
@@ -96,7 +96,7 @@ def table(*columns: str) -> Table:
     """A table without rows; numbers stand to the right, texts to the left."""
     made = _Fitting(box=None, pad_edge=False, padding=(0, GAP, 0, 0))
     for column in columns:
-        wraps = column in TEXTS and column not in CUT
+        wraps = column in TEXTS and column not in SHORTENED_COLUMNS
         made.add_column(
             column,
             justify="right" if column in NUMBERS else "left",

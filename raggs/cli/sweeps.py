@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from raggs.cli.boundary import Debug
-from raggs.cli.evalflags import ScaleText
+from raggs.cli.eval_options import ScaleText
 from raggs.cli.options import AllowMixed, Json, Overrides, Quiet, Summary, Yes, meant
 from raggs.cli.plain import say, say_json
 
@@ -78,11 +78,11 @@ def sweep(
       raggs sweep --config sweep.yaml --slo 350ms --max-usd-per-1k 2
       raggs sweep --config sweep.yaml --judge-holes --max-usd 2
     """
-    from raggs.app.holes import judge_holes as ask_judge
     from raggs.app.sweep import choose_again, load_sweep, plan_sweep
+    from raggs.app.sweep import judge_holes as ask_judge
     from raggs.app.sweep import sweep as run_sweep
-    from raggs.cli.addresses import approver
-    from raggs.cli.evaltexts import parse_scale
+    from raggs.cli.eval_options import parse_scale
+    from raggs.cli.options import approver
     from raggs.cli.progress import listener
     from raggs.runs.pipeline.events import silent
 
@@ -137,16 +137,16 @@ def _say_lost(result: SweepResult, again: str) -> None:
 
 
 def _summarise(result: SweepResult) -> None:
-    from raggs.cli.github import append_summary
-    from raggs.evaluation.writers import markdown
+    from raggs.cli.plain import append_summary
+    from raggs.evaluation.layout import markdown
     from raggs.sweeps.layout import lay_out
 
     append_summary(markdown(lay_out(result.report)))
 
 
 def _show(result: SweepResult) -> None:
+    from raggs.cli.documents import show_sweep
     from raggs.cli.screen import open_console
-    from raggs.cli.sweepviews import show_sweep
     from raggs.sweeps.layout import lay_out
 
     show_sweep(lay_out(result.report), open_console())
@@ -154,9 +154,9 @@ def _show(result: SweepResult) -> None:
 
 
 def _show_plan(plan: Plan, as_json: bool, llm: LLMSettings) -> None:
+    from raggs.cli.documents import show_sweep
     from raggs.cli.render import targets_in_words, targets_json
     from raggs.cli.screen import open_console
-    from raggs.cli.sweepviews import show_sweep
     from raggs.runs.manifests.store import dump_json
     from raggs.sweeps.layout import lay_out_plan
 

@@ -15,9 +15,9 @@ from functools import cache
 from pathlib import Path
 
 from raggs.base.errors import ConfigError, RaggsError
-from raggs.base.inputs import read_whole, regular_file
-from raggs.base.jsontypes import Place
+from raggs.base.files import read_whole, regular_file
 from raggs.base.secrets import held, remember, secrets_of
+from raggs.base.types import Place
 from raggs.config.source import MOST_CONFIG, VARIABLE, Origin, Source
 
 PREFIX = "RAGGS__"

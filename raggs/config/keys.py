@@ -21,8 +21,8 @@ from pydantic.fields import FieldInfo
 
 from raggs import ranking
 from raggs.base.adapter import AdapterConfig, NameOf, OneOf
-from raggs.base.jsontypes import as_list, as_object
 from raggs.base.settings import EFFORT, PromptName, SourcePath
+from raggs.base.types import as_list, as_object
 from raggs.config.models import RunConfig
 from raggs.ranking import fusion
 

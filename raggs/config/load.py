@@ -16,13 +16,12 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from raggs.base.errors import ConfigError, UsageError
-from raggs.base.jsontypes import Place, leaves
 from raggs.base.settings import BASE_FOLDER, UNKNOWN_KEY, Settings
 from raggs.base.text import did_you_mean, shorten
-from raggs.config.assign import assign, join_key, split_key
+from raggs.base.types import Place, leaves
 from raggs.config.environment import PREFIX, environment_for, refuse_secrets
 from raggs.config.models import DocumentsConfig, RunConfig
-from raggs.config.source import Origin, Source, read_source
+from raggs.config.source import Origin, Source, assign, join_key, read_source, split_key
 
 S = TypeVar("S", bound=Settings)
 IN_MEMORY = Path("settings in memory")  # what errors call a mapping; its paths are of the current folder

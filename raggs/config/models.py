@@ -23,7 +23,7 @@ from raggs.stages.questions.ask import AskConfig
 from raggs.stages.questions.filter import FilterConfig
 from raggs.stages.questions.sample import SampleConfig
 from raggs.stages.questions.verify import VerifyConfig
-from raggs.stages.rankconfig import RankConfig
+from raggs.stages.rank_config import RankConfig
 from raggs.stages.retrieve import RetrieveConfig
 
 CorpusSpec = Annotated[AdapterConfig, OneOf(corpora.REGISTRY)]

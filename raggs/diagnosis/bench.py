@@ -1,11 +1,13 @@
 """What a diagnosis works with: embedders, rerankers, a golden set, questions, passages, each opened at first use.
 
 Whatever is missing is one sentence that says how to name it. Nothing here knows what is measured.
+
+What rerankers that are paid would take, for the forecasts of diagnoses. Nobody is asked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -16,20 +18,21 @@ from raggs.base.artifacts import Query
 from raggs.base.errors import NotFoundError, PrerequisiteError
 from raggs.base.hashing import hash_value
 from raggs.base.jsonl import M
-from raggs.base.progress import Hear, deaf
-from raggs.base.rowstore import RowStore
 from raggs.base.settings import causes_of
+from raggs.base.stores import RowStore
 from raggs.base.text import FOLDING
+from raggs.base.types import Hear, deaf
 from raggs.config.models import RunConfig
 from raggs.golden.base import GoldenSet
 from raggs.golden.judgments import Judgments
 from raggs.golden.opened import open_golden
+from raggs.llm.prices import estimate_tokens
 from raggs.llm.rehearsal import Rehearsal
 from raggs.parts.embedders.base import Embedder, EmbedderConfig
 from raggs.parts.rerankers.base import Reranker, RerankerConfig
 from raggs.parts.workshop import Passages, Workshop, open_queries, place_of
 from raggs.runs.manifests.models import Estimate
-from raggs.runs.manifests.outlook import line_of
+from raggs.runs.pipeline.plan import line_of
 from raggs.stages.embed import quotes_folded
 from raggs.sweeps.world import corpus_of, refuse_foreign
 
@@ -280,3 +283,32 @@ NAMES: Mapping[Need, str] = {
     "embedder": "embedder",
     "reranker": "reranker",
 }
+
+
+def reranking(
+    reranker: Reranker, times: int, candidates: int, queries: Sequence[str], passages: Sequence[str]
+) -> Iterator[Estimate]:
+    """A line for each model that a reranker pays; none for one of this machine.
+
+    Args:
+        times: how many queries it is asked.
+        candidates: passages of each of them.
+        queries, passages: some of them, which say how long one is.
+    """
+    query, passage = mean_tokens(queries), mean_tokens(passages)
+    for model in reranker.models:
+        one = reranker.outlay(model, candidates, query, passage)
+        yield Estimate(
+            stage="rerank",
+            calls=times * one.calls,
+            input_tokens=times * one.input_tokens,
+            output_tokens=times * one.output_tokens,
+            usd=None if one.usd is None else times * one.usd,
+            exact=False,
+            who=model,
+        )
+
+
+def mean_tokens(texts: Sequence[str]) -> int:
+    """Tokens of a text on average."""
+    return round(sum(map(estimate_tokens, texts)) / max(1, len(texts)))

@@ -1,18 +1,26 @@
-"""A diagnosis as a document: the verdict first, then the kind's own sections, drawn of the findings alone."""
+"""A diagnosis as a document: the verdict first, then the kind's own sections, drawn of the findings alone.
+
+How every kind says its verdict: at most two sentences, what was found and what is to be done first.
+
+All other figures stand in the tables beneath. Where a claim rests on few, the verdict says so before anything else; no
+kind has words of its own for that.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from raggs.base.errors import DataError
+from raggs.base.text import plural
 from raggs.diagnosis import REGISTRY
-from raggs.diagnosis.base import Diagnosis, Found
+from raggs.diagnosis.base import Diagnosis, Found, P
 from raggs.diagnosis.models import DiagnosisReport
 from raggs.evaluation.document import Document, Section
-from raggs.evaluation.writers import markdown
+from raggs.evaluation.layout import markdown
+from raggs.stats.decision.halving import FEWEST as FEWEST
 
 AGAIN = "run raggs diagnose again"
 
@@ -86,3 +94,37 @@ def page(report: DiagnosisReport, drawn: Mapping[str, str]) -> str:
     figures = [f"![{name.removesuffix('.svg')}]({name})" for name in drawn]
     text = markdown(lay_out(report), glossary=False)
     return "\n".join([text.rstrip("\n"), *(["", *figures] if figures else [])]) + "\n"
+
+
+NAMED = 2  # of many things alike, that a verdict names
+
+
+def said(found: str, then: str = "") -> str:
+    """One sentence, or two: what was found, and what to do first."""
+    return " ".join(f"{each}." for each in (found, then) if each)
+
+
+def capital(text: str) -> str:
+    """With a capital where a sentence begins."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def listed(words: Iterable[str]) -> str:
+    """``a, b and c``."""
+    *some, last = words
+    return f"{', '.join(some)} and {last}" if some else last
+
+
+def some_of(words: Sequence[str]) -> str:
+    """The first of them; the others are counted: ``a, b and 3 more``."""
+    more = [f"{len(words) - NAMED} more"] if len(words) > NAMED else []
+    return listed([*words[:NAMED], *more])
+
+
+def hedged(kind: Diagnosis[P], found: P) -> P:
+    """The findings, whose verdict says where it rests on fewer questions than a claim can bear."""
+    count = kind.rests_on(found)
+    if count >= FEWEST:
+        return found
+    few = f"A hint by {plural(count, kind.OVER)}, where a claim takes {FEWEST}"
+    return found.model_copy(update={"verdict": f"{few}: {found.verdict}"})

@@ -1,17 +1,23 @@
-"""diagnose/<kind>.json: what was found, and what it depends on."""
+"""diagnose/<kind>.json: what was found, and what it depends on.
+
+Parts of findings that several kinds have.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import Field, JsonValue
 from pydantic.json_schema import JsonSchemaMode, JsonSchemaValue, models_json_schema
 
 from raggs.base.hashing import hash_value
+from raggs.base.types import Number, number
 from raggs.base.version import __version__
 from raggs.diagnosis import REGISTRY
+from raggs.evaluation.document import Cell, Form, bounded
 from raggs.evaluation.models import Part
+from raggs.stats.comparison import Interval
 
 MODE: JsonSchemaMode = "serialization"
 REF = "#/$defs/{model}"
@@ -52,3 +58,25 @@ class DiagnosisReport(Part):
     def own_hash(self) -> str:
         """What the seal must be."""
         return hash_value(self.model_dump(mode="json", exclude={"seal"}))
+
+
+class MeanPart(Part):
+    """A mean with its 95% interval over resampled questions; bounds are null where too few resamples have a value."""
+
+    mean: Number = None
+    low: Number = Field(None, description="bound of the 95% interval (bootstrap)")
+    high: Number = None
+
+    @classmethod
+    def of(cls, found: Interval) -> Self:
+        """From an interval."""
+        return cls(mean=number(found.mean), low=number(found.low), high=number(found.high))
+
+    @property
+    def clear(self) -> bool:
+        """Whether 0 lies outside."""
+        return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
+
+    def cell(self, form: Form = "score", mark: str = "") -> Cell:
+        """As it stands in a table."""
+        return bounded(self.mean, self.low, self.high, form, mark)

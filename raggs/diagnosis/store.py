@@ -16,12 +16,10 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from raggs.base.atomic import disk, remove_leftovers, write_atomic
 from raggs.base.errors import DataError, NotFoundError, RaggsError, UsageError
+from raggs.base.files import disk, held, read_whole, remove_leftovers, write_atomic
 from raggs.base.hashing import hash_bytes, hash_file
-from raggs.base.holding import held
-from raggs.base.inputs import read_whole
-from raggs.base.progress import Notify, unheard
+from raggs.base.types import Notify, unheard
 from raggs.diagnosis import REGISTRY
 from raggs.diagnosis.layout import AGAIN, found_in, others, page, plots
 from raggs.diagnosis.models import DiagnosisReport

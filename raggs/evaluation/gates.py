@@ -3,6 +3,10 @@
 A gate is judged after everything is written, so a failed one loses nothing. A gate that could not look at something
 has failed: what an earlier result holds and this one does not is named, never passed over. If unjudged passages could
 reverse the outcome of a limit or of a comparison, it is inconclusive, and a setting says whether that fails.
+
+A report as JUnit XML, which CI servers show: a case for each gate, and for each measure of each system.
+
+What is no character of XML is written as an escape: names come from others' files.
 """
 
 from __future__ import annotations
@@ -13,27 +17,27 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Literal
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 import numpy as np
 from pydantic import ValidationError
 
 from raggs.base.arrays import Flags, Floats
 from raggs.base.errors import DataError, GateError, NotFoundError, UsageError
-from raggs.base.inputs import read_whole
+from raggs.base.files import read_whole
 from raggs.base.jsonl import first_fault
-from raggs.base.jsontypes import Number
-from raggs.base.text import plural
-from raggs.evaluation.models import Report, SystemPart, UnjudgedTopPart
-from raggs.evaluation.projected import rule_words
-from raggs.evaluation.study import Study
-from raggs.evaluation.unjudged import judging_remedy, unjudged_in
-from raggs.evaluation.words import VERDICTS, unjudged_tops
+from raggs.base.text import plural, visible
+from raggs.base.types import Number
+from raggs.evaluation.models import Report, ScorePart, SystemPart, UnjudgedTopPart
+from raggs.evaluation.report import rule_words
+from raggs.evaluation.study import Study, judging_remedy, unjudged_in
+from raggs.evaluation.words import VERDICTS, score, unjudged_tops
 from raggs.metrics.columns import Run
 from raggs.metrics.hits import find_hits
 from raggs.metrics.names import Named, parse_measure
-from raggs.metrics.stats import Comparison, Ends, compare, could_cross, could_reverse
 from raggs.metrics.unjudged import Shown, difference_ends, top_of, value_ends
-from raggs.parts.readers.pipes import replayable
+from raggs.parts.readers.shapes import replayable
+from raggs.stats.comparison import Comparison, Ends, compare, could_cross, could_reverse
 
 AGAIN = "evaluate the earlier system again in the same way"
 SHOWN = 12  # digits of a fingerprint
@@ -452,3 +456,70 @@ def _holes(change: _Change, named: Named) -> Flags:
         return np.zeros(0, dtype=bool)
     open_ = _open(change, named)
     return np.array([bool(open_.get(qid)) for qid in change.study.judgments.qrels.qids])
+
+
+NO_CHARACTERS = re.compile("[\ufffe\uffff]")
+
+
+def junit_xml(report: Report, outcomes: Sequence[Outcome]) -> bytes:
+    """The XML: first the gates, then a suite for each system; a measure without a value was skipped."""
+    root = Element("testsuites", name="raggs eval")
+    if outcomes:
+        suite = _suite(root, "gates")
+        for each in outcomes:
+            _gate(suite, each)
+    for system in report.systems:
+        suite = _suite(root, system.name)
+        for measure in report.measures:
+            _score(suite, system, measure)
+    return _written_out(root)
+
+
+def junit_of_refusal(what: str, why: str) -> bytes:
+    """The XML of an evaluation that was refused: one gate, which says why, and no score."""
+    root = Element("testsuites", name="raggs eval")
+    _gate(_suite(root, "gates"), Outcome(what, why, True))
+    return _written_out(root)
+
+
+def _written_out(root: Element) -> bytes:
+    for element in (*root, root):
+        for kind, tag in (("tests", "testcase"), ("failures", "failure"), ("skipped", "skipped")):
+            element.set(kind, str(sum(1 for _ in element.iter(tag))))
+    indent(root)
+    return bytes(tostring(root, encoding="utf-8", xml_declaration=True)) + b"\n"
+
+
+def _suite(root: Element, name: str) -> Element:
+    return SubElement(root, "testsuite", name=_text(name), errors="0")
+
+
+def _gate(suite: Element, found: Outcome) -> None:
+    place = f"gates.{found.system}" if found.system else "gates"
+    name = found.gate if not found.measure or found.measure in found.gate else f"{found.measure} {found.gate}"
+    case = SubElement(suite, "testcase", classname=_text(place), name=_text(name))
+    said = f"{found.said}; {found.remedy}" if found.remedy else found.said
+    if found.failed:
+        SubElement(case, "failure", message=_text(said), type="inconclusive" if found.inconclusive else "gate")
+    elif found.inconclusive:
+        SubElement(case, "skipped", message=_text(said))
+    else:
+        SubElement(case, "system-out").text = _text(found.said)
+
+
+def _score(suite: Element, system: SystemPart, measure: str) -> None:
+    case = SubElement(suite, "testcase", classname=_text(f"scores.{system.name}"), name=_text(measure))
+    found = system.scores[measure]
+    if found.mean is None:
+        SubElement(case, "skipped", message="not defined for any query")
+    else:
+        SubElement(case, "system-out").text = _interval(found)
+
+
+def _interval(found: ScorePart) -> str:
+    interval = "" if found.low is None else f" [{score(found.low)}, {score(found.high)}]"
+    return f"{score(found.mean)}{interval} over {plural(found.valid, 'query')}"
+
+
+def _text(text: str) -> str:
+    return NO_CHARACTERS.sub(lambda match: ascii(match[0])[1:-1], visible(text))

@@ -12,7 +12,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from raggs.base.jsontypes import Number
+from raggs.base.types import Number
 from raggs.base.version import __version__
 
 Verdict = Literal["win", "loss", "tie", "unresolvable", "unjudged"]

@@ -3,27 +3,193 @@
 Samples (YAML or JSON): ``samples: [{id, expected_output: [ids] or {id: gain}, metadata: {k, answer}}]``. Outputs
 (JSON lines): ``{"id": ..., "output": {"retrieved": [{"id", "text"}, ...]}}``; the output may be the bare array, its
 items bare ids. The cutoff of a sample is its own `metadata.k`, else the one asked for.
+
+Samples with cutoffs of their own: each is scored at its own, and the values are joined again.
+
+Small files that say something of passages or of queries: facets, and whether answers were right.
+
+Whether an expected answer stands in a text: Unicode, case and white space do not matter.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
+from raggs.base.arrays import Floats
 from raggs.base.errors import DataError
-from raggs.base.inputs import read_whole
-from raggs.base.jsonl import decode_json, read_objects
+from raggs.base.files import read_whole
+from raggs.base.jsonl import decode_json, raw_lines, read_objects
 from raggs.base.plainyaml import load_plain
-from raggs.base.text import shorten
+from raggs.base.text import one_line, shorten
+from raggs.evaluation.analyses.base import Analysis
+from raggs.evaluation.models import Report
+from raggs.evaluation.report import make_report, score_part
+from raggs.evaluation.study import Scoring, hits_of
+from raggs.evaluation.words import OWN_CUTOFFS
 from raggs.golden.judgments import Judgments
-from raggs.golden.systems import System
+from raggs.golden.opened import System
 from raggs.metrics.columns import MOST_GAIN, Qrels, Run, Scale
-from raggs.metrics.texts import answer_rank, folded
-from raggs.parts.readers.pipes import replayable
-from raggs.parts.readers.shapes import check_ids
+from raggs.metrics.evaluate import measure_hits
+from raggs.metrics.names import Named
+from raggs.parts.readers.shapes import check_ids, replayable
+from raggs.stats.comparison import bootstrap_means
+
+
+def merged_by_cutoff(
+    judgments: Judgments,
+    system: System,
+    scoring: Scoring,
+    cutoffs: Mapping[int | None, frozenset[str]],
+    analyses: Sequence[Analysis] = (),
+) -> Report:
+    """A report where each sample is scored at its own cutoff, where it has one.
+
+    The measures are then called ``name@k`` with the letter k, for cutoffs differ.
+
+    Args:
+        judgments: the samples' expected passages.
+        system: what was returned.
+        scoring: how to score those without a cutoff of their own.
+        cutoffs: the samples by their own cutoff; those without one by None.
+        analyses: asked at the cutoffs of `scoring`.
+
+    Raises:
+        DataError, UsageError: as `make_report`.
+    """
+    labels: dict[str, Named] = {}
+    for named in scoring.measures:  # of several cutoffs of a measure the first is that of samples without their own
+        labels.setdefault(_label(named), named)
+    values: dict[str, dict[str, float | None]] = {}
+    whole, hits = make_report(judgments, [system], scoring, analyses), hits_of(judgments, system, scoring)
+    for own, names in cutoffs.items():
+        moved = {label: _moved(named, own) for label, named in labels.items()}
+        found = measure_hits(hits, list(moved.values())).per_query
+        for label, named in moved.items():
+            column = found[named.name]
+            values.setdefault(label, {}).update({name: column[name] for name in names if math.isfinite(column[name])})
+    return _joined(whole, system, values, {label: named.higher for label, named in labels.items()})
+
+
+def _joined(
+    whole: Report, system: System, values: Mapping[str, Mapping[str, float | None]], higher: Mapping[str, bool]
+) -> Report:
+    qids = sorted({qid for column in values.values() for qid in column})
+    matrix: Floats = np.array([[column.get(qid, np.nan) for qid in qids] for column in values.values()], dtype=float)
+    intervals = bootstrap_means(matrix, confidence=whole.confidence, seed=whole.seed)
+    scores = {name: score_part(one) for name, one in zip(values, intervals, strict=True)}
+    rescored = whole.with_systems({system.name: {"scores": scores, "ties": ()}})
+    return rescored.model_copy(
+        update={
+            "measures": tuple(values),
+            "higher_is_better": dict(higher),
+            "per_query": {system.name: values},
+            "notes": (*whole.notes, OWN_CUTOFFS),
+        }
+    )
+
+
+def _moved(named: Named, k: int | None) -> Named:
+    if k is None or named.measure.k is None:
+        return named
+    return replace(named, measure=replace(named.measure, k=k))
+
+
+def _label(named: Named) -> str:
+    return named.name if named.measure.k is None else named.name.replace(f"@{named.measure.k}", "@k")
+
+
+FACET = "doc_id<TAB>facet"
+CORRECT = "qid<TAB>0|1"
+ANSWERS = '{"system": "bm25", "qid": "q1", "correct": true}'
+FLAGS = {"0": False, "1": True, "false": False, "true": True, "no": False, "yes": True}
+
+
+def read_facets(path: Path) -> dict[str, str]:
+    """The facet of each passage, ``doc_id<TAB>facet`` a line.
+
+    Raises:
+        NotFoundError, DataError: the file is missing, or a line cannot be right.
+    """
+    return {doc_id: facet for _, doc_id, facet in _pairs(path, FACET)}
+
+
+def read_correct(path: Path) -> dict[str, dict[str, bool]]:
+    """Whether the answer to each query was right, by system; "" stands for all systems.
+
+    A file is lines of ``qid<TAB>0|1``, or JSON lines (``.jsonl``) of `system`, `qid` and `correct`. An answer whose
+    `correct` is null is not known.
+
+    Raises:
+        NotFoundError, DataError: the file is missing, or a line cannot be right.
+    """
+    if path.suffix == ".jsonl":
+        return _by_system(path)
+    flags = {}
+    for line, qid, text in _pairs(path, CORRECT):
+        if text.lower() not in FLAGS:
+            said = f"query {qid}: {text!r} is neither 0 nor 1"
+            raise DataError(said, where=path, line=line, remedy="1 for a correct answer")
+        flags[qid] = FLAGS[text.lower()]
+    return {"": flags}
+
+
+def _by_system(path: Path) -> dict[str, dict[str, bool]]:
+    seen: set[tuple[str, str]] = set()
+    flags: dict[str, dict[str, bool]] = {}
+    for line, found in read_objects(path):
+        system, qid, correct = found.get("system", ""), found.get("qid"), found.get("correct")
+        if not isinstance(system, str) or not isinstance(qid, str) or "correct" not in found:
+            raise DataError("has no qid or no correct", where=path, line=line, remedy=f"expected: {ANSWERS}")
+        if correct is not None and correct not in (0, 1):
+            said = f"query {qid}: {correct!r} is not true, false or null"
+            raise DataError(said, where=path, line=line, remedy="true for a correct answer, null for an unknown one")
+        if (system, qid) in seen:
+            of = f" of {system}" if system else ""
+            raise DataError(f"query {qid}{of} has two lines", where=path, line=line, remedy="keep one")
+        seen.add((system, qid))
+        if correct is not None:
+            flags.setdefault(system, {})[qid] = bool(correct)
+    return flags
+
+
+def _pairs(path: Path, form: str) -> Iterator[tuple[int, str, str]]:
+    """Number, key and value of each line."""
+    seen = set()
+    with replayable(path) as file:
+        for line, text in raw_lines(file):
+            cells = text.split("\t") if "\t" in text else text.split()
+            if len(cells) != 2:
+                raise DataError(f"{len(cells)} columns instead of 2", where=path, line=line, remedy=f"expected: {form}")
+            key, value = (cell.strip() for cell in cells)
+            if key in seen:
+                raise DataError(f"{key} stands twice", where=path, line=line, remedy="keep one")
+            seen.add(key)
+            yield line, key, value
+
+
+def folded(text: str) -> str:
+    """`text` in NFKC, case-folded, with each run of white space as one blank."""
+    return one_line(unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()))
+
+
+def answer_rank(answer: str, texts: Iterable[str]) -> float:
+    """The first rank (from 1) whose text contains `answer`; inf for none.
+
+    Raises:
+        DataError: the answer is empty, and so would be found in every text.
+    """
+    wanted = folded(answer)
+    if not wanted:
+        raise DataError("the expected answer is empty", remedy="leave it out, or say what to look for")
+    return next((float(rank) for rank, text in enumerate(texts, start=1) if wanted in folded(text)), math.inf)
+
 
 DEFAULT_K = 5
 MOST_K = 10**9 - 1  # as with --k

@@ -1,28 +1,103 @@
 """What every analysis works on: the golden set, where each system put the judged passages, and its values.
 
 Everything that costs a pass over a run is done here, once; an analysis only reads.
+
+What unjudged passages could make of verdicts: the bounds of differences, and what a report says of them.
+
+The rule itself is `raggs.stats.comparison.could_reverse`, and the bounds are those of `raggs.metrics.unjudged`.
+
+Whether a system and the judgments are about the same passages: what tells that scores say nothing.
+
+Runs say which corpus they searched; files do not, so lists that hardly meet the judgments are a reason to doubt. A
+list of another corpus scores near nothing, and advice to retrieve better would be advice to do the wrong thing.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 
 from raggs.base.arrays import Floats
 from raggs.base.errors import DataError
-from raggs.base.jsontypes import Number
-from raggs.evaluation.strangers import check_corpus, holes_at, judges_both
+from raggs.base.types import Number, number
+from raggs.evaluation.models import UnjudgedPart, UnjudgedTopPart
 from raggs.golden.judgments import Judgments
-from raggs.golden.systems import System
-from raggs.metrics.columns import Run
+from raggs.golden.opened import System
+from raggs.golden.places import same_documents
+from raggs.metrics.columns import Qrels, Run
 from raggs.metrics.evaluate import Evaluation, measure_hits
 from raggs.metrics.facets import with_first
 from raggs.metrics.hits import Hits, Ties, find_hits
-from raggs.metrics.names import Named
-from raggs.metrics.unjudged import Shown, Top, top_of
+from raggs.metrics.names import Named, parse_measure
+from raggs.metrics.unjudged import Shown, Top, difference_ends, reach, top_of
+from raggs.stats.comparison import Ends
+
+POOL = "pool and judge it: raggs run, with {retrievers} under retrieve.retrievers"
+DEEPER = "judge deeper pools: raggs run --set merge.depth=N, with N above the run's own"
+
+
+def ends_between(named: Named, ours: Shown | None, theirs: Shown | None) -> Ends | None:
+    """How far unjudged passages could move each query's difference; None if neither system shows any.
+
+    The difference is turned round where lower is better, so that more is always better.
+
+    Args:
+        ours, theirs: the systems; None where unjudged passages say nothing.
+    """
+    if ours is None or theirs is None or not unjudged_in(named, {"ours": ours.top, "theirs": theirs.top}):
+        return None
+    found = difference_ends(named, ours, theirs)
+    return found if named.higher else -found
+
+
+def unjudged_in(named: Named, tops: Mapping[str, Top]) -> tuple[UnjudgedTopPart, ...]:
+    """The systems that show unjudged passages within the reach of a measure, those with the most first."""
+    found = []
+    for system, top in tops.items():
+        k = reach(named, top.depth)
+        if (share := top.share(k)) > 0:
+            found.append(UnjudgedTopPart(system=system, cutoff=k, share=share))
+    return tuple(sorted(found, key=lambda part: -part.share))
+
+
+def unjudged_part(tops: Sequence[UnjudgedTopPart], ends: Ends, sign: float, remedy: str) -> UnjudgedPart:
+    """Why a verdict is inconclusive.
+
+    Args:
+        sign: -1 where differences were turned round, since lower is better.
+    """
+    low, high = sorted((sign * _mean(ends.low), sign * _mean(ends.high)))
+    return UnjudgedPart(tops=tuple(tops), low=number(low), high=number(high), remedy=remedy)
+
+
+def judging_remedy(tops: Iterable[UnjudgedTopPart], sources: Mapping[str, str], golden: str) -> str:
+    """The command that has the unjudged passages of systems pooled and judged.
+
+    Args:
+        sources: by system, its file or run directory.
+        golden: the source of the judgments.
+    """
+    others = [(part.system, sources.get(part.system, "")) for part in tops]
+    named = [_retriever(system, source) for system, source in others if source != golden]
+    return POOL.format(retrievers=", ".join(named)) if named else DEEPER
+
+
+def _retriever(system: str, source: str) -> str:
+    """What pools a system's lists."""
+    if Path(source).is_file():
+        return f"{{type: runfile, path: {shlex.quote(source)}}}"
+    return f"the retriever {system} of {source}" if Path(source).is_dir() else f"the lists of {system} as a run file"
+
+
+def _mean(values: Floats) -> float:
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else 0.0
+
 
 SHOWN = 3
 
@@ -186,3 +261,102 @@ def mean(values: Floats) -> Number:
 
 def _some(qids: Sequence[str]) -> str:
     return ", ".join(qids[:SHOWN]) + (", …" if len(qids) > SHOWN else "") or "none"
+
+
+HOLES = 0.5  # of the shown passages; above it, most of what a score is about is not known
+MET = 0.1  # of the queries with a list, those where it holds a judged passage
+HARMLESS = 0.1  # holes beside which harm says so
+
+ELSEWHERE = (
+    "evaluate it against a set of its own corpus; if the ids do mean the same texts, export its lists "
+    "(raggs export --format trec) and name the file"
+)
+RECUT = "both are cut from the same documents: --project carries the grades over by their places"
+
+
+def check_corpus(judgments: Judgments, system: System) -> None:
+    """Refuse lists from another corpus than the judgments are about.
+
+    Raises:
+        DataError: both are known, and differ.
+    """
+    if other := system.origin.other_corpus(judgments.origin):
+        recut = same_documents(judgments.source, system.source)
+        raise DataError(
+            f"was retrieved from another corpus than {judgments.source} was judged on (content {other}), so equal ids "
+            "mean other texts",
+            where=system.source,
+            remedy=RECUT if recut else ELSEWHERE,
+        )
+
+
+def doubt_of(study: Study, system: str) -> str:
+    """Why the scores of a system say little; empty where nothing speaks for that.
+
+    Labels that are all relevant leave the rest unjudged by custom, so that holes tell nothing beside them.
+    """
+    hits, k = study.hits[system], min(study.scoring.cutoffs)
+    if hits.reading is not None:
+        return _unreached(study, system, hits, k)
+    if said := stranger(study.judgments.source, system, hits):
+        return f"{said} Its scores say nothing"
+    holes = holes_at(hits, k)
+    if holes is None or holes <= HOLES or not judges_both(hits.qrels):
+        return ""
+    return (
+        f"{system}: {holes:.0%} of what its top {k} shows is unjudged and counts as not relevant, so its scores say "
+        "little: is it of another corpus, or were its lists never pooled? --bounds shows what they could be"
+    )
+
+
+def stranger(source: str, system: str, hits: Hits) -> str:
+    """That the lists of a system hardly meet the judgments of a set; empty where they do."""
+    met = met_share(hits)
+    if met >= MET:
+        return ""
+    return (
+        f"{system}: the ids of {source} hardly occur in its lists (of {met:.0%} of its queries any does): is it of "
+        "another corpus, or are its passages named or cut in another way?"
+    )
+
+
+def _unreached(study: Study, system: str, hits: Hits, k: int) -> str:
+    """The same of a set whose grades were carried over to the system's own corpus, so that it is no stranger."""
+    holes = holes_at(hits, k)
+    if holes is None or holes <= HOLES:
+        return ""
+    return (
+        f"{system}: {holes:.0%} of what its top {k} shows holds too little judged text for a grade, so its scores say "
+        f"little: the pool of {study.judgments.source} did not reach there; --bounds shows what they could be"
+    )
+
+
+def met_share(hits: Hits) -> float:
+    """Of the queries with a list, the share where it holds a judged passage at any rank."""
+    met = np.bincount(hits.query, minlength=len(hits.length)) > 0
+    return float(met[hits.returned].mean())
+
+
+def holes_at(hits: Hits, k: int) -> Number:
+    """The mean share of unjudged passages in the top k of the queries with a list."""
+    found = parse_measure(f"holes@{k}").values(hits)[hits.returned]
+    return float(found.mean()) if len(found) else None
+
+
+def harmless_note(study: Study, system: str) -> str:
+    """What harm@k leaves out, where that is much; empty where harm was not asked for."""
+    asked = [named for named in study.scoring.measures if named.measure.NAME == "harm" and named.measure.k]
+    for named in asked:
+        holes = holes_at(study.hits[system], named.measure.cutoff)
+        if holes is not None and holes > HARMLESS:
+            return (
+                f"{named.name} counts unjudged passages as harmless, and {holes:.0%} of what {system} shows there is "
+                "unjudged: its harm may be larger"
+            )
+    return ""
+
+
+def judges_both(qrels: Qrels) -> bool:
+    """Whether passages were judged not relevant, too. Otherwise an unjudged passage is not relevant by custom."""
+    judged = qrels.grade[qrels.grade >= 0]
+    return bool((judged < qrels.scale.relevant).any())

@@ -2,6 +2,10 @@
 
 Same input, same bytes. Every text is escaped, since names are a user's. Colours follow the reader's light or dark
 screen, and nothing is told by colour alone.
+
+Lines over a number: what several things score as it grows. Each is numbered at its end, and named below.
+
+A forest plot: a dot with its interval for each of several things, in rows; grey where it may be chance.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ from dataclasses import dataclass
 from html import escape
 
 from raggs.base.text import visible
+from raggs.base.types import Number
 
 WIDTH = 760
 LETTER = 6.3  # about the width of a letter, in units of the drawing
@@ -208,3 +213,99 @@ def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list
         placed[at] = min(placed[at], ceiling)
         ceiling = placed[at] - gap
     return placed
+
+
+LEFT, RIGHT, TOP, HIGH = 66, WIDTH - 24, 66, 300
+WIDE = 100  # letters of a line of text
+COLOURS = 6  # that a page has classes for
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line.
+
+    Attributes:
+        names: of all things whose line this is; the first is shown.
+        points: at least one (x, y), by growing x.
+    """
+
+    names: tuple[str, ...]
+    points: tuple[tuple[float, float], ...]
+
+
+def curves(
+    title: str, lines: Sequence[Curve], titles: tuple[str, str], ticks: Sequence[float], *, coloured: bool = False
+) -> str:
+    """The plot as SVG.
+
+    Args:
+        lines: at least one.
+        titles: of the number across, and of what is shown of it.
+        ticks: across.
+        coloured: whether lines have classes ``s0``, ``s1``, ... of a page's style, besides their numbers.
+    """
+    foot = TOP + HIGH
+    across = Scale.of(ticks, LEFT, RIGHT - 26)
+    up = Scale.of([y for line in lines for _, y in line.points], foot, TOP)
+    drawing = Drawing(title, foot + 3.2 * LINE + len(lines) * LINE)
+    drawing.frame(across, up, titles, ticks)
+    ends = spread([up.at(line.points[-1][1]) + 4 for line in lines], 13, TOP, foot)
+    for number, (line, end) in enumerate(zip(lines, ends, strict=True), start=1):
+        own = f" s{(number - 1) % COLOURS}" if coloured else ""
+        places = [(across.at(x), up.at(y)) for x, y in line.points]
+        drawing.path(places, f"series{own}")
+        for x, y in places:
+            drawing.dot(x, y, f"front{own}", line.names[0], 3.5)
+        drawing.line(places[-1][0] + 4, places[-1][1], RIGHT - 14, end - 4, "link")
+        drawing.text(RIGHT - 11, end, str(number), "strong")
+        alike = f" and {len(line.names) - 1} alike" if len(line.names) > 1 else ""
+        words = f"{number}  {shortened(line.names[0], WIDE - 15)}{alike}"
+        drawing.text(LEFT, foot + (2.4 + number) * LINE, words, f"named{own}" if coloured else "")
+    return drawing.svg()
+
+
+FOREST_LEFT, FOREST_RIGHT, FOREST_TOP = 300, WIDTH - 24, 66
+STEP = LINE * 1.3  # between two rows
+LETTERS = 42  # of a name
+
+
+@dataclass(frozen=True)
+class ForestRow:
+    """One thing: its value with an interval, and whether that tells it from chance."""
+
+    name: str
+    value: float
+    low: Number
+    high: Number
+    clear: bool = True
+
+
+def forest(title: str, rows: Sequence[ForestRow], told: str, *, changes: bool) -> str:
+    """The plot as SVG.
+
+    Args:
+        rows: at least one.
+        told: what the scale is, below it.
+        changes: whether values are changes, so that zero is marked and signs are shown.
+    """
+    foot = FOREST_TOP + len(rows) * STEP + 8
+    ends = [value for row in rows for value in (row.value, row.low, row.high) if value is not None]
+    across = Scale.of([*ends, 0.0] if changes else ends, FOREST_LEFT, FOREST_RIGHT)
+    drawing = Drawing(title, foot + 3.4 * LINE)
+    for value in across.ticks():
+        drawing.line(across.at(value), foot, across.at(value), FOREST_TOP, "grid")
+        words = (f"{value:+,.4g}" if value else "0") if changes else f"{value:,.4g}"
+        drawing.text(across.at(value), foot + LINE, words, "soft", "middle")
+    if changes:
+        drawing.line(across.at(0), foot, across.at(0), FOREST_TOP, "axis")
+    for number, row in enumerate(rows):
+        _row(drawing, row, across, FOREST_TOP + (number + 0.8) * STEP)
+    drawing.text((FOREST_LEFT + FOREST_RIGHT) / 2, foot + 2.2 * LINE, told, "soft", "middle")
+    return drawing.svg()
+
+
+def _row(drawing: Drawing, row: ForestRow, across: Scale, y: float) -> None:
+    drawing.text(288, y + 4, shortened(row.name, LETTERS), "", "end")
+    if row.low is not None and row.high is not None:
+        drawing.line(across.at(row.low), y, across.at(row.high), y, "bar" if row.clear else "doubt")
+    drawing.dot(across.at(row.value), y, "front" if row.clear else "doubtdot", row.name)

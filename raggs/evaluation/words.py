@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from raggs.base.jsontypes import Number
+from raggs.base.types import Number
 from raggs.evaluation.models import ComparisonPart, GoldenPart, Report, UnjudgedPart, UnjudgedTopPart, Verdict
 
 Kind = Literal["retrieval", "ordering", "none"]

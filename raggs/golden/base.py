@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from raggs.base.artifacts import Passage, Query, RankRecord, RetrieveRecord
-from raggs.base.frozen import Frozen
+from raggs.base.artifacts import Frozen, Passage, Query, RankRecord, RetrieveRecord
 from raggs.parts.readers.scales import AS_GRADED, GradeScale
 
 if TYPE_CHECKING:

@@ -3,27 +3,218 @@
 A folder in the layout of BEIR holds `qrels/test.tsv` (or one other table there) and `queries.jsonl`; of an export of
 raggs the sidecar names the file of labels. What it says of the scale is believed, so that its grades are those of the
 run that it is from. Passages stay where they are: a corpus of another's may be larger than any memory.
+
+Judgments that somebody has in memory as a golden set, with the texts of the questions where they are given.
+
+A golden set whose questions get their texts from elsewhere: labels of the field come without them.
+
+What came with a question or a passage as one text, for formats whose rows all have the same columns.
+
+Tables of Arrow and parquet want one type for a column, and what authors write beside a question has any. So it goes
+into the column `PACKED` as JSON, which other tools pass over, and comes back from there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, Query
+from pydantic import ValidationError
+
+from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, Passage, Query, RetrieveRecord
 from raggs.base.errors import DataError
+from raggs.base.jsonl import decode_json
 from raggs.base.tables import NO_COLUMNS, ColumnNames
+from raggs.base.types import as_object
 from raggs.golden.base import GoldenQuery, GoldenSet, Graded, SetPart
-from raggs.golden.origin import stated_fall, stated_lacks, stated_origin, stated_sources
-from raggs.golden.packed import unpacked_query
+from raggs.golden.judgments import Judgments, stated_fall, stated_lacks, stated_origin, stated_sources
+from raggs.metrics.columns import Qrels, Scale
+from raggs.parts.queries.fields import query_of
+from raggs.parts.queries.writing import query_facts
+from raggs.parts.readers.rows import as_id, qrels_of, rows_of, shown
 from raggs.parts.readers.scales import stated_labels, stated_scale
 
 if TYPE_CHECKING:
     from raggs.golden.judgments import Judgments
     from raggs.metrics.columns import Scale
+
+GIVEN = Path("queries")  # what errors call questions that are of no file
+
+
+class GivenGolden(GoldenSet):
+    """Grades without passages or order.
+
+    Args:
+        given: ``{qid: {doc_id: grade}}``, rows, or a table (see `raggs.parts.readers.rows`); read once.
+        questions: as `queries_of` takes them.
+
+    Raises:
+        UsageError, DataError: the questions cannot be right.
+    """
+
+    top = 0
+    provenance = None
+    form = None
+    name = source = "judgments in memory"
+
+    def __init__(self, given: object, questions: object = None) -> None:
+        self._given = given if isinstance(given, Mapping) else list(rows_of(given, "judgments"))
+        self._questions = queries_of(questions)
+
+    def queries(self) -> Iterator[Query]:
+        """See `GoldenSet.queries`."""
+        return iter(self._questions.values())
+
+    def by_query(self, *parts: SetPart) -> Iterator[GoldenQuery]:
+        """See `GoldenSet.by_query`: the queries that have labels, and of the parts their grades."""
+        qrels = qrels_of(self._given)
+        docs = (qrels.docs.text(row) for row in range(len(qrels.grade)))
+        rows = zip(qrels.query.tolist(), docs, qrels.grade.tolist(), strict=True)
+        for number, found in groupby(rows, key=lambda row: row[0]):
+            qid = qrels.qids[number]
+            grades = tuple(Graded(doc_id, grade if grade >= 0 else None) for _, doc_id, grade in found)
+            yield GoldenQuery(qid, self._questions.get(qid), grades=grades)
+
+    def judgments(self, scale: Scale | None = None) -> Judgments:
+        """See `GoldenSet.judgments`."""
+        qrels: Qrels = qrels_of(self._given, scale)
+        return Judgments(self.source, qrels)
+
+
+def queries_of(given: object) -> dict[str, Query]:
+    """Questions by id, sorted by it.
+
+    Args:
+        given: ``{qid: text}``, or an iterable or a table of queries or rows with the columns that files have; None
+            for none.
+
+    Raises:
+        UsageError: it has no rows.
+        DataError: a row is no query, or an id stands twice.
+    """
+    found: dict[str, Query] = {}
+    for place, query in enumerate(_queries(given), start=1):
+        if query.qid in found:
+            raise DataError(f"query id {query.qid} stands twice", where=GIVEN, line=place, remedy="keep one")
+        found[query.qid] = query
+    return dict(sorted(found.items()))
+
+
+def _queries(given: object) -> Iterator[Query]:
+    if given is None:
+        return
+    if isinstance(given, Mapping) and not hasattr(given, "to_dict"):
+        for key, text in given.items():
+            yield _query(text if isinstance(text, Query) else {"qid": key, "text": text}, 0)
+        return
+    for place, row in enumerate(rows_of(given, "queries"), start=1):
+        yield _query(row, place)
+
+
+def _query(row: object, place: int) -> Query:
+    if isinstance(row, Query):
+        fields = row.model_dump(include={*Query.model_fields})
+        return query_of(fields, GIVEN, place)  # the same text as from a file or a mapping
+    if not isinstance(row, Mapping):
+        raise DataError(
+            f"{shown(row)} is no query", where=GIVEN, line=place, remedy='e.g. {"qid": "q1", "text": "..."}'
+        )
+    plain = {str(key): value for key, value in row.items() if value is not None and value == value}
+    for name in {"qid", "_id", "id", "query_id", "query-id"} & plain.keys():
+        plain[name] = as_id(plain[name], "queries")
+    return query_of(plain, GIVEN, place)
+
+
+class Worded(GoldenSet):
+    """The same set with other questions.
+
+    Args:
+        golden: the set.
+        questions: by id; those that it does not hold keep their texts.
+    """
+
+    def __init__(self, golden: GoldenSet, questions: Mapping[str, Query]) -> None:
+        self._golden, self._questions = golden, questions
+        self.name, self.source, self.top, self.provenance = golden.name, golden.source, golden.top, golden.provenance
+        self.lacks, self.form, self.sure, self.partial = golden.lacks, golden.form, golden.sure, golden.partial
+        self.by_grade = golden.by_grade
+
+    @property
+    def made(self) -> tuple[str, ...]:
+        """See `GoldenSet.made`."""
+        return self._golden.made
+
+    def queries(self) -> Iterator[Query]:
+        """See `GoldenSet.queries`."""
+        known = {query.qid: query for query in self._golden.queries()} | dict(self._questions)
+        return iter(known[qid] for qid in sorted(known))
+
+    def by_query(self, *parts: SetPart) -> Iterator[GoldenQuery]:
+        """See `GoldenSet.by_query`."""
+        for each in self._golden.by_query(*parts):
+            yield replace(each, query=self._questions.get(each.qid, each.query))
+
+    def hits(self) -> Iterator[RetrieveRecord]:
+        """See `GoldenSet.hits`."""
+        return self._golden.hits()
+
+    def judgments(self, scale: Scale | None = None) -> Judgments:
+        """See `GoldenSet.judgments`."""
+        return self._golden.judgments(scale)
+
+
+PACKED = "raggs"
+
+
+def passage_facts(passage: Passage) -> dict[str, object]:
+    """A passage's place in the corpus and its metadata, where there are any."""
+    found = passage.model_dump(mode="json", include={"span", "metadata"}, exclude_none=True)
+    return {name: value for name, value in found.items() if value}
+
+
+def packed(found: Query | Passage) -> str:
+    """All that came with it, as JSON; empty where nothing did."""
+    facts = query_facts(found) if isinstance(found, Query) else passage_facts(found)
+    return json.dumps(facts, ensure_ascii=False) if facts else ""
+
+
+def unpacked_query(query: Query) -> Query:
+    """A question whose facts were packed, with them in their places; any other as it is."""
+    rest, facts = _facts(query)
+    if facts is None:
+        return query
+    try:
+        return Query.model_validate({"qid": query.qid, "text": query.text, **facts})
+    except ValidationError:
+        return query.model_copy(update={"metadata": rest})
+
+
+def unpacked_passage(passage: Passage) -> Passage:
+    """A passage whose facts were packed, with them in their places; any other as it is."""
+    rest, facts = _facts(passage)
+    if facts is None:
+        return passage
+    try:
+        return Passage.model_validate({**passage.model_dump(exclude={"span", "metadata"}), **facts})
+    except ValidationError:
+        return passage.model_copy(update={"metadata": rest})
+
+
+def _facts(found: Query | Passage) -> tuple[dict[str, object], dict[str, object] | None]:
+    """The metadata without what is packed in it, and that; None where nothing is."""
+    text = found.metadata.get(PACKED)
+    rest = {name: value for name, value in found.metadata.items() if name != PACKED}
+    if not isinstance(text, str):
+        return rest, None
+    try:
+        return rest, dict(as_object(decode_json(text or "{}")))
+    except ValueError:
+        return rest, None
+
 
 LABELS = ("qrels/test.tsv", "qrels.txt", "judgments.jsonl")
 QUERIES = "queries.jsonl"

@@ -12,16 +12,14 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar, get_args
 
 from pydantic import BaseModel, Field, ValidationError
 
-from raggs.base.artifacts import MIN_GRADE, Passage, RankRecord
+from raggs.base.artifacts import MIN_GRADE, Frozen, Passage, RankRecord
 from raggs.base.errors import DataError
-from raggs.base.frozen import Frozen
 from raggs.base.jsonl import first_fault, read_objects
-from raggs.base.jsontypes import as_list, as_text
 from raggs.base.tables import LABEL_ROLES, NO_COLUMNS, ColumnNames, ObjectColumns, object_id
 from raggs.base.trec import Seen
+from raggs.base.types import as_list, as_text
 from raggs.golden.base import GoldenQuery, Graded, SetPart
-from raggs.golden.files import QUERIES, FileGolden
-from raggs.golden.packed import unpacked_passage
+from raggs.golden.files import QUERIES, FileGolden, unpacked_passage
 from raggs.golden.parts import SURE
 from raggs.parts.readers.scales import sidecar
 from raggs.parts.readers.shapes import check_ids
@@ -118,8 +116,8 @@ class LinesGolden(FileGolden):
         """See `GoldenSet.judgments`."""
         import numpy as np
 
-        from raggs.metrics.belief import belief_of
-        from raggs.metrics.uncertainty import Doubt
+        from raggs.metrics.columns import belief_of
+        from raggs.metrics.label_uncertainty import Doubt
 
         found = super().judgments(scale)
         rows = sorted(_rows(self.labels), key=lambda row: row.qid)  # stable: as the columns have them

@@ -1,15 +1,43 @@
-"""What a path names as a golden set: a run directory of raggs, a folder of files, or one file of labels."""
+"""What a path names as a golden set: a run directory of raggs, a folder of files, or one file of labels.
+
+What `--run` names: what a system returned, from a file or from a run directory's retrievers and their fusion.
+
+PROC and %PROC of what a run retrieved, by the run's own grades, as its manifest keeps them.
+
+PROC (pool-restricted oracle ceiling) is what the best order of a list's own candidates scores. A low one asks for
+better retrieval; a high one of which little is realised (%PROC) asks for a better order (Dallaire 2025, sections 1
+and 6). The figures are those that `raggs eval -g RUN -r RUN` has in `bottleneck`, at the published cutoffs.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
-from raggs.base.jsontypes import as_object
+from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, JudgeRecord, MergeRecord, RetrieveRecord
+from raggs.base.errors import DataError, RaggsError, UsageError
 from raggs.base.tables import NO_COLUMNS, ColumnNames
-from raggs.golden.base import GoldenSet
+from raggs.base.types import as_object, number
+from raggs.golden.base import FUSED, LISTS, RUNS, GoldenSet
 from raggs.golden.files import FileGolden, labels_in
+from raggs.golden.judgments import UNKNOWN, Origin, origin_of
 from raggs.golden.lines import LinesGolden
+from raggs.golden.places import Projection
+from raggs.metrics.bottleneck import PAIRS, PUBLISHED, bottleneck
+from raggs.metrics.columns import Qrels, Run, Scale
+from raggs.metrics.hits import Hits, find_hits
+from raggs.parts.readers.runs import read_run
 from raggs.parts.readers.scales import sidecar
+from raggs.runs.manifests.models import MANIFEST, Ceiling, Finding, StageLock
+from raggs.runs.manifests.store import RunStore
+
+if TYPE_CHECKING:
+    from raggs.base.artifacts import MergeRecord, RetrieveRecord
 
 LINES = "jsonl"  # the format of exports that hold everything
 
@@ -50,3 +78,157 @@ def _of_labels(
     whole = as_object(meta.get("imported")).get("format", LINES) == LINES
     kind = LinesGolden if meta.get("format") == LINES and whole else FileGolden
     return kind(labels, questions, folder, columns)
+
+
+@dataclass(frozen=True)
+class System:
+    """A run with the name that reports give it.
+
+    Attributes:
+        name, source, run: its name, the file or run directory, and its lists.
+        origin: what is known of whence they are.
+        derived: whether they are made of the other systems of the same run.
+        projection: the golden set on the passages of the system's corpus; None where it is of that corpus.
+    """
+
+    name: str
+    source: str
+    run: Run
+    origin: Origin = UNKNOWN
+    derived: bool = False
+    projection: Projection | None = None
+
+
+def open_systems(specs: list[str], columns: ColumnNames = NO_COLUMNS) -> Iterator[System]:
+    """The systems that ``[NAME=]PATH`` specifications name; a run directory holds its retrievers and their fusion.
+
+    Args:
+        specs: of the systems.
+        columns: which column of a table is which, as `--column` says.
+
+    Raises:
+        UsageError: two systems of one name.
+        NotFoundError, DataError: as the readers.
+    """
+    taken: set[str] = set()
+    for spec in specs:
+        name, path = split_name(spec)
+        folder = path.is_dir()
+        origin = _origin(path)
+        for own, run in retrievers_of(path) if folder else [(_stem(path), read_run(path, columns))]:
+            label = f"{name}.{own}" if name and folder else name or own
+            if label in taken:
+                raise UsageError(f"two systems are called {label}", remedy=f"name one: --run NAME={path}")
+            taken.add(label)
+            yield System(label, str(path), run, origin, folder and own == FUSED)
+
+
+def split_name(spec: str) -> tuple[str, Path]:
+    """The name, empty for none, and the path that ``[NAME=]PATH`` says."""
+    name, _, place = ("", "", spec) if Path(spec).exists() else spec.partition("=")
+    return (name, Path(place)) if place else ("", Path(spec))
+
+
+def retrievers_of(folder: Path) -> Iterator[tuple[str, Run]]:
+    """The retrievers of a run directory, or of an export that has lists, and their fusion where there are several.
+
+    Raises:
+        NotFoundError: no run, or its stages have not run.
+        DataError: nothing was retrieved.
+    """
+    from raggs.base.artifacts import MergeRecord, RetrieveRecord  # late: files need no manifests
+    from raggs.runs.manifests.opened import open_run
+    from raggs.runs.manifests.store import RunStore
+
+    exported = lists_in(folder)
+    if exported and not RunStore(folder).exists:
+        yield from ((unquote(path.stem), read_run(path)) for path in exported)
+        return
+    opened = open_run(folder)
+    found = lists_of_records(opened.typed("retrieve", RetrieveRecord), opened.typed("merge", MergeRecord))
+    if (first := next(found, None)) is None:
+        raise DataError("holds nothing that was retrieved", where=folder, remedy="raggs run --config CONFIG")
+    yield first
+    yield from found
+
+
+def lists_of_records(retrieved: Iterable[RetrieveRecord], merged: Iterable[MergeRecord]) -> Iterator[tuple[str, Run]]:
+    """The lists of each retriever by its records, and their fusion where there are several.
+
+    Args:
+        retrieved: of retrieve.jsonl.
+        merged: of merge.jsonl, sorted by query; read only where there are several retrievers.
+    """
+    rows: dict[str, list[tuple[str, str, float]]] = {}
+    for record in retrieved:
+        rows.setdefault(record.retriever, []).append((record.qid, record.doc_id, record.score))
+    for name, columns in sorted(rows.items()):
+        qids, docs, scores = zip(*columns, strict=True)
+        yield name, Run.from_columns(qids, docs, scores)
+    if len(rows) > 1:
+        fused = groupby(merged, key=lambda record: record.qid)
+        yield FUSED, Run.of({qid: {record.doc_id: record.score for record in records} for qid, records in fused})
+
+
+def lists_in(folder: Path) -> list[Path]:
+    """The lists that an export keeps in its folder, sorted by name."""
+    return sorted(path for ending in LISTS for path in (folder / RUNS).glob(f"*{ending}"))
+
+
+def _origin(path: Path) -> Origin:
+    if not path.is_dir():
+        return UNKNOWN
+    from raggs.runs.manifests.store import RunStore  # late: files need no manifests
+
+    store = RunStore(path)
+    return origin_of(store.manifest()) if store.exists else UNKNOWN
+
+
+def _stem(path: Path) -> str:
+    return path.name.removesuffix(".gz").rpartition(".")[0] or path.name
+
+
+def ceilings_of(store: RunStore) -> Mapping[str, tuple[Ceiling, ...]]:
+    """Return the ceilings of each retriever and of their fusion; none where no passage has a grade.
+
+    Args:
+        store: a run whose stages up to judge have written their artifacts.
+
+    Raises:
+        DataError: an artifact cannot be read.
+    """
+    labels: dict[str, dict[str, int]] = {}
+    for record in store.read("judge", JudgeRecord):
+        if record.grade is not None:
+            labels.setdefault(record.qid, {})[record.doc_id] = record.grade
+    if not labels:
+        return {}
+    qrels = Qrels.of(labels, Scale.of(MIN_GRADE, MAX_GRADE))
+    lists = lists_of_records(store.read("retrieve", RetrieveRecord), store.read("merge", MergeRecord))
+    return {name: tuple(_ceilings(find_hits(qrels, run))) for name, run in lists}
+
+
+def ceiling_findings(store: RunStore, lock: StageLock) -> Iterator[Finding]:
+    """Compare the ceilings in a lock with those that the artifacts give; none for a lock that has none."""
+    if not lock.ceilings:
+        return
+    with suppress(RaggsError):  # an artifact that cannot be read is a finding already
+        found = ceilings_of(store)
+        for name in sorted(found.keys() | lock.ceilings.keys()):
+            if found.get(name) != lock.ceilings.get(name):
+                yield Finding(
+                    MANIFEST, None, f"stage {lock.stage}: the ceilings of {name} are not what its records give"
+                )
+
+
+def _ceilings(hits: Hits) -> Iterator[Ceiling]:
+    for measure in PAIRS:
+        for k in PUBLISHED:
+            found = bottleneck(hits, measure, k=k)
+            yield Ceiling(
+                measure=f"{measure}@{k}",
+                pool=found.pool,
+                score=number(found.actual),
+                proc=number(found.ceiling),
+                pct_proc=number(found.share_of_means),
+            )

@@ -3,6 +3,12 @@
 A `QuestionView` is what the terminal, the review page and the report show of a question; they compute nothing of their
 own. It is a plain value: texts, numbers, and None where nothing is known. Passages are foreign text, character for
 character: whoever shows them sees to it that they stay text.
+
+A question as pages show it: one flat list of passages to which all else points, and no default said twice.
+
+The review page and the report draw the same sheet with the same script (`reviewing/page/sheet.js`). Which passages are
+on it and how much of each text is chosen here, so that a report of a thousand questions has a size that can be stated.
+Texts are foreign, character for character; the script shows them as text.
 """
 
 from __future__ import annotations
@@ -10,9 +16,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from pydantic import TypeAdapter
+
 from raggs.base.artifacts import Placement, RankRecord, Span
+from raggs.base.judge_health import source_of
+from raggs.base.text import shorten
 from raggs.golden.base import Graded
 from raggs.parts.readers.scales import RELEVANT
+from raggs.runs.manifests.orderwords import STOPS
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,3 +256,206 @@ def _silent(passage: PassageView) -> PassageView:
     return replace(
         passage, title="", text="", judged=judged, words=tuple(replace(word, note="") for word in passage.words)
     )
+
+
+MOST_FACT = 400  # characters of what else an author wrote
+MOST_SAID = 2_000  # of a judge's reason, of a note
+KINDS = ("kind", "type", "category")  # under which authors say what kind of question it is
+SCORE_DIGITS = 3
+UNLISTED = 50  # passages beside the order that a short sheet shows where no system is known
+FEWEST = 10  # ranks that are shown at once, as in the script
+
+
+@dataclass(frozen=True, slots=True)
+class SaidLine:
+    """What a person says of a passage. `grade`: None: cannot tell; `decided`: it settles what others said."""
+
+    who: str
+    grade: int | None = None
+    note: str = ""
+    decided: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A passage on the sheet.
+
+    Attributes:
+        id, title, text: of the passage; `text` is its beginning.
+        more: characters of it that are left out.
+        where: its place in the source, in words.
+        grade: None where it has none; `by` says who gave it, `said` why, or why there is none.
+        votes: the answers that it was made of, where there were several.
+        rank, low, high: in the golden order, and the ranks that are plausible at 95%; None where it was not ranked.
+        sure: probability that it stands above the next one; None at the end.
+        locked: whether that is beyond doubt.
+        below: all that it stands above beyond doubt.
+        score, sigma: of the ranking.
+        pooled: its fused rank in the pool.
+        sources: by retriever, its rank there.
+        twin: the representative of its near-duplicates, where that is another passage.
+        cut: why it was not ranked.
+        words: people's.
+    """
+
+    id: str
+    title: str = ""
+    text: str = ""
+    more: int = 0
+    where: str = ""
+    grade: int | None = None
+    by: str = ""
+    said: str = ""
+    votes: str = ""
+    rank: int | None = None
+    low: int | None = None
+    high: int | None = None
+    sure: float | None = None
+    locked: bool = False
+    below: tuple[str, ...] = ()
+    score: float | None = None
+    sigma: float | None = None
+    pooled: int | None = None
+    sources: tuple[tuple[str, int], ...] = ()
+    twin: str | None = None
+    cut: str = ""
+    words: tuple[SaidLine, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class List:
+    """What a system returned: the first passages, by row or, where one has none, by id; and how many, if known."""
+
+    system: str
+    found: int | None
+    hits: tuple[int | str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A question.
+
+    Attributes:
+        id, text, rewrite, language, kind, answer: of the question; empty where there is none.
+        facts: what else its author wrote, name and value.
+        top: how many ranks of the order count; 0 where nothing is ranked.
+        doubt: wrongly ordered pairs expected in the top; None where nothing is ranked.
+        stopped: why the ranking asked no more.
+        rows: the order, best first, then what else is shown of the pool.
+        pool: how many passages the pool has.
+        lists: of the systems.
+    """
+
+    id: str
+    text: str = ""
+    rewrite: str = ""
+    language: str = ""
+    kind: str = ""
+    answer: str = ""
+    facts: tuple[tuple[str, str], ...] = ()
+    top: int = 0
+    doubt: float | None = None
+    stopped: str = ""
+    rows: tuple[Row, ...] = ()
+    pool: int = 0
+    lists: tuple[List, ...] = ()
+
+
+SHEETS: TypeAdapter[Sheet] = TypeAdapter(Sheet)
+
+
+def kind_of(metadata: Mapping[str, object]) -> str:
+    """What kind of question its author says that it is; empty where nothing is said."""
+    return next((value for name in KINDS if isinstance(value := metadata.get(name), str)), "")
+
+
+def sheet_of(view: QuestionView, top: int, *, depth: int | None = None, most: int | None = None) -> Sheet:
+    """The sheet of a question.
+
+    Args:
+        top: how many ranks of the order count.
+        depth: hits of each system that are shown, and besides them the first ranks, at least FEWEST; None: all of the
+            hits, the whole order and the whole pool.
+        most: characters of each passage's text; all of them if left out.
+    """
+    order = view.order
+    passages = _passages(view, order, max(top, FEWEST), depth)
+    numbers = {passage.doc_id: number for number, passage in enumerate(passages)}
+    below = [*(passage.doc_id for passage in order[1:]), None]
+    after = dict(zip((passage.doc_id for passage in order), below, strict=False))
+    return Sheet(
+        id=view.qid,
+        text=view.text,
+        rewrite=view.rewrite,
+        language=view.language,
+        kind=kind_of(view.metadata),
+        answer=view.answer or "",
+        facts=tuple(_facts(view)),
+        top=top if order else 0,
+        doubt=None if view.course is None else round(view.course.inversions, 2),
+        stopped="" if view.course is None else STOPS.get(view.course.stopped, view.course.stopped),
+        rows=tuple(_row(passage, after.get(passage.doc_id), most) for passage in passages),
+        pool=len(view.passages),
+        lists=tuple(_list(returned, numbers, depth) for returned in view.systems),
+    )
+
+
+def slim(sheet: Sheet) -> bytes:
+    """The sheet as JSON without what has its default, as the script reads it."""
+    return SHEETS.dump_json(sheet, exclude_defaults=True)
+
+
+def _passages(
+    view: QuestionView, order: tuple[PassageView, ...], first: int, depth: int | None
+) -> tuple[PassageView, ...]:
+    """Those that are shown: the order, then the rest by fused rank, of labels by grade."""
+    rest = sorted(
+        (each for each in view.passages if each.place is None), key=lambda each: (each.pooled or 0, -(each.grade or 0))
+    )
+    if depth is None:
+        return (*order, *rest)
+    shown = {hit.doc_id for returned in view.systems for hit in returned.hits[:depth]}
+    ranked = (each for at, each in enumerate(order) if at < first or each.doc_id in shown)
+    beside = [each for each in rest if each.doc_id in shown] if view.systems else rest[:UNLISTED]
+    return (*ranked, *beside)
+
+
+def _facts(view: QuestionView) -> Iterator[tuple[str, str]]:
+    for name, value in view.metadata.items():
+        if name not in KINDS and isinstance(value, str | int | float) and value != "":
+            yield name, shorten(str(value), MOST_FACT)
+
+
+def _row(passage: PassageView, after: str | None, most: int | None) -> Row:
+    place, judged = passage.place, passage.judged
+    said = "" if judged is None else judged.reason or judged.error or judged.skipped or ""
+    text = passage.text if most is None else passage.text[:most]
+    return Row(
+        id=passage.doc_id,
+        title=passage.title,
+        text=text,
+        more=len(passage.text) - len(text),
+        where="" if passage.span is None else f"{passage.span.source} {passage.span.start}–{passage.span.end}",
+        grade=passage.grade,
+        by="" if judged is None else source_of(judged.judge),
+        said=said[:MOST_SAID],
+        votes=passage.votes,
+        rank=None if place is None else place.rank,
+        low=None if place is None else place.low,
+        high=None if place is None else place.high,
+        sure=None if place is None or after is None else round(place.confidence, SCORE_DIGITS),
+        locked=place is not None and after in place.below,
+        below=() if place is None else place.below,
+        score=None if place is None else round(place.score, SCORE_DIGITS),
+        sigma=None if place is None else round(place.sigma, SCORE_DIGITS),
+        pooled=passage.pooled,
+        sources=tuple((name, source.rank) for name, source in passage.sources.items()),
+        twin=passage.duplicate_of if passage.duplicate_of != passage.doc_id else None,
+        cut=passage.cut,
+        words=tuple(SaidLine(word.who, word.grade, word.note[:MOST_SAID], word.settles) for word in passage.words),
+    )
+
+
+def _list(returned: Returned, numbers: Mapping[str, int], depth: int | None) -> List:
+    hits = tuple(numbers.get(hit.doc_id, hit.doc_id) for hit in returned.hits[:depth])
+    return List(returned.system, returned.found, hits)

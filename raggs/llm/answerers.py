@@ -21,12 +21,12 @@ from collections.abc import Iterable, Mapping
 
 from pydantic import Field
 
+from raggs.base.artifacts import Frozen
 from raggs.base.errors import SnapshotError
-from raggs.base.frozen import Frozen
 from raggs.base.hashing import hash_value
-from raggs.base.jsontypes import as_text
 from raggs.base.secrets import mask
 from raggs.base.text import one_line, sound
+from raggs.base.types import as_text
 from raggs.llm.prices import provider_of
 
 KEY_LENGTH = 10  # hexadecimal digits: two of 200 answerers share a key once in 50 million runs

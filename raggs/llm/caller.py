@@ -26,10 +26,10 @@ from raggs.llm import rate
 from raggs.llm.budget import Budget, Cost, Reservation
 from raggs.llm.calls import Answer, Call
 from raggs.llm.faults import UNSENT, Fault, Outage, Treatment
-from raggs.llm.http import StoppedUnsent
 from raggs.llm.ledger import Trace
-from raggs.llm.prefixes import unmark
+from raggs.llm.messages import unmark
 from raggs.llm.prices import list_price, longest_answer, nearest_model
+from raggs.llm.providers import StoppedUnsent
 from raggs.llm.settings import BudgetSettings, LLMSettings, Price
 
 A = TypeVar("A", bound=Answer)

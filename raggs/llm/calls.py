@@ -1,4 +1,11 @@
-"""What can be asked of a provider, and what it answers, as values that know their size and how to be sent."""
+"""What can be asked of a provider, and what it answers, as values that know their size and how to be sent.
+
+Under which keys the cache holds an answer.
+
+A model is its provider's name, its own and, where the user says that two servers differ, its `model_id`. Where it is
+asked is no part of it: the same model behind another port gives the same answers. Earlier versions thought otherwise
+and had the address in the key, so what they paid for at an address is looked for there too.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +14,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, NamedTuple, TypeVar
 
-from raggs.base.jsontypes import as_list, as_object, as_text
+from raggs.base.hashing import hash_value
+from raggs.base.types import as_list, as_object, as_text
 from raggs.llm import providers
 from raggs.llm.answerers import Answerer
-from raggs.llm.messages import Message
-from raggs.llm.prefixes import most_written
-from raggs.llm.prices import HIDDEN, estimate_tokens, reasons
+from raggs.llm.messages import Message, most_written
+from raggs.llm.prices import HIDDEN, address_of, estimate_tokens, provider_of, reasons
 from raggs.llm.settings import LLMSettings, Price
 
 MOST_TOKENS = 1_000_000_000  # of one call
@@ -336,3 +343,19 @@ def _rerank_counts(answer: Mapping[str, object]) -> tuple[int | None, int | None
 
 def _count(found: object) -> int | None:
     return found if isinstance(found, int) and 0 < found <= MOST_TOKENS else None  # anything else is no count
+
+
+class Keys(NamedTuple):
+    """The key of an answer; and the one under which an earlier version kept it, where that is another one."""
+
+    own: str
+    earlier: str | None = None
+
+
+def keys_of(model: str, settings: LLMSettings, parts: Mapping[str, object]) -> Keys:
+    """The keys of what `model` answers. `parts`: all else that can change the answer."""
+    named = {"provider": provider_of(model), "model": model, **parts}
+    model_id = settings.of(model).model_id
+    own = hash_value({**named, "address": None, **({"model_id": model_id} if model_id else {})})
+    address = address_of(model, settings.base_of(model))
+    return Keys(own, None if address is None else hash_value({**named, "address": address}))

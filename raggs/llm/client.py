@@ -5,37 +5,115 @@ same question asked twice at once is sent once. What is no answer of the model (
 unknown model) is raised; all else is told in the reply, and the work goes on.
 
 Knows no run, no stage and no configuration file: settings, a folder and a ledger are all it needs.
+
+The guard against injected orders: marks around a text that its author cannot guess.
+
+A question or a passage may hold any words, such as an end mark followed by orders to the judge. So each text
+stands between marks made from a keyed hash (HMAC-SHA256) of the text itself: nobody without the key can write
+them, and the same text under the same key gives the same bytes, so the same call finds its answer in the cache.
+The key lies beside the cache; losing it costs the cached answers, nothing else.
+
+Language models that are asked as before, and of which somebody wants to know what their answers took.
+
+Whoever wants to know what one part of the work costs gives that part these models. What a kept answer took when it was
+paid for counts like any other, so that the sum does not depend on what was asked before.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hmac
+import os
+import secrets
+import tempfile
 from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from raggs.base.errors import ConfigError
+from raggs.base.errors import ConfigError, ProviderError
+from raggs.base.files import regular_file
 from raggs.base.secrets import mask
 from raggs.base.spending import Spending
 from raggs.base.text import plural
 from raggs.llm.answerers import Answerer
-from raggs.llm.keys import Keys, keys_of
+from raggs.llm.calls import Keys, keys_of
 from raggs.llm.ledger import Account, CallLedger
-from raggs.llm.messages import ChatRequest, EmbedRequest, Reply, RerankRequest, Scored
+from raggs.llm.messages import ChatRequest, EmbedRequest, Reply, RerankRequest, Scored, Took
 from raggs.llm.prices import address_of, list_price, provider_of
 from raggs.llm.settings import BatchSettings, BudgetSettings, LLMSettings, Price
 
-# Below these lie diskcache, tenacity and at last litellm, so they wait until something is asked.
 if TYPE_CHECKING:
     from raggs.base.arrays import Vectors
     from raggs.llm.batch.caller import BatchCaller
     from raggs.llm.budget import Budget
-    from raggs.llm.cache import AnswerCache, CachedAnswer
+    from raggs.llm.cache import AnswerCache, CachedAnswer, Claims
     from raggs.llm.caller import Caller
-    from raggs.llm.claims import Claims
     from raggs.llm.conversation import Exchange
-    from raggs.llm.guard import InjectionGuard
+
+KEY_FILE = "fence.key"
+KEY_BYTES = 32
+MARK_DIGITS = 20  # 80 bits, and nobody can try twice
+
+
+class InjectionGuard:
+    """Puts texts between marks. `key`: 32 secret bytes."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def __call__(self, content: str) -> str:
+        """``<data-MARK>``, the text unchanged, ``</data-MARK>``, each on lines of their own."""
+        digest = hmac.digest(self._key, content.encode("utf-8", "surrogatepass"), "sha256")
+        mark = digest.hex()[:MARK_DIGITS]
+        return f"<data-{mark}>\n{content}\n</data-{mark}>"
+
+
+def random_key() -> bytes:
+    """A key that nobody keeps: marks of one object's life."""
+    return secrets.token_bytes(KEY_BYTES)
+
+
+def stored_key(folder: Path) -> bytes:
+    """The key in `folder`, made (mode 0600) if there is none; two processes that make one at once agree on it.
+
+    Raises:
+        ProviderError: the file is damaged, or cannot be read or written.
+        DataError: it is a pipe or a device.
+    """
+    path = folder / KEY_FILE
+    try:
+        if not path.exists():
+            _plant(path, random_key())
+        key = regular_file(path).read_bytes()
+    except OSError as error:
+        raise ProviderError(
+            f"cannot be used: {error.strerror}", where=path, remedy="check the folder's permissions"
+        ) from None
+    if len(key) != KEY_BYTES:
+        raise ProviderError(
+            f"holds {len(key)} bytes instead of {KEY_BYTES}", where=path, remedy="delete the file and run again"
+        )
+    return key
+
+
+def _plant(path: Path, key: bytes) -> None:
+    handle, name = tempfile.mkstemp(dir=path.parent)  # mode 0600
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(key)
+        try:
+            path.hardlink_to(temporary)
+        except FileExistsError:
+            return  # another process was first
+        except OSError:  # a file system without links
+            temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+# Below these lie diskcache, tenacity and at last litellm, so they wait until something is asked.
 
 T = TypeVar("T")
 
@@ -202,7 +280,7 @@ class LLM:
         self, keys: Keys, request: ChatRequest[T], parameters: Mapping[str, object], account: Account
     ) -> Exchange[T]:
         """The answer; where another run asks the same just now, its answer."""
-        from raggs.llm.claims import asking
+        from raggs.llm.cache import asking
         from raggs.llm.conversation import Exchange, converse
 
         self._caller.budget.check_open()
@@ -294,14 +372,51 @@ class LLM:
 
     @cached_property
     def _claims(self) -> Claims | None:
-        from raggs.llm.claims import Claims
+        from raggs.llm.cache import Claims
 
         return None if self._cache is None else Claims(self._cache.folder)
 
     @cached_property
     def _guard(self) -> InjectionGuard:
-        from raggs.llm.guard import InjectionGuard, random_key, stored_key
 
         if self._cache is None or self._cache_dir is None:
             return InjectionGuard(random_key())
         return InjectionGuard(stored_key(self._cache_dir))  # the cache has made the folder
+
+
+class Overheard(LLM):
+    """See the module.
+
+    Args:
+        llm: who is asked; closed by its owner.
+
+    Attributes:
+        took: what the answers took so far.
+    """
+
+    def __init__(self, llm: LLM) -> None:
+        self.settings = llm.settings
+        self.took = Took()
+        self._llm = llm
+
+    async def ask(self, request: ChatRequest[T]) -> Reply[T]:
+        """As the models that are asked."""
+        reply = await self._llm.ask(request)
+        self.took += reply.took
+        return reply
+
+    def guard(self, content: str) -> str:
+        """As the models that are asked."""
+        return self._llm.guard(content)
+
+    def price(self, model: str) -> Price | None:
+        """As the models that are asked."""
+        return self._llm.price(model)
+
+    def require_price(self, model: str) -> None:
+        """As the models that are asked."""
+        self._llm.require_price(model)
+
+    def require_batches(self, model: str) -> None:
+        """As the models that are asked."""
+        self._llm.require_batches(model)

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from raggs.base.jsontypes import Json, JsonObject
 from raggs.base.spending import Spending
 from raggs.base.text import sound, sound_value
+from raggs.base.types import Json, JsonObject
 from raggs.llm.calls import LIMITS, ChatCall, Completion
 from raggs.llm.faults import Fault, Treatment
 from raggs.llm.messages import ChatRequest, Message, Reply, Took

@@ -16,23 +16,20 @@ import numpy as np
 
 from raggs.base.arrays import Vectors
 from raggs.base.errors import ProviderError
-from raggs.base.jsontypes import as_list, as_object
 from raggs.base.spending import Spending
-from raggs.llm.cache import CachedAnswer
-from raggs.llm.calls import EmbedCall
-from raggs.llm.claims import asking
+from raggs.base.types import as_list, as_object
+from raggs.llm.cache import CachedAnswer, asking
+from raggs.llm.calls import EmbedCall, keys_of
 from raggs.llm.conversation import Unusable
 from raggs.llm.faults import Fault
-from raggs.llm.keys import keys_of
 from raggs.llm.messages import EmbedRequest
 from raggs.llm.prices import estimate_tokens
 from raggs.llm.settings import LLMSettings
 
 if TYPE_CHECKING:
     from raggs.llm.answerers import Answerer
-    from raggs.llm.cache import AnswerCache
+    from raggs.llm.cache import AnswerCache, Claims
     from raggs.llm.caller import Caller
-    from raggs.llm.claims import Claims
     from raggs.llm.ledger import CallLedger
 
 

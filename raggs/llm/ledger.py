@@ -5,17 +5,29 @@ nor a cause: nothing depends on it, and a run without it is whole. A line is wit
 answer is used; a torn last line goes when the file is opened again. Answers from the cache come by the thousand a
 second, so neighbours of the same query share a line.
 
-Before a call leaves, its intent is on the disk (`raggs.llm.intents`). The next invocation books the calls whose end a
+Before a call leaves, its intent is on the disk (`raggs.llm.ledger`). The next invocation books the calls whose end a
 kill took as `unknown`: they are possibly billed, and count as spent with all that they can have cost.
 
 All that is spent passes through here, so the ledger is also the one place that counts it, with or without a file.
+
+Intents: calls that are about to leave, so that a kill takes no call from the account.
+
+A line is with the operating system before its call leaves, one for each request, retries included. The ledger's line
+of a call names its intents. An intent that no line names belongs to a call whose end was not booked: it is possibly
+billed, and counts as spent, with all that it can cost at most. There is no fsync for each line: a `kill -9` takes
+nothing. A power cut may take the newest lines, as it may take those of the ledger, and with them their calls.
+
+`llm.intents.jsonl` lies beside the ledger for as long as a process is at work. Whoever opens the ledger next, alone,
+books what is left as calls of unknown outcome. Only lines of batches stay, since their answers can still be fetched.
 """
 
 from __future__ import annotations
 
+import errno
+import os
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -27,15 +39,120 @@ from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from raggs.base.atomic import disk
-from raggs.base.holding import held
-from raggs.base.jsonl import Appender, read_torn
+from raggs.base.files import disk, held, write_atomic
+from raggs.base.jsonl import Appender, dump_line, read_torn
 from raggs.base.spending import Spending
 from raggs.llm.answerers import Answerer, Answerers
-from raggs.llm.intents import CallIntent, IntentLog, check_room
 from raggs.llm.messages import Took
 
-FILE = "llm.ledger.jsonl"
+INTENTS_FILE = "llm.intents.jsonl"
+FREE_BYTES, ANSWER_BYTES = 1 << 20, 1 << 16  # of a disk on which answers are stored; and of each call in flight
+INTENTS_REMEDY = "restore the file from a copy; without it, calls that may have been billed are not counted"
+
+
+class CallIntent(BaseModel):
+    """One line of llm.intents.jsonl: a request that is about to leave."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+
+    v: Literal[1] = 1
+    number: int = Field(ge=1, description="by which a line of the ledger names it")
+    time: datetime
+    stage: str
+    qid: str = Field(description="empty if the call serves several queries")
+    model: str
+    task: str
+    usd: float = Field(ge=0, description="cost at most, as far as that is known before the answer")
+    key: str = Field(
+        "", exclude_if=not_, description="of the answer in the cache, for a line of a batch, which can be fetched later"
+    )
+    unsent: bool = Field(False, exclude_if=not_, description="nothing was sent, so the call does not count")
+
+
+class IntentLog:
+    """The intents beside one ledger.
+
+    Attributes:
+        unsettled: those that left and that no line of the ledger names, by number.
+        last: the highest number that is taken.
+    """
+
+    def __init__(self, ledger: Path, settled: Collection[int] = ()) -> None:
+        """Read what is there; nothing is written.
+
+        Args:
+            settled: the numbers that the ledger names.
+
+        Raises:
+            DataError: a line is damaged.
+        """
+        self.path = intents_beside(ledger)
+        self.unsettled: dict[int, CallIntent] = {}
+        self.last = max(settled, default=0)
+        self._file: Appender | None = None
+        for intent in read_torn(self.path, CallIntent, INTENTS_REMEDY):
+            self.last = max(self.last, intent.number)
+            self.unsettled[intent.number] = intent
+            if intent.unsent or intent.number in settled:
+                del self.unsettled[intent.number]
+
+    def add(self, intents: Iterable[CallIntent]) -> None:
+        """Write intents; their calls may leave when this returns.
+
+        Raises:
+            OSError: the disk failed, so the calls must not leave.
+        """
+        added = list(intents)
+        if self._file is None:
+            self._file = Appender(self.path)
+        self._file.extend(added)
+        for intent in added:
+            self.last = max(self.last, intent.number)
+            self.unsettled[intent.number] = intent
+
+    def settle(self, numbers: Iterable[int]) -> None:
+        """Take note that the ledger has a line for some intents."""
+        for number in numbers:
+            self.unsettled.pop(number, None)
+
+    def void(self, numbers: Iterable[int]) -> None:
+        """Write that some intents were not sent after all."""
+        known = [self.unsettled[number] for number in numbers if number in self.unsettled]
+        if known:
+            self.add(intent.model_copy(update={"unsent": True}) for intent in known)
+            self.settle(intent.number for intent in known)
+
+    def shrink(self) -> None:
+        """Keep only what is unsettled on the disk, and no file if there is nothing."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        if self.unsettled:
+            lines = b"".join(map(dump_line, self.unsettled.values()))
+            if not self.path.is_file() or self.path.read_bytes() != lines:
+                write_atomic(self.path, lines)
+        else:
+            self.path.unlink(missing_ok=True)
+
+
+def intents_beside(ledger: Path) -> Path:
+    """Where the intents of a ledger lie."""
+    return ledger.with_name(f"{ledger.name.removesuffix('.jsonl').removesuffix('.ledger')}.intents.jsonl")
+
+
+def check_room(folder: Path, calls: int) -> None:
+    """Check that the answers of so many calls can be stored, before one more is paid for.
+
+    Raises:
+        OSError: the disk is full, or nearly so.
+    """
+    if hasattr(os, "statvfs"):
+        found = os.statvfs(folder)
+        if found.f_bavail * found.f_frsize < FREE_BYTES + calls * ANSWER_BYTES:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+LEDGER_FILE = "llm.ledger.jsonl"
 PAYER_LENGTH = 16
 DIGITS = 12  # of an amount of USD after the point: the least price of a token is some 1e-8
 Outcome = Literal["answered", "unusable", "failed", "cancelled", "cached", "unknown"]
@@ -195,7 +312,9 @@ class _Hits(NamedTuple):
 
 
 ELSEWHERE = "choose another workspace"
-REMEDY = "restore the file from a copy, or run with --run-id NAME: all answers are cached, and its account is whole"
+LEDGER_REMEDY = (
+    "restore the file from a copy, or run with --run-id NAME: all answers are cached, and its account is whole"
+)
 
 
 def lines_in(path: Path) -> Iterator[LedgerLine]:
@@ -205,7 +324,7 @@ def lines_in(path: Path) -> Iterator[LedgerLine]:
         DataError: a line is damaged.
     """
     settled: set[int] = set()
-    for line in read_torn(path, LedgerLine, REMEDY):
+    for line in read_torn(path, LedgerLine, LEDGER_REMEDY):
         settled.update(line.intents)
         yield line
     yield from map(_unknown, IntentLog(path, settled).unsettled.values())
@@ -256,7 +375,7 @@ class _Book:
         """What the ledger holds, and how much of it is possibly billed."""
         self._size = self.path.stat().st_size if self.path.exists() else 0
         calls, usd, unknown = 0, [], Spending()
-        for line in read_torn(self.path, LedgerLine, REMEDY):
+        for line in read_torn(self.path, LedgerLine, LEDGER_REMEDY):
             calls += line.attempts
             usd.append(line.usd)
             self._settled.update(line.intents)

@@ -2,24 +2,29 @@
 
 The list is the one that litellm ships, read as a file: importing litellm takes seconds, and its own loader would go
 to the network for a newer one. What the user sets in `llm.prices` goes before it.
+
+Is the key there that a model needs? Said before anything is asked; no key leaves this module.
+
+Sure of providers whose only credential is one variable; of others (clouds with profiles, roles or several names) an
+empty variable says nothing.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from raggs.base.addresses import http_address
-from raggs.base.errors import ConfigError
-from raggs.base.jsontypes import as_text
-from raggs.base.text import nearest, similarity
-from raggs.base.tokens import BYTES_PER_TOKEN
-from raggs.llm.settings import Price
+from raggs.base.errors import ConfigError, PrerequisiteError
+from raggs.base.settings import http_address
+from raggs.base.text import BYTES_PER_TOKEN, nearest, similarity
+from raggs.base.types import as_text
+from raggs.llm.settings import LLMSettings, Price
 
 PRICE_FILE = "model_prices_and_context_window_backup.json"
 PER_MILLION = 1_000_000
@@ -221,3 +226,48 @@ def _table() -> dict[str, Mapping[str, object]]:
     except (OSError, ValueError):
         return {}
     return {name: entry for name, entry in table.items() if isinstance(entry, dict)}
+
+
+ONE_KEY = frozenset({"anthropic", "cohere", "deepseek", "groq", "mistral", "openai", "openrouter", "xai"})
+
+
+def key_state(model: str, settings: LLMSettings) -> tuple[str, bool | None] | None:
+    """The variable of a model's key, and whether it is set; None for one that may do without. None: needs no key."""
+    named = settings.of(model).api_key_env
+    variable = key_variable(model, named)
+    if variable is None:
+        return None
+    there = bool(os.environ.get(variable, "").strip())
+    return variable, there or (False if named is not None or provider_of(model) in ONE_KEY else None)
+
+
+class CallTarget(NamedTuple):
+    """Where the calls of a model go: its host, and the environment variable of the key that is sent, if any."""
+
+    model: str
+    host: str
+    key: str | None
+
+
+def call_target(model: str, settings: LLMSettings) -> CallTarget:
+    """Return where calls of `model` would go under these settings and this environment. Nothing is called.
+
+    Raises:
+        ConfigError: the environment names an address that cannot be.
+    """
+    address, provider = address_of(model, settings.base_of(model)), provider_of(model)
+    host = urlsplit(address).netloc.rpartition("@")[2] if address else HOSTS.get(provider, f"the server of {provider}")
+    return CallTarget(model, host, key_variable(model, settings.of(model).api_key_env))
+
+
+def require_keys(models: Iterable[str], settings: LLMSettings) -> None:
+    """Find a missing key before anything is asked.
+
+    Raises:
+        PrerequisiteError: a model's key is not set.
+    """
+    for model in dict.fromkeys(models):
+        found = key_state(model, settings)
+        if found is not None and found[1] is False:
+            remedy = "set it in the environment, or in a .env beside the configuration"
+            raise PrerequisiteError(f"{model} needs {found[0]}, which is not set", remedy=remedy)

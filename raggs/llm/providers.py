@@ -1,30 +1,376 @@
-"""Where a call goes: to `raggs.llm.http` where the server speaks OpenAI's protocol, through litellm elsewhere.
+"""Where a call goes: to `raggs.llm.providers` where the server speaks OpenAI's protocol, through litellm elsewhere.
 
 The only module that imports litellm, and not before it is needed. litellm is kept quiet and passive: no telemetry, no
 log lines (they may hold prompts and keys), no price list from the network, no retries of its own. Whatever goes wrong
 leaves here as a `Fault`.
+
+OpenAI's protocol over HTTP: chat, embeddings, files and batches, for OpenAI and all servers that speak it; and the
+one request by which rerankers are asked nearly everywhere.
+
+litellm answers for every provider, at 4 ms of processor time a call and 3 s for its import; a run makes thousands of
+calls, most of them to this protocol, which is a few requests of JSON. Whatever needs more than that (another provider,
+a model that is not asked by chat, a parameter that only litellm knows) goes the way of litellm: see `speaks`.
+
+A failed call leaves as `Refused`, `Garbled`, `Unreached`, TimeoutError or aiohttp's ClientError, each with a row in
+`raggs.llm.faults`. Nothing is tried twice here. The key is read from the environment at each call and kept nowhere.
+
+No redirect is followed. A 301, 302 or 303 would turn a question into a GET whose answer counts as the model's, and
+a 307 or 308 would hand questions and passages, with the key, to a host that nobody has named.
+
+For the calls that go through litellm, its HTTP clients are told so while one of our calls is under way, and only then:
+a program that uses raggs may have other business with them.
 """
 
 from __future__ import annotations
 
 import asyncio
+import io
+import json
 import logging
 import os
-from collections.abc import Iterable, Mapping
-from functools import cache
+import ssl
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Literal
+from urllib.parse import urljoin, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
-from raggs.base.jsontypes import JsonObject, as_list
-from raggs.llm import http
-from raggs.llm.faults import Fault, fault_of
-from raggs.llm.limits import lowered
-from raggs.llm.prefixes import marked
-from raggs.llm.prices import address_of, key_variable, provider_of
-from raggs.llm.redirects import refused
+from raggs.base.errors import ConfigError
+from raggs.base.secrets import remember
+from raggs.base.types import JsonObject, as_list
+from raggs.llm.faults import Fault, fault_of, lowered
+from raggs.llm.messages import marked
+from raggs.llm.prices import address_of, key_variable, mode_of, provider_of
 from raggs.llm.settings import LLMSettings
 
 if TYPE_CHECKING:
     from types import ModuleType
+
+    from aiohttp import ClientSession, FormData
+
+    Headers = Mapping[str, str]
+
+SEND = "send"  # what is replaced of the client's class
+
+
+class Redirected(Exception):
+    """A server that sends us elsewhere; the sentence names both hosts."""
+
+    status_code = None  # a redirect is no fault of the request
+
+    def __init__(self, status: int, address: str, location: str) -> None:
+        here, there = _host(address, ""), _host(address, location)
+        super().__init__(f"{here} redirects to {there} (status {status})")
+
+
+_seen: ContextVar[list[Redirected] | None] = ContextVar("raggs_redirects", default=None)
+
+
+@contextmanager
+def refused() -> Iterator[list[Redirected]]:
+    """While the block runs, redirects of httpx's clients are errors; they are found in the list."""
+    _refuse()
+    seen: list[Redirected] = []
+    token = _seen.set(seen)
+    try:
+        yield seen
+    finally:
+        _seen.reset(token)
+
+
+@cache
+def _refuse() -> None:
+    import httpx
+
+    original = httpx.AsyncClient.send
+
+    async def send(
+        self: httpx.AsyncClient,
+        request: httpx.Request,
+        *,
+        stream: bool = False,
+        auth: httpx._types.AuthTypes | httpx._client.UseClientDefault | None = httpx.USE_CLIENT_DEFAULT,
+        follow_redirects: bool | httpx._client.UseClientDefault = httpx.USE_CLIENT_DEFAULT,
+    ) -> httpx.Response:
+        seen = _seen.get()
+        follow = follow_redirects if seen is None else False
+        response = await original(self, request, stream=stream, auth=auth, follow_redirects=follow)
+        if seen is not None and response.has_redirect_location:
+            await response.aclose()
+            seen.append(Redirected(response.status_code, str(request.url), response.headers["location"]))
+            raise httpx.TooManyRedirects(str(seen[-1]), request=request)
+        return response
+
+    setattr(httpx.AsyncClient, SEND, send)
+
+
+def _host(address: str, location: str) -> str:
+    """Host and port of a place, as seen from an address, without anybody's name and password."""
+    try:
+        return urlsplit(urljoin(address, location)).netloc.rpartition("@")[2] or "another address"
+    except ValueError:
+        return "another address"
+
+
+PROVIDER = "openai"
+HOME = "https://api.openai.com/v1"
+# What the protocol takes as it stands; anything else may be an instruction to litellm.
+PARAMETERS = frozenset(
+    {"dimensions", "frequency_penalty", "logit_bias", "max_completion_tokens", "max_tokens", "presence_penalty"}
+    | {"reasoning_effort", "response_format", "seed", "service_tier", "stop", "temperature", "top_p", "user"}
+    | {"verbosity"}
+)
+OWN_HEADERS = (("OpenAI-Organization", "OPENAI_ORG_ID"), ("OpenAI-Project", "OPENAI_PROJECT_ID"))
+JSON = {"Content-Type": "application/json"}
+KEEP_ALIVE_S = 55.0  # below the minute after which load balancers drop a silent connection
+
+
+class Refused(Exception):
+    """An answer whose status is no success, with the server's words. `status_code` is None where nothing was sent."""
+
+    def __init__(
+        self, words: str, status_code: int | None = None, code: str = "", headers: Headers | None = None
+    ) -> None:
+        super().__init__(words)
+        self.status_code = status_code
+        self.code = code
+        self.headers: Headers = headers or {}
+
+
+class Garbled(Exception):
+    """An answer that is not of the protocol."""
+
+
+class Unreached(Exception):
+    """There was no connection: nothing was sent, so nothing can have been charged for."""
+
+
+class StoppedUnsent(asyncio.CancelledError):
+    """Whoever asked was stopped before anything was sent."""
+
+
+@cache
+def http_exceptions() -> tuple[type[Exception], ...]:
+    """Everything that a request may raise."""
+    import aiohttp
+
+    return (Refused, Garbled, Unreached, Redirected, aiohttp.ClientError, OSError)
+
+
+def speaks(model: str, parameters: Iterable[str], mode: str) -> bool:
+    """Whether `model` can be asked here; `mode` is "chat" or "embedding"."""
+    known = mode_of(model)
+    named = model.startswith(f"{PROVIDER}/") or (known is not None and provider_of(model) == PROVIDER)
+    return named and known in (mode, None) and PARAMETERS.issuperset(parameters)
+
+
+@dataclass(frozen=True)
+class Server:
+    """Where `model` is asked. `address`: None at OpenAI's own; `timeout_s`: for each request, to its last byte;
+    `key_env`: the variable that holds the key, None for the provider's own.
+
+    Every request may raise what `exceptions` lists.
+    """
+
+    model: str
+    address: str | None
+    timeout_s: float
+    key_env: str | None = None
+
+    async def ask(self, path: str, body: Mapping[str, object]) -> tuple[Mapping[str, object], Headers]:
+        """The JSON object that is answered to `body` under the model's name, and the answer's headers."""
+        named = with_named_limit(body, own_server=self.address is not None) | {"model": _name(self.model)}
+        raw, headers = await self._request("POST", path, json.dumps(named).encode(), JSON)
+        answer = _object(raw)
+        if answer.get("error") and not any(map(answer.get, ("choices", "data", "results"))):
+            words, code = _complaint(raw)  # an error under the status of a success
+            raise Refused(words, int(code) if code.isdecimal() and len(code) == 3 else None, code, headers)
+        return answer, headers
+
+    async def post(self, path: str, body: Mapping[str, object]) -> Mapping[str, object]:
+        """The JSON object that is answered to `body` alone."""
+        return _object((await self._request("POST", path, json.dumps(body).encode(), JSON))[0])
+
+    async def get(self, path: str) -> Mapping[str, object]:
+        """The JSON object that is found."""
+        return _object((await self._request("GET", path))[0])
+
+    async def download(self, path: str) -> bytes:
+        """The content of a file, whatever it holds."""
+        return (await self._request("GET", path))[0]
+
+    async def upload(self, path: str, name: str, content: bytes, **fields: str) -> Mapping[str, object]:
+        """The JSON object that is answered to a file and `fields` beside it."""
+        from aiohttp import FormData
+
+        form = FormData(fields)
+        form.add_field("file", io.BytesIO(content), filename=name)
+        return _object((await self._request("POST", path, form))[0])
+
+    async def _request(
+        self, method: str, path: str, data: bytes | FormData | None = None, headers: Headers | None = None
+    ) -> tuple[bytes, Headers]:
+        base = (self.address or HOME).rstrip("/")
+        sent = {**self._credentials(), **(headers or {})}
+        session, trusted, proxy = await _session(), _trusted() if base.startswith("https:") else True, _proxy(base)
+        address, way = f"{base}/{path}", _Way()
+        async with _connected(way, self.timeout_s), asyncio.timeout(self.timeout_s):
+            request = session.request(
+                method,
+                address,
+                data=data,
+                headers=sent,
+                ssl=trusted,
+                proxy=proxy,
+                allow_redirects=False,
+                trace_request_ctx=way,
+            )
+            async with request as response:
+                raw = await response.read()
+        if 300 <= response.status < 400:
+            raise Redirected(response.status, address, response.headers.get("Location", ""))
+        if not 200 <= response.status < 300:
+            words, code = _complaint(raw)
+            raise Refused(words or str(response.reason), response.status, code, response.headers)
+        return raw, response.headers
+
+    def _credentials(self) -> dict[str, str]:
+        variable = key_variable(self.model, self.key_env)
+        key = "none" if variable is None else os.environ.get(variable)
+        if not key or not (key := key.strip()):
+            raise Refused("missing credentials")
+        if not (key.isascii() and key.isprintable()):
+            raise Refused("malformed credentials")
+        if self.key_env is not None:
+            remember([key])  # its name need not look like a secret's
+        found = {"Authorization": f"Bearer {key}"}
+        for header, known in OWN_HEADERS if provider_of(self.model) == PROVIDER else ():
+            if value := os.environ.get(known, "").strip():
+                if not (value.isascii() and value.isprintable()):
+                    said = f"environment {known}: holds a character that no header of a request can carry"
+                    raise ConfigError(said, remedy="set it right, or unset it")
+                found[header] = value
+        return found
+
+
+@dataclass
+class _Way:
+    """How far a request has come."""
+
+    sent: bool = False
+
+
+@asynccontextmanager
+async def _connected(way: _Way, timeout_s: float) -> AsyncGenerator[None, None]:
+    """A fault in the block as `Unreached`, a stop as `StoppedUnsent`, where no part of the request had been sent."""
+    from aiohttp import ClientConnectionError
+
+    try:
+        yield
+    except (TimeoutError, ClientConnectionError) as error:
+        if way.sent:
+            raise
+        raise Unreached(str(error) or f"no connection within {timeout_s:g} s") from error
+    except asyncio.CancelledError as stop:
+        if way.sent:
+            raise
+        raise StoppedUnsent(*stop.args) from stop
+
+
+async def _note_sent(_: ClientSession, context: SimpleNamespace, __: object) -> None:
+    way = context.trace_request_ctx
+    if isinstance(way, _Way):
+        way.sent = True
+
+
+async def close_http() -> None:
+    """Close the connections of this loop."""
+    if (found := _open.get(asyncio.get_running_loop())) is not None:
+        await found[1].aclose()
+
+
+def with_named_limit(body: Mapping[str, object], *, own_server: bool) -> dict[str, object]:
+    """OpenAI's newer models know only the newer name of the limit; other servers may know only the older one."""
+    sent = dict(body)
+    if not own_server and "max_tokens" in sent:
+        sent["max_completion_tokens"] = sent.pop("max_tokens")
+    return sent
+
+
+def _name(model: str) -> str:
+    """The model's name without the provider's."""
+    return model.partition("/")[2] or model
+
+
+def _object(raw: bytes) -> dict[str, object]:
+    try:
+        answer = json.loads(raw)
+    except (ValueError, RecursionError):
+        raise Garbled("it is not JSON") from None
+    if not isinstance(answer, dict):
+        raise Garbled("it is not a JSON object")
+    return answer
+
+
+def _complaint(raw: bytes) -> tuple[str, str]:
+    """The server's words, and its code for what is wrong."""
+    text = raw.decode("utf-8", "replace").strip()
+    try:
+        error = json.loads(text)["error"]
+        return (error, "") if isinstance(error, str) else (str(error["message"]), str(error.get("code") or ""))
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return text, ""
+
+
+@cache
+def _trusted() -> ssl.SSLContext:
+    """The system's certificate authorities, which not every Python knows, and certifi's."""
+    import certifi
+
+    context = ssl.create_default_context()
+    context.load_verify_locations(certifi.where())
+    return context
+
+
+@lru_cache(maxsize=8)
+def _proxy(address: str) -> str | None:
+    """The proxy that the environment names for this address. aiohttp would look it up in a thread at each call."""
+    parts = urlsplit(address)
+    proxy = getproxies().get(parts.scheme)
+    return None if proxy is None or proxy_bypass(parts.netloc) else proxy
+
+
+# By loop: connections, and the generator whose end closes them.
+_open: dict[asyncio.AbstractEventLoop, tuple[ClientSession, AsyncGenerator[ClientSession, None]]] = {}
+
+
+async def _session() -> ClientSession:
+    """The connections of this loop, kept open between calls."""
+    loop = asyncio.get_running_loop()
+    if loop not in _open:
+        lifetime = _connections(loop)
+        _open[loop] = (await anext(lifetime), lifetime)
+    return _open[loop][0]
+
+
+async def _connections(loop: asyncio.AbstractEventLoop) -> AsyncGenerator[ClientSession, None]:
+    """A generator, since a loop that ends closes its generators: no connection outlives its loop."""
+    import aiohttp  # late: only a call that has to be paid needs it
+
+    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_S)
+    timeout = aiohttp.ClientTimeout(total=None)  # the caller's clock is the only one
+    trace = aiohttp.TraceConfig()
+    trace.on_request_headers_sent.append(_note_sent)
+    try:
+        async with aiohttp.ClientSession(connector=connector, timeout=timeout, trace_configs=[trace]) as session:
+            yield session
+    finally:
+        _open.pop(loop, None)
+
 
 # Providers whose servers are asked for scores at `<address>/rerank`, in Cohere's form, wherever an address is set.
 RERANKS = frozenset(
@@ -37,15 +383,15 @@ Answered = tuple[Mapping[str, object], dict[str, str]]  # the JSON object, and h
 def direct(kind: Kind, model: str, parameters: Iterable[str], settings: LLMSettings) -> bool:
     """Whether a call goes straight to its server, and not through litellm."""
     if kind != "rerank":
-        return http.speaks(model, parameters, kind)
+        return speaks(model, parameters, kind)
     provider = provider_of(model)
-    return provider == http.PROVIDER or (provider in RERANKS and settings.base_of(model) is not None)
+    return provider == PROVIDER or (provider in RERANKS and settings.base_of(model) is not None)
 
 
 def prepare(kind: Kind, model: str, parameters: Iterable[str], settings: LLMSettings) -> None:
     """Load what such a call needs; litellm takes seconds, which no call's own time is to hold."""
     if direct(kind, model, parameters, settings):
-        http.exceptions()
+        http_exceptions()
     else:
         exceptions()
 
@@ -92,7 +438,7 @@ async def rerank(model: str, body: Mapping[str, object], settings: LLMSettings) 
 
 async def close() -> None:
     """Close the connections that are kept for this loop."""
-    await http.close()
+    await close_http()
     if library.cache_info().currsize:
         from litellm.llms.custom_httpx.async_client_cleanup import close_litellm_async_clients
 
@@ -130,10 +476,10 @@ def exceptions() -> tuple[type[Exception], ...]:
 
 async def _post(path: str, model: str, body: Mapping[str, object], settings: LLMSettings) -> Answered:
     key_env = settings.of(model).api_key_env
-    server = http.Server(model, address_of(model, settings.base_of(model)), settings.timeout_s, key_env)
+    server = Server(model, address_of(model, settings.base_of(model)), settings.timeout_s, key_env)
     try:
         answer, headers = await server.ask(path, body)
-    except http.exceptions() as error:
+    except http_exceptions() as error:
         raise fault_of(error, model, key_env) from None  # the original may hold a key
     return answer, lowered(headers)
 

@@ -21,21 +21,18 @@ from uuid import uuid4
 
 from raggs.base.errors import ProviderError
 from raggs.base.hashing import canonical_json
-from raggs.base.jsontypes import as_object, as_text
+from raggs.base.types import as_object, as_text
 from raggs.llm.answerers import Answerer
-from raggs.llm.cache import CachedAnswer
-from raggs.llm.calls import SEARCH_PASSAGES, Relevances, RerankCall
-from raggs.llm.claims import asking
+from raggs.llm.cache import CachedAnswer, asking
+from raggs.llm.calls import SEARCH_PASSAGES, Relevances, RerankCall, keys_of
 from raggs.llm.conversation import Unusable
 from raggs.llm.faults import Fault
-from raggs.llm.keys import keys_of
 from raggs.llm.messages import RerankRequest, Scored, Took
 from raggs.llm.settings import LLMSettings
 
 if TYPE_CHECKING:
-    from raggs.llm.cache import AnswerCache
+    from raggs.llm.cache import AnswerCache, Claims
     from raggs.llm.caller import Caller
-    from raggs.llm.claims import Claims
     from raggs.llm.ledger import CallLedger
 
 TASK = "rerank"

@@ -13,10 +13,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from raggs.base.addresses import http_address
 from raggs.base.hashing import canonical_json
 from raggs.base.secrets import held
-from raggs.base.settings import Causes, Effort, Settings, causes_of
+from raggs.base.settings import Causes, Effort, Settings, causes_of, http_address
 
 # Set by raggs itself, or no business of a file that others may read.
 RESERVED = frozenset(

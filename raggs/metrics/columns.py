@@ -2,10 +2,23 @@
 
 A `Qrels` knows its scale, so that a grade outside it is an error and never a gain; a `Run` is what a system returned.
 Both can be made from dictionaries, or from arrays when files are large; neither keeps the dictionaries.
+
+Columns of ids: passages by their bytes, without a Python object for each.
+
+Ids are UTF-8 bytes in NumPy arrays of fixed width, in chunks, so that one long id widens its own chunk alone. Byte
+order is the order of code points, which is also the order in which trec_eval breaks ties. A key is a 64-bit hash of
+the bytes; it does not depend on the width of the array that holds the id. Keys are drawn by a secret of the process, so
+that nobody can make two ids that share one; they must not be stored, nor compared with those of another process.
+
+What a ranking believes of passages, and what a passage is then worth: its expected gain, grade and order together.
+
+A ranked passage lies at a score on the scale of the grades, with a standard error. Between two grades a gain is taken
+to be linear, and beyond the scale it is that of its end, so its expectation has a closed form and nothing is drawn.
 """
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,13 +28,211 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from raggs.base.arrays import Flags, Floats, Ints, Keys
+from raggs.base.arrays import ByteTexts, Flags, Floats, Ints, Keys
 from raggs.base.errors import DataError
-from raggs.metrics.belief import Belief
-from raggs.metrics.ids import IdColumn, KeyTable, pair_keys
+from raggs.base.text import one_line
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+WORD = 8
+FILTER_BITS = 22  # a table of as many bits' values tells most unknown keys at one look
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
+SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
+SECRET = np.array([secrets.randbits(64)], dtype=np.uint64)
+
+
+class IdColumn:
+    """Immutable ids, row by row.
+
+    Args:
+        chunks: arrays of bytes (dtype ``S``), one after the other. Ids hold no NUL.
+    """
+
+    def __init__(self, chunks: Sequence[ByteTexts]) -> None:
+        self._chunks = tuple(chunks)
+        self._ends = np.cumsum([len(chunk) for chunk in self._chunks], dtype=np.int64)
+
+    @classmethod
+    def of(cls, ids: Iterable[str]) -> IdColumn:
+        """The column of some strings.
+
+        Raises:
+            DataError: one holds a NUL, which would be lost, or half of a surrogate pair.
+        """
+        return cls([np.array([_encoded(name) for name in ids], dtype=np.bytes_)])
+
+    def __len__(self) -> int:
+        return int(self._ends[-1]) if len(self._ends) else 0
+
+    def and_also(self, ids: Iterable[str]) -> IdColumn:
+        """The column with more rows below."""
+        return IdColumn([*self._chunks, *IdColumn.of(ids)._chunks])
+
+    def keys(self) -> Keys:
+        """A 64-bit hash of each id, this process's own."""
+        return self._hashed(secret=True)
+
+    def lasting_keys(self) -> Keys:
+        """A 64-bit hash of each id, the same everywhere. Ids that share one can be made: use it for order alone."""
+        return self._hashed(secret=False)
+
+    def _hashed(self, *, secret: bool) -> Keys:
+        parts = [_keys(chunk, secret=secret) for chunk in self._chunks]
+        return np.concatenate(parts) if parts else np.empty(0, np.uint64)
+
+    def take(self, rows: Ints) -> ByteTexts:
+        """The ids of some rows, in one array."""
+        if len(self._chunks) == 1:
+            return self._chunks[0][rows]
+        place = np.searchsorted(self._ends, rows, side="right")
+        taken = np.empty(len(rows), dtype=max((chunk.dtype for chunk in self._chunks), key=lambda kind: kind.itemsize))
+        for number in np.unique(place):
+            mine = place == number
+            first = self._ends[number] - len(self._chunks[number])
+            taken[mine] = self._chunks[number][rows[mine] - first]
+        return taken
+
+    def text(self, row: int) -> str:
+        """The id of one row."""
+        return str(self.take(np.array([row]))[0].decode())
+
+
+class KeyTable:
+    """Rows by their keys, sorted once for all who look something up.
+
+    Args:
+        keys: of all rows.
+        rows: those that can be found.
+    """
+
+    def __init__(self, keys: Keys, rows: Ints) -> None:
+        self._rows = rows[np.argsort(keys[rows])]
+        self._keys = keys[self._rows]
+        self._maybe = np.zeros(1 << FILTER_BITS, dtype=np.bool_)
+        self._maybe[_low_bits(self._keys)] = True
+
+    def find(self, keys: Keys) -> tuple[Ints, Ints]:
+        """The places in `keys` that are known, and their rows. Different ids may share a key."""
+        places = np.flatnonzero(self._maybe[_low_bits(keys)])
+        if not len(self._keys) or not len(places):
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        found = np.minimum(np.searchsorted(self._keys, keys[places]), len(self._keys) - 1)
+        right = self._keys[found] == keys[places]
+        return places[right], self._rows[found[right]]
+
+
+def _low_bits(keys: Keys) -> Ints:
+    return (keys & np.uint64((1 << FILTER_BITS) - 1)).astype(np.int64)
+
+
+def mixed(values: Keys) -> Keys:
+    """Bits well mixed, one value to one value (the finaliser of SplitMix64; Steele, Lea, Flood 2014)."""
+    z = values + GOLDEN
+    z = (z ^ (z >> SHIFTS[0])) * MIX[0]
+    z = (z ^ (z >> SHIFTS[1])) * MIX[1]
+    return z ^ (z >> SHIFTS[2])
+
+
+def pair_keys(queries: Ints, docs: Keys) -> Keys:
+    """A key for each (query number, passage key)."""
+    # The complement of a number has bytes that no UTF-8 holds. A number itself may be the word of a short id, and then
+    # (48, "1") and (49, "0") would share their key.
+    return mixed(docs ^ mixed(~queries.astype(np.uint64)))
+
+
+def _encoded(name: str) -> bytes:
+    try:
+        found = name.encode()
+    except UnicodeEncodeError as error:
+        raise DataError(f"id {name!a} is no text", remedy="write ids in Unicode") from error
+    if b"\0" in found:
+        raise DataError(f"id {one_line(name)!r} holds a NUL", remedy="ids are text")
+    return found
+
+
+def _keys(ids: ByteTexts, *, secret: bool) -> Keys:
+    width = max(ids.dtype.itemsize, 1)
+    words = -(-width // WORD)
+    padded = np.ascontiguousarray(ids.astype(f"S{words * WORD}", copy=False))
+    table = padded.view(np.uint64).reshape(len(ids), words)
+    keys = np.zeros(len(ids), dtype=np.uint64)
+    salts = np.arange(words, dtype=np.uint64) * MIX[0]
+    for word, salt in zip(table.T, mixed(salts + SECRET) if secret else salts, strict=True):
+        # A word of zeros lies behind the end of the id; it must not count, whatever the width of the array.
+        keys ^= np.where(word == 0, np.uint64(0), mixed(word + salt))
+    return keys
+
+
+@dataclass(frozen=True)
+class Belief:
+    """Where the ranking of passages puts them, a row for each judgment of a `Qrels`.
+
+    Attributes:
+        score: shape (m,), in grades; NaN where a passage was not ranked, whose grade then stands.
+        sigma: shape (m,), standard error of the score, >= 0.
+    """
+
+    score: Floats
+    sigma: Floats
+
+    @property
+    def ranked(self) -> Flags:
+        """Shape (m,): which passages were ranked."""
+        return np.isfinite(self.score)
+
+    def moved(self, shift: Floats, doubt: Floats) -> Belief:
+        """A draw: scores moved by `shift`, and sure from there on where `doubt` (shape (m,)) is above 0."""
+        return Belief(self.score + shift, np.where(doubt > 0, 0.0, self.sigma))
+
+    def only(self, kept: Flags) -> Belief:
+        """The same where others count as not ranked."""
+        return Belief(np.where(kept, self.score, np.nan), self.sigma)
+
+    def taken(self, rows: Ints) -> Belief:
+        """Some rows."""
+        return Belief(self.score[rows], self.sigma[rows])
+
+    def extended(self, more: int) -> Belief:
+        """The same with rows behind it for passages that were not ranked."""
+        return Belief(np.append(self.score, np.full(more, np.nan)), np.append(self.sigma, np.zeros(more)))
+
+
+def expected_gains(score: Floats, sigma: Floats, gains: Floats, low: int) -> Floats:
+    """Shape (n,): the expected gain of N(score, sigma): piecewise linear in the grade, constant beyond the scale.
+
+    Args:
+        score, sigma: shape (n,), sigma >= 0.
+        gains: shape (grades,) or (n, grades): the gain of each grade.
+        low: the lowest grade.
+    """
+    knots = low + np.arange(gains.shape[-1], dtype=np.float64)
+    above = _mean_above(score[:, None] - knots, sigma[:, None])
+    found: Floats = gains[..., 0] + (np.diff(gains, axis=-1) * (above[:, :-1] - above[:, 1:])).sum(axis=-1)
+    return found
+
+
+def _mean_above(gap: Floats, sigma: Floats) -> Floats:
+    """The mean of what N(gap, sigma) is above 0."""
+    from scipy.special import ndtr  # late: most evaluations ask for no utility
+
+    wide = np.maximum(sigma, np.finfo(float).tiny)
+    with np.errstate(over="ignore"):
+        z = gap / wide
+        density = np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi)
+    found: Floats = np.where(sigma > 0, gap * ndtr(z) + sigma * density, np.maximum(gap, 0.0))
+    return found
+
+
+Placed = Mapping[tuple[str, str], tuple[float, float]]  # (qid, doc_id) -> score, sigma
+
+
+def belief_of(pairs: Iterable[tuple[str, str]], placed: Placed) -> Belief | None:
+    """Rows for judgments by query and passage; None where none of them was ranked."""
+    rows = np.array([placed.get(pair, (np.nan, 0.0)) for pair in pairs], dtype=np.float64).reshape(-1, 2)
+    found = Belief(rows[:, 0], rows[:, 1])
+    return found if found.ranked.any() else None
 
 
 Labels = Mapping[str, Mapping[str, int]]  # qid -> doc_id -> grade

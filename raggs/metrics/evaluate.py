@@ -19,7 +19,7 @@ from raggs.metrics.columns import Labels, Lists, Qrels, Run, Scale
 from raggs.metrics.facets import with_first
 from raggs.metrics.hits import Hits, Ties, find_hits
 from raggs.metrics.names import ByMeasure, Named, parse_measures
-from raggs.metrics.stats import Interval, bootstrap_means
+from raggs.stats.comparison import Interval, bootstrap_means
 
 V = TypeVar("V")
 
@@ -114,7 +114,7 @@ def evaluate(
         condensed: leave unjudged passages out of the lists.
         facets: the facet or source of passages, judged or not, for ra_nwg_novel, alpha_ndcg and nrbp.
         answer_rank: by query, the first rank whose text holds the answer, inf for none, for containment (see
-            `raggs.metrics.texts.answer_rank`).
+            `raggs.evaluation.samples.answer_rank`).
         confidence: of the intervals, in 0 to 1.
         seed: of the intervals.
 

@@ -12,9 +12,8 @@ from dataclasses import replace
 import numpy as np
 
 from raggs.base.arrays import Flags, Ints
-from raggs.metrics.columns import Qrels, Run
+from raggs.metrics.columns import IdColumn, KeyTable, Qrels, Run
 from raggs.metrics.hits import Hits, Ties, find_hits
-from raggs.metrics.ids import IdColumn, KeyTable
 
 
 def with_first(hits: Hits, run: Run, facet_of: Mapping[str, str], ties: Ties) -> Hits:

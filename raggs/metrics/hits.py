@@ -13,9 +13,8 @@ from typing import Any, Literal
 import numpy as np
 
 from raggs.base.arrays import Flags, Floats, Ints
-from raggs.metrics.columns import Qrels, Run
-from raggs.metrics.ids import KeyTable, pair_keys
-from raggs.metrics.reading import Reading
+from raggs.metrics.columns import KeyTable, Qrels, Run, pair_keys
+from raggs.metrics.spans.scores import Reading
 
 Ties = Literal["trec", "file"]
 

@@ -3,6 +3,8 @@
 A measure is a frozen object with a cutoff and parameters; its class says what it means. `Linear` measures are sums of
 weight times worth of rank over a norm, so their expectation over ties follows; others say theirs, or have none.
 Not a number means "not defined for this query". A query without a list scores 0, unless it is undefined for all.
+
+Parameters that several measures have.
 """
 
 from __future__ import annotations
@@ -165,3 +167,11 @@ class Linear(Measure):
     def _of(self, hits: Hits, worth: Floats) -> Floats:
         table = self.table(hits.qrels)
         return w.ratio(hits.total(self.weights(hits) * worth), self.norm(hits, table), self.UNDEFINED)
+
+
+ALPHA = Parameter(1.0, 0, 10)  # how much rarity counts
+CAP4 = Parameter(1.0, 0, 1)  # what a grade 4 is worth at most, beside a grade 5
+CAP3 = Parameter(0.25, 0, 1)
+POOL = Parameter(50, 1, 1e9, whole=True)  # the system's own passages that a ceiling may choose from
+REL = Parameter(None, 1, 1e9, whole=True)  # the lowest relevant grade
+FLAG = Parameter(None, 0, 1, whole=True)  # 0 unless given; without a usual value it does not change what a lock holds

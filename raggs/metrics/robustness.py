@@ -2,16 +2,22 @@
 
 Robustness-delta@K is the share of queries with recall >= delta (Wang et al. 2025); over all delta in 0..1 the area
 under it is the mean recall.
+
+Does the order of the systems depend on the parameters of RA-nWG? (Dallaire 2025, appendix A)
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import combinations, product
 
 import numpy as np
 
 from raggs.base.arrays import Floats
-from raggs.metrics.measures.robustness import EPSILON
+from raggs.metrics.hits import Hits
+from raggs.metrics.measures.ceilings import EPSILON
+from raggs.metrics.measures.gains import RaNwg
 
 DELTAS = tuple(round(step / 10, 1) for step in range(1, 11))
 PERCENTS = (1, 5, 10, 25, 50)
@@ -70,3 +76,60 @@ def true_recall(returned: list[list[str]], truth: list[list[str]], k: int) -> Fl
         raise ValueError(f"{len(returned)} lists and {len(truth)} truths")
     pairs = zip(returned, truth, strict=True)
     return np.array([len(set(found[:k]) & set(exact[:k])) / k for found, exact in pairs])
+
+
+ALPHAS = (0.0, 0.5, 1.0, 2.0)
+CAPS4 = (0.75, 1.0)
+CAPS3 = (0.20, 0.25, 0.33)
+USUAL = (1.0, 1.0, 0.25)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One point of the grid.
+
+    Attributes:
+        alpha, cap4, cap3: the parameters.
+        means: mean RA-nWG by system.
+        order: the systems, best first; equal means by name.
+        swapped: pairs of systems whose order differs from that under the usual parameters.
+    """
+
+    alpha: float
+    cap4: float
+    cap3: float
+    means: dict[str, float]
+    order: tuple[str, ...]
+    swapped: tuple[tuple[str, str], ...]
+
+
+def sensitivity(systems: Mapping[str, Hits], *, k: int = 10) -> list[Setting]:
+    """The whole grid, the usual parameters among it.
+
+    Raises:
+        DataError: the labels are not grades 1 to 5.
+    """
+    usual = _means(systems, k, *USUAL)
+    return [_setting(systems, k, usual, *point) for point in product(ALPHAS, CAPS4, CAPS3)]
+
+
+def _setting(
+    systems: Mapping[str, Hits], k: int, usual: dict[str, float], alpha: float, cap4: float, cap3: float
+) -> Setting:
+    means = _means(systems, k, alpha, cap4, cap3)
+    swapped = tuple(
+        (one, other)
+        for one, other in combinations(sorted(systems), 2)
+        if (means[one] - means[other]) * (usual[one] - usual[other]) < 0
+    )
+    return Setting(alpha, cap4, cap3, means, tuple(sorted(means, key=lambda name: (-means[name], name))), swapped)
+
+
+def _means(systems: Mapping[str, Hits], k: int, alpha: float, cap4: float, cap3: float) -> dict[str, float]:
+    measure = RaNwg(k, {"alpha": alpha, "cap4": cap4, "cap3": cap3})
+    found = {}
+    for name, hits in systems.items():
+        measure.check(hits)
+        values = measure.score(hits)
+        found[name] = float(values[np.isfinite(values)].mean()) if np.isfinite(values).any() else np.nan
+    return found

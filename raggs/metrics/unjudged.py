@@ -6,12 +6,17 @@ gets one grade. A passage that gets a grade also counts in the best possible lis
 The bounds are exact for sums of weights (`Linear`: precision, recall, ndcg, ra_nwg, ...), for mrr and hit, and for map,
 as long as a query has few unjudged passages. Otherwise they are wider than they need to be, and never too narrow: a
 query with an unjudged passage may then have any value of the measure's range. A query without one keeps its value.
+
+What unjudged passages could make of a score: all of them at the lowest grade, all at the highest.
+
+A hole that is filled becomes a judged passage of its query, so it counts in the ideal as well. Only holes within the
+cutoff are filled; what lies behind it cannot be seen.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import combinations_with_replacement, product
 from typing import NamedTuple
@@ -23,12 +28,10 @@ from raggs.metrics import weights as w
 from raggs.metrics.columns import Qrels, Run
 from raggs.metrics.hits import Hits, Ties, ranked_rows
 from raggs.metrics.measure import Linear
-from raggs.metrics.measures.containment import Containment
-from raggs.metrics.measures.hit import Hit
-from raggs.metrics.measures.map import Map
-from raggs.metrics.measures.mrr import Mrr
+from raggs.metrics.measures.average import Map
+from raggs.metrics.measures.hits import Containment, Hit, Mrr
 from raggs.metrics.names import Named
-from raggs.metrics.stats import Ends
+from raggs.stats.comparison import Ends
 
 DEEPEST = 100  # ranks; below them an unjudged passage counts as not relevant, as a pool of that depth supposes
 MOST_GRADINGS = 1024  # of a query's unjudged passages that are looked at one by one
@@ -379,3 +382,86 @@ def _counted(hits: Hits, query: Ints, counts: Ints) -> Hits:
         qrels=Qrels.of_counts(counts, hits.qrels.scale), query=empty, item=empty, rank=empty, start=empty, size=empty,
         length=length, tied=np.zeros_like(length), returned=np.ones(len(length), dtype=bool),
     )  # fmt: skip
+
+
+class Bounds(NamedTuple):
+    """Values by query, shape (queries,), with the holes at the lowest and at the highest grade."""
+
+    lowest: Floats
+    highest: Floats
+
+
+class Fillings:
+    """A run whose holes are filled once for each cutoff and grade, however many measures ask.
+
+    Args:
+        hits: the run.
+    """
+
+    def __init__(self, hits: Hits) -> None:
+        self._hits = hits
+        self._deepest = int(hits.length.max(initial=0))
+        self._made: dict[tuple[int, int], Hits] = {}
+
+    def bounds(self, named: Named) -> Bounds:
+        """The values of a measure with its holes filled.
+
+        Raises:
+            DataError: as `Named.values`.
+        """
+        scale, cutoff = self._hits.qrels.scale, min(named.measure.cutoff, self._deepest)
+        return Bounds(*(named.values(self._filled(cutoff, grade)) for grade in (scale.low, scale.high)))
+
+    def _filled(self, k: int, grade: int) -> Hits:
+        if (k, grade) not in self._made:
+            self._made[k, grade] = filled(self._hits, k, grade)
+        return self._made[k, grade]
+
+
+def bounds(hits: Hits, named: Named) -> Bounds:
+    """As `Fillings.bounds`, for one measure."""
+    return Fillings(hits).bounds(named)
+
+
+def filled(hits: Hits, k: int, grade: int) -> Hits:
+    """The same run where each unjudged passage within the cutoff is judged with `grade`. Ties are kept as ranked."""
+    query, rank = _holes(hits, k)
+    qrels = hits.qrels
+    names = (f"\x01{number}" for number in rank.tolist())  # no id of a file begins so
+    more = replace(
+        qrels,
+        query=np.concatenate([qrels.query, query]),
+        grade=np.concatenate([qrels.grade, np.full(len(query), grade)]),
+        docs=qrels.docs.and_also(names),
+        belief=None if qrels.belief is None else qrels.belief.extended(len(query)),
+    )
+    size = len(hits.query) + len(query)
+    every, places = np.concatenate([hits.query, query]), np.concatenate([hits.rank, rank])
+    item = np.concatenate([hits.item, len(qrels.query) + np.arange(len(query))])
+    order = np.lexsort((places, every))
+    facet = None if hits.facet is None else np.concatenate([hits.facet, np.full(len(query), -1)])
+    first = None if hits.first is None else np.concatenate([hits.first, rank])[order]
+    return replace(
+        hits,
+        qrels=more,
+        facet=facet,
+        first=first,
+        query=every[order],
+        item=item[order],
+        rank=places[order],
+        start=places[order] - 1,
+        size=np.ones(size, dtype=np.int64),
+        pooled=None,  # within the cutoff all are judged now
+    )
+
+
+def _holes(hits: Hits, k: int) -> tuple[Ints, Ints]:
+    """Query and rank of each unjudged passage within the cutoff."""
+    depth = np.minimum(hits.length, k)
+    query = np.repeat(np.arange(len(depth)), depth)
+    ends = np.cumsum(depth)
+    rank = np.arange(len(query)) - np.repeat(ends - depth, depth) + 1
+    hole = np.ones(len(query), dtype=bool)
+    within = hits.rank <= depth[hits.query]
+    hole[(ends - depth)[hits.query[within]] + hits.rank[within] - 1] = False
+    return query[hole], rank[hole]

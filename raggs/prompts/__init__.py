@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from raggs.base.errors import ConfigError, NotFoundError
+from raggs.base.files import regular_file
 from raggs.base.hashing import hash_value
-from raggs.base.inputs import regular_file
 from raggs.base.text import did_you_mean
 
 PromptUse = Literal["grade", "grades", "order", "rewrite", "rerank", "relevance", "split", "ask", "answer", "correct"]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     from raggs.base.arrays import Flags, Floats
-    from raggs.ranking.likelihood import Judged
+    from raggs.ranking.posterior import Judged
 
 TYPICAL_LENGTH = 5  # of a list, for which sharpness is stated, and which costs a call
 PILOT_SIZES = (20, 5, 10, 5, 5, 10, 5) * 2  # half of them would tell a quarter: care shows where utilities are known
@@ -110,7 +110,7 @@ class Pilot:
 
 @dataclass(frozen=True)
 class Profile:
-    """A judge's manner, as `raggs.ranking.likelihood.Manner` has it, and the price of asking it.
+    """A judge's manner, as `raggs.ranking.posterior.Manner` has it, and the price of asking it.
 
     Attributes:
         sharpness, doubt: for lists of five: the best guess, and the standard error of its logarithm.

@@ -4,6 +4,8 @@ Every answer refits a Plackett-Luce posterior over all stored orders, with the g
 which pairs are open, which are settled and when to stop. Batches are those that most reduce the uncertainty
 of the order of the top. How sharp the judge is, which places of a list it favours, and how much its repeats echo
 its earlier errors, is estimated on the way. The order is a topological order of the locks, ties by score.
+
+What the options of the engine `bayes` may be.
 """
 
 from __future__ import annotations
@@ -16,18 +18,63 @@ import numpy as np
 
 from raggs.base.arrays import Floats, Ints
 from raggs.base.seeds import generator
-from raggs.ranking import confidence, echoes
+from raggs.ranking import confidence
+from raggs.ranking import profile as echoes
 from raggs.ranking.acquisition import Planner
 from raggs.ranking.base import PILOT_AGAIN, PILOT_SIZES, TYPICAL_LENGTH, Pilot, Profile, Ranking
-from raggs.ranking.grades import grade_prior
-from raggs.ranking.likelihood import Judged, JudgedLists, KnownPicks, Manner
-from raggs.ranking.mixture import SETTLE, fit_mixture
-from raggs.ranking.options import check_options
-from raggs.ranking.posterior import SHARPNESS, Posterior
+from raggs.ranking.locks import LockRule, SettledPairs, standard_gaps
+from raggs.ranking.posterior import (
+    SETTLE,
+    SHARPNESS,
+    Judged,
+    JudgedLists,
+    KnownPicks,
+    Manner,
+    Posterior,
+    fit_mixture,
+    grade_prior,
+    one_blas_thread,
+)
+from raggs.ranking.profile import HIGHEST_ECHO, believed, study
 from raggs.ranking.rounds import ROUNDING, RoundRanker, given, known_keys
-from raggs.ranking.settled import LockRule, SettledPairs, standard_gaps
-from raggs.ranking.study import believed, study
-from raggs.ranking.threads import one_blas_thread
+
+HIGHEST_SLIP = 0.9
+SIGMAS = 0.01, 2.0  # beyond, the grades leave nothing to the answers, or say nothing and fits run away
+
+
+def check_options(
+    sigma: float,
+    slip: float,
+    saving: float,
+    stability: int,
+    repeats: float,
+    z: float,
+    echo: float,
+    overhead: float,
+) -> None:
+    """See `raggs.ranking.bayes.BayesRanker`.
+
+    Raises:
+        ValueError: a value is out of its range; the message says which and what may be.
+    """
+    if not (z > 0 and math.isfinite(z)):
+        raise ValueError(f"z must be a finite number above 0, not {z}")
+    if not (saving >= 0 and math.isfinite(saving)):
+        raise ValueError(f"saving must be a finite number from 0, not {saving}")
+    if not (overhead >= 0 and math.isfinite(overhead)):
+        raise ValueError(f"overhead must be a finite number from 0, not {overhead}")
+    if not stability >= 0:
+        raise ValueError(f"stability must be at least 0, not {stability}")
+    ranges = (
+        ("sigma", sigma, *SIGMAS),
+        ("slip", slip, 0.0, HIGHEST_SLIP),
+        ("repeats", repeats, 0.0, 0.5),
+        ("echo", echo, 0.0, HIGHEST_ECHO),
+    )
+    for what, value, least, most in ranges:
+        if not least <= value <= most:
+            raise ValueError(f"{what} must lie in {least:g} to {most:g}, not {value}")
+
 
 SIZES = (5, 10, 20)  # of batches, where the best is looked for
 PILOT_SHARE = 0.5  # of what a ranking may cost

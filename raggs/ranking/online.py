@@ -22,8 +22,8 @@ import numpy as np
 from raggs.base.arrays import Floats, Ints
 from raggs.ranking import confidence
 from raggs.ranking.base import Lock, Ranking
-from raggs.ranking.likelihood import stage_chances
 from raggs.ranking.locks import LockGraph
+from raggs.ranking.posterior import stage_chances
 from raggs.ranking.rounds import RoundRanker
 
 MIN_INFORMATION = 0.01  # eps: an item that was never shown has sigma = 10, wider than the scale of grades

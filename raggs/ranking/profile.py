@@ -6,6 +6,26 @@ Bayes: Efron and Morris 1973). What chance could explain as well is taken for ch
 its place by the evidence that it adds.
 
 Pure: a function of the answers; the same ones give the same profile bit for bit.
+
+What the answers to one question say of its judge: its favour of places, its sharpness, its echo.
+
+Each hangs on the utilities, and they on it, so they are fitted in turn. Pure: the same answers give the same bits.
+
+What a judge gives to a place of the list: position bias, estimated and taken out.
+
+Presentations are shuffled, so a judge that favours the first passage of a list spoils no order for good, but its favour
+acts as noise. Each batch shows something at every place, so the favour of the places is learned long before the
+utilities are, and known favour is noise no more. What chance could explain as well is taken for chance (shrinkage:
+James and Stein 1961), so that a fair judge pays next to nothing.
+
+Repeats that are no second opinion: a judge that errs the same way each time it meets the same pair.
+
+The correlation `echo` of a judge's errors on two showings of a pair makes n showings worth n / (1 + (n - 1) echo)
+independent ones, and never more than 1 / echo (Kish's design effect). Orders weigh as much as their pairs on
+average. The correlation is estimated from the pairs that were shown more than once: by how much their wins depart
+from what the posterior expects, beyond what independent errors and the fit itself explain (method of moments).
+What chance could explain as well is taken for chance (shrinkage: James and Stein 1961), so that a judge of independent
+errors pays next to nothing.
 """
 
 from __future__ import annotations
@@ -16,17 +36,151 @@ from itertools import pairwise
 
 import numpy as np
 
-from raggs.base.arrays import Floats
-from raggs.ranking import echoes
+from raggs.base.arrays import Floats, Ints
 from raggs.ranking.base import TYPICAL_LENGTH, Pilot, Profile
-from raggs.ranking.favour import jointly
-from raggs.ranking.grades import grade_prior
-from raggs.ranking.likelihood import Judged, Manner
-from raggs.ranking.mixture import Mixture, fit_mixture, refine
-from raggs.ranking.posterior import SHARPNESS, Posterior
-from raggs.ranking.threads import one_blas_thread
+from raggs.ranking.posterior import (
+    SHARPNESS,
+    Judged,
+    JudgedLists,
+    Manner,
+    Mixture,
+    Posterior,
+    by_place,
+    fit_mixture,
+    grade_prior,
+    one_blas_thread,
+    refine,
+    sharpen,
+    upset_chances,
+)
 
-STEPS = (0, 2, 4, 7, 12, 20)  # picks between which care stays as it is
+BIAS_STEPS = 3  # Newton steps a study; the next one goes on from there
+STRIDE = 1.0  # largest step, as log-odds
+BIAS_THRESHOLD = 2.0  # a departure, squared, of so many times what chance makes is none; larger ones hardly shrink
+
+
+def position_bias(judged: Judged, posterior: Posterior) -> Floats:
+    """The favour of each place as log-odds, shape (knots,), summing to 0, at the posterior's utilities."""
+    return shared_position_bias([(judged, posterior)])[0]
+
+
+def shared_position_bias(fits: Sequence[tuple[Judged, Posterior]]) -> tuple[Floats, float]:
+    """The favour that several questions' answers tell of one judge, and its doubt: a standard error of each place.
+
+    Where a favour was believed beforehand, it is what chance could explain that shrinks to it.
+    """
+    manner = fits[0][0].manner
+    precision, favour = 1.0 / manner.favour_doubt**2, manner.favour
+    usual = np.zeros_like(favour) if manner.usual is None else manner.usual
+    for _ in range(BIAS_STEPS):
+        slope, information = _sums(fits, favour)
+        step = np.linalg.solve(information + precision * np.eye(slope.size), slope - precision * (favour - usual))
+        favour = favour + np.clip(step, -STRIDE, STRIDE)
+    found = favour - favour.mean() - usual
+    departure = float(found @ information @ found)  # chi-squared of m - 1 degrees of freedom for a judge as believed
+    told = 1.0 - (BIAS_THRESHOLD * (found.size - 1) / departure) ** 2 if departure > 0 else 0.0
+    spread = np.linalg.eigvalsh(information + precision * np.eye(found.size))[1:]  # without what all places share
+    return np.asarray(usual + max(0.0, told) * found), float(np.sqrt((1.0 / spread).mean()))
+
+
+def _sums(fits: Sequence[tuple[Judged, Posterior]], favour: Floats) -> tuple[Floats, Floats]:
+    """Slope and information by the favour, over all questions."""
+    each = [
+        by_place(posterior.mean, replace(judged, manner=replace(judged.manner, favour=favour)), posterior.sharpness)
+        for judged, posterior in fits
+    ]
+    return np.sum([slope for _, slope, _ in each], axis=0), np.sum([bend for _, _, bend in each], axis=0)
+
+
+HIGHEST_ECHO = 0.9
+FOLLOWED = 2.75  # the fit follows part of the errors that it is compared with: the bare moments find a third to a half
+REPEAT_THRESHOLD = (
+    1.0  # an excess within so many standard errors of 0 is no echo; larger ones shrink towards 0 accordingly
+)
+TOLD_BY_ALL = 2.0  # the same for all pilots together, which every question believes
+DOUBT = 3.0  # pulls the estimate to 0 where few pairs were repeated, in units of expected pair variance
+
+
+def weights(shown: Ints, orders: Ints, echo: float) -> Floats:
+    """The weight of each order: the mean over its pairs of 1 / (1 + (n - 1) echo), n >= 1 the pair's showings."""
+    if echo == 0:
+        return np.ones(len(orders))
+    first, second = np.triu_indices(orders.shape[1], k=1)
+    counts = shown[orders[:, first], orders[:, second]]
+    return np.asarray((1.0 / (1.0 + (counts - 1) * echo)).mean(axis=1))
+
+
+def worth(shown: Ints, echo: float) -> Floats:
+    """What one more showing of each pair adds, in independent showings; 0 on the diagonal."""
+    gain = (shown + 1) / (1.0 + shown * echo) - shown / (1.0 + np.maximum(shown - 1, 0) * echo)
+    np.fill_diagonal(gain, 0.0)
+    return np.asarray(gain)
+
+
+def repeat_correlation(judged: Judged, posterior: Posterior) -> float:
+    """The echo, 0 to 0.9, of answers that the posterior was fitted to; near 0 without repeated pairs."""
+    return _echo(*_moments(judged, posterior), REPEAT_THRESHOLD)
+
+
+def shared_repeat_correlation(fits: Sequence[tuple[Judged, Posterior]]) -> float:
+    """What several questions' short lists tell of one judge; in long ones errors that repeat look like utility."""
+    moments = [
+        _moments(replace(judged, lists=short), posterior)
+        for judged, posterior in fits
+        if (short := tuple(lists for lists in judged.lists if lists.length <= TYPICAL_LENGTH))
+    ]
+    excess, chancy, most = (sum(each) for each in zip(*moments, strict=True)) if moments else (0.0, 0.0, 0.0)
+    return _echo(excess, chancy, most, TOLD_BY_ALL)
+
+
+def _echo(excess: float, chancy: float, most: float, surely: float) -> float:
+    """Shrunk as an excess within so many standard errors of 0 is none."""
+    told = max(0.0, 1.0 - surely**2 * chancy / excess**2) if excess > 0 else 0.0
+    found = told * FOLLOWED * excess / (most + DOUBT)
+    return min(found, HIGHEST_ECHO) if found > 0 else 0.0  # never -0.0, which would be written so
+
+
+def _moments(judged: Judged, posterior: Posterior) -> tuple[float, float, float]:
+    """Of repeated pairs: what departs beyond chance, its variance were the errors independent, and the most of it."""
+    n, surprise, variance, fourth, followed, spread = _repeated_pairs(judged, posterior)
+    fitted = (followed * posterior.sharpness) ** 2 * spread
+    excess = float((surprise**2 - variance + fitted).sum())
+    return excess, float((2 * variance**2 + fourth).sum()), float(((n - 1) * variance).sum())
+
+
+def _repeated_pairs(judged: Judged, posterior: Posterior) -> tuple[Floats, ...]:
+    """Of each pair that was shown more than once, summed over its showings.
+
+    Returns:
+        Showings; wins less expected wins; their variance and fourth cumulant, were the errors independent; by how much
+        expected wins follow the scores, of a judge with all its care 1 for each of variance; and the posterior variance
+        of the difference. Six arrays of the same length.
+    """
+    size = posterior.mean.size
+    showings = [_showings(judged, lists, posterior) for lists in judged.lists]
+    winners, losers, lost, care = (np.concatenate(each) for each in zip(*showings, strict=True))
+    doubt = lost * (1.0 - lost)
+    pairs = np.minimum(winners, losers) * size + np.maximum(winners, losers)
+    sums = [np.ones_like(lost), np.where(winners < losers, lost, -lost), doubt, doubt * (1 - 6 * doubt), doubt * care]
+    totals = [np.bincount(pairs, each, minlength=size * size).astype(np.float64) for each in sums]
+    again = np.flatnonzero(totals[0] > 1)
+    first, second = np.divmod(again, size)
+    own = posterior.covariance.diagonal()
+    spread = own[first] + own[second] - 2 * posterior.covariance[first, second]
+    return *(total[again] for total in totals), np.asarray(spread)
+
+
+def _showings(judged: Judged, lists: JudgedLists, posterior: Posterior) -> tuple[Ints, Ints, Floats, Floats]:
+    """Each pair of each list: who won, who lost, the chance of the other way round, and what was left of the care."""
+    scores, left = judged.scores(lists, posterior.mean, posterior.sharpness), judged.manner.care(lists.length)
+    upper, lower = np.triu_indices(lists.length, k=1)
+    picks = np.ones(upper.size) if left is None else left[upper]
+    gaps = (scores[:, upper] - scores[:, lower]) * picks
+    care = np.tile(picks * judged.manner.attention(lists.length), len(scores))
+    return lists.orders[:, upper].ravel(), lists.orders[:, lower].ravel(), upset_chances(gaps.ravel()), care
+
+
+CARE_STEPS = (0, 2, 4, 7, 12, 20)  # picks between which care stays as it is
 FALLS = (0.0, 0.25, 0.5, 1.0, 3.0)  # of the logarithm of care from one to the next
 STRAINS = (0.0, 0.3, 0.8)
 SIGMAS = (1.0, 0.7, 0.5, 0.35, 0.25)  # narrower utilities make for a sharper judge, and the other way round
@@ -39,9 +193,9 @@ TURNS = 8  # times that favour and utilities are fitted in turn, each to the oth
 NEAR = 2  # steps of the sharpness that are looked at on each side
 
 Point = tuple[int, ...]  # places on the grids: sharpness, a fall for each step but the first, strain, sigma, slip
-FAULTS = slice(1, len(STEPS))  # of a point
-STRAIN, SIGMA, SLIP = len(STEPS) - 1, len(STEPS), len(STEPS) + 1
-GRIDS = (SHARPNESS, *[FALLS] * (len(STEPS) - 2), STRAINS, SIGMAS, SLIPS)
+FAULTS = slice(1, len(CARE_STEPS))  # of a point
+STRAIN, SIGMA, SLIP = len(CARE_STEPS) - 1, len(CARE_STEPS), len(CARE_STEPS) + 1
+GRIDS = (SHARPNESS, *[FALLS] * (len(CARE_STEPS) - 2), STRAINS, SIGMAS, SLIPS)
 USUAL = SHARPNESS.index(3.0)
 FAIR = np.zeros(TYPICAL_LENGTH)
 STARTS: tuple[Point, ...] = (  # faults hide each other: the climb begins at a judge without any, and at a tired one
@@ -101,7 +255,7 @@ def _left(point: Point) -> tuple[float, ...]:
     falls = np.cumsum([0.0, *[FALLS[at] for at in point[1:STRAIN]]])
     if not falls[-1]:
         return ()
-    spans = [last - first for first, last in pairwise(STEPS)]
+    spans = [last - first for first, last in pairwise(CARE_STEPS)]
     return tuple(np.repeat(np.exp(-falls), spans).tolist())
 
 
@@ -136,7 +290,7 @@ class _Land:
     def echo(self, point: Point) -> float:
         """Of its errors, joint of all pilots, where the judge is as the point has it."""
         fits = zip(self._priors(point), self._judged, self._begun, strict=True)
-        return echoes.jointly([(_mannered(each[1], point), _fitted(*each, point)) for each in fits])
+        return shared_repeat_correlation([(_mannered(each[1], point), _fitted(*each, point)) for each in fits])
 
     def favour(self, point: Point) -> tuple[Floats, float]:
         """Of places, joint of all pilots, where the judge is otherwise as the point has it; and its doubt."""
@@ -144,7 +298,7 @@ class _Land:
         for _ in range(TURNS):
             found = [_fitted(*each, point) for each in zip(self._priors(point), judged, found, strict=True)]
             taken = [_mannered(each, point) for each in judged]
-            favour, doubt = jointly(list(zip(taken, found, strict=True)))
+            favour, doubt = shared_position_bias(list(zip(taken, found, strict=True)))
             judged = [replace(each, manner=Manner(favour)) for each in judged]
             if not favour.any():
                 break
@@ -181,3 +335,40 @@ def _fitted(mixture: Mixture, judged: Judged, begun: Posterior, point: Point) ->
 
 def _evidence(mixture: Mixture, found: Posterior) -> float:
     return found.evidence + refine(mixture, found)[1]
+
+
+FAVOUR_STEPS = 2  # times that favour and utilities are fitted in turn, each to the other
+
+
+def believed(profile: Profile, own: Manner) -> Manner:
+    """A judge's manner as other questions taught it; what nothing was learned of stays as the question's own has it."""
+    told = Manner(own.favour, profile.left, profile.strain, profile.sharpness, profile.doubt)
+    if profile.favour_doubt is None:
+        return told
+    usual = np.zeros_like(own.favour)
+    if profile.favour:
+        taught = Manner(np.array(profile.favour))
+        across = taught.knots(usual.size)
+        usual = taught.favour if across is None else across @ taught.favour
+        usual = usual - usual.mean()
+    return replace(told, favour=usual, usual=usual, favour_doubt=profile.favour_doubt)
+
+
+def study(
+    mixture: Mixture, judged: Judged, posterior: Posterior, echo: float | None, *, biased: bool
+) -> tuple[Manner, Posterior, float]:
+    """The judge's manner, the utilities by it, and its echo.
+
+    Args:
+        mixture: the prior of the utilities.
+        posterior: of the same answers.
+        echo: as somebody knows it; None estimates it.
+        biased: whether the judge may favour places; else it keeps the favour that it has.
+    """
+    for _ in range(FAVOUR_STEPS if biased else 0):
+        judged = replace(judged, manner=replace(judged.manner, favour=position_bias(judged, posterior)))
+        if not judged.manner.favour.any():
+            break
+        posterior = fit_mixture(mixture, judged, posterior.sharpness, posterior)
+    posterior = sharpen(mixture, judged, posterior)
+    return judged.manner, posterior, repeat_correlation(judged, posterior) if echo is None else echo

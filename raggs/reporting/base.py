@@ -1,4 +1,7 @@
-"""What a section of the report is: typed data from `Facts`, drawn by the template that lies beside its module."""
+"""What a section of the report is: typed data from `Facts`, drawn by the template that lies beside its module.
+
+Which comparison a decision is about: the best of the other systems against the baseline, by the first measure.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,13 @@ from typing import ClassVar
 from raggs.base.errors import NotFoundError
 from raggs.diagnosis.models import DiagnosisReport
 from raggs.evaluation.document import Document
-from raggs.evaluation.models import Part, Report
+from raggs.evaluation.models import ComparisonPart, Part, Report
 from raggs.golden.base import GoldenSet
 from raggs.golden.judgments import Judgments
+from raggs.golden.opened import System
 from raggs.golden.questions import Questions
-from raggs.golden.systems import System
 from raggs.golden.views import QuestionView
-from raggs.parts.reviews.folding import Reviewed
+from raggs.parts.reviews.store import Reviewed
 from raggs.reporting.surveying import Pools, Tally, pools_of
 from raggs.runs.manifests.costs import Costs, costs
 from raggs.runs.manifests.opened import OpenedRun
@@ -147,3 +150,17 @@ class ReportSection(ABC):
         """The text of the file beside the section's module: template, style or script; empty where there is none."""
         place = files(cls.__module__.rpartition(".")[0]) / f"{cls.NAME}.{ending}"
         return place.read_text(encoding="utf-8") if place.is_file() else ""
+
+
+def compared(report: Report) -> list[ComparisonPart]:
+    """The comparisons by the measure that decides, best first; none where nothing was compared."""
+    measure = report.measures[0]
+    sign = 1.0 if report.higher_is_better[measure] else -1.0
+    known = [part for part in report.comparisons if part.measure == measure and part.difference is not None]
+    return sorted(known, key=lambda part: -sign * (part.difference or 0.0))
+
+
+def is_ahead(part: ComparisonPart, report: Report) -> bool:
+    """Whether a system's mean is the better one, sure or not."""
+    sign = 1.0 if report.higher_is_better[part.measure] else -1.0
+    return sign * (part.difference or 0.0) > 0

@@ -1,18 +1,18 @@
 """The figures of an evaluation, as SVG for a page: means and differences with intervals, scores over cutoffs, recall.
 
 Each is drawn from the report alone; one without anything to show is left out.
+
+Bars that are stacked of pieces: how much of a whole is what.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from raggs.base.jsontypes import Number
+from raggs.base.types import Number
 from raggs.evaluation.analyses.depths import Depths
-from raggs.evaluation.curves import Curve, curves
-from raggs.evaluation.forest import ForestRow, forest
 from raggs.evaluation.models import Part, Report
-from raggs.evaluation.svg import inlined
+from raggs.evaluation.svg import Curve, ForestRow, curves, forest, inlined
 from raggs.evaluation.words import interval
 
 
@@ -75,3 +75,30 @@ def _recall(report: Report) -> Iterator[Figure]:
 
 def _known(points: Iterable[tuple[float, Number]]) -> tuple[tuple[float, float], ...]:
     return tuple((x, y) for x, y in points if y is not None)
+
+
+WIDE = 1000.0  # of a bar, in its own units
+
+
+class Piece(Part):
+    """A piece of a bar; `start` and `width` in units of which a bar has 1000, `text` its value as it is written."""
+
+    kind: str
+    text: str
+    start: float
+    width: float
+
+
+def stacked(values: Sequence[tuple[str, float, str]], whole: float) -> tuple[Piece, ...]:
+    """Pieces side by side.
+
+    Args:
+        values: kind, value and its text of each.
+        whole: what fills a bar; above 0.
+    """
+    pieces, start = [], 0.0
+    for kind, value, text in values:
+        width = WIDE * value / whole
+        pieces.append(Piece(kind=kind, text=text, start=round(start, 1), width=round(width, 1)))
+        start += width
+    return tuple(pieces)

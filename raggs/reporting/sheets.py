@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping
 
 from raggs.base.text import COMMANDS, visible
-from raggs.golden.sheets import Row, Sheet
+from raggs.golden.views import Row, Sheet
 
 MOST_TEXT = 6_000_000  # bytes of all passages' texts
 LONGEST = 4_000  # characters of one

@@ -16,7 +16,7 @@ import numpy as np
 
 from raggs.base.arrays import Floats, Ints
 from raggs.base.artifacts import EmbedRecord, Passage
-from raggs.base.tokens import count_tokens
+from raggs.base.text import count_tokens
 from raggs.golden.judgments import Judgments
 from raggs.golden.views import PassageView, QuestionView
 from raggs.runs.manifests.opened import OpenedRun

@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from raggs.base.frozen import Frozen
-from raggs.parts.reviews.folding import holding
-from raggs.parts.reviews.models import GradeReview, Key, Review
+from raggs.base.artifacts import Frozen
+from raggs.parts.reviews.store import GradeReview, Key, Review, holding
 from raggs.reviewing.pool import Pool
 from raggs.stats.agreement import Agreement, cohen_kappa, count_pairs, krippendorff_alpha
 

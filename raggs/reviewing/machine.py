@@ -1,10 +1,13 @@
 """What machines said of a pool: their grades in memory, their words on the disk until somebody may see them.
 
 Read when it is first asked for, since grading needs none of it. Grades that people gave in a run are no machine's.
+
+An item as a reviewer sees it: question and passage, cleaned, and nothing of any machine's.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from raggs.base.artifacts import JudgeRecord, MergeRecord, QueryRecord
+from raggs.base.artifacts import Frozen, JudgeRecord, MergeRecord, QueryRecord
 from raggs.base.errors import DataError
-from raggs.base.frozen import Frozen
-from raggs.base.health import PEOPLE, source_of
 from raggs.base.jsonl import read_on
-from raggs.base.text import clean_unicode
-from raggs.parts.reviews.models import passage_digest, question_digest
+from raggs.base.judge_health import PEOPLE, source_of
+from raggs.base.languages import FUNCTION_WORDS, fold_accents
+from raggs.base.text import clean_passage, clean_unicode
+from raggs.parts.reviews.store import passage_digest, question_digest
 from raggs.reviewing.pool import CHANGED, Pool
 from raggs.runs.manifests.opened import OpenedRun
 
@@ -108,3 +111,40 @@ def _voice(graded: _Graded, number: int) -> Voice:
     if record.grade != graded.grades[number]:
         raise DataError(CHANGED, where=graded.path)
     return Voice(who=record.judge, grade=record.grade, note=clean_unicode(record.reason), model=True)
+
+
+WORD = re.compile(r"[^\W_]+")
+COMMON = frozenset(word for words in FUNCTION_WORDS.values() for word in words.split())
+
+
+class ItemView(Frozen):
+    """An item as a reviewer sees it: nothing of any machine's."""
+
+    item: str
+    question: str
+    title: str
+    text: str
+    source: str
+    around: bool
+    terms: tuple[str, ...]
+
+
+def view_of(pool: Pool, number: int) -> ItemView:
+    """An item as the page shows it."""
+    item, passage = pool.items[number], pool.passage(number)
+    question = pool.questions[item.question]
+    return ItemView(
+        item="".join(item.key),
+        question=clean_unicode(question),
+        title=clean_passage(passage.title),
+        text=clean_passage(passage.text),
+        source=passage.span.source if passage.span else "",
+        around=any(pool.around(passage)),
+        terms=terms_of(question),
+    )
+
+
+def terms_of(question: str) -> tuple[str, ...]:
+    """The words of a question that say what it is about, in lower case and without accents."""
+    words = WORD.findall(fold_accents(clean_unicode(question).lower()))
+    return tuple(dict.fromkeys(word for word in words if word not in COMMON and (len(word) > 2 or word.isdigit())))

@@ -11,17 +11,23 @@ from threading import RLock
 
 from pydantic import ValidationError
 
-from raggs.base.artifacts import PruneRecord
+from raggs.base.artifacts import Frozen, PruneRecord
 from raggs.base.errors import NotFoundError, UsageError
-from raggs.base.frozen import Frozen
 from raggs.base.seeds import generator
 from raggs.base.text import clean_unicode
-from raggs.parts.reviews.folding import Reviewed, fold
-from raggs.parts.reviews.models import HEX, GradeReview, OrderReview, Review, Withdrawal
-from raggs.parts.reviews.shown import ShownStore
-from raggs.parts.reviews.store import ReviewStore
+from raggs.parts.reviews.store import (
+    HEX,
+    GradeReview,
+    OrderReview,
+    Review,
+    Reviewed,
+    ReviewStore,
+    ShownStore,
+    Withdrawal,
+    fold,
+)
+from raggs.reviewing.machine import ItemView, view_of
 from raggs.reviewing.pool import Item, Pool
-from raggs.reviewing.views import ItemView, view_of
 from raggs.runs.manifests.opened import OpenedRun
 
 AT_ONCE = 5

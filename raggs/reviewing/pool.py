@@ -16,10 +16,9 @@ from pydantic import ValidationError
 
 from raggs.base.artifacts import MergeRecord, Passage, QueryRecord
 from raggs.base.errors import DataError, UsageError
-from raggs.parts.reviews.models import Key, passage_digest, question_digest
-from raggs.parts.reviews.plans import PlanItem
+from raggs.parts.reviews.store import Key, PlanItem, passage_digest, question_digest
 from raggs.runs.manifests.opened import OpenedRun
-from raggs.stats.decision.drawing import lots
+from raggs.stats.correction.estimates import lots
 
 CHANGED = "the run has changed since; start the page again"
 

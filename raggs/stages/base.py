@@ -2,6 +2,17 @@
 
 A stage knows no paths, no environment and no run: the runner reads and writes for it. It never imports another
 stage. It states which artifacts it reads (`READS`) and what else of the world its result depends on (`causes`).
+
+What is counted while a stage's records pass, for its lock.
+
+How many queries are graded side by side: as many as keep the judge busy, and few where the money may end.
+
+A query that is graded in full is of use, one in the middle of its pool is of none until somebody pays for the rest.
+Whole pools ask for everything at once, and calls are made in the order in which they are asked for, so that at most one
+query is in the middle. Walks ask for a little at a time, and so go on side by side: no further one begins while the
+money might end before all of them do. In batches they still do: there each round of all walks is one batch.
+
+How the budget of a set was spread over its questions, as counts for the lock.
 """
 
 from __future__ import annotations
@@ -13,15 +24,77 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
 from raggs.base.artifacts import JournalRecord, Passage, Query, Record
-from raggs.base.health import Canaries
+from raggs.base.judge_health import AgainstPeople, Canaries, Health, Rate
 from raggs.base.settings import Causes, Settings
 from raggs.parts.embedders.base import Embedder
 from raggs.parts.judges.base import Judge, Judgment, Task
 from raggs.parts.retrievers.base import Retriever
 from raggs.parts.rewriters.base import Rewriter
-from raggs.stages.frugal import Walks
 from raggs.stages.ordered import Looped
-from raggs.stages.statistics import Statistics
+from raggs.stats.agreement import wilson
+
+QUESTIONS, DEEPER = "questions", "deeper"  # counts where some questions are searched deeper; the others are signals
+
+
+def rate_of(count: int, total: int) -> Rate:
+    """So many of a total, with the interval; four digits."""
+    low, high = wilson(count, total)
+    rate = round(count / total, 4) if total else None
+    return Rate(rate=rate, interval=(round(low, 4), round(high, 4)), count=count, total=total)
+
+
+class Statistics:
+    """What a stage's records say about its judge, counted while they pass; this one counts nothing."""
+
+    probed: Canaries | None = None  # what cases of known grade told, which no record tells
+    people: AgainstPeople | None = None  # what people's word told, which no record tells either
+    label: Callable[[str, str], int | None] | None = None  # gives the grade to which a simulated judge adds noise
+    noise: Rate | None = None  # how often that made another grade, which no record tells
+    exact = False  # whether the judge answers by rule, so that nothing is to be warned of
+
+    def see(self, record: Record) -> None:
+        """Take notice of one record of an artifact, or of the settled journal; all come query by query."""
+
+    def counts(self) -> Mapping[str, int]:
+        """What was counted of the stage's own work, for the manifest; empty where there is nothing to tell."""
+        return {}
+
+    def health(self) -> Health | None:
+        """What was found, for the manifest; None where there is nothing to tell."""
+        return None
+
+
+class Walks:
+    """The calls of the queries that are graded.
+
+    Args:
+        stop_after: low grades in a row that end a walk; None where there are no walks.
+        group: passages in a call.
+        samples: calls for each of them.
+        members: calls of models that each of these takes at most; 0 where nobody is paid.
+        affords: how many more calls there is money for.
+    """
+
+    def __init__(
+        self, stop_after: int | None, group: int, samples: int, members: float, affords: Callable[[], float]
+    ) -> None:
+        self._stop_after, self._group, self._samples = stop_after, group, samples
+        self._members = members
+        self._affords = affords
+        self._most = 0.0  # calls of a query, of those that were begun
+
+    def at_once(self, item: tuple[str, Sequence[object]]) -> int:
+        """How many calls a query that begins asks for at once; a walk comes down to a few."""
+        self._most = max(self._most, self._calls(len(item[1])) * self._members)
+        return self._calls(min(len(item[1]), self._stop_after or len(item[1])))
+
+    def tight(self, unfinished: int) -> bool:
+        """Whether the money might end in the middle of a query, were one more begun."""
+        return self._stop_after is not None and (unfinished + 1) * self._most > self._affords()
+
+    def _calls(self, passages: int) -> int:
+        return -(-passages // self._group) * self._samples
+
 
 R = TypeVar("R", bound=Record)
 C = TypeVar("C", bound=Settings)
@@ -108,7 +181,7 @@ class Services(PassageServices, Looped, Protocol):
     def causes(self, part: str, task: Task | None = None) -> Any:
         """What of a part can change a result: "queries", "corpus", "embedder", "rewriter", "retrievers" or "judge".
 
-        "prices": what an order costs by each model of the judge (see `raggs.stages.purse.OrderPrices`).
+        "prices": what an order costs by each model of the judge (see `raggs.stages.waves.OrderPrices`).
 
         "orders": of people, which are known before the judge is asked for any; None where there are none.
 
@@ -249,3 +322,16 @@ class Stage(StageOf[C, Services], Generic[C]):
 
     def asked(self, services: Services) -> str | None:
         return services.judge.name if self.ASKS == "judge" else None
+
+
+SPENT, SHARING, ENDED = "calls of all", "questions that share", "ended before"
+LEVELS = {"least": 0.0, "quarter": 0.25, "half": 0.5, "three quarters": 0.75, "most": 1.0}  # quantiles of the calls
+
+
+def spread(shares: Sequence[int], ended: int) -> dict[str, int]:
+    """By what calls each question got; `ended`: questions that ended before the budget did."""
+    line = sorted(shares)
+    if not line:
+        return {}
+    levels = {name: line[round(share * (len(line) - 1))] for name, share in LEVELS.items()}
+    return {SPENT: sum(line), SHARING: len(line), ENDED: ended, **levels}

@@ -8,12 +8,31 @@ abstains.
 
 Where the money has ended, a query of which a grade is missing is left out as a whole: what nobody graded would count as
 if it were irrelevant.
+
+Which passages of a question a judge sees together, where it grades several in one question (`judge.group`).
+
+What is asked at once is cut into groups by a shuffle of its own for each sample: the company of a passage is a mixture
+of the good and the bad, whatever its rank in the pool, and another one in each sample, in which it stands elsewhere.
+Groups follow from the passages that are asked at once and from nothing that was answered before: a resumed run asks
+the same questions.
+
+By how much a grade moves with the company in which it was given, and with its place there; nobody is asked for it.
+
+Company is told by samples, each of which shows a passage in another one: a passage's grade in a sample less its mean
+over all, against the mean grade of those beside it less its mean; the slope of the one on the other. A judge that
+grades each passage as if it were alone errs on each by itself, so that its slope is nought whatever the passages are.
+Places are drawn by lot: the first of a call is as good as the last, on average. Companies and places follow from the
+records, as the stage drew them. Intervals are by the jackknife over questions, whose companies are their own.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
+from statistics import fmean
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
@@ -21,18 +40,96 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from raggs.base.adapter import AdapterConfig, OneOf
 from raggs.base.artifacts import JudgeRecord, MergeRecord, Record
 from raggs.base.errors import BudgetError
-from raggs.base.health import PEOPLE, Canaries, is_people, source_of
+from raggs.base.judge_health import PEOPLE, Canaries, Shift, is_people, source_of
+from raggs.base.seeds import generator
 from raggs.base.settings import AnchoredPath, Causes, Effort, Later, PromptName, Settings
 from raggs.llm import BatchSettings
 from raggs.parts import judges
-from raggs.parts.judges.base import Judgment
-from raggs.parts.judges.consensus import lower_median
-from raggs.stages.base import GradeServices, Services, Stage, Work
+from raggs.parts.judges.base import Judgment, lower_median
+from raggs.stages.base import GradeServices, Services, Stage, Walks, Work
 from raggs.stages.canaries import ask_cases, make_cases
-from raggs.stages.frugal import Walks
-from raggs.stages.grouping import Walk, grade_together
-from raggs.stages.judgehealth import BEYOND, JudgeStatistics, cascade_statistics
+from raggs.stages.judge_health import BEYOND, JudgeStatistics, cascade_statistics
 from raggs.stages.ordered import run_ordered
+
+SEED = 0
+
+
+def groups(qid: str, first: int, count: int, size: int, sample: int) -> list[list[int]]:
+    """Positions 0 to `count` - 1 in as few groups of at most `size` as can be, which differ by one at most.
+
+    Args:
+        first: rank among the passages to judge of the one at position 0.
+    """
+    order: list[int] = generator(SEED, "group", qid, first, sample).permutation(count).tolist()
+    number = -(-count // size)
+    bounds = [count * place // number for place in range(number + 1)]
+    return [order[start:end] for start, end in pairwise(bounds)]
+
+
+def ahead(wanted: int, size: int) -> int:
+    """So many passages at least, in whole groups."""
+    return -(-wanted // size) * size
+
+
+class Walk:
+    """A pool that is graded from the top down until `stop_after` low grades stand in a row.
+
+    While some of them do, no end can come before as many more passages are graded as are missing, so these are asked at
+    once: no judgment is wasted, and none depends on the time that another took. A failure neither adds to the row nor
+    breaks it. Where several are graded in one question a step takes whole groups, and the row may end longer.
+
+    Args:
+        total: passages of the pool.
+        stop_after: None where the walk never ends early.
+        size: passages that are graded together, at most.
+        low: a grade up to here is a low one.
+
+    Attributes:
+        done: passages that were graded.
+        limit: low grades in a row that end it.
+    """
+
+    def __init__(self, total: int, stop_after: int | None, size: int, low: int) -> None:
+        self.done, self.limit = 0, stop_after or total
+        self._total, self._size, self._low = total, size, low
+        self._row = 0
+
+    def step(self) -> int:
+        """How many passages are asked about at once next; 0 at the end."""
+        if self._row >= self.limit:
+            return 0
+        return min(ahead(self.limit - self._row, self._size), self._total - self.done)
+
+    def take(self, grades: Iterable[int | None]) -> None:
+        """The grades of a step; None of a failure."""
+        for grade in grades:
+            self.done += 1
+            if grade is not None:
+                self._row = self._row + 1 if grade <= self._low else 0
+
+
+async def grade_together(
+    records: Sequence[MergeRecord], first: int, size: int, samples: int, services: GradeServices
+) -> list[list[Judgment]]:
+    """All samples of the grade of each passage, in their order; all are asked at once.
+
+    Args:
+        first: rank of the first one among the passages of the pool to judge.
+    """
+    query = services.queries[records[0].qid]
+
+    async def ask(group: Sequence[int], sample: int) -> Sequence[Judgment]:
+        return await services.judge.grades(query, [records[place].passage for place in group], sample=sample)
+
+    asked = [
+        (group, sample) for sample in range(samples) for group in groups(query.qid, first, len(records), size, sample)
+    ]
+    found: list[list[Judgment]] = [[] for _ in records]
+    for (group, _), given in zip(asked, await asyncio.gather(*(ask(*each) for each in asked)), strict=True):
+        for place, said in zip(group, given, strict=True):
+            found[place].append(said)
+    return found
+
 
 ALONE, TOGETHER = "grade@1", "grades@1"
 LOW = 2  # grades up to here say that the pool runs dry
@@ -176,8 +273,6 @@ class JudgeStage(Stage[JudgeConfig]):
     def statistics(self, config: JudgeConfig) -> JudgeStatistics:
         company = None
         if config.group > 1 and judges.REGISTRY.of(config.judge).groups(config.judge):
-            from raggs.stages.companymoves import CompanyMoves  # late: most grade one by one
-
             company = CompanyMoves(config.samples, config.stop_after, config.group, LOW)
         return JudgeStatistics(config.samples, config.stop_after, cascade_statistics(config.judge), company)
 
@@ -186,7 +281,7 @@ class JudgeStage(Stage[JudgeConfig]):
             return None
         judge, pools = services.judge, lambda: work.by_query("merge", MergeRecord)
         if config.group > 1 and judge.grades_together:
-            from raggs.stages.companies import ask_plan, make_plan  # late: most grade one by one
+            from raggs.stages.canaries import ask_plan, make_plan  # late: most grade one by one
 
             plan = make_plan(pools, services.queries, config.canaries, config.samples, config.group)
             return services.loop.run(ask_plan(judge, plan))
@@ -302,3 +397,96 @@ def _vote(sample: Judgment, member: str) -> int | None:
 
 
 STAGE = JudgeStage()
+
+
+Pair = tuple[float, float]  # the mean grade of those beside a passage, and its own, in one sample
+
+
+class CompanyMoves:
+    """Counted while the records of one run of the stage pass, question by question.
+
+    Args:
+        samples: grades that are asked of each passage.
+        stop_after: low grades in a row that end the walk down a pool; None where it never ends early.
+        size: passages that are graded together, at most.
+        low: a grade up to here counts for `stop_after`.
+    """
+
+    def __init__(self, samples: int, stop_after: int | None, size: int, low: int) -> None:
+        self._samples, self._stop_after, self._size, self._low = samples, stop_after, size, low
+        self._qid = ""
+        self._asked: list[tuple[int | None, tuple[int | None, ...]]] = []  # of the question at hand, by rank
+        self._sums: list[Pair] = []  # of each question: products of both deviations, squares of the company's
+        self._ends: list[Pair] = []  # of each question: first less last grades of its calls, and how many calls
+
+    def see(self, record: JudgeRecord) -> None:
+        """Take notice of a passage that was asked about, near-duplicates and those beyond a walk's end left out."""
+        if record.qid != self._qid:
+            self._end()
+            self._qid = record.qid
+        whole = record.grades if len(record.grades) == self._samples else (None,) * self._samples
+        self._asked.append((record.grade, whole))
+
+    def company(self) -> Shift | None:
+        """By how many grades a grade moves for each grade that its company is better; None where nothing can tell."""
+        self._end()
+        return _ratio(self._sums)
+
+    def place(self) -> Shift | None:
+        """By how many grades being shown first rather than last moves a grade; None where nothing can tell."""
+        self._end()
+        return _ratio(self._ends)
+
+    def _end(self) -> None:
+        """Sum up the question at hand."""
+        pairs: defaultdict[int, list[Pair]] = defaultdict(list)
+        ends = []
+        for group in self._calls():
+            known = {place: grade for place, grade in group if grade is not None}
+            for place, grade in known.items() if len(known) > 1 else ():
+                pairs[place].append(((sum(known.values()) - grade) / (len(known) - 1), float(grade)))
+            (_, first), (_, last) = group[0], group[-1]
+            if len(group) > 1 and first is not None and last is not None:
+                ends.append(first - last)
+        products = squares = 0.0
+        for found in pairs.values():
+            beside, own = fmean(pair[0] for pair in found), fmean(pair[1] for pair in found)
+            products += sum((pair[0] - beside) * (pair[1] - own) for pair in found)
+            squares += sum((pair[0] - beside) ** 2 for pair in found)
+        if squares > 0:
+            self._sums.append((products, squares))
+        if ends:
+            self._ends.append((sum(ends), len(ends)))
+        self._asked = []
+
+    def _calls(self) -> Iterator[list[tuple[int, int | None]]]:
+        """For each call the passages as they were shown, with their grades."""
+        for first, count in self._steps():
+            for sample in range(self._samples):
+                for group in groups(self._qid, first, count, self._size, sample):
+                    yield [(first + place, self._asked[first + place][1][sample]) for place in group]
+
+    def _steps(self) -> Iterator[tuple[int, int]]:
+        """The first passage and the length of each step of the walk."""
+        walk = Walk(len(self._asked), self._stop_after, self._size, self._low)
+        while count := walk.step():
+            first = walk.done
+            yield first, count
+            walk.take(grade for grade, _ in self._asked[first : first + count])
+
+
+def _ratio(sums: Sequence[Pair]) -> Shift | None:
+    """The sum of the first numbers by that of the second ones, with its interval of 95%; None where there are none."""
+    if not sums:
+        return None
+    count = len(sums)
+    above, below = (math.fsum(part) for part in zip(*sums, strict=True))
+    if count < 2:
+        return Shift(grades=round(above / below, 4), interval=None, questions=count)
+    from scipy.special import stdtrit  # late: few runs grade passages together
+
+    without = [(above - one) / (below - other) for one, other in sums]
+    mean = fmean(without)
+    error = math.sqrt((count - 1) / count * sum((each - mean) ** 2 for each in without))
+    found, half = above / below, float(stdtrit(count - 1, 0.975)) * error
+    return Shift(grades=round(found, 4), interval=(round(found - half, 4), round(found + half, 4)), questions=count)

@@ -12,8 +12,7 @@ from raggs.base.adapter import NameOf
 from raggs.base.artifacts import MergeRecord, Placement, RetrieveRecord
 from raggs.base.settings import Causes, Settings
 from raggs.ranking import fusion
-from raggs.ranking.fusion import Fusion, fuse, fusion_options, make_fusion
-from raggs.ranking.fusion.duplicates import group_duplicates
+from raggs.ranking.fusion import Fusion, fuse, fusion_options, group_duplicates, make_fusion
 from raggs.stages.base import PassageServices, Services, Stage, Work
 
 

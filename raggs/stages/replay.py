@@ -3,19 +3,109 @@
 The state of a ranking is a fold over its journal, and `Course` is the fold: rounds of batches out, their answers in.
 The rank stage answers each round from the journal and asks the judge for what it lacks; `replay` answers from the
 journal alone and says what it lacks. Nothing here asks anybody, reads a file or knows a configuration.
+
+One query's batches and who answers them: the journal, else the judge, whose answer is noted before it is used.
+
+Passages that are not worth an order, below the others: by grade, then fused rank, and marked.
+
+Nobody was asked about them, and what is said of them says so: equals are as good as tied, between others the grades
+alone speak, each place of their block is plausible, and they have no share in the wrongly ordered pairs that are
+expected. None can stand above one that was ordered, though a grade that is one too low may have brought it here.
+
+What a few questions teach of the judge before all are ranked, where the length of lists is open.
+
+The pilot's questions are drawn by their ids, so that the same ones are asked in every run over the same questions.
+Their first lists have several lengths; from all answers together it is learned how sharp the judge is, how its care
+falls along a list, and what a long list costs it. These lists are paid once: they are the first round of their own
+questions' rankings. What was learned goes into every question's journal, and its ranking is a fold over that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise, product
+from statistics import NormalDist
 from typing import NamedTuple
 
-from raggs.base.artifacts import JournalRecord, PruneRecord
-from raggs.base.believed import JudgeProfile
+from raggs.base.artifacts import MAX_GRADE, JournalRecord, JudgeProfile, Passage, PruneRecord, Query
+from raggs.base.errors import BudgetError
+from raggs.base.seeds import derive_seed
+from raggs.llm.prices import estimate_tokens
+from raggs.parts.judges.base import TYPICAL, Judge, KnownOrder, OrderPrice
 from raggs.ranking import Pilot, Profile, Ranker, Ranking
-from raggs.ranking.allocation import promise
-from raggs.stages.floor import Parted, filled
+from raggs.ranking.acquisition import promise
+from raggs.ranking.base import PILOT_SIZES, TYPICAL_LENGTH
+from raggs.stages.base import Journal
+
+TOO_FEW = "fewer than two reach the floor"
+NO_RELEVANT = "no relevant passage"
+SPREAD = 0.7  # grades: a utility strays by 0.5 from the deserved grade, and one grade in four is one off
+SLIPS = ((-1, 0.125), (0, 0.75), (1, 0.125))
+STRAYING = NormalDist(0.0, 0.5 * 2**0.5)  # of the difference of two utilities
+
+Graded = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Parted:
+    """A pool parted by a floor.
+
+    Attributes:
+        ordered: what is put before the judge, by fused rank; of a pool in which nothing reaches the floor the first of
+            the others, since an engine needs a pool.
+        below: by grade, then fused rank.
+        reached: how many reach the floor.
+        too_few: why no judge is called if fewer than two reach the floor.
+    """
+
+    ordered: tuple[Graded, ...]
+    below: tuple[Graded, ...]
+    reached: int
+    too_few: str = TOO_FEW
+
+
+def parted(pool: Sequence[Graded], floor: int, min_best: int = 1) -> Parted:
+    """A pool, which is not empty and stands by fused rank, parted by the grade from which on passages are ordered.
+
+    Where a single one reaches the floor, there is nothing to ask. If no grade reaches `min_best`, all are below.
+    """
+    ranked = max(grade for _, grade in pool) >= min_best
+    least = floor if ranked else MAX_GRADE + 1
+    reached = tuple(item for item in pool if item[1] >= least)
+    below = tuple(sorted((item for item in pool if item[1] < least), key=lambda item: -item[1]))
+    return Parted(reached or below[:1], below, len(reached), TOO_FEW if ranked else NO_RELEVANT)
+
+
+def filled(ranking: Ranking, pool: Parted, top: int) -> Ranking:
+    """A ranking of the ordered ones, with all others below."""
+    kept, count = pool.reached, len(pool.below)
+    if not count:
+        return ranking
+    size, grades = kept + count, dict(pool.ordered)
+    told = [*(grades[doc_id] for doc_id in ranking.order[:kept][-1:]), *(grade for _, grade in pool.below)]
+    sure = ranking.position_confidence[: max(kept - 1, 0)]
+    share = max(0, min(top, size) - kept) / count
+    return replace(
+        ranking,
+        order=(*ranking.order[:kept], *(doc_id for doc_id, _ in pool.below)),
+        scores=(*ranking.scores[:kept], *(float(grade) for _, grade in pool.below)),
+        sigma=(*ranking.sigma[:kept], *(SPREAD,) * count),
+        exposures=(*ranking.exposures[:kept], *(0,) * count),
+        position_confidence=(*sure, *(above(better - worse) for better, worse in pairwise(told)), 1.0),
+        rank_low=(*ranking.rank_low[:kept], *(kept + 1,) * count),
+        rank_high=(*ranking.rank_high[:kept], *(size,) * count),
+        membership=(*ranking.membership[:kept], *(share,) * count),
+        stop_reason=pool.too_few if kept < 2 else ranking.stop_reason,
+        unordered=count,
+    )
+
+
+def above(gap: int) -> float:
+    """Chance that a passage truly stands above one whose grade is `gap` lower, by the grades alone; of equals half."""
+    chances = (STRAYING.cdf(gap + one - other) * p * q for (one, p), (other, q) in product(SLIPS, SLIPS))
+    return round(sum(chances), 4)
+
 
 MUTE = "nobody ordered them"
 SPENT = "the budget ended"
@@ -287,3 +377,140 @@ def rounds(course: Course, told: JournalRecord | None) -> Iterator[tuple[Batch, 
         course.believe(told)
     while batches := course.next_round():
         yield batches
+
+
+QUESTIONS = 12
+LISTS = sum(PILOT_SIZES) // TYPICAL_LENGTH  # calls of five that the lists of a question cost
+ANSWERED = 5  # tokens of an answer for each passage of the list: a label with its marks has three, as sent ones count
+
+
+def pilot_questions(qids: Iterable[str], seed: int, most: int = QUESTIONS) -> frozenset[str]:
+    """Those that are asked first, at most so many."""
+    return frozenset(sorted(qids, key=lambda qid: derive_seed(seed, "pilot", qid))[:most])
+
+
+def affordable(calls: float) -> int:
+    """How many questions may be asked first where all share a budget of so many calls: half of it buys their lists."""
+    return min(QUESTIONS, int(calls / 2 / LISTS))
+
+
+def overhead(asked: Sequence[tuple[Query, Mapping[str, Passage]]], price: OrderPrice = TYPICAL) -> float:
+    """What a call costs beside its passages, in passages: of these questions with their pools, by their tokens."""
+    lengths = [estimate_tokens(passage.text) for _, pool in asked for passage in pool.values()]
+    questions = [estimate_tokens(query.text) for query, _ in asked]
+    if not lengths:
+        return 0.0
+    passage = sum(lengths) / len(lengths) + ANSWERED * price.dearer
+    return round((price.instructions + sum(questions) / len(questions)) / passage, 2)
+
+
+def learned(pilots: Sequence[Pilot], price: float) -> JudgeProfile:
+    """What they teach; `price`: of a call beside its passages, in passages."""
+    from raggs.ranking.profile import learn
+
+    found = learn(pilots, price)
+    return JudgeProfile(
+        questions=len(pilots),
+        sharpness=round(found.sharpness, 3),
+        doubt=round(found.doubt, 3),
+        left=tuple(round(each, 4) for each in found.left),
+        strain=found.strain,
+        overhead=found.overhead,
+        sigma=found.sigma,
+        slip=found.slip,
+        favour=tuple(round(each, 3) for each in found.favour),
+        favour_doubt=None if found.favour_doubt is None else round(found.favour_doubt, 3),
+        echo=round(found.echo, 3),
+    )
+
+
+def profile_entry(blank: JournalRecord, number: int, profile: JudgeProfile) -> JournalRecord:
+    """The entry of what was learned, as round `number`."""
+    return blank.model_copy(update={"round": number, "profile": profile})
+
+
+class JudgedBatches:
+    """Answers to one query's batches: the journal's, and where it has none that succeeded, the judge's.
+
+    Args:
+        blank: what the entries of the query have in common.
+
+    Attributes:
+        used: every answer that was given.
+    """
+
+    def __init__(
+        self, blank: JournalRecord, query: Query, passages: Mapping[str, Passage], judge: Judge, journal: Journal
+    ) -> None:
+        self.used: list[JournalRecord] = []
+        self._blank = blank
+        self._known = Answers(entry for entry in journal.entries(query.qid) if entry.state == blank.state)
+        self._query = query
+        self._passages = passages
+        self._judge = judge
+        self._journal = journal
+
+    def told(self, orders: Iterable[KnownOrder]) -> list[JournalRecord]:
+        """The entries of orders that are there before anything is asked; new ones are in the journal."""
+        entries, before = known_entries(self._blank, orders), self._known.known
+        for entry in entries:
+            if entry not in before:
+                self._journal.append(entry)
+        self.used += entries
+        return entries
+
+    def believed(self, number: int, profile: JudgeProfile) -> JournalRecord:
+        """The entry of what was learned of the judge; a new one is in the journal."""
+        entry = profile_entry(self._blank, number, profile)
+        if entry != self._known.believed:
+            self._journal.append(entry)
+        self.used.append(entry)
+        return entry
+
+    @property
+    def overhead(self) -> float | None:
+        """Of a call, as the journal reckoned with it before; None where it did not."""
+        return None if self._known.profile is None else self._known.profile.overhead
+
+    async def answer(self, batch: Batch) -> JournalRecord:
+        """The batch's entry; a new one is in the journal before it is given."""
+        known = self._known.get(batch)
+        entry = known if known is not None and not known.failed else await self._ask(batch)
+        self.used.append(entry)
+        return entry
+
+    async def paid(self, batch: Batch) -> JournalRecord | None:
+        """The batch's entry, where the money has ended; None where it would cost something."""
+        try:
+            return await self.answer(batch)
+        except BudgetError:
+            return self.noted(batch)
+
+    def noted(self, batch: Batch) -> JournalRecord | None:
+        """The batch's entry in the journal, be it a failure."""
+        return self._known.get(batch)
+
+    async def _ask(self, batch: Batch) -> JournalRecord:
+        ordering = await self._judge.order(self._query, [self._passages[doc_id] for doc_id in batch.shown])
+        order = None if ordering.order is None else tuple(batch.shown[place] for place in ordering.order)
+        said = {"order": order, "error": ordering.error, "silent": ordering.silent, "by": ordering.by}
+        said["answerers"] = tuple(dict.fromkeys(ordering.answerers))
+        entry = self._blank.model_copy(update={**batch._asdict(), **said})
+        self._journal.append(entry)
+        return entry
+
+
+def known_entries(blank: JournalRecord, orders: Iterable[KnownOrder]) -> list[JournalRecord]:
+    """The entries of orders that were there before anything was asked: the first round. `blank`: what they share."""
+    return [
+        blank.model_copy(
+            update={
+                "slot": slot,
+                "shown": tuple(doc_id for group in order.groups for doc_id in group),
+                "groups": order.groups,
+                "sharpness": order.sharpness,
+                "by": order.by,
+            }
+        )
+        for slot, order in enumerate(orders)
+    ]

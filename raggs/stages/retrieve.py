@@ -15,9 +15,8 @@ from raggs.base.settings import Causes, Later, Settings
 from raggs.parts import retrievers
 from raggs.parts.retrievers.base import Hit, Retriever, RetrieverConfig, name_of
 from raggs.parts.retrievers.depth import Reads, RoutedDepth, Seen, readings
-from raggs.stages.base import Services, Stage, Work
-from raggs.stages.statistics import DEEPER, QUESTIONS, Statistics
-from raggs.stats.probes.uncertainty import fired
+from raggs.stages.base import DEEPER, QUESTIONS, Services, Stage, Statistics, Work
+from raggs.stats.probes.depth import fired
 
 BATCH = 64
 

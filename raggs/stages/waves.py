@@ -3,19 +3,153 @@
 `Waves` is the fold: which questions get their next round is a function of all answers of the waves before, so that a
 resumed run, any number of calls at once and an audit come to the same ones. `in_waves` asks for what a wave lacks, and
 chooses the next round of a question as soon as its answers are there. All rankings are in memory until the end.
+
+What all rankings of a set may cost together, and what each batch takes of it: calls, or an estimate in USD.
+
+An estimate, and not what the ledger books: the same batches cost the same in every run, on a resume and in an audit,
+whatever was in the cache. Texts are needed for USD alone.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
 
-from raggs.ranking.allocation import Offer, next_wave
-from raggs.stages.judgedbatches import JudgedBatches
+from pydantic import Field, ValidationError, model_validator
+
+from raggs.base.artifacts import Passage, Query
+from raggs.base.errors import ConfigError
+from raggs.base.settings import Settings
+from raggs.llm.prices import estimate_tokens
+from raggs.llm.settings import Price
+from raggs.ranking.acquisition import Offer, next_wave
 from raggs.stages.ordered import Looped, run_ordered
-from raggs.stages.purse import Purse
-from raggs.stages.replay import Batch, Course, KeptPool
+from raggs.stages.replay import Batch, Course, JudgedBatches, KeptPool
+
+Texts = Iterable[tuple[Query, Mapping[str, Passage]]]  # each question with the passages of its pool
+ORDERED = 40  # tokens of an order, besides hidden ones
+
+
+class SetBudget(Settings):
+    """What all questions together may use."""
+
+    calls: int | None = Field(
+        None, ge=1, description='judge calls; with batch_size "auto", what so many lists of five cost'
+    )
+    usd: float | None = Field(
+        None, gt=0, description="what the calls are estimated to cost, by the judge's price and the length of the texts"
+    )
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if (self.calls is None) == (self.usd is None):
+            raise ValueError("name one of both: {calls: 2000} or {usd: 5}")
+        return self
+
+
+class ModelPrice(Settings):
+    """What a model charges, and how long its answer to a batch is taken to be, in tokens."""
+
+    price: Price
+    answer: int
+
+
+class OrderPrices(Settings):
+    """What the judge's models charge for an order.
+
+    Attributes:
+        prompt: tokens of the prompt's own words.
+        models: by name; None where the price is not known.
+    """
+
+    prompt: int
+    models: Mapping[str, ModelPrice | None]
+
+    def usd(self, tokens: int) -> float:
+        """Of a batch whose texts have so many tokens."""
+        known = [each for each in self.models.values() if each is not None]
+        return sum(
+            each.price.usd(self.prompt + tokens, each.answer, int(each.price.per_1k_searches > 0)) for each in known
+        )
+
+
+class Purse:
+    """What all rankings may cost together.
+
+    Args:
+        budget: in calls or in USD.
+        length: of a list, in passages, as a call has it.
+        prices: of the judge, as a lock holds them; wanted for USD.
+        texts: of all questions; read for USD alone.
+
+    Attributes:
+        amount: in the unit of the prices.
+        calls: how many calls it is expected to buy.
+
+    Raises:
+        ConfigError: USD cannot be counted, since nobody is paid, or a price is not known.
+    """
+
+    def __init__(self, budget: SetBudget, length: int, prices: object, texts: Texts) -> None:
+        self._prices: OrderPrices | None = None
+        self._tokens: dict[str, tuple[int, dict[str, int]]] = {}
+        if budget.usd is None:
+            self.amount = self.calls = float(budget.calls or 0)
+            return
+        self._prices = known_prices(prices)
+        for query, passages in texts:
+            lengths = {doc_id: estimate_tokens(passage.text) for doc_id, passage in passages.items()}
+            self._tokens[query.qid] = estimate_tokens(query.text), lengths
+        self.amount = budget.usd
+        self.calls = budget.usd / self._prices.usd(self._typical(length))
+
+    def price(self, qid: str, course: Course, batches: Sequence[Batch]) -> float:
+        """Of some batches of a question."""
+        if self._prices is None:
+            return course.price(batches)
+        question, lengths = self._tokens[qid]
+        return sum(self._prices.usd(question + sum(lengths[each] for each in batch.shown)) for batch in batches)
+
+    def _typical(self, length: int) -> int:
+        """Tokens of the texts of a call, on average."""
+        questions = [question for question, _ in self._tokens.values()]
+        passages = [tokens for _, lengths in self._tokens.values() for tokens in lengths.values()]
+        return round(sum(questions) / max(len(questions), 1) + length * sum(passages) / max(len(passages), 1))
+
+
+def most_orders(budget: SetBudget | None, calls: int, usd: float) -> int:
+    """How many calls a budget allows; `calls`: at most without it, and what they would cost together."""
+    if budget is None:
+        return calls
+    if budget.usd is not None:
+        return min(calls, int(calls * budget.usd / usd)) if usd else calls
+    return min(calls, budget.calls or 0)
+
+
+def known_prices(found: object) -> OrderPrices:
+    """The judge's prices, as `raggs.stages.base.Services.causes` and locks state them.
+
+    Raises:
+        ConfigError: nobody is paid, or a price is not known.
+    """
+    try:
+        prices = OrderPrices.model_validate(found)
+    except ValidationError as error:
+        raise ConfigError("the lock does not say what the judge charges", remedy="run the rank stage again") from error
+    if unknown := [model for model, each in prices.models.items() if each is None]:
+        wanted = f'llm.prices: {{"{unknown[0]}": {{input: ..., output: ...}}}}'
+        raise ConfigError(
+            f"the price of {unknown[0]} is not known, so rank.budget.usd cannot be kept",
+            remedy=f"set {wanted}, or name rank.budget.calls",
+        )
+    if not prices.usd(1):
+        raise ConfigError(
+            "this judge costs no money, so rank.budget.usd means nothing", remedy="name rank.budget.calls"
+        )
+    return prices
+
 
 Wave = Mapping[str, tuple[Batch, ...]]  # by question, its next round
 

@@ -9,19 +9,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from raggs.base.errors import RaggsError
-from raggs.base.jsontypes import Number
+from raggs.base.types import Number
 from raggs.golden.opened import open_golden
-from raggs.runs.manifests.findings import MANIFEST, Finding
+from raggs.runs.manifests.models import MANIFEST, Finding
 from raggs.sweeps.config import SweepConfig, UnitPrice
 from raggs.sweeps.deriving import derive
-from raggs.sweeps.fitting import fit_faults, scorer_for
-from raggs.sweeps.holes import with_holes
-from raggs.sweeps.labels import of_queries
-from raggs.sweeps.latency import latency_of, sample
+from raggs.sweeps.judgments import of_queries, with_holes
 from raggs.sweeps.models import CostPart, OutcomePart, SweepReport, SystemRow
+from raggs.sweeps.plots import report_files
+from raggs.sweeps.reranking import fit_faults, scorer_for
 from raggs.sweeps.store import REPORT, SYSTEMS, SweepManifest, SweepStore
+from raggs.sweeps.timing import latency_of, sample
 from raggs.sweeps.world import GENERATOR, scale_of
-from raggs.sweeps.writers import report_files
 
 UNCHECKED = (
     "whether the lists are what the systems return (they are taken as recorded)",

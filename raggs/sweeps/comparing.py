@@ -1,19 +1,37 @@
-"""How the systems stand to something, as sections: the exact index, the pool, the baseline, other questions."""
+"""How the systems stand to something, as sections: the exact index, the pool, the baseline, other questions.
+
+What a reader compares configurations by beside their scores: ceilings, efficiency, and the frontier for each SLO.
+
+Dallaire, "Practical RAG Evaluation", 2025: a low ceiling (PROC) asks for better retrieval, a high one of which little
+is realised (%PROC) for better ordering (section 6); efficiency is for shortlists alone; frontiers are conditioned on
+limits of latency (section 5.4). Every figure is of the report; nothing is computed here.
+
+What must be known where systems differ in how their corpus is cut: the cuts, who is scored by projected grades, and
+which differences may be due to that. From the report alone.
+
+Systems that measured alike: one line stands for all of them, so that what differs is seen.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from statistics import fmean
 
 from raggs.base.text import plural
-from raggs.evaluation.document import Cell, Section, Table, interval
+from raggs.base.types import Number
+from raggs.evaluation.document import Cell, Legend, Row, Section, Table, interval
 from raggs.evaluation.models import UnjudgedPart
+from raggs.evaluation.report import rule_words
 from raggs.evaluation.words import inconclusive
-from raggs.stats.decision.deltas import MOST
-from raggs.sweeps.models import DeltaPart, SweepReport
+from raggs.stats.decision.indexes import MOST
+from raggs.sweeps.grid import CHUNKER
+from raggs.sweeps.judgments import TERMS, is_reference
+from raggs.sweeps.models import CutPart, DeltaPart, EffectPart, FrontierPart, SweepReport, SystemRow
+from raggs.sweeps.words import ms
 
 ENOUGH = MOST  # of the exact index' quality that an index may lose
-NAMED = 4
+MAX_COMPARED = 4
 SEEN = 5e-4  # a fall that three decimals show
 VERDICTS = {
     "win": "better",
@@ -33,8 +51,8 @@ def comparing(report: SweepReport, full: bool) -> Iterator[Section]:
 
 def first_of(sentences: Sequence[str]) -> list[str]:
     """The first inconclusive verdicts, and how many more there are."""
-    more = len(sentences) - NAMED
-    return [*sentences[:NAMED], *([f"{more} more are inconclusive"] if more > 0 else [])]
+    more = len(sentences) - MAX_COMPARED
+    return [*sentences[:MAX_COMPARED], *([f"{more} more are inconclusive"] if more > 0 else [])]
 
 
 def next_commands(parts: Iterable[UnjudgedPart | None]) -> list[str]:
@@ -59,7 +77,9 @@ def _deltas(report: SweepReport) -> Section | None:
     near, all_ = len(sure) - len(far), plural(len(report.deltas), "system")
     sentence = f"within {ENOUGH:.0%} of the exact index in every measure: {near} of {all_} with another index"
     if far:
-        listed = ", ".join(far[:NAMED]) + (f" and {len(far) - NAMED} more" if len(far) > NAMED else "")
+        listed = ", ".join(far[:MAX_COMPARED]) + (
+            f" and {len(far) - MAX_COMPARED} more" if len(far) > MAX_COMPARED else ""
+        )
         sentence += f"; not {listed}: raise ef or nprobe, or stay exact"
     whys = [f"{part.system}: {inconclusive(part.unjudged)}" for part in report.deltas if part.unjudged is not None]
     head = ("system", *report.quality, "search", *(("verdict",) if whys else ()))
@@ -131,3 +151,306 @@ def _wins(report: SweepReport) -> Section | None:
         return None
     rows = tuple((Cell(part.system), Cell(f"{part.share:.0%}")) for part in report.wins)
     return Section("Were the questions drawn anew", (), Table(("system", "chosen"), rows))
+
+
+MAX_DIFFERENCES = 3  # differences between cuts that are doubted one by one
+READ = ("span_recall4", "span_precision4")
+LOST = 0.05  # of the judged characters; what is lost at cuts is white space
+
+
+def span_columns(report: SweepReport) -> tuple[str, ...]:
+    """The measures in characters that a table shows of each system."""
+    marked = any(name.startswith(tuple(TERMS)) for name in report.measures)
+    names = (f"{name}@{report.cutoffs[0]}" for name in (TERMS if marked else READ))
+    return tuple(name for name in names if name in report.measures and name not in report.quality)
+
+
+def cuts_section(report: SweepReport) -> Section | None:
+    """The cuts, and how their systems are scored."""
+    if not report.cuts:
+        return None
+    first = str(report.cutoffs[0])
+    unjudged = unjudged_by_cut(report.systems, first)
+    read = [f"{name}@{first}" for name in (*TERMS, *READ) if f"{name}@{first}" in report.measures]
+    rows = tuple(
+        (
+            Cell(part.label),
+            Cell(f"{part.passages:,}"),
+            Cell(None if part.seconds is None else _took(part.seconds)),
+            Cell("as judged" if part.golden else "by projection"),
+            Cell(None if (share := unjudged.get(part.label)) is None else f"{share:.0%}"),
+            Cell(None if (tokens := _context(report.systems, part.label)) is None else f"{tokens:,.0f}"),
+            *(Cell(_mean(report.systems, part.label, name), "score") for name in read),
+            Cell(part.chunker),
+        )
+        for part in report.cuts
+    )
+    head = ("cut", "passages", "cut in", "scored", f"unjudged characters@{first}", "context tokens", *read, "chunker")
+    return Section("How the corpus is cut", tuple(_sentences(report)), Table(head, rows))
+
+
+def _took(seconds: float) -> str:
+    return f"{seconds:,.1f} s" if seconds >= 1 else ms(1000 * seconds)
+
+
+def _mean(rows: Sequence[SystemRow], label: str, measure: str) -> Number:
+    """Of a measure, over the systems of a cut."""
+    found = [row.scores[measure].mean for row in rows if row.levels.get(CHUNKER) == label and measure in row.scores]
+    known = [mean for mean in found if mean is not None]
+    return fmean(known) if known else None
+
+
+def unjudged_by_cut(rows: Sequence[SystemRow], cutoff: str) -> Mapping[str, float]:
+    """By cut, the share of the top's characters that nobody judged, mean over its systems."""
+    found: dict[str, list[float]] = {}
+    for row in rows:
+        if (share := row.unjudged_characters.get(cutoff)) is not None:
+            found.setdefault(row.levels[CHUNKER], []).append(share)
+    return {label: fmean(shares) for label, shares in found.items()}
+
+
+def cut_notes(
+    rows: Sequence[SystemRow], cuts: Sequence[CutPart], effects: Sequence[EffectPart], measure: str, cutoff: int
+) -> Iterator[str]:
+    """What a reader must know before comparing systems of different cuts.
+
+    Args:
+        rows: the systems with their scores.
+        cuts: of the corpus.
+        effects: what each axis buys in `measure`.
+        measure: that decides first.
+        cutoff: up to which unjudged characters are counted.
+    """
+    carried = [row for row in rows if row.projection is not None]
+    if carried:
+        yield (
+            f"{plural(len(carried), 'system')} of {len(rows)} are scored by projection, for the golden set was judged "
+            f"on another cut: {', '.join(part.label for part in cuts if not part.golden)}"
+        )
+    unjudged = unjudged_by_cut(rows, str(cutoff))
+    doubted = [each for each in effects if each.axis == CHUNKER and _doubtful(each, unjudged)]
+    if doubted and not is_reference(measure):
+        told = "; ".join(_doubt(each, measure, unjudged) for each in doubted[:MAX_DIFFERENCES])
+        more = f"; and {len(doubted) - MAX_DIFFERENCES} more" if len(doubted) > MAX_DIFFERENCES else ""
+        yield (
+            f"what a cut buys may be due to what nobody judged in the top {cutoff}: {told}{more}: a golden set that "
+            "was judged deeper, or references of the questions, would tell"
+        )
+    alike: dict[str, list[str]] = {}
+    for part in cuts:
+        alike.setdefault(part.content, []).append(part.label)
+    yield from (f"{' and '.join(labels)} cut these documents alike" for labels in alike.values() if len(labels) > 1)
+    for part in cuts:
+        lost = next((row.projection.lost for row in carried if row.levels[CHUNKER] == part.label and row.projection), 0)
+        if lost > LOST:
+            yield f"{lost:.0%} of the judged characters stand in no passage of {part.label}"
+
+
+def _doubtful(effect: EffectPart, unjudged: Mapping[str, float]) -> bool:
+    """Whether the difference of two cuts is no greater than that of what nobody judged of them."""
+    if effect.quality is None or effect.level not in unjudged or effect.against not in unjudged:
+        return False
+    gap = abs(unjudged[effect.level] - unjudged[effect.against])
+    return gap > 0 and abs(effect.quality) <= gap
+
+
+def _doubt(effect: EffectPart, measure: str, unjudged: Mapping[str, float]) -> str:
+    before, after = (f"{unjudged[label]:.0%}" for label in (effect.against, effect.level))
+    changed = f"{effect.against} → {effect.level} changes {measure} by {effect.quality:+.3f}"
+    return f"{changed}, and {before} and {after} of their characters are unjudged"
+
+
+def _sentences(report: SweepReport) -> Iterator[str]:
+    yield (
+        "each cut has passages, vectors and indexes of its own; cutting is work of the index, for which no question "
+        "waits; scores, unjudged characters and tokens are means over the systems of a cut"
+    )
+    rules = {rule_words(row.projection): None for row in report.systems if row.projection}
+    yield from (f"projected: {rule}" for rule in rules)
+    if any(name.startswith(tuple(TERMS)) for name in report.measures):
+        yield "reference_recall and reference_precision count characters of references of questions, and favour no cut"
+    yield (
+        "span_recall4 and span_precision4 count characters of passages graded 4 or 5, whole ones of the cut that was "
+        "judged, which favours it"
+    )
+
+
+def _context(rows: Sequence[SystemRow], label: str) -> Number:
+    """Mean tokens that the generator reads, over the systems of a cut."""
+    found = [row.cost.context_tokens for row in rows if row.cost and row.levels.get(CHUNKER) == label]
+    known = [tokens for tokens in found if tokens is not None]
+    return fmean(known) if known else None
+
+
+MAX_FOLDED_KINDS = 3  # kinds of folded systems
+
+
+def best_first(report: SweepReport) -> list[SystemRow]:
+    """The systems by the measure that decides; among equals the choice, the front and the smaller k lead."""
+    front = {name: place for place, name in enumerate(report.front)}
+
+    def key(row: SystemRow) -> tuple[float, bool, int, int, str]:
+        chosen = row.name == report.choice.winner
+        return -mean(row, report.quality[0]), not chosen, front.get(row.name, len(front)), row.k, row.name
+
+    return sorted(report.systems, key=key)
+
+
+def mean(row: SystemRow, measure: str) -> float:
+    """A system's mean; below all others where it has none."""
+    score = row.scores.get(measure)
+    return float("-inf") if score is None or score.mean is None else score.mean
+
+
+def fold(report: SweepReport, ordered: Sequence[SystemRow]) -> dict[str, SystemRow]:
+    """By the name of each system that may be left out, the one before it in `ordered` that it is alike to."""
+    heads: dict[str, list[SystemRow]] = {}
+    folded: dict[str, SystemRow] = {}
+    for row in ordered:
+        if not row.scores:
+            continue
+        alike = heads.setdefault(_figures(row), [])
+        head = next((each for each in alike if _as_fast(each, row, report.jitter_ms)), None)
+        if head is None:
+            alike.append(row)
+        else:
+            folded[row.name] = head
+    return folded
+
+
+def folded_sentence(report: SweepReport, folded: Mapping[str, SystemRow]) -> str:
+    """Which systems stand behind others, by the levels in which they differ."""
+    kinds = Counter(_differs(folded[row.name], row) for row in report.systems if row.name in folded)
+    told = [f"{kind} ({count}x)" if count > 1 else kind for kind, count in kinds.most_common(MAX_FOLDED_KINDS)]
+    more = sum(kinds.values()) - sum(count for _, count in kinds.most_common(MAX_FOLDED_KINDS))
+    told += [f"{more} others"] if more else []
+    same = f"the same scores and price, and within {report.jitter_ms:g} ms the same wait"
+    return f"{len(folded)} folded into a line above them, with {same}: {', '.join(told)}"
+
+
+def _figures(row: SystemRow) -> str:
+    cost = None if row.cost is None else row.cost.total
+    own = [item for item in sorted(row.scores.items()) if "proc_" not in item[0]]  # PROC is of its k candidates
+    return repr((own, sorted(row.holes.items()), cost))
+
+
+def _as_fast(one: SystemRow, other: SystemRow, jitter: float) -> bool:
+    first, second = one.latency.total, other.latency.total
+    if first is None or second is None:
+        return first is second
+    return first.p50 == second.p50 or abs(first.p50 - second.p50) < jitter
+
+
+def _differs(head: SystemRow, row: SystemRow) -> str:
+    axes = [axis for axis in row.levels if row.levels[axis] != head.levels.get(axis)]
+    if not axes or set(head.levels) != set(row.levels):
+        return f"{row.name} like {head.name}"
+    ours, theirs = ([f"{axis} {each.levels[axis]}" for axis in axes] for each in (row, head))
+    return f"{' and '.join(ours)} like {' and '.join(theirs)}"
+
+
+SHOWN = 12  # systems on the screen
+WHOLE = 100  # from where on ratios are whole numbers
+CHOICE, OPEN_CHOICE, FRONT, OVER = "choice", "choice?", "frontier", "over"
+
+
+def ceilings_section(report: SweepReport, full: bool) -> Section | None:
+    """How far each system realises its own ceiling, and its quality per second."""
+    rows = [row for row in _rows(report, full) if row.scores]
+    if not rows:
+        return None
+    names = report.ceilings if full else report.ceilings[:1]
+    cutoffs = sorted({report.cutoffs[0], report.cutoffs[-1]})
+    measures = [f"{name}@{cutoff}" for name in names for cutoff in cutoffs]
+    timed = any(row.efficiency is not None for row in rows)
+    if not measures and not timed:
+        return None
+    several = len(names) > 1
+    head = ["system"]
+    for measure in measures:
+        said = measure if several else f"@{measure.rpartition('@')[2]}"
+        head += [f"PROC {said}" if several else f"PROC{said}", f"%PROC {said}" if several else f"%PROC{said}"]
+    ends = ["efficiency", *(["end to end"] if full else [])] if timed else []
+    table = Table((*head, *ends), tuple(_ceilings(row, measures, full, timed=timed) for row in rows))
+    return Section("Ceilings and efficiency", tuple(_advice(report)), table, (), tuple(_terms(report, full, timed)))
+
+
+def _ceilings(row: SystemRow, measures: Sequence[str], full: bool, *, timed: bool) -> Row:
+    cells = [Cell(row.name)]
+    for measure in measures:
+        score, share = row.scores.get(f"proc_{measure}"), row.realised.get(measure)
+        cells += [Cell(None if score is None else score.mean, "score"), Cell(None if share is None else f"{share:.1%}")]
+    if timed:
+        cells += [_ratio(row.efficiency), *([_ratio(row.efficiency_all)] if full else [])]
+    return tuple(cells)
+
+
+def _ratio(value: Number) -> Cell:
+    return Cell(None if value is None else f"{value:,.0f}" if value >= WHOLE else f"{value:.3g}")
+
+
+def _advice(report: SweepReport) -> Iterator[str]:
+    if report.ceilings:
+        yield "a low PROC asks for better retrieval, a high PROC with a low %PROC for better ordering"
+
+
+def _terms(report: SweepReport, full: bool, timed: bool) -> Iterator[Legend]:
+    if report.ceilings:
+        said = "" if full else f" {report.ceilings[0]}"
+        yield Legend("PROC", f"the best{said} that any order of the system's own candidates reaches, mean over queries")
+        yield Legend("%PROC", "the system's score as a share of its PROC")
+    if timed:
+        yield Legend("efficiency", "mean quality per second (p50) of reranking, or of retrieval without a reranker")
+    if timed and full:
+        yield Legend("end to end", "the same per second of everything before generation, and of generation_ms")
+
+
+def frontiers_section(report: SweepReport, full: bool) -> Section | None:
+    """For each limit on latency, which systems are on the frontier and which one is the choice, side by side."""
+    parts = report.frontiers
+    limits = [part.slo_ms for part in parts if part.slo_ms is not None]
+    if not limits or all(row.latency.total is None for row in report.systems):
+        return None
+    if len({(part.front, part.choice, bool(part.inconclusive)) for part in parts}) == 1 and not full:
+        said = ", ".join(map(ms, limits))
+        return Section("Frontier for each SLO", (f"the same for a p95 of at most {said}, and without a limit",))
+    named = {name for part in parts for name in (*part.front, part.choice)}
+    shown = [row for row in _rows(report, full) if full or row.name in named]
+    head = ("system", *(f"p95 ≤ {ms(limit)}" for limit in limits), "no limit")
+    table = Table(head, tuple((Cell(row.name), *(Cell(_place(row, part)) for part in parts)) for row in shown))
+    sentences = tuple(map(_counted, parts)) if full else ()
+    signs = {_place(row, part) for row in shown for part in parts}
+    terms = {
+        CHOICE: "chosen under that limit",
+        OPEN_CHOICE: "chosen under that limit, but inconclusive: unjudged passages could change it",
+        FRONT: "no other system that keeps the limit beats it in cost, latency and quality at once",
+        OVER: "its p95 is above the limit, or unknown",
+    }
+    legend = tuple(Legend(sign, text) for sign, text in terms.items() if sign in signs)
+    return Section("Frontier for each SLO", sentences, table, (), legend)
+
+
+def _counted(part: FrontierPart) -> str:
+    limit = "no limit" if part.slo_ms is None else f"p95 ≤ {ms(part.slo_ms)}"
+    chosen = f"choice {part.choice}" if part.choice else "no choice"
+    return f"{limit}: {plural(part.allowed, 'system')}, {len(part.front)} on the frontier, {chosen}"
+
+
+def _place(row: SystemRow, part: FrontierPart) -> str | None:
+    if row.name == part.choice:
+        return OPEN_CHOICE if part.inconclusive else CHOICE
+    if row.name in part.front:
+        return FRONT
+    return OVER if row.name in part.over else None
+
+
+def _rows(report: SweepReport, full: bool) -> list[SystemRow]:
+    """All systems; on the screen the choice, the front and the best of the others, without those that are folded."""
+    ordered = best_first(report)
+    if full:
+        return ordered
+    folded = fold(report, ordered)
+    lines = [row for row in ordered if row.name not in folded]
+    first = [row for row in lines if row.name in report.front or row.name == report.choice.winner][:SHOWN]
+    names = {row.name for row in (*first, *[row for row in lines if row not in first][: SHOWN - len(first)])}
+    return [row for row in lines if row.name in names]

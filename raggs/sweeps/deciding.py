@@ -1,6 +1,18 @@
 """From what was measured and scored to the choice, in typed parts and in sentences. Computes by `raggs.stats.decision`.
 
 A choice out of noise is no choice: how often each system would win if the questions were drawn anew stands beside it.
+
+Which systems are as good as another one, statistically: what "near the frontier" means when a tie is broken.
+
+The source breaks ties among near-frontier peers (Dallaire, 2025, section 3.3) and does not say how near. Here a system
+is a peer of another one if the data show it:
+
+- By the measure that decides first, the interval of the mean difference over the queries lies within the margin on both
+  sides: the verdict "equivalent" of `raggs eval`.
+- By each other measure that decides, the interval does not reach below the margin: the system may be better, not worse.
+
+If an interval is wider than that, the data cannot tell, and the system is no peer: then the better mean decides, as
+before. At least as many queries are needed as a verdict takes.
 """
 
 from __future__ import annotations
@@ -14,18 +26,79 @@ import numpy as np
 
 from raggs.base.arrays import Floats
 from raggs.evaluation.models import UnjudgedPart
-from raggs.metrics.stats import could_reverse
+from raggs.stats.comparison import could_reverse
+from raggs.stats.comparison.compare import SAME
+from raggs.stats.comparison.intervals import Interval, bootstrap_means
+from raggs.stats.comparison.paired import least_queries
 from raggs.stats.decision.choice import Choice, Field, Limits, Peers, Turn, broken_limit, choose, turning_points
-from raggs.stats.decision.efficiency import Step, marginal_gains
-from raggs.stats.decision.front import Candidate, find_front, rounded
-from raggs.stats.decision.winners import Winners, find_winners
+from raggs.stats.decision.front import Candidate, Step, find_front, marginal_gains, rounded
+from raggs.stats.decision.halving import Winners, find_winners
 from raggs.sweeps.config import SweepConfig
-from raggs.sweeps.doubts import Doubts
-from raggs.sweeps.effects import effects
-from raggs.sweeps.equivalence import EquivalentSystems
+from raggs.sweeps.effects import Doubts, effects
 from raggs.sweeps.grid import family
 from raggs.sweeps.models import ChoicePart, EffectPart, FrontierPart, InteractionPart, StepPart, SystemRow, WinPart
 from raggs.sweeps.words import BY_WAIT, NOTHING, because, excluded, puts_first, turns
+
+
+class EquivalentSystems:
+    """Names the systems that are statistically equivalent to one; each system is looked at once.
+
+    Args:
+        quality: the measures that decide, most important first.
+        values: by system and measure, a value for each judged query; NaN where it is not defined.
+        margin: a mean difference within -margin..margin is none, in the unit of the measures.
+        confidence: of the intervals.
+        seed: of their bootstrap.
+    """
+
+    def __init__(
+        self,
+        quality: Sequence[str],
+        values: Mapping[str, Mapping[str, Floats]],
+        *,
+        margin: float,
+        confidence: float,
+        seed: int,
+    ) -> None:
+        self._quality, self._values = quality, values
+        self._margin, self._confidence, self._seed = margin, confidence, seed
+        self._found: dict[str, frozenset[str]] = {}
+
+    def __call__(self, name: str) -> frozenset[str]:
+        """Return the names of the system's peers, its own among them."""
+        if name not in self._found:
+            self._found[name] = frozenset({name, *self._peers(name)})
+        return self._found[name]
+
+    def _peers(self, name: str) -> list[str]:
+        peers = [other for other in self._values if other != name and self._may_be(name, other)]
+        for measure in self._quality:
+            if not peers:
+                return []
+            found = self._intervals(name, peers, measure)
+            first = measure == self._quality[0]
+            peers = [other for other, each in zip(peers, found, strict=True) if self._near(each, both_sides=first)]
+        return peers
+
+    def _may_be(self, name: str, other: str) -> bool:
+        """Whether the means are near enough to ask for intervals, which takes its time."""
+        difference = self._differences(name, other, self._quality[0])
+        return bool(np.isfinite(difference).any()) and abs(float(np.nanmean(difference))) <= self._margin
+
+    def _near(self, found: Interval, *, both_sides: bool) -> bool:
+        if found.count < least_queries(1 - self._confidence) or not found.low >= -self._margin:
+            return False
+        return not both_sides or found.high <= self._margin
+
+    def _intervals(self, name: str, others: Sequence[str], measure: str) -> Sequence[Interval]:
+        rows = np.stack([self._differences(name, other, measure) for other in others])
+        return bootstrap_means(rows, confidence=self._confidence, seed=self._seed)
+
+    def _differences(self, name: str, other: str, measure: str) -> Floats:
+        """The other system minus this one, by query; exactly 0 where they differ by rounding only."""
+        ours, theirs = self._values[name][measure], self._values[other][measure]
+        return np.where(np.isclose(ours, theirs, rtol=SAME, atol=SAME), 0.0, theirs - ours)
+
 
 DRAWS = 1000  # of the questions anew
 MOST_RIVALS = 50  # systems, those nearest to the choice first, that unjudged passages may put before it

@@ -1,38 +1,133 @@
 """The report of a sweep from what its folder holds: scores, front, choice. Nothing is searched, asked or timed here.
 
 The same function makes the report when a sweep ends, chooses again under other limits, and lets an audit compare.
+
+What approximate indexes lose against the exact one, between systems that differ in nothing else.
+
+What a system owes to having been in the pool: its score when the passages that it alone brought are unjudged.
+
+A set that was pooled from some systems flatters them. Systems that search alike (they differ in candidates or reranker
+alone) are left out together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from raggs.base.arrays import Floats
 from raggs.base.errors import RaggsError
-from raggs.base.jsontypes import Number, number
-from raggs.base.progress import Building, Hear, deaf
 from raggs.base.text import plural
+from raggs.base.types import Building, Hear, Number, deaf, number
 from raggs.evaluation.analyses.comparisons import comparison_part
+from raggs.evaluation.analyses.leave_one_out import leave_out
 from raggs.evaluation.models import ComparisonPart, UnjudgedPart
 from raggs.evaluation.report import golden_part
 from raggs.golden.judgments import Judgments
 from raggs.metrics.columns import Run
 from raggs.metrics.hits import Hits
-from raggs.metrics.stats import compare_many
+from raggs.metrics.names import parse_measure
 from raggs.metrics.unjudged import Shown
-from raggs.stats.decision.efficiency import efficiency
+from raggs.stats.comparison import compare_many
+from raggs.stats.decision.front import efficiency
+from raggs.stats.decision.indexes import MOST, Measured, deltas
+from raggs.sweeps.comparing import cut_notes
 from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.deciding import Decision, decide
-from raggs.sweeps.deltas import index_deltas
-from raggs.sweeps.doubts import Doubts
-from raggs.sweeps.excerpts import is_reference
-from raggs.sweeps.grid import CHUNKER
-from raggs.sweeps.loyalty import loyalty
-from raggs.sweeps.models import LoyaltyPart, SweepReport, SystemRow
-from raggs.sweeps.once import Once
-from raggs.sweeps.projecting import Atlas
-from raggs.sweeps.recut import cut_notes
+from raggs.sweeps.effects import Doubts
+from raggs.sweeps.grid import CHUNKER, family
+from raggs.sweeps.judgments import Atlas, is_reference
+from raggs.sweeps.models import DeltaPart, LoyaltyPart, SweepReport, SystemRow
+from raggs.sweeps.part_store import Once
 from raggs.sweeps.scoring import Scored, Scorer
+
+AXIS, EXACT = "index", "flat"
+
+
+def index_deltas(
+    rows: Sequence[SystemRow], quality: Sequence[str], doubts: Mapping[str, Doubts | None]
+) -> Iterator[DeltaPart]:
+    """Each system of another index against the one of the exact index.
+
+    Args:
+        rows: the systems with their scores.
+        quality: the measures that decide.
+        doubts: by measure, what unjudged passages could make of it; None where they say nothing.
+    """
+    families: dict[object, list[SystemRow]] = {}
+    for row in rows:
+        if AXIS in row.levels and all(name in row.scores for name in quality):
+            families.setdefault(family(row.levels, AXIS), []).append(row)
+    for members in families.values():
+        exact = next((row for row in members if row.levels[AXIS] == EXACT), None)
+        others = [row for row in members if row is not exact]
+        if exact is None or not others:
+            continue
+        for found in deltas(_measured(exact, quality), [_measured(row, quality) for row in others]):
+            yield DeltaPart(
+                system=found.name,
+                exact=exact.name,
+                quality=dict(zip(quality, found.quality, strict=True)),
+                latency=found.latency,
+                loss=found.loss,
+                unjudged=_unjudged(found.name, exact, dict(zip(quality, found.quality, strict=True)), doubts),
+            )
+
+
+def _unjudged(
+    name: str, exact: SystemRow, changes: Mapping[str, float | None], doubts: Mapping[str, Doubts | None]
+) -> UnjudgedPart | None:
+    """Why it is inconclusive whether an index is good enough by every measure; None if that is certain.
+
+    An index that is not good enough by a measure, whatever the unjudged passages, stays so.
+    """
+    lost = {measure for measure, change in changes.items() if change is None or change < -MOST}
+    open_ = [(measure, each) for measure in changes if (each := doubts.get(measure)) is not None
+             and each.could_cross_share(name, exact.name, 1.0 - MOST)]  # fmt: skip
+    if not open_ or lost - {measure for measure, _ in open_}:
+        return None
+    return next(each for measure, each in open_ if not lost or measure in lost).part([(name, exact.name)])
+
+
+def _measured(row: SystemRow, quality: Sequence[str]) -> Measured:
+    means = tuple(row.scores[name].mean or 0.0 for name in quality)
+    spread = row.latency.retrieve
+    return Measured(row.name, means, None if spread is None else spread.p50)
+
+
+SHARED = ("k", "reranker")  # axes that change no search
+
+
+def loyalty(rows: Sequence[SystemRow], hits: Mapping[str, Hits], measure: str, depth: int) -> tuple[LoyaltyPart, ...]:
+    """Each system's score with and without its own contributions, the greatest fall first.
+
+    Args:
+        rows: the systems.
+        hits: by system, where it put the judged passages.
+        measure: that decides first.
+        depth: how deep a system's list counts as brought into the pool.
+    """
+    if not hits:
+        return ()
+    groups = {row.name: _group(row) for row in rows if row.name in hits}
+    named = parse_measure(measure)
+    found, sign = leave_out(hits, named, depth, groups), 1.0 if named.higher else -1.0
+    return tuple(
+        LoyaltyPart(
+            system=fall.system,
+            group=fall.group,
+            measure=named.name,
+            score=number(sign * fall.score),
+            without=number(sign * fall.without),
+            alone=found.own(fall.system).judged,
+            overtaken_by=fall.overtaken_by,
+        )
+        for fall in found.falls
+    )
+
+
+def _group(row: SystemRow) -> str:
+    return "+".join(label for _, label in family(row.levels, *SHARED))
+
 
 UNSCORED: dict[str, object] = {
     "file": None,

@@ -1,23 +1,187 @@
 """What each axis buys, as parts of the report; by `raggs.stats.decision`, over systems that differ in one axis
 alone.
+
+What unjudged passages could make of a sweep's verdicts: bounds of differences between its systems, and why.
+
+A sweep compares many systems, so bounds are made when somebody asks for them, and each pair's are kept.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
 from raggs.base.arrays import Floats, Ints
-from raggs.base.jsontypes import number
+from raggs.base.types import number
 from raggs.evaluation.models import UnjudgedPart
+from raggs.evaluation.study import ends_between, unjudged_in, unjudged_part
 from raggs.evaluation.words import inconclusive
-from raggs.metrics.stats import could_reverse
-from raggs.stats.decision.effects import main_effects, main_shifts
-from raggs.stats.decision.interactions import Interaction, strongest_interactions
+from raggs.metrics.names import parse_measure
+from raggs.metrics.unjudged import Shown, value_ends
+from raggs.runs.manifests.store import RunStore
+from raggs.stats.comparison import Ends, could_cross, could_reverse
+from raggs.stats.decision.effects import Interaction, main_effects, main_shifts, strongest_interactions
 from raggs.sweeps.config import SweepConfig
-from raggs.sweeps.doubts import Doubts
+from raggs.sweeps.judgments import is_reference
 from raggs.sweeps.models import EffectPart, InteractionPart, SystemRow
+
+MOST_PAIRS = 500  # of systems whose bounds are computed for one effect; beyond, unjudged passages count as worst
+OF_RUN = "raggs sweep --judge-holes has them judged"
+OF_LABELS = (
+    "judge them in a run of raggs: raggs run, with the sweep's lists as {type: runfile} under retrieve.retrievers"
+)
+
+Pair = tuple[str, str]
+Square = tuple[Pair, Pair]
+
+
+def golden_remedy(golden: Path) -> str:
+    """The command that has the unjudged passages of a sweep's systems judged."""
+    return OF_RUN if golden.is_dir() and RunStore(golden).exists else OF_LABELS
+
+
+@dataclass(frozen=True)
+class Doubts:
+    """The systems of a sweep with the tops of their lists.
+
+    Attributes:
+        measure: that decides first.
+        shown: by system; one that is not there shows nothing unjudged.
+        remedy: what has the passages judged.
+    """
+
+    measure: str
+    shown: Mapping[str, Shown]
+    remedy: str
+    _known: dict[Pair, Ends | None] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, measure: str, shown: Mapping[str, Shown | None], golden: Path) -> Doubts | None:
+        """Of a sweep over a golden set; None where the measure does not depend on its judgments."""
+        known = {name: each for name, each in shown.items() if each is not None}
+        return None if is_reference(measure) or not known else cls(measure, known, golden_remedy(golden))
+
+    def ends(self, system: str, other: str) -> Ends | None:
+        """How far unjudged passages could move each query's difference of two systems; None if there are none."""
+        pair = (system, other)
+        if pair not in self._known:
+            if (other, system) in self._known:
+                turned = self._known[other, system]
+                return None if turned is None else -turned
+            self._known[pair] = ends_between(parse_measure(self.measure), *map(self.shown.get, pair))
+        return self._known[pair]
+
+    def mean_ends(self, pairs: Sequence[Pair]) -> Ends | None:
+        """The same for the mean difference over some pairs, the first of each minus the second."""
+        if len(pairs) > MOST_PAIRS:
+            return self._widest(pairs)
+        found = [self.ends(*pair) for pair in pairs]
+        return None if all(each is None for each in found) else self._mean(pairs, found)
+
+    def square_ends(self, squares: Sequence[Square]) -> Ends | None:
+        """How far unjudged passages could move the mean interaction of some squares; None if there are none.
+
+        The differences of both pairs are bounded one by one, so the bounds may be wider than they need to be.
+
+        Args:
+            squares: two pairs each; the difference of the first pair is subtracted from that of the second one.
+        """
+        sides = [[square[place] for square in squares] for place in (0, 1)]
+        found = [self.mean_ends(pairs) for pairs in sides]
+        if all(each is None for each in found):
+            return None
+        first, second = (
+            each or self._mean(pairs, [None] * len(pairs)) for each, pairs in zip(found, sides, strict=True)
+        )
+        return Ends(second.low - first.high, second.high - first.low)
+
+    def could_cross_share(self, system: str, other: str, share: float) -> bool:
+        """Whether unjudged passages could move the mean of a system across a share of another system's mean."""
+        ends = self.ends(system, other)
+        if ends is None:
+            return False
+        whole, rest = self._values(other), 1.0 - share
+        whole_ends = value_ends(parse_measure(self.measure), self.shown[other])
+        moved = Ends(ends.low + rest * whole_ends.low, ends.high + rest * whole_ends.high)
+        return could_cross(self._values(system) - share * whole, 0.0, moved)
+
+    def could_cross(self, system: str, limit: float) -> bool:
+        """Whether unjudged passages could move the mean of a system across a limit."""
+        ends = self.own_ends(system)
+        return ends is not None and could_cross(self._values(system), limit, ends)
+
+    def own_ends(self, system: str) -> Ends | None:
+        """How far unjudged passages could move the value of each query; None if the system shows none."""
+        named, shown = parse_measure(self.measure), self.shown.get(system)
+        if shown is None or not unjudged_in(named, {system: shown.top}):
+            return None
+        return value_ends(named, shown)
+
+    def could_put_before(self, rival: str, winner: str) -> bool:
+        """Whether unjudged passages could give a system that is behind in the mean the better one."""
+        ends = self.ends(rival, winner)
+        return ends is not None and could_reverse(_ahead, self._fixed((rival, winner)).low, ends)
+
+    def part(self, pairs: Sequence[Pair]) -> UnjudgedPart | None:
+        """Why a verdict over some pairs is inconclusive."""
+        named = parse_measure(self.measure)
+        return self._part(
+            [name for pair in pairs for name in pair], self.mean_ends(pairs), 1.0 if named.higher else -1.0
+        )
+
+    def square_part(self, squares: Sequence[Square]) -> UnjudgedPart | None:
+        """Why a verdict over some squares is inconclusive."""
+        names = [name for square in squares for pair in square for name in pair]
+        return self._part(names, self.square_ends(squares), 1.0 if parse_measure(self.measure).higher else -1.0)
+
+    def own_part(self, system: str) -> UnjudgedPart | None:
+        """Why a verdict on the mean of one system is inconclusive."""
+        return self._part([system], self.own_ends(system), 1.0)
+
+    def _part(self, names: Sequence[str], ends: Ends | None, sign: float) -> UnjudgedPart | None:
+        tops = {name: self.shown[name].top for name in dict.fromkeys(names) if name in self.shown}
+        parts = unjudged_in(parse_measure(self.measure), tops)
+        return None if ends is None else unjudged_part(parts[:2], ends, sign, self.remedy)
+
+    def _mean(self, pairs: Sequence[Pair], found: Sequence[Ends | None]) -> Ends:
+        """Over the pairs that have a value; one without unjudged passages keeps its own."""
+        ends = [each or self._fixed(pair) for pair, each in zip(pairs, found, strict=True)]
+        return Ends(*(_mean_of([end[place] for end in ends]) for place in (0, 1)))
+
+    def _fixed(self, pair: Pair) -> Ends:
+        values = [self._values(name) for name in pair]
+        difference = (1.0 if parse_measure(self.measure).higher else -1.0) * (values[0] - values[1])
+        return Ends(difference, difference)
+
+    def _values(self, system: str) -> Floats:
+        return parse_measure(self.measure).values(self.shown[system].hits)
+
+    def _widest(self, pairs: Sequence[Pair]) -> Ends | None:
+        """Bounds that hold whatever the grades: a query with unjudged passages may have any difference."""
+        named = parse_measure(self.measure)
+        tops = {name: self.shown[name].top for pair in pairs for name in pair if name in self.shown}
+        if not unjudged_in(named, tops):
+            return None
+        low, high = named.measure.RANGE
+        held = next(iter(self.shown.values())).hits
+        return Ends(np.full(len(held.length), low - high), np.full(len(held.length), high - low))
+
+
+def _ahead(differences: Floats) -> bool:
+    known = differences[~np.isnan(differences)]
+    return bool(len(known) and known.mean() > 0)
+
+
+def _mean_of(rows: Sequence[Floats]) -> Floats:
+    """By query the mean over the rows that have a value; NaN where none has."""
+    matrix = np.stack(rows)
+    known = ~np.isnan(matrix)
+    total = np.where(known, matrix, 0.0).sum(axis=0)
+    return np.where(known.any(axis=0), total / np.maximum(known.sum(axis=0), 1), np.nan)
+
 
 STRONGEST = 2
 

@@ -16,17 +16,17 @@ import numpy as np
 
 from raggs.base.arrays import Flags, Floats
 from raggs.base.errors import AuthenticationError, ConfigError, ModelError, PrerequisiteError, RaggsError
-from raggs.base.progress import Building
+from raggs.base.types import Building
 from raggs.evaluation.models import UnjudgedPart
 from raggs.evaluation.words import inconclusive
 from raggs.metrics.unjudged import Shown
 from raggs.stats.decision.front import Candidate, may_replace
 from raggs.stats.decision.halving import draw_order, halve
-from raggs.sweeps.costing import Costs
-from raggs.sweeps.doubts import Doubts
+from raggs.sweeps.effects import Doubts
 from raggs.sweeps.grid import CHUNKER, System
+from raggs.sweeps.measuring import Costs
+from raggs.sweeps.part_store import Final, PartStore
 from raggs.sweeps.parts import Parts
-from raggs.sweeps.partstore import Final, PartStore
 from raggs.sweeps.scoring import Scorer, run_of
 from raggs.sweeps.store import SweepStore
 from raggs.sweeps.timing import Clock

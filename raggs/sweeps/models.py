@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from raggs.base.jsontypes import Number
+from raggs.base.types import Number
 from raggs.base.version import __version__
 from raggs.evaluation.models import ComparisonPart, GoldenPart, Part, ProjectionPart, ScorePart, UnjudgedPart
 
@@ -371,7 +371,7 @@ class SweepReport(Part):
         Raises:
             PrerequisiteError: pandas is not installed.
         """
-        from raggs.sweeps.frame import make_frame
+        from raggs.sweeps.plots import make_frame
 
         return make_frame(self)
 

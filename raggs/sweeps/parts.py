@@ -25,15 +25,11 @@ from raggs.parts.rerankers.boosted import BoostedConfig, boosted, reads
 from raggs.parts.workshop import Embedder, Reranker, Retriever
 from raggs.ranking.fusion import fuse, make_fusion
 from raggs.stages.embed import prepare, quotes_folded
-from raggs.sweeps.fitting import composed, fit, is_fitted, scorer_for, weights_of
-from raggs.sweeps.grid import System
+from raggs.sweeps.grid import Search, System, searches_of
 from raggs.sweeps.models import FitPart
-from raggs.sweeps.once import Once, all_or_none
-from raggs.sweeps.partstore import Final, Lists, PartStore
-from raggs.sweeps.reranking import require_whole, rerank_all
-from raggs.sweeps.routing import Router
+from raggs.sweeps.part_store import Final, Lists, Once, PartStore, all_or_none
+from raggs.sweeps.reranking import Router, composed, fit, is_fitted, require_whole, rerank_all, scorer_for, weights_of
 from raggs.sweeps.scoring import run_of
-from raggs.sweeps.searches import Search, searches_of
 from raggs.sweeps.world import World
 
 # as the ledger books them

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import partial
 from statistics import fmean
 
-from raggs.base.tokens import count_tokens
+from raggs.base.text import count_tokens
 from raggs.parts.chunkers.base import ChunkerConfig
 from raggs.parts.embedders.base import EmbedderConfig
 from raggs.parts.rerankers.base import RerankerConfig
@@ -18,7 +18,7 @@ from raggs.sweeps.grid import Grid, System
 from raggs.sweeps.layout import BESIDE
 from raggs.sweeps.measuring import Measuring
 from raggs.sweeps.models import Plan, PlanLine
-from raggs.sweeps.once import Once
+from raggs.sweeps.part_store import Once
 from raggs.sweeps.world import World
 
 SAMPLE = 200  # passages whose mean length stands for all

@@ -1,21 +1,55 @@
-"""A reranker over all questions, side by side where a provider is asked; near-duplicates are not read."""
+"""A reranker over all questions, side by side where a provider is asked; near-duplicates are not read.
+
+The weight of a `boosted` reranker, chosen on half of the questions for the other half, and the other way round.
+
+So no question is scored with a weight that it helped to choose. The weights tried are `WEIGHTS`; the best mean of the
+first measure that decides wins, of equal means the smallest weight. The halves are drawn by a hash of the sweep's seed
+and the question's id. The lists of each weight are kept beside the system's own, so an audit chooses again from them.
+
+Systems whose depth hangs on the question: whom signals send deep, and what that takes.
+
+Lists are searched as deep as any question needs and cut for the others. A reranker's entropy is known when it has read
+the first `base` candidates; a question that it alone sends deep is read twice, and waits for both.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
+import numpy as np
+
+from raggs.base.arrays import Floats
 from raggs.base.artifacts import EmbedRecord, Passage
-from raggs.base.errors import BudgetError, ProviderError
-from raggs.base.progress import Building
+from raggs.base.errors import BudgetError, DataError, ProviderError
+from raggs.base.seeds import derive_seed
 from raggs.base.text import plural
+from raggs.base.types import Building
+from raggs.golden.judgments import Judgments
+from raggs.metrics.columns import Run
+from raggs.parts.readers.runs import read_run
 from raggs.parts.rerankers.base import RerankerConfig, Reranking
+from raggs.parts.rerankers.boosted import FIT, BoostedConfig
+from raggs.parts.retrievers import REGISTRY
+from raggs.parts.retrievers.depth import Reads, RoutedDepth, Seen, readings
 from raggs.parts.workshop import Passages, Reranker
-from raggs.ranking.fusion.duplicates import group_duplicates
-from raggs.sweeps.once import all_or_none
-from raggs.sweeps.partstore import Lists
+from raggs.ranking.fusion import group_duplicates
+from raggs.stats.probes.depth import Readings, fired
+from raggs.sweeps.config import SweepConfig
+from raggs.sweeps.grid import CHUNKER, System
+from raggs.sweeps.judgments import Atlas
+from raggs.sweeps.models import FitPart, SystemRow
+from raggs.sweeps.part_store import Final, Lists, all_or_none
+from raggs.sweeps.scoring import Scorer
 from raggs.sweeps.world import World
+
+if TYPE_CHECKING:
+    from raggs.sweeps.parts import Parts
 
 
 async def rerank_all(
@@ -89,3 +123,243 @@ def _unlike(world: World, passages: Passages, docs: Sequence[str]) -> list[Passa
         return read
     leaders = group_duplicates([passage.content for passage in read], likeness)
     return [passage for at, passage in enumerate(read) if leaders[at] == at]
+
+
+V = TypeVar("V")
+WEIGHTS = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0)
+
+
+def is_fitted(spec: RerankerConfig | None) -> bool:
+    """Whether the reranker's weight is chosen by the sweep."""
+    return isinstance(spec, BoostedConfig) and spec.weight == FIT
+
+
+def weights_of(spec: BoostedConfig) -> tuple[float, ...]:
+    """All weights whose lists are needed."""
+    return WEIGHTS if spec.weight == FIT else (spec.weight,)
+
+
+def scorer_for(config: SweepConfig, labels: Judgments, atlas: Atlas | None, levels: Mapping[str, str]) -> Scorer:
+    """Who scores the lists of each weight."""
+    return Scorer(config, labels, many=True, sheet=None if atlas is None else atlas.sheet(levels[CHUNKER]))
+
+
+def fit(scorer: Scorer, name: str, k: int, seed: int, run_of: Callable[[float], Run]) -> FitPart:
+    """Choose the weights.
+
+    Args:
+        scorer: of the system.
+        name: of the system; `k`: its candidates.
+        seed: of the halves.
+        run_of: the lists of a weight.
+
+    Raises:
+        DataError: a half has no question on which the measure is defined.
+    """
+    measure, qids = scorer.quality[0], scorer.judgments.qrels.qids
+    values: Floats = np.array([scorer.score(name, run_of(weight), k).values[measure] for weight in WEIGHTS])
+    drawn = sorted(qids, key=lambda qid: (derive_seed(seed, "boost", qid), qid))
+    first = frozenset(drawn[: len(drawn) // 2])
+    inside = np.array([qid in first for qid in qids])
+    return FitPart(
+        measure=measure,
+        seed=seed,
+        first=tuple(sorted(first)),
+        weights=WEIGHTS,
+        chosen=(_best(values[:, ~inside], measure), _best(values[:, inside], measure)),
+    )
+
+
+def _best(values: Floats, measure: str) -> float:
+    """The weight of the best mean, of equal ones the smallest; shape (weights, questions)."""
+    known = values[:, np.isfinite(values).all(axis=0)]
+    if not known.size:
+        raise DataError(
+            f"weight: fit needs questions in both halves on which {measure} is defined",
+            remedy="write a weight, or ask more questions",
+        )
+    return WEIGHTS[int(np.argmax(known.mean(axis=1).round(12)))]
+
+
+def composed(part: FitPart, by_weight: Mapping[float, Mapping[str, V]]) -> dict[str, V]:
+    """What each question has at the weight that the other half chose, of what it has at each weight."""
+    first = set(part.first)
+    return {qid: by_weight[part.chosen[0 if qid in first else 1]][qid] for qid in by_weight[WEIGHTS[0]]}
+
+
+def fit_faults(row: SystemRow, folder: Path, scorer: Scorer) -> Iterator[str]:
+    """What is wrong with a fit, by the lists that were kept of each weight.
+
+    Args:
+        row: with a fit and a file.
+        folder: of the sweep.
+
+    Raises:
+        DataError: a file cannot be read.
+    """
+    if (part := row.fit) is None or row.file is None:
+        return
+    if len(part.files) != len(WEIGHTS) or part.weights != WEIGHTS:
+        yield "its fit does not have the lists of each weight"
+        return
+    paths = {weight: folder / name for weight, name in zip(WEIGHTS, part.files, strict=True)}
+    again = fit(scorer, row.name, row.k, part.seed, lambda weight: read_run(paths[weight]))
+    if again.model_copy(update={"files": part.files}) != part:
+        yield "its weights are not what the lists of each weight give"
+    elif _docs(folder / row.file) != composed(part, {weight: _docs(path) for weight, path in paths.items()}):
+        yield "its lists are not those of its weights"
+
+
+def _docs(path: Path) -> dict[str, list[str]]:
+    """The passages of each question, as they stand in a file that the sweep wrote."""
+    found: dict[str, list[str]] = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        qid, _, doc, *_ = line.split()
+        found.setdefault(qid, []).append(doc)
+    return found
+
+
+ENTROPY, REWRITE = "entropy", "rewrite"
+Fired = Mapping[str, tuple[str, ...]]  # by question, the signals; none where it stays shallow
+
+
+class Router:
+    """Decides for one system.
+
+    Args:
+        parts: of the sweep.
+        system: with a depth that is routed.
+        depth: that depth.
+    """
+
+    def __init__(self, parts: Parts, system: System, depth: RoutedDepth) -> None:
+        self._parts, self._system, self._depth = parts, system, depth
+        self._deep = parts.candidates(replace(system, depth=None))
+        self._shallow: Lists = {qid: hits[: depth.base] for qid, hits in self._deep.items()}
+
+    def signals(self, wanted: Collection[str]) -> Mapping[str, Readings]:
+        """The readings of some signals, by question."""
+        parts, system = self._parts, self._system
+        lists: dict[Reads, Lists] = {}
+        for search in parts.searches(system):
+            if (reads := REGISTRY.of(search.retriever).reads(search.retriever)) is not None:
+                lists.setdefault(reads, parts.hits(search))
+        scores = self._scores() if ENTROPY in wanted else {}
+        asked, rewritten = self._vectors() if REWRITE in wanted else ({}, {})
+        vectors, words = lists.get("vectors", {}), lists.get("words", {})
+        return {
+            record.qid: readings(
+                Seen(
+                    text=record.text,
+                    language=record.language,
+                    base=self._depth.base,
+                    vectors=vectors.get(record.qid),
+                    words=words.get(record.qid),
+                    candidates=scores.get(record.qid),
+                    question=asked.get(record.qid),
+                    rewrite=rewritten.get(record.qid),
+                ),
+                wanted,
+            )
+            for record in parts.prepared(system.rewrite)
+        }
+
+    @cached_property
+    def fired(self) -> Fired:
+        """By question, the signals that reach their thresholds."""
+        when = self._depth.when.thresholds
+        return {qid: fired(found, when) for qid, found in self.signals(when).items()}
+
+    @property
+    def pays(self) -> bool:
+        """Whether an embedder is paid for vectors that tell signals alone."""
+        embedder = self._system.embedder
+        return REWRITE in self._depth.when.thresholds and bool(embedder and self._parts.embedder(embedder).models)
+
+    @property
+    def share(self) -> float:
+        """Of the questions that go deep."""
+        return sum(map(bool, self.fired.values())) / len(self.fired)
+
+    @cached_property
+    def lists(self) -> Lists:
+        """The candidates of each question."""
+        return {qid: self._deep[qid] if self.fired[qid] else hits for qid, hits in self._shallow.items()}
+
+    def rounds(self) -> Iterator[Lists]:
+        """What a reranker is given, one after the other: all shallow lists where its scores decide, then the rest."""
+        if ENTROPY in self._depth.when.thresholds:
+            yield self._shallow
+        if rest := self._unread():
+            yield rest
+
+    def final(self) -> Final:
+        """What the system returns."""
+        parts, system, found = self._parts, self._system, self.lists
+        if system.reranker is None:
+            return Final(found)
+        read: dict[str, Reranking] = {}
+        for lists in self.rounds():
+            made = parts.reranked(system, lists)
+            read |= {qid: made[qid] for qid, hits in lists.items() if len(hits) == len(found[qid])}
+        read = self._read_before() | read
+        independent = parts.reranker(system.reranker).reader.INDEPENDENT
+        for qid in (qid for qid, why in self.fired.items() if why == (ENTROPY,)):  # which only its shallow list told
+            read[qid] = twice(parts.reranked(system, self._shallow)[qid], read[qid], independent=independent)
+        return Final.of({qid: read[qid] for qid in found})
+
+    def _unread(self) -> Lists:
+        """The lists that no fixed depth had read, where those are not kept together."""
+        if self._parts.store.has(self._parts.rerank_causes(self._system, self.lists)):
+            return self.lists
+        known = self._read_before()
+        return {qid: hits for qid, hits in self.lists.items() if qid not in known}
+
+    def _read_before(self) -> dict[str, Reranking]:
+        """What the reranker made of lists of a fixed depth that are lists of this system too; nobody is asked."""
+        found: dict[str, Reranking] = {}
+        for deep, lists in ((False, self._shallow), (True, self._deep)):
+            if self._parts.store.has(self._parts.rerank_causes(self._system, lists)):
+                made = self._parts.reranked(self._system, lists)
+                found |= {qid: made[qid] for qid, why in self.fired.items() if bool(why) == deep}
+        return found
+
+    def _scores(self) -> Mapping[str, Sequence[float]]:
+        found = self._parts.reranked(self._system, self._shallow)
+        return {qid: [each.score for each in one.ranked] for qid, one in found.items()}
+
+    def _vectors(self) -> tuple[Mapping[str, Sequence[float]], Mapping[str, Sequence[float]]]:
+        """Vectors of the questions as they were asked, and as they are searched for."""
+        parts, system = self._parts, self._system
+        if system.embedder is None:
+            return {}, {}
+        records = parts.embedded(system.rewrite, system.embedder)
+        rewritten = {record.qid: record.embedding for record in records}
+        changed: list[EmbedRecord] = [record for record in records if record.rewrite != record.text]
+        asked: dict[str, Sequence[float]] = {**rewritten}
+        if changed:
+            made = parts.embedder(system.embedder).embed_queries([record.text for record in changed])
+            asked |= {record.qid: vector.tolist() for record, vector in zip(changed, made, strict=True)}
+        return asked, rewritten
+
+
+def twice(shallow: Reranking, deep: Reranking, *, independent: bool) -> Reranking:
+    """A deep reranking after a shallow one: what both take.
+
+    A reranker whose scores hang on nothing else reads only what is new the second time: money and tokens are those of
+    the deep list, and the second call is taken to last as long as the first, or longer where it reads more. Any other
+    reranker reads everything again.
+    """
+    few, many = len(shallow.ranked), len(deep.ranked)
+    if not independent:
+        return replace(
+            deep,
+            tokens=shallow.tokens + deep.tokens,
+            ms=None if shallow.ms is None or deep.ms is None else shallow.ms + deep.ms,
+            calls=shallow.calls + deep.calls,
+            usd=shallow.usd + deep.usd,
+            searches=shallow.searches + deep.searches,
+        )
+    if shallow.ms is None or not 0 < few < many:
+        return deep
+    return replace(deep, ms=shallow.ms * (1.0 + max(1.0, (many - few) / few)))

@@ -12,23 +12,20 @@ import numpy as np
 
 from raggs.base.arrays import Floats
 from raggs.base.errors import DataError
-from raggs.base.jsontypes import Number, number
+from raggs.base.types import Number, number
 from raggs.evaluation.models import ProjectionPart, ScorePart
-from raggs.evaluation.projected import projection_part
-from raggs.evaluation.report import score_part
-from raggs.evaluation.strangers import holes_at
-from raggs.evaluation.study import Scoring, hits_of, mean, top_in
+from raggs.evaluation.report import projection_part, score_part
+from raggs.evaluation.study import Scoring, hits_of, holes_at, mean, top_in
 from raggs.golden.judgments import Judgments
-from raggs.golden.systems import System as Listed
+from raggs.golden.opened import System as Listed
 from raggs.metrics.columns import Run
 from raggs.metrics.evaluate import Evaluation, measure_hits
 from raggs.metrics.hits import Hits, Ties
 from raggs.metrics.names import Named, at_cutoffs, parse_measure
-from raggs.metrics.stats.intervals import bootstrap_means
 from raggs.metrics.unjudged import Shown, Top
+from raggs.stats.comparison.intervals import bootstrap_means
 from raggs.sweeps.config import SweepConfig
-from raggs.sweeps.excerpts import TERMS, is_reference
-from raggs.sweeps.projecting import Sheet
+from raggs.sweeps.judgments import TERMS, Sheet, is_reference
 
 GRADED = ("ra_nwg", "n_recall4", "n_recall5", "ndcg", "harm", "holes")
 OTHERS = ("ndcg", "recall", "precision", "mrr", "holes")

@@ -22,10 +22,9 @@ from urllib.parse import quote
 
 from pydantic import Field, JsonValue, ValidationError
 
-from raggs.base.atomic import disk, remove_leftovers, write_atomic
 from raggs.base.errors import DataError, NotFoundError, RaggsError, UsageError
+from raggs.base.files import disk, held, remove_leftovers, write_atomic
 from raggs.base.hashing import hash_file, hash_value
-from raggs.base.holding import held
 from raggs.base.jsonl import read_records, read_torn, write_records
 from raggs.base.version import __version__
 from raggs.evaluation.models import Part
@@ -35,12 +34,10 @@ from raggs.golden.places import judged_places
 from raggs.metrics.columns import Run
 from raggs.parts.readers.runs import read_run
 from raggs.runs.manifests.store import RunStore
-from raggs.sweeps.excerpts import references_of
-from raggs.sweeps.foreign import read_foreign
-from raggs.sweeps.holes import HOLES
+from raggs.sweeps.judgments import HOLES, Atlas, PlaceRow, cut_of, references_of
 from raggs.sweeps.models import CutPart, OutcomePart, SweepReport, SystemRow, Timing
-from raggs.sweeps.partstore import Lists
-from raggs.sweeps.projecting import Atlas, PlaceRow, cut_of
+from raggs.sweeps.part_store import Lists
+from raggs.sweeps.world import read_foreign
 
 MANIFEST, SYSTEMS, TIMINGS, REPORT, RUNS = "manifest.json", "systems.jsonl", "timings.jsonl", "sweep.json", "runs"
 CUTS, PLACES = "cuts.jsonl", "places.jsonl"

@@ -1,6 +1,17 @@
 """What all systems of a sweep share: the golden set, its questions, the corpus, and the parts that the workshop makes.
 
 A golden set of another corpus is refused: equal ids would mean other texts.
+
+The corpus of a sweep in every way in which its systems have it cut.
+
+Each cut is a corpus of its own in the workspace: its passages, vectors and indexes lie there under what they are made
+of, so that systems share them, and sweeps and runs too. The golden set's own cut is known by the content of its
+passages; of any other the text must be what was judged, wherever a judged passage stands.
+
+Runs that were made elsewhere: scored where they lie, without a look at any passage, and never copied.
+
+A sweep of nothing else needs no corpus. Equal scores stand as trec_eval has them, so that a run is worth what
+`raggs eval` says of its file.
 """
 
 from __future__ import annotations
@@ -9,33 +20,104 @@ from collections.abc import Collection, Mapping
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from raggs.base.adapter import AdapterConfig
+from raggs.base.arrays import Ints
 from raggs.base.artifacts import Query
-from raggs.base.atomic import disk
-from raggs.base.errors import DataError, NotFoundError
-from raggs.base.hashing import hash_value
+from raggs.base.errors import ConfigError, DataError, NotFoundError
+from raggs.base.files import disk
+from raggs.base.hashing import hash_file, hash_value
 from raggs.base.jsonl import first_fault
-from raggs.base.progress import Hear, Notice, deaf
 from raggs.base.text import plural
+from raggs.base.types import Hear, Notice, deaf
 from raggs.golden.base import GoldenSet
 from raggs.golden.judgments import Judgments
 from raggs.golden.opened import open_golden
+from raggs.golden.places import Cut, judged_places, project_onto
 from raggs.llm import LLMSettings
-from raggs.llm.ledger import FILE
+from raggs.llm.ledger import LEDGER_FILE
 from raggs.llm.settings import Price
-from raggs.metrics.columns import Scale
+from raggs.metrics.columns import IdColumn, Run, Scale
 from raggs.parts.chunkers.base import ChunkerConfig
+from raggs.parts.corpora.base import Recuttable
+from raggs.parts.indexes.passages import PassageStore
+from raggs.parts.readers.runs import read_run
 from raggs.parts.workshop import OpenCorpus, Passages, Workshop, open_queries
 from raggs.runs.manifests.store import RunStore
 from raggs.sweeps.config import CorpusSpec, SweepConfig
-from raggs.sweeps.cuts import Cuts
-from raggs.sweeps.grid import make_grid
-from raggs.sweeps.holes import with_holes
-from raggs.sweeps.labels import of_queries
-from raggs.sweeps.once import Once
-from raggs.sweeps.projecting import Atlas
+from raggs.sweeps.grid import cut_labels, make_grid
+from raggs.sweeps.judgments import Atlas, of_queries, references_of, with_holes
+from raggs.sweeps.models import CutPart
+from raggs.sweeps.part_store import Lists, Once
+
+
+def read_foreign(path: Path, sha256: str, k: int) -> Run:
+    """The first `k` of each list.
+
+    Raises:
+        NotFoundError: the file is gone.
+        DataError: it is another one by now, or no run.
+    """
+    run = read_run(path)
+    if hash_file(path) != sha256:
+        raise DataError("is not the run that the sweep read", where=path, remedy="run the sweep again")
+    return first(run, k)
+
+
+def sha256_of(path: Path) -> str:
+    """Hash of the file.
+
+    Raises:
+        NotFoundError: it cannot be read.
+    """
+    try:
+        return hash_file(path)
+    except OSError as error:
+        raise NotFoundError(f"cannot be read ({error.strerror})", where=path, remedy="correct its path") from error
+
+
+def check_known(lists: Lists, passages: Passages, path: Path) -> None:
+    """Refuse lists of another corpus than the one that the other systems search.
+
+    Raises:
+        DataError: the corpus lacks a passage.
+    """
+    shown = {doc for hits in lists.values() for doc, _ in hits}
+    if strange := sorted(shown - passages.known(shown)):
+        raise DataError(f"the corpus has no passage {strange[0]!r}", where=path, remedy="use a run over this corpus")
+
+
+def first(run: Run, k: int) -> Run:
+    """The first `k` of each list, ties by descending id as in trec_eval; rows stay in their order."""
+    length = np.bincount(run.query, minlength=len(run.qids))
+    if length.max(initial=0) <= k:
+        return run
+    rows = np.sort(_best(run, k))
+    return Run(run.qids, run.query[rows], run.score[rows], IdColumn([run.docs.take(rows)]))
+
+
+def lists_of(run: Run, k: int) -> Lists:
+    """The first `k` of each list with their scores, best first."""
+    rows = _best(run, k)
+    found: dict[str, list[tuple[str, float]]] = {qid: [] for qid in run.qids}
+    columns = run.query[rows].tolist(), run.docs.take(rows).tolist(), run.score[rows].tolist()
+    for query, doc, score in zip(*columns, strict=True):
+        found[run.qids[query]].append((doc.decode(), score))
+    return found
+
+
+def _best(run: Run, k: int) -> Ints:
+    """The rows of the first `k` of each list, best first."""
+    _, name = np.unique(run.docs.take(np.arange(len(run.docs))), return_inverse=True)
+    order = np.lexsort((-name, -run.score, run.query))
+    length = np.bincount(run.query, minlength=len(run.qids))
+    offset = np.cumsum(length) - length
+    place = np.arange(len(order)) - offset[run.query[order]]
+    rows: Ints = order[place < k]
+    return rows
+
 
 CORPUS = "corpus.jsonl"  # beside labels in the layout of BEIR
 ENOUGH = 0.5  # of the judged passages that the corpus has; below it, it is another one
@@ -226,7 +308,7 @@ class World:
     @property
     def ledger(self) -> Path:
         """Where its calls are booked."""
-        return self.folder / FILE
+        return self.folder / LEDGER_FILE
 
     def close(self) -> None:
         """Close what is open."""
@@ -313,3 +395,81 @@ def corpus_of(golden: Path) -> AdapterConfig | None:
             said = "its manifest names no corpus that can be opened"
             raise DataError(said, where=golden, remedy=NAME_IT) from error
     return TypeAdapter(CorpusSpec).validate_python({"type": "jsonl", "path": str(beside)}) if beside.is_file() else None
+
+
+REMEDY = "name documents under `corpus`, {type: folder, path: ...}, or take `chunker` out"
+
+
+class Cuts:
+    """All cuts of one corpus.
+
+    Args:
+        world: of the sweep.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._stores = Once[PassageStore]()
+        self._labels = cut_labels(world.config)
+
+    def passages(self, chunker: ChunkerConfig | None) -> PassageStore:
+        """The passages of one cut.
+
+        Raises:
+            ConfigError: the corpus comes in passages.
+            DataError: the chunker gives none.
+        """
+        return self._stores(chunker, lambda: self._made(chunker))
+
+    @cached_property
+    def atlas(self) -> Atlas:
+        """All cuts by place, with the grades of the golden set.
+
+        Raises:
+            DataError: the judged passages have no places; the documents are not those that were judged.
+        """
+        world = self._world
+        stores = [(chunker, self.passages(chunker)) for chunker in world.config.cuts]
+        judged = judged_places(world.golden, world.judgments)
+        found: list[tuple[CutPart, Cut]] = []
+        for chunker, passages in stores:
+            places = project_onto(judged, passages, passages.content_hash, world.corpus.place)
+            found.append((self._part(chunker, passages), places.cut))
+        return Atlas(judged, world.labels, found, references_of(world.golden.queries()))
+
+    def _part(self, chunker: ChunkerConfig | None, passages: PassageStore) -> CutPart:
+        content = passages.content_hash
+        return CutPart(
+            label=self._labels[repr(chunker)],
+            chunker="as `corpus` says" if chunker is None else _told(chunker),
+            content=content,
+            passages=len(passages),
+            seconds=passages.cutting_s,
+            golden=content == self._world.judgments.origin.corpus,
+        )
+
+    def _made(self, chunker: ChunkerConfig | None) -> PassageStore:
+        spec = self._recut(self._world.named, chunker)
+        try:
+            return self._world.workshop.corpus(spec).store
+        except ConfigError:
+            raise
+        except DataError as error:
+            if chunker is None:
+                raise
+            said = f"cut by {self._labels[repr(chunker)]}: {error.message}"
+            raise DataError(said, where=error.where, line=error.line, remedy=error.remedy) from error
+
+    def _recut(self, spec: AdapterConfig, chunker: ChunkerConfig | None) -> AdapterConfig:
+        if not isinstance(spec, Recuttable):
+            said = f"a corpus {spec.type} comes in passages, so no chunker can cut it (axis `chunker`)"
+            raise ConfigError(said, where=self._world.corpus.place, remedy=REMEDY)
+        return spec if chunker is None else spec.recut(chunker)
+
+
+def _told(chunker: ChunkerConfig) -> str:
+    """A chunker and those of its settings that are not its defaults, in one line."""
+    given = chunker.model_dump(mode="json", exclude_defaults=True, exclude={"type"})
+    parts = {key: getattr(chunker, key) for key in given}
+    told = (f"{key} {part.type if isinstance(part, AdapterConfig) else given[key]}" for key, part in parts.items())
+    return ", ".join([chunker.type, *told])

@@ -13,15 +13,14 @@ from pathlib import Path
 import pytest
 
 from raggs.app.checking import Checked, CheckRequest, check
-from raggs.app.evaluate import EvalResult, MeasureRequest
-from raggs.app.gating import keep_earlier
-from raggs.app.scored import DEPTH, Given
-from raggs.app.worst import Worst
+from raggs.app.evaluate import EvalResult, MeasureRequest, Worst
+from raggs.app.evaluate_functions import DEPTH, Given
+from raggs.app.gates import keep_earlier
 from raggs.base.errors import UsageError
 from raggs.base.text import shorten, visible
 from raggs.evaluation.gates import Inconclusive
+from raggs.evaluation.layout import RESULT
 from raggs.evaluation.words import score
-from raggs.evaluation.writers import RESULT
 
 NAME_IT = "pytest --raggs-golden PATH, raggs_golden = PATH in the ini file, or @pytest.mark.raggs_golden(PATH)"
 WIDTH = 70  # letters of a question

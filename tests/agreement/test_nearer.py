@@ -8,7 +8,7 @@ import pytest
 from raggs.base.arrays import Ints
 from raggs.base.seeds import generator
 from raggs.stats.agreement import check_labels
-from raggs.stats.agreement.nearer import Nearer, nearer
+from raggs.stats.agreement.trust import Nearer, nearer
 
 
 def world(questions: int, seed: int, off: tuple[float, float]) -> tuple[Ints, Ints, Ints, list[str]]:

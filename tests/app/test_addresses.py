@@ -10,8 +10,8 @@ from support.project import make_project
 
 from raggs.app import addresses
 from raggs.app.addresses import Destination, is_known, permit, settings_file, trust
+from raggs.app.housekeeping import validate
 from raggs.app.run import run
-from raggs.app.validate import validate
 from raggs.base.errors import PrerequisiteError
 from raggs.config.load import load_config
 from raggs.config.models import RunConfig

@@ -9,7 +9,7 @@ from support.asking import make_config
 from support.cli import call
 from support.llm_server import LLMServer
 
-from raggs.app.asking import QuestionWorld
+from raggs.app.question_results import QuestionWorld
 from raggs.config.load import load_config
 
 

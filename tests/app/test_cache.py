@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from support.project import make_project
 
-from raggs.app.cache import OTHER, clear, survey
+from raggs.app.housekeeping import OTHER, clear, survey
 from raggs.app.run import run
 from raggs.base.errors import DataError, UsageError
-from raggs.parts.indexes.places import NOTES, Places
+from raggs.parts.indexes.files import NOTES, Places
 
 
 @pytest.fixture

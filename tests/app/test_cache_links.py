@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from raggs.app.cache import clear, survey
+from raggs.app.housekeeping import clear, survey
 from raggs.base.errors import UsageError
 from raggs.llm.cache import AnswerCache, CachedAnswer
-from raggs.parts.indexes.places import NOTES, Places
+from raggs.parts.indexes.files import NOTES, Places
 
 ANSWER = CachedAnswer("a", "m", 1, 1, 0.5)
 

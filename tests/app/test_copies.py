@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support.project import Project, make_project
 
-from raggs.app import copies
+from raggs.app import audit as copies
 from raggs.app.audit import audit
 from raggs.app.run import run
 from raggs.base.artifacts import Passage

@@ -13,8 +13,8 @@ from support.project import make_project
 from support.scoring import BETTER, OUTPUTS, QRELS, RUN, SAMPLES, raggs_eval, write
 
 from raggs.app.evaluate import EvalRequest, JudgedFiles, evaluate
+from raggs.app.evaluate_functions import evaluate as evaluate_lists
 from raggs.app.run import run
-from raggs.app.scored import evaluate as evaluate_lists
 
 
 @pytest.fixture

@@ -10,13 +10,13 @@ from support.scoring import OUTPUTS, QRELS, RUN, SAMPLES, write
 from raggs.app.evaluate import (
     AnalysisRequest,
     EvalRequest,
-    GateRequest,
     JudgedFiles,
     MeasureRequest,
     SampleFiles,
     ScaleRequest,
     evaluate,
 )
+from raggs.app.gates import GateRequest
 from raggs.base.errors import NotFoundError, PartialError, UsageError
 
 

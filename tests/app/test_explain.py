@@ -14,11 +14,11 @@ from support.cli import invoke
 import raggs
 from raggs.app.explain import explain_word, meanings
 from raggs.base.errors import NotFoundError
-from raggs.base.jsontypes import leaves
+from raggs.base.types import leaves
 from raggs.config.keys import run_keys
 from raggs.evaluation.document import Document, Section
+from raggs.evaluation.layout import markdown
 from raggs.evaluation.words import LOSSES
-from raggs.evaluation.writers import markdown
 from raggs.metrics.names import parse_measure
 
 PACKAGE = Path(raggs.__file__).parent

@@ -26,7 +26,7 @@ def loaded(names: str, *arguments: str) -> str:
 
 
 def test_a_starter_is_made_without_what_a_run_needs(tmp_path: Path) -> None:
-    others = "pydantic raggs.cli.runs raggs.cli.evalflags raggs.cli.sweeps"
+    others = "pydantic raggs.cli.runs raggs.cli.eval_options raggs.cli.sweeps"
     assert (
         loaded(f"numpy raggs.base.artifacts raggs.parts.workshop {others} {PROVIDERS}", "init", str(tmp_path / "d"))
         == "[]"
@@ -62,7 +62,7 @@ def test_a_report_that_compares_systems_loads_the_distributions_alone(tmp_path: 
         lines = (f"q{n} Q0 {'de'[(n * step + k) % 2]}{n} {k + 1} {2 - k} x\n" for n in range(9) for k in (0, 1))
         (tmp_path / f"{name}.trec").write_text("".join(lines))
     runs = [word for name in "ab" for word in ("--run", f"{name}={tmp_path / f'{name}.trec'}")]
-    heavy = "scipy.stats scipy.special scipy.linalg filelock raggs.app.corrections raggs.app.judgecheck"
+    heavy = "scipy.stats scipy.special scipy.linalg filelock raggs.app.corrections raggs.app.judge_check"
     asked = ["report", str(tmp_path / "qrels.txt"), *runs, "--out", str(tmp_path / "report.html")]
     assert loaded(heavy, *asked) == "[]"
     assert loaded("scipy", *asked) == "['scipy']", "the tests were made"

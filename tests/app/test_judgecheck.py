@@ -10,8 +10,7 @@ from support.forging import write_artifact
 from support.project import Project, files_copied, make_project, raggs
 from support.reviewing import graded_pool, speak
 
-from raggs.app.judgecheck import _length, _order, check_judge
-from raggs.app.judgelayout import check_json, lay_out_check, write_check
+from raggs.app.judge_check import _length, _order, check_json, check_judge, lay_out_check, write_check
 from raggs.base.artifacts import JudgeRecord, MergeRecord
 from raggs.base.errors import DataError
 from raggs.base.jsonl import read_records

@@ -12,12 +12,11 @@ from support.forging import write_artifact
 from support.project import Project, grade_of, make_project
 from support.reviewing import speak
 
-from raggs.app.judgecompare import JudgeComparison, compare_judges, plan_differing
-from raggs.app.judgecomparelayout import comparison_json, verdict
+from raggs.app.judge_compare import JudgeComparison, compare_judges, comparison_json, plan_differing, verdict
 from raggs.base.artifacts import JudgeRecord, MergeRecord, QueryRecord
 from raggs.base.errors import DataError
 from raggs.base.jsonl import read_records
-from raggs.parts.reviews.plans import read_plan
+from raggs.parts.reviews.store import read_plan
 from raggs.runs.manifests.opened import open_run
 
 

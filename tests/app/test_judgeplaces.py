@@ -9,12 +9,10 @@ from support.forging import write_artifact
 from support.project import Project, files_copied, make_project, raggs
 from support.reviewing import graded_pool, speak
 
-from raggs.app.judgecheck import check_judge
-from raggs.app.judgelayout import lay_out_check
-from raggs.app.judgeplaces import ordered_pairs
+from raggs.app.judge_check import check_judge, lay_out_check, ordered_pairs
 from raggs.base.artifacts import JournalRecord, JudgeRecord
 from raggs.base.jsonl import read_records
-from raggs.evaluation.writers import markdown
+from raggs.evaluation.layout import markdown
 from raggs.runs.manifests.opened import open_run
 
 

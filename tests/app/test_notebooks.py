@@ -13,8 +13,7 @@ from support.sweeping import make_sweep
 
 import raggs
 from raggs.base.errors import ConfigError, DataError, PrerequisiteError
-from raggs.evaluation.document import Cell, Document, Section, Table
-from raggs.evaluation.markup import fragment
+from raggs.evaluation.document import Cell, Document, Section, Table, fragment
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "runs"
 EVIL = "<script>alert(1)</script>"

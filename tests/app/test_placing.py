@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from raggs.app.placing import strange_places
+from raggs.app.services import strange_places
 from raggs.base.artifacts import Query, Reference, Span
 from raggs.base.errors import DataError
 

@@ -12,17 +12,15 @@ from support.project import Project, files_copied, make_project, raggs
 from support.reviewing import speak
 
 from raggs.app.corrections import DrawnLabels, drawn_labels
-from raggs.app.judgecheck import check_judge
-from raggs.app.randomparts import draw_of_plan
+from raggs.app.judge_check import check_judge
 from raggs.app.review import items_of
-from raggs.app.reviewplan import PlanRequest, plan_reading
+from raggs.app.review_plan import PlanRequest, plan_reading
+from raggs.app.review_pool import draw_of_plan
 from raggs.app.serve import ServeRequest, prepare
 from raggs.base.artifacts import JudgeRecord
 from raggs.base.errors import DataError, UsageError
 from raggs.base.jsonl import read_records
-from raggs.parts.reviews.draws import note_draw, read_draws
-from raggs.parts.reviews.models import Key
-from raggs.parts.reviews.plans import PlanItem, write_plan
+from raggs.parts.reviews.store import Key, PlanItem, note_draw, read_draws, write_plan
 from raggs.runs.manifests.opened import open_run
 
 TOKEN = "x" * 16

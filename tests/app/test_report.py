@@ -13,7 +13,7 @@ from support.sweeping import SweepProject, make_sweep
 from raggs.app.evaluate import AnalysisRequest, EvalRequest, JudgedFiles, evaluate
 from raggs.app.report import ReportRequest, gather, report, write_report_page
 from raggs.base.errors import DataError, UsageError
-from raggs.evaluation.writers import write_report
+from raggs.evaluation.layout import write_report
 from raggs.reporting.sections.decision import Decision
 from raggs.reporting.sections.sweeps import Sweeps
 from raggs.reporting.sections.systems import Systems

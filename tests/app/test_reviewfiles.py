@@ -12,13 +12,10 @@ import pytest
 from support.people import grade, kept, order, pools
 from support.project import Project, make_project, raggs
 
-from raggs.app.reviewexport import export_reviews
-from raggs.app.reviewimport import import_reviews
+from raggs.app.review_files import export_reviews, import_reviews
 from raggs.base.errors import DataError, RaggsError, UsageError
-from raggs.parts.reviews.folding import fold
-from raggs.parts.reviews.models import GradeReview, Withdrawal, key_of
-from raggs.parts.reviews.store import ReviewStore
-from raggs.parts.reviews.writing import FORMS
+from raggs.parts.reviews.files import FORMS
+from raggs.parts.reviews.store import GradeReview, ReviewStore, Withdrawal, fold, key_of
 from raggs.runs.manifests.opened import OpenedRun, open_run
 
 ENDING = {"csv": "csv", "jsonl": "jsonl", "argilla": "json", "label-studio": "json"}

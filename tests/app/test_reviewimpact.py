@@ -10,9 +10,9 @@ from support.project import Project, make_project, raggs
 from support.reviewing import graded_pool, speak
 from support.reviewpage import differing
 
-from raggs.app.weighing import weigher
+from raggs.app.serve import weigher
 from raggs.base.errors import NotFoundError, UsageError
-from raggs.reviewing.disputes import Weighed
+from raggs.reviewing.deciding import Weighed
 from raggs.runs.manifests.opened import open_run
 
 

@@ -9,7 +9,7 @@ from support.scoring import BETTER, QRELS, RUN, write
 
 from raggs.app.evaluate import EvalRequest, JudgedFiles
 from raggs.app.evaluate import evaluate as evaluate_files
-from raggs.app.scored import evaluate
+from raggs.app.evaluate_functions import evaluate
 from raggs.base.errors import DataError, ProviderError, RaggsError, UsageError
 
 TEXTS = {"q1": "one?", "q2": "two?", "q3": "three?"}

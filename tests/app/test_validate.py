@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support.cli import invoke
 
-from raggs.app.validate import validate
+from raggs.app.housekeeping import validate
 
 
 def test_what_is_left_out_of_a_folder_is_told_each_time(tmp_path: Path) -> None:

@@ -10,12 +10,12 @@ import pytest
 from support.reviewing import speak
 from support.reviewpage import differing, judge_run, write_run
 
-from raggs.app import weighing
-from raggs.app.reviewimpact import Asked
-from raggs.app.weighing import Aside, weigher
+from raggs.app import serve
+from raggs.app.review_plan import Asked
+from raggs.app.serve import Aside, weigher
 from raggs.base.artifacts import RetrieveRecord
 from raggs.base.jsonl import write_records
-from raggs.reviewing.disputes import Dispute, Weighed
+from raggs.reviewing.deciding import Dispute, Weighed
 from raggs.runs.manifests.opened import OpenedRun, open_run
 
 
@@ -59,7 +59,7 @@ def test_a_process_that_fails_leaves_the_farthest_apart_first(
     made: tuple[OpenedRun, Path, list[Dispute]], child: str, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, reviews, found = made
-    monkeypatch.setattr(weighing, "CHILD", child)
+    monkeypatch.setattr(serve, "CHILD", child)
     ordered = Weighed(weigher([run], reviews, aside=Aside()))
     apart = [each.apart for each in sorted(ordered.weighed(found), key=ordered.place)]
     assert (ordered.weights.impact, ordered.weights.told) == (False, told)
@@ -68,7 +68,7 @@ def test_a_process_that_fails_leaves_the_farthest_apart_first(
 
 def test_it_ends_with_the_server(made: tuple[OpenedRun, Path, list[Dispute]], monkeypatch: pytest.MonkeyPatch) -> None:
     run, reviews, found = made
-    monkeypatch.setattr(weighing, "CHILD", "import time; time.sleep(600)")
+    monkeypatch.setattr(serve, "CHILD", "import time; time.sleep(600)")
     aside = Aside()
     ordered = Weighed(weigher([run], reviews, aside=aside))
     waiting = threading.Thread(target=ordered.weighed, args=[found])
@@ -84,7 +84,7 @@ def test_it_ends_with_the_server(made: tuple[OpenedRun, Path, list[Dispute]], mo
 
 
 def test_a_process_that_ended_before_it_was_asked_has_a_code_and_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(weighing, "CHILD", "raise SystemExit(3)")
+    monkeypatch.setattr(serve, "CHILD", "raise SystemExit(3)")
     start = Aside._start
 
     def ended(aside: Aside) -> subprocess.Popen[bytes] | None:

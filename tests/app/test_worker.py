@@ -11,9 +11,9 @@ from support.llm_server import LLMServer
 from support.project import make_project
 
 from raggs.app.worker import WorkerServices, run_shard
-from raggs.base import plugins
+from raggs.base import registry
 from raggs.base.errors import BudgetError, PrerequisiteError
-from raggs.base.plugins import Package
+from raggs.base.registry import Package
 from raggs.config.load import load_config
 from raggs.llm import ChatRequest
 from raggs.runs.execution.shards import ShardJob
@@ -71,8 +71,10 @@ def test_a_judge_who_is_asked_at_the_client_has_his_name(services: WorkerService
 
 
 def test_the_package_of_a_plugin_in_use_is_compared(services: WorkerServices, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plugins, "_packages", {object(): Package("their-plugin", "1.2"), object(): Package("pip", "0")})
-    assert plugins.loaded() == {"pip": "0", "their-plugin": "1.2"}
+    monkeypatch.setattr(
+        registry, "_packages", {object(): Package("their-plugin", "1.2"), object(): Package("pip", "0")}
+    )
+    assert registry.loaded() == {"pip": "0", "their-plugin": "1.2"}
     job = services.job.model_copy(update={"versions": {"their-plugin": "1.2"}})
     with pytest.raises(PrerequisiteError, match="a worker has their-plugin None"):
         run_shard(job.model_dump_json(), 0)

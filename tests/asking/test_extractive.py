@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.parts.chunkers.outline import Outline
-from raggs.stats.asking.extractive import Extracted, Section, clipped, extract
+from raggs.parts.chunkers.markdown import Outline
+from raggs.stats.asking.wording import Extracted, Section, clipped, extract
 
 GUIDE = """# Raggs
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.parts.chunkers.base import Document
-from raggs.parts.chunkers.outline import Outline, blocks_of
+from raggs.parts.chunkers.markdown import Outline, blocks_of
 
 GUIDE = """\
 Before all.

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from raggs.base.errors import PrerequisiteError
-from raggs.base.tokens import count_tokens, encoding
+from raggs.base.text import count_tokens, encoding
 from raggs.parts.chunkers.base import Document
 from raggs.parts.chunkers.recursive import RecursiveChunker
 from raggs.parts.chunkers.token import TokenChunker
@@ -58,7 +58,7 @@ def test_counts_are_those_of_the_comparison(chunker: Any, size: int, overlap: in
 
 
 def test_without_its_vocabulary_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("raggs.base.tokens.find_spec", lambda name: None)
+    monkeypatch.setattr("raggs.base.text.find_spec", lambda name: None)
     encoding.cache_clear()
     try:
         with pytest.raises(PrerequisiteError, match="cl100k_base is not on this machine"):

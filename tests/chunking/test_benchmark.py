@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from raggs.base.artifacts import Query, Reference, Span
-from raggs.chunking.cutting import cut
-from raggs.chunking.documents import Documents
+from raggs.chunking.documents import Documents, cut
 from raggs.chunking.questions import place_questions
 from raggs.metrics.spans import Line, summary
 

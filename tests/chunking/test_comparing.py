@@ -15,13 +15,11 @@ import pytest
 from raggs.base.artifacts import Query, Reference, Span
 from raggs.base.errors import DataError
 from raggs.chunking.comparing import Embedding, Study, compare_chunkers
-from raggs.chunking.cutting import cut
-from raggs.chunking.documents import Documents
-from raggs.chunking.layout import lay_out
+from raggs.chunking.documents import Documents, cut
+from raggs.chunking.layout import lay_out, write_files
 from raggs.chunking.models import ChunkReport, Unit
 from raggs.chunking.questions import place_questions
-from raggs.chunking.writers import write_files
-from raggs.evaluation.writers import markdown
+from raggs.evaluation.layout import markdown
 from raggs.metrics.spans import MEASURES, Cutoff
 from raggs.parts.chunkers.base import Chunker, ChunkerConfig, Document
 

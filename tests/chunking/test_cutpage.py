@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from raggs.chunking.cutpage import cut_page, pieces_of
+from raggs.chunking.cuts import cut_page, pieces_of, show_cuts
 from raggs.chunking.models import ChunkRow
-from raggs.chunking.showing import show_cuts
 from raggs.parts.chunkers.base import Document
 from raggs.parts.corpora.folder import FolderConfig, FolderCorpus
 
@@ -91,7 +90,7 @@ def test_it_shows_what_the_report_says(tmp_path: Path) -> None:
 
 
 def test_texts_beyond_a_pages_length_are_left_out_and_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("raggs.chunking.cutpage.MOST", 9)
+    monkeypatch.setattr("raggs.chunking.cuts.MOST", 9)
     (tmp_path / "a.md").write_text("words " * 9)
     (tmp_path / "b.md").write_text("words")
     tree = LexborHTMLParser(page(tmp_path))

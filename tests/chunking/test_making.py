@@ -11,7 +11,7 @@ from support.llm_bench import MODEL, PRICE
 from support.llm_server import LLMServer
 
 from raggs.base.errors import AuthenticationError, ProviderError
-from raggs.chunking.making import Made, foresee, make_cuts
+from raggs.chunking.documents import Made, foresee, make_cuts
 from raggs.llm import BudgetSettings, LLMSettings
 from raggs.parts.chunkers.base import Document
 from raggs.parts.chunkers.llm import LlmChunker

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 
+from raggs.chunking.layout import plots
 from raggs.chunking.models import ChunkerPart, ChunkReport, ComparisonPart, Mean, SystemPart
-from raggs.chunking.plots import plots
 from raggs.evaluation.models import Verdict
 from raggs.metrics.spans import MEASURES
 

@@ -10,10 +10,9 @@ from typing import Literal
 import pytest
 
 from raggs.base.errors import NotFoundError
+from raggs.chunking.cuts import is_torn, lay_out_cuts, show_cuts
 from raggs.chunking.models import CutReport
-from raggs.chunking.showing import is_torn, show_cuts
-from raggs.chunking.showlayout import lay_out_cuts
-from raggs.evaluation.writers import markdown
+from raggs.evaluation.layout import markdown
 from raggs.parts.chunkers.base import Chunker, ChunkerConfig, Document
 from raggs.parts.corpora.base import CorpusContext
 from raggs.parts.corpora.folder import FolderConfig, FolderCorpus, file_id

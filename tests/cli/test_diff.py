@@ -16,13 +16,12 @@ from support.scoring import raggs_eval
 
 from raggs import load_config
 from raggs import run as run_config
-from raggs.app.diff import DiffRequest
+from raggs.app.diff import DiffRequest, lay_out_diff
 from raggs.app.diff import diff as compared
-from raggs.app.difflayout import lay_out_diff
-from raggs.cli.diffs import show
+from raggs.cli.evals import show_diff
 from raggs.cli.screen import Screen
 from raggs.evaluation.diffs.models import DiffReport
-from raggs.evaluation.diffs.settings import by_name
+from raggs.evaluation.diffs.runs import by_name
 from raggs.runs.manifests.reasons import differences
 
 QUERIES = [f"q{number:02}" for number in range(14)]
@@ -101,7 +100,7 @@ def test_the_screen_is_never_wider_than_it_is(runs: tuple[Path, Path], columns: 
     screen = Screen(width=columns)
     screen._force_terminal = True
     with screen.capture() as seen:
-        show(compared(DiffRequest(*runs)), [], screen)
+        show_diff(compared(DiffRequest(*runs)), [], screen)
     text = re.sub(r"\x1b\[[0-9;]*m", "", seen.get())
     assert max(map(len, (line.rstrip() for line in text.splitlines()))) <= columns
     assert "flip" in next(line for line in text.split("\n") if "verdicts" in line)

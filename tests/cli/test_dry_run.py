@@ -12,7 +12,7 @@ from support.cli import call, invoke
 from support.llm_server import LLMServer
 from support.project import Project, make_project
 
-from raggs.app.diagnoserequest import DiagnoseRequest
+from raggs.app.diagnose import DiagnoseRequest
 
 
 def paid(folder: Path, server: LLMServer, model: str = "openai/judge", **sections: Any) -> Project:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.base.errors import UsageError
-from raggs.cli.evaltexts import finite, parse_cutoffs, parse_gains, parse_limit, parse_scale, parse_ties
+from raggs.cli.eval_options import finite, parse_cutoffs, parse_gains, parse_limit, parse_scale, parse_ties
 
 
 @pytest.mark.parametrize(

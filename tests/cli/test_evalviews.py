@@ -8,12 +8,12 @@ import pytest
 from rich.console import Console
 from support.studies import GOOD, SYSTEMS, reported
 
-from raggs.cli.evalviews import show
+from raggs.cli.documents import show
 from raggs.evaluation.analyses.bottleneck import Bottleneck
 from raggs.evaluation.analyses.bounds import HoleBounds
 from raggs.evaluation.analyses.comparisons import Comparisons
 from raggs.evaluation.analyses.pooling import Pooling
-from raggs.golden.systems import System
+from raggs.golden.opened import System
 from raggs.metrics.columns import Run
 
 MANY = tuple(System(f"system-{number}", "f", Run.of(GOOD)) for number in range(9))

@@ -18,7 +18,7 @@ from support.project import Project, environment, make_project
 
 from raggs.reporting.sections.provenance import _prompts
 from raggs.runs.manifests.models import RunManifest
-from raggs.stages.companies import INCITED
+from raggs.stages.canaries import INCITED
 
 pytestmark = pytest.mark.usefixtures("provider_key")
 

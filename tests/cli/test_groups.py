@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from typer.testing import CliRunner
 
-from raggs.cli.groups import grouped
+from raggs.cli.options import grouped
 
 
 @dataclass(frozen=True)

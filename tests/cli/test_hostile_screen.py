@@ -11,9 +11,9 @@ from support.cli import invoke
 from support.project import Project, make_project, write_lines
 
 from raggs.base.text import visible
+from raggs.base.types import Building, Notice
 from raggs.cli.plain import say, say_json
 from raggs.cli.screen import Screen, table
-from raggs.runs.pipeline.events import Building, Notice
 
 ROOT = Path(__file__).resolve().parents[2]
 ACTS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")

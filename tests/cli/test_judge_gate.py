@@ -10,9 +10,9 @@ from support.cli import invoke
 from support.project import Project, make_project
 from support.reviewing import speak
 
-from raggs.app.judgecheck import check_judge
-from raggs.app.unaided import unaided
+from raggs.app.judge_check import check_judge
 from raggs.base.artifacts import JudgeRecord
+from raggs.parts.judges.base import unaided
 from raggs.runs.manifests.opened import open_run
 
 QRELS = {"type": "qrels", "path": "qrels.txt"}

@@ -8,8 +8,9 @@ import re
 import pytest
 from rich.console import Console
 
+from raggs.base.types import Building
 from raggs.cli.progress import LiveProgress, PlainProgress
-from raggs.runs.pipeline.events import Building, Progress, StageStarted
+from raggs.runs.pipeline.events import Progress, StageStarted
 
 
 def shown(*events: object) -> str:

@@ -14,9 +14,9 @@ from support.project import Project, make_project
 
 from raggs.base.errors import ConfigError
 from raggs.config.load import load_config
-from raggs.golden import exporters
-from raggs.golden.importers.jsonl import JsonlImporter
-from raggs.golden.importers.trec import TrecImporter
+from raggs.golden import formats
+from raggs.golden.formats.jsonl import JsonlImporter
+from raggs.golden.formats.trec import TrecImporter
 from raggs.golden.opened import open_golden
 from raggs.stages import GOLDEN
 
@@ -70,7 +70,7 @@ def test_commands_work_or_name_the_remedy(graded: Project, tmp_path: Path) -> No
 
 
 def test_every_export_works_and_marks_what_stands_for_an_order(graded: Project, tmp_path: Path) -> None:
-    for name in exporters.REGISTRY.builtin:
+    for name in formats.EXPORTERS.builtin:
         assert LEFT in call("export", graded.run, "--format", name, "--out", tmp_path / name).output
     grades = [json.loads(line) for line in (graded.run / "judge.jsonl").read_text().splitlines()]
     given = {(each["qid"], each["doc_id"]): each["grade"] for each in grades if each["grade"]}

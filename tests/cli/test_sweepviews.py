@@ -7,8 +7,8 @@ from io import StringIO
 
 import pytest
 
+from raggs.cli.documents import show_sweep
 from raggs.cli.screen import Screen
-from raggs.cli.sweepviews import show_sweep
 from raggs.evaluation.document import Cell, Document, Legend, Range, Section, Table
 
 NAME = "hybrid+text-embedding-3-small-1536+hnsw-int8+k200+rerank-v3.5"

@@ -11,8 +11,7 @@ import pytest
 from typer.core import TyperCommand, TyperGroup
 
 from raggs.cli import VARIABLES
-from raggs.cli.app import COMMANDS
-from raggs.cli.table import Commands, Group
+from raggs.cli.app import COMMANDS, Commands, Group
 
 ROOT = Path(__file__).parents[2]
 

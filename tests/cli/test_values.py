@@ -10,7 +10,7 @@ import typer
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from raggs.cli.values import PlainCommand
+from raggs.cli.boundary import PlainCommand
 
 
 def shout(value: str | None) -> str | None:

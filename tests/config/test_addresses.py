@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from support.project import make_project
 
-from raggs.base.addresses import http_address
 from raggs.base.errors import ConfigError
+from raggs.base.settings import http_address
 from raggs.config.load import load_config
 from raggs.llm.prices import address_of
 from raggs.parts.elastic.settings import IndexPlace

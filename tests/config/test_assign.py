@@ -9,8 +9,8 @@ from support.cli import invoke
 from support.project import make_project
 
 from raggs.base.errors import ConfigError, RaggsError
-from raggs.config.assign import join_key, split_key
 from raggs.config.load import load_config
+from raggs.config.source import join_key, split_key
 
 SETTINGS = {
     "plain": {},

@@ -19,8 +19,7 @@ from support.pdf import make_pdf
 from raggs.base.errors import DataError, NotFoundError, PrerequisiteError
 from raggs.base.hashing import hash_file, hash_value
 from raggs.parts.corpora.base import LeftOut
-from raggs.parts.corpora.folder import FolderConfig, FolderCorpus, file_id
-from raggs.parts.corpora.listing import Skipped, tell
+from raggs.parts.corpora.folder import FolderConfig, FolderCorpus, Skipped, file_id, tell
 from raggs.parts.workshop import Workshop
 
 LONG = "\n\n".join(" ".join(f"word{number}" for number in range(start, start + 15)) for start in range(0, 60, 15))

@@ -10,7 +10,7 @@ import pytest
 from raggs.base.arrays import Floats
 from raggs.base.seeds import generator
 from raggs.stats.correction import FEWEST_WHOLE, correct, correct_ratio, correct_values, totals_of
-from raggs.stats.correction.ratios import enough
+from raggs.stats.correction.estimates import enough
 
 NAN = math.nan
 QUERIES = 120

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from raggs.base.arrays import Floats
 from raggs.base.seeds import generator
-from raggs.stats.decision.drawing import draw, lots
+from raggs.stats.correction.estimates import draw, lots
 
 STRATA = np.repeat([0, 1, 2], [100, 16, 2])
 

@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 
 from raggs.base.seeds import generator
 from raggs.stats.decision import Candidate, Limits, choose, find_winners
-from raggs.stats.decision.resamples import resampled_means
+from raggs.stats.decision.halving import resampled_means
 
 NAN = math.nan
 
@@ -51,7 +51,7 @@ def test_a_systems_means_do_not_depend_on_the_others(values):
 def test_chunks_of_draws_do_not_matter(monkeypatch):
     values = noisy(0.0, 0.1, queries=30)
     whole = np.concatenate(list(resampled_means(values, draws=20, seed=4)))
-    monkeypatch.setattr("raggs.stats.decision.resamples.CELLS", 90)
+    monkeypatch.setattr("raggs.stats.decision.halving.CELLS", 90)
     assert np.array_equal(np.concatenate(list(resampled_means(values, draws=20, seed=4))), whole)
 
 

@@ -21,9 +21,9 @@ from support.llm_server import KEY, LLMServer
 
 from raggs.app.diagnose import Diagnosed, DiagnoseRequest, forecast_diagnosis, opened, run_diagnosis
 from raggs.base.errors import DataError, UsageError
-from raggs.base.rowstore import RowStore
+from raggs.base.stores import RowStore
 from raggs.base.text import plural
-from raggs.diagnosis import REGISTRY, verdicts
+from raggs.diagnosis import REGISTRY, layout
 from raggs.diagnosis.base import Diagnosis, Forecast, Found
 from raggs.diagnosis.layout import found_in, lay_out, plots
 from raggs.diagnosis.models import DiagnosisReport
@@ -116,13 +116,13 @@ def test_a_claim_that_rests_on_few_is_called_a_hint_in_the_same_words(
 ) -> None:
     diagnosis = DiagnoseRequest(**case, out=found.folder).diagnosis
     count = diagnosis.rests_on(found.found)
-    assert found.verdict.startswith("A hint by ") == (0 < count < verdicts.FEWEST)
+    assert found.verdict.startswith("A hint by ") == (0 < count < layout.FEWEST)
     bare = found.found.model_copy(update={"verdict": "So it is."})
-    monkeypatch.setattr(verdicts, "FEWEST", count + 1)
+    monkeypatch.setattr(layout, "FEWEST", count + 1)
     told = f"A hint by {plural(count, kind.OVER)}, where a claim takes {count + 1}: So it is."
-    assert verdicts.hedged(diagnosis, bare).verdict == told
-    monkeypatch.setattr(verdicts, "FEWEST", count)
-    assert verdicts.hedged(diagnosis, bare) == bare
+    assert layout.hedged(diagnosis, bare).verdict == told
+    monkeypatch.setattr(layout, "FEWEST", count)
+    assert layout.hedged(diagnosis, bare) == bare
 
 
 def test_what_is_drawn_is_drawn_of_the_file_alone(found: Diagnosed) -> None:

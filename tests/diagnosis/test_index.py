@@ -17,7 +17,7 @@ from support.vectors import clusters, crowds
 from raggs.app.diagnose import Diagnosed, DiagnoseRequest, diagnose, forecast_diagnosis
 from raggs.base.errors import DataError, PrerequisiteError, RaggsError, UsageError
 from raggs.config.load import load_config
-from raggs.diagnosis.index import measuring, tuning
+from raggs.diagnosis.index import measuring
 from raggs.diagnosis.index.models import IndexFound
 
 QUICK: dict[str, object] = {"k": (10,), "held_out": 100, "timed": 5, "rounds": 1}
@@ -31,7 +31,7 @@ def contract_case(folder: Path, request: pytest.FixtureRequest) -> dict[str, Any
     request.addfinalizer(patch.undo)
     patch.setattr("raggs.diagnosis.index.measuring.seconds_of", lambda *_: measuring.Took(0.01, 0.01))
     patch.setattr("raggs.diagnosis.index.measuring.load_now", lambda: None)
-    patch.setattr("raggs.parts.indexes.kept.time", SimpleNamespace(perf_counter=lambda: 0.0))
+    patch.setattr("raggs.parts.indexes.files.time", SimpleNamespace(perf_counter=lambda: 0.0))
     return {"settings": {"vectors": folder / "v.npy", "indexes": ["hnsw:m=4", "ivf:lists=8"], "k": [5], "tune": 0.2}}
 
 
@@ -107,7 +107,7 @@ def test_tuning_gives_the_least_effort_and_the_settings_to_write(files: Path, mo
     assert next(effort for effort, fits in within.items() if fits) == part.effort
     assert part.effort is not None and not within[part.effort - 1]  # halved down to it
     assert f"ivf:lists=40 with nprobe {part.effort}" in found.verdict
-    monkeypatch.setattr(tuning.Tuner, "_row", lambda *_: pytest.fail("measured again"))
+    monkeypatch.setattr(measuring.Tuner, "_row", lambda *_: pytest.fail("measured again"))
     run(files, indexes=INDEXES[1:], tune="5%", depth=30, held_out=0, levels=(0.77,))
 
 

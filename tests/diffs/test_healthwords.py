@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from raggs.base.health import (
+from raggs.base.judge_health import (
     AgainstPeople,
     Canaries,
     Cascade,
@@ -20,8 +20,8 @@ from raggs.base.health import (
     Share,
     Shift,
 )
-from raggs.base.jsontypes import leaves
-from raggs.evaluation.diffs.healthwords import health_words
+from raggs.base.types import leaves
+from raggs.evaluation.diffs.figures import health_words
 
 RATE = Rate(rate=0.5, interval=(0.1, 0.9), count=1, total=2)
 MOVED = Shift(grades=0.2, interval=(0.1, 0.3), questions=12)

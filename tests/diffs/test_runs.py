@@ -11,7 +11,7 @@ import pytest
 from support.cli import call
 from support.project import Project, make_project
 
-from raggs.app.compare import compare_runs
+from raggs.app.diff import compare_runs
 from raggs.app.run import open_runner, run
 from raggs.config.load import load_config
 from raggs.evaluation.diffs.runs import RunsReport, runs_report

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.base.hashing import canonical_json
-from raggs.parts.documents.matter import split_matter
+from raggs.parts.documents.markdown import split_matter
 
 
 def body(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 
-from raggs.evaluation.forest import ForestRow, forest
+from raggs.evaluation.svg import ForestRow, forest
 
 ROWS = [ForestRow("a", 0.5, 0.4, 0.6), ForestRow("b", 0.3, None, None, clear=False)]
 

@@ -12,7 +12,7 @@ from raggs.evaluation.models import Report
 from raggs.evaluation.report import make_report
 from raggs.evaluation.study import Scoring
 from raggs.golden.judgments import Judgments
-from raggs.golden.systems import System
+from raggs.golden.opened import System
 from raggs.metrics.columns import Qrels, Run, Scale
 from raggs.metrics.names import parse_measures
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from raggs.evaluation.gates import Outcome
-from raggs.evaluation.junit import junit_xml
+from raggs.evaluation.gates import Outcome, junit_xml
 from raggs.evaluation.report import make_report
 from raggs.evaluation.study import Scoring
 from raggs.golden.judgments import Judgments
-from raggs.golden.systems import System
+from raggs.golden.opened import System
 from raggs.metrics.columns import Qrels, Run, Scale
 from raggs.metrics.names import parse_measures
 

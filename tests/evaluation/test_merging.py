@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.evaluation.merging import merged_by_cutoff
 from raggs.evaluation.report import make_report
+from raggs.evaluation.samples import merged_by_cutoff
 from raggs.evaluation.study import Scoring
 from raggs.golden.judgments import Judgments
-from raggs.golden.systems import System
+from raggs.golden.opened import System
 from raggs.metrics.columns import Qrels, Run, Scale
 from raggs.metrics.names import parse_measures
 

@@ -11,7 +11,7 @@ from support.studies import SYSTEMS, reported
 from raggs.base.errors import DataError
 from raggs.evaluation.layout import lay_out
 from raggs.evaluation.models import ProjectionPart, Report
-from raggs.evaluation.projected import finer_note, rule_words
+from raggs.evaluation.report import finer_note, rule_words
 
 
 def part(**changes: Any) -> ProjectionPart:

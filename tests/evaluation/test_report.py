@@ -15,16 +15,15 @@ from raggs.evaluation.analyses.comparisons import Comparisons
 from raggs.evaluation.analyses.robustness import Robustness
 from raggs.evaluation.analyses.sensitivity import Sensitivity
 from raggs.evaluation.analyses.ties import TieRanges
-from raggs.evaluation.layout import lay_out
+from raggs.evaluation.layout import lay_out, markdown, per_query_csv, write_report
 from raggs.evaluation.models import Report
 from raggs.evaluation.report import make_report
 from raggs.evaluation.study import Scoring
-from raggs.evaluation.writers import markdown, per_query_csv, write_report
 from raggs.golden.judgments import Judgments
-from raggs.golden.systems import System
+from raggs.golden.opened import System
 from raggs.metrics.columns import Qrels, Run, Scale
 from raggs.metrics.names import parse_measures
-from raggs.metrics.stats import bootstrap_mean
+from raggs.stats.comparison import bootstrap_mean
 
 DOCS = [f"doc-{number}" for number in range(6)]
 QIDS = ["query-a", "query-b", "query-c"]

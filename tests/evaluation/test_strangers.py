@@ -18,13 +18,11 @@ from raggs import run as run_config
 from raggs.base.errors import DataError
 from raggs.evaluation.analyses.bottleneck import Bottleneck
 from raggs.evaluation.report import make_report
-from raggs.evaluation.strangers import doubt_of
-from raggs.golden.judgments import Judgments
-from raggs.golden.opened import open_golden
-from raggs.golden.origin import Origin
-from raggs.golden.systems import System, open_systems
+from raggs.evaluation.study import doubt_of
+from raggs.golden.judgments import Judgments, Origin
+from raggs.golden.opened import System, open_golden, open_systems
 from raggs.metrics.columns import Qrels, Run, Scale
-from raggs.metrics.reading import Reading
+from raggs.metrics.spans.scores import Reading
 
 FOREIGN = {qid: [f"other-{number}" for number in range(4)] for qid in LABELS}
 

@@ -25,8 +25,8 @@ from raggs.app.run import open_runner, run
 from raggs.app.worker import run_shard
 from raggs.base.errors import BudgetError, NotFoundError, PrerequisiteError, ProviderError
 from raggs.config.load import load_config
+from raggs.runs.execution.channel import JudgeServer
 from raggs.runs.execution.dask import _outcome
-from raggs.runs.execution.judgeserver import JudgeServer
 from raggs.runs.execution.shards import ShardJob
 from raggs.runs.manifests.models import versions
 from raggs.runs.pipeline.plan import Selection

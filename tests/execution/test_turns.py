@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from raggs.runs.execution.turns import Turns
-from raggs.stages.frugal import Walks
+from raggs.runs.execution.shards import Turns
+from raggs.stages.base import Walks
 
 POOL: Any = [None] * 10
 

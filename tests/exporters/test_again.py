@@ -16,11 +16,11 @@ from raggs import load_config
 from raggs import run as run_config
 from raggs.app.export import export_run
 from raggs.base.artifacts import RetrieveRecord
-from raggs.base.progress import Notice
-from raggs.golden.exporters.base import Exporter, ExportOptions
-from raggs.golden.exporters.beir import BeirExporter
-from raggs.golden.exporters.hf import HfExporter
-from raggs.golden.exporters.trec import TrecExporter
+from raggs.base.types import Notice
+from raggs.golden.formats.base import Exporter, ExportOptions
+from raggs.golden.formats.beir import BeirExporter
+from raggs.golden.formats.hf import HfExporter
+from raggs.golden.formats.trec import TrecExporter
 from raggs.runs.manifests.opened import open_run
 
 

@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from raggs.golden.exporters.beir import BeirExporter
+from raggs.golden.formats.beir import BeirExporter
 
 
 @pytest.fixture

@@ -15,10 +15,10 @@ import yaml
 from support.rich import rich_golden
 
 from raggs.base.artifacts import Passage, Query
-from raggs.golden import importers
+from raggs.golden import formats
 from raggs.golden.base import GoldenQuery, Graded
-from raggs.golden.exporters import REGISTRY
-from raggs.golden.exporters.base import ExportOptions
+from raggs.golden.formats import EXPORTERS
+from raggs.golden.formats.base import ExportOptions
 from raggs.parts.readers.scales import GradeScale
 
 HOSTILE = "=cmd|' /C calc'!A1\u2028{{ env.KEY }} <script>\"\\\n--- !!python/object"
@@ -31,7 +31,7 @@ def rows(path: Path) -> list[dict]:
 
 
 def test_ragas(golden, tmp_path: Path) -> None:
-    REGISTRY.load("ragas")().write(golden(), tmp_path)
+    EXPORTERS.load("ragas")().write(golden(), tmp_path)
     first, second, third = rows(tmp_path / "ragas.jsonl")
     assert (first["user_input"], first["reference"], first["qid"]) == ("What of q1?", None, "q1")
     assert first["reference_context_ids"] == ["d10", "d1"], "in the order of the ranking, grades 4 and 5"
@@ -42,7 +42,7 @@ def test_ragas(golden, tmp_path: Path) -> None:
 
 def test_what_counts_is_what_binary_at_says_and_labels_stay_gains(golden, tmp_path: Path) -> None:
     options = ExportOptions(GradeScale("gain", binary_at=3))
-    REGISTRY.load("langsmith")(options).write(golden(), tmp_path)
+    EXPORTERS.load("langsmith")(options).write(golden(), tmp_path)
     _, second, third = rows(tmp_path / "examples.jsonl")
     assert second["outputs"]["context_ids"] == ["é/7", "d3"] and second["metadata"]["context_grades"] == [3, 4]
     assert third["outputs"]["context_ids"] == ["d5"]
@@ -51,7 +51,7 @@ def test_what_counts_is_what_binary_at_says_and_labels_stay_gains(golden, tmp_pa
 
 
 def test_a_golden_of_deepeval_names_its_document_where_there_is_one(tmp_path: Path) -> None:
-    REGISTRY.load("deepeval")().write(rich_golden(), tmp_path)
+    EXPORTERS.load("deepeval")().write(rich_golden(), tmp_path)
     first, second = rows(tmp_path / "goldens.json")
     assert first["expected_output"] == "Ici" and first["additional_metadata"]["context_ids"] == ["d1", "d10"]
     assert first["source_file"] is None, "only one of its passages says where it stands"
@@ -60,7 +60,7 @@ def test_a_golden_of_deepeval_names_its_document_where_there_is_one(tmp_path: Pa
 
 
 def test_any_of_near_duplicates_will_do_for_autorag(tmp_path: Path) -> None:
-    REGISTRY.load("autorag")().write(rich_golden(), tmp_path)
+    EXPORTERS.load("autorag")().write(rich_golden(), tmp_path)
     first, second = rows(tmp_path / "qa.jsonl")
     assert (first["retrieval_gt"], first["generation_gt"]) == ([["d1", "d10"]], ["Ici"])
     assert (second["retrieval_gt"], second["generation_gt"]) == ([["d3"]], [])
@@ -72,11 +72,11 @@ def test_any_of_near_duplicates_will_do_for_autorag(tmp_path: Path) -> None:
 def test_hostile_texts_stay_data(name: str, golden, tmp_path: Path) -> None:
     query = Query(qid="q", text=HOSTILE, answer=HOSTILE, metadata={"x": HOSTILE})
     judged = GoldenQuery("q", query, (Passage(doc_id="d", text=HOSTILE),), (Graded("d", 5),))
-    REGISTRY.load(name)().write(golden([judged]), tmp_path)
+    EXPORTERS.load(name)().write(golden([judged]), tmp_path)
     (file,) = [path for path in tmp_path.glob("*.json*") if "meta" not in path.name]
     (row,) = rows(file)
     assert json.dumps(row).count(json.dumps(HOSTILE)[1:-1]) >= 2
-    found = importers.REGISTRY.load(name)().read(tmp_path)
+    found = formats.IMPORTERS.load(name)().read(tmp_path)
     assert list(found.queries()) == [query]
     assert [passage.text for one in found.by_query() for passage in one.pool] == [HOSTILE]
 
@@ -84,20 +84,20 @@ def test_hostile_texts_stay_data(name: str, golden, tmp_path: Path) -> None:
 def test_a_table_is_opened_and_not_run(golden, tmp_path: Path) -> None:
     query = Query(qid="-q", text=HOSTILE)
     judged = GoldenQuery("-q", query, (Passage(doc_id="@d", text=f"{HOSTILE}\r\n."),), (Graded("@d", 5, reason="'=1"),))
-    REGISTRY.load("csv")(ExportOptions(GradeScale("binary"))).write(golden([judged]), tmp_path)
+    EXPORTERS.load("csv")(ExportOptions(GradeScale("binary"))).write(golden([judged]), tmp_path)
     data = (tmp_path / "golden.csv").read_bytes()
     assert data.startswith(b"\xef\xbb\xbfqid,") and data.count(b"\xef\xbb\xbf") == 1
     with (tmp_path / "golden.csv").open(encoding="utf-8-sig", newline="") as file:
         (row,) = csv.DictReader(file)
     assert (row["question"], row["grade"], row["rank"]) == (f"'{HOSTILE}", "5", "")
     assert not any(cell.startswith(("=", "+", "-", "@", "\t", "\r")) for cell in row.values())
-    found = importers.REGISTRY.load("csv")().read(tmp_path)
+    found = formats.IMPORTERS.load("csv")().read(tmp_path)
     assert list(found.by_query()) == [judged]
 
 
 def test_promptfoo_is_given_no_template_no_file_and_no_id(golden, tmp_path: Path) -> None:
     texts = ["{{ env.KEY }}", "file:///etc/hostname", "{% raw %}{# c #}{{{", HOSTILE, "a\x85\ufeffb"]
-    REGISTRY.load("promptfoo")().write(
+    EXPORTERS.load("promptfoo")().write(
         golden(
             [
                 GoldenQuery(f"q{place}", Query(qid=f"q{place}", text=text), (Passage(doc_id="{{x}}", text=text),))
@@ -142,11 +142,11 @@ def test_what_promptfoo_runs_gives_the_recall_of_eval(consumed, tmp_path: Path) 
 
 
 def test_parquet_is_written_where_pyarrow_is_and_never_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    exporter = REGISTRY.load("autorag")
+    exporter = EXPORTERS.load("autorag")
 
     def written(folder: str, found: object, run: Callable[[str], dict[str, object]]) -> set[str]:
-        monkeypatch.setattr("raggs.golden.exporters.autorag.find_spec", lambda name: found)
-        monkeypatch.setattr("raggs.golden.exporters.autorag.runpy.run_path", run)
+        monkeypatch.setattr("raggs.golden.formats.autorag.find_spec", lambda name: found)
+        monkeypatch.setattr("raggs.golden.formats.autorag.runpy.run_path", run)
         return {path.name for path in exporter().write(rich_golden(), tmp_path / folder)} & TABLES
 
     def broken(_: str) -> dict[str, object]:
@@ -160,9 +160,9 @@ def test_parquet_is_written_where_pyarrow_is_and_never_needed(tmp_path: Path, mo
 
 def test_the_parquet_that_is_written_is_read_back(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    REGISTRY.load("autorag")().write(rich_golden(), tmp_path)
+    EXPORTERS.load("autorag")().write(rich_golden(), tmp_path)
     for name in ("qa.jsonl", "corpus.jsonl"):
         (tmp_path / name).unlink()
-    assert {query.qid for query in importers.REGISTRY.load("autorag")().read(tmp_path).queries()} == {
+    assert {query.qid for query in formats.IMPORTERS.load("autorag")().read(tmp_path).queries()} == {
         query.qid for query in rich_golden().queries()
     }

@@ -15,8 +15,8 @@ from raggs import run as run_config
 from raggs.app.evaluate import EvalRequest, JudgedFiles, MeasureRequest, evaluate
 from raggs.app.export import export_run
 from raggs.base.errors import NotFoundError, UsageError
-from raggs.base.progress import Notice
-from raggs.golden.exporters import REGISTRY
+from raggs.base.types import Notice
+from raggs.golden.formats import EXPORTERS
 from raggs.runs.manifests.opened import open_run
 
 OURS = ("nDCG@10", "P@5", "R@10", "RR", "AP")
@@ -59,7 +59,7 @@ def test_the_beir_folder_reads_as_its_toolkit_reads_it(run, tmp_path):
 
 
 @pytest.mark.parametrize("form", ["gain", "raw"])
-@pytest.mark.parametrize("format_", sorted(REGISTRY))
+@pytest.mark.parametrize("format_", sorted(EXPORTERS))
 def test_eval_takes_the_folder_and_gets_the_numbers_of_the_run(run, tmp_path, format_, form):
     out = export(run, tmp_path / "out", format_, grades=form)
     names = (*OURS, "n_recall4@10", "harm@10")
@@ -77,8 +77,8 @@ def test_lines_hold_what_is_known_of_doubt_and_of_near_duplicates(run, tmp_path)
 
 def test_eval_takes_the_exported_runs(run, tmp_path):
     wanted = values(run, run)
-    for name in REGISTRY:
-        if "lists" in REGISTRY.load(name).HOLDS:
+    for name in EXPORTERS:
+        if "lists" in EXPORTERS.load(name).HOLDS:
             out = export(run, tmp_path / name, name)
             assert values(out, out) == wanted, name
     assert values(tmp_path / "trec" / "qrels.txt", tmp_path / "trec") == wanted
@@ -111,11 +111,11 @@ def test_grades_without_a_ranking(tmp_path, monkeypatch):
         assert isinstance(news, Notice)
         told.append(news.message)
 
-    for format_ in REGISTRY:
+    for format_ in EXPORTERS:
         export(run, tmp_path / format_, format_, hear=hear)
-    assert told == ["stage prune has not finished: grades are exported without an order"] * len(list(REGISTRY))
+    assert told == ["stage prune has not finished: grades are exported without an order"] * len(list(EXPORTERS))
     assert (tmp_path / "trec" / "qrels.txt").stat().st_size and not (tmp_path / "trec" / "run.trec").stat().st_size
-    monkeypatch.setattr(REGISTRY.load("jsonl"), "NEEDS_ORDER", True)
+    monkeypatch.setattr(EXPORTERS.load("jsonl"), "NEEDS_ORDER", True)
     with pytest.raises(NotFoundError, match=r"stage prune has not finished.*formats that need grades only: .*trec"):
         export(run, tmp_path / "none", "jsonl")
     assert not (tmp_path / "none").exists()

@@ -10,9 +10,9 @@ import os
 import pytest
 
 from raggs.base.errors import ProviderError
-from raggs.golden.exporters import REGISTRY
+from raggs.golden.formats import EXPORTERS
 
-pytestmark = pytest.mark.parametrize("name", sorted(REGISTRY))
+pytestmark = pytest.mark.parametrize("name", sorted(EXPORTERS))
 
 
 class Broken:
@@ -33,12 +33,12 @@ def contents(folder):
 
 
 def test_it_says_what_it_writes(name):
-    assert inspect.getdoc(REGISTRY.load(name)) and len(REGISTRY.summary(name)) < 80
+    assert inspect.getdoc(EXPORTERS.load(name)) and len(EXPORTERS.summary(name)) < 80
 
 
 def test_the_folder_is_made_and_the_files_are_those_announced(name, golden, tmp_path):
     folder = tmp_path / "deep" / "out"
-    files = REGISTRY.load(name)().write(golden(), folder)
+    files = EXPORTERS.load(name)().write(golden(), folder)
     assert sorted(path.relative_to(folder).as_posix() for path in files) == sorted(contents(folder))
     for path in (each for each in files if each.suffix != ".parquet"):
         assert path.read_bytes().endswith(b"\n") and b"\r" not in path.read_bytes()
@@ -46,12 +46,12 @@ def test_the_folder_is_made_and_the_files_are_those_announced(name, golden, tmp_
 
 def test_equal_input_gives_equal_bytes(name, golden, tmp_path):
     for part in ("a", "b", "b"):
-        REGISTRY.load(name)().write(golden(), tmp_path / part)
+        EXPORTERS.load(name)().write(golden(), tmp_path / part)
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
 
 
 def test_provenance_stands_beside_the_data(name, golden, tmp_path):
-    files = REGISTRY.load(name)().write(golden(), tmp_path)
+    files = EXPORTERS.load(name)().write(golden(), tmp_path)
     (sidecar,) = [path for path in files if path.name.endswith("meta.json")]
     meta = json.loads(sidecar.read_text())
     assert meta["provenance"] == golden().provenance.model_dump() and meta["provenance"]["judge"] == {"model": "été"}
@@ -71,17 +71,17 @@ def rows_of(path):
 
 
 def test_a_broken_stream_leaves_the_old_files(name, golden, tmp_path):
-    REGISTRY.load(name)().write(golden(), tmp_path)
+    EXPORTERS.load(name)().write(golden(), tmp_path)
     before = contents(tmp_path)
     with pytest.raises(RuntimeError, match="the stream broke"):
-        REGISTRY.load(name)().write(golden(Broken(golden().by_query())), tmp_path)
+        EXPORTERS.load(name)().write(golden(Broken(golden().by_query())), tmp_path)
     assert contents(tmp_path) == before
 
 
 def test_an_unwritable_folder_is_one_sentence(name, golden, tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(ProviderError, match="cannot be written") as caught:
-        REGISTRY.load(name)().write(golden(), tmp_path / "file" / "out")
+        EXPORTERS.load(name)().write(golden(), tmp_path / "file" / "out")
     assert "file/out" in str(caught.value) and caught.value.remedy
 
 
@@ -91,10 +91,10 @@ def test_a_full_disk_is_one_sentence(name, golden, tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(ProviderError, match=r"No space left.*free some space"):
-        REGISTRY.load(name)().write(golden(), tmp_path)
+        EXPORTERS.load(name)().write(golden(), tmp_path)
     assert contents(tmp_path) == {}
 
 
 def test_an_empty_golden_set_is_an_empty_export(name, golden, tmp_path):
-    files = REGISTRY.load(name)().write(golden(()), tmp_path)
+    files = EXPORTERS.load(name)().write(golden(()), tmp_path)
     assert all(path.exists() for path in files)

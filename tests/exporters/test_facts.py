@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from raggs.base.artifacts import Nugget, Passage, Query, Reference, Span
-from raggs.golden.exporters import REGISTRY
-from raggs.golden.exporters.base import ExportOptions
+from raggs.golden.formats import EXPORTERS
+from raggs.golden.formats.base import ExportOptions
 from raggs.parts.corpora.jsonl import JsonlConfig, JsonlCorpus
 from raggs.parts.queries.jsonl import JsonlQueries, JsonlQueriesConfig
 from raggs.parts.queries.load import load_queries
@@ -43,21 +43,21 @@ def full(golden):
 
 @pytest.mark.parametrize("name", ["beir", "jsonl"])
 def test_questions_come_back_with_all_that_came_with_them(name, full, tmp_path):
-    REGISTRY.load(name)().write(full, tmp_path)
+    EXPORTERS.load(name)().write(full, tmp_path)
     path = tmp_path / "queries.jsonl"
     assert list(load_queries(JsonlQueries(JsonlQueriesConfig(path=path)), path).values()) == list(full.queries())
 
 
 @pytest.mark.parametrize("corpus", [None, [HELD]])
 def test_passages_come_back_with_place_and_metadata(corpus, full, tmp_path):
-    REGISTRY.load("beir")(ExportOptions(corpus=corpus)).write(full, tmp_path)
+    EXPORTERS.load("beir")(ExportOptions(corpus=corpus)).write(full, tmp_path)
     found = {passage.doc_id: passage for passage in JsonlCorpus(JsonlConfig(path=tmp_path / "corpus.jsonl")).passages()}
     assert found["d1"] == HELD
     assert len(found) == (8 if corpus is None else 1)
 
 
 def test_a_line_of_the_golden_set_says_it_all(full, tmp_path):
-    REGISTRY.load("jsonl")().write(full, tmp_path)
+    EXPORTERS.load("jsonl")().write(full, tmp_path)
     row = json.loads((tmp_path / "golden.jsonl").read_text().splitlines()[1])
     assert (row["doc_id"], row["language"], row["answer"]) == ("d1", "fr", "Ici")
     assert row["references"][0]["span"] == {"source": "a.md", "start": 3, "end": 11}

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from raggs.base.errors import ProviderError, UsageError
-from raggs.golden.exporters.beir import BeirExporter
-from raggs.golden.exporters.folders import MARK, claimed
-from raggs.golden.exporters.trec import TrecExporter
+from raggs.golden.formats.base import MARK, claimed
+from raggs.golden.formats.beir import BeirExporter
+from raggs.golden.formats.trec import TrecExporter
 
 
 def test_a_folder_of_others_is_refused_unless_forced(golden, tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ from support.golden import GivenGolden
 from raggs.base.artifacts import Passage, Query
 from raggs.base.errors import DataError
 from raggs.base.text import id_problem
-from raggs.golden import importers
+from raggs.golden import formats
 from raggs.golden.base import GoldenQuery, Graded
-from raggs.golden.exporters import REGISTRY
+from raggs.golden.formats import EXPORTERS
 from raggs.golden.opened import open_golden
 from raggs.parts.corpora.jsonl import JsonlConfig, JsonlCorpus
 from raggs.parts.indexes.passages import PassageStore
@@ -65,7 +65,7 @@ def golden(qids, docs) -> GivenGolden:
     return GivenGolden("ids", 4, [GoldenQuery(qid, Query(qid=qid, text="?"), pool, grades) for qid in sorted(qids)])
 
 
-@pytest.mark.parametrize("name", sorted(REGISTRY))
+@pytest.mark.parametrize("name", sorted(EXPORTERS))
 @given(qids=QIDS, docs=DOCS)
 @example(qids=["qid,docid,x", "query-id"], docs=["corpus-id"])
 @example(qids=['{"q1":'], docs=['{"doc_id":1}}'])
@@ -74,7 +74,7 @@ def test_any_id_comes_back_equal(name, qids, docs):
     given = golden(qids, docs)
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder)
-        REGISTRY.load(name)().write(given, out)
+        EXPORTERS.load(name)().write(given, out)
         back = open_golden(out)
         wanted = {query.qid: {one.doc_id: one.grade for one in query.grades} for query in given.by_query()}
         assert {query.qid: {one.doc_id: one.grade for one in query.grades} for query in back.by_query()} == wanted
@@ -84,11 +84,11 @@ def test_any_id_comes_back_equal(name, qids, docs):
         assert {(qrels.qids[query], doc_id, grade) for query, doc_id, grade in rows} == {
             (qid, doc_id, grade) for qid, found in wanted.items() for doc_id, grade in found.items()
         }
-        if name in importers.REGISTRY:
-            read = importers.REGISTRY.load(name)().read(out)
-            if REGISTRY.load(name).WHOLE_CORPUS:
+        if name in formats.IMPORTERS:
+            read = formats.IMPORTERS.load(name)().read(out)
+            if EXPORTERS.load(name).WHOLE_CORPUS:
                 assert {passage.doc_id for passage in read.corpus()} == set(docs)
-            if "questions" in REGISTRY.load(name).HOLDS:
+            if "questions" in EXPORTERS.load(name).HOLDS:
                 assert {query.qid for query in read.queries()} == set(qids)
 
 

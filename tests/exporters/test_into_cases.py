@@ -9,7 +9,7 @@ import pytest
 from support.snippets import list_of, run_snippet
 
 from raggs import open_golden
-from raggs.app.importset import import_set
+from raggs.app.export import import_set
 from raggs.golden.base import GoldenQuery
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of theirs

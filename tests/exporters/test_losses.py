@@ -11,8 +11,8 @@ from support.project import make_project
 
 from raggs import load_config, open_golden
 from raggs import run as run_config
-from raggs.golden.exporters import REGISTRY
-from raggs.golden.exporters.base import ExportOptions
+from raggs.golden.formats import EXPORTERS
+from raggs.golden.formats.base import ExportOptions
 from raggs.golden.parts import PARTS, contents_of
 from raggs.parts.readers.scales import GradeScale
 
@@ -28,11 +28,11 @@ def sidecar(folder: Path) -> dict:
     return json.loads(path.read_text())
 
 
-@pytest.mark.parametrize("name", sorted(REGISTRY))
+@pytest.mark.parametrize("name", sorted(EXPORTERS))
 def test_what_is_not_held_is_lost_and_what_is_read_again_is_what_was_held(name: str, run: Path, tmp_path: Path) -> None:
     golden = open_golden(run)
     contents = contents_of(golden)
-    exporter = REGISTRY.load(name)()
+    exporter = EXPORTERS.load(name)()
     assert name == exporter.FORMAT and exporter.holds is not None
     exporter.write(golden, tmp_path)
     meta = sidecar(tmp_path)
@@ -48,7 +48,7 @@ def test_what_is_not_held_is_lost_and_what_is_read_again_is_what_was_held(name: 
 
 
 def test_yes_and_no_lose_the_grades(run: Path, tmp_path: Path) -> None:
-    exporter = REGISTRY.load("trec")(ExportOptions(GradeScale("binary")))
+    exporter = EXPORTERS.load("trec")(ExportOptions(GradeScale("binary")))
     exporter.write(open_golden(run), tmp_path)
     assert "grades" in {each["part"] for each in sidecar(tmp_path)["lost"]}
 

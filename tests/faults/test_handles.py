@@ -16,7 +16,7 @@ from support.project import environment, make_project, raggs
 
 from raggs.base.artifacts import Passage
 from raggs.base.errors import ProviderError
-from raggs.base.inputs import HANDLES
+from raggs.base.files import HANDLES
 from raggs.llm.cache import AnswerCache
 from raggs.parts.indexes.lexical import Parameters, open_lexical
 from raggs.parts.indexes.passages import PassageStore

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.ranking.fusion.duplicates import group_duplicates
+from raggs.ranking.fusion import group_duplicates
 
 
 def agreement(first: str, second: str) -> float:

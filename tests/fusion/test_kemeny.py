@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.ranking.fusion.kemeny import EXACT, consensus_order
+from raggs.ranking.fusion import EXACT, consensus_order
 
 Orders = list[tuple[int, ...]]
 

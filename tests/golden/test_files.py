@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from raggs.base.errors import DataError, NotFoundError
-from raggs.golden import exporters
+from raggs.golden import formats
 from raggs.golden.opened import open_golden
 from raggs.metrics.columns import Scale
 
@@ -43,7 +43,7 @@ def test_a_missing_file_is_said_when_it_is_read(tmp_path):
 @pytest.mark.parametrize("format_", ["beir", "trec"])
 def test_an_export_opens_as_the_golden_set_that_it_is(run, tmp_path, format_):
     before = open_golden(run)
-    exporters.REGISTRY.load(format_)().write(before, tmp_path / "out")
+    formats.EXPORTERS.load(format_)().write(before, tmp_path / "out")
     after = open_golden(tmp_path / "out")
     assert grades(after) == grades(before)
     assert after.judgments().digest == before.judgments().digest

@@ -10,7 +10,7 @@ import pytest
 from raggs.base.artifacts import Nugget, Query, QueryRecord, Reference, Span
 from raggs.base.errors import DataError
 from raggs.config.load import load_config
-from raggs.golden.given import queries_of
+from raggs.golden.files import queries_of
 from raggs.parts.workshop import open_queries
 
 TEXT = "L’eau d’une “source” ?"

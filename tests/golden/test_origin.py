@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from raggs.golden.origin import stated_fall, stated_sources
+from raggs.golden.judgments import stated_fall, stated_sources
 
 
 def beside(folder: Path, **provenance: object) -> Path:

@@ -13,8 +13,7 @@ from support.golden import GivenGolden
 from raggs.base.artifacts import Passage, Query, Span
 from raggs.base.errors import DataError
 from raggs.golden.base import GoldenQuery, Graded
-from raggs.golden.places import JudgedPlaces, judged_places
-from raggs.golden.projecting import Projection, project_onto
+from raggs.golden.places import JudgedPlaces, Projection, judged_places, project_onto
 from raggs.metrics import parse_measure
 from raggs.metrics.columns import Run, Scale
 from raggs.metrics.hits import find_hits

@@ -27,15 +27,13 @@ from raggs.base.errors import DataError, NotFoundError
 from raggs.base.jsonl import read_records
 from raggs.evaluation.diffs.sides import read_side
 from raggs.golden.base import FUSED
-from raggs.golden.exporters.jsonl import JsonlExporter
-from raggs.golden.opened import open_golden
+from raggs.golden.formats.jsonl import JsonlExporter
+from raggs.golden.opened import open_golden, open_systems
 from raggs.golden.parts import SURE
 from raggs.golden.questions import Questions
-from raggs.golden.systems import open_systems
 from raggs.golden.views import Returned
-from raggs.parts.reviews.folding import fold
-from raggs.parts.reviews.models import GradeReview, key_of
-from raggs.runs.manifests.byquery import ByQuery
+from raggs.parts.reviews.store import GradeReview, fold, key_of
+from raggs.runs.manifests.opened import ByQuery
 
 
 @pytest.fixture(scope="module")

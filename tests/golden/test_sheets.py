@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from raggs.base.artifacts import Placement, Span
 from raggs.golden.base import Graded
-from raggs.golden.sheets import SHEETS, kind_of, sheet_of, slim
-from raggs.golden.views import Course, Hit, PassageView, Place, QuestionView, Returned, Word
+from raggs.golden.views import (
+    SHEETS,
+    Course,
+    Hit,
+    PassageView,
+    Place,
+    QuestionView,
+    Returned,
+    Word,
+    kind_of,
+    sheet_of,
+    slim,
+)
 from raggs.runs.manifests.orderwords import STOPS
 
 

@@ -9,9 +9,9 @@ import pytest
 from support.rich import rich_golden
 
 from raggs import open_golden
-from raggs.app.importset import import_set
+from raggs.app.export import import_set
 from raggs.base.errors import DataError
-from raggs.golden.exporters import REGISTRY
+from raggs.golden.formats import EXPORTERS
 
 RAGAS = [
     {"user_input": "Why?", "reference": "So.", "reference_contexts": ["A text", "B"], "persona_name": "x"},
@@ -82,7 +82,7 @@ def test_a_table_of_others_and_one_that_was_changed(tmp_path: Path) -> None:
     path.write_text('Question;Passage;Score\nWhy?;"A;\ntext";4.0\nWhy?;B;0\nHow?;B;-1\n')
     done = import_set(path, "csv", tmp_path / "out")
     assert {each.part: each.count for each in done.through} == {"grades": 2, "unjudged": 1, "questions": 2, "texts": 2}
-    REGISTRY.load("csv")().write(rich_golden(), tmp_path / "ours")
+    EXPORTERS.load("csv")().write(rich_golden(), tmp_path / "ours")
     table = tmp_path / "ours" / "golden.csv"
     text = table.read_bytes().decode()
     table.write_bytes(text.replace('Its end",5,', 'Its end",2,', 1).encode())

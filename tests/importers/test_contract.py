@@ -17,18 +17,18 @@ import pytest
 from support.rich import rich_golden
 
 from raggs import open_golden
-from raggs.app.importset import import_set
+from raggs.app.export import import_set
 from raggs.base.errors import RaggsError, UsageError
-from raggs.golden import exporters, importers
+from raggs.golden import formats
 
-NAMES = sorted(importers.REGISTRY)
+NAMES = sorted(formats.IMPORTERS)
 NO_IDS = (None, True, 1.5, "", [], {})
 Change = Callable[[Any], Iterator[Any]]
 
 
 def foreign(name: str, folder: Path) -> Path:
     """A set as another tool would have written it."""
-    exporters.REGISTRY.load(name)().write(rich_golden(), folder)
+    formats.EXPORTERS.load(name)().write(rich_golden(), folder)
     for path in folder.glob("*meta.json"):
         path.unlink()
     return folder
@@ -198,7 +198,7 @@ def test_ids_that_look_the_same_are_refused(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_options_that_the_format_does_not_have_are_refused(name: str, tmp_path: Path) -> None:
     folder = foreign(name, tmp_path / "theirs")
-    kind = importers.REGISTRY.load(name)
+    kind = formats.IMPORTERS.load(name)
     found = imported(folder, name, tmp_path / "out", split="none-such")
     assert isinstance(found, RaggsError if kind.SPLITS else UsageError), "a split that is not there"
     found = imported(folder, name, tmp_path / "out", columns={"shoe-size": "x"})

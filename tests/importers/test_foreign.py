@@ -11,9 +11,9 @@ import pytest
 from support.cli import invoke
 
 from raggs import open_golden
-from raggs.app.importset import import_set
+from raggs.app.export import import_set
 from raggs.base.errors import DataError, NotFoundError, RaggsError, UsageError
-from raggs.golden import importers
+from raggs.golden import formats
 
 LABELS = {"q1": {"a": 3, "b": 0}, "q2": {"a": 1}}
 ROWS = [(qid, doc, grade) for qid, found in LABELS.items() for doc, grade in found.items()]
@@ -168,7 +168,7 @@ def test_nested_columns_of_parquet_come_through(tmp_path: Path) -> None:
     assert passage["metadata"] == {"x": {"y": [1, 2]}}
 
 
-@pytest.mark.parametrize("name", sorted(importers.REGISTRY))
+@pytest.mark.parametrize("name", sorted(formats.IMPORTERS))
 def test_a_folder_of_something_else_is_one_sentence(name: str, tmp_path: Path) -> None:
     (tmp_path / "x.txt").write_text("?")
     with pytest.raises(NotFoundError, match=f"no set in the format {name}.*it should hold"):
@@ -252,7 +252,7 @@ def test_no_file_outside_of_the_folder_is_read(tmp_path: Path) -> None:
     os.symlink(tmp_path / "secret.jsonl", folder / "c" / "3.jsonl")
     card = folder / "README.md"
     card.write_text(card.read_text().replace("path: q.jsonl", "path: ../secret.jsonl"))
-    golden = importers.REGISTRY.load("hf")().read(folder)
+    golden = formats.IMPORTERS.load("hf")().read(folder)
     assert not list(golden.queries())
     assert golden.corpus is not None and {one.doc_id for one in golden.corpus()} == {"a", "b"}
 

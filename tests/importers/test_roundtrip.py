@@ -13,19 +13,19 @@ from support.rich import rich_golden
 
 from raggs import load_config, open_golden
 from raggs import run as run_config
-from raggs.app.importset import import_set
+from raggs.app.export import import_set
 from raggs.base.errors import UsageError
-from raggs.golden import exporters, importers
-from raggs.golden.exporters.base import ExportOptions
+from raggs.golden import formats
+from raggs.golden.formats.base import ExportOptions
 from raggs.golden.parts import PARTS, contents_of
 from raggs.parts.readers.scales import GradeScale
 
-BOTH = sorted({*exporters.REGISTRY} & {*importers.REGISTRY})
+BOTH = sorted({*formats.EXPORTERS} & {*formats.IMPORTERS})
 
 
 def test_each_format_that_is_read_is_written() -> None:
-    assert sorted(importers.REGISTRY) == BOTH
-    assert all(name == importers.REGISTRY.load(name).FORMAT for name in BOTH)
+    assert sorted(formats.IMPORTERS) == BOTH
+    assert all(name == formats.IMPORTERS.load(name).FORMAT for name in BOTH)
 
 
 @pytest.mark.parametrize("name", BOTH)
@@ -33,7 +33,7 @@ def test_what_does_not_come_back_is_what_was_said_to_be_lost(name: str, tmp_path
     golden = rich_golden()
     contents = contents_of(golden)
     assert all(contents[part].count for part in PARTS), "the set must have some of every part"
-    exporter = exporters.REGISTRY.load(name)()
+    exporter = formats.EXPORTERS.load(name)()
     exporter.write(golden, tmp_path / "out")
     done = import_set(tmp_path / "out", None, tmp_path / "back")
     assert done.format == name
@@ -50,7 +50,7 @@ def test_what_does_not_come_back_is_what_was_said_to_be_lost(name: str, tmp_path
 
 
 def test_an_export_is_read_as_what_it_is(tmp_path: Path) -> None:
-    exporters.REGISTRY.load("ranx")().write(rich_golden(), tmp_path / "out")
+    formats.EXPORTERS.load("ranx")().write(rich_golden(), tmp_path / "out")
     for place in (tmp_path / "out", tmp_path / "out" / "qrels.json"):
         with pytest.raises(UsageError, match=r"is an export to ranx, not to trec.*--format ranx"):
             import_set(place, "trec", tmp_path / "back")
@@ -60,15 +60,15 @@ def test_an_export_is_read_as_what_it_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", BOTH)
 def test_grades_without_an_order_come_back(name: str, tmp_path: Path) -> None:
     golden = rich_golden()
-    exporters.REGISTRY.load(name)().write(golden, tmp_path / "out")
+    formats.EXPORTERS.load(name)().write(golden, tmp_path / "out")
     golden.given, golden.top = [replace(query, order=()) for query in golden.given], 0
-    exporters.REGISTRY.load(name)().write(golden, tmp_path / "out")
+    formats.EXPORTERS.load(name)().write(golden, tmp_path / "out")
     came = {each.part: each.came for each in import_set(tmp_path / "out", None, tmp_path / "back").through}
     assert came["grades"] == "whole" and not {"order", "below", "confidence"} & came.keys()
 
 
 def test_binary_labels_come_back_as_labels_and_not_as_grades(tmp_path: Path) -> None:
-    exporters.REGISTRY.load("trec")(ExportOptions(GradeScale("binary"))).write(rich_golden(), tmp_path / "out")
+    formats.EXPORTERS.load("trec")(ExportOptions(GradeScale("binary"))).write(rich_golden(), tmp_path / "out")
     done = import_set(tmp_path / "out", "trec", tmp_path / "back")
     came = {each.part: each.came for each in done.through}
     assert (came["grades"], came["order"], came["lists"]) == ("changed", "whole", "whole")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.parts.indexes.analysis import languages_of, pick_language, words_of
+from raggs.parts.indexes.lexical import languages_of, pick_language, words_of
 
 
 @pytest.mark.parametrize(

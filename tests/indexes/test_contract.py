@@ -13,7 +13,7 @@ from support.vectors import clusters, unit, vectors_of
 
 from raggs.base.errors import DataError, PrerequisiteError
 from raggs.base.precision import Scoring
-from raggs.parts.indexes import REGISTRY, faisslib
+from raggs.parts.indexes import REGISTRY, approximate
 from raggs.parts.indexes.vectors import VectorIndex
 
 ROWS, DIMS = 2000, 32
@@ -195,7 +195,7 @@ from pathlib import Path
 from support.vectors import clusters, vectors_of
 from raggs.parts.indexes import REGISTRY, approximate
 from raggs.base.precision import Scoring
-import raggs.parts.indexes.faisslib as faisslib
+import raggs.parts.indexes.approximate as faisslib
 
 def die(*news):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -250,7 +250,7 @@ def test_a_missing_package_is_named_with_the_line_that_mends_it(recipe, tmp_path
     def missing(name):
         raise ImportError(name)
 
-    monkeypatch.setattr(faisslib, "import_module", missing)
+    monkeypatch.setattr(approximate, "import_module", missing)
     with pytest.raises(
         PrerequisiteError, match=r'needs faiss-cpu, which is not installed — pip install "raggs\[ann\]"'
     ):

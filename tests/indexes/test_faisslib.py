@@ -11,18 +11,18 @@ import numpy as np
 import pytest
 
 from raggs.base.errors import DataError, ProviderError
-from raggs.parts.indexes import faisslib
+from raggs.parts.indexes import approximate
 
 
 @pytest.fixture
 def index():
-    package = faisslib.faiss("hnsw")
-    return package, faisslib.new(package, "Flat", 4)
+    package = approximate.faiss("hnsw")
+    return package, approximate.new(package, "Flat", 4)
 
 
 def test_it_is_told_to_sleep_while_it_waits_and_the_environment_stays_as_it_was():
     script = (
-        "import os, sys\nfrom raggs.parts.indexes import faisslib\nseen = []\nload = faisslib.import_module\n"
+        "import os, sys\nfrom raggs.parts.indexes import approximate as faisslib\nseen = []\nload = faisslib.import_module\n"
         "faisslib.import_module = lambda name: (seen.append(os.environ['OMP_WAIT_POLICY']), load(name))[1]\n"
         "package = faisslib.faiss('hnsw')\n"
         "print(seen, os.environ.get('OMP_WAIT_POLICY'), package.omp_get_max_threads())"
@@ -37,20 +37,20 @@ def test_it_is_told_to_sleep_while_it_waits_and_the_environment_stays_as_it_was(
 
 def test_what_it_cannot_write_is_the_disks_fault(index, tmp_path):
     with pytest.raises(ProviderError, match="the index cannot be stored"):
-        faisslib.write(*index, tmp_path / "missing" / "index")
+        approximate.write(*index, tmp_path / "missing" / "index")
 
 
 def test_what_it_cannot_read_is_said(index, tmp_path):
     package, _ = index
     (tmp_path / "index").write_bytes(b"none")
     with pytest.raises(DataError, match=r"faiss cannot read the index — delete its folder"):
-        faisslib.read(package, tmp_path / "index")
+        approximate.read(package, tmp_path / "index")
 
 
 def test_where_files_cannot_be_mapped_they_are_read(index, tmp_path):
     package, made = index
     made.add(np.eye(4, dtype=np.float32))
-    faisslib.write(package, made, tmp_path / "index")
+    approximate.write(package, made, tmp_path / "index")
 
     def read_index(path, flags):
         if flags:
@@ -58,4 +58,4 @@ def test_where_files_cannot_be_mapped_they_are_read(index, tmp_path):
         return package.read_index(path, flags)
 
     elsewhere = SimpleNamespace(read_index=read_index, IO_FLAG_MMAP_IFC=package.IO_FLAG_MMAP_IFC)
-    assert faisslib.read(elsewhere, tmp_path / "index").ntotal == 4
+    assert approximate.read(elsewhere, tmp_path / "index").ntotal == 4

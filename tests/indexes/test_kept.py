@@ -11,8 +11,8 @@ from dataclasses import replace
 import pytest
 
 from raggs.base.errors import ProviderError
-from raggs.parts.indexes import kept as module
-from raggs.parts.indexes.kept import Made, is_made, kept, kept_faults, place_of
+from raggs.parts.indexes import files as module
+from raggs.parts.indexes.files import Made, is_made, kept, kept_faults, place_of
 
 WANTED = Made("hnsw", "sum-of-vectors", 10, 4, {"m": 16, "quantize": None}, "faiss-cpu 1.0")
 

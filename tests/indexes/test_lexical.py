@@ -10,8 +10,7 @@ import pytest
 
 from raggs.base.artifacts import Passage
 from raggs.base.errors import DataError, ProviderError
-from raggs.parts.indexes.analysis import words_of
-from raggs.parts.indexes.lexical import Parameters, open_lexical
+from raggs.parts.indexes.lexical import Parameters, open_lexical, words_of
 from raggs.parts.indexes.passages import PassageStore
 
 DEFAULT = Parameters(k1=1.2, b=0.75, language="auto")

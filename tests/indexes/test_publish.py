@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from raggs.parts.indexes.publish import building
+from raggs.parts.indexes.files import building
 
 
 def test_a_file_replaces_the_old_one(tmp_path):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from raggs.base.artifacts import JudgeRecord
-from raggs.base.health import JudgeHealth
+from raggs.base.judge_health import JudgeHealth
 from raggs.llm.conversation import read_text
 from raggs.parts.judges.base import Judgment, Ordering
 from raggs.runs.manifests.words import health_lines
-from raggs.stages.judgehealth import JudgeStatistics
+from raggs.stages.judge_health import JudgeStatistics
 
 
 def test_half_of_a_surrogate_pair_poisons_no_answer() -> None:

@@ -16,7 +16,7 @@ from support.people import grade, kept
 from raggs.base.artifacts import MergeRecord
 from raggs.parts.judges.cascade import CascadeConfig
 from raggs.stages.judge import combine
-from raggs.stages.judgehealth import cascade_statistics
+from raggs.stages.judge_health import cascade_statistics
 
 QUERY = query()
 PASSAGES = [passage(f"d{number}", "text") for number in range(400)]

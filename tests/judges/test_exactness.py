@@ -10,14 +10,14 @@ from support.cli import call
 from support.project import grade_of, make_project
 
 from raggs.base.artifacts import JournalRecord, RankingRecord
-from raggs.base.health import ECHO
-from raggs.parts.judges.exactness import grade_noises, is_exact, may_abstain
+from raggs.base.judge_health import ECHO
+from raggs.parts.judges.base import grade_noises, is_exact, may_abstain
 from raggs.ranking import Ranking, make_ranker
 from raggs.runs.manifests.explain import Explanation
 from raggs.runs.manifests.orderwords import order_lines
 from raggs.runs.manifests.words import health_lines
-from raggs.stages.rankconfig import RankConfig
-from raggs.stages.rankhealth import RankStatistics
+from raggs.stages.rank_config import RankConfig
+from raggs.stages.rank_health import RankStatistics
 
 NUGGETS, NOISY = {"type": "nuggets"}, {"type": "qrels", "beta": 2.0}
 

@@ -14,7 +14,7 @@ from support.judging import graded, judge, ordered, passage, query
 
 from raggs.base.artifacts import Nugget
 from raggs.base.errors import DataError
-from raggs.base.patterns import Pattern
+from raggs.base.settings import Pattern
 
 VITAL = [{"any": ["alpha"]}, {"any": ["beta", "b[eé]ta"]}]
 OKAY = [{"any": ["gamma"], "vital": False}, {"any": ["delta"], "vital": False}]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from raggs.base.artifacts import Nugget, Passage, Query
 from raggs.base.errors import DataError
-from raggs.base.patterns import Pattern, SlowPatternError
+from raggs.base.settings import Pattern, SlowPatternError
 from raggs.parts.judges.base import JudgeContext
 from raggs.parts.judges.nuggets import NuggetJudge, NuggetsConfig
 from raggs.parts.queries.fields import query_of
@@ -28,7 +28,7 @@ SLOW = [
 
 @pytest.fixture(autouse=True)
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("raggs.base.patterns.PATIENCE_S", 0.05)
+    monkeypatch.setattr("raggs.base.settings.PATIENCE_S", 0.05)
 
 
 @pytest.mark.parametrize(("pattern", "text"), SLOW)

@@ -10,12 +10,12 @@ import sys
 
 from support.llm_bench import question
 
-from raggs.llm.claims import Claims
+from raggs.llm.cache import Claims
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from raggs.llm.claims import Claims
+from raggs.llm.cache import Claims
 claims = Claims(Path(sys.argv[1]))
 print(claims.take(["key"]), flush=True)
 time.sleep(60)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from raggs.base.errors import ProviderError
 from raggs.llm import LLM, BudgetSettings, LLMSettings
-from raggs.llm.guard import KEY_FILE, InjectionGuard, stored_key
+from raggs.llm.client import KEY_FILE, InjectionGuard, stored_key
 
 BLOCK = re.compile(r"<data-([0-9a-f]{20})>\n(.*)\n</data-\1>", re.DOTALL)
 

@@ -11,7 +11,7 @@ import pytest
 from support.llm_bench import MODEL, question, until
 from support.llm_server import LLMServer
 
-from raggs.llm import http
+from raggs.llm import providers
 
 SCRIPT = """
 import asyncio, sys
@@ -39,35 +39,35 @@ def test_an_openai_server_is_asked_without_litellm(monkeypatch):
 
 def ask_at(port, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-any")
-    server = http.Server(MODEL, f"http://127.0.0.1:{port}/v1", 0.3)
+    server = providers.Server(MODEL, f"http://127.0.0.1:{port}/v1", 0.3)
 
     async def ask():
         try:
             await server.ask("chat/completions", {})
         finally:
-            await http.close()
+            await providers.close_http()
 
     asyncio.run(ask())
 
 
 def test_a_server_that_does_not_take_the_connection_in_time_was_sent_nothing(busy_port, monkeypatch):
-    with pytest.raises(http.Unreached, match=r"no connection within 0\.3 s"):
+    with pytest.raises(providers.Unreached, match=r"no connection within 0\.3 s"):
         ask_at(busy_port, monkeypatch)
 
 
 def test_a_port_where_nobody_listens_was_sent_nothing(monkeypatch):
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
-        with pytest.raises(http.Unreached, match="Cannot connect"):
+        with pytest.raises(providers.Unreached, match="Cannot connect"):
             ask_at(closed.getsockname()[1], monkeypatch)
 
 
 def test_a_server_that_took_the_question_may_have_read_it(monkeypatch):
     with LLMServer(faults=["slow:2"]) as server, pytest.raises(TimeoutError):
         ask_at(server.url.rpartition(":")[2].partition("/")[0], monkeypatch)
-    with LLMServer(faults=["reset"]) as server, pytest.raises(http.exceptions()) as told:
+    with LLMServer(faults=["reset"]) as server, pytest.raises(providers.http_exceptions()) as told:
         ask_at(server.url.rpartition(":")[2].partition("/")[0], monkeypatch)
-    assert not isinstance(told.value, http.Unreached)
+    assert not isinstance(told.value, providers.Unreached)
 
 
 @pytest.mark.parametrize("sent", [False, True])
@@ -75,7 +75,7 @@ def test_who_is_stopped_while_connecting_has_sent_nothing(sent, busy_port, monke
     monkeypatch.setenv("OPENAI_API_KEY", "sk-any")
 
     async def stop(address):
-        asker = asyncio.ensure_future(http.Server(MODEL, address, 30).ask("chat/completions", {}))
+        asker = asyncio.ensure_future(providers.Server(MODEL, address, 30).ask("chat/completions", {}))
         await asyncio.sleep(0.3)
         await until(lambda: server.count == sent)
         asker.cancel()
@@ -84,11 +84,11 @@ def test_who_is_stopped_while_connecting_has_sent_nothing(sent, busy_port, monke
         except asyncio.CancelledError as stopped:
             return type(stopped)
         finally:
-            await http.close()
+            await providers.close_http()
 
     with LLMServer(faults=["slow:60"]) as server:
         told = asyncio.run(stop(server.url if sent else f"http://127.0.0.1:{busy_port}/v1"))
-    assert told is (asyncio.CancelledError if sent else http.StoppedUnsent)
+    assert told is (asyncio.CancelledError if sent else providers.StoppedUnsent)
 
 
 @pytest.mark.parametrize(
@@ -108,17 +108,17 @@ def test_who_is_stopped_while_connecting_has_sent_nothing(sent, busy_port, monke
     ],
 )
 def test_what_the_protocol_covers(model, parameters, spoken):
-    assert http.speaks(model, parameters, "chat") is spoken
+    assert providers.speaks(model, parameters, "chat") is spoken
 
 
 def test_embeddings_are_another_mode():
-    assert http.speaks("openai/text-embedding-3-small", ["dimensions"], "embedding")
-    assert not http.speaks("openai/gpt-5-mini", [], "embedding")
+    assert providers.speaks("openai/text-embedding-3-small", ["dimensions"], "embedding")
+    assert not providers.speaks("openai/gpt-5-mini", [], "embedding")
 
 
 def test_openai_itself_is_told_the_newer_name_of_the_limit():
-    assert http.with_named_limit({"max_tokens": 5}, own_server=False) == {"max_completion_tokens": 5}
-    assert http.with_named_limit({"max_tokens": 5}, own_server=True) == {"max_tokens": 5}
+    assert providers.with_named_limit({"max_tokens": 5}, own_server=False) == {"max_completion_tokens": 5}
+    assert providers.with_named_limit({"max_tokens": 5}, own_server=True) == {"max_tokens": 5}
 
 
 def test_the_address_may_come_from_the_environment(bench, monkeypatch):
@@ -142,13 +142,13 @@ def test_the_address_may_come_from_the_environment(bench, monkeypatch):
     ],
 )
 def test_complaints_in_any_form(raw, told):
-    assert http._complaint(raw) == told
+    assert providers._complaint(raw) == told
 
 
 def test_a_proxy_of_the_environment_is_used(monkeypatch):
     monkeypatch.setenv("https_proxy", "http://proxy:3128")
     monkeypatch.setenv("no_proxy", "inside.example")
-    http._proxy.cache_clear()
-    assert http._proxy("https://api.example/v1") == "http://proxy:3128"
-    assert http._proxy("https://inside.example/v1") is None
-    http._proxy.cache_clear()
+    providers._proxy.cache_clear()
+    assert providers._proxy("https://api.example/v1") == "http://proxy:3128"
+    assert providers._proxy("https://inside.example/v1") is None
+    providers._proxy.cache_clear()

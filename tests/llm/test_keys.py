@@ -12,9 +12,9 @@ import pytest
 
 from raggs.base.errors import BudgetError
 from raggs.llm import LLM, BudgetSettings, ChatRequest, EmbedRequest, LLMSettings
-from raggs.llm.batch.journal import BatchJournal, SentBatch
+from raggs.llm.batch.queue import BatchJournal, SentBatch
 from raggs.llm.cache import AnswerCache
-from raggs.llm.guard import InjectionGuard
+from raggs.llm.client import InjectionGuard
 
 ROW = '{"completion_tokens":5,"model":"m","prompt_tokens":10,"raw":"{\\"grade\\": 4}","usd":0.25}'
 VECTOR = '{"completion_tokens":0,"model":"m","prompt_tokens":1,"raw":"AACAPwAAAEA=","usd":0.5}'

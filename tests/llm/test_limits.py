@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.llm.limits import allowance, lowered, refused_for, retry_after
+from raggs.llm.faults import allowance, lowered, refused_for, retry_after
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from raggs.llm import pace
-from raggs.llm.pace import Pace
+from raggs.llm import rate
+from raggs.llm.rate import Pace
 
 STEP_S = 0.001
 
@@ -59,11 +59,11 @@ def test_after_a_quiet_recovery_the_good_rate_is_back_and_slowly_probed():
     for number in range(500):
         cut.sent(number / 100)
     cut.refused(500, 5.0)
-    good = cut.rate(5.0) / pace.CUT
+    good = cut.rate(5.0) / rate.CUT
     assert good == pytest.approx(100, rel=0.01)
-    assert cut.rate(5 + pace.RECOVERY_S / 2) == pytest.approx(good * (1 + pace.CUT) / 2)
-    assert cut.rate(5 + pace.RECOVERY_S) == pytest.approx(good)
-    assert cut.rate(6 + pace.RECOVERY_S) == pytest.approx(good * (1 + pace.GROWTH))
+    assert cut.rate(5 + rate.RECOVERY_S / 2) == pytest.approx(good * (1 + rate.CUT) / 2)
+    assert cut.rate(5 + rate.RECOVERY_S) == pytest.approx(good)
+    assert cut.rate(6 + rate.RECOVERY_S) == pytest.approx(good * (1 + rate.GROWTH))
 
 
 def test_calls_on_their_way_together_cut_once():
@@ -90,7 +90,7 @@ def test_a_refusal_while_little_is_asked_for_costs_little():
     before = found.rate(20.0)
     found.refused(found.sent(20.0), 20.0)
     assert found.rate(20.0) > 0.3 * before
-    assert found.rate(20.0 + pace.RECOVERY_S) > 70
+    assert found.rate(20.0 + rate.RECOVERY_S) > 70
 
 
 def test_in_a_pause_time_stands_still():
@@ -98,5 +98,5 @@ def test_in_a_pause_time_stands_still():
     found.refused(found.sent(1.0), 1.0)
     found.pause(60.0)
     assert found.rate(60.0) == found.rate(1.0)
-    assert found.rate(60.0 + pace.RECOVERY_S) > found.rate(60.0)
-    assert found.rate(60.0 + pace.FORGOTTEN_S) == float("inf")
+    assert found.rate(60.0 + rate.RECOVERY_S) > found.rate(60.0)
+    assert found.rate(60.0 + rate.FORGOTTEN_S) == float("inf")

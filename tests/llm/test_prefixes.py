@@ -7,12 +7,12 @@ from collections.abc import Mapping
 
 import pytest
 
-from raggs.llm import BudgetSettings, LLMSettings, Price, http, prefixes, providers
+from raggs.llm import BudgetSettings, LLMSettings, Price, messages, providers
 from raggs.llm.caller import Caller
 from raggs.llm.calls import ChatCall
 from raggs.llm.faults import fault_of
 from raggs.llm.ledger import Trace
-from raggs.llm.prefixes import marked, written_unasked
+from raggs.llm.messages import marked, written_unasked
 from raggs.llm.prices import list_price, mode_of, remembered_tokens
 
 WRITES = "openai/gpt-5.6"  # charges for writing into its cache
@@ -95,12 +95,12 @@ def test_a_provider_that_refuses_its_own_marks_is_asked_without_them(monkeypatch
     async def post(_path: str, model: str, body: Mapping[str, object], _settings: LLMSettings) -> providers.Answered:
         sent.append(body)
         if "prompt_cache_options" in body:
-            refusal = http.Refused("Unknown parameter: 'prompt_cache_options'.", 400, "unknown_parameter")
+            refusal = providers.Refused("Unknown parameter: 'prompt_cache_options'.", 400, "unknown_parameter")
             raise fault_of(refusal, model)
         return {"choices": []}, {}
 
     monkeypatch.setattr(providers, "_post", post)
-    monkeypatch.setattr(prefixes, "_refused", set())
+    monkeypatch.setattr(messages, "_refused", set())
     calls = []
     for _ in range(2):
         caller, trace = Caller(LLMSettings(), BudgetSettings()), Trace()

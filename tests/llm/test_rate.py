@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.base.errors import DataError, ProviderError
-from raggs.llm import limits, pace, rate
+from raggs.llm import faults, rate
 from raggs.llm.faults import BUSY, TABLE, Fault
 from raggs.llm.rate import Throttle
 
@@ -53,7 +53,7 @@ def starts(requests_per_minute, concurrency, count, tokens=1, tokens_per_minute=
 
 
 def most_in_a_minute(times):
-    return max(bisect_left(times, time + limits.MINUTE_S - 1e-3) - first for first, time in enumerate(times))
+    return max(bisect_left(times, time + faults.MINUTE_S - 1e-3) - first for first, time in enumerate(times))
 
 
 @given(st.integers(1, 300), st.integers(1, 40), st.floats(0.1, 3))
@@ -66,7 +66,7 @@ def test_no_minute_holds_more_calls_than_allowed(requests_per_minute, concurrenc
 def test_no_minute_holds_more_tokens_than_allowed(tokens_per_minute, tokens):
     times = starts(None, 16, 2 * tokens_per_minute // tokens + 1, tokens, tokens_per_minute)
     assert most_in_a_minute(times) * tokens <= tokens_per_minute
-    assert times[-1] <= 3 * limits.MINUTE_S
+    assert times[-1] <= 3 * faults.MINUTE_S
 
 
 def test_a_call_of_more_tokens_than_a_burst_goes_and_is_paid_off():
@@ -76,7 +76,7 @@ def test_a_call_of_more_tokens_than_a_burst_goes_and_is_paid_off():
 @pytest.mark.parametrize(("requests_per_minute", "concurrency"), [(500, 16), (60, 4), (10, 16), (1, 1)])
 def test_the_allowance_is_used(requests_per_minute, concurrency):
     times = starts(requests_per_minute, concurrency, 3 * requests_per_minute + 1)
-    assert times[-1] <= 3.5 * limits.MINUTE_S
+    assert times[-1] <= 3.5 * faults.MINUTE_S
 
 
 def test_the_first_burst_is_no_larger_than_what_runs_at_once():
@@ -215,12 +215,12 @@ def test_calls_refused_together_cut_the_rate_once_and_it_grows_back():
         grown = throttle.rate(clock())
         throttle.refused(await throttle.turn(1), Fault(BUSY, ProviderError("x")), 1)
         again = throttle.rate(clock())
-        await asyncio.sleep(pace.FORGOTTEN_S)
+        await asyncio.sleep(rate.FORGOTTEN_S)
         return cut, grown, again, throttle.rate(clock())
 
     cut, grown, again, later = virtually(main)
-    assert cut == pytest.approx(63 * pace.CUT, rel=0.01)
-    assert grown == pytest.approx(63 * (1 + pace.GROWTH) ** (20 - pace.RECOVERY_S), rel=0.01)
+    assert cut == pytest.approx(63 * rate.CUT, rel=0.01)
+    assert grown == pytest.approx(63 * (1 + rate.GROWTH) ** (20 - rate.RECOVERY_S), rel=0.01)
     assert again < cut
     assert later == float("inf")
 

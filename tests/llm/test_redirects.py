@@ -10,7 +10,7 @@ from support.llm_bench import MODEL, PRICE, question
 from support.llm_server import LLMServer
 
 from raggs.base.errors import ConfigError
-from raggs.llm.redirects import Redirected, refused
+from raggs.llm.providers import Redirected, refused
 
 OTHER = "hosted_vllm/m"  # asked through litellm
 

@@ -22,7 +22,7 @@ from raggs.base.errors import RaggsError
 from raggs.runs.manifests.explain import explain
 from raggs.runs.manifests.models import LedgerMark, RunManifest
 from raggs.runs.manifests.opened import open_run
-from raggs.runs.manifests.seal import sealed
+from raggs.runs.manifests.store import sealed
 
 MUTATIONS = range(12)
 FORGERIES = range(60)

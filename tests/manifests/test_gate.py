@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from raggs.base.health import AgainstPeople, Canaries, JudgeHealth, RankHealth
+from raggs.base.judge_health import AgainstPeople, Canaries, JudgeHealth, RankHealth
 from raggs.runs.manifests.gate import fallen
 from raggs.runs.manifests.models import RunManifest, StageLock
-from raggs.stages.statistics import rate_of
+from raggs.stages.base import rate_of
 
 
 def manifest(gate: dict[str, float], judge: str = "litellm", **ranked: Any) -> RunManifest:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from raggs.base.artifacts import JournalRecord
 from raggs.base.jsonl import dump_line
-from raggs.runs.manifests.journal import RunJournal
+from raggs.runs.manifests.store import RunJournal
 
 
 def entry(qid: str, number: int, slot: int = 0) -> JournalRecord:

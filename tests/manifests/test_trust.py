@@ -17,8 +17,7 @@ from support.cli import call, invoke
 from support.forging import edit_file, edit_manifest
 from support.project import Project, make_project
 
-from raggs.app.audit import audit
-from raggs.app.copies import NO_STORE
+from raggs.app.audit import NO_STORE, audit
 from raggs.app.run import run
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 
 from raggs.base.artifacts import JournalRecord, RankingRecord
-from raggs.base.health import RankHealth
+from raggs.base.judge_health import RankHealth
 from raggs.runs.manifests.orderwords import STOPS
-from raggs.runs.manifests.shares import share_words
-from raggs.runs.manifests.words import Line, health_lines
-from raggs.stages.floor import TOO_FEW
-from raggs.stages.rankhealth import RankStatistics
-from raggs.stages.replay import MUTE, SHARED, SPENT
+from raggs.runs.manifests.words import Line, health_lines, share_words
+from raggs.stages.rank_health import RankStatistics
+from raggs.stages.replay import MUTE, SHARED, SPENT, TOO_FEW
 
 BATCHES = ((("a", "b", "c"), ("a", "c", "b")), (("c", "b", "a"), ("b", "a", "c")), (("a", "b", "c"), None))
 

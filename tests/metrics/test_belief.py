@@ -12,13 +12,12 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from raggs.base.errors import DataError
-from raggs.metrics.belief import Belief, belief_of, expected_gains
-from raggs.metrics.bounds import bounds
-from raggs.metrics.columns import Qrels, Run, Scale
+from raggs.metrics.columns import Belief, Qrels, Run, Scale, belief_of, expected_gains
 from raggs.metrics.evaluate import evaluate, measure_hits
 from raggs.metrics.hits import find_hits
+from raggs.metrics.label_uncertainty import Doubt, with_doubt
 from raggs.metrics.names import at_cutoffs, needs_cutoff, parse_measure, parse_measures
-from raggs.metrics.uncertainty import Doubt, with_doubt
+from raggs.metrics.unjudged import bounds
 
 LABELS = {"one": {"a": 5, "b": 4, "c": 4, "d": 2, "e": 1}, "two": {"a": 1, "b": 2}}
 NAMES = ("ndcg@3", "ra_nwg@3", "recall@3")

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.metrics.bounds import Fillings, bounds, filled
 from raggs.metrics.columns import Qrels, Run, Scale
 from raggs.metrics.hits import find_hits
 from raggs.metrics.names import parse_measure
+from raggs.metrics.unjudged import Fillings, bounds, filled
 
 DOCS = [f"doc-{number}" for number in range(8)]
 LISTS = st.dictionaries(st.sampled_from(["one", "two", "three"]), st.permutations(DOCS).map(lambda ids: ids[:6]))
@@ -70,7 +70,7 @@ def test_measures_that_share_filled_lists_have_the_bounds_that_each_has_alone(ju
 
 def test_holes_are_filled_once_for_each_cutoff_and_grade(monkeypatch):
     asked = []
-    monkeypatch.setattr("raggs.metrics.bounds.filled", lambda *args: asked.append(args[1:]) or filled(*args))
+    monkeypatch.setattr("raggs.metrics.unjudged.filled", lambda *args: asked.append(args[1:]) or filled(*args))
     together = Fillings(hits_of({"one": {"doc-1": 5}}, {"one": ["doc-7", "doc-1", "doc-6", "doc-5"]}))
     for name in ("ndcg@2", "recall@2", "mrr@3", "map", "map@9"):
         together.bounds(parse_measure(name))

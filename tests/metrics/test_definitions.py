@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from raggs.metrics.definitions import definitions
 from raggs.metrics.measures import REGISTRY
+from raggs.metrics.names import definitions
 
 NEEDS_MORE = {
     "span_recall4",

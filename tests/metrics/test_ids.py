@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.base.errors import DataError
+from raggs.metrics.columns import IdColumn, pair_keys
 from raggs.metrics.evaluate import evaluate
-from raggs.metrics.ids import IdColumn, pair_keys
 
 NAMES = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=40)
 
@@ -73,7 +73,7 @@ def test_ids_whose_keys_are_equal_are_still_told_apart(monkeypatch):
 
 
 def test_keys_are_another_process_s_own():
-    read = "from raggs.metrics.ids import IdColumn as C; c = C.of(['a']); print(c.keys()[0], c.lasting_keys()[0])"
+    read = "from raggs.metrics.columns import IdColumn as C; c = C.of(['a']); print(c.keys()[0], c.lasting_keys()[0])"
     outputs = [subprocess.run([sys.executable, "-c", read], capture_output=True, text=True, check=True) for _ in "12"]
     (one, lasting), (other, again) = (output.stdout.split() for output in outputs)
     assert one != other

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.judged import Labels, Lists, labels, lists
 
+from raggs.metrics.bottleneck import STEADY, found_by, ladder, steady
 from raggs.metrics.columns import Qrels, Run, Scale
 from raggs.metrics.hits import find_hits
-from raggs.metrics.ladder import STEADY, found_by, ladder, steady
 from raggs.metrics.measures import REGISTRY
 from raggs.metrics.names import parse_measure
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.base.errors import DataError
-from raggs.metrics.texts import answer_rank, folded
+from raggs.evaluation.samples import answer_rank, folded
 
 
 @pytest.mark.parametrize(

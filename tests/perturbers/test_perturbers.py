@@ -11,10 +11,8 @@ from rapidfuzz.distance import Levenshtein
 
 from raggs.base.text import clean_passage
 from raggs.parts.perturbers import REGISTRY
-from raggs.parts.perturbers.base import Perturber, PerturberConfig, Place, replaced
-from raggs.parts.perturbers.bundles import Bundle, Piece
-from raggs.parts.perturbers.case_punct_perturb import CasePunctPerturb
-from raggs.parts.perturbers.parts import initials, name_parts
+from raggs.parts.perturbers.base import Bundle, Perturber, PerturberConfig, Piece, Place, initials, name_parts, replaced
+from raggs.parts.perturbers.form import CasePunctPerturb
 
 SHOWN = ("Article : '{topic}'.", "{label}{author}.")
 

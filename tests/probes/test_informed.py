@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from raggs.stats.probes.informed import with_grades
-from raggs.stats.probes.repeats import Told, disagreement
+from raggs.stats.probes.judge import Told, disagreement, with_grades
 
 SIZE = 30
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from raggs.stats.probes.margins import change, margins, mean_of, ratio
+from raggs.stats.probes.names import change, margins, mean_of, ratio
 
 BUNDLE = [0.9, 0.6, 0.7, 0.5, 0.3]
 

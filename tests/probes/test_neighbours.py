@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.metrics.robustness import recall_profile
-from raggs.stats.probes.neighbours import kept, places, robustness
+from raggs.stats.probes.index import kept, places, robustness
 
 
 def test_figures_by_hand() -> None:

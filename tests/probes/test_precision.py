@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from support.cranfield import _read, cranfield_labels, needs_cranfield
 
-from raggs.base.rounding import rounded
+from raggs.base.arrays import rounded
 from raggs.metrics import Run, parse_measure
-from raggs.metrics.columns import Qrels, Scale
+from raggs.metrics.columns import IdColumn, Qrels, Scale
 from raggs.metrics.hits import find_hits
-from raggs.metrics.ids import IdColumn
 from raggs.parts.embedders.wordllama import WordLlamaEmbedder
 from raggs.stats.probes.precision import REGIMES, Regime, Spread, Spreads, activated, best, products, reversals, signs
 

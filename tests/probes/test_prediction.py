@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from raggs.stats.probes.prediction import predict
+from raggs.stats.probes.names import predict
 
 
 def test_an_order_that_is_kept_is_predicted_whatever_the_distances():

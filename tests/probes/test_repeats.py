@@ -7,13 +7,15 @@ import math
 import numpy as np
 import pytest
 
-from raggs.metrics.stats import bootstrap_mean
 from raggs.stats.agreement import kendall_tau_b
-from raggs.stats.probes.picks import Picks, by_pool, fit_picks
-from raggs.stats.probes.repeats import (
+from raggs.stats.comparison import bootstrap_mean
+from raggs.stats.probes.judge import (
+    Picks,
     Told,
     Turned,
+    by_pool,
     disagreement,
+    fit_picks,
     kept_by_place,
     mean_disagreement,
     mean_overlap,

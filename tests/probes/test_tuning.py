@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from raggs.metrics.stats import Interval
-from raggs.stats.probes.tuning import least_effort, loss
+from raggs.stats.comparison import Interval
+from raggs.stats.probes.index import least_effort, loss
 
 
 def of(seen: float, high: float) -> Interval:

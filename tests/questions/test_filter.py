@@ -11,8 +11,7 @@ from support.asking import make_config
 from raggs.app.questions import make_questions, open_questions
 from raggs.base.artifacts import Passage, Reference, Span
 from raggs.config.load import load_config
-from raggs.stages.questions.filter import FilterConfig, thresholds_of, usual_thresholds
-from raggs.stages.questions.measuring import holds
+from raggs.stages.questions.filter import FilterConfig, holds, thresholds_of, usual_thresholds
 from raggs.stages.questions.records import FilterRecord
 from raggs.stats.asking import Thresholds
 

@@ -14,8 +14,7 @@ from support.asking import document
 
 from raggs.parts.askers.base import KINDS
 from raggs.stages.base import Work
-from raggs.stages.questions.base import Text
-from raggs.stages.questions.records import SampleRecord
+from raggs.stages.questions.records import SampleRecord, Text
 from raggs.stages.questions.sample import STAGE, SampleConfig, turns, windows_of
 
 FRENCH = "La quille est une poutre de chêne qui court sous le navire. Le mât est un poteau qui porte les voiles.\n" * 9

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from raggs.base.seeds import generator
 from raggs.ranking import confidence
 from raggs.ranking.acquisition import Planner
-from raggs.ranking.likelihood import Manner, stage_chances
-from raggs.ranking.posterior import Posterior, Prior
+from raggs.ranking.posterior import Manner, Posterior, Prior, stage_chances
 
 
 def planner(size, seed=0, top=5, worth=1.0) -> Planner:

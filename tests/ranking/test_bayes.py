@@ -11,7 +11,7 @@ from support.worlds import check, make_world, play, tau
 from raggs.base.seeds import generator
 from raggs.ranking import confidence, make_ranker
 from raggs.ranking.bayes import SAVES_LITTLE, BayesRanker
-from raggs.stages.rankrecords import AGREEMENT
+from raggs.stages.rank_health import AGREEMENT
 
 
 def bayes(ids, grades, **options) -> BayesRanker:

@@ -7,29 +7,28 @@ from hypothesis import strategies as st
 from support.orders import fair
 
 from raggs.base.seeds import generator
-from raggs.ranking import echoes
-from raggs.ranking.likelihood import Judged, JudgedLists, Manner
-from raggs.ranking.posterior import Prior, fit
+from raggs.ranking import profile
+from raggs.ranking.posterior import Judged, JudgedLists, Manner, Prior, fit
 
 
 @given(showings=st.integers(1, 20), echo=st.floats(0.01, 0.9))
 def test_showings_add_up_to_their_weight(showings, echo):
     orders = np.array([[0, 1]] * showings)
     shown = np.array([[0, showings], [showings, 0]])
-    total = echoes.weights(shown, orders, echo).sum()
-    assert total == pytest.approx(sum(echoes.worth(np.array([[0, n], [n, 0]]), echo)[0, 1] for n in range(showings)))
+    total = profile.weights(shown, orders, echo).sum()
+    assert total == pytest.approx(sum(profile.worth(np.array([[0, n], [n, 0]]), echo)[0, 1] for n in range(showings)))
     assert total == pytest.approx(showings / (1 + (showings - 1) * echo)) and total <= 1 / echo + 1e-9
 
 
 def test_without_an_echo_every_order_counts_whole():
     shown = np.full((3, 3), 7)
-    np.testing.assert_array_equal(echoes.weights(shown, np.array([[0, 1, 2]] * 2), 0.0), 1)
-    np.testing.assert_array_equal(echoes.worth(shown, 0.0), 1 - np.eye(3))
+    np.testing.assert_array_equal(profile.weights(shown, np.array([[0, 1, 2]] * 2), 0.0), 1)
+    np.testing.assert_array_equal(profile.worth(shown, 0.0), 1 - np.eye(3))
 
 
 def test_an_order_weighs_as_its_pairs_on_average():
     shown = np.array([[0, 3, 1], [3, 0, 1], [1, 1, 0]])
-    (weight,) = echoes.weights(shown, np.array([[2, 0, 1]]), 0.5)
+    (weight,) = profile.weights(shown, np.array([[2, 0, 1]]), 0.5)
     assert weight == pytest.approx((1 / 2 + 1 + 1) / 3)
 
 
@@ -45,7 +44,7 @@ def estimated(stubborn: bool, seed: int) -> float:
             orders += [(first, second) if won else (second, first) for won in wins]
     judged = fair(orders)
     posterior = fit(Prior(np.full(12, 3.0), np.full(12, 2.0)), judged, 2.0, np.full(12, 3.0))
-    return echoes.estimate(judged, posterior)
+    return profile.repeat_correlation(judged, posterior)
 
 
 def test_stubborn_judges_are_told_from_noisy_ones():
@@ -65,14 +64,14 @@ def test_a_judge_that_tires_is_not_taken_for_one_that_repeats_its_errors():
             orders.append([rest.pop(int(np.argmax(key))) for key in keys])
         judged = fair(orders, left=tuple(left.tolist()))
         posterior = fit(Prior(np.full(12, 3.0), np.full(12, 2.0)), judged, 3.0, np.full(12, 3.0))
-        found.append(echoes.estimate(judged, posterior))
+        found.append(profile.repeat_correlation(judged, posterior))
     assert max(found) < 0.3
 
 
 def test_nothing_repeated_means_no_echo():
     judged = fair([[0, 1, 2]])
     posterior = fit(Prior(np.full(3, 3.0), np.ones(3)), judged, 2.0, np.full(3, 3.0))
-    assert echoes.estimate(judged, posterior) == 0
+    assert profile.repeat_correlation(judged, posterior) == 0
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -90,5 +89,5 @@ def test_a_known_favour_of_places_is_no_echo(seed):
     lists = JudgedLists(np.array(orders), np.array(places), np.ones(len(orders)))
     known = Judged((lists,), Manner(favour))
     posterior = fit(Prior(np.full(12, 3.0), np.full(12, 11.0)), known, 2.0, np.full(12, 3.0))
-    assert echoes.estimate(known, posterior) < 0.2
-    assert echoes.estimate(replace(known, manner=Manner(np.zeros(2))), posterior) > 0.5
+    assert profile.repeat_correlation(known, posterior) < 0.2
+    assert profile.repeat_correlation(replace(known, manner=Manner(np.zeros(2))), posterior) > 0.5

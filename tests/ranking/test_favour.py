@@ -8,9 +8,8 @@ from support.orders import fair
 
 from raggs.base.seeds import generator
 from raggs.ranking import make_ranker
-from raggs.ranking.favour import estimate
-from raggs.ranking.likelihood import Judged, JudgedLists, Manner
-from raggs.ranking.posterior import Posterior, Prior
+from raggs.ranking.posterior import Judged, JudgedLists, Manner, Posterior, Prior
+from raggs.ranking.profile import position_bias
 
 UTILITIES = np.linspace(2.0, 4.0, 30)
 KNOWN = Posterior(UTILITIES, 0.01 * np.eye(30), 2.0, 0.0, Prior(UTILITIES, np.full(30, 100.0)))
@@ -30,20 +29,20 @@ def shown_to(favour, count, seed) -> Judged:
 
 @pytest.mark.parametrize("favour", [[2.0, 0.5, -0.5, -1.0, -1.0], [0.8, -0.4, -0.8, -0.4, 0.8]])
 def test_the_favour_of_the_places_is_found(favour):
-    found = estimate(shown_to(np.array(favour), 400, 1), KNOWN)
+    found = position_bias(shown_to(np.array(favour), 400, 1), KNOWN)
     np.testing.assert_allclose(found, favour, atol=0.25)
     assert found.sum() == pytest.approx(0, abs=1e-9)
 
 
 def test_a_fair_judge_is_mostly_taken_for_one():
-    found = [estimate(shown_to(np.zeros(5), 40, seed), KNOWN) for seed in range(40)]
+    found = [position_bias(shown_to(np.zeros(5), 40, seed), KNOWN) for seed in range(40)]
     assert sum(not favour.any() for favour in found) >= 30
     assert max(np.abs(favour).max() for favour in found) < 0.6
 
 
 def test_a_place_that_always_wins_has_a_finite_favour():
     orders = np.array([generator(seed, "always").choice(30, 5, replace=False) for seed in range(60)])
-    found = estimate(fair(orders), KNOWN)  # each list came back as it was shown
+    found = position_bias(fair(orders), KNOWN)  # each list came back as it was shown
     assert np.isfinite(found).all() and (np.diff(found) < 0).all() and found[0] - found[-1] > 3
 
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.base.seeds import generator
-from raggs.ranking.grades import UNGRADED, deserved_shares, grade_prior
+from raggs.ranking.posterior import UNGRADED, deserved_shares, grade_prior
 
 GRADES = st.lists(st.floats(1, 5), min_size=1, max_size=30).map(np.array)
 SLIPS = st.floats(0, 0.9)

@@ -9,7 +9,7 @@ import pytest
 from support.worlds import make_world, play
 
 from raggs.ranking import make_ranker
-from raggs.ranking.likelihood import Judged, JudgedLists, KnownPicks, Manner, by_item
+from raggs.ranking.posterior import Judged, JudgedLists, KnownPicks, Manner, by_item
 
 WORLD = make_world(3, 20)
 SETTINGS = {"top": 10, "seed": 1, "max_calls": 20}

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from support.orders import log_likelihood
 
-from raggs.ranking.likelihood import Judged, JudgedLists, Manner, by_item, by_place, stage_chances, stage_sums
-from raggs.ranking.posterior import SHARPNESS
+from raggs.ranking.posterior import SHARPNESS, Judged, JudgedLists, Manner, by_item, by_place, stage_chances, stage_sums
 
 SIZE, LISTS = 7, (2, 4, 6)
 STEP = 1e-5

@@ -5,9 +5,7 @@ from hypothesis import strategies as st
 from support.orders import fair, judged_orders
 
 from raggs.base.seeds import generator
-from raggs.ranking.likelihood import by_item
-from raggs.ranking.mixture import Mixture, fit_mixture, refine, sharpen
-from raggs.ranking.posterior import SHARPNESS, Posterior, Prior, fit
+from raggs.ranking.posterior import SHARPNESS, Mixture, Posterior, Prior, by_item, fit, fit_mixture, refine, sharpen
 
 LINE = np.linspace(-30, 30, 60001)
 STEP = LINE[1] - LINE[0]

@@ -7,8 +7,7 @@ from hypothesis.extra.numpy import arrays
 from support.orders import fair, judged_orders
 
 from raggs.base.seeds import generator
-from raggs.ranking.likelihood import by_item
-from raggs.ranking.posterior import SHARPNESS, SMALL, Prior, fit
+from raggs.ranking.posterior import SHARPNESS, SMALL, Prior, by_item, fit
 
 SIZE = 7
 FLAT = Prior(np.full(SIZE, 3.0), np.full(SIZE, 2.0))

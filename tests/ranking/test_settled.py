@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.ranking.settled import LockRule, SettledPairs, standard_gaps
+from raggs.ranking.locks import LockRule, SettledPairs, standard_gaps
 
 NAMES = ["a", "b", "c", "d"]
 

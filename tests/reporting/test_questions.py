@@ -13,7 +13,7 @@ from support.reports import facts
 from raggs import load_config, run
 from raggs.app.report import ReportRequest, gather
 from raggs.golden.questions import Questions
-from raggs.golden.sheets import List, Row, SaidLine, Sheet, sheet_of
+from raggs.golden.views import List, Row, SaidLine, Sheet, sheet_of
 from raggs.reporting.base import Facts
 from raggs.reporting.sections.questions import DEEP, QuestionsSection
 from raggs.reporting.sheets import LONGEST, MOST_TEXT, Packing

@@ -8,9 +8,9 @@ import pytest
 from support.golden import GivenGolden
 from support.reports import facts
 
-from raggs.base.health import Canaries, Health, JudgeHealth, RankHealth, Rate
+from raggs.base.judge_health import Canaries, Health, JudgeHealth, RankHealth, Rate
 from raggs.evaluation.models import ScorePart
-from raggs.reporting.trusting import Check, checks
+from raggs.reporting.sections.decision import Check, checks
 from raggs.runs.manifests.models import RunManifest, StageLock
 from raggs.runs.manifests.opened import OpenedRun, open_run
 from raggs.runs.manifests.store import RunStore

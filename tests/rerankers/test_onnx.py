@@ -13,9 +13,9 @@ from support.judging import passage
 from support.onnx_models import cross_logit, write_cross_encoder, write_embedder
 from support.project import make_project, raggs
 
-from raggs.app.cache import clear, survey
+from raggs.app.housekeeping import clear, survey
 from raggs.base import errors
-from raggs.parts.localmodels.kept import KeptPairs, Pair, ScoreCache
+from raggs.parts.localmodels import KeptPairs, Pair, ScoreCache
 from raggs.parts.rerankers.onnx import OnnxReranker
 from raggs.parts.workshop import Workshop
 

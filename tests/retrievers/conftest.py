@@ -10,8 +10,8 @@ from support.elastic import fill, vector_of
 
 from raggs.base.artifacts import EmbedRecord, Passage
 from raggs.parts import rerankers, retrievers
+from raggs.parts.indexes.files import Places
 from raggs.parts.indexes.passages import PassageStore
-from raggs.parts.indexes.places import Places
 from raggs.parts.retrievers.base import RetrieverContext
 
 TEXTS = {

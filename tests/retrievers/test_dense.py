@@ -108,7 +108,7 @@ def test_an_index_that_does_not_exist():
 
 def test_an_index_that_cannot_be_is_told_before_anything_is_embedded(context, monkeypatch):
     retriever = DenseRetriever(DenseRetriever.Config(index={"type": "hnsw"}), context)
-    monkeypatch.setattr("raggs.parts.indexes.room.available", lambda: 10)
+    monkeypatch.setattr("raggs.parts.indexes.vectors.available", lambda: 10)
     with pytest.raises(PrerequisiteError, match="to build the index hnsw-f32 of 4 vectors of 3 dimensions"):
         retriever.check()
     DenseRetriever(DenseRetriever.Config(index={"type": "hnsw"}), replace(context, embedder="")).check()

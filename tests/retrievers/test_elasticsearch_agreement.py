@@ -11,9 +11,9 @@ from support.elastic import fill, vector_of
 from raggs.base.artifacts import EmbedRecord
 from raggs.parts.corpora.pydoc import PydocConfig, PydocCorpus
 from raggs.parts.embedders.wordllama import WordLlamaEmbedder
-from raggs.parts.indexes.analysis import words_of
+from raggs.parts.indexes.files import Places
+from raggs.parts.indexes.lexical import words_of
 from raggs.parts.indexes.passages import PassageStore
-from raggs.parts.indexes.places import Places
 from raggs.parts.queries.yaml import YamlQueries, YamlQueriesConfig
 from raggs.parts.retrievers.base import RetrieverContext
 from raggs.parts.retrievers.bm25 import Bm25Retriever

@@ -9,15 +9,12 @@ import pytest
 from support.reviewpage import judge_run, write_run
 
 from raggs.base.errors import NotFoundError, UsageError
-from raggs.parts.reviews.folding import fold
-from raggs.parts.reviews.store import ReviewStore
+from raggs.parts.reviews.store import ReviewStore, fold
 from raggs.reviewing.agreeing import agreed
-from raggs.reviewing.deciding import Deciding, Differences, Wanted
-from raggs.reviewing.disputes import Dispute, Pull, Weigh, Weights, by_size
-from raggs.reviewing.leases import Holder
+from raggs.reviewing.deciding import Deciding, Differences, Dispute, Pull, Wanted, Weigh, Weights, by_size
 from raggs.reviewing.machine import Machine
 from raggs.reviewing.pool import Pool, open_pool
-from raggs.reviewing.session import Session, SessionSettings
+from raggs.reviewing.session import Holder, Session, SessionSettings
 from raggs.runs.manifests.opened import open_run
 
 

@@ -17,9 +17,8 @@ from raggs.base.artifacts import RankRecord
 from raggs.base.jsonl import read_records
 from raggs.golden.opened import open_golden
 from raggs.golden.questions import Questions
-from raggs.golden.sheets import SHEETS, sheet_of
-from raggs.parts.reviews.models import GradeReview, OrderReview
-from raggs.parts.reviews.store import ReviewStore
+from raggs.golden.views import SHEETS, sheet_of
+from raggs.parts.reviews.store import GradeReview, OrderReview, ReviewStore
 
 TOKEN = "a-token-of-a-test-0123"
 ME = {"who": "ada", "tab": "t1"}

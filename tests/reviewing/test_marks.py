@@ -7,9 +7,8 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.parts.reviews.folding import fold
-from raggs.parts.reviews.models import GradeReview, Review, Withdrawal
-from raggs.reviewing.marks import Marks
+from raggs.parts.reviews.store import GradeReview, Review, Withdrawal, fold
+from raggs.reviewing.session import Marks
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 KEYS = [("a" * 32, letter * 32) for letter in "bcde"]

@@ -9,9 +9,7 @@ import pytest
 from support.reviewpage import make_pool
 
 from raggs.base.errors import NotFoundError, UsageError
-from raggs.parts.reviews.models import HEX, OrderReview
-from raggs.parts.reviews.shown import Shown, ShownStore
-from raggs.parts.reviews.store import ReviewStore
+from raggs.parts.reviews.store import HEX, OrderReview, ReviewStore, Shown, ShownStore
 from raggs.reviewing.ordering import Ordering
 
 

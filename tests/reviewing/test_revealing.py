@@ -8,14 +8,11 @@ import pytest
 from support.reviewpage import judge_run, write_run
 
 from raggs.base.errors import DataError, UsageError
-from raggs.parts.reviews.folding import fold
-from raggs.parts.reviews.models import GradeReview
-from raggs.parts.reviews.store import ReviewStore
-from raggs.reviewing.leases import Holder
+from raggs.parts.reviews.store import GradeReview, ReviewStore, fold
+from raggs.reviewing.looking import Revealing
 from raggs.reviewing.machine import Machine
 from raggs.reviewing.pool import open_pool
-from raggs.reviewing.revealing import Revealing
-from raggs.reviewing.session import Session, SessionSettings
+from raggs.reviewing.session import Holder, Session, SessionSettings
 from raggs.runs.manifests.opened import open_run
 
 ADA = Holder("ada", "t")

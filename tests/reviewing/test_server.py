@@ -14,9 +14,8 @@ from support.hostile import ORDERS, hostile
 from support.reviewpage import write_run
 
 from raggs.app.serve import ServeRequest, prepare
-from raggs.parts.reviews.models import GradeReview
-from raggs.parts.reviews.store import ReviewStore
-from raggs.reviewing.gate import BURST, MOST_BODY, Gate, Rate
+from raggs.parts.reviews.store import GradeReview, ReviewStore
+from raggs.reviewing.server import BURST, MOST_BODY, Gate, Rate
 
 TOKEN = "a-token-of-a-test-0123"
 ME = {"who": "ada", "tab": "t1"}

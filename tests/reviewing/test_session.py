@@ -9,13 +9,9 @@ import pytest
 from support.reviewpage import make_pool
 
 from raggs.base.errors import NotFoundError, ProviderError, UsageError
-from raggs.parts.reviews.folding import fold
-from raggs.parts.reviews.models import GradeReview
-from raggs.parts.reviews.plans import PlanItem
-from raggs.parts.reviews.store import ReviewStore
-from raggs.reviewing.leases import MINUTES, Holder
-from raggs.reviewing.session import AHEAD, Session, SessionSettings
-from raggs.reviewing.views import terms_of
+from raggs.parts.reviews.store import GradeReview, PlanItem, ReviewStore, fold
+from raggs.reviewing.machine import terms_of
+from raggs.reviewing.session import AHEAD, MINUTES, Holder, Session, SessionSettings
 
 ADA, ADA2, BO = Holder("ada", "t1"), Holder("ada", "t2"), Holder("bo", "t1")
 

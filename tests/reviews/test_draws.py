@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from raggs.base.errors import DataError
-from raggs.parts.reviews.draws import Draw, DrawnItem, Unit, finished, latest, note_draw, read_draws
-from raggs.parts.reviews.models import Key
+from raggs.parts.reviews.store import Draw, DrawnItem, Key, Unit, finished, latest, note_draw, read_draws
 
 
 def key(query: int, passage: int) -> Key:

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.base.artifacts import Passage, Query
-from raggs.parts.reviews.folding import fold
-from raggs.parts.reviews.models import (
+from raggs.parts.reviews.store import (
     GradeReview,
     OrderReview,
     ReviewLine,
     Withdrawal,
+    fold,
     key_of,
     passage_digest,
     question_digest,

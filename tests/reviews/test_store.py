@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from raggs.base.errors import DataError, ProviderError
-from raggs.parts.reviews.models import GradeReview
-from raggs.parts.reviews.store import FILE, ReviewStore
+from raggs.parts.reviews.store import REVIEWS_FILE, GradeReview, ReviewStore
 
 
 def word(who: str, grade: int) -> GradeReview:
@@ -60,7 +59,7 @@ def test_a_line_that_cannot_be_right_is_named(tmp_path: Path, line: bytes) -> No
     store.append(word("ada", 3))
     with store.path.open("ab") as file:
         file.write(line + b"\n")
-    with pytest.raises(DataError, match=FILE) as caught:
+    with pytest.raises(DataError, match=REVIEWS_FILE) as caught:
         store.read()
     assert caught.value.line == 2
 

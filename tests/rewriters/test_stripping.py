@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from support.noisy import Noisy, read
 
 from raggs.base.text import clean_unicode, one_line
-from raggs.parts.rewriters import chatter
-from raggs.parts.rewriters.stripping import strip_politeness
+from raggs.parts.rewriters import clean
+from raggs.parts.rewriters.clean import strip_politeness
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 TRICKY = Path(__file__).with_name("tricky.txt")
@@ -190,8 +190,8 @@ def test_real_questions_without_noise_stay():
 def test_a_row_of_phrases_is_not_parted_in_every_way(noise, monkeypatch):
     """One pattern for the whole row doubles its work with each phrase; `ends` looks at each word once."""
     asked = []
-    search = chatter.ends
-    monkeypatch.setattr(chatter, "ends", lambda words, phrases: asked.append(len(words)) or search(words, phrases))
+    search = clean.ends
+    monkeypatch.setattr(clean, "ends", lambda words, phrases: asked.append(len(words)) or search(words, phrases))
     assert strip_politeness(noise * 500 + "x")
     assert len(asked) < 5_000
-    assert len(chatter.ends(["hi"] * 500, chatter.POLITE)) <= chatter.MOST
+    assert len(clean.ends(["hi"] * 500, clean.POLITE)) <= clean.MOST

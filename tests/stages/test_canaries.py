@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from raggs.base.artifacts import MergeRecord, Passage, Query
-from raggs.base.health import Canaries
+from raggs.base.judge_health import Canaries
 from raggs.parts.judges.base import Judgment
 from raggs.stages.canaries import KINDS, ORDER, Case, ask_cases, make_cases, planned
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import pytest
 
 from raggs.base.artifacts import JudgeRecord
-from raggs.base.health import Cascade
+from raggs.base.judge_health import Cascade
 from raggs.parts.judges.cascade import CascadeConfig
-from raggs.runs.manifests.cascadewords import cascade_words
-from raggs.stages.cascades import CascadeStatistics
+from raggs.runs.manifests.words import cascade_words
+from raggs.stages.judge_health import CascadeStatistics
 from raggs.stats.agreement import wilson
 
 JUDGES = [{"type": "nuggets"}, {"type": "reference"}]

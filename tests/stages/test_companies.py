@@ -10,11 +10,10 @@ from statistics import fmean
 import pytest
 
 from raggs.base.artifacts import MergeRecord, Passage, Query
-from raggs.base.health import Canaries, JudgeHealth
+from raggs.base.judge_health import Canaries, JudgeHealth
 from raggs.parts.judges.base import Judgment
 from raggs.runs.manifests.words import health_lines
-from raggs.stages.canaries import KINDS
-from raggs.stages.companies import INCITED, Plan, ask_plan, make_plan, planned_calls, shift_of
+from raggs.stages.canaries import INCITED, KINDS, Plan, ask_plan, make_plan, planned_calls, shift_of
 
 COUNT, SIZE = 16, 4
 

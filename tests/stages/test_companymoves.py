@@ -13,7 +13,7 @@ import pytest
 from support.judging import query
 from support.pooled import pool
 
-from raggs.base.health import JudgeHealth, Shift
+from raggs.base.judge_health import JudgeHealth, Shift
 from raggs.base.seeds import generator
 from raggs.parts.judges.base import Judgment
 from raggs.runs.manifests.words import health_lines

@@ -13,11 +13,11 @@ from support.project import Project, make_project, raggs
 
 from raggs.base.settings import causes_of
 from raggs.config.load import load_config
-from raggs.golden.importers.csv import CsvImporter
+from raggs.golden.formats.csv import CsvImporter
 from raggs.ranking import make_ranker
 from raggs.runs.manifests.words import OUTCOMES
-from raggs.stages.floor import NO_RELEVANT, TOO_FEW, above, filled, parted
-from raggs.stages.rankconfig import RankConfig
+from raggs.stages.rank_config import RankConfig
+from raggs.stages.replay import NO_RELEVANT, TOO_FEW, above, filled, parted
 
 FLOOR, TOP = 4, 12
 POOL = (("a", 1), ("b", 4), ("c", 2), ("d", 5), ("e", 2), ("f", 1))

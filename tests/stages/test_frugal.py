@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from raggs.parts.judges import REGISTRY
-from raggs.stages.frugal import Walks
+from raggs.stages.base import Walks
 from raggs.stages.judge import STAGE, JudgeConfig
 
 PARTS = ("llm", "grade_prompt", "order_prompt", "grades_prompt")

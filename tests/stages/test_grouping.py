@@ -12,8 +12,7 @@ from pydantic import ValidationError
 from support.pooled import NUGGETS, judged, pool
 
 from raggs.base.settings import causes_of
-from raggs.stages.grouping import ahead, groups
-from raggs.stages.judge import JudgeConfig
+from raggs.stages.judge import JudgeConfig, ahead, groups
 
 
 @given(st.integers(1, 60), st.integers(1, 12), st.integers(0, 3))

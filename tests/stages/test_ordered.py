@@ -139,7 +139,7 @@ def test_an_error_of_the_source_is_raised(services: Any) -> None:
 
 
 def test_calls_are_expected_at_most_until_queries_teach_their_mean() -> None:
-    from raggs.stages.rankcalls import CountedCalls
+    from raggs.stages.rank import CountedCalls
 
     told: list[tuple[int, int, int, int]] = []
     calls = CountedCalls(lambda *far: told.append(far), total=10, most=80)

@@ -18,17 +18,27 @@ from support.project import Project, files_copied, make_project, raggs
 from support.stopping import stop_at
 
 from raggs.app.audit import audit
-from raggs.base.artifacts import JournalRecord, Passage, Query
-from raggs.base.believed import JudgeProfile
+from raggs.base.artifacts import JournalRecord, JudgeProfile, Passage, Query
 from raggs.base.jsonl import dump_line
 from raggs.llm import Price
-from raggs.parts.judges.orderprice import TYPICAL, OrderPrice, order_price
+from raggs.parts.judges.base import TYPICAL, OrderPrice, order_price
 from raggs.ranking import make_ranker
-from raggs.runs.manifests.journal import RunJournal
-from raggs.runs.manifests.pilotwords import care_words
-from raggs.stages.floor import parted
-from raggs.stages.pilot import QUESTIONS, learned, overhead, pilot_questions, profile_entry
-from raggs.stages.replay import MUTE, Answers, Batch, Course, Replay, replay
+from raggs.runs.manifests.orderwords import care_words
+from raggs.runs.manifests.store import RunJournal
+from raggs.stages.replay import (
+    MUTE,
+    QUESTIONS,
+    Answers,
+    Batch,
+    Course,
+    Replay,
+    learned,
+    overhead,
+    parted,
+    pilot_questions,
+    profile_entry,
+    replay,
+)
 
 BLANK = JournalRecord(qid="q", state="s", engine="bayes", round=0, slot=0, shown=(), order=None)
 AUTO = {"top": 5, "max_calls": 12, "batch_size": "auto"}
@@ -131,13 +141,13 @@ def test_a_profile_of_a_version_with_fewer_fields_is_no_lie_and_stays_believed(
     project = make_project(tmp_path, rank=AUTO)
     with monkeypatch.context() as before:
         before.setattr("raggs.stages.rank.learned", lambda *_: plain)
-        for writer in ("raggs.base.jsonl.dump_line", "raggs.runs.manifests.journal.dump_line"):
+        for writer in ("raggs.base.jsonl.dump_line", "raggs.runs.manifests.store.dump_line"):
             before.setattr(writer, lambda record, **_: dump_line(record).replace(later, b""))
         call("run", "--config", project.config, "-q")
     path = project.run / "rank.journal.jsonl"
     written = path.read_bytes()
     assert b'"strain":0.0,"overhead":0.0}' in written
-    monkeypatch.setattr("raggs.runs.manifests.taught.learned", lambda *_: plain)
+    monkeypatch.setattr("raggs.runs.manifests.together.learned", lambda *_: plain)
     assert not audit(project.run).findings
     sums = b"".join(crc32(line).to_bytes(4, "little") for line in written.splitlines(keepends=True))
     RunJournal(path, sums)

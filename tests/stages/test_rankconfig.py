@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from raggs.stages.rankconfig import RankConfig
+from raggs.stages.rank_config import RankConfig
 
 
 def test_a_switch_of_the_engine_takes_true_and_false_and_a_number_does_not() -> None:

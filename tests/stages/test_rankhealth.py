@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from raggs.base.artifacts import JournalRecord, RankingRecord
-from raggs.base.health import RankHealth
-from raggs.stages.floor import NO_RELEVANT
-from raggs.stages.rankhealth import RankStatistics
-from raggs.stages.rankrecords import NEAR_TIES, NOT_RANKED, SETTLED
+from raggs.base.judge_health import RankHealth
+from raggs.stages.rank_health import NEAR_TIES, NOT_RANKED, SETTLED, RankStatistics
+from raggs.stages.replay import NO_RELEVANT
 
 ABC = ("a", "b", "c")
 ESTIMATES = ("sharpness", "echo", "position_bias", "expected_inversions")

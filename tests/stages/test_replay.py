@@ -9,8 +9,8 @@ from support.worlds import make_world
 
 from raggs.base.artifacts import JournalRecord, PruneRecord
 from raggs.base.jsonl import dump_line
-from raggs.stages.rankconfig import RankConfig
-from raggs.stages.rankrecords import rank_records
+from raggs.stages.rank_config import RankConfig
+from raggs.stages.rank_health import rank_records
 from raggs.stages.replay import SPENT, Answers, Batch, KeptPool, Replay, kept_pool, replay
 
 WORLD = make_world(5, 12)

@@ -20,11 +20,10 @@ from raggs.base.artifacts import JournalRecord
 from raggs.base.errors import ConfigError
 from raggs.base.settings import causes_of
 from raggs.runs.manifests.orderwords import STOPS
-from raggs.stages.purse import Purse, SetBudget, known_prices
-from raggs.stages.rankconfig import MOST_SHARED, RankConfig
+from raggs.stages.rank_config import MOST_SHARED, RankConfig
 from raggs.stages.replay import MUTE, SPENT, Answers, Batch, KeptPool, Replay, replay
 from raggs.stages.replay import SHARED as SHARED_OUT
-from raggs.stages.waves import Waves
+from raggs.stages.waves import Purse, SetBudget, Waves, known_prices
 
 SHARED = {"top": 5, "max_calls": 40, "parallel": 2, "budget": {"calls": 60}}
 WORLDS = {f"q{seed}": make_world(seed, 4 + 6 * seed) for seed in range(5)}

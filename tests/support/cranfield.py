@@ -12,8 +12,8 @@ import pytest
 from raggs.base.artifacts import EmbedRecord, Passage
 from raggs.base.trec import read_qrels
 from raggs.parts.embedders.wordllama import WordLlamaEmbedder
+from raggs.parts.indexes.files import Places
 from raggs.parts.indexes.passages import PassageStore
-from raggs.parts.indexes.places import Places
 from raggs.parts.retrievers.base import RetrieverContext
 from raggs.parts.retrievers.bm25 import Bm25Retriever
 from raggs.parts.retrievers.dense import DenseRetriever

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from raggs.base.hashing import hash_bytes
 from raggs.base.jsonl import write_records
 from raggs.runs.manifests.models import LedgerMark, RunManifest
-from raggs.runs.manifests.seal import sealed
+from raggs.runs.manifests.store import sealed
 
 
 def edit_manifest(run: Path, edit: Callable[[dict[str, Any]], object], *, reseal: bool = False) -> None:

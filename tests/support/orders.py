@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from raggs.ranking.likelihood import Judged, JudgedLists, Manner
+from raggs.ranking.posterior import Judged, JudgedLists, Manner
 
 
 def fair(orders, weights=None, **manner) -> Judged:

@@ -19,7 +19,7 @@ from raggs.app.serve import ServeRequest, prepare
 from raggs.base.artifacts import JudgeRecord, MergeRecord, QueryRecord, Span
 from raggs.base.jsonl import read_records, write_records
 from raggs.parts.reviews.store import ReviewStore
-from raggs.reviewing.disputes import Dispute, disputes
+from raggs.reviewing.deciding import Dispute, disputes
 from raggs.reviewing.machine import Machine
 from raggs.reviewing.pool import Pool, open_pool
 from raggs.reviewing.session import Session, SessionSettings

@@ -7,7 +7,7 @@ from raggs.evaluation.models import Report
 from raggs.evaluation.report import make_report
 from raggs.evaluation.study import Scoring, Study, study_systems
 from raggs.golden.judgments import Judgments
-from raggs.golden.systems import System
+from raggs.golden.opened import System
 from raggs.metrics.columns import Qrels, Run, Scale
 from raggs.metrics.names import parse_measures
 

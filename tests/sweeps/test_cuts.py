@@ -23,14 +23,12 @@ from support.project import environment, raggs
 from support.sweeping import SweepProject, make_sweep
 
 from raggs.app.audit import audit
-from raggs.app.evaluate import EvalRequest, JudgedFiles, MeasureRequest, evaluate
-from raggs.app.holes import judge_holes
-from raggs.app.projection import ProjectionRequest
-from raggs.app.sweep import choose_again, load_sweep, plan_sweep
+from raggs.app.evaluate import EvalRequest, JudgedFiles, MeasureRequest, ProjectionRequest, evaluate
+from raggs.app.sweep import choose_again, judge_holes, load_sweep, plan_sweep
 from raggs.base.errors import UsageError
 from raggs.parts.embedders.wordllama import WordLlamaEmbedder
 from raggs.parts.indexes.passages import PassageStore
-from raggs.sweeps.holes import HOLES
+from raggs.sweeps.judgments import HOLES
 
 OWN, OTHER = (f"recursive-size{size}" for size in SIZES)
 MEASURES = ("ra_nwg", "n_recall4", "ndcg", "span_recall4", "span_precision4")

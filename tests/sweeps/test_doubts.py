@@ -9,15 +9,13 @@ from raggs.metrics.columns import Qrels, Run, Scale
 from raggs.metrics.hits import find_hits
 from raggs.metrics.names import parse_measure
 from raggs.metrics.unjudged import Shown, top_of
-from raggs.sweeps import doubts as module
+from raggs.sweeps import effects as module
 from raggs.sweeps.comparing import comparing
 from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.deciding import decide
-from raggs.sweeps.deltas import index_deltas
-from raggs.sweeps.doubts import OF_LABELS, Doubts, golden_remedy
-from raggs.sweeps.effects import effects
-from raggs.sweeps.findings import findings
-from raggs.sweeps.layout import rivals
+from raggs.sweeps.deriving import index_deltas
+from raggs.sweeps.effects import OF_LABELS, Doubts, effects, golden_remedy
+from raggs.sweeps.layout import findings, rivals
 from raggs.sweeps.models import ChoicePart, CostPart, SweepReport, SystemRow
 
 MEASURE = "precision@4"

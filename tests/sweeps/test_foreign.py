@@ -14,7 +14,7 @@ from raggs.app.sweep import choose_again, load_sweep, plan_sweep
 from raggs.base.errors import NotFoundError
 from raggs.metrics.columns import Run
 from raggs.sweeps.audit import findings
-from raggs.sweeps.foreign import first, lists_of
+from raggs.sweeps.world import first, lists_of
 
 
 def made(folder: Path, runs: int = 3, **keys: object) -> SweepProject:

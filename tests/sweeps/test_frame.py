@@ -13,7 +13,7 @@ from support.sweeping import make_sweep
 
 import raggs
 from raggs.base.errors import PrerequisiteError
-from raggs.sweeps.writers import table_csv
+from raggs.sweeps.plots import table_csv
 
 
 class _Frame:

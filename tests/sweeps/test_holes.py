@@ -10,16 +10,14 @@ from support.project import Project, make_project, passages
 from support.sweeping import SweepProject, make_sweep
 
 from raggs.app.audit import audit
-from raggs.app.holes import judge_holes
 from raggs.app.run import run
-from raggs.app.sweep import load_sweep
+from raggs.app.sweep import judge_holes, load_sweep
 from raggs.base.artifacts import MergeRecord, Passage, QueryRecord
 from raggs.base.errors import UsageError
 from raggs.base.jsonl import read_records
 from raggs.golden.judgments import Judgments
 from raggs.metrics.columns import Qrels
-from raggs.sweeps.holes import HOLES, find_holes, read_holes
-from raggs.sweeps.labels import graded_ids, of_queries, with_grades
+from raggs.sweeps.judgments import HOLES, find_holes, graded_ids, of_queries, read_holes, with_grades
 
 
 def judgments() -> Judgments:

@@ -12,9 +12,9 @@ import pytest
 from support.sweeping import make_sweep
 
 from raggs.app.sweep import choose_again, load_sweep
-from raggs.sweeps.latency import latency_of, tail, tail_interval
 from raggs.sweeps.models import LatencyPart, Spread, Timing
 from raggs.sweeps.store import SweepStore
+from raggs.sweeps.timing import latency_of, tail, tail_interval
 
 QUERIES = [f"q{number:02}" for number in range(50)]
 

@@ -10,15 +10,13 @@ import pytest
 from support.sweeping import make_sweep
 
 from raggs.app.sweep import load_sweep, plan_sweep
-from raggs.evaluation.document import Section
-from raggs.evaluation.markup import fragment
+from raggs.evaluation.document import Section, fragment
+from raggs.sweeps.comparing import best_first, fold
 from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.deciding import decide
-from raggs.sweeps.findings import findings
-from raggs.sweeps.folding import best_first, fold
-from raggs.sweeps.layout import BOTH, lay_out, lay_out_plan
+from raggs.sweeps.layout import BOTH, findings, lay_out, lay_out_plan
 from raggs.sweeps.models import LatencyPart, Plan, PlanLine, Spread, SweepReport
-from raggs.sweeps.writers import report_files
+from raggs.sweeps.plots import report_files
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 from raggs.metrics.columns import Qrels, Run
 from raggs.metrics.evaluate import evaluate
 from raggs.metrics.hits import find_hits
-from raggs.sweeps.loyalty import loyalty
+from raggs.sweeps.deriving import loyalty
 from raggs.sweeps.models import SystemRow
 
 LABELS = {"a": {"d1": 5, "d2": 4, "d3": 2, "d4": 5}, "b": {"d1": 4, "d5": 3, "d6": 5}}

@@ -19,11 +19,10 @@ from support.stopping import booked as booked_calls
 from support.sweeping import SweepProject, make_sweep
 
 from raggs.app.audit import audit
-from raggs.app.holes import judge_holes
 from raggs.app.run import run
-from raggs.app.sweep import choose_again, load_sweep, plan_sweep, sweep
+from raggs.app.sweep import choose_again, judge_holes, load_sweep, plan_sweep, sweep
 from raggs.base.errors import PrerequisiteError
-from raggs.sweeps.holes import read_holes
+from raggs.sweeps.judgments import read_holes
 
 pytestmark = pytest.mark.usefixtures("provider_key")
 

@@ -10,8 +10,7 @@ from support.sweeping import make_sweep
 
 from raggs.evaluation.svg import Box, Scale, clean, place_label, spread
 from raggs.sweeps.models import LatencyPart, Spread, SweepReport, SystemRow
-from raggs.sweeps.plots import plots
-from raggs.sweeps.writers import report_files
+from raggs.sweeps.plots import plots, report_files
 
 HOSTILE = "</text><script>alert(1)</script>&\"'\x1b[31m\x00\ufffe\u202e"
 SVG = "{http://www.w3.org/2000/svg}"

@@ -16,7 +16,7 @@ from raggs.app.audit import audit
 from raggs.app.sweep import load_sweep, plan_sweep
 from raggs.base.hashing import hash_file
 from raggs.metrics import Qrels, Run, Scale, evaluate
-from raggs.sweeps.fitting import WEIGHTS
+from raggs.sweeps.reranking import WEIGHTS
 from raggs.sweeps.store import SweepStore
 
 PAID = {"type": "litellm", "model": KNOWN}

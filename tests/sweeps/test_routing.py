@@ -16,7 +16,7 @@ from support.sweeping import SweepProject, make_sweep
 
 from raggs.app.sweep import SweepResult, load_sweep, plan_sweep
 from raggs.parts.rerankers.base import Reranked, Reranking
-from raggs.sweeps.routing import twice
+from raggs.sweeps.reranking import twice
 
 BASE, DEEP = 12, 20
 WHEN = {"head_margin": 0.1}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from raggs.base.progress import Notice
+from raggs.base.types import Notice
 from raggs.parts.corpora.elasticsearch import ElasticsearchConfig
 from raggs.parts.corpora.folder import FolderConfig
 from raggs.parts.elastic.passages import IndexPassages
-from raggs.parts.indexes.places import Places
-from raggs.parts.workshop.corpus import OpenCorpus
+from raggs.parts.indexes.files import Places
+from raggs.parts.workshop import OpenCorpus
 
 URL = "http://127.0.0.1:9"  # nobody is asked
 

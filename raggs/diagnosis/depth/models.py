@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
-from raggs.base.frozen import Frozen
-from raggs.base.jsontypes import Number
+from raggs.base.artifacts import Frozen
+from raggs.base.types import Number
 from raggs.diagnosis.base import Found
 from raggs.evaluation.models import Part, ScorePart
 

@@ -1,23 +1,74 @@
-"""Points side by side: their means with intervals, and indexes at equal mean recall, from what was measured."""
+"""Points side by side: their means with intervals, and indexes at equal mean recall, from what was measured.
+
+The three-way choice: one of recall, robustness and speed is fixed, and of the other two the front remains.
+
+Wang et al. 2025, section 5.2 and guideline 3. The front is that of `raggs.stats.decision`, without its jitter.
+
+delta from a user's own answers: which were correct, by question and by the setting of the index that served them.
+
+The file is a table of commas with the columns qid, setting and correct (0 or 1). A setting is an index as on the
+command line, `hnsw:ef=16`; `flat` is the exact search, which each question needs.
+
+What the figures say; from the findings' parts alone.
+
+The comparison is that of the first index with the one that differs most from it, at the level nearest to .9 that both
+bracket, for the first K and the questions that are most. A share of questions counts as different when its interval
+leaves 0 out, widened so that those of all indexes and deltas at one level hold together.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
+from pathlib import Path
 
 import numpy as np
 
 from raggs.base.arrays import Floats
-from raggs.base.jsontypes import number
-from raggs.diagnosis.index.measuring import Point
-from raggs.diagnosis.index.models import LowRecallPart, MatchedPart, Origin, PointPart, Values
-from raggs.diagnosis.index.worlds import Asked
-from raggs.diagnosis.parts import MeanPart
-from raggs.metrics.measures.robustness import EPSILON
-from raggs.metrics.stats import Interval
-from raggs.stats.probes.matching import CONFIDENCE, RECALL, Matched, Swept, at_level, deviations, differences
-from raggs.stats.probes.neighbours import robustness
+from raggs.base.errors import DataError
+from raggs.base.files import read_text, table_rows
+from raggs.base.types import number
+from raggs.chunking.specs import parse_spec
+from raggs.diagnosis.bench import Bench
+from raggs.diagnosis.index.measuring import Asked, Point, World, opened
+from raggs.diagnosis.index.models import (
+    BinPart,
+    Bound,
+    ChosenPart,
+    DeltaPart,
+    Fixed,
+    FrontPart,
+    LowRecallPart,
+    MatchedPart,
+    Origin,
+    PointPart,
+    TunedPart,
+    Values,
+)
+from raggs.diagnosis.layout import capital, said
+from raggs.diagnosis.models import MeanPart
+from raggs.metrics.measures.ceilings import EPSILON
+from raggs.parts import indexes
+from raggs.parts.indexes.base import IndexConfig
+from raggs.stats.comparison import Interval
+from raggs.stats.decision.front import Candidate, find_front
+from raggs.stats.probes.index import (
+    CONFIDENCE,
+    LEAST,
+    RECALL,
+    Bin,
+    Matched,
+    Swept,
+    accuracy_by_recall,
+    at_level,
+    choose_delta,
+    deviations,
+    differences,
+    kept,
+    robustness,
+)
 
 SHOWN = 10  # questions that are named
 
@@ -136,3 +187,231 @@ def _number(here: Matched | None, name: str) -> float | None:
 
 def _parts(found: Mapping[str, Interval]) -> Values:
     return {name: MeanPart.of(each) for name, each in found.items()}
+
+
+BOUNDS: tuple[Bound, ...] = ("recall", "robustness", "qps")
+SECOND_MS = 1000.0
+
+
+def front_of(points: Sequence[PointPart], fixed: Fixed, delta: float) -> FrontPart:
+    """The points of one K and set of questions that reach the threshold, and of these the front of the other two."""
+    mine = [point for point in points if (point.k, point.origin) == (points[0].k, points[0].origin)]
+    chosen = [_chosen(point, delta) for point in mine]
+    reaching = [each for each in chosen if getattr(each, fixed.what) >= fixed.least]
+    front = find_front([_candidate(each, at, fixed.what) for at, each in enumerate(reaching)], jitter_ms=0)
+    kept = sorted((reaching[int(name)] for name in front.names), key=lambda each: -each.qps)
+    return FrontPart(
+        what=fixed.what, least=fixed.least, delta=delta, reached=len(reaching), points=len(mine), front=tuple(kept)
+    )
+
+
+def _chosen(point: PointPart, delta: float) -> ChosenPart:
+    means = {name: value.mean or 0.0 for name, value in point.values.items()}
+    return ChosenPart(
+        index=point.index,
+        effort=point.effort,
+        setting=point.setting,
+        k=point.k,
+        origin=point.origin,
+        recall=means[RECALL],
+        robustness=means[robustness(delta)],
+        qps=point.qps,
+    )
+
+
+def _candidate(each: ChosenPart, at: int, fixed: Bound) -> Candidate:
+    """Speed as the time of a question, unless it is what is fixed."""
+    quality = tuple(getattr(each, name) for name in BOUNDS if name not in (fixed, "qps"))
+    latency = None if fixed == "qps" else SECOND_MS / each.qps
+    return Candidate(str(at), None, latency, quality, each.k)
+
+
+COLUMNS = ("qid", "setting", "correct")
+EXACT = "flat"
+TRUTHS = {"0": False, "1": True, "false": False, "true": True}
+REMEDY = "a table of commas: qid,setting,correct; settings such as flat and hnsw:ef=16; correct is 0 or 1"
+
+
+@dataclass
+class Answers:
+    """Which answers were correct: by setting, by question."""
+
+    path: Path
+    by_setting: dict[str, dict[str, bool]] = field(default_factory=dict)
+
+    @property
+    def exact(self) -> Mapping[str, bool]:
+        """Those from the exact search."""
+        return self.by_setting[EXACT]
+
+
+def read_answers(path: Path) -> Answers:
+    """The file.
+
+    Raises:
+        DataError: a column or a value is missing or wrong, a question twice at a setting, or nothing of `flat`.
+        NotFoundError: it cannot be read.
+    """
+    rows, found = table_rows(read_text(path), path), Answers(path)
+    _, head = next(rows, (1, []))
+    names = [cell.strip().lower() for cell in head]
+    if missing := [name for name in COLUMNS if name not in names]:
+        raise DataError(f"there is no column {missing[0]}", where=path, line=1, remedy=REMEDY)
+    places = [names.index(name) for name in COLUMNS]
+    for line, row in rows:
+        cells = [row[place].strip() if place < len(row) else "" for place in places]
+        _put(found, *cells, line=line)
+    if EXACT not in found.by_setting or len(found.by_setting) < 2:
+        said = "it needs answers from the exact search (setting flat) and from one approximate index"
+        raise DataError(said, where=path, remedy=REMEDY)
+    return found
+
+
+def _put(found: Answers, qid: str, setting: str, correct: str, *, line: int) -> None:
+    truth = TRUTHS.get(correct.lower())
+    if not qid or not setting or truth is None:
+        raise DataError(f"not an answer: {qid},{setting},{correct}", where=found.path, line=line, remedy=REMEDY)
+    mine = found.by_setting.setdefault(setting, {})
+    if qid in mine:
+        raise DataError(f"{qid} stands twice at {setting}", where=found.path, line=line, remedy="leave one")
+    mine[qid] = truth
+
+
+def delta_of(bench: Bench, world: World, asked: Asked, answers: Answers, k: int, near: float) -> DeltaPart:
+    """How much recall answers need, over all settings.
+
+    Raises:
+        DataError: no question of the file was asked, or has an answer from the exact search.
+        UsageError, PrerequisiteError: a setting is no index.
+    """
+    row_of = {qid: at for at, qid in enumerate(asked.qids)}
+    recall: list[float] = []
+    correct: list[bool] = []
+    exact: list[bool] = []
+    for setting, mine in answers.by_setting.items():
+        if setting == EXACT:
+            continue
+        qids = [qid for qid in mine if qid in row_of and qid in answers.exact]
+        recall += _recalls(bench, world, asked, setting, k)[[row_of[qid] for qid in qids]].tolist()
+        correct += [mine[qid] for qid in qids]
+        exact += [answers.exact[qid] for qid in qids]
+    if not recall:
+        remedy = f"the questions are {', '.join(asked.qids[:3])}, ..."
+        raise DataError("none of its questions is among those that are asked", where=answers.path, remedy=remedy)
+    bins = accuracy_by_recall(np.array(recall), np.array(correct), np.array(exact), seed=bench.seed)
+    return DeltaPart(k=k, near=near, delta=choose_delta(bins, near, LEAST), bins=tuple(map(_part, bins)))
+
+
+def _recalls(bench: Bench, world: World, asked: Asked, setting: str, k: int) -> Floats:
+    config = parse_spec(setting, indexes.REGISTRY, IndexConfig)
+    index = opened(bench, world, indexes.REGISTRY.of(config)(config))
+    return kept(index.search(asked.vectors, k).positions, world.truth(asked, k)).recall
+
+
+def _part(each: Bin) -> BinPart:
+    ratio = MeanPart.of(each.ratio)
+    return BinPart(recall=each.recall, answers=each.answers, accuracy=each.accuracy, exact=each.exact, ratio=ratio)
+
+
+USUAL_LEVEL = 0.9
+HUNDRED = 100
+THREE = 3
+
+
+def verdict(
+    points: Sequence[PointPart],
+    matched: Sequence[MatchedPart],
+    deltas: Sequence[float],
+    tuned: Sequence[TunedPart],
+    front: FrontPart | None,
+) -> str:
+    """What is chosen, and what is compared; the most useful first, two of them."""
+    parts = [*_tuned(tuned), *([] if front is None else [_front(front)]), _compared(matched, deltas, points)]
+    return said(*map(capital, parts[:2]))
+
+
+def most_telling(matched: Sequence[MatchedPart], deltas: Sequence[float]) -> MatchedPart | None:
+    """The comparison that the verdict is about; None where no two indexes were bracketed at one level."""
+    if not matched:
+        return None
+    k, names = matched[0].k, [robustness(delta) for delta in deltas]
+    there = [part for part in matched if part.k == k and part.against]
+    if not there:
+        return None
+    origin = next(part.origin for part in matched if part in there)
+    level = min({part.level for part in there}, key=lambda each: abs(each - USUAL_LEVEL))
+    mine = [part for part in there if (part.origin, part.level) == (origin, level)]
+    return max(mine, key=lambda part: max(abs(part.against[name].mean or 0.0) for name in names))
+
+
+def _why_not(matched: Sequence[MatchedPart], points: Sequence[PointPart]) -> str:
+    """Why no index is compared with another."""
+    least = min((part.values["recall"].mean or 0.0 for part in points), default=0.0)
+    if points and least > max(part.level for part in matched):
+        return (
+            f"every index finds at least {least:.1%} of the nearest with the least effort: there is little to lose here"
+        )
+    if len({part.index for part in points}) < 2:
+        return "one index was measured, so that none is compared"
+    met = Counter((part.k, part.origin, part.level) for part in matched if part.bracketed)
+    if any(count > 1 for count in met.values()):
+        return f"no index is compared: {matched[0].index} was measured around no mean recall that others have"
+    return "no two indexes were measured around one mean recall, so that none is compared (not bracketed)"
+
+
+def _compared(matched: Sequence[MatchedPart], deltas: Sequence[float], points: Sequence[PointPart]) -> str:
+    found = most_telling(matched, deltas)
+    if found is None:
+        return _why_not(matched, points)
+    first = next(part for part in matched if (part.k, part.origin) == (found.k, found.origin))
+    clear = [(delta, found.against[robustness(delta)]) for delta in deltas if robustness(delta) in found.sure]
+    better = [(delta, each) for delta, each in clear if (each.mean or 0) > 0]
+    worse = [(delta, each) for delta, each in clear if (each.mean or 0) < 0]
+    at = f"at a mean recall@{found.k} of {found.level:g} over {found.origin}"
+    little, much = found.index, first.index
+    if not clear:
+        return f"{at}, {found.index} and {first.index} serve questions as evenly as each other, as far as these tell"
+    said = [_share(found, delta, each, "more") for delta, each in better[:1]]
+    said += [_share(found, delta, each, "fewer") for delta, each in worse[-1:]]
+    advice = f": {little} where a little of the truth will do, {much} where nearly all is needed"
+    told = f"{at}, {found.index} gives " + " and ".join(said) + f" than {first.index}"
+    return told + (advice if better and worse and better[0][0] < worse[-1][0] else "")
+
+
+def _share(found: MatchedPart, delta: float, each: MeanPart, word: str) -> str:
+    value = found.values[robustness(delta)].mean or 0.0
+    other = value - (each.mean or 0.0)
+    return f"{word} questions at least {delta:.0%} of the truth ({value:.1%}, not {other:.1%}; {in_points(each)})"
+
+
+def in_points(each: MeanPart) -> str:
+    """A difference of shares in points with its interval: "+2.4 points [1.2, 3.6]"."""
+    low, high = (HUNDRED * (bound or 0.0) for bound in (each.low, each.high))
+    return f"{HUNDRED * (each.mean or 0.0):+.1f} points [{low:+.1f}, {high:+.1f}]"
+
+
+def _tuned(tuned: Sequence[TunedPart]) -> list[str]:
+    if not tuned:
+        return []
+    limit, known = tuned[0].limit, [part for part in tuned if part.effort is not None]
+    if not known:
+        return [f"no effort that was tried is sure to lose at most {limit:.2g} of what the exact search finds"]
+    told = ", ".join(f"{part.index} with {part.setting} {part.effort}" for part in known)
+    doubt = f", as far as {known[0].questions} questions tell" if few_asked(known[0]) else ""
+    return [f"the least effort that is sure to lose at most {limit:.1%} of what the exact search finds: {told}{doubt}"]
+
+
+def few_asked(part: TunedPart) -> bool:
+    """Whether so few questions were asked that none of them losing anything would not settle the limit.
+
+    Of n questions without a loss, up to 3 / n of all may have one (the rule of three, at 95%).
+    """
+    return part.questions * part.limit < THREE
+
+
+def _front(front: FrontPart) -> str:
+    if not front.front:
+        return f"no point reaches a {front.what} of {front.least:g}"
+    fastest = front.front[0]
+    told = f"{fastest.index} with {fastest.setting} {fastest.effort}"
+    return f"of the points with a {front.what} of {front.least:g} the fastest is {told}"

@@ -10,27 +10,34 @@ from raggs.base.hashing import hash_file, hash_value
 from raggs.base.settings import Causes
 from raggs.diagnosis.base import Diagnosis, Forecast
 from raggs.diagnosis.bench import Bench, Need
-from raggs.diagnosis.index import layout, plots
-from raggs.diagnosis.index.answers import delta_of, read_answers
-from raggs.diagnosis.index.choosing import front_of
-from raggs.diagnosis.index.comparing import ladders, left_out, matched_parts
-from raggs.diagnosis.index.measuring import point_of, points_of
-from raggs.diagnosis.index.models import AskedPart, DeltaPart, FrontPart, IndexFound, TunedPart
-from raggs.diagnosis.index.recipes import Family, families
-from raggs.diagnosis.index.settings import IndexSettings
-from raggs.diagnosis.index.tuning import Tuner
-from raggs.diagnosis.index.verdict import USUAL_LEVEL, verdict
-from raggs.diagnosis.index.worlds import (
+from raggs.diagnosis.index import showing
+from raggs.diagnosis.index.comparing import (
+    USUAL_LEVEL,
+    delta_of,
+    front_of,
+    ladders,
+    left_out,
+    matched_parts,
+    read_answers,
+    verdict,
+)
+from raggs.diagnosis.index.measuring import (
     LEAST,
     QUESTIONS,
+    Family,
+    Tuner,
     World,
     embedder_of,
+    families,
     hold_out,
     open_matrix,
     open_world,
+    point_of,
+    points_of,
     store_of,
     texts_of,
 )
+from raggs.diagnosis.index.models import AskedPart, DeltaPart, FrontPart, IndexFound, IndexSettings, TunedPart
 from raggs.evaluation.document import Section
 from raggs.parts import indexes
 from raggs.parts.indexes.vectors import rows_done
@@ -155,11 +162,11 @@ class IndexDiagnosis(Diagnosis[IndexFound]):
 
     def sections(self, found: IndexFound) -> tuple[Section, ...]:
         """See `layout`."""
-        return layout.sections(found)
+        return showing.sections(found)
 
     def plots(self, found: IndexFound) -> Mapping[str, str]:
         """See `plots`."""
-        return plots.plots(found)
+        return showing.plots(found)
 
 
 def _asks(bench: Bench, settings: IndexSettings) -> bool:

@@ -2,36 +2,339 @@
 
 A point is kept by all that it depends on, so that a kill costs one. Questions are timed one at a time on one thread,
 warm, in rounds; a question's time is the median of its rounds, as in sweeps.
+
+What is searched and who asks: vectors of a corpus or of a file, and sets of questions.
+
+Passages that are held out are taken from the vectors before anything is built, so that they are asked for as what an
+index has never seen: in-distribution questions. Those of a configuration are out of its distribution, as questions are.
+
+Which indexes are tried, and how far: families of recipes that differ in the effort of a search alone.
+
+A family is named as on the command line, by what differs from the defaults: ``hnsw:m=32``. Efforts go up from the least
+that differs from smaller ones, each some 1.4 times the one before, until the mean recall of all questions is enough.
+
+The least effort whose loss is within a limit beyond doubt, found by climbing and then by halving.
+
+Over the index that users ask: all vectors, as deep as the retriever searches. The loss is of a measure where a golden
+set is there and one is named, else of the recall of the exact nearest.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import cached_property
+from itertools import pairwise, product
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from raggs.base.arrays import Floats, Ints, Vectors
+from raggs.base.artifacts import Frozen
+from raggs.base.errors import DataError, UsageError
+from raggs.base.files import regular_file
+from raggs.base.hashing import hash_bytes, hash_file
 from raggs.base.precision import Scoring
-from raggs.base.progress import Building
+from raggs.base.seeds import generator
+from raggs.base.text import clean_unicode, did_you_mean, one_line, plural
+from raggs.base.types import Building, Number, number
 from raggs.diagnosis.bench import Bench
-from raggs.diagnosis.index.models import Answered, PointRow
-from raggs.diagnosis.index.recipes import Family
-from raggs.diagnosis.index.settings import IndexSettings
-from raggs.diagnosis.index.worlds import Asked, World
-from raggs.parts.indexes.base import Index, OpenIndex
-from raggs.stats.probes.neighbours import Kept, kept
+from raggs.diagnosis.index.models import Answered, IndexSettings, LossPart, Origin, PointRow, TunedPart
+from raggs.diagnosis.models import MeanPart
+from raggs.metrics.evaluate import evaluate
+from raggs.metrics.names import at_cutoffs
+from raggs.parts import indexes
+from raggs.parts.embedders.base import Embedder
+from raggs.parts.indexes.base import Index, IndexConfig, OpenIndex
+from raggs.parts.indexes.passages import PassageStore
+from raggs.parts.indexes.vectors import VectorIndex, open_vectors
+from raggs.parts.retrievers.dense import DenseRetriever
+from raggs.stages.embed import prepare
+from raggs.stats.comparison import Interval
+from raggs.stats.probes.index import Kept, kept, least_effort, loss
 from raggs.sweeps.timing import load_now
+
+QUESTIONS: Origin = "questions"
+HELD_OUT: Origin = "held-out passages"
+TENTH = 10
+LEAST = 4  # times as many vectors as hits are wanted
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Questions as vectors, with ids where they have any."""
+
+    origin: Origin
+    vectors: Vectors
+    qids: tuple[str, ...] = ()
+
+    @cached_property
+    def sum(self) -> str:
+        """Of what is asked."""
+        return hash_bytes(self.vectors.tobytes())
+
+
+class World:
+    """Vectors, and those who ask.
+
+    Args:
+        vectors: what is searched.
+        asked: by origin.
+        source: whose vectors they are, in words.
+        store: the passages, where there are any.
+    """
+
+    def __init__(
+        self, vectors: VectorIndex, asked: Mapping[Origin, Asked], source: str, store: PassageStore | None = None
+    ) -> None:
+        self.vectors, self.asked, self.source, self.store = vectors, asked, source, store
+        self._truth: dict[tuple[str, int], Ints] = {}
+
+    def truth(self, asked: Asked, k: int) -> Ints:
+        """The exact k nearest of each question, shape (questions, k)."""
+        if (asked.sum, k) not in self._truth:
+            self._truth[asked.sum, k] = self.vectors.search(asked.vectors, k).positions
+        return self._truth[asked.sum, k]
+
+
+def open_world(bench: Bench, settings: IndexSettings) -> World:
+    """The vectors, all of them, and the questions.
+
+    Raises:
+        RaggsError: a part is missing, or a file is not what it should be.
+    """
+    if settings.vectors is not None:
+        return _of_files(bench, settings.vectors, settings.queries)
+    store, embedder = store_of(bench), embedder_of(bench)
+    vectors = open_vectors(
+        bench.workshop.places.vectors,
+        embedder.identity,
+        embedder.dims,
+        store,
+        embedder.embed,
+        bench.workshop.building,
+        bench.workshop.notify,
+    )
+    asked: dict[Origin, Asked] = {}
+    if bench.has("run") or bench.has("golden"):
+        texts = texts_of(bench)
+        given = embedder.embed_queries(list(texts.values()))
+        live = np.flatnonzero(given.any(axis=1))
+        if not len(live):
+            said = f"the embedder gives no vector to any of {plural(len(texts), 'question')}"
+            raise DataError(said, remedy="name another --embedder, or questions in a language that it knows")
+        qids = [list(texts)[at] for at in live.tolist()]
+        asked[QUESTIONS] = Asked(QUESTIONS, np.ascontiguousarray(given[live], dtype=np.float32), tuple(qids))
+    return World(vectors, asked, f"{len(store):,} passages by {embedder.identity.split('/')[0]}", store)
+
+
+def texts_of(bench: Bench) -> Mapping[str, str]:
+    """The questions as they are searched for: by the run's rewriter, unless that is paid."""
+    if bench.run is None or (rewriter := bench.workshop.rewriter(bench.run.embed.rewrite)).models:
+        return {qid: one_line(clean_unicode(query.text)) for qid, query in bench.queries.items()}
+    usual, loop = bench.run.embed.language, bench.workshop.loop
+    return {qid: loop.run(prepare(query, rewriter, usual)).rewrite for qid, query in bench.queries.items()}
+
+
+def hold_out(world: World, count: int, seed: int) -> World:
+    """The same without some vectors, which are asked for too; at most a tenth, none twice, none of zeros."""
+    matrix = world.vectors.vectors
+    drawn = np.sort(generator(seed, "held out").permutation(len(matrix))[: min(count, len(matrix) // TENTH)])
+    chosen = drawn[matrix[drawn].any(axis=1)]
+    if not len(chosen):
+        return world
+    stays = np.ones(len(matrix), dtype=np.bool_)
+    stays[chosen] = False
+    asked = Asked(HELD_OUT, np.ascontiguousarray(matrix[chosen], dtype=np.float32))
+    rest = VectorIndex.of(np.ascontiguousarray(matrix[stays]), world.vectors.place / f"without-{asked.sum[:16]}")
+    return World(rest, {**world.asked, HELD_OUT: asked}, world.source)
+
+
+def embedder_of(bench: Bench) -> Embedder:
+    """The one embedder.
+
+    Raises:
+        UsageError: several are named.
+    """
+    if len(bench.embedders) > 1:
+        raise UsageError("indexes are compared over the vectors of one embedder", remedy="name one --embedder")
+    return next(iter(bench.embedders.values()))
+
+
+def store_of(bench: Bench) -> PassageStore:
+    """The passages on this disk.
+
+    Raises:
+        UsageError: they are read on a server.
+    """
+    passages = bench.passages
+    if not isinstance(passages, PassageStore):
+        raise UsageError("the corpus is an index on a server", remedy="name a corpus of files, or --vectors FILE.npy")
+    return passages
+
+
+def _of_files(bench: Bench, vectors: Path, queries: Path | None) -> World:
+    matrix = read_matrix(vectors)
+    whole = VectorIndex.of(matrix, bench.workshop.places.vectors / f"given-{hash_file(vectors)[:16]}")
+    asked: dict[Origin, Asked] = {}
+    if queries is not None:
+        given = read_matrix(queries)
+        if given.shape[1] != matrix.shape[1]:
+            said = f"its vectors have {given.shape[1]} dimensions, those to be searched {matrix.shape[1]}"
+            raise DataError(said, where=queries, remedy="embed both with the same embedder")
+        if not given.any():
+            raise DataError("all its vectors are zeros", where=queries, remedy="check how it was made")
+        asked[QUESTIONS] = Asked(QUESTIONS, np.ascontiguousarray(given[given.any(axis=1)]))
+    return World(whole, asked, f"{len(matrix):,} vectors of {vectors.name}")
+
+
+def open_matrix(path: Path) -> npt.NDArray[np.number]:
+    """A matrix of numpy's own format, not read yet.
+
+    Raises:
+        DataError: it is none.
+    """
+    try:
+        found: npt.NDArray[np.number] = np.load(regular_file(path), mmap_mode="r", allow_pickle=False)
+        if found.ndim != 2 or not found.size or found.dtype.kind not in "fiu":
+            raise ValueError("no table of numbers")
+    except FileNotFoundError as error:
+        raise DataError("there is no such file", where=path, remedy="check the path") from error
+    except (OSError, ValueError, EOFError) as error:
+        raise DataError("not a matrix of numpy, one vector a row", where=path, remedy="numpy.save(...)") from error
+    return found
+
+
+def read_matrix(path: Path) -> Vectors:
+    """Its rows at unit length; rows of zeros stay.
+
+    Raises:
+        DataError: it is none, or holds NaN or infinity.
+    """
+    rows = np.array(open_matrix(path), dtype=np.float32)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    if not np.isfinite(lengths).all():
+        raise DataError("it holds NaN or infinity", where=path, remedy="check how it was made")
+    rows /= np.where(lengths == 0, 1, lengths)
+    return rows
+
+
+STEP = 2**0.5
+MOST_STEPS = 24  # from 10 to some 40,000
+QUARTER = 4  # dimensions of a part of a vector that is coded, where nothing is said
+TYPE = "type"
+
+
+@dataclass(frozen=True)
+class Family:
+    """An index at any effort.
+
+    Attributes:
+        name: of its settings.
+        config: its settings, with whatever effort.
+        varied: efforts that were asked for; empty: as many as are needed.
+    """
+
+    name: str
+    config: IndexConfig
+    varied: tuple[int, ...] = ()
+
+    @property
+    def effort(self) -> str:
+        """The name of the setting by which a search looks at more; empty where it has none."""
+        return self._recipe(self.config).EFFORT
+
+    def at(self, effort: int) -> Index:
+        """The recipe at one effort."""
+        return self._recipe(self.config.model_copy(update={self.effort: effort}) if self.effort else self.config)
+
+    def named(self, effort: int) -> str:
+        """The name of a point, as on the command line."""
+        return f"{self.name}:{self.effort}={effort}" if self.effort else self.name
+
+    def efforts(self, k: int) -> list[int]:
+        """Efforts in ascending order; the caller stops when it has enough."""
+        if not self.effort:
+            return [1]
+        least = self._recipe(self.config).least_effort(k)
+        if self.varied:
+            return sorted({max(each, least) for each in self.varied})
+        return sorted({round(least * STEP**step) for step in range(MOST_STEPS)})
+
+    @staticmethod
+    def _recipe(config: IndexConfig) -> Index:
+        return indexes.REGISTRY.of(config)(config)
+
+
+def families(settings: IndexSettings, dims: int) -> list[Family]:
+    """Each index with each combination of the varied settings that it has, once.
+
+    Raises:
+        UsageError: no index has a setting that is to be varied, or a value does not fit.
+    """
+    bases = list(settings.indexes) or _usual(dims)
+    for name in settings.vary:
+        if not any(name in type(base).model_fields for base in bases):
+            known = sorted({field for base in bases for field in type(base).model_fields} - {TYPE})
+            raise UsageError(f"no index has a setting {name!r}", remedy=did_you_mean(name, known))
+    found: dict[str, Family] = {}
+    for base in bases:
+        for each in _varied(base, settings.vary):
+            found.setdefault(each.name, each)
+    return list(found.values())
+
+
+def _usual(dims: int) -> list[IndexConfig]:
+    """A graph, lists, and lists of coded vectors."""
+    hnsw, ivf = indexes.REGISTRY.load("hnsw").Config, indexes.REGISTRY.load("ivf").Config
+    plain = [hnsw.model_validate({TYPE: "hnsw"}), ivf.model_validate({TYPE: "ivf"})]
+    return plain if dims % QUARTER else [*plain, ivf.model_validate({TYPE: "ivf", "pq": dims // QUARTER})]
+
+
+def _varied(base: IndexConfig, vary: Mapping[str, Sequence[int]]) -> Iterator[Family]:
+    effort = indexes.REGISTRY.of(base).EFFORT
+    own = {name: values for name, values in vary.items() if name in type(base).model_fields and name != effort}
+    for values in product(*own.values()):
+        update = dict(zip(own, values, strict=True))
+        config = _validated(base, update)
+        yield Family(_name(config, effort, own), config, tuple(vary.get(effort, ())))
+
+
+def _validated(base: IndexConfig, update: Mapping[str, int]) -> IndexConfig:
+    try:
+        return type(base).model_validate({**base.model_dump(), **update})
+    except ValueError as error:
+        told = ", ".join(f"{name}={value}" for name, value in update.items())
+        raise UsageError(f"{base.type} does not take {told}", remedy="see: raggs list indexes") from error
+
+
+def _name(config: IndexConfig, effort: str, varied: Mapping[str, object]) -> str:
+    fields = type(config).model_fields
+    told = [
+        f":{name}={'null' if value is None else value}"
+        for name, value in config.model_dump().items()
+        if name not in (TYPE, effort) and (name in varied or value != fields[name].default)
+    ]
+    return config.type + "".join(told)
+
+
+def bisected(low: int, high: int, fits: Callable[[int], bool]) -> int:
+    """The least whole number above `low`, which does not fit, up to `high`, which does, that fits."""
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return high
+
 
 ENOUGH = 0.96  # mean recall of every set of questions, from where on more effort tells nothing
 STALLED = 1e-3  # of recall, twice in a row: more effort does not help
 FAR = 0.5  # mean recall below which steps are twice as long: nobody ships that
 WARM = 5  # questions before the clock starts
 DIGITS = 7
-KIND = "index point/2"
+POINT_KIND = "index point/2"
 
 
 @dataclass(frozen=True)
@@ -80,7 +383,7 @@ def point_of(bench: Bench, world: World, family: Family, effort: int, k: int, se
     """One point, measured now if it is not kept."""
     recipe = family.at(effort)
     causes = {
-        "kind": KIND,
+        "kind": POINT_KIND,
         "index": recipe.causes(),
         "vectors": world.vectors.sum,
         "asked": {origin: asked.sum for origin, asked in world.asked.items()},
@@ -159,3 +462,141 @@ def seconds_of(index: OpenIndex, queries: Vectors, k: int, settings: IndexSettin
             index.search(query, k)
             each[place] = time.perf_counter() - wall, time.thread_time() - cpu
     return Took(*np.median(took, axis=0).mean(axis=0).tolist())
+
+
+USUAL_DEPTH = 50
+LOSS_KIND = "index loss/1"
+
+
+class LossRow(Frozen):
+    """The values of one effort by question: kept between invocations."""
+
+    values: Mapping[str, tuple[Number, ...]]
+
+
+class Tuner:
+    """Efforts of indexes over one world.
+
+    Args:
+        asked: the questions.
+    """
+
+    def __init__(self, bench: Bench, world: World, asked: Asked, settings: IndexSettings) -> None:
+        self._bench, self._world, self._asked, self._settings = bench, world, asked, settings
+        self.depth = depth_of(bench, settings)
+        self._exact = self._values(world.truth(asked, self.depth))
+
+    def tune(self, family: Family, limit: float) -> TunedPart:
+        """The least effort of one index.
+
+        Raises:
+            DataError: the exact search has nothing to lose.
+        """
+        found = self._climb(family, limit)
+        tried = dict(sorted(found.items()))
+        at = least_effort([list(losses.values()) for losses in tried.values()], limit)
+        effort = None if at is None else list(tried)[at]
+        return TunedPart(
+            index=family.name,
+            setting=family.effort,
+            limit=limit,
+            depth=self.depth,
+            origin=self._asked.origin,
+            questions=len(self._asked.vectors),
+            effort=effort,
+            yaml=None if effort is None else as_yaml(family, effort),
+            tried=tuple(_part(each, losses) for each, losses in tried.items()),
+        )
+
+    def _climb(self, family: Family, limit: float) -> dict[int, Mapping[str, Interval]]:
+        """Efforts upwards until one fits, and then between it and the one before."""
+        found: dict[int, Mapping[str, Interval]] = {}
+
+        def fits(effort: int) -> bool:
+            found[effort] = self._losses(family, effort)
+            return least_effort([list(found[effort].values())], limit) == 0
+
+        before = 0
+        for effort in family.efforts(self.depth)[:: 1 if family.varied else 2]:
+            if fits(effort):
+                if before and not family.varied:
+                    bisected(before, effort, fits)
+                return found
+            if effort >= len(self._world.vectors):
+                return found
+            before = effort
+        return found
+
+    def _losses(self, family: Family, effort: int) -> Mapping[str, Interval]:
+        self._bench.hear(Building(f"what {family.named(effort)} loses", 0, 0))
+        recipe = family.at(effort)
+        causes = {
+            "kind": LOSS_KIND,
+            "index": recipe.causes(),
+            "vectors": self._world.vectors.sum,
+            "asked": self._asked.sum,
+            "depth": self.depth,
+            "of": [self._settings.measure, list(self._settings.cutoffs)],
+            "golden": self._bench.causes("golden") if self._settings.measure else None,
+        }
+        row = self._bench.kept(causes, LossRow, lambda: [self._row(family, effort)])[0]
+        try:
+            return {
+                name: loss(_floats(values), self._exact[name], seed=self._bench.seed)
+                for name, values in row.values.items()
+            }
+        except ValueError as error:
+            raise DataError(f"no loss can be told: {error}", remedy="choose another --measure") from error
+
+    def _row(self, family: Family, effort: int) -> LossRow:
+        index = opened(self._bench, self._world, family.at(effort))
+        values = self._values(index.search(self._asked.vectors, self.depth).positions)
+        return LossRow(values={name: tuple(map(number, row.tolist())) for name, row in values.items()})
+
+    def _values(self, found: Ints) -> dict[str, Floats]:
+        """Values by question, by measure."""
+        cutoffs, measure = self._settings.cutoffs, self._settings.measure
+        if measure is None:
+            truth = self._world.truth(self._asked, self.depth)
+            return {f"recall@{k}": kept(found, truth[:, :k]).recall for k in cutoffs}
+        names = [named.name for named in at_cutoffs(measure, cutoffs)]
+        store, judgments = self._world.store, self._bench.judgments
+        lists = {
+            qid: [] if store is None else store.ids_at(row[row >= 0].tolist())
+            for qid, row in zip(self._asked.qids, found, strict=True)
+        }
+        scored = evaluate(judgments.qrels, lists, names, facets=judgments.facets or None)
+        return {name: scored.column(name) for name in names}
+
+
+def depth_of(bench: Bench, settings: IndexSettings) -> int:
+    """How many hits are asked for."""
+    if settings.depth is not None:
+        return settings.depth
+    own = () if bench.run is None else bench.run.retrieve.retrievers
+    dense = [spec.k for spec in own if isinstance(spec, DenseRetriever.Config)]
+    return max([*(dense[:1] or [USUAL_DEPTH]), *settings.cutoffs])
+
+
+def as_yaml(family: Family, effort: int) -> str:
+    """The settings as they are written below a retriever: ``index: {type: hnsw, m: 32, ef: 57}``."""
+    told = family.at(effort).config
+    fields = type(told).model_fields
+    parts = {
+        name: value
+        for name, value in told.model_dump().items()
+        if name in (TYPE, family.effort) or value != fields[name].default
+    }
+    return "index: {" + ", ".join(f"{name}: {_word(value)}" for name, value in parts.items()) + "}"
+
+
+def _word(value: object) -> str:
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _floats(values: tuple[Number, ...]) -> Floats:
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def _part(effort: int, losses: Mapping[str, Interval]) -> LossPart:
+    return LossPart(effort=effort, losses={name: MeanPart.of(each) for name, each in losses.items()})

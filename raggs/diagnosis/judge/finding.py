@@ -13,12 +13,20 @@ import numpy as np
 import numpy.typing as npt
 
 from raggs.base.arrays import Floats
-from raggs.base.jsontypes import number
+from raggs.base.types import number
 from raggs.diagnosis.judge.models import Asking, FavourPart, PlacePart, PoolsPart, Row, WayPart
-from raggs.metrics.stats import bootstrap_mean
-from raggs.stats.probes.informed import with_grades
-from raggs.stats.probes.picks import ByPool, Picks, by_pool
-from raggs.stats.probes.repeats import Told, kept_by_place, mean_disagreement, mean_overlap, turned
+from raggs.stats.comparison import bootstrap_mean
+from raggs.stats.probes.judge import (
+    ByPool,
+    Picks,
+    Told,
+    by_pool,
+    kept_by_place,
+    mean_disagreement,
+    mean_overlap,
+    turned,
+    with_grades,
+)
 
 ENDS = (5, 10, 20, 30, 40)  # the last places of the parts of a list
 SHOWN = 3  # reasons of failures that are named

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
-from raggs.base.jsontypes import Number
+from raggs.base.types import Number
 from raggs.diagnosis.base import Found
-from raggs.diagnosis.parts import MeanPart
+from raggs.diagnosis.models import MeanPart
 from raggs.evaluation.models import Part
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from raggs.base.text import plural
 from raggs.diagnosis.judge.models import FavourPart, JudgeFound, PlacePart, PoolsPart, WayPart
-from raggs.diagnosis.verdicts import said
+from raggs.diagnosis.layout import said
 from raggs.evaluation.document import Cell, Legend, Row, Section, Table, Value, bounded
-from raggs.evaluation.forest import ForestRow, forest
-from raggs.evaluation.svg import LINE, WIDTH, Drawing, Scale
+from raggs.evaluation.svg import LINE, WIDTH, Drawing, ForestRow, Scale, forest
 
 LEFT, RIGHT, TOP, FOOT = 60, WIDTH - 24, 78, 320
 COIN = 0.5

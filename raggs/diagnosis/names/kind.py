@@ -11,21 +11,27 @@ from raggs.base.settings import Causes
 from raggs.base.text import plural
 from raggs.diagnosis.base import Diagnosis, Forecast
 from raggs.diagnosis.bench import Bench
-from raggs.diagnosis.names.drawing import draw
+from raggs.diagnosis.names.drawing import Lists, corpus_lists, draw, field_rows, own_lists
 from raggs.diagnosis.names.endtoend import lacking, perturb_golden, rehearse_golden, unsearched
-from raggs.diagnosis.names.layout import sections
-from raggs.diagnosis.names.lists import Lists, corpus_lists, own_lists
-from raggs.diagnosis.names.measuring import ablation_part, mean_part, name_by_topic, small_share
 from raggs.diagnosis.names.models import AblationPart, EndToEnd, NamesConfig, NamesFound, SubjectPart
-from raggs.diagnosis.names.plots import plots
-from raggs.diagnosis.names.reading import field_rows
-from raggs.diagnosis.names.scoring import ByEmbedder, ByReranker, Hygiene, Runs, Scorer, kept_scores
-from raggs.diagnosis.names.verdicts import passed, verdict
+from raggs.diagnosis.names.scoring import (
+    ByEmbedder,
+    ByReranker,
+    Hygiene,
+    Runs,
+    Scorer,
+    ablation_part,
+    kept_scores,
+    mean_part,
+    name_by_topic,
+    small_share,
+)
+from raggs.diagnosis.names.showing import passed, plots, sections, verdict
 from raggs.evaluation.document import Section
 from raggs.parts import perturbers
 from raggs.parts.perturbers.base import Perturber
 from raggs.runs.manifests.models import Estimate
-from raggs.stats.probes.margins import Margins, change, margins, mean_of
+from raggs.stats.probes.names import Margins, change, margins, mean_of
 
 OWN = "raggs' own lists"
 

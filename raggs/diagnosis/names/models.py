@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from raggs.base.adapter import OneOf
-from raggs.base.jsontypes import Number
 from raggs.base.text import did_you_mean
+from raggs.base.types import Number
 from raggs.chunking.specs import parse_spec
 from raggs.diagnosis.base import DiagnosisConfig, Found
 from raggs.evaluation.models import Part

@@ -2,12 +2,14 @@
 
 What is kept is the scores of a scorer in one language under one perturber, so that a kill costs that much. Hygiene is
 that of questions and passages anywhere in raggs, unless texts are asked for as they stand.
+
+From scores to findings: margins, their changes, and whether these are within their limits.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,18 +17,18 @@ import numpy as np
 from raggs.base.arrays import Floats, Ints, Vectors
 from raggs.base.artifacts import Passage
 from raggs.base.errors import DataError, ProviderError
-from raggs.base.progress import Building
 from raggs.base.settings import Causes
 from raggs.base.text import clean_passage, clean_unicode, shorten
-from raggs.diagnosis.bench import Bench
-from raggs.diagnosis.outlays import reranking
+from raggs.base.types import Building, Number, number
+from raggs.diagnosis.bench import Bench, reranking
+from raggs.diagnosis.names.models import AblationPart, MarginPart
 from raggs.evaluation.models import Part
 from raggs.parts.embedders.base import Embedder
-from raggs.parts.perturbers.bundles import Bundle
+from raggs.parts.perturbers.base import Bundle, Family
 from raggs.parts.rerankers.base import Reranker, Reranking
 from raggs.runs.manifests.models import Estimate
 from raggs.stages.ordered import run_ordered
-from raggs.stats.probes.margins import ROLES
+from raggs.stats.probes.names import LEAST_BASE, ROLES, Change, Margins, Mean, ratio
 
 STEP = 1024  # texts embedded before whoever watches hears of it
 Runs = Sequence[Sequence[Bundle]]
@@ -221,3 +223,56 @@ def kept_scores(bench: Bench, scorer: Scorer, causes: object, runs: Runs) -> Flo
 
     rows = bench.kept(["names", scorer.causes(), causes], ScoreRow, make)
     return np.array([row.scores for row in rows], dtype=np.float64)
+
+
+MOSTLY = 0.5  # share of bundles with a margin too small for percentages from which these say nothing
+
+
+def mean_part(found: Mean) -> MarginPart:
+    """A mean as it is written down."""
+    return MarginPart(
+        value=number(found.value),
+        sd=number(found.spread),
+        run_low=number(found.by_runs.low),
+        run_high=number(found.by_runs.high),
+        low=number(found.by_questions.low),
+        high=number(found.by_questions.high),
+        count=found.count,
+    )
+
+
+def ablation_part(perturber: str, family: Family, found: Change, limits: tuple[float, float]) -> AblationPart:
+    """A change as it is written down; `limits`: least loss of an identity, most of anything else, in percent."""
+    percent = mean_part(found.percent)
+    return AblationPart(
+        perturber=perturber,
+        family=family,
+        percent=percent,
+        of_means=number(found.of_means),
+        of_means_low=number(found.of_means_bounds.low),
+        of_means_high=number(found.of_means_bounds.high),
+        absolute=mean_part(found.absolute),
+        left_out=found.left_out,
+        holds=holds(percent, family, *limits),
+    )
+
+
+def holds(percent: MarginPart, family: Family, least: float, most: float) -> bool | None:
+    """Whether a change is within its limit: None where its interval over questions holds the limit."""
+    low, high = percent.low, percent.high
+    if low is None or high is None:
+        return None
+    if family == "identity":
+        return True if high <= -least else False if low > -least else None
+    return True if low >= -most else False if high < -most else None
+
+
+def small_share(margins: Margins) -> float:
+    """Share of bundles whose name margin is too small for a percentage, or negative."""
+    return float((margins.name < LEAST_BASE).mean())
+
+
+def name_by_topic(margins: Margins, seed: int) -> Mapping[str, Number]:
+    """The ratio of both margins, with its interval, as fields of a `SubjectPart`."""
+    value, bounds = ratio(margins.name, margins.topic, seed=seed)
+    return {"ratio": number(value), "ratio_low": number(bounds.low), "ratio_high": number(bounds.high)}

@@ -10,19 +10,24 @@ from raggs.base.settings import Causes
 from raggs.base.text import plural
 from raggs.chunking.specs import spec_name
 from raggs.diagnosis.base import Diagnosis, Forecast
-from raggs.diagnosis.bench import Bench
+from raggs.diagnosis.bench import Bench, reranking
 from raggs.diagnosis.noise import showing
-from raggs.diagnosis.noise.asking import Condition, Questions
-from raggs.diagnosis.noise.cosines import Cosines
+from raggs.diagnosis.noise.asking import (
+    GOLDEN,
+    OWN,
+    Condition,
+    Cosines,
+    Ideal,
+    Questions,
+    golden_questions,
+    own_questions,
+)
 from raggs.diagnosis.noise.losses import Asking, Losses, conditions, questions_of
 from raggs.diagnosis.noise.models import NONE, ExamplePart, NoiseDiagnosisConfig, NoiseFound
-from raggs.diagnosis.noise.targets import targets
-from raggs.diagnosis.noise.texts import GOLDEN, OWN, Ideal, golden_questions, own_questions
-from raggs.diagnosis.noise.verdicts import verdict
-from raggs.diagnosis.outlays import reranking
+from raggs.diagnosis.noise.showing import targets, verdict
 from raggs.evaluation.document import Section
 from raggs.runs.manifests.models import Estimate
-from raggs.runs.manifests.outlook import line_of
+from raggs.runs.pipeline.plan import line_of
 
 FEWEST = 5  # questions of a language, below which nothing is compared
 SHOWN = 2  # questions of each language and level that are shown

@@ -1,25 +1,173 @@
-"""What noise costs a golden set's questions and what rewriting brings back, on measures and on the lists themselves."""
+"""What noise costs a golden set's questions and what rewriting brings back, on measures and on the lists themselves.
+
+A golden set's questions under each condition, searched by raggs' own retrievers; lists are kept, best first.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from raggs.base.arrays import Floats
-from raggs.base.artifacts import Query
+from raggs.base.arrays import Floats, shortest_floats
+from raggs.base.artifacts import EmbedRecord, Query
+from raggs.base.settings import Causes
+from raggs.base.types import Building
+from raggs.chunking.specs import parse_spec
 from raggs.diagnosis.bench import Bench
-from raggs.diagnosis.noise.asking import Condition, Questions
-from raggs.diagnosis.noise.cosines import of_share
+from raggs.diagnosis.models import MeanPart
+from raggs.diagnosis.noise.asking import Condition, Questions, language_of, of_share, usual_language
 from raggs.diagnosis.noise.models import NONE, EndPart, NoiseDiagnosisConfig, ShufflePart
-from raggs.diagnosis.noise.searching import Lists, Searched
-from raggs.diagnosis.noise.texts import language_of, usual_language
-from raggs.diagnosis.parts import MeanPart
+from raggs.evaluation.models import Part
 from raggs.metrics.columns import Scale
 from raggs.metrics.evaluate import evaluate
-from raggs.metrics.stats import bootstrap_mean
+from raggs.parts.rerankers.base import Reranking
+from raggs.parts.retrievers import REGISTRY
+from raggs.parts.retrievers.base import Retriever, RetrieverConfig
+from raggs.parts.workshop import Embedder
+from raggs.ranking.fusion import fuse, make_fusion
+from raggs.stages.embed import quotes_folded
+from raggs.stats.comparison import bootstrap_mean
 from raggs.stats.probes.noise import change, overlaps, regained, taus
+from raggs.sweeps.part_store import all_or_none
+from raggs.sweeps.reranking import require_whole
+
+VERSION = 1  # of the rows
+LEXICAL, DENSE, HYBRID = "lexical", "dense", "hybrid"
+RRF = 60.0
+AHEAD = 16  # questions that may wait for a paid reranker at once
+Lists = Mapping[str, tuple[str, ...]]
+
+
+class ListRow(Part):
+    """What one question was given, best first."""
+
+    qid: str
+    docs: tuple[str, ...]
+
+
+class Searched:
+    """Searches the questions by words, by vectors, by both, and reranked.
+
+    Args:
+        bench: of the diagnosis; it has a golden set and a corpus.
+        questions: makes them noisy and rewrites them.
+        asked: each question with its language.
+        depth: passages of each list.
+    """
+
+    def __init__(self, bench: Bench, questions: Questions, asked: Sequence[tuple[Query, str]], depth: int) -> None:
+        self._bench, self._questions, self._asked, self._depth = bench, questions, asked, depth
+        self._lexical = self._retriever("bm25", None)
+        self._dense = {name: self._retriever("dense", each) for name, each in bench.embedders.items()}
+        self._records: dict[Condition, list[EmbedRecord]] = {}
+
+    def systems(self, condition: Condition) -> Iterator[tuple[str, Lists]]:
+        """Each system's name and lists: lexical, then dense and hybrid by embedder, then reranked by reranker."""
+        lexical = self._kept(condition, LEXICAL, self._lexical.causes(), lambda: self._found(condition, None))
+        yield LEXICAL, lexical
+        first: Lists | None = None
+        for name in self._dense:
+            dense = self.dense(condition, name)
+            hybrid = self._fused(lexical, dense)
+            first = first or hybrid
+            yield self._named(DENSE, name), dense
+            yield self._named(HYBRID, name), hybrid
+        for name in self._bench.rerankers:
+            yield f"reranked by {name}", self.reranked(condition, name, first or lexical)
+
+    def dense(self, condition: Condition, name: str) -> Lists:
+        """By the vectors of one embedder."""
+        causes = [self._dense[name].causes(), self._bench.embedders[name].causes()]
+        return self._kept(condition, f"{DENSE} {name}", causes, lambda: self._found(condition, name))
+
+    def reranked(self, condition: Condition, name: str, lists: Lists) -> Lists:
+        """Candidates in the order of one reranker.
+
+        Raises:
+            ProviderError: a list could not be reranked whole.
+        """
+        reranker = self._bench.rerankers[name]
+        causes = [reranker.causes(), {qid: list(docs) for qid, docs in lists.items()}]
+
+        def make() -> Iterator[ListRow]:
+            found = self._bench.workshop.loop.run(self._rerank(condition, name, lists))
+            require_whole(found)
+            for qid, each in found.items():
+                yield ListRow(qid=qid, docs=tuple(one.doc_id for one in each.ranked))
+
+        return self._kept(condition, f"reranked {name}", causes, make)
+
+    async def _rerank(self, condition: Condition, name: str, lists: Lists) -> Mapping[str, Reranking]:
+        reranker, records = self._bench.rerankers[name], self._prepared(condition)
+        ahead = asyncio.Semaphore(AHEAD if reranker.models else 1)
+
+        async def one(record: EmbedRecord) -> Reranking:
+            async with ahead:
+                docs = lists[record.qid]
+                texts = self._bench.passages.get(docs)
+                return await reranker.rerank(record.rewrite, record.language, [texts[doc] for doc in docs])
+
+        found = await all_or_none(map(one, records))
+        return {record.qid: each for record, each in zip(records, found, strict=True)}
+
+    def _found(self, condition: Condition, embedder: str | None) -> Iterator[ListRow]:
+        records = self._prepared(condition)
+        retriever = self._lexical if embedder is None else self._dense[embedder]
+        if embedder is not None:
+            records = _embedded(records, self._bench.embedders[embedder])
+        self._bench.hear(Building(f"searched, level {condition.level}", len(records), len(records)))
+        for record, hits in zip(records, retriever.search(records), strict=True):
+            yield ListRow(qid=record.qid, docs=tuple(hit.doc_id for hit in hits))
+
+    def _prepared(self, condition: Condition) -> list[EmbedRecord]:
+        if condition not in self._records:
+            self._records[condition] = self._questions.prepared(self._asked, condition)
+        return self._records[condition]
+
+    def _kept(self, condition: Condition, what: str, causes: object, make: Callable[[], Iterator[ListRow]]) -> Lists:
+        key = ["noise lists", VERSION, what, causes, self._questions.causes(condition), self._world, self._depth]
+        return {row.qid: row.docs for row in self._bench.kept(key, ListRow, make)}
+
+    @property
+    def _world(self) -> Causes:
+        asked = [[query.qid, query.text, query.language, language] for query, language in self._asked]
+        folded = quotes_folded(query for query, _ in self._asked)
+        return {"passages": self._bench.causes("corpus"), "asked": asked, **folded}
+
+    def _fused(self, lexical: Lists, dense: Lists) -> Lists:
+        method = make_fusion("rrf", k=RRF)
+        scored = [{qid: _scored(docs) for qid, docs in lists.items()} for lists in (lexical, dense)]
+        return {
+            qid: tuple(
+                each.doc_id
+                for each in fuse({LEXICAL: scored[0][qid], DENSE: scored[1][qid]}, method, depth=self._depth)
+            )
+            for qid in lexical
+        }
+
+    def _retriever(self, kind: str, embedder: Embedder | None) -> Retriever:
+        spec = parse_spec(f"{kind}:k={self._depth}", REGISTRY, RetrieverConfig)
+        qids = {query.qid for query, _ in self._asked}
+        return self._bench.workshop.retriever(spec, self._bench.passages, qids, embedder)
+
+    def _named(self, what: str, embedder: str) -> str:
+        return what if len(self._dense) == 1 else f"{what} {embedder}"
+
+
+def _embedded(records: Sequence[EmbedRecord], embedder: Embedder) -> list[EmbedRecord]:
+    vectors = embedder.embed_queries([record.rewrite for record in records])
+    return [
+        record.model_copy(update={"embedding": tuple(shortest_floats(vector)), "embedder": embedder.identity})
+        for record, vector in zip(records, vectors, strict=True)
+    ]
+
+
+def _scored(docs: Sequence[str]) -> list[tuple[str, float]]:
+    return [(doc, float(-rank)) for rank, doc in enumerate(docs)]
+
 
 NOTHING = MeanPart()
 

@@ -8,11 +8,11 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, field_validator
 
 from raggs.base.adapter import AdapterConfig, OneOf
-from raggs.base.jsontypes import Number
 from raggs.base.text import did_you_mean
+from raggs.base.types import Number
 from raggs.chunking.specs import parse_spec, spec_name
 from raggs.diagnosis.base import DiagnosisConfig, Found
-from raggs.diagnosis.parts import MeanPart
+from raggs.diagnosis.models import MeanPart
 from raggs.evaluation.models import Part
 from raggs.parts import noises, rewriters
 from raggs.parts.noises.base import LANGUAGES, NoiseConfig

@@ -1,15 +1,43 @@
-"""What the diagnosis of noise found, as sentences, tables and plots; from that alone."""
+"""What the diagnosis of noise found, as sentences, tables and plots; from that alone.
+
+Cosines that were published for other models: "Practical RAG Evaluation" (2025), table 12. Not repeated here.
+
+The one sentence: what the most noise costs, and what the best rewriter brings back of it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from raggs.base.text import plural
-from raggs.diagnosis.noise.models import NONE, EndPart, LevelPart, NoiseFound, ShufflePart
-from raggs.diagnosis.noise.targets import LARGE, SMALL
-from raggs.evaluation.curves import Curve, curves
+from raggs.base.types import Number
+from raggs.diagnosis.layout import capital, listed, said
+from raggs.diagnosis.models import MeanPart
+from raggs.diagnosis.noise.losses import HYBRID
+from raggs.diagnosis.noise.models import NONE, EndPart, LevelPart, NoiseFound, ShufflePart, TargetPart
 from raggs.evaluation.document import Cell, Legend, Row, Section, Table
-from raggs.evaluation.forest import ForestRow, forest
+from raggs.evaluation.svg import Curve, ForestRow, curves, forest
+
+LARGE, SMALL = "large model, published", "small model, published"
+TABLE_12: dict[tuple[str, int], tuple[float, float]] = {
+    ("fr", 0): (0.818, 0.936),
+    ("fr", 2): (0.653, 0.757),
+    ("fr", 4): (0.522, 0.559),
+    ("en", 0): (0.828, 0.908),
+    ("en", 2): (0.749, 0.806),
+    ("en", 4): (0.593, 0.634),
+}
+
+
+def targets(languages: tuple[str, ...]) -> tuple[TargetPart, ...]:
+    """Of these languages, by language and level."""
+    return tuple(
+        TargetPart(model=model, language=language, level=level, cosine=cosine)
+        for (language, level), pair in TABLE_12.items()
+        if language in languages
+        for model, cosine in zip((LARGE, SMALL), pair, strict=True)
+    )
+
 
 RESAMPLED = Legend("[ ]", "95% interval over resampled questions, which are paired")
 BACK = Legend("back", "share of what noise costs that a rewriter brings back; – where that may be nothing")
@@ -184,3 +212,75 @@ def _forest(ends: Sequence[EndPart]) -> str:
     ]
     title = f"{measure} of questions with noise of level {level}, against the same without"
     return forest(title, rows, f"change of {measure}; grey: may be chance", changes=True)
+
+
+def verdict(cosines: Sequence[LevelPart], ends: Sequence[EndPart], untold: str | None = None) -> str:
+    """What noise costs a search and what to do first; where it costs nothing clear, the cosines of who loses most.
+
+    Args:
+        untold: why nothing was searched.
+    """
+    level, measure, system = _looked_at(ends) if ends else (0, "", "")
+    parts = [part for part in ends if (part.system, part.level, part.measure) == (system, level, measure)]
+    lost = next((part.change for part in parts if part.rewriter == NONE), MeanPart())
+    if lost.mean is not None and lost.high is not None and lost.high < 0:
+        costs = f"Noise of level {level} costs a {system} search {-lost.mean:.3f} {measure}"
+        return said(*_with_rewriter(costs, parts))
+    if lost.mean is not None:
+        untold = f"What it costs a {system} search in {measure} may be nothing ({lost.mean:+.3f})"
+    elif ends:
+        untold = f"{capital(measure)} is defined for no question that was searched"
+    return said(_of_embedder(cosines), "" if untold is None else untold.removesuffix("."))
+
+
+def best_rewriter(parts: Iterable[tuple[str, Number]]) -> str | None:
+    """The rewriter whose mean is highest; None without one."""
+    sums: dict[str, list[float]] = {}
+    for name, value in parts:
+        if name != NONE and value is not None:
+            sums.setdefault(name, []).append(value)
+    return max(sums, key=lambda name: sum(sums[name]) / len(sums[name]), default=None)
+
+
+def _of_embedder(cosines: Sequence[LevelPart]) -> str:
+    level = max(part.level for part in cosines)
+    noisy = [part for part in cosines if part.level == level]
+    worst = min((part for part in noisy if part.rewriter == NONE), key=lambda part: part.percent or 0).embedder
+    parts = [part for part in noisy if part.embedder == worst]
+    costs = listed(f"{-(part.percent or 0):.0f}% in {part.language}" for part in parts if part.rewriter == NONE)
+    told = f"Noise of level {level} takes {costs} from {worst}'s cosine to the ideal text"
+    name = best_rewriter((part.rewriter, part.cosine.mean) for part in parts)
+    if name is None:
+        return told
+    own = [part for part in parts if part.rewriter == name]
+    return f"{told}, of which {name} brings back {listed(_back(part.regained, part.language) for part in own)}"
+
+
+def _with_rewriter(costs: str, parts: Sequence[EndPart]) -> tuple[str, str]:
+    name = best_rewriter((part.rewriter, part.mean.mean) for part in parts)
+    back = next((part.regained for part in parts if part.rewriter == name), None)
+    if name is None or back is None:
+        return costs, "First try what a rewriter brings back: --rewriter NAME"
+    helps = back.low is not None and back.low > 0
+    then = f"First rewrite questions by it (embed.rewrite: {name})" if helps else "First try another: --rewriter NAME"
+    return f"{costs}, of which {name} brings back {_back(back)}", then
+
+
+def _looked_at(ends: Sequence[EndPart]) -> tuple[int, str, str]:
+    return max(part.level for part in ends), ends[0].measure, _system(ends)
+
+
+def _system(ends: Sequence[EndPart]) -> str:
+    """The one that is looked at: the last that reranks, else the first that looks for words and vectors."""
+    names = list(dict.fromkeys(part.system for part in ends))
+    reranked = [name for name in names if name.startswith("reranked")]
+    return (reranked[-1:] or [name for name in names if name.startswith(HYBRID)] or names)[0]
+
+
+def _back(part: MeanPart, language: str = "") -> str:
+    share = "an unknown share" if part.mean is None else f"{100 * part.mean:.0f}%"
+    if part.low is not None and part.low <= 0:
+        share = (
+            "nothing that can be told from chance" if part.high is None or part.high >= 0 else "nothing, and costs more"
+        )
+    return f"{share} in {language}" if language else share

@@ -14,14 +14,24 @@ from raggs.base.errors import UsageError
 from raggs.base.precision import Scoring
 from raggs.base.settings import Causes
 from raggs.diagnosis.base import Diagnosis, DiagnosisConfig, Forecast
-from raggs.diagnosis.bench import Bench
-from raggs.diagnosis.outlays import reranking
-from raggs.diagnosis.precision import drawing, showing
-from raggs.diagnosis.precision.lists import Asked, Listed, asked_of, content_of, dense, given, known, reranked
+from raggs.diagnosis.bench import Bench, reranking
+from raggs.diagnosis.precision import showing
+from raggs.diagnosis.precision.lists import (
+    Asked,
+    Listed,
+    Weighing,
+    asked_of,
+    content_of,
+    dense,
+    favoured,
+    given,
+    known,
+    leaks_of,
+    reranked,
+)
 from raggs.diagnosis.precision.models import Kept, PrecisionFound
-from raggs.diagnosis.precision.weighing import Weighing, favoured, leaks_of
 from raggs.evaluation.document import Section
-from raggs.golden.systems import System, open_systems, split_name
+from raggs.golden.opened import System, open_systems, split_name
 from raggs.metrics.names import parse_measure
 from raggs.parts.embedders.base import Embedder
 from raggs.parts.indexes.vectors import rows_done
@@ -139,7 +149,7 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFound]):
 
     def plots(self, found: PrecisionFound) -> Mapping[str, str]:
         """Each measure and its range over the cutoff."""
-        return drawing.plots(found)
+        return showing.plots(found)
 
     def _of_models(self, bench: Bench, weighing: Weighing) -> list[Kept]:
         own, asked = self.config, asked_of(bench)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from raggs.base.jsontypes import Number
-from raggs.base.rounding import Dtype
+from raggs.base.arrays import Dtype
+from raggs.base.types import Number
 from raggs.diagnosis.base import Found
 from raggs.evaluation.models import Part
 from raggs.stats.probes.precision import Form, Regime

@@ -1,31 +1,198 @@
-"""The kind `retrieval`: it scores the systems, reads the questions, and puts both before the traits and the rules."""
+"""The kind `retrieval`: it scores the systems, reads the questions, and puts both before the traits and the rules.
+
+From what was measured and is known of the questions to what is found: traits told from chance, rules, a verdict.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
+import numpy as np
 from pydantic import Field
 
+from raggs.base.arrays import Floats
 from raggs.base.errors import UsageError
 from raggs.base.settings import Causes, InputPath
+from raggs.base.text import plural
+from raggs.base.types import number
 from raggs.diagnosis.base import Diagnosis, DiagnosisConfig, Forecast
 from raggs.diagnosis.bench import Bench
+from raggs.diagnosis.layout import said, some_of
 from raggs.diagnosis.retrieval import showing
-from raggs.diagnosis.retrieval.finding import put_together
 from raggs.diagnosis.retrieval.lists import (
+    AGAINST,
+    OF_ONE,
+    OF_TWO,
     Asked,
+    Known,
+    Measured,
     check_there,
     digests,
     lists_of,
     measure_lists,
+    read_questions,
     read_values,
     usual_measure,
 )
-from raggs.diagnosis.retrieval.models import RetrievalFound
-from raggs.diagnosis.retrieval.questions import read_questions
+from raggs.diagnosis.retrieval.models import (
+    EvidencePart,
+    FindingPart,
+    QuestionPart,
+    RetrievalFound,
+    SystemPart,
+    TraitPart,
+    UntoldPart,
+)
 from raggs.evaluation.document import Section
 from raggs.metrics.names import parse_measure
+from raggs.stats.agreement import wilson
+from raggs.stats.comparison import Contrast, bootstrap_mean, contrasts
+from raggs.stats.probes.retrieval import FEWEST, Finding, Trait, findings, traits_of
+from raggs.stats.probes.retrieval import Asked as Question
+
+OWN_CORPUS = "First name lists of the set's own corpus: --run NAME=FILE."
+EXAMPLES = 5  # questions that a trait names
+WORST = 20  # questions that are shown
+
+
+def put_together(measured: Measured, known: Known, asked: Asked, failing: float) -> RetrievalFound:
+    """All that is found."""
+    questions = [known.asked.get(qid, Question("")) for qid in measured.qids]
+    traits = traits_of(questions, known.weights)
+    systems = _systems(measured, asked.seed, failing)
+    parts = tuple(part for system in systems for part in _traits(system.name, measured, traits, asked.seed))
+    found = tuple(_findings(measured, asked.seed))
+    return RetrievalFound(
+        verdict=_verdict(systems, parts, found, asked.measure.name, failing)
+        if systems[0].name not in measured.strange
+        else f"{measured.strange[systems[0].name]} {OWN_CORPUS}",
+        passed=None,
+        measure=asked.measure.name,
+        failing_below=failing,
+        questions=len(measured.qids),
+        systems=systems,
+        traits=parts,
+        untold=tuple(UntoldPart(name=t.name, having=t.having, lacking=t.lacking) for t in traits if not t.told),
+        findings=found,
+        worst=tuple(_worst(measured, systems[0].name, questions, traits, failing)),
+        words=known.words,
+        notes=(*measured.notes, *measured.strange.values()),
+    )
+
+
+def _systems(measured: Measured, seed: int, failing: float) -> tuple[SystemPart, ...]:
+    parts = [_system(name, values, seed, failing) for name, values in measured.values.items()]
+    return tuple(sorted(parts, key=lambda part: -(part.mean or 0.0)))
+
+
+def _system(name: str, values: Floats, seed: int, failing: float) -> SystemPart:
+    found, below = bootstrap_mean(values, seed=seed), int((values < failing).sum())
+    low, high = wilson(below, found.count)
+    return SystemPart(
+        name=name,
+        mean=number(found.mean),
+        low=number(found.low),
+        high=number(found.high),
+        questions=found.count,
+        failing=below,
+        failing_low=low,
+        failing_high=high,
+    )
+
+
+def _traits(system: str, measured: Measured, traits: Sequence[Trait], seed: int) -> Iterator[TraitPart]:
+    """Those that can be told where the measure is defined, the largest loss first."""
+    values = measured.values[system]
+    defined = np.isfinite(values)
+    told = [each for each in traits if _sides(each.values[defined]) >= FEWEST]
+    rows = np.array([trait.values for trait in told]).reshape(len(told), len(values))
+    found = contrasts(values, rows, seed=seed, family=len(measured.values))
+    for trait, contrast in sorted(zip(told, found, strict=True), key=lambda pair: pair[1].difference):
+        yield _trait(system, trait, contrast, _examples(measured.qids, values, trait))
+
+
+def _sides(values: Floats) -> int:
+    return min(int((values == 1).sum()), int((values == 0).sum()))
+
+
+def _examples(qids: Sequence[str], values: Floats, trait: Trait) -> tuple[str, ...]:
+    held = (trait.values == 1) & np.isfinite(values)
+    worst = [at for at in np.argsort(values, kind="stable").tolist() if held[at]]
+    return tuple(qids[at] for at in worst[:EXAMPLES])
+
+
+def _trait(system: str, trait: Trait, found: Contrast, examples: tuple[str, ...]) -> TraitPart:
+    return TraitPart(
+        system=system,
+        kind=trait.kind,
+        name=trait.name,
+        having=found.having,
+        lacking=found.lacking,
+        having_mean=found.having_mean,
+        lacking_mean=found.lacking_mean,
+        difference=found.difference,
+        low=found.low,
+        high=found.high,
+        effect=number(found.effect),
+        effect_low=number(found.effect_low),
+        effect_high=number(found.effect_high),
+        p=found.p,
+        corrected=found.corrected,
+        clear=found.clear,
+        knob=trait.knob,
+        examples=examples,
+    )
+
+
+def _findings(measured: Measured, seed: int) -> Iterator[FindingPart]:
+    tables = ((AGAINST, measured.against), (OF_ONE, measured.one), (OF_TWO, measured.two))
+    for rules, quantities in tables:
+        yield from map(_finding, findings(rules, quantities, seed=seed))
+
+
+def _finding(found: Finding) -> FindingPart:
+    evidence = tuple(
+        EvidencePart(quantity=each.quantity, mean=each.mean, low=each.low, high=each.high, questions=each.count)
+        for each in found.evidence
+    )
+    rule = found.rule
+    return FindingPart(rule=rule.name, about=found.about, sentence=rule.sentence, knob=rule.knob, evidence=evidence)
+
+
+def _worst(
+    measured: Measured, system: str, questions: Sequence[Question], traits: Sequence[Trait], failing: float
+) -> Iterator[QuestionPart]:
+    values = measured.values[system]
+    order = [at for at in np.argsort(values, kind="stable").tolist() if values[at] < failing]
+    for at in order[:WORST]:
+        yield QuestionPart(
+            qid=measured.qids[at],
+            text=questions[at].text,
+            values={name: number(float(column[at])) for name, column in measured.values.items()},
+            traits=tuple(dict.fromkeys(trait.kind for trait in traits if trait.values[at] == 1)),
+        )
+
+
+def _verdict(
+    systems: Sequence[SystemPart],
+    traits: Sequence[TraitPart],
+    found: Sequence[FindingPart],
+    measure: str,
+    failing: float,
+) -> str:
+    """Of the best system: how many fail, and who most; then what to turn first, for it or for any."""
+    best = systems[0]
+    told = f"{best.name}: {best.failing} of {plural(best.questions, 'question')} fail{'s' * (best.failing == 1)} "
+    told += f"({measure} below {failing:g})"
+    clear = [part for part in traits if part.system == best.name and part.clear and part.difference < 0]
+    shared = [f"those that {part.name} ({part.difference:+.2f})" for part in clear]
+    told += f", most of all {some_of(shared)}" if shared else "; nothing that they share can be told from chance"
+    if first := next(iter(sorted(found, key=lambda part: part.about != best.name)), None):
+        return said(told, f"First {first.knob.partition(';')[0]}, since {first.about}: {first.sentence}")
+    if clear:
+        return said(told, f"First {clear[0].knob.partition(';')[0]}")
+    return said(told, "First read those that fail, beneath" if best.failing else "")
 
 
 class RetrievalConfig(DiagnosisConfig):

@@ -2,36 +2,143 @@
 
 Systems are lists in files, the golden set's own retrievers, or the values that an earlier `raggs eval` wrote. The last
 hold no lists, so that only changes against the baseline can be found in them.
+
+The findings that may be made of lists, each a row: its conditions, its sentence, what to turn.
+
+Quantities are means over questions: losses in points of the measure, shares of places or of relevant passages, changes
+against the baseline, doublings of length. Another rule is another row, of quantities that `lists.py` gives.
+
+What is known of each question and of what answers it: read off the golden set, and off its corpus where it is named.
+
+Words are counted over at most `SAMPLE` passages, evenly over the corpus; without a corpus over the passages of the
+pools, where those have texts. Of passages on a server only those are fetched that are looked at.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from raggs.base.arrays import Floats
+from raggs.base.artifacts import Passage
 from raggs.base.errors import DataError, NotFoundError, UsageError
 from raggs.base.hashing import hash_file
-from raggs.base.text import did_you_mean
-from raggs.diagnosis.retrieval import rules
+from raggs.base.languages import detect_language, names_in
+from raggs.base.text import did_you_mean, plural
+from raggs.diagnosis.bench import Bench
 from raggs.evaluation.gates import read_report
 from raggs.evaluation.models import Report
-from raggs.evaluation.strangers import stranger
-from raggs.evaluation.study import Scoring, Study, study_systems
+from raggs.evaluation.study import Scoring, Study, stranger, study_systems
+from raggs.evaluation.words import KNOBS, LOSSES
 from raggs.golden.base import GoldenSet
 from raggs.golden.judgments import Judgments
+from raggs.golden.opened import System, lists_in, open_systems, split_name
+from raggs.golden.questions import Questions
 from raggs.golden.runs import RunGolden
-from raggs.golden.systems import System, lists_in, open_systems, split_name
+from raggs.golden.views import PassageView, QuestionView
+from raggs.metrics.bottleneck import found_by, ladder, steady
 from raggs.metrics.columns import Scale
 from raggs.metrics.hits import Hits
-from raggs.metrics.ladder import found_by, ladder, steady
 from raggs.metrics.names import Named, parse_measure, parse_measures
-from raggs.stats.probes.findings import Quantities
-from raggs.stats.probes.tops import copies_at, found_alone, missed_length
+from raggs.parts.indexes.lexical import words_of
+from raggs.parts.indexes.passages import Passages
+from raggs.parts.workshop import place_of
+from raggs.stats.asking import WordWeights
+from raggs.stats.probes.retrieval import Answer, Quantities, Rule, copies_at, found_alone, missed_length
+from raggs.stats.probes.retrieval import Asked as traits_Asked
+from raggs.sweeps.world import refuse_foreign
+
+LOST = tuple(f"lost by {loss}" for loss in LOSSES)
+COPIES, DOUBLINGS, ALONE = "share of copies", "doublings of length", "share found by the other alone"
+NDCG, RECALL, DEEP = "change of nDCG", "change of recall", "change of recall in the pool"
+
+POINTS = 0.05  # of the measure; a smaller loss is not worth a finding
+COPIED = 0.03  # of the places
+LONGER = 0.1  # doublings: 7%
+MISSED = 0.05  # of the relevant passages
+HELD = -0.02  # a fall of recall within this is none
+
+RERANKER = (
+    "look at the reranker: its model, the texts it is given (cut off, without titles), whether its scores are read "
+    "the right way round"
+)
+
+OF_ONE: tuple[Rule, ...] = (
+    Rule(
+        "candidates",
+        "its candidates lack much of what answers: low PROC",
+        KNOBS[1],
+        above={LOST[1]: POINTS},
+        beside=(LOST[2],),
+    ),
+    Rule(
+        "order",
+        "its order loses what its candidates hold: low share of PROC",
+        KNOBS[2],
+        above={LOST[2]: POINTS},
+        beside=(LOST[1],),
+    ),
+    Rule("nobody", "no system finds much of what answers", KNOBS[0], above={LOST[0]: POINTS}),
+    Rule("holes", "what it shows at the top is often not judged", KNOBS[3], above={LOST[3]: POINTS}),
+    Rule(
+        "copies",
+        "near-duplicates fill its top",
+        "near-duplicates left out before the top is cut, or fewer overlapping chunks",
+        above={COPIES: COPIED},
+    ),
+    Rule(
+        "long passages",
+        "the relevant passages that it misses are longer than those it finds",
+        "shorter chunks (raggs chunks eval), an embedder or reranker that reads that far",
+        above={DOUBLINGS: LONGER},
+    ),
+    Rule(
+        "short passages",
+        "the relevant passages that it misses are shorter than those it finds",
+        "larger chunks, or chunks that carry their titles and sections (breadcrumbs)",
+        below={DOUBLINGS: -LONGER},
+    ),
+)
+
+OF_TWO: tuple[Rule, ...] = (
+    Rule(
+        "hybridise",
+        "the other finds relevant passages that it misses",
+        "fuse them (RRF): what each finds alone enters one list",
+        above={ALONE: MISSED},
+    ),
+)
+
+AGAINST: tuple[Rule, ...] = (
+    Rule(
+        "reranker",
+        "nDCG falls while recall holds: found as before, in a worse order",
+        RERANKER,
+        below={NDCG: 0.0},
+        above={RECALL: HELD},
+        beside=(DEEP,),
+    ),
+    Rule(
+        "reranker past the cutoff",
+        "recall falls at the cutoff while it holds in the pool: found as before, and put too low",
+        RERANKER,
+        below={RECALL: 0.0},
+        above={DEEP: HELD},
+        beside=(NDCG,),
+    ),
+    Rule(
+        "coverage",
+        "recall falls in the whole pool: it finds less",
+        KNOBS[1],
+        below={DEEP: 0.0},
+        beside=(RECALL, NDCG),
+    ),
+)
+
 
 USUAL_K = 10
 LISTS = ("retrieve.jsonl", "merge.jsonl")  # of a run, that hold its retrievers' lists
@@ -206,13 +313,13 @@ def _of_one(study: Study, hits: Hits, losing: Named, asked: Asked, lengths: Floa
     several = len(study.hits) > 1
     found = found_by(study.hits.values(), max(asked.pool, asked.k)) if several else None
     losses = ladder(hits, losing, found, pool=asked.pool).losses.T
-    lost = dict(zip(rules.LOST, losses, strict=True))
+    lost = dict(zip(LOST, losses, strict=True))
     if not several:
-        del lost[rules.LOST[0]]  # what one system did not find is what its candidates lack
+        del lost[LOST[0]]  # what one system did not find is what its candidates lack
     return {
         **lost,
-        rules.COPIES: copies_at(hits, asked.k),
-        rules.DOUBLINGS: missed_length(hits, lengths, asked.pool),
+        COPIES: copies_at(hits, asked.k),
+        DOUBLINGS: missed_length(hits, lengths, asked.pool),
     }
 
 
@@ -223,11 +330,11 @@ def _of_two(study: Study, systems: Sequence[System], asked: Asked) -> Iterator[t
         for other in names:
             if name != other:
                 alone = found_alone(study.hits[other], study.hits[name], asked.pool)
-                yield f"{name} beside {other}", {rules.ALONE: alone}
+                yield f"{name} beside {other}", {ALONE: alone}
 
 
 def _changes(system: Column, baseline: Column, asked: Asked) -> Quantities:
-    names = {rules.NDCG: f"ndcg@{asked.k}", rules.RECALL: f"recall@{asked.k}", rules.DEEP: asked.deep}
+    names = {NDCG: f"ndcg@{asked.k}", RECALL: f"recall@{asked.k}", DEEP: asked.deep}
     return {quantity: system(measure) - baseline(measure) for quantity, measure in names.items()}
 
 
@@ -238,3 +345,141 @@ def _against(changes: Mapping[str, Quantities], base: str) -> dict[str, Quantiti
 def _column(report: Report, qids: Sequence[str], system: str, measure: str) -> Floats:
     values = report.per_query[system].get(measure, {})
     return np.array([np.nan if (value := values.get(qid)) is None else value for qid in qids], dtype=np.float64)
+
+
+SAMPLE = 10_000  # passages whose words are counted
+ANSWERS = 20  # relevant passages of a question that are looked at, the best first
+STEP = " > "  # between the steps of a path of titles
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of the questions.
+
+    Attributes:
+        asked: by question.
+        letters: by passage its length in characters.
+        weights: how rare words are.
+        words: of which texts; empty where of none.
+    """
+
+    asked: Mapping[str, traits_Asked]
+    letters: Mapping[str, int]
+    weights: WordWeights
+    words: str
+
+
+def passages_of(bench: Bench) -> Passages | None:
+    """The corpus, known to be the golden set's; None where nobody says where it is.
+
+    Raises:
+        DataError: it is another one.
+    """
+    if not bench.has("corpus"):
+        return None
+    found = bench.workshop.corpus(bench.corpus).passages(whole=False)
+    refuse_foreign(found, bench.judgments, bench.golden.source, place_of(bench.corpus))
+    return found
+
+
+def read_questions(bench: Bench, relevant: int) -> Known:
+    """All that is known.
+
+    Args:
+        relevant: the lowest relevant grade.
+
+    Raises:
+        RaggsError: the golden set or the corpus cannot be read.
+    """
+    golden, corpus = bench.golden, passages_of(bench)
+    views = _worded(list(Questions(golden, ())), bench)
+    if corpus is not None:
+        views = _with_texts(views, relevant, corpus)
+    letters = {each.doc_id: len(each.text) for view in views for each in view.passages if each.text}
+    of_run = isinstance(golden, RunGolden)
+    asked = {view.qid: _asked(view, relevant, of_run) for view in views}
+    weights, words = _weights(views, corpus)
+    if corpus is not None and len(corpus) > SAMPLE:  # a word that the sample lacks is rare, not unknown
+        held = {word: 1 for each in asked.values() for word in each.words}
+        weights = replace(weights, holding={**held, **weights.holding})
+    return Known(asked, letters, weights, words)
+
+
+def _worded(views: list[QuestionView], bench: Bench) -> list[QuestionView]:
+    """With the run's texts, where labels have none; without any nothing is known of how questions are put."""
+    if all(view.text for view in views):
+        return views
+    try:
+        queries = bench.queries
+    except NotFoundError:
+        return views
+    found = [(view, queries.get(view.qid)) for view in views]
+    return [
+        view if view.text or query is None else replace(view, text=query.text, language=query.language or "")
+        for view, query in found
+    ]
+
+
+def _best(view: QuestionView, relevant: int) -> list[PassageView]:
+    """The relevant passages that are looked at."""
+    found = [each for each in view.passages if each.grade is not None and each.grade >= relevant]
+    return sorted(found, key=lambda each: -(each.grade or 0))[:ANSWERS]
+
+
+def _with_texts(views: Iterable[QuestionView], relevant: int, corpus: Passages) -> list[QuestionView]:
+    """With the texts of relevant passages, where the set has none."""
+    kept = list(views)
+    wanted = {each.doc_id for view in kept for each in _best(view, relevant) if not each.text}
+    texts = corpus.get(sorted(wanted)) if wanted else {}
+    return [replace(view, passages=tuple(_filled(each, texts) for each in view.passages)) for view in kept]
+
+
+def _filled(view: PassageView, texts: Mapping[str, Passage]) -> PassageView:
+    found = texts.get(view.doc_id)
+    return view if found is None else replace(view, title=found.title, text=found.text)
+
+
+def _asked(view: QuestionView, relevant: int, of_run: bool) -> traits_Asked:
+    language = view.language or detect_language(view.text, "")
+    twins = {each.duplicate_of or "" for each in view.passages}
+    best = _best(view, relevant)
+    answers = tuple(_answer(each, each.duplicate_of is not None or each.doc_id in twins) for each in best)
+    count = sum(each.grade is not None and each.grade >= relevant for each in view.passages)
+    return traits_Asked(
+        text=view.text,
+        language=language,
+        words=frozenset(words_of(view.text, language)),
+        names=len(names_in(view.text, language)),
+        rewritten=bool(view.rewrite) if of_run else None,
+        relevant=count,
+        answers=answers,
+    )
+
+
+def _answer(view: PassageView, twin: bool) -> Answer:
+    section = view.title.split(STEP)[0].strip() if STEP in view.title else ""
+    if not view.text:
+        return Answer(section=section, twin=twin)
+    language = detect_language(view.text, "")
+    return Answer(language, section, len(view.text), frozenset(words_of(_content(view), language)), twin)
+
+
+def _weights(views: Iterable[QuestionView], corpus: Passages | None) -> tuple[WordWeights, str]:
+    if corpus is not None:
+        count = min(SAMPLE, len(corpus))
+        of = f"{count:,} of {len(corpus):,} passages" if count < len(corpus) else plural(count, "passage")
+        return WordWeights.of(map(_words, corpus.sample(SAMPLE))), f"{of} of the corpus"
+    texts = dict(_pooled(views))
+    return WordWeights.of(map(_words, texts.values())), f"{plural(len(texts), 'pooled passage')}" if texts else ""
+
+
+def _pooled(views: Iterable[QuestionView]) -> Iterator[tuple[str, str]]:
+    return ((each.doc_id, _content(each)) for view in views for each in view.passages if each.text)
+
+
+def _content(view: PassageView) -> str:
+    return f"{view.title}\n{view.text}"
+
+
+def _words(text: str) -> list[str]:
+    return words_of(text, detect_language(text, ""))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
-from raggs.base.jsontypes import Number
+from raggs.base.types import Number
 from raggs.diagnosis.base import Found
 from raggs.evaluation.models import Part
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from raggs.base.text import plural, shorten
 from raggs.diagnosis.retrieval.models import EvidencePart, FindingPart, QuestionPart, RetrievalFound, TraitPart
 from raggs.evaluation.document import Cell, Legend, Row, Section, Table, bounded
-from raggs.evaluation.forest import ForestRow, forest
+from raggs.evaluation.svg import ForestRow, forest
 
 SHOWN = 8  # traits of a system that are shown, beside those that are clear
 WIDTH = 70  # characters of a question

@@ -9,8 +9,8 @@ import numpy as np
 
 from raggs.base.arrays import Floats
 from raggs.base.errors import DataError
-from raggs.base.jsontypes import number
 from raggs.base.text import plural
+from raggs.base.types import number
 from raggs.evaluation.analyses.base import Finding, PartAnalysis, by_system
 from raggs.evaluation.document import Cell, Row
 from raggs.evaluation.models import AnswersPart, Report

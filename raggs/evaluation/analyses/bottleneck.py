@@ -6,12 +6,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from raggs.base.jsontypes import Number, number
+from raggs.base.types import Number, number
 from raggs.evaluation.analyses.base import Finding, PartAnalysis, by_system
 from raggs.evaluation.document import Row, cells
 from raggs.evaluation.models import BottleneckPart, Report
-from raggs.evaluation.strangers import doubt_of
-from raggs.evaluation.study import Study
+from raggs.evaluation.study import Study, doubt_of
 from raggs.evaluation.words import BOTTLENECKS, percent, score
 from raggs.metrics.bottleneck import PAIRS, PUBLISHED, bottleneck
 from raggs.metrics.hits import Hits

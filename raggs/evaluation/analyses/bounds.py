@@ -8,7 +8,7 @@ from raggs.evaluation.analyses.base import Analysis
 from raggs.evaluation.document import Legend
 from raggs.evaluation.models import Report, ScorePart, SystemPart
 from raggs.evaluation.study import Study, mean
-from raggs.metrics.bounds import Fillings
+from raggs.metrics.unjudged import Fillings
 
 
 class HoleBounds(Analysis):

@@ -6,16 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from raggs.base.errors import UsageError
-from raggs.base.jsontypes import number
+from raggs.base.types import number
 from raggs.evaluation.analyses.base import Finding, PartAnalysis
 from raggs.evaluation.document import Cell, Legend, Row
 from raggs.evaluation.models import ComparisonPart, Report, UnjudgedPart
-from raggs.evaluation.study import Study
-from raggs.evaluation.unjudged import ends_between, judging_remedy, unjudged_in, unjudged_part
+from raggs.evaluation.study import Study, ends_between, judging_remedy, unjudged_in, unjudged_part
 from raggs.evaluation.words import MARKS, VERDICTS, inconclusive, would_tell
 from raggs.golden.judgments import Judgments
 from raggs.metrics.names import SPREADS, Named
-from raggs.metrics.stats import Comparison, Ends, compare_many
+from raggs.stats.comparison import Comparison, Ends, compare_many
 
 CAUSES = {"unresolvable": ": too few queries to tell", "unjudged": ": unjudged passages could reverse it"}
 UNCOMPARED = {"holes", "judged", "unj"}  # they tell how far a score can be trusted, not how good it is

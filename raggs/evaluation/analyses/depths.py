@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from raggs.base.jsontypes import Number
+from raggs.base.types import Number
 from raggs.evaluation.analyses.base import Finding, PartAnalysis
 from raggs.evaluation.document import Row, cells
 from raggs.evaluation.models import Part

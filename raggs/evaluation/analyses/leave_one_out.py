@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from raggs.base.errors import UsageError
-from raggs.base.jsontypes import number
 from raggs.base.text import plural
+from raggs.base.types import number
 from raggs.evaluation.analyses.base import Finding, PartAnalysis
 from raggs.evaluation.document import Cell, Row
 from raggs.evaluation.models import LeaveOneOutPart

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from raggs.base.jsontypes import number
+from raggs.base.types import number
 from raggs.evaluation.analyses.base import Finding, PartAnalysis
 from raggs.evaluation.document import Cell, Row
 from raggs.evaluation.models import Report, SettingPart
 from raggs.evaluation.study import Study
-from raggs.metrics.sensitivity import sensitivity
+from raggs.metrics.robustness import sensitivity
 
 
 class Sensitivity(PartAnalysis[SettingPart]):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from raggs.base.errors import UsageError
-from raggs.base.jsontypes import number
+from raggs.base.types import number
 from raggs.evaluation.analyses.base import Analysis
 from raggs.evaluation.models import Report, ScorePart
 from raggs.evaluation.study import Study
 from raggs.golden.judgments import Judgments
-from raggs.metrics.uncertainty import Doubt, with_doubt
+from raggs.metrics.label_uncertainty import Doubt, with_doubt
 
 
 class LabelDoubt(Analysis):

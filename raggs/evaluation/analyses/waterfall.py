@@ -9,15 +9,14 @@ import numpy as np
 from pydantic import Field
 
 from raggs.base.arrays import Floats
-from raggs.base.jsontypes import Number, number
+from raggs.base.types import Number, number
 from raggs.evaluation.analyses.base import Finding, PartAnalysis
 from raggs.evaluation.document import Row, cells
 from raggs.evaluation.models import Part
-from raggs.evaluation.strangers import doubt_of
-from raggs.evaluation.study import Study, mean
+from raggs.evaluation.study import Study, doubt_of, mean
 from raggs.evaluation.words import KNOBS, LOSSES, score
+from raggs.metrics.bottleneck import found_by, ladder, steady
 from raggs.metrics.hits import Hits
-from raggs.metrics.ladder import found_by, ladder, steady
 from raggs.metrics.names import Named
 
 DIGITS = 6  # of the losses of single queries

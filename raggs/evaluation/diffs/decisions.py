@@ -9,9 +9,9 @@ from itertools import combinations
 import numpy as np
 
 from raggs.base.arrays import Floats
-from raggs.base.jsontypes import number
+from raggs.base.types import number
 from raggs.evaluation.diffs.models import DecisionsPart, EstimatePart, MovePart, ScorePart, VerdictPart
-from raggs.metrics.stats import Comparison, Ends, Verdict, compare_many
+from raggs.stats.comparison import Comparison, Ends, Verdict, compare_many
 
 MOST = 5  # questions named for a flip
 OPPOSITE: Mapping[Verdict, Verdict] = {"win": "loss", "loss": "win"}

@@ -9,10 +9,10 @@ from typing import Literal
 
 from pydantic import Field, JsonValue
 
-from raggs.base.frozen import Frozen
-from raggs.base.jsontypes import Number
+from raggs.base.artifacts import Frozen
+from raggs.base.types import Number
 from raggs.base.version import __version__
-from raggs.metrics.stats import Verdict
+from raggs.stats.comparison import Verdict
 
 
 class SidePart(Frozen):

@@ -1,24 +1,88 @@
-"""Two runs' configurations, setting by setting, with what the stages made of them and what each cost."""
+"""Two runs' configurations, setting by setting, with what the stages made of them and what each cost.
+
+Settings that differ between two runs, and what else their results were made from, stage by stage.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, JsonValue, TypeAdapter, ValidationError
 
+from raggs.base.artifacts import Frozen
 from raggs.base.errors import RaggsError
-from raggs.base.frozen import Frozen
-from raggs.base.jsontypes import as_object
+from raggs.base.hashing import canonical_json
 from raggs.base.settings import counts_by_value
+from raggs.base.types import as_object, as_text
 from raggs.base.version import __version__
 from raggs.evaluation.diffs.models import MadePart, SettingPart
-from raggs.evaluation.diffs.settings import by_name, made, settings
 from raggs.llm import LLMSettings
 from raggs.runs.manifests.costs import Costs, LedgerSum
 from raggs.runs.manifests.models import RunManifest
-from raggs.runs.manifests.reasons import differences
+from raggs.runs.manifests.reasons import ABSENT, Changed, differences
 from raggs.stages.pipeline import load_pipeline
+
+VALUE: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
+LOCATIONS = {"workspace"}  # where a run lies is nothing about it
+TOLD = {"config", "inputs"}  # by the settings, and by the stage that wrote them
+
+
+def settings(old: RunManifest, new: RunManifest) -> tuple[SettingPart, ...]:
+    """Every setting that differs, whether or not it can change a result."""
+    before, after = ({key: value for key, value in side.config.items() if key not in LOCATIONS} for side in (old, new))
+    return tuple(SettingPart(**_values(found)) for found in differences(by_name(before), by_name(after)))
+
+
+def by_name(value: object) -> object:
+    """A tree whose lists of adapters are read by their names, so that one that was added does not shift the others.
+
+    Lists of other things are read by their places.
+    """
+    if isinstance(value, Mapping):
+        return {key: by_name(entry) for key, entry in value.items()}
+    if not isinstance(value, list):
+        return value
+    names = [_label(entry) for entry in value]
+    keys = names if all(names) and len(set(names)) == len(names) else map(str, range(len(value)))
+    return {key: by_name(entry) for key, entry in zip(keys, value, strict=True)} or value
+
+
+def _label(entry: object) -> str:
+    found = as_object(entry)
+    return as_text(found.get("name")) or as_text(found.get("type")) or ""
+
+
+def made(old: RunManifest, new: RunManifest, told: Iterable[SettingPart]) -> tuple[MadePart, ...]:
+    """What differs of all else that the stages' results depend on: code, prompts, corpus, models, packages.
+
+    Args:
+        told: the settings that differ, which adapters repeat among what they depend on.
+    """
+    known = {_sign(part) for part in told}
+    parts = [
+        MadePart(stage=stage, **_values(found))
+        for stage in old.stages
+        if stage in new.stages
+        for found in differences(by_name(_causes(old, stage)), by_name(_causes(new, stage)))
+    ]
+    return tuple(part for part in parts if _sign(part) not in known)
+
+
+def _causes(manifest: RunManifest, stage: str) -> Mapping[str, object]:
+    return {key: value for key, value in manifest.stages[stage].components.items() if key not in TOLD}
+
+
+def _sign(part: SettingPart) -> tuple[str, str]:
+    """The last word of its place, and the values."""
+    return part.name.rpartition(".")[2], canonical_json([part.old, part.new])
+
+
+def _values(found: Changed) -> dict[str, JsonValue]:
+    old, new = (None if side is ABSENT else VALUE.validate_python(side) for side in (found.old, found.new))
+    change = "added" if found.old is ABSENT else "removed" if found.new is ABSENT else "changed"
+    return {"name": found.component, "change": change, "old": old, "new": new}
+
 
 INPUTS = ("corpus", "queries")  # sections of a configuration that count by what they read
 OF_CODE = {"version", "identity", "code", "engine", "fusion"}  # components that no setting names

@@ -14,11 +14,11 @@ from typing import Final
 
 from raggs.base.errors import ConfigError, ProviderError
 from raggs.base.hashing import canonical_json
-from raggs.base.jsontypes import as_list, as_object, as_text
-from raggs.llm import http
+from raggs.base.types import as_list, as_object, as_text
+from raggs.llm import providers
 from raggs.llm.calls import ChatCall, Completion, completion_of
 from raggs.llm.faults import GARBLED, MARK_WORDS, Fault, Rule, Treatment, fault_of
-from raggs.llm.prefixes import marked
+from raggs.llm.messages import marked
 
 ENDPOINT: Final = "/v1/chat/completions"
 WINDOW: Final = "24h"  # the only one there is
@@ -52,8 +52,8 @@ class BatchAPI:
     def __init__(self, model: str, address: str | None, timeout_s: float, key_env: str | None = None) -> None:
         self.model = model
         self.address = address
-        self._server = http.Server(model, address, timeout_s, key_env)
-        self._files = http.Server(model, address, max(UPLOAD_S, timeout_s), key_env)
+        self._server = providers.Server(model, address, timeout_s, key_env)
+        self._files = providers.Server(model, address, max(UPLOAD_S, timeout_s), key_env)
 
     async def upload(self, name: str, content: bytes) -> str:
         """The id of a new file."""
@@ -101,7 +101,7 @@ class BatchAPI:
     def line(self, call: ChatCall) -> bytes:
         """A call as one line with its end; its custom id is the key of its answer in the cache."""
         body = {
-            **http.with_named_limit(call.parameters, own_server=self.address is not None),
+            **providers.with_named_limit(call.parameters, own_server=self.address is not None),
             "model": call.model.partition("/")[2] or call.model,
             "messages": list(call.messages),
             "response_format": call.response_format,
@@ -113,7 +113,7 @@ class BatchAPI:
     def _faults(self, missing: Rule = NO_BATCHES) -> Iterator[None]:
         try:
             yield
-        except http.exceptions() as error:
+        except providers.http_exceptions() as error:
             fault = fault_of(error, self.model, self._server.key_env)
             if getattr(error, "status_code", None) == 404:
                 fault = Fault(missing, missing.error(missing.message, remedy=missing.remedy))
@@ -168,7 +168,7 @@ def _state(batch: Mapping[str, object]) -> BatchState:
 
 def _id(found: Mapping[str, object]) -> str:
     if (name := as_text(found.get("id"))) is None:
-        raise http.Garbled("it names no id")
+        raise providers.Garbled("it names no id")
     return name
 
 

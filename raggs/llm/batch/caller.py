@@ -16,8 +16,7 @@ from raggs.base.errors import BudgetError
 from raggs.base.hashing import hash_value
 from raggs.llm import rate
 from raggs.llm.batch.api import BatchAPI
-from raggs.llm.batch.journal import BATCHES
-from raggs.llm.batch.queue import BatchQueue, Progress
+from raggs.llm.batch.queue import BATCHES, BatchQueue, Progress
 from raggs.llm.budget import Reservation
 from raggs.llm.cache import AnswerCache, CachedAnswer
 from raggs.llm.caller import LONGER, ROOM, Caller
@@ -25,7 +24,7 @@ from raggs.llm.calls import ChatCall, Completion
 from raggs.llm.conversation import Unusable, read_completion
 from raggs.llm.faults import Fault, Outage, Treatment
 from raggs.llm.ledger import CallLedger, Trace
-from raggs.llm.prefixes import unmark
+from raggs.llm.messages import unmark
 from raggs.llm.prices import address_of, reasons
 from raggs.llm.settings import BatchSettings, LLMSettings, Price
 

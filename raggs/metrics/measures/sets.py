@@ -1,3 +1,5 @@
+""""""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -6,9 +8,9 @@ import numpy as np
 
 from raggs.base.arrays import Flags, Floats
 from raggs.metrics import weights as w
+from raggs.metrics.columns import Qrels
 from raggs.metrics.hits import Hits
-from raggs.metrics.measure import Linear, Measure, Parameter, parameters
-from raggs.metrics.measures.parameters import REL
+from raggs.metrics.measure import REL, Linear, Measure, Parameter, parameters
 
 
 class Recall(Linear):
@@ -111,3 +113,102 @@ class RPrecision(Measure):
         relevant = w.number_of(hits.qrels, table)
         places = np.minimum(relevant, self.cutoff)[hits.query]
         return w.ratio(hits.total(hits.weigh(table) * worth(places)), relevant, 0.0)
+
+
+class Precision4(Linear):
+    """Share of the k places that hold a passage of grade 4 or 5."""
+
+    NAME = "precision4"
+    FORMULA = "#{top k with g >= 4} / k"
+    SOURCE = "Dallaire 2025, section 2.4"
+    GOLDEN = True
+    FIXED = True
+
+    def table(self, qrels: Qrels) -> Floats:
+        """Shape (grades,): 1 for grades 4 and 5."""
+        return w.at_least(qrels, 4)
+
+    def norm(self, hits: Hits, table: Floats) -> Floats:
+        """k for every query, also where fewer were retrieved."""
+        return np.full(len(hits.length), float(self.cutoff))
+
+
+class Harm(Precision4):
+    """Share of the k places that hold a passage judged 1 or 2: what may distract the generator."""
+
+    NAME = "harm"
+    FORMULA = "#{top k with g <= 2} / k, judged passages only"
+    HIGHER = False
+
+    def table(self, qrels: Qrels) -> Floats:
+        """Shape (grades,): 1 for grades 1 and 2."""
+        return 1.0 - w.at_least(qrels, 3)
+
+
+class Judged(Linear):
+    """Share of the shown passages that are judged."""
+
+    NAME = "judged"
+    FORMULA = "#{judged in the top k} / min(k, retrieved)"
+    SOURCE = "Sakai 2007"
+    CUTOFF = "possible"
+
+    def table(self, qrels: Qrels) -> Floats:
+        """Shape (grades,): 1 for every grade."""
+        return np.ones(qrels.scale.size)
+
+    def norm(self, hits: Hits, table: Floats) -> Floats:
+        """Shape (queries,): the passages shown, k at most."""
+        return np.minimum(self.cutoff, hits.length).astype(np.float64)
+
+
+class Holes(Judged):
+    """Share of the shown passages that are not judged; a score beside many holes is not comparable."""
+
+    NAME = "holes"
+    FORMULA = "1 - judged@k; 0 where nothing is shown"
+    HIGHER = False
+
+    def score(self, hits: Hits) -> Floats:
+        """Shape (queries,): what is left of 1 by the judged share; 0 where nothing is shown."""
+        return np.where(hits.length > 0, 1.0 - super().score(hits), 0.0)
+
+    def expected(self, hits: Hits) -> Floats:
+        """Shape (queries,): its mean over all orders of tied passages."""
+        return np.where(hits.length > 0, 1.0 - super().expected(hits), 0.0)
+
+    def extreme(self, hits: Hits, most: bool) -> Floats:
+        """Shape (queries,): most holes are fewest judged passages, and the other way round."""
+        return super().extreme(hits, not most)
+
+
+class Unjudged(Linear):
+    """Share of the k places that hold an unjudged passage; a place below the end of the list holds none."""
+
+    NAME = "unj"
+    FORMULA = "#{unjudged in the top k} / k"
+    SOURCE = "unj of trec_eval 10"
+    HIGHER = False
+
+    def table(self, qrels: Qrels) -> Floats:
+        """Return 1 for every grade, shape (grades,)."""
+        return np.ones(qrels.scale.size)
+
+    def norm(self, hits: Hits, table: Floats) -> Floats:
+        """Return k for every query, shape (queries,)."""
+        return np.full(len(hits.length), float(self.cutoff))
+
+    def score(self, hits: Hits) -> Floats:
+        """Return the share of places that are filled and not judged, shape (queries,)."""
+        return self._filled(hits) - super().score(hits)
+
+    def expected(self, hits: Hits) -> Floats:
+        """Return its mean over all orders of tied passages, shape (queries,)."""
+        return self._filled(hits) - super().expected(hits)
+
+    def extreme(self, hits: Hits, most: bool) -> Floats:
+        """Return its largest or least value over all orders: most are unjudged if fewest are judged."""
+        return super().extreme(hits, not most)
+
+    def _filled(self, hits: Hits) -> Floats:
+        return np.minimum(self.cutoff, hits.length) / self.cutoff

@@ -7,12 +7,22 @@ knows a text, a chunker or an embedder.
 
 from __future__ import annotations
 
-from raggs.metrics.spans.columns import Line, Ruler, Spans
-from raggs.metrics.spans.index import SpanIndex
-from raggs.metrics.spans.locate import locate
+from raggs.metrics.spans.columns import Line, Ruler, SpanIndex, Spans
 from raggs.metrics.spans.projection import HOLE, Painted, Projected, Rule, Stretches, project
-from raggs.metrics.spans.reading import fresh
-from raggs.metrics.spans.scores import MEASURES, MIN, MOST, Cutoff, Questions, Scores, Summary, Target, score, summary
+from raggs.metrics.spans.scores import (
+    MEASURES,
+    MIN,
+    MOST,
+    Cutoff,
+    Questions,
+    Scores,
+    Summary,
+    Target,
+    fresh,
+    locate,
+    score,
+    summary,
+)
 
 __all__ = [
     "HOLE",

@@ -18,8 +18,7 @@ from typing import Literal
 import numpy as np
 
 from raggs.base.arrays import Flags, Floats, Ints
-from raggs.metrics.spans.columns import Line, Spans
-from raggs.metrics.spans.index import SpanIndex
+from raggs.metrics.spans.columns import Line, SpanIndex, Spans
 
 HOLE = -1
 By = Literal["cover", "share", "mean", "max"]

@@ -12,10 +12,24 @@ nothing is retrieved, precision is 0.
 
 `compat` is what the report's own code does in its place: a chunk hits that merely touches a reference, the divisor of
 precision_omega is the union of the chunks that hit and of the references, and "min" retrieves no more than 20.
+
+What a list of passages adds of the characters that are wanted, rank after rank: each character counts where it is
+first read.
+
+Pure, and in time that grows with the passages and with what they hold: so any cutoff is one sum.
+
+Where a chunk stands, searched for by its text: for parity with code that knows no places.
+
+A chunk's own offsets are better: the first place at which a text stands is another one than its own wherever the
+document repeats itself.
+
+What reading a list costs and gives, in characters: of each retrieved passage its length, how much of it is judged,
+and how much relevant text it adds to what stands above it. So the value at any cutoff is a quotient of sums.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,8 +38,8 @@ from typing import Literal
 import numpy as np
 
 from raggs.base.arrays import Flags, Floats, Ints
-from raggs.metrics.spans.columns import Line, Ruler, Spans, total, union
-from raggs.metrics.spans.index import SpanIndex
+from raggs.metrics.spans.columns import Line, Ruler, SpanIndex, Spans, runs, total, union
+from raggs.metrics.spans.projection import Stretches
 
 MIN: Literal["min"] = "min"
 Cutoff = int | Literal["min"]
@@ -233,3 +247,83 @@ def _ratio(part: Floats, whole: Floats) -> Floats:
     """part / whole; 0 where there is no whole."""
     found: Floats = np.where(whole > 0, part / np.where(whole > 0, whole, 1.0), 0.0)
     return found
+
+
+NEVER = np.iinfo(np.int64).max
+
+
+def fresh(wanted: Stretches, shown: Spans, query: Ints, rank: Ints, line: Line) -> Ints:
+    """Shape (shown,): the wanted characters of its query that each passage holds and no better ranked one does.
+
+    Args:
+        wanted: what is looked for, without overlaps within a query.
+        shown: the places of the retrieved passages, in any order.
+        query: shape (shown,), for which query each was retrieved.
+        rank: shape (shown,), from 1, each once a query.
+        line: of the documents.
+    """
+    width = line.length + 1
+    index = SpanIndex(wanted.starts + wanted.query * width, wanted.ends + wanted.query * width)
+    starts, ends = line.starts(shown) + query * width, line.ends(shown) + query * width
+    row, part = index.overlapping(starts, ends)
+    shift = wanted.query[part] * width
+    low = np.maximum(starts[row], wanted.starts[part] + shift)
+    high = np.minimum(ends[row], wanted.ends[part] + shift)
+    edges = np.unique(np.concatenate([low, high]))
+    first = np.searchsorted(edges, low)
+    pieces = np.searchsorted(edges, high) - first
+    piece, owner = runs(first, pieces), np.repeat(row, pieces)
+    best = np.full(len(edges), NEVER, dtype=np.int64)
+    np.minimum.at(best, piece, rank[owner])
+    mine = best[piece] == rank[owner]
+    lengths = np.diff(edges, append=edges[-1:])
+    found = np.bincount(owner[mine], weights=lengths[piece[mine]], minlength=len(query))
+    return found.astype(np.int64)
+
+
+SPACE = re.compile(r"\s+")
+
+
+def locate(text: str, document: str) -> tuple[int, int] | None:
+    """The first place at which `text` stands: without one full stop at its end; failing that, whatever its case and
+    its white space. None where it stands nowhere.
+    """
+    wanted = text.removesuffix(".")
+    start = document.find(wanted)
+    if start >= 0:
+        return start, start + len(wanted)
+    words = [re.escape(word) for word in SPACE.split(wanted)]
+    found = re.search(r"\s*".join(words), document, re.IGNORECASE)
+    return None if found is None else found.span()
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Retrieved passages with places; a row each, of queries that are judged, in any order.
+
+    Attributes:
+        query: shape (n,), the number of the row's query.
+        rank: shape (n,), from 1.
+        length: shape (n,), characters of the passage.
+        judged: shape (n,), those of them that are judged.
+        fresh: shape (n,), those of them that are relevant and stand in no passage above it.
+        wanted: shape (queries,), all relevant characters, each once.
+    """
+
+    query: Ints
+    rank: Ints
+    length: Ints
+    judged: Ints
+    fresh: Ints
+    wanted: Ints
+
+    def within(self, values: Ints, k: int) -> Floats:
+        """Shape (queries,): the sum of a column over the top k."""
+        shown = self.rank <= k
+        return np.bincount(self.query[shown], values[shown], len(self.wanted)).astype(np.float64)
+
+    def judged_share(self, k: int) -> float:
+        """Of all characters in the tops k, those that are judged; NaN where nothing was retrieved."""
+        shown = self.rank <= k
+        length = int(self.length[shown].sum())
+        return float(self.judged[shown].sum()) / length if length else float("nan")

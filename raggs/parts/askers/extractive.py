@@ -13,7 +13,7 @@ from raggs.base.seeds import derive_seed
 from raggs.parts.askers.base import Asker, Assignment, Kind, Question
 
 if TYPE_CHECKING:
-    from raggs.stats.asking.extractive import Extracted
+    from raggs.stats.asking.wording import Extracted
 
 RULE = re.compile(r"^([^\w\s])\1{2,}\s+")  # above a title of reStructuredText, which Markdown takes for words of it
 NOTHING = "no rule finds anything more to ask about"
@@ -38,8 +38,8 @@ class ExtractiveAsker(Asker):
         return ("fact", "procedure", "list")
 
     async def ask(self, assignment: Assignment) -> Question:
-        from raggs.parts.chunkers.outline import Outline
-        from raggs.stats.asking.extractive import Section, extract
+        from raggs.parts.chunkers.markdown import Outline
+        from raggs.stats.asking.wording import Section, extract
 
         text = assignment.windows[0]
         sections = [

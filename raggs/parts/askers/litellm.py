@@ -12,9 +12,9 @@ from typing import Literal
 from pydantic import Field
 
 from raggs.base.adapter import AdapterConfig
-from raggs.base.jsontypes import JsonObject, as_list
 from raggs.base.settings import Causes, PromptName
 from raggs.base.text import clean_unicode, one_line
+from raggs.base.types import JsonObject, as_list
 from raggs.llm import ChatRequest, Parameters
 from raggs.parts.askers.base import MOST_CHARACTERS, MOST_EXCERPTS, Asker, AskerContext, Assignment, Kind, Question
 from raggs.prompts import Prompt, load_prompt

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from raggs.base.adapter import Adapter, AdapterConfig
 from raggs.base.errors import PrerequisiteError, ProviderError
-from raggs.base.progress import Notify, unheard
 from raggs.base.settings import Causes
+from raggs.base.types import Notify, unheard
 from raggs.parts.documents.base import Block
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Literal, Self
 from pydantic import Field, model_validator
 
 from raggs.parts.chunkers.base import Document, Place
-from raggs.parts.chunkers.cutting import fresh
-from raggs.parts.chunkers.embedding import EmbeddingChunker, EmbeddingConfig, between
+from raggs.parts.chunkers.semantic import EmbeddingChunker, EmbeddingConfig, between
+from raggs.parts.chunkers.sizes import fresh
 
 if TYPE_CHECKING:
     from raggs.base.arrays import Floats, Vectors

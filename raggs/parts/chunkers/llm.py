@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
-from raggs.base.jsontypes import JsonObject, as_list
 from raggs.base.languages import detect_language
 from raggs.base.settings import Causes, PromptName
 from raggs.base.text import clean_unicode
+from raggs.base.types import JsonObject, as_list
 from raggs.llm import ChatRequest, Parameters
 from raggs.parts.chunkers.base import Document
 from raggs.parts.chunkers.paid import GUESS, Cuts, NotCut, PaidChunker

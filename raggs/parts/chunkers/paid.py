@@ -18,9 +18,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from raggs.base.errors import PrerequisiteError, ProviderError
 from raggs.base.hashing import hash_value
-from raggs.base.kept import Kept
+from raggs.base.stores import Kept
 from raggs.parts.chunkers.base import Asking, Chunker, Document, Place
-from raggs.parts.chunkers.cutting import fresh
+from raggs.parts.chunkers.sizes import fresh
 
 if TYPE_CHECKING:
     from raggs.llm import LLM

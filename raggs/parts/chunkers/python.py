@@ -12,7 +12,7 @@ from functools import cached_property
 from operator import index
 from typing import Literal
 
-from raggs.base.callables import CallableConfig, UserFunction
+from raggs.base.adapter import CallableConfig, UserFunction
 from raggs.base.errors import ProviderError
 from raggs.base.settings import Causes
 from raggs.base.text import shorten

@@ -21,8 +21,7 @@ from pydantic import Field
 
 from raggs.base.settings import Causes
 from raggs.parts.chunkers.base import Document, Place
-from raggs.parts.chunkers.cutting import fresh
-from raggs.parts.chunkers.sizes import OverlappingConfig, Ruler, SizedChunker
+from raggs.parts.chunkers.sizes import OverlappingConfig, Ruler, SizedChunker, fresh
 
 SEPARATORS = ("\n\n", "\n", ".", "?", "!", " ", "")
 

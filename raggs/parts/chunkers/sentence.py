@@ -16,9 +16,8 @@ from typing import Literal
 from pydantic import Field
 
 from raggs.parts.chunkers.base import Document, Place
-from raggs.parts.chunkers.cutting import LINES, WORDS, fresh, pieces
 from raggs.parts.chunkers.recursive import packed
-from raggs.parts.chunkers.sizes import OverlappingConfig, SizedChunker
+from raggs.parts.chunkers.sizes import LINES, WORDS, OverlappingConfig, SizedChunker, fresh, pieces
 
 ENDS = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]]*+(?:\s+|\Z)|[。！？]+\s*|\n[^\S\n]*\n\s*")
 SHORT = frozenset(

@@ -18,9 +18,9 @@ from raggs.base.errors import PrerequisiteError
 from raggs.base.hashing import hash_value
 from raggs.base.settings import Causes, Later
 from raggs.parts.chunkers.base import Chunker, ChunkerConfig, Document
-from raggs.parts.chunkers.cutting import trimmed
 from raggs.parts.chunkers.paragraphs import heading_of
-from raggs.parts.corpora.cut import MAX_WORDS, ChunkerSpec, CutCorpus, refuse_two_sizes
+from raggs.parts.chunkers.sizes import trimmed
+from raggs.parts.corpora.base import MAX_WORDS, ChunkerSpec, CutCorpus, refuse_two_sizes
 from raggs.parts.documents.rst import RstReader, rst_blocks
 
 

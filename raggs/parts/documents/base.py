@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from raggs.base.errors import DataError
-from raggs.base.inputs import read_whole
-from raggs.base.jsontypes import Json
-from raggs.base.plugins import package_of
-from raggs.base.registry import installed
+from raggs.base.files import read_whole
+from raggs.base.registry import installed, package_of
 from raggs.base.settings import Causes
+from raggs.base.types import Json
 
 Kind = Literal["heading", "text", "code", "table", "list"]
 REMEDY = "convert it to UTF-8, or leave it out by corpus.exclude"

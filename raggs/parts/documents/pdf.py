@@ -12,7 +12,7 @@ from itertools import accumulate
 from pathlib import Path
 
 from raggs.base.errors import DataError, PrerequisiteError
-from raggs.base.inputs import read_whole
+from raggs.base.files import read_whole
 from raggs.base.text import sound
 from raggs.parts.documents.base import DocumentReader, Reading
 

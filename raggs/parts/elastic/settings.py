@@ -11,8 +11,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
 
-from raggs.base.addresses import http_address
-from raggs.base.settings import AnchoredPath, Effort, Settings
+from raggs.base.settings import AnchoredPath, Effort, Settings, http_address
 
 # Legal names of an index. Servers accept a percent sign, but a path with "%2e%2e" can be decoded on its way to them.
 NAME = re.compile(r"[^\s\\/\"<>|#:%_+\-\x00-\x1f][^\s\\/\"<>|#:%\x00-\x1f]*")

@@ -16,9 +16,9 @@ from pathlib import Path
 from raggs.base.arrays import Vectors
 from raggs.base.errors import ProviderError
 from raggs.base.hashing import hash_value
-from raggs.base.kept import Kept
-from raggs.base.progress import Notify, unheard
+from raggs.base.stores import Kept
 from raggs.base.text import fold_quotes
+from raggs.base.types import Notify, unheard
 from raggs.parts.embedders.base import Embedder
 
 STEP = 256  # texts embedded at a time, so that whoever watches hears of them

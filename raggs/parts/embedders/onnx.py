@@ -16,17 +16,17 @@ from pydantic import Field
 
 from raggs.base.arrays import unit_rows
 from raggs.base.errors import ConfigError, DataError, RaggsError
+from raggs.base.files import read_whole
 from raggs.base.hashing import hash_value
-from raggs.base.inputs import read_whole
-from raggs.base.jsontypes import as_object
 from raggs.base.settings import Causes, Effort, SourcePath
 from raggs.base.text import fold_quotes
+from raggs.base.types import as_object
 from raggs.parts.embedders.base import Embedder, EmbedderConfig
-from raggs.parts.localmodels.folder import PACKAGES, ModelFolder
+from raggs.parts.localmodels import PACKAGES, ModelFolder
 
 if TYPE_CHECKING:
     from raggs.base.arrays import Floats, Ints, Vectors
-    from raggs.parts.localmodels.model import LocalModel, Tokens
+    from raggs.parts.localmodels import LocalModel, Tokens
 
 SIZES = ("hidden_size", "d_model", "n_embd", "dim")  # what configurations of models call the length of a vector
 CONFIG = "config.json"
@@ -153,7 +153,7 @@ class OnnxEmbedder(Embedder):
 
     @cached_property
     def _model(self) -> LocalModel:
-        from raggs.parts.localmodels.model import LocalModel  # late: a configuration can be read without numpy
+        from raggs.parts.localmodels import LocalModel  # late: a configuration can be read without numpy
 
         return LocalModel(self._folder, self.config.max_length, OUTPUTS, self.config.threads)
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
+from raggs.base.adapter import CallableConfig, UserFunction
 from raggs.base.arrays import unit_rows
-from raggs.base.callables import CallableConfig, UserFunction
 from raggs.base.errors import ProviderError
 from raggs.base.settings import Causes
 from raggs.base.text import fold_quotes, shorten

@@ -5,25 +5,34 @@ into memory, so that scores and order are those of the exact search and only a c
 lost. It costs some microseconds a query. A query's hits are its own, whichever come with it: queries are searched in
 one call only where faiss treats each by itself. Vectors are of unit length: their inner product is their cosine. A
 vector of zeros is nearest to nobody, with the score 0.
+
+faiss, as raggs uses it: on one thread, and without the traps of its threads.
+
+Its OpenMP threads spin while they wait, by which a loaded machine can hang at the import; told to be passive, they
+sleep. With one thread a build is a function of the vectors and the seed, and a query's time is its own.
 """
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
 from math import inf, sqrt
 from pathlib import Path
 from threading import get_ident
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from raggs.base.arrays import Ints, Scores, Vectors
-from raggs.base.errors import PrerequisiteError
+from raggs.base.errors import DataError, PrerequisiteError
+from raggs.base.files import disk_fault
 from raggs.base.precision import Scoring
 from raggs.base.registry import installed
-from raggs.parts.indexes import faisslib, room
+from raggs.parts.indexes import vectors as room
 from raggs.parts.indexes.base import Index, IndexFacts, OpenIndex, Progress
 from raggs.parts.indexes.exact import (
     Neighbours,
@@ -36,11 +45,124 @@ from raggs.parts.indexes.exact import (
     margin_of,
     scores_of_pairs,
 )
-from raggs.parts.indexes.faisslib import PACKAGE, FaissIndex, Scan
-from raggs.parts.indexes.kept import Made, is_made, kept
+from raggs.parts.indexes.files import Made, is_made, kept
 
 if TYPE_CHECKING:
     from raggs.parts.indexes.vectors import VectorIndex
+
+PACKAGE = "faiss-cpu"
+REMEDY = 'pip install "raggs[ann]"'
+WAITING = "OMP_WAIT_POLICY"
+
+
+class FaissIndex(Protocol):
+    """What of faiss' own class is used here."""
+
+    ntotal: int
+
+    def train(self, x: Vectors) -> None: ...
+    def add(self, x: Vectors) -> None: ...
+    def search(self, x: Vectors, k: int) -> tuple[Scores, Ints]: ...
+    def search_c(self, n: int, x: object, k: int, distances: object, labels: object, params: None) -> None: ...
+
+
+class Scan:
+    """One search after the other for the same number of rows, by faiss' own function.
+
+    Its wrapper in Python checks and makes arrays for each call, which takes as long as a tenth of a short search.
+    """
+
+    def __init__(self, package: ModuleType, index: FaissIndex, wanted: int) -> None:
+        self._index = index
+        self._wanted = wanted
+        self._pointer: Callable[[object], object] = package.swig_ptr
+        self._values: Scores = np.empty(wanted, dtype=np.float32)
+        self._rows: Ints = np.empty(wanted, dtype=np.int64)
+        self._into = self._pointer(self._values), self._pointer(self._rows)
+
+    def __call__(self, query: Vectors) -> tuple[Scores, Ints]:
+        """Scores, which hold until the next search, and rows; best first, row -1 where it found no more.
+
+        Args:
+            query: shape (dims,), contiguous.
+        """
+        self._index.search_c(1, self._pointer(query), self._wanted, *self._into, None)
+        return self._values, self._rows.copy()
+
+
+def faiss(kind: str) -> ModuleType:
+    """The package, set to one thread.
+
+    Args:
+        kind: the index that needs it, for the message.
+
+    Raises:
+        PrerequisiteError: it is not installed.
+    """
+    with _waiting_passively():
+        try:
+            package = import_module("faiss")
+        except ImportError as error:
+            raise PrerequisiteError(f"index {kind} needs {PACKAGE}, which is not installed", remedy=REMEDY) from error
+    package.omp_set_num_threads(1)
+    return package
+
+
+@contextmanager
+def _waiting_passively() -> Iterator[None]:
+    """OpenMP reads the variable when it is loaded; it is left as it was found."""
+    before = os.environ.get(WAITING)
+    os.environ.setdefault(WAITING, "passive")
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop(WAITING, None)
+
+
+def new(package: ModuleType, key: str, dims: int) -> FaissIndex:
+    """An empty index by inner product, of the kind that faiss calls `key`, such as "HNSW16_SQ8"."""
+    made: FaissIndex = package.index_factory(dims, key, package.METRIC_INNER_PRODUCT)
+    return made
+
+
+def tune(package: ModuleType, index: FaissIndex, setting: str, value: int) -> None:
+    """Set what faiss calls `setting`: efSearch, efConstruction, nprobe."""
+    package.ParameterSpace().set_index_parameter(index, setting, value)
+
+
+def write(package: ModuleType, index: FaissIndex, path: Path) -> None:
+    """The index as a file.
+
+    Raises:
+        ProviderError: the disk refused.
+    """
+    try:
+        package.write_index(index, str(path))
+    except RuntimeError as error:
+        raise disk_fault(error, path, "free some space and run again", "the index cannot be stored") from error
+
+
+def read(package: ModuleType, path: Path) -> FaissIndex:
+    """The index in a file, which is mapped into memory as far as faiss can (graphs and their vectors; no lists).
+
+    Raises:
+        DataError: faiss cannot read it.
+    """
+    try:
+        return _read(package, path, package.IO_FLAG_MMAP_IFC)
+    except RuntimeError:  # it cannot map files on every system
+        try:
+            return _read(package, path, 0)
+        except RuntimeError as error:
+            remedy = "delete its folder; it is built again"
+            raise DataError("faiss cannot read the index", where=path, remedy=remedy) from error
+
+
+def _read(package: ModuleType, path: Path, flags: int) -> FaissIndex:
+    found: FaissIndex = package.read_index(str(path), flags)
+    return found
+
 
 BLOCK = 8192  # rows added between two reports
 BATCH = 64  # queries of one call
@@ -99,7 +221,7 @@ class ApproximateIndex(Index):
 
     def check(self, rows: int, dims: int, place: Path) -> None:
         """Whether faiss is there, the settings fit and what is to be built will fit into memory."""
-        faisslib.faiss(self.config.type)
+        faiss(self.config.type)
         self.fits(rows, dims)
         if not is_made(place, self._wanted(rows, dims, "")):
             self._check_room(rows, dims)
@@ -107,7 +229,7 @@ class ApproximateIndex(Index):
     def open(self, vectors: VectorIndex, progress: Progress | None, scoring: Scoring) -> OpenIndex:
         """The index, mapped into memory where faiss can do that."""
         rows, dims = vectors.vectors.shape
-        package = faisslib.faiss(self.config.type)
+        package = faiss(self.config.type)
         self.fits(rows, dims)
 
         def build(path: Path) -> None:
@@ -117,11 +239,11 @@ class ApproximateIndex(Index):
                 built = self.build(package, vectors.vectors, lambda empty: self._add(empty, vectors.vectors, progress))
             except MemoryError as error:  # others took it in the meantime
                 raise self._too_large(rows, dims, room.available()) from error
-            faisslib.write(package, built, path)
+            write(package, built, path)
 
         path, made = kept(vectors.place, self._wanted(rows, dims, vectors.sum), build, vectors.notify)
         facts = IndexFacts(self.kind, rows, dims, made.build_s, made.bytes, made.bytes)
-        return _Approximate(self, package, faisslib.read(package, path), vectors, facts, scoring)
+        return _Approximate(self, package, read(package, path), vectors, facts, scoring)
 
     def _wanted(self, rows: int, dims: int, vectors: str) -> Made:
         library = f"{PACKAGE} {installed(PACKAGE)}, version {self.VERSION}"
@@ -239,6 +361,6 @@ class _Approximate(OpenIndex):
     def _set(self, k: int) -> None:
         """What faiss keeps between searches: how wide they are, and how many threads the one that calls may use."""
         self._package.omp_set_num_threads(1)
-        faisslib.tune(self._package, self._index, self._recipe.SETTING, self._recipe.width(k))
+        tune(self._package, self._index, self._recipe.SETTING, self._recipe.width(k))
         self._scan = Scan(self._package, self._index, self._wanted(k))
         self._set_for = k, get_ident()

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raggs.base.arrays import Floats, Ints, Scores, SmallInts, Vectors
+from raggs.base.arrays import Dtype, Floats, Ints, Scores, SmallInts, Vectors
 from raggs.base.errors import DataError
-from raggs.base.precision import Dtype, Scoring
+from raggs.base.precision import Scoring
 
 CHUNK = 8192  # rows; 8 MiB of 256 dimensions
 BATCH = 64  # queries; a chunk's scores take 2 MiB

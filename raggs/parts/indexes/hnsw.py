@@ -14,10 +14,9 @@ from typing import Any, Literal
 from pydantic import Field
 
 from raggs.base.arrays import Vectors
-from raggs.parts.indexes import room
-from raggs.parts.indexes.approximate import ApproximateIndex
+from raggs.parts.indexes import vectors as room
+from raggs.parts.indexes.approximate import ApproximateIndex, FaissIndex, new, tune
 from raggs.parts.indexes.base import IndexConfig
-from raggs.parts.indexes.faisslib import FaissIndex, new, tune
 
 
 class HnswIndex(ApproximateIndex):

@@ -17,10 +17,9 @@ from pydantic import Field
 from raggs.base.arrays import Vectors
 from raggs.base.errors import DataError
 from raggs.base.seeds import derive_seed, generator
-from raggs.parts.indexes import room
-from raggs.parts.indexes.approximate import SLACK, ApproximateIndex
+from raggs.parts.indexes import vectors as room
+from raggs.parts.indexes.approximate import SLACK, ApproximateIndex, FaissIndex, new
 from raggs.parts.indexes.base import IndexConfig
-from raggs.parts.indexes.faisslib import FaissIndex, new
 
 SAMPLE = 64  # rows for each list from which its centre is found
 LEAST = 39  # rows that a list is to have on average, as faiss advises

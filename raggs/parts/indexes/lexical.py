@@ -7,33 +7,80 @@ several, and a query in its own language where the corpus has that, else in the 
 
 The files are compared with their sums at each opening. If one is not what was built, the listener is told and the index
 is built again.
+
+Texts as lexical search compares them: lower-case word stems without stop words and accents.
+
+A word is a run of letters and digits, so that ``__init__`` is found as "init" and "C3" as itself. Elided words
+(l', qu') and English contractions ('s, n't) are cut off first. Stop words and Snowball stemmer depend on the
+language; accents are folded last, since the French stemmer reads them.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
+import unicodedata
 from array import array
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from raggs.base.arrays import Ints, Scores, SmallInts
-from raggs.base.atomic import disk
 from raggs.base.errors import DataError, RaggsError
+from raggs.base.files import disk, lacks_handles, no_handles, regular_file
 from raggs.base.hashing import hash_value
-from raggs.base.inputs import lacks_handles, no_handles, regular_file
-from raggs.base.languages import detect_language, quiet_bm25s
-from raggs.base.progress import Notify, unheard
+from raggs.base.languages import STEMMERS, detect_language, fold_accents, quiet_bm25s, stop_words
 from raggs.base.registry import installed
-from raggs.parts.indexes import analysis
-from raggs.parts.indexes.passagerows import Progress
-from raggs.parts.indexes.passages import PassageStore
-from raggs.parts.indexes.publish import building
+from raggs.base.text import fold_quotes
+from raggs.base.types import Notify, unheard
+from raggs.parts.indexes.files import building
+from raggs.parts.indexes.passages import PassageStore, Progress
+
+VERSION = 1  # raised when the same text gives other words
+WORD = re.compile(r"[^\W_]+")
+CLIPPED = re.compile(
+    r"\b(?:[cdjlmnst]|qu|jusqu|lorsqu|puisqu|quoiqu|dell|nell|all|un)['’](?=\w)|(?<=\w)['’](?:s|t|d|m|ll|re|ve)\b"
+)
+SHARE = 0.1  # of the sample, from which a language belongs to the corpus
+
+
+def words_of(text: str, language: str) -> list[str]:
+    """The words of `text` that are searched for, in its order."""
+    plain = CLIPPED.sub(" ", fold_quotes(unicodedata.normalize("NFKC", text)).lower())
+    stops, stemmer = stop_words(language), _stemmer(language)
+    kept = [word for word in WORD.findall(plain) if fold_accents(word) not in stops]
+    return [fold_accents(word) for word in (stemmer.stemWords(kept) if stemmer else kept)]
+
+
+@cache
+def _stemmer(language: str) -> Any:
+    if language not in STEMMERS:
+        return None
+    from Stemmer import Stemmer  # late: only a search needs it
+
+    return Stemmer(STEMMERS[language])
+
+
+def languages_of(sample: Iterable[str]) -> tuple[str, ...]:
+    """The languages that hold at least a tenth of the sample's texts, most frequent first; English if none is clear."""
+    counts = Counter(detect_language(text, "") for text in sample)
+    counts.pop("", None)
+    total = counts.total()
+    common = [(-count, language) for language, count in counts.items() if count >= SHARE * total]
+    return tuple(language for _, language in sorted(common)) or ("en",)
+
+
+def pick_language(language: str, languages: tuple[str, ...]) -> str:
+    """`language` if it is one of `languages`, else the first of them."""
+    return language if language in languages else languages[0]
+
 
 FORMAT = 2
 SAMPLE = 500
@@ -65,7 +112,7 @@ class LexicalIndex:
 
         Score descending, ties to the smaller doc_id. Words that no passage has are passed over.
         """
-        words = analysis.words_of(text, analysis.pick_language(language, self.languages))
+        words = words_of(text, pick_language(language, self.languages))
         known = self._bm25.get_tokens_ids(words)
         if not known:
             return np.empty(0, np.int64), np.empty(0, np.float32)
@@ -164,14 +211,14 @@ def _sum_of(file: Path) -> str:
 
 def _place(folder: Path, store: PassageStore, parameters: Parameters) -> Path:
     versions = {name: installed(name) for name in ("bm25s", "PyStemmer")}
-    key = hash_value([FORMAT, store.search_hash, asdict(parameters), versions, analysis.VERSION])[:16]
+    key = hash_value([FORMAT, store.search_hash, asdict(parameters), versions, VERSION])[:16]
     return folder / f"bm25-{key}"
 
 
 def _build(place: Path, store: PassageStore, parameters: Parameters, progress: Progress | None) -> None:
     languages: tuple[str, ...] = (parameters.language,)
     if parameters.language == "auto":
-        languages = analysis.languages_of(store.sample(SAMPLE))
+        languages = languages_of(store.sample(SAMPLE))
     codes, vocabulary = _encode(store, languages, progress)
     if not vocabulary:
         remedy = "leave bm25 out of retrieve.retrievers"
@@ -194,8 +241,8 @@ def _encode(
         for text in store.contents(start, start + BLOCK):
             language = languages[0]
             if len(languages) > 1:
-                language = analysis.pick_language(detect_language(text, languages[0]), languages)
-            words = analysis.words_of(text, language)
+                language = pick_language(detect_language(text, languages[0]), languages)
+            words = words_of(text, language)
             codes.append(array("i", [vocabulary.setdefault(word, len(vocabulary)) for word in words]))
         if progress is not None:
             progress("bm25", len(codes), len(store))

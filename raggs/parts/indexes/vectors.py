@@ -8,6 +8,8 @@ builds at a time, others wait. The folder's name depends on embedder and corpus,
 Rows that are not what was computed are never searched: the listener is told, and they are computed again. An opening
 compares all shards with their CRC-32, unless `verified.json` says that this was done since the file last changed: any
 write, and any exchange of files, gives a file another inode or another time of change, which no program can set.
+
+How much memory there is, so that what will not fit is told before it is begun.
 """
 
 from __future__ import annotations
@@ -26,16 +28,14 @@ from pathlib import Path
 import numpy as np
 
 from raggs.base.arrays import SmallInts, Vectors
-from raggs.base.atomic import atomic_writer, disk, write_atomic
 from raggs.base.errors import DataError, ProviderError, RaggsError
+from raggs.base.files import atomic_writer, disk, regular_file, write_atomic
 from raggs.base.hashing import BLOCK, hash_value
-from raggs.base.inputs import regular_file
 from raggs.base.precision import Scoring
-from raggs.base.progress import Notify, unheard
+from raggs.base.types import Notify, unheard
 from raggs.parts.indexes.exact import FULL, Neighbours, search
-from raggs.parts.indexes.kept import kept_faults
-from raggs.parts.indexes.passagerows import Progress
-from raggs.parts.indexes.passages import PassageStore
+from raggs.parts.indexes.files import kept_faults
+from raggs.parts.indexes.passages import PassageStore, Progress
 
 SHARD = 4096  # passages embedded between two marks on the disk
 CHECKED = 64  # shards that an audit reads of one file at most
@@ -316,3 +316,49 @@ def _embed_shard(header: Header, store: PassageStore, embed: Embed) -> bytes:
     if not (np.isclose(lengths, 1, atol=1e-3) | (lengths == 0)).all():
         raise ProviderError(f"{header.embedder} gave vectors that are not of unit length")
     return vectors.tobytes()
+
+
+MEMINFO = Path("/proc/meminfo")
+CGROUP = Path("/sys/fs/cgroup")
+UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+def available() -> int | None:
+    """Bytes that this process can still get, by the machine and by its container's limit; None where none tells."""
+    found = [size for size in (_of_machine(), _of_container()) if size is not None]
+    return min(found, default=None)
+
+
+def in_words(size: float) -> str:
+    """A number of bytes for a person: "3.8 GiB"."""
+    power = 0
+    while size >= 1024 and power < len(UNITS) - 1:
+        size, power = size / 1024, power + 1
+    return f"{size:.1f} {UNITS[power]}" if power else f"{size:.0f} B"
+
+
+def _of_machine() -> int | None:
+    try:
+        told = re.search(r"^MemAvailable:\s+(\d+) kB", MEMINFO.read_text(), re.MULTILINE)
+    except OSError:
+        told = None
+    return int(told[1]) * 1024 if told else _of_system()
+
+
+def _of_system() -> int | None:
+    """All of the machine's memory, where the system does not say what is free (macOS)."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, AttributeError):
+        return None
+
+
+def _of_container() -> int | None:
+    """What the limit of a container (cgroup 2) leaves; pages of files that it could drop count as free."""
+    try:
+        limit = int((CGROUP / "memory.max").read_text())  # "max" is no number: no limit
+        used = int((CGROUP / "memory.current").read_text())
+        droppable = re.search(r"^inactive_file (\d+)", (CGROUP / "memory.stat").read_text(), re.MULTILINE)
+    except (OSError, ValueError):
+        return None
+    return max(limit - used + (int(droppable[1]) if droppable else 0), 0)

@@ -2,28 +2,154 @@
 
 The same judge serves both stages. A judge that fails says so in its answer; it never invents a grade or an order. One
 that has nothing to say (people who have not read a passage) abstains, which is neither a failure nor a grade.
+
+What several grades of one passage come to.
+
+Pure: grades in 1..5 in, None where there is none. At least half of those asked must have answered, else there is no
+grade: what a few say when most fail is no consensus.
+
+Whether a judge can err, and whether it may abstain, told from its causes as locks keep them, without making one.
+
+A judge that answers by rule has no errors to repeat, and pairs that it cannot tell apart are ties. What is said of the
+health of others would be wrong of it.
+
+What an order costs a judge besides the passages that it is shown, so that the length of lists can follow prices.
+
+Tokens are as `estimate_tokens` counts them. What a model thinks before it answers is not in it: nobody knows how that
+grows with a list.
+
+From a share of what an answer needs to a grade; shared by the judges that count.
+
+What a judge says without people: in a panel that holds the judge `human`, the grade of the other members.
+
+Whoever holds a judge against people must not let their own votes be part of it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal
+from statistics import median_low
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import AfterValidator, Field
 
 from raggs.base.adapter import Adapter, AdapterConfig
-from raggs.base.artifacts import Passage, Query
+from raggs.base.artifacts import JudgeRecord, Passage, Query
+from raggs.base.judge_health import PEOPLE, is_people, source_of
 from raggs.base.secrets import mask
 from raggs.base.settings import Causes
-from raggs.base.text import sound
-from raggs.parts.judges.orderprice import TYPICAL, OrderPrice
+from raggs.base.text import BYTES_PER_TOKEN, sound
+from raggs.base.types import as_list, as_object
+from raggs.llm.prices import LIKELY_BYTES, estimate_tokens, remembered_tokens
+from raggs.llm.settings import Price
+from raggs.parts.judges import REGISTRY
 
 if TYPE_CHECKING:
     from raggs.llm import LLM
     from raggs.prompts import Prompt
+
+EPSILON = 1e-9  # a weighted mean may miss a half by its last bit
+
+
+def quorum(asked: int, answered: int) -> bool:
+    """Whether enough have answered: one, and at least half."""
+    return answered > 0 and 2 * answered >= asked
+
+
+def lower_median(grades: Sequence[int | None]) -> int | None:
+    """The median of the grades there are, of two middle ones the lower; None without a quorum.
+
+    On a tie the caution of the lower grade is meant: what half of the judges doubt is not promoted.
+    """
+    given = [grade for grade in grades if grade is not None]
+    return median_low(given) if quorum(len(grades), len(given)) else None
+
+
+def weighted_grade(grades: Sequence[int | None], weights: Sequence[float]) -> int | None:
+    """The weighted mean of the grades there are, rounded to the nearest grade, a half down; None without a quorum.
+
+    The quorum counts heads, not weights. `weights` are above 0, one for each of `grades`.
+    """
+    given = [(grade, weight) for grade, weight in zip(grades, weights, strict=True) if grade is not None]
+    if not quorum(len(grades), len(given)):
+        return None
+    mean = sum(grade * weight for grade, weight in given) / sum(weight for _, weight in given)
+    return math.ceil(mean - 0.5 - EPSILON)
+
+
+def is_exact(causes: object) -> bool:
+    """Whether the judge of these causes answers by rule and without noise; only those of raggs itself are believed.
+
+    Causes of orders say nothing of noise in grades: see `grade_noises`.
+    """
+    found = as_object(causes)
+    kind = found.get("type")
+    return isinstance(kind, str) and kind in REGISTRY.builtin and REGISTRY.load(kind).exact(dict(found))
+
+
+def grade_noises(causes: object) -> list[float]:
+    """The noise that the judge of these causes adds to labels, and that of the judges that it is made of."""
+    found = as_object(causes)
+    own = found.get("grade_noise")
+    inner = [noise for each in as_list(found.get("judges")) for noise in grade_noises(each)]
+    return [*([float(own)] if isinstance(own, int | float) and own else []), *inner]
+
+
+def may_abstain(settings: object) -> bool:
+    """Whether the judge of these settings may abstain from a grade; one that raggs has not itself is taken to."""
+    found = as_object(settings)
+    kind = found.get("type")
+    return not isinstance(kind, str) or kind not in REGISTRY.builtin or REGISTRY.load(kind).abstains(dict(found))
+
+
+@dataclass(frozen=True)
+class OrderPrice:
+    """In tokens sent. The values are those of a judge whose price is not known.
+
+    Attributes:
+        instructions: of the prompt and the form of the answer; fewer where the provider remembers them for less.
+        dearer: what a token of the answer costs.
+        usd: what a million tokens sent cost; 0 where that is not known.
+    """
+
+    instructions: float = 250.0
+    dearer: float = 4.0
+    usd: float = 0.0
+
+    @classmethod
+    def together(cls, prices: Iterable[OrderPrice]) -> OrderPrice:
+        """Of several that are asked the same, by what each costs; typical where none is known."""
+        known = [price for price in prices if price.usd]
+        if not known:
+            return TYPICAL
+        usd = sum(price.usd for price in known)
+        instructions = sum(price.usd * price.instructions for price in known) / usd
+        return cls(instructions, sum(price.usd * price.dearer for price in known) / usd, usd)
+
+
+TYPICAL = OrderPrice()
+
+
+def order_price(model: str, price: Price | None, system: str, rest: str) -> OrderPrice:
+    """By the price of `model`; typical where that is unknown, or nothing is paid by the token.
+
+    Args:
+        system: what all prompts begin with.
+        rest: the other words of the prompt, and the form of the answer.
+    """
+    if price is None or not price.input or not price.output:
+        return TYPICAL
+    sent = estimate_tokens(system) + estimate_tokens(rest)
+    remembered = remembered_tokens(model, system) * LIKELY_BYTES / BYTES_PER_TOKEN  # as `estimate_tokens` counts
+    spared = price.discount(round(remembered)) / price.input * 1_000_000
+    return OrderPrice(max(0.0, sent - spared), price.output / price.input, price.input)
+
 
 Task = Literal["grade", "grades", "order"]
 
@@ -300,3 +426,50 @@ class Judge(Adapter, ABC):
             BudgetError, AuthenticationError: the run must stop.
         """
         return await self.order(query, passages)
+
+
+Share = Annotated[float, Field(gt=0, le=1)]
+
+
+def _rising(values: tuple[float, float, float]) -> tuple[float, float, float]:
+    if not values[0] < values[1] < values[2]:
+        raise ValueError(f"thresholds must rise, {values} do not")
+    return values
+
+
+Thresholds = Annotated[tuple[Share, Share, Share], AfterValidator(_rising)]
+
+
+def grade_of(share: float, thresholds: tuple[float, float, float]) -> int:
+    """1 for nothing at all, 2 for anything, 3 to 5 from the three thresholds up. `share` is in 0..1."""
+    if share <= 0:
+        return 1
+    # A sum of weights may miss a threshold by its last bit.
+    return 2 + sum(share >= threshold - 1e-9 for threshold in thresholds)
+
+
+def by_people(record: JudgeRecord) -> bool:
+    """Whether a run's grade is people's own."""
+    return source_of(record.judge) == PEOPLE
+
+
+def unaided(record: JudgeRecord) -> JudgeRecord:
+    """The record with the grade of those who are no people: of the other members of a panel in which people voted.
+
+    Of several others the lower median of their grades, each the lower median of its samples. A grade that is
+    people's own stays if nobody else graded the passage; `by_people` says so.
+    """
+    others = {name: votes for name, votes in record.votes.items() if not is_people(name)}
+    if not others or len(others) == len(record.votes):
+        return record
+    grades = [lower_median([vote for vote in votes if vote is not None]) for votes in others.values()]
+    judge = " + ".join(others) if by_people(record) else record.judge
+    return record.model_copy(update={"grade": lower_median(grades), "judge": judge})
+
+
+def answers_of(record: JudgeRecord) -> tuple[int, ...]:
+    """Every answer of those who are no people, of all samples and members; none where people alone spoke."""
+    said = [vote for name, votes in record.votes.items() if not is_people(name) for vote in votes]
+    if not record.votes and not by_people(record):
+        said = [*record.grades] or [record.grade]
+    return tuple(vote for vote in said if vote is not None)

@@ -5,7 +5,7 @@ take its place, and the next run asks again. Whom it is asked about follows from
 name, so that neither time nor the order of the work changes it. No answer is trusted for how sure it says that it is.
 
 Those asked at random alone are a fair sample of the passages that the cheap judge keeps to itself: they tell how often
-it errs there (`raggs.stages.cascades`).
+it errs there (`raggs.stages.judge_health`).
 """
 
 from __future__ import annotations
@@ -19,14 +19,11 @@ from pydantic import Field, model_validator
 
 from raggs.base.adapter import AdapterConfig, OneOf
 from raggs.base.artifacts import MAX_GRADE, Passage, Query
-from raggs.base.jsontypes import as_list
 from raggs.base.seeds import derive_seed
 from raggs.base.settings import Causes, Effort
+from raggs.base.types import as_list
 from raggs.parts import judges
-from raggs.parts.judges.base import Calls, JudgeContext, Judgment, Ordering, Task
-from raggs.parts.judges.consensus import lower_median
-from raggs.parts.judges.exactness import may_abstain
-from raggs.parts.judges.orderprice import OrderPrice
+from raggs.parts.judges.base import Calls, JudgeContext, Judgment, Ordering, OrderPrice, Task, lower_median, may_abstain
 from raggs.parts.judges.several import SeveralJudge, reasons
 
 SEED = 0

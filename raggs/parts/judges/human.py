@@ -16,14 +16,24 @@ from pydantic import Field
 from raggs.base.adapter import AdapterConfig
 from raggs.base.artifacts import Passage, Query
 from raggs.base.hashing import hash_value
-from raggs.base.health import PEOPLE as PEOPLE
+from raggs.base.judge_health import PEOPLE as PEOPLE
 from raggs.base.settings import AnchoredPath, Causes, Effort
 from raggs.base.text import plural
 from raggs.parts.judges.base import Judge, JudgeContext, Judgment, KnownOrder, Ordering, Task
-from raggs.parts.reviews.folding import Reviewed, Settled, fold
-from raggs.parts.reviews.models import GradeReview, Key, OrderReview, digests, key_of, passage_digest, question_digest
-from raggs.parts.reviews.store import ReviewStore
-from raggs.ranking.fusion.kemeny import consensus_order
+from raggs.parts.reviews.store import (
+    GradeReview,
+    Key,
+    OrderReview,
+    Reviewed,
+    ReviewStore,
+    Settled,
+    digests,
+    fold,
+    key_of,
+    passage_digest,
+    question_digest,
+)
+from raggs.ranking.fusion import consensus_order
 
 NOBODY, UNSURE, UNDECIDED = "nobody has reviewed it", "nobody could tell", "people differ, and nobody has decided"
 NO_ORDER = "nobody has ordered these passages"

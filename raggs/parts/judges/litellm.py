@@ -16,13 +16,12 @@ from pydantic import Field
 
 from raggs.base.adapter import AdapterConfig
 from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, Passage, Query
-from raggs.base.jsontypes import JsonObject, as_list
 from raggs.base.languages import detect_language
 from raggs.base.settings import Causes
 from raggs.base.text import one_line, plural
+from raggs.base.types import JsonObject, as_list
 from raggs.llm import ChatRequest, Parameters, Reply
-from raggs.parts.judges.base import Judge, JudgeContext, Judgment, Ordering, Task
-from raggs.parts.judges.orderprice import OrderPrice, order_price
+from raggs.parts.judges.base import Judge, JudgeContext, Judgment, Ordering, OrderPrice, Task, order_price
 from raggs.prompts import FALLBACK
 from raggs.prompts.labels import labelled, labels_for, order_schema, schema_by_label
 

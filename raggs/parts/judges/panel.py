@@ -20,14 +20,22 @@ from pydantic import Field, model_validator
 
 from raggs.base.adapter import AdapterConfig, OneOf
 from raggs.base.artifacts import Passage, Query
-from raggs.base.health import PEOPLE
+from raggs.base.judge_health import PEOPLE
 from raggs.base.settings import Causes, Later
 from raggs.parts import judges
-from raggs.parts.judges.base import Calls, JudgeContext, Judgment, Ordering, Task
-from raggs.parts.judges.consensus import lower_median, quorum, weighted_grade
-from raggs.parts.judges.orderprice import OrderPrice
+from raggs.parts.judges.base import (
+    Calls,
+    JudgeContext,
+    Judgment,
+    Ordering,
+    OrderPrice,
+    Task,
+    lower_median,
+    quorum,
+    weighted_grade,
+)
 from raggs.parts.judges.several import SeveralJudge, reasons
-from raggs.ranking.fusion.kemeny import consensus_order
+from raggs.ranking.fusion import consensus_order
 
 Said = TypeVar("Said", Judgment, Ordering)
 MemberSpec = Annotated[AdapterConfig, OneOf(judges.REGISTRY, lambda judge: judge.IN_PANEL)]

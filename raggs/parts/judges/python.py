@@ -16,8 +16,8 @@ from typing import Literal, SupportsIndex
 
 from pydantic import Field
 
+from raggs.base.adapter import CallableConfig, Target, UserFunction
 from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, Passage, Query
-from raggs.base.callables import CallableConfig, Target, UserFunction
 from raggs.base.errors import ProviderError
 from raggs.base.hashing import hash_bytes
 from raggs.base.settings import Causes

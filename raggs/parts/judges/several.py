@@ -12,10 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from raggs.base.adapter import AdapterConfig
 from raggs.base.artifacts import Passage, Query
 from raggs.base.hashing import hash_value
-from raggs.base.jsontypes import as_list
 from raggs.base.settings import Causes
-from raggs.parts.judges.base import Calls, Judge, JudgeContext, KnownOrder, Task
-from raggs.parts.judges.exactness import is_exact, may_abstain
+from raggs.base.types import as_list
+from raggs.parts.judges.base import Calls, Judge, JudgeContext, KnownOrder, Task, is_exact, may_abstain
 
 
 class SeveralJudge(Judge):

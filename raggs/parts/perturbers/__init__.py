@@ -18,17 +18,15 @@ REGISTRY: Registry[Perturber] = Registry(
     "perturbers",
     "raggs.parts.perturbers.base:Perturber",
     {
-        "hard_name_mask": "raggs.parts.perturbers.hard_name_mask:HardNameMask",
-        "gibberish_name": "raggs.parts.perturbers.gibberish_name:GibberishName",
-        "edit_distance_near_miss": "raggs.parts.perturbers.edit_distance_near_miss:EditDistanceNearMiss",
-        "remove_label": "raggs.parts.perturbers.remove_label:RemoveLabel",
-        "strip_diacritics": "raggs.parts.perturbers.strip_diacritics:StripDiacritics",
-        "initials_form": "raggs.parts.perturbers.initials_form:InitialsForm",
-        "name_order_inversion": "raggs.parts.perturbers.name_order_inversion:NameOrderInversion",
-        "case_punct_perturb": "raggs.parts.perturbers.case_punct_perturb:CasePunctPerturb",
-        "author_position_shift": "raggs.parts.perturbers.author_position_shift:AuthorPositionShift",
-        "unicode_normalization_stress": (
-            "raggs.parts.perturbers.unicode_normalization_stress:UnicodeNormalizationStress"
-        ),
+        "hard_name_mask": "raggs.parts.perturbers.identity:HardNameMask",
+        "gibberish_name": "raggs.parts.perturbers.identity:GibberishName",
+        "edit_distance_near_miss": "raggs.parts.perturbers.identity:EditDistanceNearMiss",
+        "remove_label": "raggs.parts.perturbers.identity:RemoveLabel",
+        "strip_diacritics": "raggs.parts.perturbers.form:StripDiacritics",
+        "initials_form": "raggs.parts.perturbers.identity:InitialsForm",
+        "name_order_inversion": "raggs.parts.perturbers.identity:NameOrderInversion",
+        "case_punct_perturb": "raggs.parts.perturbers.form:CasePunctPerturb",
+        "author_position_shift": "raggs.parts.perturbers.form:AuthorPositionShift",
+        "unicode_normalization_stress": ("raggs.parts.perturbers.form:UnicodeNormalizationStress"),
     },
 )

@@ -3,6 +3,14 @@
 A perturber says how it writes a name (`author`) and what it does to all other words (`words`). The base makes of these
 a changed bundle of a diagnosis and a changed text of a corpus, so that both are perturbed alike. The same text, seed
 and name give the same change, whatever was perturbed before.
+
+The parts of a person's name, as western bibliographies part it: given names, and a family name with its particles.
+
+A rule, not knowledge: where the family name stands first, as in Chinese or Hungarian, it takes the last word for it.
+
+A question and its five candidates, as parts: a perturber changes the name, the label or the layout, never guesses.
+
+A text is made of its parts at the last moment; nothing here knows how a bundle was drawn, nor who scores it.
 """
 
 from __future__ import annotations
@@ -11,11 +19,98 @@ import re
 from abc import ABC
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NamedTuple
 
 from raggs.base.adapter import Adapter, AdapterConfig
 from raggs.base.settings import Causes
-from raggs.parts.perturbers.bundles import Bundle, Piece, Side
+
+WORDS = (
+    "al af ap ben bin bint da dal dalla das de dei del della den der des di do dos du e el ibn la las le los san st "
+    "st. ten ter und van vom von y zu zum zur"
+)
+PARTICLES = frozenset(WORDS.split())
+
+
+class NameParts(NamedTuple):
+    """`given` is empty where a name is one word."""
+
+    given: str
+    family: str
+
+
+def name_parts(name: str) -> NameParts:
+    """``Ludwig van Beethoven``: ("Ludwig", "van Beethoven"); ``Plato``: ("", "Plato")."""
+    words = name.split()
+    start = len(words) - 1
+    while start > 1 and words[start - 1].casefold() in PARTICLES:
+        start -= 1
+    return NameParts(" ".join(words[: max(start, 0)]), " ".join(words[max(start, 0) :]))
+
+
+def initials(given: str) -> str:
+    """``Jean-Pierre Louis``: ``J.-P. L.``; what is an initial already stays."""
+    return " ".join("-".join(_initial(part) for part in word.split("-") if part) for word in given.split())
+
+
+def _initial(word: str) -> str:
+    return word if word.endswith(".") else f"{word[0]}."
+
+
+Side = Literal["question", "candidate"]
+AUTHOR = "{author}"
+MARK = re.compile(r"(\{author\}|\{topic\}|\{label\})")  # any other brace is a letter
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One text.
+
+    Attributes:
+        author: the name in it.
+        topic: what it is about.
+        segments: its sentences in order, joined by blanks; ``{author}``, ``{topic}`` and ``{label}`` mark the places.
+        label: what announces the author, such as "Author: ", with what parts it from the name.
+    """
+
+    author: str
+    topic: str
+    segments: tuple[str, ...]
+    label: str = ""
+
+    @property
+    def text(self) -> str:
+        """The text itself."""
+        parts = {"{author}": self.author, "{topic}": self.topic, "{label}": self.label}
+        return " ".join("".join(parts.get(each, each) for each in MARK.split(segment)) for segment in self.segments)
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A question "Which works by A on T?" with the candidates C1, C2a, C2b, C3, C4, in this order.
+
+    Attributes:
+        key: names the bundle among all of a diagnosis: what is drawn for it hangs on that.
+        language: ISO 639-1 code of the texts.
+        candidates: right author and topic; two other authors on the topic; the author on another topic; neither.
+    """
+
+    key: str
+    language: str
+    question: Piece
+    candidates: tuple[Piece, Piece, Piece, Piece, Piece]
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The question, then the candidates."""
+        return (self.question.text, *(each.text for each in self.candidates))
+
+    def with_authors(self, *authors: str) -> Bundle:
+        """The same with other names in the candidates, in their order."""
+        first, second, third, fourth, fifth = (
+            replace(piece, author=author) for piece, author in zip(self.candidates, authors, strict=True)
+        )
+        return replace(self, candidates=(first, second, third, fourth, fifth))
+
 
 Family = Literal["identity", "form", "layout"]
 

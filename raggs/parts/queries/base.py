@@ -1,14 +1,19 @@
-"""What a set of questions is: queries from a file, each complete with what a judge may need."""
+"""What a set of questions is: queries from a file, each complete with what a judge may need.
+
+What questions say of how they were made, for every report that gives scores over them.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from raggs.base.adapter import Adapter, AdapterConfig
 from raggs.base.artifacts import Query
 from raggs.base.errors import UsageError
+from raggs.base.text import plural
 
 ENDINGS = {".csv": "csv", ".jsonl": "jsonl", ".yaml": "yaml", ".yml": "yaml"}
 
@@ -39,3 +44,13 @@ def format_of(path: Path) -> str:
     if name is None:
         raise UsageError(f"{path}: no format of questions", remedy=f"use one of {', '.join(ENDINGS)}")
     return name
+
+
+MADE = "made"  # the key in a question's metadata
+
+
+def made_notes(queries: Iterable[Query]) -> Iterator[str]:
+    """A sentence for each way in which some of the questions were made; none about questions that do not say."""
+    counts = Counter(str(query.metadata[MADE]) for query in queries if query.metadata.get(MADE))
+    for how, count in counts.items():
+        yield f"{plural(count, 'question')} {how}"

@@ -15,7 +15,7 @@ from pydantic import Field
 from raggs.base.adapter import AdapterConfig
 from raggs.base.artifacts import Query
 from raggs.base.errors import DataError
-from raggs.base.inputs import read_text, table_rows
+from raggs.base.files import read_text, table_rows
 from raggs.base.jsonl import decode_json
 from raggs.base.settings import InputPath
 from raggs.base.text import of_spreadsheet_cell

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from raggs.base.errors import DataError, UsageError
-from raggs.base.inputs import read_lines
+from raggs.base.files import read_lines
 from raggs.base.jsonl import raw_lines, read_objects
 from raggs.base.text import did_you_mean
 from raggs.parts.queries.fields import ALIASES

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from raggs.base.adapter import AdapterConfig
 from raggs.base.artifacts import Query
-from raggs.base.inputs import read_text
+from raggs.base.files import read_text
 from raggs.base.plainyaml import PlainYaml
 from raggs.base.settings import InputPath
 from raggs.parts.queries.base import QueryReader

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from raggs.base.artifacts import MAX_GRADE, MIN_GRADE
 from raggs.base.errors import RaggsError, UsageError
-from raggs.base.inputs import read_whole
-from raggs.base.jsontypes import as_object, as_text
+from raggs.base.files import read_whole
+from raggs.base.types import as_object, as_text
 
 if TYPE_CHECKING:
     from raggs.metrics.columns import Scale

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raggs.base.arrays import Buffer, ByteTexts, Floats, Ints, Keys
-from raggs.base.inputs import FREE, RATIO, regular_file
-from raggs.metrics.ids import WORD, IdColumn
+from raggs.base.files import FREE, RATIO, regular_file
+from raggs.metrics.columns import WORD, IdColumn
 
 CHUNK = 1 << 22  # bytes; its arrays stay in the processor's cache
 QUERY, DOC = 0, 2  # columns, in qrels as in runs

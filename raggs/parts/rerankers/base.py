@@ -17,7 +17,7 @@ from raggs.base.artifacts import Passage
 from raggs.base.errors import DataError
 from raggs.base.settings import Causes
 from raggs.base.text import shorten
-from raggs.parts.indexes.places import Places
+from raggs.parts.indexes.files import Places
 
 if TYPE_CHECKING:
     from raggs.llm import LLM

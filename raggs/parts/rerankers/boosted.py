@@ -1,11 +1,12 @@
 """Another reranker's scores plus a light lexical boost: BM25 of the query over the same candidates, by a weight.
 
 Both columns are standardized over the candidates of one query: mean 0, standard deviation 1. A column that is constant
-adds nothing. BM25 counts words as the retriever `bm25` does (`raggs.parts.indexes.analysis`), query and passages in the
+adds nothing. BM25 counts words as the retriever `bm25` does (`raggs.parts.indexes.lexical`), query and passages in the
 query's language. Its idf and its mean length are those of the candidates, so no index is needed; a word that
 all candidates have weighs next to nothing, and a rare one most. The other reranker alone reads, waits and is paid.
 
-`weight: fit` stands for a weight that a sweep chooses (`raggs.sweeps.fitting`). Nobody else can, since it takes grades.
+`weight: fit` stands for a weight that a sweep chooses (`raggs.sweeps.reranking`). Nobody else can, since it takes
+grades.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from raggs.base.adapter import OneOf
 from raggs.base.errors import ConfigError
 from raggs.base.settings import Causes
 from raggs.parts import rerankers
-from raggs.parts.indexes import analysis
+from raggs.parts.indexes import lexical as analysis
 from raggs.parts.rerankers.base import Outlay, Reranker, RerankerConfig, Reranking
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from raggs.prompts import Prompt, PromptUse, load_prompt
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from raggs.base.jsontypes import JsonObject
+    from raggs.base.types import JsonObject
     from raggs.llm import Reply
 
 T = TypeVar("T")

@@ -17,8 +17,7 @@ import numpy as np
 from pydantic import Field
 
 from raggs.base.arrays import Vectors
-from raggs.parts.localmodels.kept import Pair
-from raggs.parts.localmodels.model import Tokens
+from raggs.parts.localmodels import Pair, Tokens
 from raggs.parts.rerankers.local import LocalConfig, LocalReranker
 
 

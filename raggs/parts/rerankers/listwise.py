@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Self
 from pydantic import Field, model_validator
 
 from raggs.base.errors import ProviderError
-from raggs.base.jsontypes import JsonObject, as_list
 from raggs.base.settings import PromptName
 from raggs.base.text import shorten
+from raggs.base.types import JsonObject, as_list
 from raggs.llm import Took
 from raggs.parts.rerankers.base import Outlay, Reranked, Reranking
 from raggs.parts.rerankers.chat import ChatConfig, ChatReranker

@@ -24,9 +24,7 @@ from raggs.base.hashing import hash_value
 from raggs.base.precision import Scoring
 from raggs.base.settings import Causes, Effort, SourcePath
 from raggs.base.text import fold_quotes
-from raggs.parts.localmodels.folder import PACKAGES, ModelFolder
-from raggs.parts.localmodels.kept import KeptPairs, Pair, passage_key
-from raggs.parts.localmodels.model import LocalModel
+from raggs.parts.localmodels import PACKAGES, KeptPairs, LocalModel, ModelFolder, Pair, passage_key
 from raggs.parts.rerankers.base import Reranker, RerankerConfig, RerankerContext, Reranking
 
 if TYPE_CHECKING:

@@ -16,11 +16,11 @@ from pydantic import Field
 
 from raggs.base.arrays import Vectors
 from raggs.base.errors import ConfigError
-from raggs.parts.localmodels.kept import Pair
+from raggs.parts.localmodels import Pair
 from raggs.parts.rerankers.local import LocalConfig, LocalReranker
 
 if TYPE_CHECKING:
-    from raggs.parts.localmodels.model import Tokens
+    from raggs.parts.localmodels import Tokens
 
 Activation = Literal["sigmoid", "softmax", "none"]
 

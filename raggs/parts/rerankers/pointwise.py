@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from pydantic import Field
 
 from raggs.base.errors import ProviderError
-from raggs.base.jsontypes import JsonObject
 from raggs.base.settings import PromptName
 from raggs.base.text import plural, shorten
+from raggs.base.types import JsonObject
 from raggs.llm import Took
 from raggs.parts.rerankers.base import Outlay, Reranking
 from raggs.parts.rerankers.chat import ChatConfig, ChatReranker

@@ -14,7 +14,7 @@ from functools import cached_property
 from numbers import Real
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from raggs.base.callables import CallableConfig, UserFunction
+from raggs.base.adapter import CallableConfig, UserFunction
 from raggs.base.errors import ProviderError
 from raggs.base.settings import Causes
 from raggs.base.text import plural, shorten

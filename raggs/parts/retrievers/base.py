@@ -16,11 +16,11 @@ from raggs.base.arrays import Vectors
 from raggs.base.artifacts import EmbedRecord
 from raggs.base.errors import PrerequisiteError
 from raggs.base.loops import open_loop
-from raggs.base.progress import Notify, unheard
 from raggs.base.settings import Causes
+from raggs.base.types import Notify, unheard
 from raggs.parts.elastic.settings import VectorPlace
+from raggs.parts.indexes.files import Places
 from raggs.parts.indexes.passages import Passages, PassageStore
-from raggs.parts.indexes.places import Places
 from raggs.parts.rerankers.base import Outlay, Reranker, RerankerConfig
 from raggs.parts.retrievers.depth import Reads
 

@@ -14,9 +14,9 @@ from raggs.parts.retrievers.base import Hit, Retriever, RetrieverConfig
 
 if TYPE_CHECKING:
     from raggs.base.artifacts import EmbedRecord
+    from raggs.parts.indexes.files import Places
     from raggs.parts.indexes.lexical import LexicalIndex, Parameters
     from raggs.parts.indexes.passages import PassageStore
-    from raggs.parts.indexes.places import Places
     from raggs.parts.retrievers.base import Faults
     from raggs.parts.retrievers.depth import Reads
 

@@ -13,7 +13,7 @@ from itertools import islice
 from numbers import Real
 from typing import TYPE_CHECKING, Literal
 
-from raggs.base.callables import CallableConfig, UserFunction
+from raggs.base.adapter import CallableConfig, UserFunction
 from raggs.base.errors import DataError
 from raggs.base.settings import Causes
 from raggs.base.text import shorten

@@ -20,7 +20,7 @@ from raggs.parts import rerankers, retrievers
 from raggs.parts.elastic.settings import VectorPlace
 from raggs.parts.rerankers.base import Outlay, Reranker, RerankerConfig
 from raggs.parts.retrievers.base import Hit, Retriever, RetrieverConfig
-from raggs.ranking.fusion.duplicates import group_duplicates
+from raggs.ranking.fusion import group_duplicates
 
 if TYPE_CHECKING:
     from raggs.base.artifacts import EmbedRecord, Passage

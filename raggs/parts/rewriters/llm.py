@@ -9,9 +9,9 @@ from pydantic import Field
 from raggs.base.adapter import AdapterConfig
 from raggs.base.artifacts import Query
 from raggs.base.errors import ProviderError
-from raggs.base.jsontypes import JsonObject
 from raggs.base.settings import Causes, PromptName
 from raggs.base.text import clean_unicode, one_line
+from raggs.base.types import JsonObject
 from raggs.llm import ChatRequest, Parameters
 from raggs.parts.rewriters.base import Rewriter, RewriterContext
 from raggs.prompts import Prompt, load_prompt

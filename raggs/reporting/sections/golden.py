@@ -8,8 +8,8 @@ from itertools import chain
 from raggs.base.text import plural
 from raggs.evaluation.document import Cell, Row, Section, Table
 from raggs.evaluation.models import Part
-from raggs.reporting.bars import Piece, stacked
 from raggs.reporting.base import Facts, ReportSection
+from raggs.reporting.figures import Piece, stacked
 from raggs.reporting.surveying import Labels, Pools, Spread, labels_of, languages_of
 from raggs.runs.manifests.costs import Costs, LedgerSum
 

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
-from raggs.base.jsontypes import Number
+from raggs.base.types import Number
 from raggs.evaluation.analyses.base import Finding
 from raggs.evaluation.analyses.waterfall import Waterfall, WaterfallPart
 from raggs.evaluation.document import Legend
 from raggs.evaluation.models import Part
 from raggs.evaluation.words import KNOBS, LOSSES
-from raggs.reporting.bars import Piece, stacked
 from raggs.reporting.base import Facts, ReportSection
+from raggs.reporting.figures import Piece, stacked
 
 
 class Bar(Part):

@@ -7,15 +7,14 @@ from collections.abc import Iterator, Mapping
 from pydantic import Field
 
 from raggs.base.errors import RaggsError
-from raggs.base.jsontypes import as_object
+from raggs.base.types import as_object
 from raggs.base.version import __version__
 from raggs.evaluation.models import Part, Report
 from raggs.prompts import Prompt, PromptUse, load_prompt
 from raggs.reporting.base import Facts, ReportSection
 from raggs.runs.manifests.models import RunManifest, StageLock
 from raggs.runs.manifests.opened import OpenedRun
-from raggs.runs.manifests.seal import content_hash
-from raggs.runs.manifests.store import dump_json
+from raggs.runs.manifests.store import content_hash, dump_json
 
 # By stage: the setting that names a prompt, the component that holds its hash, and what it is for.
 PROMPTS: Mapping[str, tuple[tuple[str, str, PromptUse], ...]] = {

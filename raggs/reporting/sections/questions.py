@@ -11,11 +11,10 @@ from importlib.resources import files
 
 from pydantic import Field
 
-from raggs.base.jsontypes import Number
+from raggs.base.types import Number
 from raggs.evaluation.analyses.waterfall import Waterfall
 from raggs.evaluation.models import Part, Report
-from raggs.golden.sheets import Sheet, kind_of, sheet_of
-from raggs.golden.views import QuestionView
+from raggs.golden.views import QuestionView, Sheet, kind_of, sheet_of
 from raggs.parts.readers.scales import RELEVANT
 from raggs.reporting.base import Facts, ReportSection
 from raggs.reporting.sheets import Packing

@@ -6,13 +6,12 @@ from dataclasses import replace
 
 from pydantic import Field
 
-from raggs.base.jsontypes import Number
+from raggs.base.types import Number
 from raggs.evaluation.analyses.waterfall import Waterfall
 from raggs.evaluation.document import Cell, Document, Table
 from raggs.evaluation.layout import lay_out
 from raggs.evaluation.models import Part, Report
-from raggs.reporting.base import Facts, ReportSection
-from raggs.reporting.best import compared
+from raggs.reporting.base import Facts, ReportSection, compared
 from raggs.reporting.figures import Figure, figures
 
 DIGITS = 5  # of the value of a query

@@ -3,10 +3,17 @@
 A shard's inputs are the lines of its queries, in the artifact's order; what a worker makes of them is a file that
 appears whole or not at all. Both are read as streams, so memory does not grow with the number of queries. The folder
 must be seen by all workers, and is deleted when the stage ends.
+
+Which queries workers may begin, where the money might end before all of them are graded.
+
+A query in the middle of its pool is of no use until somebody pays for the rest; see `raggs.stages.base`, which says
+how many may be in the middle at once. A query begins with its first question, which otherwise waits here. What is let
+in decides when something is asked, and never what: results do not hang on it.
 """
 
 from __future__ import annotations
 
+import asyncio
 import heapq
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,13 +23,12 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from raggs.base.artifacts import MergeRecord, Passage, Query, Record
+from raggs.base.artifacts import Frozen, MergeRecord, Passage, Query, Record
 from raggs.base.errors import NotFoundError
-from raggs.base.frozen import Frozen
 from raggs.base.hashing import hash_bytes
 from raggs.base.jsonl import dump_line, read_records, write_records
 from raggs.stages import GOLDEN
-from raggs.stages.base import Journal, Told, Work, nobody
+from raggs.stages.base import Journal, Told, Walks, Work, nobody
 
 R = TypeVar("R", bound=Record)
 
@@ -167,3 +173,42 @@ def check_shared(job: ShardJob) -> None:
                 where=path,
                 remedy="put it on a file system that all workers share",
             )
+
+
+class Turns:
+    """The queries of one stage.
+
+    Args:
+        walks: says when no further one is to begin.
+    """
+
+    def __init__(self, walks: Walks) -> None:
+        self._walks = walks
+        self._begun: set[str] = set()
+        self._ended: set[str] = set()
+        self._held: dict[str, asyncio.Event] = {}
+
+    async def begin(self, qid: str, pool: Sequence[Passage]) -> None:
+        """Return when the query may ask: at once where it has begun, or there is money enough."""
+        if qid in self._begun:
+            return
+        waiting = self._held.setdefault(qid, asyncio.Event())
+        self._walks.at_once((qid, pool))
+        self._let_in()
+        await waiting.wait()
+
+    def end(self, qids: Iterable[str]) -> None:
+        """These ask no more."""
+        self._ended.update(qids)
+        self._let_in()
+
+    def let_one_in(self) -> None:
+        """Somebody begins whatever that costs: those that have begun were lost with their workers."""
+        if self._held:
+            first = min(self._held)
+            self._begun.add(first)
+            self._held.pop(first).set()
+
+    def _let_in(self) -> None:
+        while self._held and not ((left := len(self._begun - self._ended)) and self._walks.tight(left)):
+            self.let_one_in()

@@ -8,36 +8,336 @@
 
 A manifest may hold anything, so whatever cannot be read is a finding. Nothing is written and nobody is asked: no
 network, no corpus, no key.
+
+Are the files of a stage those that its lock describes? Each is read once, and everything is compared on the way.
+
+A file is a regular one with the hash, the lines and the bytes of its lock; each line has the checksum that was kept
+of it, is a valid record in its place, and has exactly the bytes that the record writes again, so that byte order
+marks, blank lines and foreign line ends are found even under a mended hash. What the records say of the stage
+(failures, the judge's health, who judged) is tallied meanwhile, for `lockcheck`.
+
+Does each lock say what happened? Held against its own components, the other locks, the ledger and the files.
+
+A lock's fingerprint is the hash of its components, its inputs are the outputs of the stages before it, its parameters
+are those of its components and of the configuration. Failures and the judge's health are counted again by the
+records, the cost by the lines of the ledger that were booked while the stage ran. Numbers are compared exactly; money
+to the digits that the ledger keeps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+import math
+import re
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from pydantic import ValidationError
 
+from raggs.base.artifacts import Frozen, JournalRecord, JudgeRecord, Record, answerers_named, artifact_file
 from raggs.base.errors import RaggsError
+from raggs.base.hashing import hash_value
 from raggs.base.jsonl import dump_line, first_fault
-from raggs.llm.ledger import FILE as LEDGER
+from raggs.base.judge_health import JudgeHealth
+from raggs.base.settings import Settings, causes_of
+from raggs.base.spending import Spending
+from raggs.base.text import plural, shorten
+from raggs.llm.ledger import LEDGER_FILE as LEDGER
 from raggs.llm.ledger import LedgerLine
-from raggs.runs.manifests import account, filecheck, lockcheck, seal
+from raggs.runs.manifests import store
+from raggs.runs.manifests.audit_pairs import pair_findings
 from raggs.runs.manifests.costs import costs
-from raggs.runs.manifests.findings import MANIFEST, Cure, Finding
-from raggs.runs.manifests.models import LedgerMark, StageLock
+from raggs.runs.manifests.derive import derivations, part_findings
+from raggs.runs.manifests.models import MANIFEST, Cure, Finding, LedgerMark, Output, StageLock, parameters
 from raggs.runs.manifests.opened import OpenedRun
-from raggs.runs.manifests.paircheck import pair_findings
-from raggs.runs.manifests.params import parameters
-from raggs.runs.manifests.partcheck import part_findings
-from raggs.runs.manifests.rederived import derivations
+from raggs.runs.manifests.outdated import outdated
+from raggs.runs.manifests.reasons import differences
 from raggs.runs.manifests.store import manifest_bytes
 from raggs.runs.manifests.words import answerer_lines
-from raggs.stages.base import AnyStage
+from raggs.stages.base import AnyStage, Statistics
 from raggs.stages.pipeline import load_pipeline
-from raggs.stages.statistics import Statistics
 
 __all__ = ["Finding", "audit", "notes", "unfinished"]
+
+SHOWN_LINES = 3
+BOM = b"\xef\xbb\xbf"
+CRC = 4
+
+
+@dataclass
+class Tally:
+    """What the records of one stage say of it.
+
+    Attributes:
+        statistics: who reads the judge's health off them.
+        failed: records without a result.
+        judges: everyone who is named as the judge.
+        damaged: files that are not to be believed.
+        answered: records by the key of each model whose answer made them.
+    """
+
+    statistics: Statistics
+    failed: int = 0
+    judges: set[str] = field(default_factory=set)
+    damaged: set[str] = field(default_factory=set)
+    answered: Counter[str] = field(default_factory=Counter)
+
+    def see(self, stage: AnyStage, record: Record) -> None:
+        """Take notice of one record."""
+        self.statistics.see(record)
+        self.answered.update(answerers_named(record))
+        if isinstance(record, JournalRecord):
+            self.failed += record.failed
+        else:
+            self.failed += stage.failed(record)
+        if isinstance(record, JudgeRecord) and record.judge:
+            self.judges.add(record.judge)
+
+
+def files(run: OpenedRun, lock: StageLock, statistics: Statistics) -> tuple[list[Finding], Tally]:
+    """Read every file of a stage.
+
+    Args:
+        lock: of the stage; files that it names beside the stage's own are not opened.
+        statistics: of the stage, fresh.
+    """
+    stage: AnyStage = run.pipeline.stage(lock.stage)
+    tally, found = Tally(statistics), []
+    for artifact in artifacts_of(stage):
+        file = artifact_file(artifact)
+        if (output := lock.outputs.get(file)) is not None:
+            reading = _Reading(run, lock, artifact, output)
+            found += reading.findings(stage, tally)
+    return found, tally
+
+
+def artifacts_of(stage: AnyStage) -> tuple[str, ...]:
+    """The artifacts that a stage writes, the journal last."""
+    return (*stage.artifacts(), *((stage.JOURNAL,) if stage.JOURNAL else ()))
+
+
+class _Reading:
+    """One pass over a file."""
+
+    def __init__(self, run: OpenedRun, lock: StageLock, artifact: str, output: Output) -> None:
+        self._run, self._lock, self._output = run, lock, output
+        self._path, self._file = run.store.path(artifact), artifact_file(artifact)
+        self._model, self._believed = run.pipeline.record(artifact), run.believed_lines(artifact)
+        self._sums = run.store.line_sums(artifact) or b""
+        self._exact = lock.booked is not None  # earlier versions wrote records of other forms
+        self._previous: tuple[object, ...] | None = None
+        self._digest, self._rows, self._size = hashlib.sha256(), 0, 0
+        self._changed: list[Finding] = []
+        self._wrong: list[Finding] = []
+
+    def findings(self, stage: AnyStage, tally: Tally) -> list[Finding]:
+        """Everything that is wrong with the file; its records are tallied."""
+        if self._path.is_symlink() or (self._path.exists() and not self._path.is_file()):
+            tally.damaged.add(self._file)
+            return [self._at(None, "is not a file of its own but a link or a device")]
+        if not self._path.exists():
+            tally.damaged.add(self._file)
+            return [self._at(None, "the file is missing")]
+        with self._path.open("rb") as stream:
+            for line in islice(stream, self._believed):
+                self._line(line, stage, tally)
+        return self._verdict(tally)
+
+    def _line(self, line: bytes, stage: AnyStage, tally: Tally) -> None:
+        number = self._rows = self._rows + 1
+        self._size += len(line)
+        self._digest.update(line)
+        expected = self._sums[CRC * (number - 1) : CRC * number]
+        if expected and zlib.crc32(line).to_bytes(CRC, "little") != expected:
+            text = shorten(line.decode("utf-8", "replace"), 80)
+            self._changed.append(self._at(number, f"differs from the line that {self._lock.stage} wrote: {text}"))
+        try:
+            record = self._model.model_validate_json(line)
+        except ValidationError as error:
+            tally.damaged.add(self._file)
+            self._wrong.append(self._at(number, _form(line) or first_fault(error)))
+            return
+        self._record(number, line, record)
+        tally.see(stage, record)
+
+    def _record(self, number: int, line: bytes, record: Record) -> None:
+        key = tuple(getattr(record, field) for field in self._model.ORDER)
+        if self._previous is not None and key <= self._previous:
+            order = ", ".join(self._model.ORDER)
+            self._wrong.append(self._at(number, f"is not sorted by {order}: {key} follows {self._previous}"))
+        self._previous = key
+        if (self._exact or _form(line)) and dump_line(record, given=True) != line:
+            self._wrong.append(self._at(number, _form(line) or "its bytes are not those that its record writes again"))
+
+    def _verdict(self, tally: Tally) -> list[Finding]:
+        found, output = [], self._output
+        if (sha256 := self._digest.hexdigest()) != output.sha256:
+            tally.damaged.add(self._file)
+            message = f"sha256 is {sha256[:12]}, the manifest says {output.sha256[:12]}"
+            found.append(self._at(None, message))
+        named = {each.line for each in self._changed[:SHOWN_LINES]}
+        found += [*_some(self._changed), *_some([each for each in self._wrong if each.line not in named])]
+        if self._sums and (kept := len(self._sums) // CRC) != self._rows == output.rows:
+            found.append(self._at(None, f"has {plural(self._rows, 'line')}, {self._lock.stage} wrote {kept:,}"))
+        if self._rows != output.rows:
+            found.append(self._at(None, f"has {plural(self._rows, 'line')}, the manifest says {output.rows:,}"))
+        if self._size != output.bytes and sha256 == output.sha256:
+            found.append(self._at(None, f"has {self._size:,} bytes, the manifest says {output.bytes:,}"))
+        return found
+
+    def _at(self, line: int | None, message: str) -> Finding:
+        return Finding(self._file, line, message)
+
+
+def _some(found: list[Finding]) -> list[Finding]:
+    """The first few, and how many more there are."""
+    more = len(found) - SHOWN_LINES
+    rest = [Finding(found[0].file, None, f"and {plural(more, 'more line')} differ")] if more > 0 else []
+    return found[:SHOWN_LINES] + rest
+
+
+def _form(line: bytes) -> str | None:
+    """What is foreign about a line's form, whatever it says."""
+    if line.startswith(BOM):
+        return "begins with a byte order mark, which raggs does not write"
+    if line.endswith(b"\r\n"):
+        return "ends with a carriage return, which raggs does not write"
+    if not line.strip():
+        return "is blank"
+    return None if line.endswith(b"\n") else "has no line break at its end"
+
+
+TOKENS = ("prompt_tokens", "cached_tokens", "completion_tokens")
+COUNTED = ("calls", "cached", *TOKENS, "usd", "discount_usd", "saved_usd", "own_usd")  # `repaired` is in no ledger
+USD = 1e-9  # relative and absolute: lines keep twelve digits after the point
+HASH = re.compile(r"[0-9a-f]{64}")
+
+
+def lock_findings(run: OpenedRun, name: str, lock: StageLock) -> Iterator[Finding]:
+    """What contradicts a lock without a look into the files."""
+    if lock.stage != name:
+        yield _said(name, f"its lock is of stage {lock.stage!r}")
+    if lock.fingerprint != hash_value(lock.components):
+        yield _said(name, "the fingerprint is not the hash of its components")
+    if lock.components.get("inputs", {}) != lock.inputs:
+        yield _said(name, "its components name other inputs than its lock")
+    for file, expected in lock.inputs.items():
+        written = next((other.outputs[file] for other in run.manifest.stages.values() if file in other.outputs), None)
+        if written is None or written.sha256 != expected:
+            yield Finding(MANIFEST, None, f"stage {name} was made from another {file} than the one here")
+    if lock.ended < lock.started:
+        yield _said(name, f"it ended ({lock.ended}) before it started ({lock.started})")
+    yield from _outputs(run, name, lock)
+
+
+def agreement(run: OpenedRun, lock: StageLock, config: Settings) -> Iterator[Finding]:
+    """How a stage's parameters differ from its components, and from the configuration of the run."""
+    stage: AnyStage = run.pipeline.stage(lock.stage)
+    causes = causes_of(config)
+    for told in _differences(lock.components.get("config"), causes):
+        yield _said(lock.stage, f"its components and its parameters differ: {told}")
+    section = run.manifest.config.get(lock.stage)
+    if not isinstance(section, Mapping):
+        if lock.booked is not None:
+            yield Finding(MANIFEST, None, f"config says nothing of stage {lock.stage}")
+        return
+    for told in _differences(causes, causes_of(parameters(stage.Config, lock.stage, section))):
+        yield Finding(MANIFEST, None, f"config.{lock.stage} is not what the stage ran with: {told}")
+
+
+def answerers(stage: AnyStage, lock: StageLock, tally: Tally) -> Iterator[Finding]:
+    """Who answered by the records, against the table of the lock; for files that can be believed."""
+    for key, each in lock.answerers.items():
+        if each.asked and key != each.key:
+            yield _said(lock.stage, f"answerer {key} is not the hash of its names")
+    if not stage.names_answerers:
+        return
+    for key in sorted(tally.answered.keys() | lock.answerers.keys()):
+        told = lock.answerers[key].answers if key in lock.answerers else 0
+        if told != (found := tally.answered[key]):
+            yield _said(lock.stage, f"{found:,} records name the answerer {key}, its lock says {told:,}")
+
+
+def tallied(lock: StageLock, tally: Tally) -> Iterator[Finding]:
+    """What the records say of the stage against what its lock says; for files that can be believed."""
+    if lock.failed != tally.failed:
+        yield _said(lock.stage, f"failed is {lock.failed}, its records have {tally.failed} failures")
+    if outdated(lock) is None and lock.booked is not None:
+        told = lock.health
+        if isinstance(told, JudgeHealth):
+            tally.statistics.probed, tally.statistics.people = told.canaries, told.people  # no record tells of them
+            tally.statistics.noise = told.noise
+        found = tally.statistics.health()
+        if _figures(found) != _figures(told):
+            changes = [str(each) for each in differences(_figures(told), _figures(found))]
+            yield _said(lock.stage, f"health is not what its records say: {shorten('; '.join(changes), 160)}")
+        if (counted := dict(tally.statistics.counts())) != dict(lock.counts):
+            changes = [str(each) for each in differences(dict(lock.counts), counted)]
+            yield _said(lock.stage, f"counts are not what its records say: {shorten('; '.join(changes), 160)}")
+    if lock.judge is not None and (others := sorted(name for name in tally.judges if not _asked(name, lock.judge))):
+        yield _said(lock.stage, f"{lock.judge!r} was asked, its records name {others[0]!r}")
+
+
+def cost(lock: StageLock, lines: Mapping[int, LedgerLine]) -> Iterator[Finding]:
+    """A lock's cost against the ledger.
+
+    Args:
+        lines: of the ledger, by the byte at which each begins.
+    """
+    if lock.booked is None:
+        return
+    start, end = lock.booked
+    found = sum((line.spent for at, line in lines.items() if start <= at < end), Spending())
+    for name in COUNTED:
+        told, booked = getattr(lock.cost, name), getattr(found, name)
+        if not math.isclose(told, booked, rel_tol=USD, abs_tol=USD):
+            yield _said(lock.stage, f"cost.{name} is {told:,}, the calls in llm.ledger.jsonl sum to {booked:,}")
+    if not 0 <= lock.cost.repaired <= max(lock.cost.calls, 0):
+        yield _said(lock.stage, f"cost.repaired is {lock.cost.repaired:,} of {lock.cost.calls:,} calls")
+
+
+def _outputs(run: OpenedRun, name: str, lock: StageLock) -> Iterator[Finding]:
+    expected = {artifact_file(artifact) for artifact in artifacts_of(run.pipeline.stage(name))}
+    for file in sorted(lock.outputs.keys() - expected):
+        yield _said(name, f"it does not write {file!r}")
+    if lock.booked is not None and outdated(lock) is None:
+        for file in sorted(expected - lock.outputs.keys()):
+            yield Finding(file, None, f"stage {name} writes it, and its lock does not name it")
+
+
+def _differences(old: object, new: object) -> list[str]:
+    """How two configurations differ, apart from hashes of input files, which need not be here."""
+    found = differences(old, new, "")
+    return [str(each) for each in found if not (_is_hash(each.old) or _is_hash(each.new))]
+
+
+def _is_hash(value: object) -> bool:
+    return isinstance(value, str) and HASH.fullmatch(value) is not None
+
+
+def _asked(name: str, judge: str) -> bool:
+    """Whether who gave a grade was among those who were asked: a member of a panel, a person of the judge `human`."""
+    return name == judge or name.split(": ")[0] in judge
+
+
+def _figures(health: Frozen | None) -> object:
+    """Health in plain values, without its sentences, which another version may word otherwise."""
+    return _unworded(None if health is None else health.model_dump(mode="json"))
+
+
+def _unworded(value: object) -> object:
+    if isinstance(value, dict):
+        return {name: _unworded(each) for name, each in value.items() if name != "warnings"}
+    return [_unworded(each) for each in value] if isinstance(value, list) else value
+
+
+def _said(stage: str, message: str) -> Finding:
+    return Finding(MANIFEST, None, f"stage {stage}: {message}")
+
 
 UNSEALED = "the manifest has no seal: a version of raggs made it that did not write one; run again to seal it"
 Lines = dict[int, LedgerLine]
@@ -97,12 +397,12 @@ def _manifest(run: OpenedRun, text: str) -> Iterator[Finding]:
     content = run.store.content()
     if run.manifest.seal is not None and text.encode() != (written := manifest_bytes(content)):
         yield Finding(MANIFEST, _first_difference(text, written.decode()), "is not written as raggs writes it")
-    for found in seal.breaks(content):
+    for found in store.breaks(content):
         cure: Cure = "run" if found.stage is not None or found.path == ("config",) else "copy"
-        yield Finding(MANIFEST, seal.place_of(text, found.path), found.message, cure)
+        yield Finding(MANIFEST, store.place_of(text, found.path), found.message, cure)
     for name in run.manifest.stages:
         if name not in run.pipeline.order:
-            place = seal.place_of(text, ("stages", name))
+            place = store.place_of(text, ("stages", name))
             yield Finding(MANIFEST, place, f"there is no stage {name!r}")
 
 
@@ -113,10 +413,10 @@ def _ledger(run: OpenedRun, lines: Lines) -> Iterator[Finding]:
         yield Finding(LEDGER, None, "is not a file of its own but a link or a device", "copy")
         return
     mark = run.manifest.seal.ledger if run.manifest.seal else LedgerMark()
-    for line, message in account.problems(path, mark, sums):
+    for line, message in store.problems(path, mark, sums):
         yield Finding(LEDGER, line, message, "copy")
     at_work = any(run.store.marker(name).is_file() for name in load_pipeline(run.manifest.pipeline).order)
-    if not at_work and run.manifest.seal and (added := account.unbooked(path, mark)):
+    if not at_work and run.manifest.seal and (added := store.unbooked(path, mark)):
         yield Finding(LEDGER, *added, "copy")
     if not path.is_file():
         return
@@ -135,7 +435,7 @@ def _ledger(run: OpenedRun, lines: Lines) -> Iterator[Finding]:
 
 
 def _stage(run: OpenedRun, name: str, lock: StageLock, lines: Lines, damaged: set[str]) -> Iterator[Finding]:
-    yield from lockcheck.lock_findings(run, name, lock)
+    yield from lock_findings(run, name, lock)
     if lock.stage != name:
         damaged.update(lock.outputs)
         return
@@ -144,17 +444,17 @@ def _stage(run: OpenedRun, name: str, lock: StageLock, lines: Lines, damaged: se
     try:
         config = parameters(stage.Config, name, lock.params)
         statistics = stage.statistics(config)
-        yield from lockcheck.agreement(run, lock, config)
+        yield from agreement(run, lock, config)
     except RaggsError as error:
         readable = False
         yield Finding(MANIFEST, None, error.message)
-    found, tally = filecheck.files(run, lock, statistics)
+    found, tally = files(run, lock, statistics)
     yield from found
     damaged |= tally.damaged
     if readable and not tally.damaged:
-        yield from lockcheck.tallied(lock, tally)
-        yield from lockcheck.answerers(stage, lock, tally)
-    yield from lockcheck.cost(lock, lines)
+        yield from tallied(lock, tally)
+        yield from answerers(stage, lock, tally)
+    yield from cost(lock, lines)
 
 
 def _placed(finding: Finding, text: str, stage: str) -> Finding:
@@ -162,7 +462,7 @@ def _placed(finding: Finding, text: str, stage: str) -> Finding:
     if finding.file != MANIFEST or finding.line is not None:
         return finding
     path = ("config", stage) if finding.message.startswith("config") else ("stages", stage)
-    return replace(finding, line=seal.place_of(text, path))
+    return replace(finding, line=store.place_of(text, path))
 
 
 def _first_difference(text: str, written: str) -> int:

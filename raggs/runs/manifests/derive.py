@@ -3,44 +3,137 @@
 Questions are prepared, pools merged and grades pruned once more; judge with the answers that it recorded (see
 `regrade`); rank by replaying the journal. Of the pipeline that makes questions, verify is computed once more, and
 filter but for its cosines. Each stage gets the few services that it asks for, and no others.
+
+Are merge, judge, prune and rank what their inputs lead to? Each is computed again and compared line by line.
+
+The judge is taken at its recorded answers, the ranking is replayed from its journal. Then come the invariants of a
+golden set: every ranked passage has a grade and comes from the pool, ranks are 1..n, the locks have no cycle, and the
+order is a topological order of the locks.
+
+Is what a stopped stage has done what its inputs lead to? No lock describes it, so it is held against the rest.
+
+Every line is a valid record in its place, with the bytes that the record writes again. Grades are made once more of the
+recorded answers, pools pruned once more, rankings replayed from the journal, whose entries may still stand in the order
+in which they came, beside those of earlier settings.
+
+The judge stage once more, with a judge that says what its artifact says it said.
+
+What the answers were cannot be derived; what the stage made of them can: each grade from its samples, in a cascade each
+sample from its votes and whether they sent for the good judge, where each walk ended, who shares the grade of whom.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from pathlib import Path
 from types import MappingProxyType
+
+from pydantic import ValidationError
 
 from raggs.base.adapter import AdapterConfig
 from raggs.base.artifacts import (
     EmbedRecord,
     JournalRecord,
+    JudgeProfile,
+    JudgeRecord,
     MergeRecord,
     Passage,
     PruneRecord,
     Query,
     QueryRecord,
+    RankingRecord,
+    RankRecord,
     Record,
+    artifact_file,
 )
-from raggs.base.believed import JudgeProfile
-from raggs.base.jsontypes import as_object
+from raggs.base.errors import RaggsError
+from raggs.base.jsonl import dump_line, first_fault, read_torn
+from raggs.base.judge_health import PEOPLE, source_of
 from raggs.base.loops import open_loop
+from raggs.base.text import shorten
+from raggs.base.types import as_object
 from raggs.parts import rewriters
+from raggs.parts.judges.base import Judgment, may_abstain
 from raggs.parts.rewriters.base import Rewriter
-from raggs.runs.manifests.models import StageLock
+from raggs.runs.manifests.models import Finding, StageLock, fitting, parameters
 from raggs.runs.manifests.opened import OpenedRun
-from raggs.runs.manifests.params import parameters
-from raggs.runs.manifests.regrade import regraded
-from raggs.runs.manifests.taught import untaught
-from raggs.runs.manifests.together import TORN, mixed, ranked_together
+from raggs.runs.manifests.outdated import outdated
+from raggs.runs.manifests.together import TORN, mixed, ranked_together, untaught
 from raggs.stages import merge, prune
 from raggs.stages.base import Work
 from raggs.stages.embed import EmbedConfig, prepare
-from raggs.stages.judge import JudgeConfig
+from raggs.stages.judge import STAGE, JudgeConfig
+from raggs.stages.judge_health import BEYOND, votes_settled
 from raggs.stages.questions.filter import FilterConfig, rederived
 from raggs.stages.questions.verify import verified
-from raggs.stages.rankconfig import RankConfig
-from raggs.stages.rankrecords import rank_records
+from raggs.stages.rank_config import RankConfig
+from raggs.stages.rank_health import rank_records
 from raggs.stages.replay import Answers, kept_pool, replay
+
+UNKNOWN = Judgment(None, error="no such answer in judge.jsonl")
+
+
+class RecordedJudge:
+    """Answers for the passages of one query as their records say; what was never asked fails.
+
+    Args:
+        spec: of the judge. One that may not abstain is not believed that it did.
+    """
+
+    def __init__(self, records: Sequence[JudgeRecord], spec: AdapterConfig) -> None:
+        self._abstains, self._settled = may_abstain(spec.model_dump(mode="json")), votes_settled(spec)
+        self._records = {record.doc_id: record for record in records if record.duplicate_of is None}
+        self.name = next((record.judge for record in records if record.judge), "")
+
+    def apart(self, query: Query, one: Passage, other: Passage) -> bool:
+        return other.doc_id in self._records
+
+    async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
+        record, asked = self._records.get(passage.doc_id), sample
+        if record is not None and source_of(record.judge) == PEOPLE:
+            sample = 0  # they say the same to each, and are noted once
+        silent = record is not None and self._abstains and not (record.skipped or "").startswith(BEYOND)
+        if record is None or sample >= len(record.grades):
+            return Judgment(None, silent=record.skipped or "abstained") if record and silent else UNKNOWN
+        votes = {name: _said(grades[min(asked, len(grades) - 1)], record) for name, grades in record.votes.items()}
+        said = _said(self._settled(record, sample), record)
+        return replace(said, votes=votes, by=record.judge, answerers=record.answerers)
+
+    async def grades(self, query: Query, passages: Sequence[Passage], *, sample: int = 0) -> Sequence[Judgment]:
+        return [await self.grade(query, passage, sample=sample) for passage in passages]
+
+
+def _said(grade: int | None, record: JudgeRecord) -> Judgment:
+    if grade is None:
+        return Judgment(None, error=record.error, raw=record.raw)
+    return Judgment(grade, record.reason)
+
+
+@dataclass(frozen=True)
+class RecordedPool:
+    """One query and its recorded judge, as grading a pool asks for them."""
+
+    queries: Mapping[str, Query]
+    judge: RecordedJudge
+
+
+def regraded(work: Work, config: JudgeConfig) -> Iterator[JudgeRecord]:
+    """What judge.jsonl must hold, given the pools and the answers that it holds, a query at a time.
+
+    Where the budget ended, queries in between are left out: they are as if nobody had answered.
+    """
+    recorded = work.by_query("judge", JudgeRecord)
+    following = next(recorded, None)
+    with open_loop() as loop:
+        for qid, pool in work.by_query("merge", MergeRecord):
+            records = list[JudgeRecord]()
+            if following is not None and following[0] <= qid:
+                records, following = following[1], next(recorded, None)
+            services = RecordedPool({qid: Query(qid=qid, text="?")}, RecordedJudge(records, config.judge))
+            yield from loop.run(STAGE.pool(pool, config, services))
+
 
 Params = Mapping[str, object]  # a stage's parameters as the manifest has them
 Problem = Callable[[str], None]  # takes what is wrong with the journal, as a sentence
@@ -195,3 +288,213 @@ def derived(run: OpenedRun, lock: StageLock, problem: Problem) -> Iterator[Recor
     if lock.stage == "embed":
         return _embedded(work_of(run), lock.params, problem, lock.components.get("rewriter"))
     return DERIVATIONS[lock.stage](work_of(run), lock.params, problem)
+
+
+def derivations(run: OpenedRun, damaged: Set[str]) -> Iterator[Finding]:
+    """The first difference of each artifact from what was derived; of none whose files are `damaged`."""
+    for name in DERIVATIONS:
+        lock = run.manifest.stages.get(name)
+        if lock is None or damaged & {*lock.inputs, *lock.outputs}:
+            continue
+        if name == "embed" and "queries.jsonl" not in lock.outputs:
+            continue  # made before questions were kept
+        try:
+            if older := outdated(lock):
+                yield Finding(artifact_file(name), None, f"cannot be derived again: {older}")
+            else:
+                with fitting(name):
+                    yield from _derivation(run, lock)
+        except RaggsError as error:
+            yield Finding(artifact_file(name), None, f"cannot be derived again: {error}")
+
+
+def _derivation(run: OpenedRun, lock: StageLock) -> Iterator[Finding]:
+    problems: list[str] = []
+    yield from _compare(run, lock.stage, derived(run, lock, problems.append))
+    yield from (Finding("rank.journal.jsonl", None, problem) for problem in problems)
+    if lock.stage == "prune":
+        yield from _whole_pool(run)
+    if lock.stage == "rank":
+        yield from _golden_order(run)
+
+
+def _compare(run: OpenedRun, stage: str, derived: Iterable[Record]) -> Iterator[Finding]:
+    """The first difference of each of a stage's artifacts from what was derived."""
+    files = {
+        model: _Compared(artifact, run.records(artifact))
+        for artifact, model in run.pipeline.stage(stage).artifacts().items()
+    }
+    for expected in derived:
+        yield from files[type(expected)].next(expected)
+    for compared in files.values():
+        yield from compared.next(None)
+
+
+class _Compared:
+    """An artifact that is read beside what it must hold, up to the first difference."""
+
+    def __init__(self, artifact: str, found: Iterator[Record]) -> None:
+        self._file, self._found = artifact_file(artifact), enumerate(found, start=1)
+        self._line, self._differs = 0, False
+
+    def next(self, expected: Record | None) -> Iterator[Finding]:
+        """Compare the next line, which must hold `expected`; None: there must be none."""
+        if self._differs:
+            return
+        self._line, found = next(self._found, (self._line + 1, None))
+        if expected is found is None:
+            return
+        if expected is None or found is None or dump_line(expected) != dump_line(found):
+            self._differs = True
+            yield Finding(self._file, self._line, _difference(expected, found))
+
+
+def _difference(expected: Record | None, found: Record | None) -> str:
+    if expected is None or found is None:
+        return "there are more lines than can be derived" if expected is None else "lines are missing from here on"
+    before, after = expected.model_dump(), found.model_dump()
+    field = next(name for name in before if repr(before[name]) != repr(after[name]))  # 0.0 and -0.0 are equal
+    return f"{field} is {shorten(str(after[field]), 60)!r}, derived again it is {shorten(str(before[field]), 60)!r}"
+
+
+def _whole_pool(run: OpenedRun) -> Iterator[Finding]:
+    """Whether every passage of each pool was kept or cut."""
+    pool = ((record.qid, record.rank, record.doc_id) for record in run.typed("merge", MergeRecord))
+    pruned = ((record.qid, record.rank, record.doc_id) for record in run.typed("prune", PruneRecord))
+    for number, (expected, found) in enumerate(zip_longest(pool, pruned), start=1):
+        if expected != found:
+            yield Finding("prune.jsonl", number, f"is {found}, the pool has {expected} here")
+            return
+
+
+def _golden_order(run: OpenedRun) -> Iterator[Finding]:
+    lines = 0
+    for qid, records in run.golden():
+        yield from _invariants(qid, records, lines)
+        lines += len(records)
+
+
+def _invariants(qid: str, records: list[RankRecord], before: int) -> Iterator[Finding]:
+    """What must hold for any golden order, whoever made it."""
+    position = {record.doc_id: number for number, record in enumerate(records)}
+    for number, record in enumerate(records):
+        line = before + number + 1
+        if record.rank != number + 1:
+            yield Finding("rank.jsonl", line, f"query {qid}: rank {record.rank} stands at place {number + 1}")
+        for loser in record.locks_out:
+            # Winners above losers for every lock: the order is topological, so the locks cannot have a cycle.
+            if position.get(loser, -1) <= number:
+                yield Finding(
+                    "rank.jsonl",
+                    line,
+                    f"query {qid}: {record.doc_id} is locked above {loser}, which does not stand below it",
+                )
+
+
+RANK, BESIDE = "rank", "rank.queries"
+WRONG = "cannot be derived again"
+
+
+def part_findings(run: OpenedRun) -> Iterator[Finding]:
+    """What is wrong with the parts of stages that were stopped, the first line of each file; and with a journal."""
+    sound = True
+    for part in _begun(run):
+        found = [*_lines(run, part)]
+        yield from found
+        if found or not sound:
+            sound = False
+            continue
+        try:
+            with fitting(part):
+                yield from _partcheck_ranked(run) if part == RANK else _derived(run, part)
+        except RaggsError as error:
+            yield Finding(run.store.partial(part).name, None, f"{WRONG}: {error}")
+    if RANK in run.pipeline.order and RANK not in run.manifest.stages:
+        try:
+            _journal(run)
+        except RaggsError as error:
+            yield Finding(run.store.path("rank.journal").name, error.line, error.message)
+
+
+def _begun(run: OpenedRun) -> list[str]:
+    return [
+        name
+        for name in run.pipeline.order
+        if name in DERIVATIONS and name not in run.manifest.stages and run.store.partial(name).exists()
+    ]
+
+
+def _lines(run: OpenedRun, stage: str) -> Iterator[Finding]:
+    """The first line of each of a stage's files that its record would not write there."""
+    for artifact, model in run.pipeline.stage(stage).artifacts().items():
+        path = run.store.partial(artifact)
+        if path.is_symlink() or not path.is_file():
+            yield Finding(path.name, None, "is not a file of its own" if path.exists() else "the file is missing")
+            continue
+        if (fault := _first_fault(path, model)) is not None:
+            yield Finding(path.name, *fault)
+
+
+def _first_fault(path: Path, model: type[Record]) -> tuple[int, str] | None:
+    previous: tuple[object, ...] | None = None
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                record = model.model_validate_json(line)
+            except ValidationError as error:
+                return number, first_fault(error)
+            key = tuple(getattr(record, field) for field in model.ORDER)
+            if previous is not None and key <= previous:
+                return number, f"is not sorted by {', '.join(model.ORDER)}"
+            if dump_line(record, given=True) != line:
+                return number, "its bytes are not those that its record writes again"
+            previous = key
+    return None
+
+
+def _derived(run: OpenedRun, stage: str) -> Iterator[Finding]:
+    params = as_object(run.manifest.config.get(stage))
+    left = next(part.left for part in run.parts if part.stage == stage)
+    made = (record for record in DERIVATIONS[stage](work_of(run), params, lambda _: None) if record.qid not in left)
+    yield from _compared(run.store.partial(stage).name, made, run.records(stage))
+
+
+def _partcheck_ranked(run: OpenedRun) -> Iterator[Finding]:
+    """Each query's ranking against what its entries of one state lead to."""
+    config = parameters(RankConfig, RANK, as_object(run.manifest.config.get(RANK)))
+    work, journal = work_of(run), _journal(run)
+    part = next(part for part in run.parts if part.stage == RANK)
+    ranked, told = dict(work.by_query(RANK, RankRecord)), dict(work.by_query(BESIDE, RankingRecord))
+    file = run.store.partial(RANK).name
+    for qid, pruned in work.by_query("prune", PruneRecord):
+        pool, records, word = kept_pool(qid, pruned), ranked.pop(qid, []), told.pop(qid, [])
+        if qid in part.left:
+            continue
+        states, spent = journal.get(qid, {"": []}).values(), qid in part.short
+        lists = [*states, []] if spent else states
+        shared = config.budget is not None  # then whose turn it was is only known of all rankings together
+        rankings = (replay(config.course(pool), Answers(each), spent=spent, shared=shared).ranking for each in lists)
+        made = [[*rank_records(pool, ranking)] for ranking in rankings]
+        if records not in ([each for each in one if isinstance(each, RankRecord)] for one in made):
+            yield Finding(file, None, f"query {qid}: its order is not what the journal leads to")
+            return
+        if [*word, *records] not in made:
+            yield Finding(run.store.partial(BESIDE).name, None, f"query {qid}: is not what the journal leads to")
+            return
+    if left := ranked.keys() | told.keys():
+        yield Finding(file, None, f"query {min(left)} was not pruned")
+
+
+def _journal(run: OpenedRun) -> Mapping[str, Mapping[str, list[JournalRecord]]]:
+    """The entries by query and state."""
+    found: dict[str, dict[str, list[JournalRecord]]] = {}
+    for entry in read_torn(run.store.path("rank.journal"), JournalRecord, "delete the file to start this stage afresh"):
+        found.setdefault(entry.qid, {}).setdefault(entry.state, []).append(entry)
+    return found
+
+
+def _compared(file: str, made: Iterator[Record], found: Iterator[Record]) -> Iterator[Finding]:
+    for number, (expected, read) in enumerate(zip_longest(made, found), start=1):
+        if expected != read:
+            yield Finding(file, number, "is not what the records before it lead to")
+            return

@@ -10,17 +10,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain, combinations, product
 
-from raggs.base.artifacts import EmbedRecord, JournalRecord, PruneRecord, RankingRecord
-from raggs.base.believed import JudgeProfile
+from raggs.base.artifacts import EmbedRecord, JournalRecord, JudgeProfile, PruneRecord, RankingRecord
 from raggs.base.errors import AuditError, NotFoundError
-from raggs.base.jsontypes import as_object
 from raggs.base.text import did_you_mean
-from raggs.parts.judges.exactness import is_exact
+from raggs.base.types import as_object
+from raggs.parts.judges.base import is_exact
 from raggs.ranking import Ranking
+from raggs.runs.manifests.models import fitting, parameters
 from raggs.runs.manifests.opened import OpenedRun
 from raggs.runs.manifests.outdated import outdated
-from raggs.runs.manifests.params import fitting, parameters
-from raggs.stages.rankconfig import RankConfig
+from raggs.stages.rank_config import RankConfig
 from raggs.stages.replay import Answers, kept_pool, replay
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from raggs.base.health import FALLEN as FALLEN
-from raggs.base.health import JudgeHealth, RankHealth
-from raggs.base.jsontypes import as_object
+from raggs.base.judge_health import FALLEN as FALLEN
+from raggs.base.judge_health import JudgeHealth, RankHealth
 from raggs.base.text import plural
-from raggs.parts.judges.exactness import is_exact
+from raggs.base.types import as_object
+from raggs.parts.judges.base import is_exact
 from raggs.runs.manifests.models import RunManifest
 
 OWN = "where people decide it is not asked: keep words apart for it by judge.gate.reviews"
@@ -45,7 +45,7 @@ def _people(manifest: RunManifest, limits: Mapping[str, float]) -> Iterator[str]
     lock, least = manifest.stages.get("judge"), limits.get("kappa")
     if lock is None or least is None:
         return
-    from raggs.stats.agreement.clustered import FEWEST_CASES, FEWEST_CLUSTERS  # late: few runs have such a gate
+    from raggs.stats.agreement.labels import FEWEST_CASES, FEWEST_CLUSTERS  # late: few runs have such a gate
 
     found = lock.health.people if isinstance(lock.health, JudgeHealth) else None
     if found is None:

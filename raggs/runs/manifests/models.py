@@ -3,23 +3,35 @@
 `manifest.json` holds one lock for each finished stage. A lock names everything that the stage's artifact was
 made from (`components`), so a change can be told by name, and the hash of everything that it wrote, so that an
 edit by hand can be found. It never holds keys, texts or host names.
+
+What a run's files say may have been edited by anybody: parameters that are none, records that do not fit together.
+
+Stages and the libraries below them trust their inputs and say so by `ValueError` and `KeyError`; here these become
+sentences.
+
+What an audit says: one finding a lie, with its file and, where it is known, its line.
 """
 
 from __future__ import annotations
 
 import hashlib
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from operator import not_
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationError, field_validator
 
-from raggs.base.frozen import Frozen
+from raggs.base.artifacts import Frozen
+from raggs.base.errors import DataError, RaggsError
 from raggs.base.hashing import hash_value
-from raggs.base.health import Health
+from raggs.base.jsonl import first_fault
+from raggs.base.judge_health import Health
 from raggs.base.registry import installed
+from raggs.base.settings import Settings
 from raggs.base.spending import Spending
 from raggs.base.text import plural
 from raggs.base.version import __version__
@@ -241,3 +253,67 @@ def versions() -> dict[str, str | None]:
         "python": platform.python_version(),
         **{name: installed(name) for name in STATED_PACKAGES},
     }
+
+
+C = TypeVar("C", bound=Settings)
+
+
+def parameters(model: type[C], stage: str, params: Mapping[str, object]) -> C:
+    """The configuration that `params` are of.
+
+    Raises:
+        DataError: they are none.
+    """
+    try:
+        return model.model_validate(params)
+    except ValidationError as error:
+        raise _misfit(stage, first_fault(error)) from error
+    except (RaggsError, OSError) as error:
+        raise _misfit(stage, str(error)) from error
+
+
+@contextmanager
+def fitting(what: str) -> Iterator[None]:
+    """A block that computes from records, which may be of different runs.
+
+    Args:
+        what: is computed, for the sentence.
+
+    Raises:
+        DataError: the records do not fit together.
+    """
+    try:
+        yield
+    except KeyError as error:
+        raise DataError(f"{what}: the records before it do not fit together: {error} is not among them") from error
+    except ValueError as error:
+        raise DataError(f"{what}: the records before it do not fit together: {error}") from error
+
+
+def _misfit(stage: str, why: str) -> DataError:
+    remedy = "raggs audit says whether it was edited; running again writes it anew"
+    return DataError(f"stage {stage} has parameters in the manifest that it does not take: {why}", remedy=remedy)
+
+
+MANIFEST = "manifest.json"
+
+
+Cure = Literal["run", "copy", "lock", "sign", "told"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One lie: where, and what was expected.
+
+    Attributes:
+        cure: what puts it right: another run; a copy of the file, since no run restores it; another lock or signature,
+            if the set is meant as it is; or what the message says.
+    """
+
+    file: str
+    line: int | None
+    message: str
+    cure: Cure = "run"
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.message}" if self.line else f"{self.file}: {self.message}"

@@ -1,7 +1,17 @@
-"""A run opened for reading: typed access to its artifacts and to the golden set."""
+"""A run opened for reading: typed access to its artifacts and to the golden set.
+
+Where each query's lines stand in a run's artifacts, so that one query is read without the others.
+
+One pass over the bytes finds the ids; nothing is parsed until it is asked for. A file that changes afterwards is an
+error or read as it is now, never another query's lines.
+
+What a budget has bought of a run that it ended: how many queries are usable, and what they lack.
+"""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,14 +19,17 @@ from itertools import groupby, islice
 from os.path import normpath
 from pathlib import Path
 from shlex import join, quote
+from typing import TypeVar
+
+from pydantic import ValidationError
 
 from raggs.base.artifacts import JudgeRecord, PruneRecord, RankRecord, Record, artifact_file
 from raggs.base.errors import DataError, NotFoundError
+from raggs.base.files import near, regular_file
 from raggs.base.hashing import hash_file
-from raggs.base.inputs import near
-from raggs.base.jsonl import M, read_records
-from raggs.base.jsontypes import as_object
+from raggs.base.jsonl import M, all_records, first_fault, read_records
 from raggs.base.text import plural
+from raggs.base.types import as_object
 from raggs.llm.budget import Cap
 from raggs.runs.manifests.models import Output, RunManifest
 from raggs.runs.manifests.store import RunStore
@@ -180,7 +193,7 @@ class OpenedRun:
 
     @cached_property
     def graded(self) -> bool:
-        """Whether a passage has a grade; where none has, `raggs.runs.manifests.ungraded` says why.
+        """Whether a passage has a grade; where none has, `raggs.runs.manifests.reasons` says why.
 
         Raises:
             NotFoundError: the judge has not worked yet.
@@ -260,3 +273,136 @@ def open_run(folder: Path | str, *, as_found: bool = False) -> OpenedRun:
     """
     store = RunStore(Path(folder))
     return OpenedRun(store, store.manifest(), as_found)
+
+
+R = TypeVar("R", bound=Record)
+QID = re.compile(rb'"qid":\s*("(?:[^"\\]|\\.)+")')  # inside a text its quotes would be escaped
+RANK_FIELD = re.compile(rb'"rank":\s*([0-9]+)')
+
+
+class ByQuery:
+    """An artifact by query; empty where there is no file.
+
+    Raises:
+        DataError: a line names no query, or the file is not what its stage wrote.
+    """
+
+    def __init__(self, run: OpenedRun, artifact: str) -> None:
+        self._path = run.file(artifact)
+        run.check(artifact)
+        self._pieces: dict[str, list[tuple[int, int]]] = {}
+        if self._path.is_file():
+            for qid, begin, end in _pieces(self._path):
+                self._pieces.setdefault(qid, []).append((begin, end))
+
+    @property
+    def qids(self) -> tuple[str, ...]:
+        """The queries, in the order of the file."""
+        return tuple(self._pieces)
+
+    def of(self, qid: str, model: type[R], depth: int | None = None) -> tuple[R, ...]:
+        """A query's records; none where it has none.
+
+        Args:
+            depth: those of a rank beyond it are not read; None: all are.
+
+        Raises:
+            DataError: a line does not fit `model`, or the file has changed since.
+        """
+        if qid not in self._pieces:
+            return ()
+        lines = [line for line in self._lines(qid, depth) if line.strip()]
+        try:
+            records = all_records(lines, model) or list(map(model.model_validate_json, lines))
+        except ValidationError as error:
+            where = f"{self._path}, query {qid}"
+            raise DataError(first_fault(error), where=where, remedy=f"expected a {model.__name__}") from error
+        if any(record.qid != qid for record in records):
+            raise DataError("has changed while it was read", where=self._path, remedy="start again")
+        return tuple(records)
+
+    def _lines(self, qid: str, depth: int | None) -> Iterator[bytes]:
+        with self._path.open("rb", buffering=0) as file:  # a query's lines mostly stand in one piece, read at once
+            for begin, end in self._pieces[qid]:
+                file.seek(begin)
+                lines = file.read(end - begin).splitlines()
+                yield from lines if depth is None else (line for line in lines if not _beyond(line, depth))
+
+
+def _beyond(line: bytes, depth: int) -> bool:
+    """Whether a line says a rank beyond a depth."""
+    found = RANK_FIELD.search(line)
+    return found is not None and int(found[1]) > depth
+
+
+def _pieces(path: Path) -> Iterator[tuple[str, int, int]]:
+    """Query, first byte and end of each run of lines of one query."""
+    named, head, begin, byte = b"", b"\n", 0, 0
+    with regular_file(path).open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if not line.startswith(head):  # as the line before begins, up to the end of its query
+                found = QID.search(line)
+                if found is None and line.strip():
+                    raise DataError("names no query", where=path, line=number, remedy="run raggs audit on the run")
+                if found is not None and found[1] != named:
+                    if named:
+                        yield json.loads(named), begin, byte
+                    named, begin = found[1], byte
+                head = b"\n" if found is None else line[: found.end()]
+            byte += len(line)
+    if named:
+        yield json.loads(named), begin, byte
+
+
+JUDGE, RANK = "judge", "rank"
+
+
+@dataclass(frozen=True)
+class Bought:
+    """How far the money went.
+
+    Attributes:
+        cap: that was reached, and what was spent under it.
+        queries: of the run.
+        graded: how many of them are graded in full.
+        ranked: how many of these have an order; None where ranking was not begun.
+        short: how many of these orders would have been asked about further.
+    """
+
+    cap: Cap
+    queries: int
+    graded: int
+    ranked: int | None
+    short: int
+
+    @property
+    def json(self) -> dict[str, object]:
+        """As commands print it."""
+        cap = {"setting": f"budget.{self.cap.setting}", "limit": self.cap.limit, "spent": self.cap.spent}
+        counts = {"queries": self.queries, "graded": self.graded, "ranked": self.ranked, "short": self.short}
+        return {"cap": cap, **counts}
+
+    @property
+    def sentence(self) -> str:
+        """What is done and what helps, for people."""
+        return f"the budget ended ({self.cap}): {self}; what was paid is kept, and a higher cap goes on with it"
+
+    def __str__(self) -> str:
+        told = f"{self.graded:,} of {plural(self.queries, 'query')} graded in full"
+        if self.ranked is None:
+            return told
+        return f"{told}; {self.ranked - self.short:,} ranked to the end, {self.short:,} with the answers paid for"
+
+
+def bought(run: OpenedRun) -> Bought | None:
+    """What the budget of a run has bought; None where it did not end, or stopped no stage that asks the judge."""
+    parts = {part.stage: part for part in run.parts}
+    cap = next((part.cap for part in run.parts if part.cap), None)
+    first = run.manifest.stages.get(run.pipeline.order[0])
+    if cap is None or first is None:
+        return None
+    total = first.outputs[artifact_file(first.stage)].rows
+    graded = total - (len(parts[JUDGE].left) if JUDGE in parts else 0)
+    rank = parts.get(RANK)
+    ranked = None if rank is None else graded - len(rank.left)
+    return Bought(cap, total, graded, ranked, len(rank.short) if rank else 0)

@@ -6,7 +6,7 @@ from raggs import ranking
 from raggs.runs.manifests.models import StageLock
 from raggs.stages.base import AnyStage
 from raggs.stages.pipeline import pipeline_of
-from raggs.stages.rankconfig import engine_version
+from raggs.stages.rank_config import engine_version
 
 
 def made_by(stage: AnyStage, lock: StageLock) -> dict[str, str]:

@@ -4,38 +4,402 @@ Order of a commit: the incomplete marker, the artifact (temporary file, fsync, r
 the manifest, then the marker goes. Whatever moment a kill chooses, the manifest never names a file that is not
 there whole. The artifact of a stage that asks the judge is written under a name of its own first (`partial`), where it
 stays if the stage is stopped: whole queries, which can be read until the stage is done.
+
+The seal of a manifest: hashes of its own content, by which an edit is found and named. No signature.
+
+Each lock is chained to the one before it (`chain`: the hash of the lock and of the chain so far), the first to the
+head of the manifest; configuration, estimates and the ledger's mark have a hash each, and one hash holds all of it. A
+seal is over the JSON as it stands in the file, never over the models of this raggs, so that a later version reads it
+too.
+
+Whoever can run raggs can seal anything: a seal finds edits, not forgers (see docs/audit.md). It must not mend
+anything.
+
+The journal of judged batches while the rank stage runs. It lives on the disk; memory holds only where entries stand.
+
+Entries are appended as they come; each is with the operating system before `append` returns. There is no fsync for
+each line: a power cut may lose the newest ones, whose paid answers the language-model cache still holds. When a query
+is done, `settle` says which of its entries its ranking is the fold of; `settled` gives them all in their final order
+for the commit, so that the journal of a resumed run has the same bytes as that of an undisturbed one.
+
+The ledger's running hash: how far llm.ledger.jsonl had come when a manifest was written.
+
+The ledger stays append-only, and a line costs nothing more than before: whoever writes a manifest reads on from where
+it stood and notes a mark. A mark covers whole lines only, since a torn one goes when the ledger is opened again. What
+no mark covers yet (a run was killed) is covered by the next one. A ledger that does not fit its last mark is not
+marked anew: an account that was altered stays so.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import tempfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, BinaryIO
 
 from pydantic import ValidationError
 
-from raggs.base.artifacts import Record, artifact_file
-from raggs.base.atomic import remove_leftovers, sync_folder, write_atomic
+from raggs.base.artifacts import JournalRecord, Record, artifact_file
 from raggs.base.errors import DataError, NotFoundError
-from raggs.base.hashing import canonical_json, hash_file
-from raggs.base.holding import held
-from raggs.base.inputs import regular_file
+from raggs.base.files import atomic_writer, held, regular_file, remove_leftovers, sync_folder, write_atomic
+from raggs.base.hashing import canonical_json, hash_file, hash_value
 from raggs.base.jsonl import DECODER as STRICT
-from raggs.base.jsonl import M, Written, first_fault, read_records, write_routed
-from raggs.base.jsontypes import Json, JsonObject
+from raggs.base.jsonl import M, Written, dump_line, first_fault, read_records, read_torn, write_routed
 from raggs.base.secrets import mask
+from raggs.base.text import plural
+from raggs.base.types import Json, JsonObject, as_object
 from raggs.llm.budget import Cap
-from raggs.llm.ledger import FILE as LEDGER
-from raggs.runs.manifests.account import CRC, Account
+from raggs.llm.ledger import LEDGER_FILE as LEDGER
 from raggs.runs.manifests.models import SCHEMA, LedgerMark, Output, RunManifest
-from raggs.runs.manifests.seal import sealed, unsound
 from raggs.stages import GOLDEN
 from raggs.stages.pipeline import Pipeline
+
+HEAD = ("schema_version", "name", "pipeline", "created", "raggs")
+LATEST = ("config", "config_file")  # both of the latest run
+
+Content = Mapping[str, object]  # a manifest as its JSON says
+
+
+@dataclass(frozen=True)
+class Break:
+    """A part of a manifest that is not what raggs wrote.
+
+    Attributes:
+        path: of the part, as keys from the root.
+        stage: whose lock it is; None for any other part.
+        message: what is wrong, as a clause.
+    """
+
+    path: tuple[str, ...]
+    stage: str | None
+    message: str
+
+
+def sealed(manifest: RunManifest, ledger: LedgerMark) -> dict[str, object]:
+    """The JSON of a manifest with its chain and its seal, whatever it held of them before."""
+    content: dict[str, object] = manifest.model_dump(mode="json")
+    before = _head(content)
+    stages: dict[str, object] = {}
+    for name, lock in _locks(content):
+        before = _link(before, lock)
+        stages[name] = {**lock, "chain": before}
+    content["stages"] = stages
+    seal: dict[str, object] = {**_parts(content), "ledger": ledger.model_dump(mode="json")}
+    content["seal"] = seal
+    seal["sha256"] = content_hash(content)
+    return content
+
+
+def content_hash(content: Content) -> str:
+    """The hash of a manifest's whole content, but for the hash itself."""
+    seal = {name: value for name, value in as_object(content.get("seal")).items() if name != "sha256"}
+    return hash_value({**content, "seal": seal})
+
+
+def breaks(content: Content) -> Iterator[Break]:
+    """Every part of a manifest that its seal does not fit; nothing for one that was never sealed."""
+    seal = as_object(content.get("seal"))
+    if not seal:
+        if _was_sealed(content):
+            yield Break((), None, "the seal was removed: there are traces of it")
+        return
+    found = [*_chain_breaks(content, seal), *_part_breaks(content, seal)]
+    yield from found
+    if not found and seal.get("sha256") != content_hash(content):
+        yield Break(
+            ("seal",), None, "the manifest is not what raggs wrote: its content has another hash than its seal says"
+        )
+
+
+def unsound(content: Content) -> frozenset[str]:
+    """The stages whose locks were changed since raggs wrote them."""
+    return frozenset(each.stage for each in breaks(content) if each.stage is not None)
+
+
+def place_of(text: str, path: Sequence[str]) -> int | None:
+    """The line, from 1, at which a part begins in a manifest as raggs writes it; None where it is not found."""
+    found, lines, depth = None, text.split("\n"), 1
+    at = 0
+    for depth, key in enumerate(path, start=1):
+        start = f"{'  ' * depth}{json.dumps(key, ensure_ascii=False)}:"
+        outside = "  " * depth
+        while at < len(lines) and not lines[at].startswith(start):
+            at += 1
+            if found is not None and at < len(lines) and not lines[at].startswith(outside):
+                return found
+        if at == len(lines):
+            return found
+        found, at = at + 1, at + 1
+    return found
+
+
+def _chain_breaks(content: Content, seal: Content) -> Iterator[Break]:
+    before = str(seal.get("head"))
+    if before != _head(content):
+        yield Break((), None, f"{', '.join(HEAD)}: one of them was changed since raggs wrote it")
+    for name, lock in _locks(content):
+        if lock.get("chain") != _link(before, lock):
+            message = f"stage {name}: its lock was changed since raggs wrote it, or one before it was added or removed"
+            yield Break(("stages", name), name, message)
+        before = str(lock.get("chain"))
+
+
+def _part_breaks(content: Content, seal: Content) -> Iterator[Break]:
+    for name, expected in _parts(content).items():
+        if name != "head" and seal.get(name) != expected:
+            yield Break((name,), None, f"{name} was changed since raggs wrote it")
+
+
+def _parts(content: Content) -> dict[str, str]:
+    return {
+        "head": _head(content),
+        "config": hash_value([content.get(name) for name in LATEST]),
+        "estimates": hash_value(content.get("estimates")),
+    }
+
+
+def _head(content: Content) -> str:
+    return hash_value({name: content.get(name) for name in HEAD})
+
+
+def _link(before: str, lock: Content) -> str:
+    return hash_value({"before": before, "lock": {name: value for name, value in lock.items() if name != "chain"}})
+
+
+def _locks(content: Content) -> Iterator[tuple[str, Content]]:
+    for name, lock in as_object(content.get("stages")).items():
+        yield name, as_object(lock)
+
+
+def _was_sealed(content: Content) -> bool:
+    return any(lock.get("chain") or lock.get("booked") for _, lock in _locks(content))
+
+
+class EntryFile:
+    """Journal entries in a file, found again by their query. Its owner closes it.
+
+    Args:
+        file: open for reading and writing; `index` says what stands in it already.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file = file
+        self._end = 0
+        self._places: dict[str, array[int]] = {}  # start and end of each run of entries: 16 bytes
+
+    def index(self, qid: str, size: int) -> None:
+        """The next `size` bytes are an entry of this query."""
+        places = self._places.setdefault(qid, array("q"))
+        if places and places[-1] == self._end:
+            places.pop()
+        else:
+            places.append(self._end)
+        self._end += size
+        places.append(self._end)
+
+    def add(self, record: JournalRecord) -> None:
+        line = dump_line(record)
+        self.file.seek(self._end)
+        self.file.write(line)
+        self.file.flush()
+        self.index(record.qid, len(line))
+
+    def get(self, qid: str) -> Iterator[JournalRecord]:
+        """The entries of a query, in the order they came."""
+        places = self._places.get(qid, array("q"))
+        for start, end in zip(places[::2], places[1::2], strict=True):
+            self.file.seek(start)
+            for line in self.file.read(end - start).splitlines():
+                yield JournalRecord.model_validate_json(line)
+
+    def forget(self, qid: str) -> None:
+        self._places.pop(qid, None)
+
+    def __iter__(self) -> Iterator[JournalRecord]:
+        """Every entry, by query, round and slot."""
+        for qid in sorted(self._places):
+            yield from sorted(self.get(qid), key=lambda entry: (entry.round, entry.slot))
+
+
+class RunJournal:
+    """The journal of one run.
+
+    Args:
+        path: of the file; made where missing.
+        sums: CRC-32 of the lines to be believed, four bytes each, little-endian; None believes all.
+
+    Raises:
+        DataError: a line other than a torn last one is no entry.
+        OSError: the disk failed.
+    """
+
+    def __init__(self, path: Path, sums: bytes | None = None) -> None:
+        believed = None if sums is None else {sums[at : at + 4] for at in range(0, len(sums), 4)}
+        # A torn last line would corrupt what is appended next, so the whole lines are written again.
+        with atomic_writer(path) as file:
+            self._known = EntryFile(file)
+            for record in read_torn(path, JournalRecord, "delete the file to start this stage afresh"):
+                line = dump_line(record, given=True)
+                if believed is None or zlib.crc32(line).to_bytes(4, "little") in believed:
+                    self._known.index(record.qid, file.write(line))
+        self._known.file = path.open("r+b")
+        self._settled = EntryFile(tempfile.TemporaryFile(dir=path.parent))  # noqa: SIM115 - closed by `close`
+
+    def entries(self, qid: str) -> list[JournalRecord]:
+        """What is known of a query, from earlier runs and from this one."""
+        return list(self._known.get(qid))
+
+    def append(self, record: JournalRecord) -> None:
+        self._known.add(record)
+
+    def settle(self, qid: str, used: Iterable[JournalRecord]) -> None:
+        self._known.forget(qid)
+        for record in used:
+            self._settled.add(record)
+
+    def settled(self) -> Iterator[JournalRecord]:
+        yield from self._settled
+
+    def close(self) -> None:
+        self._known.file.close()
+        self._settled.file.close()
+
+
+CRC = 4  # bytes of a line's checksum
+Problem = tuple[int | None, str]  # a line of the ledger, and what is wrong
+
+
+class Account:
+    """One ledger, read once from its start and on from there.
+
+    Args:
+        path: the ledger, which need not exist.
+        sums: where the CRC-32 of each marked line is kept, by which an edited one is named.
+    """
+
+    def __init__(self, path: Path, sums: Path) -> None:
+        self._path, self._sums_path = path, sums
+        self._digest, self._sums = hashlib.sha256(), bytearray()
+        self._mark = LedgerMark()
+        self._checked = False  # whether what was there fits what was known of it
+        self._kept: LedgerMark | None = None  # of a ledger that does not fit it any more
+        self._summed = -1  # rows whose checksums are on the disk
+
+    def end(self) -> int:
+        """Bytes of whole lines that are in the ledger now.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        return self._read().bytes
+
+    def expect(self, known: LedgerMark) -> None:
+        """Take the ledger to end where `known` does: what comes after it was not booked by a run, and is never marked.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        if self.end() > known.bytes:
+            self._kept, self._checked = known, True
+
+    def mark(self, known: LedgerMark) -> LedgerMark:
+        """The mark of today, on the disk with all it covers; the `known` one where the ledger does not fit it.
+
+        Raises:
+            OSError: the disk failed.
+        """
+        if not self._checked and not fits(self._path, known):
+            self._kept = known
+        self._checked = True
+        if self._kept is not None:
+            return self._kept
+        found = self._read()
+        if found.bytes > known.bytes or (not self._sums_path.is_file() and found.rows):
+            self._sums_path.parent.mkdir(exist_ok=True)
+            write_atomic(self._sums_path, bytes(self._sums))
+        return found
+
+    def _read(self) -> LedgerMark:
+        if not self._path.is_file():
+            return self._mark
+        with self._path.open("rb") as file:
+            file.seek(self._mark.bytes)
+            rows, size = self._mark.rows, self._mark.bytes
+            for line in _whole(file):
+                self._digest.update(line)
+                self._sums += zlib.crc32(line).to_bytes(CRC, "little")
+                rows, size = rows + 1, size + len(line)
+            if size > self._mark.bytes:
+                os.fsync(file.fileno())  # no mark before what it covers
+        self._mark = LedgerMark(rows=rows, bytes=size, sha256=self._digest.hexdigest())
+        return self._mark
+
+
+def fits(path: Path, mark: LedgerMark) -> bool:
+    """Whether the ledger still begins with what the mark covers."""
+    if not mark.bytes:
+        return True
+    if not path.is_file() or path.stat().st_size < mark.bytes:
+        return False
+    digest, left = hashlib.sha256(), mark.bytes
+    with path.open("rb") as file:
+        while left and (block := file.read(min(left, 1 << 20))):
+            digest.update(block)
+            left -= len(block)
+    return digest.hexdigest() == mark.sha256
+
+
+def problems(path: Path, mark: LedgerMark, sums: bytes) -> Iterator[Problem]:
+    """What is wrong with a ledger that does not fit its mark; the first changed line where the checksums tell it."""
+    if fits(path, mark):
+        return
+    if not path.is_file():
+        yield None, f"the file is missing, the manifest says {plural(mark.rows, 'line')}"
+        return
+    line = _first_changed(path, sums) if len(sums) >= CRC * mark.rows else None
+    yield (
+        line,
+        f"is not what was booked: the hash of its first {plural(mark.rows, 'line')} is not what the manifest says",
+    )
+
+
+def unbooked(path: Path, mark: LedgerMark) -> Problem | None:
+    """Return the first line after a mark and what is wrong with it, in a run in which no stage is at work."""
+    if not path.is_file() or path.stat().st_size <= mark.bytes or not fits(path, mark):
+        return None
+    with path.open("rb") as file:
+        file.seek(mark.bytes)
+        count = sum(1 for _ in _whole(file))
+    told = f"{plural(count, 'line')} from here on were added after the run had booked its last call"
+    return (mark.rows + 1, told) if count else None
+
+
+def _first_changed(path: Path, sums: bytes) -> int | None:
+    number = 0
+    with path.open("rb") as file:
+        for number, line in enumerate(_whole(file), start=1):
+            expected = sums[CRC * (number - 1) : CRC * number]
+            if not expected:
+                return None
+            if zlib.crc32(line).to_bytes(CRC, "little") != expected:
+                return number
+    return number + 1
+
+
+def _whole(file: BinaryIO) -> Iterator[bytes]:
+    """The lines that end."""
+    for line in file:
+        if line.endswith(b"\n"):
+            yield line
+
 
 MANIFEST = "manifest.json"
 LOCK = ".lock"

@@ -1,19 +1,28 @@
 """What a run's figures of the judge's health say, in sentences for people.
 
 Computes nothing and shows nothing: the command line prints these lines, and so may a report.
+
+What a cascade's figures say, in sentences; see `raggs.runs.manifests.words`.
+
+What neighbours do to grades where several passages are graded in one call, in sentences for people.
+
+How the budget of a set was spread over its questions, in sentences.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from raggs.base.artifacts import MIN_GRADE
-from raggs.base.health import (
+from raggs.base.judge_health import (
     ECHO,
+    LEAK,
+    SLOPE,
     AgainstPeople,
     Canaries,
     Cascade,
+    CascadeGrade,
     Depth,
     Health,
     JudgeHealth,
@@ -26,15 +35,103 @@ from raggs.base.health import (
     sources_words,
 )
 from raggs.base.text import plural
-from raggs.parts.judges.exactness import grade_noises, is_exact
+from raggs.parts.judges.base import grade_noises, is_exact
 from raggs.runs.manifests.models import snapshots
-from raggs.runs.manifests.shares import spread_words
-from raggs.stages.rankrecords import NEAR_TIES, NOT_RANKED, SETTLED
+from raggs.stages.base import DEEPER, ENDED, QUESTIONS, SHARING
+from raggs.stages.base import SPENT as shares_SPENT
+from raggs.stages.rank_health import NEAR_TIES, NOT_RANKED, SETTLED
 from raggs.stages.replay import MUTE, SHARED, SPENT
-from raggs.stages.statistics import DEEPER, QUESTIONS
 
 if TYPE_CHECKING:
     from raggs.runs.manifests.models import LockedAnswerer, StageLock
+
+
+def cascade_words(found: Cascade | None) -> Iterator[tuple[str, bool]]:
+    """Of how many passages the good judge was asked and why, how far both agree by cheap grade, and what is wrong.
+
+    Each sentence with whether it is a warning.
+    """
+    if found is None:
+        return
+    asked, overruled = found.asked, found.overruled
+    if asked.total:
+        why = f"{found.by_rule:,} by their cheap grade, {found.by_chance:,} at random"
+        yield (
+            f"cascade: the good judge was asked of {asked.count:,} of {plural(asked.total, 'passage')} "
+            f"({asked.rate:.0%}: {why})",
+            False,
+        )
+    if overruled.total:
+        yield f"cascade: it gave another grade to {overruled.count:,} of them ({overruled.rate:.0%})", False
+    if agree := ", ".join(
+        _cascadewords_agreement(grade, each) for grade, each in found.grades.items() if each.agree is not None
+    ):
+        yield f"cascade: by cheap grade, it agrees on {agree}", False
+    if found.ask_from is not None and found.missed.total:
+        low, high = found.unseen.interval
+        yield (
+            f"cascade: {found.missed.count:,} of {found.missed.total:,} asked at random are a {found.ask_from} or more "
+            f"to it: of all such it was not shown {found.unseen.share:.0%} (95%: {low:.0%} to {high:.0%})",
+            False,
+        )
+    elif not found.by_chance and asked.count < asked.total:
+        yield "cascade: nothing was asked at random, so how often the cheap judge errs alone is not known", False
+    yield from ((f"warning: {warning}", True) for warning in found.warnings)
+
+
+def _cascadewords_agreement(grade: str, found: CascadeGrade) -> str:
+    low, high = found.interval
+    doubt = "" if low == high else f" ({low:.0%} to {high:.0%})"
+    return f"{found.agree:.0%} of the {grade}s{doubt}"
+
+
+MOVES = {
+    "neighbours": "beside good passages rather than bad ones",
+    "incited": "beside a passage that asks for a 5 for all",
+    "place": "by being shown first in a call rather than last",
+    "samples": "for each grade that its company is better, as its samples show",
+}
+REMEDY = "use a smaller judge.group, or judge.samples: 3, each of which shows other companies"
+
+
+def company_words(found: Mapping[str, Shift]) -> Iterator[tuple[str, bool]]:
+    """A sentence for each shift that was measured, and whether it warns: beyond `LEAK` (or `SLOPE`) and chance."""
+    for name, shift in found.items():
+        if shift.grades is None or shift.interval is None:
+            yield f"company: too few questions to tell what a grade moves {MOVES[name]}", False
+            continue
+        low, high = shift.interval
+        measured = f"{shift.grades:+.2f} [{low:+.2f}, {high:+.2f}]"
+        yield f"company: a grade moves by {measured} {MOVES[name]} ({plural(shift.questions, 'question')})", False
+        if abs(shift.grades) >= (SLOPE if name == "samples" else LEAK) and (low > 0 or high < 0):
+            yield f"warning: grades hang on the passages shown beside: {REMEDY}", True
+
+
+def share_words(mine: int, shares: Sequence[int]) -> Iterator[str]:
+    """What a question got, and why others got more; `shares`: calls of every question."""
+    fewer, more = sum(share < mine for share in shares), sum(share > mine for share in shares)
+    yield (
+        f"of the {plural(sum(shares), 'call')} that {plural(len(shares), 'question')} share {mine:,} went here, "
+        f"{sum(shares) / len(shares):.1f} on average: {fewer:,} got fewer, {more:,} got more"
+    )
+    why = "each next call goes where it is expected to put most pairs right"
+    if more:
+        why += ": those that got more had more pairs in doubt in their top, after as many calls as this one"
+    elif fewer:
+        why += ": of all tops this one had most pairs in doubt, after as many calls"
+    yield why
+
+
+def spread_words(counts: Mapping[str, int]) -> Iterator[str]:
+    """How many calls questions got, by the counts of a lock; nothing where they share no budget."""
+    if shares_SPENT not in counts:
+        return
+    spent, questions = plural(counts[shares_SPENT], "call"), plural(counts[SHARING], "question")
+    low, high = counts["quarter"], counts["three quarters"]
+    half = f"half of them {low:,}" if low == high else f"half of them {low:,} to {high:,}"
+    ended = f"; {counts[ENDED]:,} ended before it was spent" if counts[ENDED] else ""
+    yield f"budget: {spent} over {questions}, {counts['least']:,} to {counts['most']:,} each, {half}{ended}"
+
 
 TOLD_BIAS = 0.1  # grades; less is not worth a word
 OUTCOMES = {
@@ -191,7 +288,6 @@ def _samples(samples: Samples | None) -> Iterator[Line]:
 
 
 def _company(found: Mapping[str, Shift]) -> Iterator[Line]:
-    from raggs.runs.manifests.companywords import company_words  # late: most grade one by one
 
     return (Line(*said) for said in company_words(found))
 
@@ -199,7 +295,6 @@ def _company(found: Mapping[str, Shift]) -> Iterator[Line]:
 def _cascade(found: Cascade | None) -> Iterator[Line]:
     if found is None:
         return
-    from raggs.runs.manifests.cascadewords import cascade_words
 
     yield from (Line(*said) for said in cascade_words(found))
 

@@ -1,16 +1,35 @@
-"""What happens in a run, as values: what its stages do, beside what its parts tell (`raggs.base.progress`).
+"""What happens in a run, as values: what its stages do, beside what its parts tell (`raggs.base.types`).
 
 The progress display, the plain log and tests listen to the same stream.
+
+Work that needs an event loop of its own where one runs already, as in a notebook: in a thread beside it.
 """
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeVar
 
-from raggs.base.progress import Building, Notice, Waiting
+from raggs.base.types import Building, Notice, Waiting
 from raggs.runs.manifests.models import StageLock
 from raggs.runs.manifests.reasons import Reason
+
+__all__ = [
+    "Building",
+    "Event",
+    "Listener",
+    "Notice",
+    "Progress",
+    "StageFinished",
+    "StageSkipped",
+    "StageStarted",
+    "Waiting",
+    "silent",
+]
 
 
 @dataclass(frozen=True)
@@ -57,21 +76,44 @@ class StageFinished:
 
 
 Event = Notice | StageSkipped | StageStarted | Progress | Building | Waiting | StageFinished
-__all__ = [
-    "Building",
-    "Event",
-    "Listener",
-    "Notice",
-    "Progress",
-    "StageFinished",
-    "StageSkipped",
-    "StageStarted",
-    "Waiting",
-    "silent",
-]
 
 Listener = Callable[[Event], None]
 
 
 def silent(_: Event) -> None:
     """A listener that hears nothing."""
+
+
+T = TypeVar("T")
+
+
+def in_loop() -> bool:
+    """Whether an event loop runs in this thread, so that no other one can."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def beside(work: Callable[[Listener], T], listen: Listener) -> T:
+    """Do work in a thread and wait for it; an interrupt stops it at the next event that it tells.
+
+    Args:
+        work: is given the listener that it must tell its events.
+        listen: hears them, in that thread.
+    """
+    stopped = threading.Event()
+
+    def hear(event: Event) -> None:
+        if stopped.is_set():
+            raise KeyboardInterrupt
+        listen(event)
+
+    with ThreadPoolExecutor(1, "raggs") as threads:
+        result = threads.submit(work, hear)
+        try:
+            return result.result()
+        except KeyboardInterrupt:
+            stopped.set()
+            raise

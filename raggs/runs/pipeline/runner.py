@@ -1,8 +1,12 @@
-"""Runs what the plan asks for: decide, run, validate, commit, stage after stage."""
+"""Runs what the plan asks for: decide, run, validate, commit, stage after stage.
+
+What the runner learns of a stage while its records pass: failures, the judge's health, and what stopped it.
+"""
 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -10,27 +14,62 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from raggs.base.artifacts import JournalRecord, Record, artifact_file
-from raggs.base.atomic import disk
+from raggs.base.artifacts import JournalRecord, Record, answerers_named, artifact_file
 from raggs.base.errors import BudgetError, DataError, RaggsError
-from raggs.base.jsontypes import as_object
+from raggs.base.files import disk
 from raggs.base.settings import Settings
 from raggs.base.spending import Spending
+from raggs.base.types import Notice, as_object
 from raggs.llm.answerers import Answerer
-from raggs.parts.judges.exactness import is_exact
+from raggs.parts.judges.base import is_exact
 from raggs.runs.execution.base import Execution
-from raggs.runs.manifests.journal import RunJournal
 from raggs.runs.manifests.models import Ceiling, Estimate, LockedAnswerer, Output, RunManifest, StageLock, now, versions
 from raggs.runs.manifests.opened import edited_by_hand
 from raggs.runs.manifests.reasons import FailuresLeft, LockEdited, OutputEdited, Reason
-from raggs.runs.manifests.seal import breaks
-from raggs.runs.manifests.store import MANIFEST, RunStore, manifest_bytes
-from raggs.runs.pipeline.events import Listener, Notice, Progress, StageFinished, StageSkipped, StageStarted, silent
-from raggs.runs.pipeline.plan import Selection, components, fingerprint
-from raggs.runs.pipeline.standing import Plan, Standing
-from raggs.runs.pipeline.watch import Watch
-from raggs.stages.base import AnyStage, Services, Work
+from raggs.runs.manifests.store import MANIFEST, RunJournal, RunStore, breaks, manifest_bytes
+from raggs.runs.pipeline.events import Listener, Progress, StageFinished, StageSkipped, StageStarted, silent
+from raggs.runs.pipeline.plan import Plan, Selection, Standing, components, fingerprint
+from raggs.stages.base import AnyStage, Services, Statistics, Work
 from raggs.stages.pipeline import Pipeline
+
+
+class Watch:
+    """Counts a stage's failed records and tallies them while they pass."""
+
+    def __init__(self, stage: AnyStage, statistics: Statistics) -> None:
+        self._stage = stage
+        self.statistics = statistics
+        self.failed = 0
+        self.answered: Counter[str] = Counter()  # records by the key of each of their answerers
+        self.stopped: RaggsError | KeyboardInterrupt | None = None
+
+    def until_stopped(self, records: Iterator[Record]) -> Iterator[Record]:
+        """The records until the judge can be asked no more; what comes before the first one is raised."""
+        some = False
+        try:
+            for record in self.passing(records):
+                some = True
+                yield record
+        except (RaggsError, KeyboardInterrupt) as error:
+            if not some:
+                raise
+            self.stopped = error
+
+    def passing(self, records: Iterator[Record]) -> Iterator[Record]:
+        """The records, counted."""
+        for record in records:
+            self.failed += self._stage.failed(record)
+            self.statistics.see(record)
+            self.answered.update(answerers_named(record))
+            yield record
+
+    def journal(self, entries: Iterable[JournalRecord]) -> Iterator[JournalRecord]:
+        """The entries of the stage's journal, counted."""
+        for entry in entries:
+            self.failed += entry.failed
+            self.statistics.see(entry)
+            self.answered.update(answerers_named(entry))
+            yield entry
 
 
 class RunWorld(Services, Protocol):

@@ -20,8 +20,7 @@ from raggs.parts import askers
 from raggs.parts.askers.base import Assignment
 from raggs.stages.base import StageOf, Work
 from raggs.stages.ordered import run_ordered
-from raggs.stages.questions.base import QuestionServices
-from raggs.stages.questions.records import AskRecord, SampleRecord
+from raggs.stages.questions.records import AskRecord, QuestionServices, SampleRecord
 
 AskerSpec = Annotated[AdapterConfig, OneOf(askers.REGISTRY)]
 

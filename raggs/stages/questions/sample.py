@@ -16,8 +16,7 @@ from raggs.base.languages import detect_language
 from raggs.base.settings import Causes, Settings
 from raggs.parts.askers.base import KINDS, Kind
 from raggs.stages.base import StageOf, Work
-from raggs.stages.questions.base import QuestionServices, Text
-from raggs.stages.questions.records import SampleRecord, Window
+from raggs.stages.questions.records import QuestionServices, SampleRecord, Text, Window
 from raggs.stats.asking import SIZE, stratified_windows
 from raggs.stats.asking import Window as Place
 

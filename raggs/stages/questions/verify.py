@@ -14,8 +14,7 @@ from raggs.base.artifacts import Reference, Span
 from raggs.base.settings import Causes, Settings
 from raggs.base.text import shorten
 from raggs.stages.base import StageOf, Work
-from raggs.stages.questions.base import QuestionServices
-from raggs.stages.questions.records import AskRecord, Reason, SampleRecord, VerifyRecord, Window
+from raggs.stages.questions.records import AskRecord, QuestionServices, Reason, SampleRecord, VerifyRecord, Window
 
 WORD = re.compile(r"\w")
 SHOWN = 80

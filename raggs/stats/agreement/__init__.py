@@ -4,16 +4,20 @@ Pure: orders of identifiers and arrays of labels in, frozen results out; seeded 
 interval. What is undefined is NaN, never a number that looks like an answer, and what was left out is counted.
 """
 
-from raggs.stats.agreement.answers import AccuracyGivenHit, accuracy_given_hit, wilson
-from raggs.stats.agreement.clustered import Checked, Estimate, check_labels
 from raggs.stats.agreement.labels import (
     GRADES,
+    AccuracyGivenHit,
     Agreement,
+    Checked,
     Confusion,
+    Estimate,
+    accuracy_given_hit,
+    check_labels,
     cohen_kappa,
     confusion,
     count_pairs,
     krippendorff_alpha,
+    wilson,
 )
 from raggs.stats.agreement.orders import (
     RBO,

@@ -3,6 +3,16 @@
 Units are what was labelled. An interval comes from resampling the units (percentile bootstrap, Efron and Tibshirani,
 1993): units with the same labels are interchangeable, so that one multinomial draw of the kinds of units is a whole
 resample. Missing labels are NaN; what they leave out is counted.
+
+Shares and how sure they are; how often a system is right once it has found what it needs.
+
+Flags are 1, 0 or NaN for unknown; what the unknown leaves out is counted.
+
+A judge against people: every figure of one table of grades, with intervals that know of questions.
+
+Passages of one question are not independent: a judge that misreads the question errs on all of them. So whole
+questions are resampled (the cluster bootstrap of Davison and Hinkley, 1997, section 3.8): each keeps a table of its
+own, and a resample is a weighed sum of tables. Rows are the judge's grades, columns the people's.
 """
 
 from __future__ import annotations
@@ -11,6 +21,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Literal, get_args
 
 import numpy as np
@@ -266,3 +277,225 @@ def check_confidence(confidence: float, draws: int) -> None:
     """
     if not (0 < confidence < 1 and draws >= 1):
         raise ValueError(f"0 < confidence < 1 <= draws does not hold for confidence={confidence}, draws={draws}")
+
+
+def wilson(count: int, total: int, confidence: float = 0.95) -> tuple[float, float]:
+    """Wilson's score interval (Wilson, 1927) of the share `count` / `total`, within 0..1; all of it where total is 0.
+
+    Raises:
+        ValueError: not 0 <= count <= total, or the confidence is not inside 0..1.
+    """
+    check_confidence(confidence, draws=1)
+    if not 0 <= count <= total:
+        raise ValueError(f"a share counts some of a total, not {count} of {total}")
+    if not total:
+        return 0.0, 1.0
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    share, square = count / total, z**2 / total
+    centre = (share + square / 2) / (1 + square)
+    half = z / (1 + square) * math.sqrt(share * (1 - share) / total + square / (4 * total))
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+@dataclass(frozen=True)
+class AccuracyGivenHit:
+    """Acc|Hit@K: how often the answer is correct where retrieval brought all the evidence.
+
+    Attributes:
+        value: correct / hits; NaN without hits.
+        low, high: Wilson's score interval; 0 and 1 without hits.
+        confidence: of the interval, in 0..1.
+        correct: hits with a correct answer.
+        hits: queries with a hit and a known answer.
+        missed: queries without a hit.
+        missing: queries left out: no flag for the hit, or a hit without one for the answer.
+    """
+
+    value: float
+    low: float
+    high: float
+    confidence: float
+    correct: int
+    hits: int
+    missed: int
+    missing: int
+
+
+def accuracy_given_hit(correct: npt.ArrayLike, hit: npt.ArrayLike, *, confidence: float = 0.95) -> AccuracyGivenHit:
+    """Answer accuracy over the queries whose whole evidence was retrieved, with Wilson's interval.
+
+    Args:
+        correct: shape (queries,), 1 where the answer is correct, 0 where not, NaN where unknown.
+        hit: shape (queries,), 1 where every passage of grade 4 or more is in the top K, else 0; NaN where undefined.
+        confidence: inside 0..1.
+
+    Raises:
+        ValueError: the shapes differ, a flag is neither 0, 1 nor NaN, or the confidence is out of its range.
+    """
+    answers, hits = paired(correct, hit)
+    check_confidence(confidence, draws=1)
+    for flags in (answers, hits):
+        if not np.isin(flags[~np.isnan(flags)], (0, 1)).all():
+            raise ValueError("a flag is 0, 1 or NaN")
+    found = answers[(hits == 1) & ~np.isnan(answers)]
+    right, total, missed = int(found.sum()), found.size, int((hits == 0).sum())
+    missing = hits.size - missed - total
+    low, high = wilson(right, total, confidence)
+    if not total:
+        return AccuracyGivenHit(math.nan, low, high, confidence, 0, 0, missed, missing)
+    return AccuracyGivenHit(right / total, low, high, confidence, right, total, missed, missing)
+
+
+FEWEST_CASES, FEWEST_CLUSTERS = 20, 5  # below, an interval says more about chance than about the judge
+
+Figure = Callable[[Floats], Floats]  # tables of shape (draws, labels, ...) to values of shape (draws,)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A figure with its interval.
+
+    Attributes:
+        value: NaN where it is not defined.
+        low, high: the ends of the interval; NaN where there are too few cases.
+    """
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def half(self) -> float:
+        """Half the width of the interval."""
+        return (self.high - self.low) / 2
+
+
+@dataclass(frozen=True)
+class Checked:
+    """How a judge's grades stand to people's.
+
+    Attributes:
+        cases: grades that were compared.
+        clusters: questions that they are of.
+        kappa: Cohen's, with quadratic weights.
+        alpha: Krippendorff's, ordinal.
+        exact: the share of equal grades.
+        within_one: the share of grades that are at most one apart.
+        bias: the mean of the judge's grade less people's, in grades.
+        leniency: the share that the judge graded higher, less the share that it graded lower.
+        table: the counts, a row for each grade of the judge, a column for each of people.
+        confidence: of the intervals, in 0..1.
+    """
+
+    cases: int
+    clusters: int
+    kappa: Estimate
+    alpha: Estimate
+    exact: Estimate
+    within_one: Estimate
+    bias: Estimate
+    leniency: Estimate
+    table: tuple[tuple[int, ...], ...]
+    confidence: float
+
+    @property
+    def few(self) -> bool:
+        """Whether there are too few cases, or of too few questions, for an interval."""
+        return self.cases < FEWEST_CASES or self.clusters < FEWEST_CLUSTERS
+
+
+def check_labels(
+    judge: npt.ArrayLike,
+    people: npt.ArrayLike,
+    clusters: Sequence[str],
+    *,
+    confidence: float = 0.95,
+    draws: int = DRAWS,
+    seed: int,
+) -> Checked:
+    """Compare two columns of grades.
+
+    Args:
+        judge, people: shape (cases,), grades 1 to 5.
+        clusters: the question of each case.
+        confidence, draws, seed: of the intervals.
+
+    Raises:
+        ValueError: the lengths differ, a grade is none, or an argument is out of its range.
+    """
+    check_confidence(confidence, draws)
+    ours, theirs = np.asarray(judge, dtype=np.int64), np.asarray(people, dtype=np.int64)
+    if not ours.shape == theirs.shape == (len(clusters),):
+        raise ValueError(f"{ours.size} and {theirs.size} grades of {len(clusters)} questions do not make pairs")
+    if ours.size and not (min(ours.min(), theirs.min()) >= 1 and max(ours.max(), theirs.max()) <= len(GRADES)):
+        raise ValueError("grades are 1 to 5")
+    tables = tables_of((ours, theirs), clusters)
+    whole = tables.sum(axis=0)
+    few = ours.size < FEWEST_CASES or len(tables) < FEWEST_CLUSTERS
+    drawn = None if few else resampled(tables, draws, seed)
+    found = {name: estimate(figure, whole, drawn, confidence) for name, figure in FIGURES.items()}
+    counts = tuple(tuple(row) for row in whole.tolist())
+    return Checked(cases=ours.size, clusters=len(tables), table=counts, confidence=confidence, **found)
+
+
+def tables_of(columns: Sequence[Ints], clusters: Sequence[str]) -> Ints:
+    """A table for each cluster, in the order of their first cases, with an axis of labels for each column of grades."""
+    names = {name: number for number, name in enumerate(dict.fromkeys(clusters))}
+    tables = np.zeros((len(names), *(len(GRADES),) * len(columns)), dtype=np.int64)
+    places = np.array([names[name] for name in clusters], dtype=np.int64)
+    np.add.at(tables, (places, *(column - 1 for column in columns)), 1)
+    return tables
+
+
+def resampled(tables: Ints, draws: int, seed: int) -> Floats:
+    """The tables of resampled clusters, shape (draws, *of a table)."""
+    clusters = len(tables)
+    picked = generator(seed, "judge check", clusters).multinomial(clusters, np.full(clusters, 1 / clusters), size=draws)
+    return np.tensordot(picked.astype(np.float64), tables.astype(np.float64), axes=1)  # whole numbers, so exact
+
+
+def estimate(figure: Figure, whole: Ints, drawn: Floats | None, confidence: float) -> Estimate:
+    """A figure of the table of all cases, with the interval that resampled ones give; None: without."""
+    value = float(figure(whole[None].astype(np.float64))[0]) if whole.any() else math.nan
+    if drawn is None or math.isnan(value):
+        return Estimate(value, math.nan, math.nan)
+    values = figure(drawn)
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(values[~np.isnan(values)], [tail, 1 - tail])
+    return Estimate(value, float(low), float(high))
+
+
+def kappa(tables: Floats) -> Floats:
+    """Cohen's kappa of each table, with quadratic weights."""
+    return kappa_of(tables, costs_of(len(GRADES), "quadratic"))
+
+
+def _alpha(tables: Floats) -> Floats:
+    """Krippendorff's alpha of two raters, from the table of their pairs."""
+    together = tables + tables.transpose(0, 2, 1)
+    totals = together.sum(axis=2)
+    difference = difference_of(totals, np.array(GRADES, dtype=np.float64), "ordinal")
+    expected = (totals[:, :, None] * totals[:, None, :] * difference).sum(axis=(1, 2))
+    return beyond_chance((together * difference).sum(axis=(1, 2)) * (totals.sum(axis=1) - 1), expected)
+
+
+def mean_worth(worth: Floats) -> Figure:
+    """The mean of what each cell is worth."""
+
+    def figure(tables: Floats) -> Floats:
+        total = tables.sum(axis=(1, 2))
+        found: Floats = (tables * worth).sum(axis=(1, 2)) / np.where(total > 0, total, math.nan)
+        return found
+
+    return figure
+
+
+STEPS = np.subtract.outer(np.array(GRADES), np.array(GRADES)).astype(np.float64)  # the judge's less people's
+FIGURES: dict[str, Figure] = {
+    "kappa": kappa,
+    "alpha": _alpha,
+    "exact": mean_worth((STEPS == 0).astype(np.float64)),
+    "within_one": mean_worth((np.abs(STEPS) <= 1).astype(np.float64)),
+    "bias": mean_worth(STEPS),
+    "leniency": mean_worth(np.sign(STEPS)),
+}

@@ -5,16 +5,46 @@ threshold are duplicates, and a question goes with all its excerpts if its cosin
 Of duplicates the report does not say which stays; here it is the earlier one, and what went makes nobody else go.
 
 Thresholds belong to an embedder and a corpus. The report's are those of OpenAI's text-embedding-3-large.
+
+How far a question copies the rare words of what answers it: copied questions flatter lexical search.
+
+    leakage(q) = sum of idf(w) over the words of q that stand in an excerpt of q / sum of idf(w) over the words of q
+    idf(w) = ln(1 + (N - n(w) + 0.5) / (n(w) + 0.5))        N texts of the corpus, of which n(w) hold w
+
+the idf of BM25 (Lucene's), so a copied rare word weighs as it does there. 0: no word is copied; 1: all are. Words are
+those that search compares: stems without stop words and accents, each once, which the caller makes.
+
+Measured (`benchmarks/leakage.py`) on the 472 questions of Chroma's chunking report over chunks of 200 tokens, recall of
+the excerpts' characters in the first chunk, BM25 less all-MiniLM-L6-v2: +.025 in the third with the least leakage
+(below .45), +.185 in the next (below .70), +.224 in the last; Spearman's rho +.15, p .001. Among the first five
+chunks, where BM25 finds almost everything, it is +.047, +.113, +.107. WordLlama's vectors, themselves sums over words,
+gain by copying as BM25 does: no slope is to be seen.
+
+Which questions are for choosing (dev) and which for reporting (test).
+
+A question's part is drawn by a hash of the seed and its key, and of nothing else: adding questions moves none. So the
+shares hold in every type of question alike, in the mean and not to the question. With the window or document as key,
+all questions about it are in one part, and what was chosen on dev has not seen what test asks about.
+
+How hard questions are, by how many systems find what answers them.
+
+The share of systems that find it is the classical difficulty of an item (the higher, the easier). It says as much as
+the systems differ: three chunk sizes of one embedder are hardly more than one system. What nobody finds may be hard,
+or its excerpts may be wrong: such questions are told apart, to be looked at.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
-from raggs.base.arrays import Floats, Ints, Vectors
+from raggs.base.arrays import Flags, Floats, Ints, Vectors
+from raggs.base.seeds import derive_seed
 
 BLOCK = 1024  # questions compared at a time: 4 MB a block of cosines
 
@@ -196,3 +226,150 @@ def irrelevant(
             gone.append(Irrelevant(question, row, float(cosines[row]), float(limits[question])))
         first.add(question)
     return tuple(gone)
+
+
+BINS = 10
+HIGH = 0.8  # from here a question is copied
+MOST_HIGH = 0.5  # share of copied questions from which a set is warned about
+
+
+@dataclass(frozen=True)
+class WordWeights:
+    """How rare words are.
+
+    Attributes:
+        texts: of the corpus.
+        holding: by word, how many of them hold it.
+    """
+
+    texts: int
+    holding: Mapping[str, int]
+
+    @classmethod
+    def of(cls, texts: Iterable[Collection[str]]) -> WordWeights:
+        """From the words of each text of the corpus: passages, windows or documents."""
+        holding: Counter[str] = Counter()
+        count = 0
+        for words in texts:
+            holding.update(set(words))
+            count += 1
+        return cls(count, holding)
+
+    def idf(self, word: str) -> float:
+        """See the module; a word that no text holds is the rarest."""
+        held = self.holding.get(word, 0)
+        return math.log(1 + (self.texts - held + 0.5) / (held + 0.5))
+
+
+def leakage(question: Collection[str], excerpts: Iterable[Collection[str]], weights: WordWeights) -> float:
+    """How far a question copies its excerpts, 0..1; NaN for a question without a word.
+
+    Args:
+        question: its words.
+        excerpts: the words of each of its excerpts.
+    """
+    asked = set(question)
+    held = set().union(*excerpts)
+    whole = math.fsum(weights.idf(word) for word in sorted(asked))
+    return math.fsum(weights.idf(word) for word in sorted(asked & held)) / whole if whole else math.nan
+
+
+@dataclass(frozen=True)
+class LeakageSummary:
+    """Leakage over a set of questions.
+
+    Attributes:
+        count: of the questions with a value.
+        mean, quartiles: of the values; the quartiles are the first, the median and the third.
+        histogram: questions in each tenth of 0..1.
+        high: share of the questions at or above `HIGH`.
+    """
+
+    count: int
+    mean: float
+    quartiles: tuple[float, float, float]
+    histogram: tuple[int, ...]
+    high: float
+
+    @property
+    def warning(self) -> str | None:
+        """What a reader of scores over these questions must know; None where there is nothing to say."""
+        if not self.count or self.high < MOST_HIGH:
+            return None
+        return (
+            f"{self.high:.0%} of the questions copy the rare words of what answers them (leakage {HIGH:g} or more): "
+            "scores over them flatter lexical search"
+        )
+
+
+def summarise_leakage(values: Sequence[float] | Floats) -> LeakageSummary:
+    """The summary of values of `leakage`; NaN is left out."""
+    valid = np.asarray(values, dtype=np.float64)
+    valid = valid[~np.isnan(valid)]
+    if not len(valid):
+        return LeakageSummary(0, math.nan, (math.nan,) * 3, (0,) * BINS, math.nan)
+    first, median, third = np.quantile(valid, [0.25, 0.5, 0.75]).tolist()
+    bins, _ = np.histogram(valid, bins=BINS, range=(0.0, 1.0))
+    high = float((valid >= HIGH).mean())
+    return LeakageSummary(len(valid), float(valid.mean()), (first, median, third), tuple(bins.tolist()), high)
+
+
+Part = Literal["dev", "test"]
+DEV = 0.5
+RANGE = 2.0**64
+
+
+def part_of(key: str, seed: int, dev: float = DEV) -> Part:
+    """The part of the question with this key.
+
+    Args:
+        key: of the question, or of what it is about.
+        dev: the share of dev, 0..1. A larger share keeps all that a smaller one held.
+
+    Raises:
+        ValueError: the share is out of range.
+    """
+    if not 0 <= dev <= 1:
+        raise ValueError(f"the share of dev is {dev}; it must lie in 0..1")
+    return "dev" if derive_seed(seed, "split", key) < dev * RANGE else "test"
+
+
+Level = Literal["easy", "medium", "hard", "unfound"]
+DIFFICULTIES: tuple[Level, ...] = ("easy", "medium", "hard", "unfound")
+EASY, MEDIUM = 2 / 3, 1 / 3  # shares of the systems, each included
+
+
+@dataclass(frozen=True)
+class Difficulty:
+    """Of one question.
+
+    Attributes:
+        found: how many systems find it.
+        systems: how many were asked.
+        level: easy from two thirds of the systems, medium from one third, hard below, unfound by none.
+    """
+
+    found: int
+    systems: int
+    level: Level
+
+
+def difficulties(hits: Flags) -> tuple[Difficulty, ...]:
+    """The difficulty of each question.
+
+    Args:
+        hits: shape (questions, systems), whether a system finds what answers a question.
+
+    Raises:
+        ValueError: there is no system.
+    """
+    if hits.ndim != 2 or not hits.shape[1]:
+        raise ValueError("hits need a row a question and a column for at least one system")
+    systems = hits.shape[1]
+    return tuple(Difficulty(found, systems, _level(found, systems)) for found in np.sum(hits, axis=1).tolist())
+
+
+def _level(found: int, systems: int) -> Level:
+    if not found:
+        return "unfound"
+    return "easy" if found >= EASY * systems else "medium" if found >= MEDIUM * systems else "hard"

@@ -4,8 +4,18 @@ Pure: arrays in, frozen results out. An estimate without an interval that was sh
 """
 
 from raggs.stats.correction.calibration import Calibration, Point, calibrate
-from raggs.stats.correction.estimates import FEWEST, Corrected, Totals, correct, totals_of, unlikely
-from raggs.stats.correction.ratios import FEWEST_WHOLE, VARIED, correct_ratio, correct_values
+from raggs.stats.correction.estimates import (
+    FEWEST,
+    FEWEST_WHOLE,
+    VARIED,
+    Corrected,
+    Totals,
+    correct,
+    correct_ratio,
+    correct_values,
+    totals_of,
+    unlikely,
+)
 
 __all__ = [
     "FEWEST",

@@ -14,18 +14,36 @@ luck of drawing many or few passages out of it, as a mean does that is divided b
 Since the brackets are 0 on average, the mean is the intercept of a regression of the first sum on them. The interval
 treats queries as drawn from those that users might ask; draws of passages must be independent between
 queries.
+
+Prediction-powered ratios of means over queries, and means of any measure where whole queries were read.
+
+Where every passage of some queries that were drawn at random was read, a query is what is sampled, and its value by
+people's labels, whatever the measure, stands beside that by the judge's: nothing has to be linear in labels. Where the
+measure is not defined for all queries, its mean is that of its values over that of "is defined".
+
+A ratio A / B of two means is estimated by that of their estimates, and its interval by the delta method: that of the
+mean of A - (A / B) B, over B.
+
+Which items to read by chance, each with a probability that is known: what estimates of a judge's error rest on.
+
+Every item has a number of its own, which hangs on the seed and its name alone (permanent random numbers: Brewer, Early
+and Joyce, 1972). Those with the smallest numbers are drawn, within strata (a judge's grades), rare ones more often: a
+share in proportion to the root of a stratum's size. Within one, every item has the same chance, and a larger draw holds
+every smaller one, so that several are one that grows.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from raggs.base.arrays import Floats, Ints
+from raggs.base.arrays import Flags, Floats, Ints
 from raggs.base.light import distributions
+from raggs.base.seeds import derive_seed
 
 RCOND, TINY = 1e-9, 1e-12
 FEWEST = 10  # queries with a passage that people labelled; below, the variance is hardly known
@@ -218,3 +236,147 @@ def _design(rows: int, controls: list[Floats]) -> Floats:
 def _quantile(confidence: float, degrees: int) -> float:
     """Of Student's t, at the upper end of an interval."""
     return float(distributions().stdtrit(max(1, degrees), (1 + confidence) / 2))
+
+
+FEWEST_WHOLE = 20  # queries that were read whole, on which the measure is defined; below, intervals hold too rarely
+VARIED = 3  # of them, that have not the commonest value; below, they say next to nothing of how values vary
+
+
+def correct_ratio(above: Totals, below: Totals, *, power: float | None = None, confidence: float = 0.95) -> Corrected:
+    """The mean of `above` over that of `below`, as people's labels of all passages would give them.
+
+    Args:
+        power: how far to rely on the judge; chosen where None. 0 uses people's labels alone.
+        confidence: of the interval, in 0..1.
+    """
+    under = correct(below, power=power).mean
+    if not under > 0:
+        found = correct(above, power=power, confidence=confidence)
+        return replace(found, mean=math.nan, low=math.nan, high=math.nan)
+    start = correct(above, power=power).mean / under
+    left = correct(above - below.times(start), power=power, confidence=confidence)
+    mean, low, high = (start + end / under for end in (left.mean, left.low, left.high))
+    return replace(left, mean=mean, low=low, high=high)
+
+
+def correct_values(
+    judge: npt.ArrayLike,
+    people: npt.ArrayLike,
+    chance: npt.ArrayLike,
+    *,
+    power: float | None = None,
+    confidence: float = 0.95,
+) -> Corrected:
+    """The mean over queries of a measure, as people's labels of all passages would give it.
+
+    Args:
+        judge: shape (queries,), the values by the judge's labels; NaN where the measure is not defined.
+        people: shape (queries,), those by people's, of queries that were read whole; NaN where it is not defined.
+        chance: shape (queries,), with which each of these was drawn, in 0 to 1; NaN for all others.
+        power: how far to rely on the judge; chosen where None. 0 uses people's labels alone.
+        confidence: of the interval, in 0..1.
+
+    Returns:
+        The mean over queries on which the measure is defined. `drawn` counts queries. No interval where fewer than 20
+        were read whole on which it is defined, or where all of these but two have one value.
+
+    Raises:
+        ValueError: shapes differ, or a chance is none.
+    """
+    columns: list[Floats] = [np.asarray(column, dtype=np.float64) for column in (judge, people, chance)]
+    machine, human, odds = columns
+    read = ~np.isnan(odds)
+    known = read & ~np.isnan(human)
+    if np.isnan(machine).any() or not known[read].all():
+        values = _totals(np.nan_to_num(machine), np.nan_to_num(human), odds)
+        defined = _totals((~np.isnan(machine)).astype(np.float64), known.astype(np.float64), odds)
+        found = correct_ratio(values, defined, power=power, confidence=confidence)
+    else:
+        found = correct(_totals(machine, human, odds), power=power, confidence=confidence)
+    if enough(human[known]):
+        return found
+    return replace(found, low=math.nan, high=math.nan)
+
+
+def enough(values: Floats) -> bool:
+    """Whether values of queries that were read whole can tell how all vary."""
+    if len(values) < FEWEST_WHOLE:
+        return False
+    _, times = np.unique(np.round(values, 9), return_counts=True)
+    return bool(len(values) - times.max() >= VARIED)
+
+
+def _totals(judge: Floats, people: Floats, chance: Floats) -> Totals:
+    """Of queries, each of which is a row of weight 1."""
+    said = np.where(np.isnan(chance), math.nan, people)
+    return totals_of(np.arange(len(judge)), np.ones(len(judge)), judge, said, chance, queries=len(judge))
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A random part.
+
+    Attributes:
+        items: their numbers, in an order that is random too: who stops early has read a random part of it.
+        chance: shape (items drawn,), the probability with which each was drawn, in 0..1.
+    """
+
+    items: Ints
+    chance: Floats
+
+
+def lots(seed: int, names: Iterable[str]) -> Floats:
+    """Shape (names,): a number in 0..1 for each, by seed and name alone."""
+    return np.array([derive_seed(seed, "draw", name) / 2.0**64 for name in names], dtype=np.float64)
+
+
+def draw(stratum: Ints, lot: Floats, count: int, held: Flags | None = None) -> Drawn:
+    """Draw items without replacement, at random within strata.
+
+    Args:
+        stratum: shape (items,), a number for the stratum of each.
+        lot: shape (items,), the number of each in 0..1, as `lots` gives it.
+        count: how many; all where there are no more.
+        held: shape (items,), what was drawn before by the same numbers: it is drawn again, also where that makes more
+            than `count`. In strata where it is not what those numbers draw (the strata are others now) it does not
+            count, for the chances would not be what they say.
+    """
+    _, inside, sizes = np.unique(stratum, return_inverse=True, return_counts=True)
+    if count < len(sizes):  # a stratum of which none is drawn would have no chance
+        inside, sizes = np.zeros(len(stratum), dtype=np.int64), np.array([len(stratum)])
+    by_stratum = np.lexsort((lot, inside))
+    place = np.empty(len(stratum), dtype=np.int64)
+    place[by_stratum] = np.arange(len(stratum)) - (np.cumsum(sizes) - sizes)[inside[by_stratum]]
+    wanted = _shared_out(sizes, min(count, len(stratum)))
+    if held is not None:
+        np.maximum(wanted, _before(inside[held], place[held], len(sizes)), out=wanted)
+    chosen = np.flatnonzero(place < wanted[inside])
+    # An order that does not hang on the number's size, by which items were drawn.
+    items = chosen[np.argsort(lot[chosen] * 2.0**20 % 1.0, kind="stable")]
+    return Drawn(items, (wanted / sizes)[inside[items]])
+
+
+def _before(inside: Ints, place: Ints, strata: int) -> Ints:
+    """How many of each stratum an earlier draw took; 0 where it did not take those with the smallest numbers."""
+    last = np.zeros(strata, dtype=np.int64)
+    np.maximum.at(last, inside, place + 1)
+    found: Ints = np.where(np.bincount(inside, minlength=strata) == last, last, 0)
+    return found
+
+
+def _shared_out(sizes: Ints, count: int) -> Ints:
+    """How many of each stratum: by roots of sizes, one at least, none above its size, `count` in all."""
+    given = np.zeros(len(sizes), dtype=np.int64)
+    while (rest := count - int(given.sum())) > 0:
+        room = given < sizes
+        weights = np.where(room, np.sqrt(sizes), 0.0)
+        ideal = rest * weights / weights.sum()
+        more = np.minimum(ideal.astype(np.int64), sizes - given)
+        if not more.any():
+            best = np.argsort(-ideal, kind="stable")[:rest]
+            more[best] = np.minimum(1, sizes - given)[best]
+        given += more
+    while count >= len(sizes) and not given.all():
+        given[np.argmax(given)] -= 1
+        given[np.argmin(given)] += 1
+    return given

@@ -5,17 +5,39 @@ here knows a run, a retriever or a price list, and what cannot be told is said s
 """
 
 from raggs.stats.decision.choice import Choice, Exclusion, Limits, Peers, Reason, Rule, Turn, choose, turning_points
-from raggs.stats.decision.costs import QueryCosts, generator_usd, rerank_usd, search_usd, tokens_usd
-from raggs.stats.decision.deltas import Delta, Measured, deltas, enough_effort
-from raggs.stats.decision.effects import Effect, Shift, main_effects, main_shifts
-from raggs.stats.decision.efficiency import Gain, Step, efficiency, end_to_end_efficiency, marginal_gains
-from raggs.stats.decision.front import JITTER_MS, Candidate, Front, dominates, find_front, may_replace
-from raggs.stats.decision.halving import Dropped, Halving, draw_order, halve
-from raggs.stats.decision.holes import Hole, order_holes
-from raggs.stats.decision.interactions import Interaction, strongest_interactions
+from raggs.stats.decision.effects import Effect, Interaction, Shift, main_effects, main_shifts, strongest_interactions
+from raggs.stats.decision.front import (
+    JITTER_MS,
+    Candidate,
+    Front,
+    Gain,
+    QueryCosts,
+    Step,
+    dominates,
+    efficiency,
+    end_to_end_efficiency,
+    find_front,
+    generator_usd,
+    marginal_gains,
+    may_replace,
+    rerank_usd,
+    search_usd,
+    tokens_usd,
+)
+from raggs.stats.decision.halving import Dropped, Halving, Share, Winners, draw_order, find_winners, halve
+from raggs.stats.decision.impact import Hole, order_holes
+from raggs.stats.decision.indexes import (
+    Delta,
+    Measured,
+    Memory,
+    deltas,
+    enough_effort,
+    flat_memory,
+    hnsw_memory,
+    ivf_memory,
+    measured_memory,
+)
 from raggs.stats.decision.leave_one_out import Contribution, Fall, contributions, falls, without
-from raggs.stats.decision.memory import Memory, flat_memory, hnsw_memory, ivf_memory, measured_memory
-from raggs.stats.decision.winners import Share, Winners, find_winners
 
 __all__ = [
     "JITTER_MS",

@@ -21,8 +21,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from raggs.base.arrays import Flags, Floats
-from raggs.stats.decision.efficiency import efficiency
-from raggs.stats.decision.front import JITTER_MS, Candidate, Front, checked, find_front, rounded
+from raggs.stats.decision.front import JITTER_MS, Candidate, Front, checked, efficiency, find_front, rounded
 
 Peers = Callable[[str], Collection[str]]  # the systems that are statistically equivalent to the one of this name
 TOKENS_APART = 0.05  # share by which a prompt is longer from which that decides between tied systems

@@ -5,21 +5,189 @@ mean over queries, by resampling them: it speaks of other questions, not of othe
 single effects; `clear` allows for how many were looked at.
 
 Must not choose a system: an effect averages over systems that nobody would ship.
+
+How far what one setting buys depends on another one.
+
+An interaction is how much more a change brings at one level of a second axis than at another (Montgomery, "Design and
+Analysis of Experiments", chapter 5), over groups of four systems that are alike in all else. Of the many that a grid
+has, the strongest are picked; `clear` allows for how many they were picked from, their intervals do not.
+
+The change of a value by query, over matched systems, and what may be said of its mean.
+
+Systems that differ in one setting alone, or in two: what the effect of a setting is read from.
+
+A grid is rarely whole: cells are excepted, fail, or make no sense. So effects rest on matched systems, never on means
+over unequal sets. A system that lacks a setting (a lexical search has no embedder) is matched with every level of it.
+
+Must not look at values.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
+from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import stdtr
 
 from raggs.base.arrays import Floats, Ints
-from raggs.stats.decision.changes import CONFIDENCE, Found, bounds_of, checked_matrix, contrast
-from raggs.stats.decision.matching import Grid, Level, Levels
-from raggs.stats.decision.resamples import DRAWS, checked_values
+from raggs.stats.decision.halving import DRAWS, checked_values, resampled_means
+
+Level = str | int | float
+Levels = Mapping[str, Level | None]
+
+MOST_LEVELS = 20  # beyond, levels are compared with the first one only
+LACKS = -1
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The levels of systems as numbers.
+
+    Attributes:
+        axes: names in order of appearance.
+        levels: of each axis; numbers ascending, else in order of appearance.
+        codes: shape (systems, axes), places in `levels`; -1 where a system lacks the axis.
+    """
+
+    axes: tuple[str, ...]
+    levels: tuple[tuple[Level, ...], ...]
+    codes: Ints
+
+    @classmethod
+    def of(cls, systems: Sequence[Levels]) -> Grid:
+        """The grid of the systems' levels by axis; None, or an axis that is not named, is one that a system lacks."""
+        axes = tuple(dict.fromkeys(axis for system in systems for axis in system))
+        levels = tuple(_ordered([system.get(axis) for system in systems]) for axis in axes)
+        places = [{level: place for place, level in enumerate(known)} for known in levels]
+        codes = [
+            [_code(known, system.get(axis)) for axis, known in zip(axes, places, strict=True)] for system in systems
+        ]
+        return cls(axes, levels, np.array(codes, dtype=np.int64).reshape(len(systems), len(axes)))
+
+    def changes(self, axis: int) -> Iterator[tuple[int, int]]:
+        """Changes of level on an axis: each pair of levels, or each from the first one where there are many."""
+        count = len(self.levels[axis])
+        return combinations(range(count), 2) if count <= MOST_LEVELS else ((0, level) for level in range(1, count))
+
+    def pairs(self, axis: int, before: int, after: int) -> Ints:
+        """Rows of shape (pairs, 2) at the two levels of one axis, alike in all else that both have."""
+        ones, others = (np.flatnonzero(self.codes[:, axis] == level) for level in (before, after))
+        rest = [each for each in range(len(self.axes)) if each != axis]
+        alike = np.ones((ones.size, others.size), dtype=np.bool_)
+        for each in rest:
+            left, right = self.codes[ones, each][:, None], self.codes[others, each][None, :]
+            alike &= (left == right) | (left == LACKS) | (right == LACKS)
+        left, right = np.nonzero(alike)
+        return np.stack([ones[left], others[right]], axis=1)
+
+    def squares(self, axes: tuple[int, int]) -> list[Ints]:
+        """For systems alike in all but two axes, the rows by level on both: shape (levels, levels), -1 if absent."""
+        rest = [each for each in range(len(self.axes)) if each not in axes]
+        shape = (len(self.levels[axes[0]]), len(self.levels[axes[1]]))
+        found: dict[tuple[int, ...], Ints] = {}
+        for row, codes in enumerate(self.codes):
+            place = (int(codes[axes[0]]), int(codes[axes[1]]))
+            if LACKS not in place:
+                square = found.setdefault(tuple(codes[rest].tolist()), np.full(shape, LACKS, dtype=np.int64))
+                square[place] = row
+        return list(found.values())
+
+
+def _ordered(values: Sequence[Level | None]) -> tuple[Level, ...]:
+    known = list(dict.fromkeys(value for value in values if value is not None))
+    numbers = [value for value in known if not isinstance(value, str)]
+    return tuple(sorted(numbers)) if len(numbers) == len(known) else tuple(known)
+
+
+def _code(places: Mapping[Level, int], level: Level | None) -> int:
+    return LACKS if level is None else places[level]
+
+
+CONFIDENCE = 0.95
+CELLS = 1_000_000  # of matched values at a time: 8 MB each
+
+
+class Found(NamedTuple):
+    """A change of level on one axis or on two, and what it does to each query.
+
+    Attributes:
+        axes, before, after: places of the axes and of their levels.
+        groups: matched systems that it rests on, pairs or squares.
+        by_query: shape (queries,), NaN where no group has a value.
+    """
+
+    axes: tuple[int, ...]
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    groups: int
+    by_query: Floats
+
+    @property
+    def valid(self) -> Floats:
+        return self.by_query[~np.isnan(self.by_query)]
+
+    @property
+    def queries(self) -> int:
+        return int(self.valid.size)
+
+    @property
+    def mean(self) -> float:
+        return float(self.valid.mean()) if self.queries else math.nan
+
+    @property
+    def error(self) -> float:
+        """Standard error of the mean over queries."""
+        return float(self.valid.std(ddof=1)) / math.sqrt(self.queries) if self.queries > 1 else math.inf
+
+    def is_clear(self, alpha: float, compared: int) -> bool:
+        """A t-test at alpha / compared; fewer queries than signs could ever reach that level are never enough."""
+        level = alpha / compared
+        if self.mean == 0 or self.queries < 1 - math.log2(level):
+            return False
+        t = abs(self.mean) / self.error if self.error > 0 else math.inf
+        return 2 * float(stdtr(self.queries - 1, -t)) < level
+
+
+def checked_matrix(systems: Sequence[Levels], values: npt.ArrayLike, confidence: float) -> Floats:
+    if not 0 < confidence < 1:
+        raise ValueError(f"the confidence is {confidence}; it lies inside 0..1")
+    return checked_values(values, len(systems))
+
+
+def contrast(matrix: Floats, pairs: Ints) -> Floats:
+    """By query the mean change over the pairs that have it; NaN where none has."""
+    queries = matrix.shape[1]
+    total, count = np.zeros(queries), np.zeros(queries)
+    step = max(1, CELLS // max(queries, 1))
+    for start in range(0, len(pairs), step):
+        chunk = pairs[start : start + step]
+        changes = matrix[chunk[:, 1]] - matrix[chunk[:, 0]]
+        total += np.nansum(changes, axis=0)
+        count += (~np.isnan(changes)).sum(axis=0)
+    means = np.full(queries, math.nan)
+    np.divide(total, count, out=means, where=count > 0)
+    return means
+
+
+def bounds_of(rows: Sequence[Floats], seed: int, draws: int, confidence: float) -> list[tuple[float, float]]:
+    """Percentile intervals of the rows' means over resampled queries; NaN below two valid queries."""
+    if not rows:
+        return []
+    matrix = np.stack(rows)
+    means = np.concatenate(list(resampled_means(matrix, draws=draws, seed=seed)))
+    tail = (1 - confidence) / 2
+    bounds = []
+    for row, column in zip(matrix, means.T, strict=True):
+        drawn = column[~np.isnan(column)]  # none of the row's valid queries may be in a draw
+        low, high = np.quantile(drawn, [tail, 1 - tail]) if (~np.isnan(row)).sum() > 1 else (math.nan, math.nan)
+        bounds.append((float(low), float(high)))
+    return bounds
 
 
 @dataclass(frozen=True)
@@ -157,3 +325,125 @@ def main_shifts(systems: Sequence[Levels], figures: Sequence[float | None]) -> t
                 of = (float(known.mean()), float(known.min()), float(known.max()))
                 shifts.append(Shift(name, levels[before], levels[after], *of, known.size))
     return tuple(shifts)
+
+
+@dataclass(frozen=True)
+class Interaction:
+    """How much more the change of the first axis brings once the second one has changed.
+
+    Attributes:
+        axes: first and second.
+        before, after: the levels on both axes before and after their changes.
+        change: (after, after) - (before, after) - ((after, before) - (before, before)), as `Effect.change`.
+        low, high, queries: as in `Effect`. Chosen as the strongest of many, it is likely to be overstated.
+        squares: groups of four matched systems that it rests on.
+        compared: interactions that it was chosen from.
+        clear: not 0 beyond doubt, with Bonferroni's correction over all that were compared, whatever unjudged
+            passages turn out to be.
+        unjudged: clear as labels stand, and not if unjudged passages turn out otherwise.
+    """
+
+    axes: tuple[str, str]
+    before: tuple[Level, Level]
+    after: tuple[Level, Level]
+    change: float
+    low: float
+    high: float
+    squares: int
+    queries: int
+    compared: int
+    clear: bool
+    unjudged: bool = False
+
+
+ReversibleSquares = Callable[[Floats, Ints, Callable[[Floats], object]], bool]
+
+
+def strongest_interactions(
+    systems: Sequence[Levels],
+    values: npt.ArrayLike,
+    *,
+    seed: int,
+    most: int = 2,
+    draws: int = DRAWS,
+    confidence: float = CONFIDENCE,
+    reversible: ReversibleSquares | None = None,
+) -> tuple[Interaction, ...]:
+    """The strongest interaction of each pair of axes, of the strongest pairs: those surely farthest from 0 come first.
+
+    Args:
+        most: how many pairs of axes.
+        systems, values, seed, draws, confidence: as in `main_effects`; here a system is matched only with such as lack
+            the same axes.
+        reversible: whether unjudged passages could change what is said of an interaction by query, over squares of
+            systems, shape (squares, 4): before and after at the first level, then at the second one.
+
+    Raises:
+        ValueError: as `main_effects`.
+    """
+    matrix, grid = checked_matrix(systems, values, confidence), Grid.of(systems)
+    width = NormalDist().inv_cdf((1 + confidence) / 2)
+    compared, best = 0, []
+    for axes in combinations(range(len(grid.axes)), 2):
+        strongest, strength = None, -math.inf
+        for each, squares in _interactions(matrix, grid, axes):
+            compared += 1
+            surely = abs(each.mean) - width * each.error
+            if surely > strength:
+                strongest, strength = (each, squares), surely
+        if strongest is not None:
+            best.append((strength, strongest))
+    best.sort(key=lambda item: -item[0])
+    chosen = [each for _, each in best[:most]]
+    found = [each for each, _ in chosen]
+    bounds = bounds_of([each.by_query for each in found], seed, draws, confidence)
+    level = (1 - confidence, compared)
+    doubted = [_is_reversible(each, squares, level, reversible) for each, squares in chosen]
+    return tuple(
+        _interaction(grid, each, ends, level, unjudged=doubt)
+        for each, ends, doubt in zip(found, bounds, doubted, strict=True)
+    )
+
+
+def _is_reversible(found: Found, squares: Ints, level: tuple[float, int], asks: ReversibleSquares | None) -> bool:
+    if asks is None or not found.is_clear(*level):
+        return False
+
+    def says(row: Floats) -> object:
+        moved = found._replace(by_query=row)
+        return moved.is_clear(*level), moved.mean > 0
+
+    return asks(found.by_query, squares, says)
+
+
+def _interactions(matrix: Floats, grid: Grid, axes: tuple[int, int]) -> Iterator[tuple[Found, Ints]]:
+    squares = grid.squares(axes)
+    stacked = np.stack(squares) if squares else np.zeros((0, 0, 0), dtype=np.int64)
+    for before, after in grid.changes(axes[0]):
+        for low, high in grid.changes(axes[1]) if len(stacked) else ():
+            corners = stacked[:, [before, after, before, after], [low, low, high, high]]
+            whole = corners[(corners >= 0).all(axis=1)]
+            if len(whole):
+                at_low, at_high = (matrix[whole[:, place + 1]] - matrix[whole[:, place]] for place in (0, 2))
+                both = np.concatenate([at_low, at_high])
+                pairs = np.stack([np.arange(len(whole)), np.arange(len(whole)) + len(whole)], axis=1)
+                yield Found(axes, (before, low), (after, high), len(whole), contrast(both, pairs)), whole
+
+
+def _interaction(
+    grid: Grid, found: Found, ends: tuple[float, float], level: tuple[float, int], *, unjudged: bool
+) -> Interaction:
+    (one, other), (low, high) = found.axes, ends
+    return Interaction(
+        axes=(grid.axes[one], grid.axes[other]),
+        before=(grid.levels[one][found.before[0]], grid.levels[other][found.before[1]]),
+        after=(grid.levels[one][found.after[0]], grid.levels[other][found.after[1]]),
+        change=found.mean,
+        low=low,
+        high=high,
+        squares=found.groups,
+        queries=found.queries,
+        compared=level[1],
+        clear=found.is_clear(*level) and not unjudged,
+        unjudged=unjudged,
+    )

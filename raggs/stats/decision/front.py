@@ -11,6 +11,17 @@ circles has exactly one such set (its kernel; von Neumann and Morgenstern, 1944)
 front. Costs may have a jitter too, as a share of the smaller one: cents decide nothing.
 
 Must not choose among the members: that is what `choice` is for.
+
+Quality per second, and what a step to more candidates buys: to shortlist near-equals, never to choose by.
+
+Dallaire, "Practical RAG Evaluation", 2025, sections 3.3 and 5.4: a ratio knows no limit and favours small K, so it only
+breaks ties; marginal gains show where further candidates cease to pay for themselves.
+
+What 1,000 queries cost, by step, from counts and prices.
+
+Dallaire, "Practical RAG Evaluation", 2025, section 3.2.1: a reranker reads K candidates of T tokens each, so a query
+costs K x T / 1000 x price of 1,000 tokens; a generator reads the passages that are kept. All prices are the caller's,
+and what has no price is None, never 0: a sum with an unknown part is unknown.
 """
 
 from __future__ import annotations
@@ -19,7 +30,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -251,3 +262,196 @@ def _order(table: _Table, candidates: Sequence[Candidate]) -> Ints:
     place = np.empty(len(keys), dtype=np.int64)
     place[sorted(range(len(keys)), key=keys.__getitem__)] = np.arange(len(keys))
     return np.lexsort((place, table.slow, table.cost_high, *(-table.quality.T[::-1])))
+
+
+@dataclass(frozen=True)
+class Step:
+    """A system at one K: its quality, median latency in ms and USD for 1,000 queries (None where unknown)."""
+
+    k: int
+    quality: float
+    latency_ms: float | None
+    usd_per_1k: float | None
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What the step from one K to the next buys.
+
+    Attributes:
+        k, to: the candidates before and after.
+        quality: by how much it rises, in its own unit; below 0 where it falls.
+        ms, usd_per_1k: what the step takes; None where unknown.
+        per_ms: quality per ms; None where the step takes no time or it is unknown.
+        per_usd: quality per USD for 1,000 queries; None where the step costs nothing or it is unknown.
+        within_jitter: the latencies count as equal, so that `per_ms` says little.
+    """
+
+    k: int
+    to: int
+    quality: float
+    ms: float | None
+    usd_per_1k: float | None
+    per_ms: float | None
+    per_usd: float | None
+    within_jitter: bool
+
+
+def efficiency(quality: Sequence[float], latency_ms: float) -> float:
+    """Retrieval-local efficiency: the mean of the qualities per second of median latency (section 3.3).
+
+    Args:
+        quality: the paper takes N-Recall4+ and RA-nWG, both at 10 and 30.
+        latency_ms: of retrieval (the paper's Table 9: of the reranker alone).
+
+    Returns:
+        1/s; infinite where there is no latency, 0 where there is no quality either.
+
+    Raises:
+        ValueError: no quality, or a latency that is no number from 0 up.
+    """
+    if not quality or not (math.isfinite(latency_ms) and latency_ms >= 0):
+        raise ValueError(
+            f"efficiency needs a quality and a latency from 0 up, got {tuple(quality)} and {latency_ms} ms"
+        )
+    mean = math.fsum(quality) / len(quality)
+    if latency_ms == 0:
+        return math.copysign(math.inf, mean) if mean else 0.0
+    return mean / (latency_ms / 1000)
+
+
+def end_to_end_efficiency(
+    quality: Sequence[float], *, embed_ms: float, retrieve_ms: float, rerank_ms: float, inference_ms: float
+) -> float:
+    """The same over the whole way, the answer's generation under a fixed prompt included (section 5.4).
+
+    Raises:
+        ValueError: as `efficiency`, of the sum.
+    """
+    return efficiency(quality, math.fsum((embed_ms, retrieve_ms, rerank_ms, inference_ms)))
+
+
+def marginal_gains(steps: Sequence[Step], jitter_ms: float = JITTER_MS) -> tuple[Gain, ...]:
+    """What each step to the next larger K buys, per ms and per USD (section 5.4).
+
+    Args:
+        steps: one system at several K, in any order.
+        jitter_ms: latencies closer than that are marked as equal.
+
+    Raises:
+        ValueError: two steps with one K.
+    """
+    ordered = sorted(steps, key=lambda step: step.k)
+    if any(one.k == other.k for one, other in pairwise(ordered)):
+        raise ValueError("two steps have the same K; gains are of one system at several K")
+    return tuple(_gain(one, other, jitter_ms) for one, other in pairwise(ordered))
+
+
+def _gain(one: Step, other: Step, jitter_ms: float) -> Gain:
+    quality = other.quality - one.quality
+    ms = _rise(one.latency_ms, other.latency_ms)
+    usd = _rise(one.usd_per_1k, other.usd_per_1k)
+    return Gain(
+        k=one.k,
+        to=other.k,
+        quality=quality,
+        ms=ms,
+        usd_per_1k=usd,
+        per_ms=quality / ms if ms is not None and ms > 0 else None,
+        per_usd=quality / usd if usd is not None and usd > 0 else None,
+        within_jitter=ms is not None and abs(ms) < jitter_ms,
+    )
+
+
+def _rise(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else other - one
+
+
+QUERIES = 1_000
+DOCUMENTS_PER_SEARCH = 100  # what providers that charge by search count as one
+
+
+@dataclass(frozen=True)
+class QueryCosts:
+    """USD for 1,000 queries, by step; None where it is not known.
+
+    Attributes:
+        rewriting: by a language model.
+        embedding: of the queries.
+        reranking: of the candidates.
+        generator: input of the model that answers; beyond retrieval.
+    """
+
+    rewriting: float | None = 0.0
+    embedding: float | None = 0.0
+    reranking: float | None = 0.0
+    generator: float | None = 0.0
+
+    @property
+    def retrieval(self) -> float | None:
+        """All before the generator."""
+        return _sum(self.rewriting, self.embedding, self.reranking)
+
+    @property
+    def total(self) -> float | None:
+        """With the generator's input."""
+        return _sum(self.retrieval, self.generator)
+
+
+def rerank_usd(k: int, tokens: float, usd_per_1k_tokens: float | None) -> float | None:
+    """USD for 1,000 queries of a reranker that charges by token.
+
+    Args:
+        k: candidates a query.
+        tokens: mean tokens of a candidate: query, passage and what is put around it.
+        usd_per_1k_tokens: None where unknown, and so is the result.
+
+    Raises:
+        ValueError: a number that is not from 0 up.
+    """
+    return tokens_usd(_number("k", k) * _number("tokens", tokens), usd_per_1k_tokens)
+
+
+def search_usd(k: int, usd_per_1k_searches: float | None, documents: int = DOCUMENTS_PER_SEARCH) -> float | None:
+    """USD for 1,000 queries of a reranker that charges by search, each begun `documents` candidates being one.
+
+    Raises:
+        ValueError: a number that is not from 0 up, or no document a search.
+    """
+    if documents < 1:
+        raise ValueError(f"a search holds at least one document, got {documents}")
+    if usd_per_1k_searches is None:
+        return None
+    return math.ceil(_number("k", k) / documents) * _number("price", usd_per_1k_searches) * QUERIES / 1_000
+
+
+def generator_usd(passages: int, tokens: float, usd_per_1m_tokens: float | None) -> float | None:
+    """USD for 1,000 queries of a generator's input: `passages` of `tokens` each, at a price of a million tokens.
+
+    Raises:
+        ValueError: a number that is not from 0 up.
+    """
+    price = None if usd_per_1m_tokens is None else _number("price", usd_per_1m_tokens) / 1_000
+    return tokens_usd(_number("passages", passages) * _number("tokens", tokens), price)
+
+
+def tokens_usd(tokens: float, usd_per_1k_tokens: float | None) -> float | None:
+    """USD for 1,000 queries of that many tokens each: of an embedder, say.
+
+    Raises:
+        ValueError: a number that is not from 0 up.
+    """
+    if usd_per_1k_tokens is None:
+        return None
+    return _number("tokens", tokens) / 1_000 * _number("price", usd_per_1k_tokens) * QUERIES
+
+
+def _number(what: str, value: float) -> float:
+    if not (math.isfinite(value) and value >= 0):
+        raise ValueError(f"{what} is {value}; it is a number from 0 up")
+    return value
+
+
+def _sum(*parts: float | None) -> float | None:
+    known = [part for part in parts if part is not None]
+    return math.fsum(known) if len(known) == len(parts) else None

@@ -9,12 +9,24 @@ of the differences is assumed but their range: a system that fails rarely, but t
 one. So the system with the best mean over all queries is dropped, in any round, with a probability of at most `error`.
 
 Must not see queries in the order of their file: the first ones may be of one kind.
+
+Means over resampled queries, the same draw for all systems: what would other questions of the same kind have shown?
+
+The nonparametric bootstrap over queries (Efron and Tibshirani, 1993, chapter 6; section 4.1 of Dallaire, 2025). Systems
+are compared on shared draws, so that what makes a question hard for all of them cancels out. A system's means depend on
+its own values and the seed alone, never on which systems stand beside it.
+
+How often would each system be chosen with other questions of the same kind? A winner out of noise is no winner.
+
+Queries are resampled, each system's mean taken anew, and the rules of `choice` applied under the same limits; cost and
+latency are held as they were measured. The front plays a part among systems that are equal on every query alone: who
+has the best allowed quality without a rival is on it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +34,58 @@ import numpy.typing as npt
 
 from raggs.base.arrays import Flags, Floats, Ints
 from raggs.base.seeds import generator
-from raggs.stats.decision.resamples import checked_values
+from raggs.stats.decision.choice import NO_LIMITS, Field, Limits, Peers, broken_limit
+from raggs.stats.decision.front import JITTER_MS, Candidate, checked, find_front, rounded
+
+DRAWS = 1_000
+CELLS = 1_000_000  # of the matrix of counts at a time: 8 MB
+
+
+def checked_values(values: npt.ArrayLike, systems: int) -> Floats:
+    """Values of shape (systems, queries), NaN where a measure is undefined.
+
+    Raises:
+        ValueError: another shape, or a value that is infinite.
+    """
+    matrix = np.asarray(values, dtype=np.float64)
+    if matrix.ndim != 2 or matrix.shape[0] != systems:
+        raise ValueError(f"values of {systems} systems by query are needed, got the shape {matrix.shape}")
+    if np.isinf(matrix).any():
+        raise ValueError("a value is infinite; use NaN where a measure is undefined")
+    return matrix
+
+
+def resampled_means(values: Floats, *, draws: int, seed: int) -> Iterator[Floats]:
+    """Means over resampled queries, chunk by chunk of shape (draws in the chunk, systems), `draws` in all.
+
+    Args:
+        values: shape (systems, queries); NaN is left out, and a draw without a valid value is NaN.
+        draws: at least 1.
+        seed: of the run.
+
+    Raises:
+        ValueError: no draw.
+    """
+    if draws < 1:
+        raise ValueError(f"at least one draw is needed, got {draws}")
+    patterns, of_row = np.unique(~np.isnan(values), axis=0, return_inverse=True)
+    filled, weights = np.nan_to_num(values), patterns.astype(np.float64)
+    for counts in _counts(values.shape[1], draws, seed):
+        # einsum, not BLAS: that rounds by the number of rows and of threads.
+        totals = np.einsum("dq,sq->ds", counts, filled)
+        drawn = np.einsum("dq,pq->dp", counts, weights)[:, of_row.ravel()]
+        yield np.divide(totals, drawn, out=np.full_like(totals, np.nan), where=drawn > 0)
+
+
+def _counts(queries: int, draws: int, seed: int) -> Iterator[Floats]:
+    """How often each query is drawn, a chunk of the draws at a time: shape (draws in the chunk, queries)."""
+    rng, step = generator(seed, "decision", queries), max(1, CELLS // max(queries, 1))
+    for start in range(0, draws, step):
+        rows = min(step, draws - start)
+        drawn = rng.integers(queries, size=(rows, queries)) if queries else np.zeros((rows, 0), dtype=np.int64)
+        places = drawn + queries * np.arange(rows)[:, None]
+        yield np.bincount(places.ravel(), minlength=rows * queries).reshape(rows, queries).astype(np.float64)
+
 
 ERROR = 0.01
 STAKES = np.array([0.04, 0.07, 0.12, 0.2, 0.35, 0.5, 0.7, 0.95])  # shares of the largest bet that cannot ruin
@@ -188,3 +251,132 @@ def _leader(table: Floats, row: int, there: Flags, allowed: Flags) -> tuple[int,
     rivals[row] = False
     best = int(np.where(rivals, means, -math.inf).argmax())
     return best, float(means[best] - means[row])
+
+
+CONFIDENCE = 0.95
+FEWEST = 10  # queries; below, resamples of them are too alike to bear a claim
+
+
+@dataclass(frozen=True)
+class Share:
+    """A system, and the share of draws that it wins, in 0..1."""
+
+    name: str
+    share: float
+
+
+@dataclass(frozen=True)
+class Winners:
+    """Who wins how often.
+
+    Attributes:
+        shares: of the systems that win at all, most often first; they and `none` add up to 1.
+        none: the share of draws in which no system holds the limits.
+        draws: resamples; a share of p has a standard error of sqrt(p (1 - p) / draws) from that alone.
+        queries: that were resampled.
+        confidence: in 0..1, asked of whoever is called the winner.
+        rivals: the fewest systems that together win that share of the draws; empty where they never do.
+        told_apart: one system alone does.
+    """
+
+    shares: tuple[Share, ...]
+    none: float
+    draws: int
+    queries: int
+    confidence: float
+    rivals: tuple[str, ...]
+    told_apart: bool
+
+    def share_of(self, name: str) -> float:
+        """Of draws won by a system; 0 where it wins none."""
+        return next((each.share for each in self.shares if each.name == name), 0.0)
+
+    @property
+    def _asked(self) -> str:
+        return "one query alone" if self.queries == 1 else f"the {self.queries:,} queries"
+
+    @property
+    def sentence(self) -> str:
+        """What may be said of it."""
+        return self.told()
+
+    def told(self, *, equals: bool = False) -> str:
+        """The same where others are equal to the first on every query, and it wins in their place."""
+        drawn = f"of {self.draws:,} resamples of {self._asked}"
+        if not self.shares:
+            return f"No system holds the limits in any {drawn}."
+        best = self.shares[0]
+        if self.told_apart:
+            hint = "" if self.queries >= FEWEST else f": a hint, since a claim takes {FEWEST}"
+            return f"{best.name} {'and its equals win' if equals else 'wins'} {best.share:.0%} {drawn}{hint}."
+        listed = ", ".join(f"{each.name} {each.share:.0%}" for each in self.shares[:3])
+        rest = len(self.rivals) - 3
+        more = f" and {rest} more" if rest > 0 else ""
+        missed = f"; in {self.none:.0%} no system holds the limits" if self.none else ""
+        return f"The data do not tell the first from the others: {listed}{more} {drawn}{missed}."
+
+
+def find_winners(
+    candidates: Sequence[Candidate],
+    values: npt.ArrayLike,
+    limits: Limits = NO_LIMITS,
+    *,
+    seed: int,
+    draws: int = DRAWS,
+    confidence: float = CONFIDENCE,
+    jitter_ms: float = JITTER_MS,
+    peers: Peers | None = None,
+) -> Winners:
+    """How often each system would be chosen under resampled queries.
+
+    Args:
+        candidates: in the order of the rows of `values`.
+        values: of the deciding measure, shape (systems, queries); NaN where it is undefined.
+        limits: those of the choice; a quality to be reached is asked of each draw's mean.
+        seed: of the run.
+        draws: at least 1.
+        confidence: inside 0..1; the share of draws that makes a winner.
+        jitter_ms, peers: as in `choose`; who is equivalent to whom is not judged anew in each draw.
+
+    Raises:
+        ValueError: a name twice, another shape, an infinite value, an argument out of its range.
+    """
+    checked(candidates)
+    matrix = checked_values(values, len(candidates))
+    if not 0 < confidence < 1:
+        raise ValueError(f"the confidence is {confidence}; it lies inside 0..1")
+    fixed = Limits(limits.latency_ms, limits.usd_per_1k)
+    kept = [row for row, each in enumerate(candidates) if broken_limit(each, fixed) is None]
+    kept = _undominated(candidates, matrix, kept, jitter_ms)
+    field = Field.of([candidates[row] for row in kept])
+    wins, none = np.zeros(len(kept), dtype=np.int64), 0
+    target = -np.inf if limits.quality is None else float(rounded(limits.quality))
+    for means in resampled_means(matrix[kept], draws=draws, seed=seed):
+        for quality in rounded(means):
+            alive = quality >= target  # NaN is not
+            if alive.any():
+                wins[field.winner(quality, limits, jitter_ms, alive, peers)] += 1
+            else:
+                none += 1
+    return _result([candidates[row].name for row in kept], wins, none, matrix.shape[1], confidence)
+
+
+def _undominated(candidates: Sequence[Candidate], values: Floats, rows: Sequence[int], jitter_ms: float) -> list[int]:
+    """Without those that another one dominates which does as well on every query: they are equal in all draws."""
+    alike: dict[bytes, list[int]] = {}
+    for row in rows:
+        alike.setdefault(values[row].tobytes(), []).append(row)
+    kept: set[int] = set()
+    for group in alike.values():
+        front = set(find_front([candidates[row] for row in group], jitter_ms).names) if len(group) > 1 else None
+        kept |= {row for row in group if front is None or candidates[row].name in front}
+    return sorted(kept)
+
+
+def _result(names: list[str], wins: Ints, none: int, queries: int, confidence: float) -> Winners:
+    draws = int(wins.sum()) + none
+    order = sorted(np.flatnonzero(wins).tolist(), key=lambda row: (-wins[row], names[row]))
+    shares = tuple(Share(names[row], float(wins[row]) / draws) for row in order)
+    reached = np.cumsum([each.share for each in shares]) >= confidence
+    rivals = tuple(each.name for each in shares[: int(reached.argmax()) + 1]) if reached.any() else ()
+    return Winners(shares, none / draws, draws, queries, confidence, rivals, len(rivals) == 1)

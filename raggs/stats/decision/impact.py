@@ -7,12 +7,24 @@ a block at a time, and what is open is looked at again after each: a verdict tha
 
 Labels are taken to be wrong independently, and effects to add up; both are approximations, which a new plan after
 some reading makes good.
+
+What a person would say of a passage, by what the judge said and how often people took another view.
+
+Before anybody has read anything, each grade further off is five times less likely than the one before. Every passage
+that was read at random moves that, for the judge's grade it had. A judge that was asked several times, or a panel, and
+did not answer alike is believed by the shares of its answers.
+
+Which unjudged passage to have judged next: the one that could change most between the systems.
+
+A passage in the top of all systems, or of one in a thousand, moves them alike and decides little; one that divides them
+in half decides most. Where few useful passages of a query are known, one more weighs more, since measures divide by how
+many there are. Nothing is said about whether it will turn out useful: that is what the judge is for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -184,3 +196,160 @@ def _turned(stands: Floats, expected: Floats, left: Floats) -> Floats:
     certain = np.where(np.sign(stands) * expected < 0, 1.0, 0.0)
     found: Floats = np.where(left > 0, ndtr(-np.nan_to_num(distance)), certain)
     return found
+
+
+STEP = 0.2  # of the prior: one grade further off is so much less likely
+HOLE_STEP = 0.4  # the same from the lowest grade up, for passages that nobody judged
+WEIGHT = 10.0  # reviews of a grade that weigh as much as the prior
+UNJUDGED, ALONE, AGREED, DISPUTED = range(4)
+KINDS, TINY = 4, 1e-6
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What is known of some passages, grades counted from 0.
+
+    Attributes:
+        grade: shape (items,), the judge's; -1 where there is none.
+        voices: shape (items, grades), how many of its answers, or of a panel's, were each grade.
+        sigma: shape (items,), standard error of the grade by the ranking; 0 where it was not ranked.
+    """
+
+    grade: Ints
+    voices: Ints
+    sigma: Floats
+
+    @property
+    def kind(self) -> Ints:
+        """Shape (items,): 0 nobody judged, 1 one answer, 2 several that agree, 3 several that do not."""
+        agree = self.voices.max(axis=1, initial=0) == self.voices.sum(axis=1)
+        several = np.where(agree, AGREED, DISPUTED)
+        return np.where(self.grade < 0, UNJUDGED, np.where(self.voices.sum(axis=1) < 2, ALONE, several))
+
+
+def believe(heard: Heard, read: Ints, said: Ints) -> Floats:
+    """Shape (items, grades): the probability of each grade, were a person to read the passage.
+
+    Args:
+        heard: of all items.
+        read: the rows of those that people read and that were drawn at random: others would mislead.
+        said: what people said of each, from 0.
+    """
+    size, kind = heard.voices.shape[1], heard.kind
+    counts = np.zeros((KINDS, size + 1, size))
+    np.add.at(counts, (kind[read], heard.grade[read], said), 1.0)  # grade -1 is the last row
+    known = counts[kind, heard.grade]
+    blended: Floats = known + WEIGHT * _prior(heard, _steps(kind[read], heard.grade[read] != said))
+    return _blurred(blended / blended.sum(axis=1, keepdims=True), heard.sigma)
+
+
+def _steps(kind: Ints, wrong: Flags) -> Floats:
+    """Shape (kinds,): how much less likely one grade further off is, by all that was read of a kind."""
+    count, errors = (np.bincount(kind, weights=each, minlength=KINDS) for each in (np.ones(len(kind)), wrong))
+    usual = 2 * STEP / (1 + STEP)  # the share of errors that goes with it, away from the ends of the scale
+    share = (errors + WEIGHT * usual) / (count + WEIGHT)
+    found: Floats = share / (2 - share)
+    return found
+
+
+def _prior(heard: Heard, steps: Floats) -> Floats:
+    """Shape (items, grades)."""
+    size, kind = heard.voices.shape[1], heard.kind
+    apart = np.abs(np.subtract.outer(np.arange(size), np.arange(size)))
+    rows = np.maximum(steps, TINY)[:, None, None] ** apart
+    rows[DISPUTED] = STEP**apart  # how far answers go apart says it already
+    rows[UNJUDGED] = HOLE_STEP ** np.arange(size)
+    rows /= rows.sum(axis=2, keepdims=True)
+    total = heard.voices.sum(axis=1, keepdims=True)
+    shares = np.where(total > 0, heard.voices / np.maximum(total, 1), np.eye(size)[heard.grade])
+    found: Floats = np.einsum("pg,pgh->ph", shares, rows[kind])
+    return found
+
+
+def _blurred(beliefs: Floats, sigma: Floats) -> Floats:
+    """The same with the ranking's doubt: a normal one around each grade."""
+    size = beliefs.shape[1]
+    steps = np.abs(np.subtract.outer(np.arange(size), np.arange(size)))
+    with np.errstate(divide="ignore"):
+        kernel = np.exp(-0.5 * (steps / np.maximum(sigma, 1e-3)[:, None, None]) ** 2)
+    kernel /= kernel.sum(axis=2, keepdims=True)
+    found: Floats = np.einsum("pg,pgh->ph", beliefs, kernel)
+    return found
+
+
+Top = Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Hole:
+    """An unjudged passage in the top of some system.
+
+    Attributes:
+        qid, doc_id: which.
+        systems: how many systems have it in their top, at the deepest cutoff.
+        divides: the probability that it stands in the top of just one of two systems, drawn by their weights; at the
+            cutoff where that is greatest; 0..0.5.
+        worth: the mean over cutoffs of that probability, over the useful passages that the query would have with it, of
+            those that fit into the top; the unit is the value of a query.
+    """
+
+    qid: str
+    doc_id: str
+    systems: int
+    divides: float
+    worth: float
+
+
+@dataclass
+class _Held:
+    weights: list[float] = field(default_factory=list)  # by cutoff, of the systems that have it in their top
+    systems: int = 0
+
+
+def order_holes(
+    tops: Iterable[tuple[float, Top]],
+    judged: Mapping[str, Collection[str]],
+    useful: Mapping[str, int],
+    cutoffs: Sequence[int],
+) -> tuple[Hole, ...]:
+    """The holes in the systems' tops, what could change most first.
+
+    Args:
+        tops: of each system its weight (1 for all, or how likely it is to be chosen) and by query its passages, best
+            first; each system is looked at once, and none is kept.
+        judged: by query, the passages that have a grade; a query that is not named has no judgments and no holes.
+        useful: by query, how many useful passages are known; 0 where not named.
+        cutoffs: of the measures; at least 1 each.
+
+    Returns:
+        By worth, then by how many systems have it, then by query and doc_id.
+
+    Raises:
+        ValueError: a weight below 0, none above 0 where there are systems, or no cutoff.
+    """
+    if not cutoffs or min(cutoffs) < 1:
+        raise ValueError(f"cutoffs are one or more numbers from 1 up, got {list(cutoffs)}")
+    held: dict[tuple[str, str], _Held] = {}
+    total, systems = 0.0, 0
+    for weight, top in tops:
+        if weight < 0:
+            raise ValueError(f"a system's weight is a number from 0 up, got {weight}")
+        total, systems = total + weight, systems + 1
+        for qid in top.keys() & judged.keys():
+            for rank, doc_id in enumerate(top[qid][: max(cutoffs)]):
+                if doc_id not in judged[qid]:
+                    found = held.setdefault((qid, doc_id), _Held([0.0] * len(cutoffs)))
+                    found.systems += 1
+                    for place, cutoff in enumerate(cutoffs):
+                        found.weights[place] += weight if rank < cutoff else 0.0
+    if systems and not total:
+        raise ValueError("no system weighs anything: name those that may be chosen")
+    holes = [_hole(*key, found, total, useful.get(key[0], 0), cutoffs) for key, found in held.items()]
+    return tuple(sorted(holes, key=lambda hole: (-hole.worth, -hole.systems, hole.qid, hole.doc_id)))
+
+
+def _hole(qid: str, doc_id: str, held: _Held, total: float, useful: int, cutoffs: Sequence[int]) -> Hole:
+    shares = [min(weight / total, 1.0) for weight in held.weights]
+    divides = [round(2 * share * (1 - share), 12) for share in shares]  # sums of weights differ by rounding
+    worth = [each / min(useful + 1, cutoff) for each, cutoff in zip(divides, cutoffs, strict=True)]
+    return Hole(qid, doc_id, held.systems, max(divides), sum(worth) / len(worth))

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from raggs.base.arrays import Floats
-from raggs.metrics.stats import Interval, bootstrap_mean
-from raggs.metrics.stats.intervals import DRAWS, resampled_means
 from raggs.stats.agreement import kendall_tau_b, overlap_at_k
+from raggs.stats.comparison import Interval, bootstrap_mean
+from raggs.stats.comparison.intervals import DRAWS, resampled_means
 
 TAIL = 2.5  # percent beyond each end of an interval
 

@@ -17,8 +17,7 @@ from typing import Literal
 
 import numpy as np
 
-from raggs.base.arrays import Floats, Ints, Vectors
-from raggs.base.rounding import Dtype, rounded
+from raggs.base.arrays import Dtype, Floats, Ints, Vectors, rounded
 from raggs.metrics.hits import Hits
 from raggs.metrics.measure import Measure
 from raggs.metrics.names import parse_measure

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.chunking.specs import parse_spec
-from raggs.diagnosis.index.recipes import Family, bisected, families
-from raggs.diagnosis.index.settings import IndexSettings
+from raggs.diagnosis.index.measuring import Family, bisected, families
+from raggs.diagnosis.index.models import IndexSettings
 from raggs.parts import indexes
 from raggs.parts.indexes.base import IndexConfig
 

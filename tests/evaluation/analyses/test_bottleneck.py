@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 from support.studies import GOOD, POOR, elsewhere, reported
 
-from raggs.evaluation.analyses.bottleneck import PUBLISHED, Bottleneck
-from raggs.golden.systems import System
+from raggs.evaluation.analyses.bottleneck import Bottleneck
+from raggs.golden.opened import System
+from raggs.metrics.bottleneck import PUBLISHED
 from raggs.metrics.columns import Run
 
 HALF = {qid: POOR[qid] for qid in ("query-a", "query-b")}

@@ -10,15 +10,14 @@ import pytest
 
 from raggs.base.errors import DataError, UsageError
 from raggs.base.seeds import generator
-from raggs.evaluation.analyses.corrected import CorrectedPart, PeopleCorrection
-from raggs.evaluation.correcting import DrawnLabel, WholeQuestions, correctable
+from raggs.evaluation.analyses.corrected import CorrectedPart, DrawnLabel, PeopleCorrection, WholeQuestions, correctable
 from raggs.evaluation.document import Document
 from raggs.evaluation.layout import lay_out
 from raggs.evaluation.models import Report
 from raggs.evaluation.report import make_report
 from raggs.evaluation.study import Scoring
 from raggs.golden.judgments import Judgments
-from raggs.golden.systems import System
+from raggs.golden.opened import System
 from raggs.metrics.columns import Qrels, Run, Scale
 from raggs.metrics.hits import find_hits
 from raggs.metrics.measure import Linear

@@ -7,8 +7,8 @@ from support.studies import GOOD, golden, scoring
 from raggs.evaluation.analyses.bottleneck import Bottleneck
 from raggs.evaluation.analyses.pooling import Pooling
 from raggs.evaluation.report import make_report
-from raggs.golden.origin import Origin
-from raggs.golden.systems import System
+from raggs.golden.judgments import Origin
+from raggs.golden.opened import System
 from raggs.metrics.columns import Run
 
 MINE = Origin("corpus", "lists")

@@ -9,7 +9,7 @@ from support.studies import SYSTEMS, golden, reported, scoring
 from raggs.base.errors import UsageError
 from raggs.evaluation.analyses.uncertainty import LabelDoubt
 from raggs.evaluation.report import make_report
-from raggs.metrics.uncertainty import Doubt
+from raggs.metrics.label_uncertainty import Doubt
 
 
 def test_doubt_widens_intervals_and_says_so():

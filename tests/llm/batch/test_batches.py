@@ -10,7 +10,7 @@ from support.llm_bench import MODEL, PRICE, Bench, question
 
 from raggs.base.errors import AuthenticationError, BudgetError, BusyError, ConfigError, ProviderError
 from raggs.base.jsonl import read_torn
-from raggs.llm import LLM, BatchSettings, BudgetSettings, CallLedger, LLMSettings, http, prefixes
+from raggs.llm import LLM, BatchSettings, BudgetSettings, CallLedger, LLMSettings, messages, providers
 from raggs.llm.batch.api import read_line
 from raggs.llm.calls import Completion
 from raggs.llm.faults import Fault, Treatment
@@ -128,10 +128,10 @@ def test_a_rejected_line_is_a_failure_at_once(bench):
 
 @pytest.mark.parametrize("whole", [False, True], ids=["each line", "the whole batch"])
 def test_a_provider_that_refuses_its_own_marks_gets_a_batch_without_them(bench, monkeypatch, whole):
-    monkeypatch.setattr(prefixes, "_refused", set())
+    monkeypatch.setattr(messages, "_refused", set())
     refusal = lambda _, body: "no marks" if "prompt_cache_options" in body else None  # noqa: E731
     with bench(fault_for=refusal) as b:
-        monkeypatch.setattr(http, "HOME", b.server.url)
+        monkeypatch.setattr(providers, "HOME", b.server.url)
         if whole:
             b.server.batches.endings, b.server.batches.problem = ["failed"], "Unknown: 'prompt_cache_options'."
         model = "openai/gpt-5.6"  # is told what of a prompt to remember

@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats as scipy_stats
 
 from raggs.base.seeds import generator
-from raggs.metrics.stats import bootstrap_mean, compare, compare_many, holm, least_queries, outcomes
+from raggs.stats.comparison import bootstrap_mean, compare, compare_many, holm, least_queries, outcomes
 
 NAN = math.nan
 MIRROR = {"win": "loss", "loss": "win", "tie": "tie", "unresolvable": "unresolvable"}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_ind
 
-from raggs.metrics.stats import contrasts, permutation_tests
+from raggs.stats.comparison import contrasts, permutation_tests
 
 WORLDS = 200
 

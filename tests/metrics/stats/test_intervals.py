@@ -9,7 +9,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats as scipy_stats
 
 from raggs.base.seeds import generator
-from raggs.metrics.stats import bootstrap_mean, bootstrap_means, intervals
+from raggs.stats.comparison import bootstrap_mean, bootstrap_means, intervals
 
 NAN = math.nan
 scores = arrays(np.float64, st.integers(2, 30), elements=st.floats(0, 1, width=16))

@@ -9,7 +9,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats as scipy_stats
 
 from raggs.base.seeds import generator
-from raggs.metrics.stats import effect_size, holm, least_queries, paired, queries_needed, randomisation_test
+from raggs.stats.comparison import effect_size, holm, least_queries, paired, queries_needed, randomisation_test
 
 # Eighths are exact in binary, so that an oracle without tolerance counts equal sums as equal.
 eighths = arrays(np.float64, st.integers(1, 9), elements=st.integers(-8, 8).map(lambda step: step / 8))

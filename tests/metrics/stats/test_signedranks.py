@@ -8,8 +8,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from raggs.metrics.stats import paired
-from raggs.metrics.stats.signedranks import mean_ranks, signed_rank_test
+from raggs.stats.comparison import paired
+from raggs.stats.comparison.paired import mean_ranks, signed_rank_test
 
 sixteenths = st.integers(-16, 16).map(lambda step: step / 16)
 fine = st.floats(-1, 1, width=32)
@@ -48,7 +48,7 @@ def test_no_test_loads_the_statistics_of_scipy():
     code = """if True:
         import sys
         import numpy as np
-        from raggs.metrics.stats.compare import compare
+        from raggs.stats.comparison.compare import compare
         found = compare(np.linspace(0, 1, 60), np.linspace(0.3, 0.8, 60) ** 2, seed=1)
         sys.exit("scipy.stats" in sys.modules or found.queries_needed is None)
     """

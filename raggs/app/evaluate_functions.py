@@ -1,0 +1,308 @@
+"""Evaluate from Python: what is in memory, and functions, against a golden set.
+
+The same numbers as `raggs eval` gives for files with the same content: what is given becomes the same columns, and the
+same use case scores them.
+
+A user's own search function as a system: asked each judged question once, and held to what a list of passages is.
+
+The function is its user's own code. Whatever it raises, and whatever it gives that is no list, is told with the
+question at which it happened; nothing is guessed or mended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+
+from raggs.app.evaluate import (
+    DEFAULT_CUTOFF,
+    AnalysisRequest,
+    EvalRequest,
+    EvalResult,
+    JudgedLists,
+    MeasureRequest,
+    ScaleRequest,
+)
+from raggs.app.evaluate import evaluate as evaluate_request
+from raggs.app.gates import GateRequest
+from raggs.base.adapter import told
+from raggs.base.errors import DataError, UsageError
+from raggs.base.loops import open_loop
+from raggs.base.text import plural
+from raggs.golden.base import GoldenSet
+from raggs.golden.files import GivenGolden, Worded, queries_of
+from raggs.golden.opened import System, open_golden, open_systems
+from raggs.metrics.columns import Run, Scale
+from raggs.metrics.names import at_cutoffs
+from raggs.parts.readers.rows import as_id, as_real, run_of, shown
+from raggs.runs.pipeline.events import beside, in_loop, silent
+
+Search = Callable[[str, int], object]
+LISTED = 'give a list of ids, or of (id, score) pairs, best first: ["d3", "d1"] or [("d3", 2.5), ("d1", 1.0)]'
+
+
+def named_functions(search: Search | Mapping[str, Search]) -> dict[str, Search]:
+    """Functions by the names that reports give them; a single one is called as it is defined.
+
+    Raises:
+        UsageError: one cannot be called.
+    """
+    named = dict(search) if isinstance(search, Mapping) else {_name(search): search}
+    for name, function in named.items():
+        if not callable(function):
+            said = f"system {name!r} is {shown(function)}, which cannot be called"
+            raise UsageError(said, remedy="give a function of a question and k")
+    return {str(name): function for name, function in named.items()}
+
+
+def system_of(name: str, search: Search, golden: GoldenSet, qids: Sequence[str], depth: int) -> System:
+    """What a function returns for some questions of a golden set; an async one is awaited, a question at a time.
+
+    Args:
+        qids: the questions that are asked.
+        depth: how many passages are asked for; what is given beyond is kept.
+
+    Raises:
+        UsageError: the texts of questions are not known.
+        ProviderError: the function raised.
+        DataError: what it gave is no list of passages.
+    """
+    texts = _texts(golden, qids)
+    if _waits(search) and in_loop():
+        lists = beside(lambda _: _asked(name, search, texts, depth), silent)
+    else:
+        lists = _asked(name, search, texts, depth)
+    return System(name, f"function {name}", Run.of(lists))
+
+
+def _texts(golden: GoldenSet, qids: Sequence[str]) -> dict[str, str]:
+    known = {query.qid: query.text for query in golden.queries()}
+    if missing := [qid for qid in qids if qid not in known]:
+        raise UsageError(
+            f"{golden.source} does not hold the text of {plural(len(missing), 'judged question')}, {missing[0]} first",
+            remedy='give them: queries={"q1": "How ...?"}, or a file of questions beside the labels',
+        )
+    return {qid: known[qid] for qid in qids}
+
+
+def _asked(name: str, search: Search, texts: Mapping[str, str], depth: int) -> dict[str, dict[str, float]]:
+    if not _waits(search):
+        return {qid: _one(name, qid, partial(search, text, depth)) for qid, text in texts.items()}
+    with open_loop() as runner:
+        run = partial(_run, runner, search)
+        return {qid: _one(name, qid, partial(run, text, depth)) for qid, text in texts.items()}
+
+
+def _run(runner: asyncio.Runner, search: Search, text: str, depth: int) -> object:
+    return runner.run(_awaited(search, text, depth))
+
+
+async def _awaited(search: Search, text: str, depth: int) -> object:
+    found = search(text, depth)
+    return await found if inspect.isawaitable(found) else found
+
+
+def _waits(search: Search) -> bool:
+    return any(map(inspect.iscoroutinefunction, (search, getattr(search, "__call__", None))))  # noqa: B004 - of an object
+
+
+def _one(name: str, qid: str, ask: Callable[[], object]) -> dict[str, float]:
+    """What a question was given, as scores that fall."""
+    about = f"question {qid}"
+    with told(name, about):
+        found = ask()
+        if isinstance(found, Iterable) and not isinstance(found, Mapping | Set | str | bytes):
+            found = list(found)  # a generator runs the user's code
+    return _listed(found, f"{name}, {about}")
+
+
+def _listed(found: object, at: str) -> dict[str, float]:
+    if inspect.iscoroutine(found):
+        found.close()
+        raise DataError(f"{at}: it returned a coroutine", remedy="give the coroutine function itself, or await in it")
+    if isinstance(found, Mapping):
+        pairs = sorted(((key, as_real(value, at)) for key, value in found.items()), key=lambda pair: -pair[1])
+        return _once([(as_id(key, at), score) for key, score in pairs], at)
+    if not isinstance(found, list):
+        raise DataError(f"{at}: it returned {shown(found)}, which is no list", remedy=LISTED)
+    paired = [isinstance(each, tuple | list) and len(each) == 2 for each in found]
+    if not any(paired):
+        return _once([(as_id(each, at), -float(place)) for place, each in enumerate(found)], at)
+    if not all(paired):
+        raise DataError(f"{at}: it returned ids with scores and without, {shown(found)}", remedy=LISTED)
+    return _falling([(as_id(each[0], at), as_real(each[1], at)) for each in found], at)
+
+
+def _falling(pairs: Sequence[tuple[str, float]], at: str) -> dict[str, float]:
+    for (_, better), (doc_id, score) in pairwise(pairs):
+        if score > better:
+            said = f"{at}: passage {doc_id} has the score {score:g} below one of {better:g}"
+            raise DataError(said, remedy="higher is better: turn distances round, or give ids alone, best first")
+    return _once(pairs, at)
+
+
+def _once(pairs: Sequence[tuple[str, float]], at: str) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for doc_id, score in pairs:
+        if doc_id in found:
+            raise DataError(f"{at}: it returned passage {doc_id} twice", remedy="return each passage once")
+        found[doc_id] = score
+    return found
+
+
+def _name(search: object) -> str:
+    name = getattr(search, "__name__", None) or type(search).__name__
+    return name if isinstance(name, str) and name.isidentifier() and name != "partial" else "search"
+
+
+DEPTH = 100  # passages that a function is asked for
+
+
+@dataclass(frozen=True)
+class Given:
+    """A golden set and systems as somebody has them in Python.
+
+    Attributes:
+        golden: a run directory or a file of labels, an open set, or the judgments themselves: ``{qid: {doc_id:
+            grade}}``, rows or a table with a query, a passage and a grade each.
+        search: a function of a question's text and k that gives the ids of passages, best first, or pairs of id and
+            score, or a mapping of these; or several by name.
+        runs: lists by name: a path, ``{qid: {doc_id: score}}``, ``{qid: [doc_id, ...]}``, rows or a table; or paths
+            alone, as ``raggs eval --run`` takes them.
+        queries: the texts of the questions by id, rows or a table, where the golden set does not hold them.
+        depth: how many passages a function is asked for; never fewer than the greatest cutoff.
+    """
+
+    golden: object
+    search: Search | Mapping[str, Search] | None = None
+    runs: Mapping[str, object] | Iterable[str | Path] | None = None
+    queries: object = None
+    depth: int = DEPTH
+
+    def opened(self, ends: tuple[int, int] | None = None) -> JudgedLists:
+        """The set and the systems; every function has been asked.
+
+        Raises:
+            RaggsError: what is given cannot be right, or a function failed.
+        """
+        golden = open_given(self.golden, self.queries)
+        systems = [*_systems(self.runs)]
+        functions = {} if self.search is None else named_functions(self.search)
+        if functions:
+            scale = None if ends is None else Scale.of(*ends)
+            qids = golden.judgments(scale).qrels.qids
+            systems += [system_of(name, each, golden, qids, self.depth) for name, each in functions.items()]
+        names = [system.name for system in systems]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise UsageError(f"two systems are called {twice}", remedy="name them apart")
+        if not systems:
+            raise UsageError("no system to evaluate", remedy="give search=a function, or runs={name: lists}")
+        return JudgedLists(golden, tuple(systems))
+
+
+def open_given(golden: object, queries: object = None) -> GoldenSet:
+    """A golden set from a path, from judgments in memory, or as it is; with texts of questions where they are given.
+
+    Raises:
+        RaggsError: it cannot be read.
+    """
+    if isinstance(golden, GoldenSet):
+        found = golden
+    elif isinstance(golden, str | Path):
+        found = open_golden(golden)
+    else:
+        return GivenGolden(golden, queries)
+    return found if queries is None else Worded(found, queries_of(queries))
+
+
+def evaluate(
+    golden: object,
+    search: Search | Mapping[str, Search] | None = None,
+    *,
+    runs: Mapping[str, object] | Iterable[str | Path] | None = None,
+    queries: object = None,
+    measures: Sequence[str] = (),
+    cutoffs: Sequence[int] = (),
+    depth: int = DEPTH,
+    baseline: str | None = None,
+    scale: tuple[int, int] | None = None,
+    relevant: int | None = None,
+    gains: Mapping[int, float] | None = None,
+    confidence: float = 0.95,
+    seed: int = 1,
+) -> EvalResult:
+    """Score functions and lists against a golden set, as `raggs eval` scores files. Works in notebooks too.
+
+    Args:
+        golden, search, runs, queries, depth: see `Given`.
+        measures: names of measures, with or without a cutoff ("ndcg@10"); the usual ones where left out.
+        cutoffs: of measures named without one; 10 where left out.
+        baseline: the system that all others are tested against.
+        scale: the lowest and the highest grade, where labels do not tell it.
+        relevant: the lowest relevant grade.
+        gains: of some grades.
+        confidence: of intervals and tests, inside 0..1.
+        seed: of the bootstrap.
+
+    Raises:
+        UsageError, NotFoundError, DataError: something asked for does not exist, or what is given cannot be right.
+        ProviderError: a function raised; the question is named.
+    """
+    named = (measures,) if isinstance(measures, str) else tuple(measures)
+    asked = MeasureRequest(named, tuple(cutoffs))
+    return evaluate_given(
+        Given(golden, search, runs, queries, depth),
+        Asked(asked, ScaleRequest(scale, relevant, dict(gains or {})), AnalysisRequest(baseline=baseline)),
+        confidence,
+        seed,
+    )
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is measured and held against what; see `EvalRequest`."""
+
+    measures: MeasureRequest = field(default_factory=MeasureRequest)
+    scale: ScaleRequest = field(default_factory=ScaleRequest)
+    analyses: AnalysisRequest = field(default_factory=AnalysisRequest)
+    gates: GateRequest = field(default_factory=GateRequest)
+
+
+def evaluate_given(given: Given, asked: Asked, confidence: float = 0.95, seed: int = 1) -> EvalResult:
+    """Score what is given; wrong names of measures are told before any function is asked.
+
+    Raises:
+        RaggsError: as `evaluate`.
+    """
+    if not 0 < confidence < 1:
+        raise UsageError(f"a confidence of {confidence:g}", remedy="inside 0 to 1, e.g. 0.95")
+    if given.depth < 1:
+        raise UsageError(f"a depth of {given.depth}", remedy="1 or more passages")
+    deep = replace(given, depth=max(given.depth, *_cutoffs(asked.measures, asked.gates)))
+    lists = deep.opened(asked.scale.ends)
+    return evaluate_request(
+        EvalRequest(lists, asked.measures, asked.scale, asked.analyses, asked.gates, confidence, seed)
+    )
+
+
+def _cutoffs(asked: MeasureRequest, gates: GateRequest) -> list[int]:
+    named = [each for name in (*asked.names, *gates.limits) for each in at_cutoffs(name, asked.cutoffs)]
+    return [DEFAULT_CUTOFF, *asked.cutoffs, *(each.measure.k or 0 for each in named)]
+
+
+def _systems(runs: Mapping[str, object] | Iterable[str | Path] | None) -> Iterable[System]:
+    if runs is None:
+        return
+    if not isinstance(runs, Mapping):
+        yield from open_systems([str(path) for path in ([runs] if isinstance(runs, str | Path) else runs)])
+        return
+    for name, lists in runs.items():
+        if isinstance(lists, str | Path):
+            yield from open_systems([f"{name}={lists}"])
+        else:
+            yield System(str(name), "lists in memory", run_of(lists, str(name)))

@@ -1,0 +1,336 @@
+"""Is an eval.json what its files and options give? What it was made from is recorded, and an audit evaluates it again.
+
+Paths are kept relative to the folder of eval.json, so that it can be moved together with its files.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+from pydantic import BaseModel, TypeAdapter
+
+from raggs.app.evaluate import (
+    AnalysisRequest,
+    EvalRequest,
+    JudgedFiles,
+    MeasureRequest,
+    ProjectionRequest,
+    SampleFiles,
+    ScaleRequest,
+)
+from raggs.app.gates import GateRequest
+from raggs.base.artifacts import artifact_file
+from raggs.base.errors import DataError, RaggsError
+from raggs.base.files import regular_file
+from raggs.base.hashing import hash_file, hash_value
+from raggs.base.types import Number, as_object
+from raggs.base.version import __version__
+from raggs.evaluation.gates import read_report
+from raggs.evaluation.layout import RESULT, lay_out, markdown, per_query_csv
+from raggs.evaluation.models import InputPart, OptionsPart, Report, SourcesPart, SystemPart
+from raggs.golden.files import labels_in
+from raggs.golden.opened import lists_in, split_name
+from raggs.metrics.spans import Rule
+from raggs.runs.manifests.models import Finding
+from raggs.runs.manifests.store import RunStore
+
+UNCHECKED = ("whether the lists are what the systems return (they are taken as the files hold them)",)
+ARTIFACTS = ("queries", "retrieve", "merge", "judge", "prune", "rank", "rank.queries")
+NAMED = 3  # queries of a measure whose values differ
+SAME = 1e-9  # relative; another processor may round otherwise
+SENTENCES = frozenset({"raggs", "v", "notes", "warnings", "sources"})  # of Report: not compared, or by themselves
+EACH = frozenset({"golden", "systems", "comparisons", "per_query"})  # of Report: compared in their own way
+MISSING = "is not there, so nothing of it can be compared"
+
+
+def with_sources(report: Report, request: EvalRequest, folder: Path) -> Report:
+    """The report with what it was made from, as a file in a folder names it.
+
+    Args:
+        folder: of eval.json.
+    """
+    inputs = tuple(_input(role, name, path, folder) for role, name, path in _named(request))
+    if not inputs:
+        return report
+    options = _options(request)
+    sources = SourcesPart(inputs=inputs, options=options, options_sha256=_hash(options))
+    return report.model_copy(update={"sources": sources})
+
+
+def is_evaluation(path: Path) -> bool:
+    """Whether a path names an eval.json, or a folder that holds one and nothing else that can be audited."""
+    file = _file(path)
+    if path.is_dir() and (RunStore(path).exists or labels_in(path) is not None):
+        return False
+    try:
+        found = as_object(json.loads(regular_file(file).read_bytes())) if file.suffix == ".json" else {}
+    except (OSError, ValueError, RecursionError, DataError):
+        return False
+    return {"golden", "systems", "measures", "per_query"} <= found.keys()
+
+
+def findings(path: Path) -> tuple[list[Finding], int, tuple[str, ...]]:
+    """Every finding, the values that were compared, and what could not be looked at.
+
+    Raises:
+        DataError: it is no eval.json of this version.
+    """
+    file = _file(path)
+    report = read_report(file)
+    values = sum(len(column) for measures in report.per_query.values() for column in measures.values())
+    found = list(_pages(report, file.parent))
+    if report.sources is None:
+        said = "names no files: it was made of lists in memory, or by an earlier version of raggs"
+        return [*found, Finding(file.name, None, said)], values, UNCHECKED
+    if report.sources.options_sha256 != _hash(report.sources.options):
+        found.append(Finding(file.name, None, "options are not those that it was made with, by their sha256"))
+    changed, missing = _files(report.sources, file.parent)
+    found += changed
+    if missing:
+        return [*found, *missing], values, (*UNCHECKED, "scores: without these files nothing can be evaluated again")
+    try:
+        fresh = _again(report.sources, file.parent)
+    except RaggsError as error:
+        where = str(error.where) if error.where else file.name
+        return [*found, Finding(where, error.line, f"cannot be evaluated again: {error.message}")], values, UNCHECKED
+    found += [Finding(file.name, None, said) for said in _differences(report, fresh)]
+    other = () if report.raggs == __version__ else (f"by raggs {report.raggs}, which wrote it: this is {__version__}",)
+    return found, values, (*UNCHECKED, *other)
+
+
+def _file(path: Path) -> Path:
+    return path / RESULT if path.is_dir() else path
+
+
+def _hash(options: OptionsPart) -> str:
+    return hash_value(options.model_dump(mode="json"))
+
+
+# --- what is recorded -------------------------------------------------------------------------------------------
+
+
+def _named(request: EvalRequest) -> Iterator[tuple[str, str, Path]]:
+    """Role, name and path of each file and folder; nothing where lists were in memory."""
+    subject = request.subject
+    if isinstance(subject, SampleFiles):
+        yield from (("samples", "", subject.samples), ("outputs", "", subject.outputs))
+    elif isinstance(subject, JudgedFiles):
+        yield "golden", "", subject.golden
+        yield from (("run", *split_name(spec)) for spec in subject.runs)
+        for spec in subject.projection.corpora if subject.projection else ():
+            name, _, place = ("", "", spec) if Path(spec).exists() else spec.rpartition("=")
+            yield "corpus", name, Path(place)
+    else:
+        return
+    beside = {
+        "facets": request.measures.facets,
+        "correct": request.analyses.correct,
+        "reviews": request.analyses.reviews,
+    }
+    yield from ((role, "", path) for role, path in beside.items() if path is not None)
+
+
+def _input(role: str, name: str, path: Path, folder: Path) -> InputPart:
+    whole = path.parent.resolve() / path.name  # a link keeps its name, which may be the system's
+    try:
+        place = os.path.relpath(whole, folder.resolve())
+    except ValueError:  # on another drive
+        place = str(whole)
+    sha256 = hash_file(path) if path.is_file() else None
+    files = {name: hash_file(path / name) for name in _held(path)} if path.is_dir() else {}
+    return InputPart.model_validate(
+        {"role": role, "name": name, "path": Path(place).as_posix(), "sha256": sha256, "files": files}
+    )
+
+
+def _held(folder: Path) -> list[str]:
+    """The files of a folder that an evaluation reads: a run's artifacts, an export's labels and lists, reviews."""
+    if RunStore(folder).exists:
+        files = [folder / artifact_file(name) for name in ARTIFACTS]
+    elif labels := labels_in(folder):
+        beside = [*folder.glob("*meta.json"), *([labels[1]] if labels[1] else [])]
+        files = [labels[0], *beside, *lists_in(folder)]
+    else:
+        files = [*lists_in(folder), *folder.rglob("*.jsonl")]
+    return sorted(file.relative_to(folder).as_posix() for file in files if file.is_file())
+
+
+def _options(request: EvalRequest) -> OptionsPart:
+    asked, scale, analyses = request.measures, request.scale, request.analyses
+    subject = request.subject
+    project = subject.projection if isinstance(subject, JudgedFiles) else None
+    return OptionsPart(
+        measures=asked.names,
+        cutoffs=asked.cutoffs,
+        ties=asked.ties,
+        condensed=asked.condensed,
+        default_k=asked.default_k,
+        scale=scale.ends,
+        relevant=scale.relevant,
+        gains={str(grade): gain for grade, gain in scale.gains.items()},
+        analyses=tuple(sorted(analyses.names)),
+        baseline=analyses.baseline,
+        pool=analyses.pool,
+        against_first=analyses.against_first,
+        limits=dict(request.gates.limits),
+        confidence=request.confidence,
+        seed=request.seed,
+        project=None if project is None else asdict(project.rule),
+    )
+
+
+# --- what is compared -------------------------------------------------------------------------------------------
+
+
+def _files(sources: SourcesPart, folder: Path) -> tuple[list[Finding], list[Finding]]:
+    """The files with another content than they had, and those that are not there."""
+    changed, missing = [], []
+    for part in sources.inputs:
+        place = folder / part.path
+        held: dict[Path, str | None] = {place / name: sha256 for name, sha256 in part.files.items()}
+        held = held or {place: part.sha256}
+        for file, sha256 in held.items():
+            what, shown = f"{part.role} {part.name}".strip(), os.path.normpath(file)
+            if not file.exists():
+                missing.append(Finding(shown, None, f"{MISSING} ({what})"))
+            elif sha256 is None and not file.is_dir():
+                missing.append(Finding(shown, None, f"was a pipe, which cannot be read again ({what})"))
+            elif sha256 is not None and hash_file(file) != sha256:
+                changed.append(Finding(shown, None, f"is not the file that was evaluated, by its sha256 ({what})"))
+    return changed, missing
+
+
+def _again(sources: SourcesPart, folder: Path) -> Report:
+    """The evaluation of the same files by the same options.
+
+    Raises:
+        RaggsError: they cannot be evaluated.
+    """
+    from raggs.app.evaluate import evaluate  # late: that module records what is audited here
+
+    asked = sources.options
+    of = {part.role: folder / part.path for part in sources.inputs}
+    subject: JudgedFiles | SampleFiles
+    if "samples" in of:
+        subject = SampleFiles(of["samples"], of["outputs"])
+    else:
+        runs = tuple(_spec(part, folder) for part in sources.inputs if part.role == "run")
+        corpora = tuple(_spec(part, folder) for part in sources.inputs if part.role == "corpus")
+        rule = None if asked.project is None else TypeAdapter(Rule).validate_python(asked.project)
+        subject = JudgedFiles(of["golden"], runs, None if rule is None else ProjectionRequest(corpora, rule))
+    return evaluate(
+        EvalRequest(
+            subject,
+            MeasureRequest(
+                asked.measures, asked.cutoffs, asked.ties, asked.condensed, of.get("facets"), asked.default_k
+            ),
+            ScaleRequest(asked.scale, asked.relevant, {int(grade): gain for grade, gain in asked.gains.items()}),
+            AnalysisRequest(
+                frozenset(asked.analyses), asked.baseline, asked.pool, of.get("correct"), of.get("reviews"),
+                asked.against_first,
+            ),
+            GateRequest(limits=asked.limits),
+            asked.confidence,
+            asked.seed,
+        )
+    ).report  # fmt: skip
+
+
+def _spec(part: InputPart, folder: Path) -> str:
+    place = folder / part.path
+    return f"{part.name}={place}" if part.name else str(place)
+
+
+def _differences(stored: Report, fresh: Report) -> Iterator[str]:
+    """A sentence on each thing that differs: system, measure, both values."""
+    for name, said in _fields(stored.golden, fresh.golden, {"source"}):
+        yield f"golden set: {name} is {said}"
+    theirs = {system.name: system for system in fresh.systems}
+    for system in stored.systems:
+        if (again := theirs.pop(system.name, None)) is None:
+            yield f"system {system.name}: is none of the files' systems"
+        else:
+            yield from _system(system, again, stored, fresh)
+    yield from (f"system {name}: is missing" for name in theirs)
+    pairs = {(part.system, part.measure): part for part in fresh.comparisons}
+    for part in stored.comparisons:
+        against = f"comparison of {part.system} with {part.baseline} on {part.measure}"
+        found = pairs.pop((part.system, part.measure), None)
+        if found is None:
+            yield f"{against}: is not what the files give"
+            continue
+        yield from (f"{against}: {name} is {said}" for name, said in _fields(part, found, {"unjudged"}))
+        if (part.unjudged and part.unjudged.tops) != (found.unjudged and found.unjudged.tops):
+            yield f"{against}: the unjudged shares are not what the files give"
+    yield from (f"comparison of {system} on {measure}: is missing" for system, measure in pairs)
+    for name in Report.model_fields:
+        if name not in SENTENCES | EACH and not _same(_plain(stored, name), _plain(fresh, name)):
+            yield f"{name} is not what the files give"
+
+
+def _system(stored: SystemPart, fresh: SystemPart, report: Report, again: Report) -> Iterator[str]:
+    """One system: its scores, values by query, and all else that is told of it."""
+    which = f"system {stored.name}"
+    for measure in report.measures:
+        ours, theirs = stored.scores.get(measure), fresh.scores.get(measure)
+        if ours is None or theirs is None:
+            yield f"{which}, {measure}: {'is missing' if ours is None else 'is not measured again'}"
+            continue
+        yield from (f"{which}, {measure}: {name} is {said}" for name, said in _fields(ours, theirs))
+        values = [each.per_query.get(stored.name, {}).get(measure, {}) for each in (report, again)]
+        yield from (f"{which}, {measure}, {said}" for said in _values(*values))
+    for name in SystemPart.model_fields:
+        if name not in ("name", "source", "scores") and not _same(_plain(stored, name), _plain(fresh, name)):
+            yield f"{which}: {name} is not what the files give"
+
+
+def _values(ours: Mapping[str, Number], theirs: Mapping[str, Number]) -> Iterator[str]:
+    differing = [qid for qid in sorted({*ours, *theirs}) if not _same(ours.get(qid), theirs.get(qid))]
+    for qid in differing[:NAMED]:
+        yield f"query {qid}: value is {_said(ours.get(qid), theirs.get(qid))}"
+    if len(differing) > NAMED:
+        yield f"{len(differing) - NAMED} more queries: their values differ, too"
+
+
+def _fields(
+    ours: BaseModel, theirs: BaseModel, but: frozenset[str] | set[str] = frozenset()
+) -> Iterator[tuple[str, str]]:
+    """The fields that differ, and both values."""
+    for name in type(ours).model_fields:
+        one, other = _plain(ours, name), _plain(theirs, name)
+        if name not in but and not _same(one, other):
+            yield name, _said(one, other)
+
+
+def _said(stored: object, fresh: object) -> str:
+    one, other = (f"{value:.6g}" if isinstance(value, float) else str(value) for value in (stored, fresh))
+    return f"{one}, evaluated again {other}"
+
+
+def _plain(part: BaseModel, name: str) -> object:
+    """A field as JSON has it."""
+    return part.model_dump(mode="json", include={name}).get(name)
+
+
+def _same(one: object, other: object) -> bool:
+    """Whether two JSON values are equal, numbers up to rounding."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(_same(value, other[key]) for key, value in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    if isinstance(one, float) and isinstance(other, int | float):
+        return math.isclose(one, other, rel_tol=SAME, abs_tol=SAME)
+    return one == other
+
+
+def _pages(report: Report, folder: Path) -> Iterator[Finding]:
+    """eval.csv and eval.md beside it, derived again."""
+    for name, text in (("eval.csv", per_query_csv(report)), ("eval.md", markdown(lay_out(report)))):
+        page = folder / name
+        if page.is_file() and page.read_text(encoding="utf-8") != text:
+            yield Finding(name, None, f"is not what {RESULT} gives")

@@ -1,0 +1,280 @@
+"""What a machine and a configuration need, checked without a paid call.
+
+The caches of a workspace: what each holds, and how to empty it.
+
+Is a configuration right, and are its inputs? Reads them; runs nothing, asks no model.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import shutil
+import socket
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from raggs.app.addresses import permit
+from raggs.app.services import RunServices
+from raggs.base.errors import RaggsError, UsageError
+from raggs.base.registry import installed
+from raggs.base.text import did_you_mean, plural
+from raggs.base.types import Notice
+from raggs.base.version import __version__
+from raggs.config.load import load_config
+from raggs.config.models import RunConfig
+from raggs.llm import Price
+from raggs.llm.cache import DATABASE, cache_stats, clear_cache
+from raggs.llm.prices import key_state
+from raggs.parts.indexes.files import NOTES, Places
+
+KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "MISTRAL_API_KEY", "AZURE_API_KEY")
+EXTRAS = {
+    "ann": "faiss",
+    "distributed": "distributed",
+    "elastic": "elasticsearch",
+    "local": "onnxruntime",
+    "sign": "cryptography",
+    "pdf": "pypdfium2",
+    "review": "starlette",
+}
+LOW_DISK = 1 << 30
+CONNECT_TIMEOUT = 3.0
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing looked at: ok, not ok, or (None) merely told."""
+
+    name: str
+    ok: bool | None
+    note: str
+
+
+def examine(config: Path | None) -> list[Check]:
+    """All checks of the machine, and of a configuration where one is given."""
+    found = [] if config is None else [*_configuration(config)]  # first, since it reads the .env
+    return [*_machine(), *found]
+
+
+def _machine() -> Iterator[Check]:
+    yield Check("raggs", True, f"{__version__} on Python {platform.python_version()}")
+    for package in ("litellm", "bm25s", "wordllama", "numpy"):
+        found = installed(package)
+        yield Check(package, found is not None, found or "not installed; run: pip install --force-reinstall raggs")
+    for extra, module in EXTRAS.items():
+        there = importlib.util.find_spec(module) is not None
+        yield Check(
+            f"extra {extra}",
+            True if there else None,
+            "installed" if there else f'not installed; pip install "raggs[{extra}]"',
+        )
+    for key in KEYS:
+        yield Check(key, True if os.environ.get(key) else None, "set" if os.environ.get(key) else "not set")
+
+
+def _configuration(path: Path) -> Iterator[Check]:
+    try:
+        config = load_config(path).run
+    except RaggsError as error:
+        yield Check("configuration", False, str(error))
+        return
+    yield Check("configuration", True, str(path))
+    services = RunServices(config)
+    try:
+        yield from _disk(config.workspace)
+        permit(config, ())
+        asker = services.workshop.asker(config.questions.ask.asker)
+        models = tuple(dict.fromkeys((*services.models(), *asker.models)))
+        for model in models:
+            yield from _key(model, config)
+        services.check_inputs()
+        yield Check(
+            "inputs", True, f"{plural(len(services.queries), 'query')}, {plural(len(services.passages), 'passage')}"
+        )
+        for model in models:
+            yield from _model(model, config, services)
+        bases = (config.llm.base_of(model) or os.environ.get("OPENAI_BASE_URL") for model in models)
+        for base in dict.fromkeys(filter(None, bases)):
+            yield _server(base)
+        if address := getattr(config.execution, "address", None):
+            yield _server(address)
+    except RaggsError as error:
+        yield Check("inputs", False, str(error))
+    finally:
+        services.close()
+
+
+def _disk(workspace: Path) -> Iterator[Check]:
+    existing = next(folder for folder in (workspace, *workspace.resolve().parents) if folder.exists())
+    free = shutil.disk_usage(existing).free
+    yield Check("disk", free > LOW_DISK, f"{free / 1e9:,.1f} GB free for {workspace}")
+    yield Check(
+        "workspace",
+        os.access(existing, os.W_OK),
+        "can be written" if os.access(existing, os.W_OK) else f"{existing} cannot be written",
+    )
+
+
+def _model(model: str, config: RunConfig, services: RunServices) -> Iterator[Check]:
+    try:
+        price = services.llm.price(model)
+    except RaggsError as error:
+        yield Check("price", False, str(error))
+    else:
+        note = f"{model}: {_told(price)}" if price else f"{model} has no known price; set llm.prices"
+        yield Check("price", price is not None or not config.budget.limits_usd, note)
+
+
+def _told(price: Price) -> str:
+    if price.per_1k_searches:
+        return f"${price.per_1k_searches:g} per 1,000 searches"
+    remembered = "" if price.cached_input is None else f" (${price.cached_input:g} where it remembers them)"
+    return f"${price.input:g} in{remembered}, ${price.output:g} out per million tokens"
+
+
+def _key(model: str, config: RunConfig) -> Iterator[Check]:
+    if (state := key_state(model, config.llm)) is not None:
+        variable, there = state
+        lacking = f"{model} needs {variable}, which is not set"
+        if there is None:
+            lacking = f"{variable} is not set; {model} may find credentials elsewhere"
+        yield Check("key", there, f"{variable} is set" if there else lacking)
+
+
+def _server(url: str) -> Check:
+    """Whether something listens there; nothing is sent."""
+    parts = urlsplit(url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        with socket.create_connection((parts.hostname or "", port), timeout=CONNECT_TIMEOUT):
+            return Check("server", True, f"{parts.hostname}:{port} answers")
+    except OSError as error:
+        return Check("server", False, f"{parts.hostname}:{port} does not answer ({error.strerror or error})")
+
+
+OTHER = "other"
+LEFT = "left by earlier versions of raggs; nothing reads it"
+
+
+@dataclass(frozen=True)
+class CachePart:
+    """One cache: its entries (answers, or files), how many others cannot be used, and its size on the disk."""
+
+    name: str
+    entries: int
+    bytes: int
+    note: str
+    damaged: int = 0
+
+
+def survey(workspace: Path) -> list[CachePart]:
+    """Every cache of a workspace; those that are not there have no entries.
+
+    Raises:
+        UsageError: the workspace, or a cache in it, is no folder.
+    """
+    places = _places(workspace)
+    parts = [_part(name, [places.folder(name)], note) for name, note in NOTES.items()]
+    strangers = _strangers(places)
+    return [*parts, _part(OTHER, strangers, LEFT)] if strangers else parts
+
+
+def clear(workspace: Path, what: str) -> list[str]:
+    """Empty one cache, or all of them.
+
+    Returns:
+        The names of those that held something.
+
+    Raises:
+        UsageError: no such cache, a link leads to it, or the workspace is no folder; then nothing is cleared.
+    """
+    known = (*NOTES, OTHER)
+    if what != "all" and what not in known:
+        raise UsageError(f"there is no cache {what!r}", remedy=did_you_mean(what, (*known, "all")))
+    places, names = _places(workspace), known if what == "all" else (what,)
+    for name in names:
+        for folder in _folders(places, name):
+            _stay(workspace, folder)
+    return [name for name in names if _clear(places, name)]
+
+
+def _places(workspace: Path) -> Places:
+    """Where the caches of a workspace lie."""
+    places = Places.of(workspace)
+    for path in (workspace, places.root, *(places.folder(name) for name in NOTES)):
+        if path.exists() and not path.is_dir():
+            raise UsageError(f"{path} is not a folder", remedy="name the folder that holds the runs: --workspace")
+    return places
+
+
+def _clear(places: Places, name: str) -> bool:
+    held = [folder for folder in _folders(places, name) if folder.is_dir()]
+    for folder in held:
+        if name == "llm":
+            clear_cache(folder)
+        else:
+            shutil.rmtree(folder)
+    return bool(held)
+
+
+def _folders(places: Places, name: str) -> list[Path]:
+    return _strangers(places) if name == OTHER else [places.folder(name)]
+
+
+def _stay(workspace: Path, folder: Path) -> None:
+    """Refuse a cache that a link puts elsewhere: what lies there may be somebody else's."""
+    for path in (folder, folder / DATABASE):
+        there = path.resolve()
+        if path.exists() and (folder.is_symlink() or not there.is_relative_to(workspace.resolve())):
+            raise UsageError(
+                f"{path} is a link to {there}; nothing was cleared", remedy="clear it there, or remove the link"
+            )
+
+
+def _strangers(places: Places) -> list[Path]:
+    """Folders beside the caches that are none of them."""
+    if not places.root.is_dir():
+        return []
+    return sorted(path for path in places.root.iterdir() if path.is_dir() and path.name not in NOTES)
+
+
+def _part(name: str, folders: list[Path], note: str) -> CachePart:
+    files = [path for folder in folders if folder.is_dir() for path in folder.rglob("*") if path.is_file()]
+    size = sum(path.stat().st_size for path in files)
+    if name not in ("llm", "rerank") or not (files or (folders[0] / DATABASE).exists()):
+        return CachePart(name, len(files), size, note)
+    found = cache_stats(folders[0])
+    return CachePart(name, found.entries, size, note, found.damaged)
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a configuration's inputs hold: queries, passages, the retrievers' names, and what was found on the way."""
+
+    queries: int
+    passages: int
+    retrievers: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+def validate(config: Path, overrides: Sequence[str] = ()) -> Inputs:
+    """Check a configuration and its inputs.
+
+    Raises:
+        RaggsError: the first thing that is wrong, with file and line.
+    """
+    settings = load_config(config, overrides).run
+    permit(settings, ())
+    notes: list[str] = []
+    services = RunServices(settings, lambda news: notes.append(news.message) if isinstance(news, Notice) else None)
+    try:
+        services.check_keys()
+        services.check_inputs()
+        sizes = len(services.queries), len(services.passages)
+        return Inputs(*sizes, tuple(services.retrievers), tuple(dict.fromkeys(notes)))
+    finally:
+        services.close()

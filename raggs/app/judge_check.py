@@ -1,0 +1,557 @@
+"""A run's judge, held against people: how far its grades agree with theirs, where it errs, and what it may be used for.
+
+Only what people said without having seen a machine's grade counts, and only grades. What is left out is counted. The
+run is only read, and no grade of it is changed.
+
+What came of checking a judge, as a document: sentences first, then the table of grades, then where it errs.
+
+A judge's orders against people's grades, by the place in the prompt at which a passage stood.
+
+Grades are asked one passage a prompt, or in places drawn by lot, of which the run's health tells; orders are asked for
+a few passages at once, and the journal of the ranking knows how they stood. Two passages of one prompt to which people
+gave different grades are a case for each of the two: whether the judge, and whether people, put it above the other.
+
+`judge.gate.kappa`: how a finished run's judge stands to people, put into the lock of its judge stage.
+
+The figure is that of `raggs judge check`. It is looked at anew at the end of every run that asks for it, since people
+go on reading while no stage has a reason to run again.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations, permutations
+from pathlib import Path
+from shlex import quote
+from statistics import fmean
+
+import numpy as np
+
+from raggs.app.review import items_of, reviews_of
+from raggs.base.artifacts import EmbedRecord, JournalRecord, JudgeRecord, MergeRecord
+from raggs.base.errors import DataError
+from raggs.base.files import disk, write_atomic, write_texts
+from raggs.base.judge_health import PEOPLE, AgainstPeople, JudgeHealth, rounded, source_of
+from raggs.base.text import plural
+from raggs.config.models import RunConfig
+from raggs.evaluation.document import Cell, Document, Legend, Row, Section, Table
+from raggs.evaluation.layout import markdown
+from raggs.parts.indexes.files import reviews_beside
+from raggs.parts.judges.base import answers_of, by_people, unaided
+from raggs.parts.reviews.store import Key, Reviewed, ReviewStore, ever_drawn, read_draws
+from raggs.runs.manifests.models import RunManifest
+from raggs.runs.manifests.opened import OpenedRun
+from raggs.runs.manifests.store import RunStore, dump_json
+from raggs.stats.agreement import Checked, Estimate, Trust, check_labels, trust
+from raggs.stats.agreement.labels import FEWEST_CASES, FEWEST_CLUSTERS
+from raggs.stats.correction import Calibration, calibrate
+
+PLACE = "place in the prompt"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A passage beside another of its prompt.
+
+    Attributes:
+        place: at which it stood, from 1.
+        judge, people: whether they put it above the other.
+        qid: the question.
+    """
+
+    place: int
+    judge: bool
+    people: bool
+    qid: str
+
+
+def ordered_pairs(run: OpenedRun, grades: Mapping[tuple[str, str], int]) -> list[Pair]:
+    """All that the run's orders say of passages that people graded; none where there was no ranking.
+
+    Args:
+        grades: people's, by query id and passage id.
+    """
+    if "rank" not in run.pipeline.order or not run.file("rank.journal").is_file():
+        return []
+    entries = run.typed("rank.journal", JournalRecord)
+    return [pair for entry in entries if source_of(entry.by) != PEOPLE for pair in _pairs(entry, grades)]
+
+
+def _pairs(entry: JournalRecord, grades: Mapping[tuple[str, str], int]) -> Iterator[Pair]:
+    rank = {doc_id: place for place, doc_id in enumerate(entry.order or ())}
+    known = [doc_id for doc_id in entry.shown if doc_id in rank and (entry.qid, doc_id) in grades]
+    for one, other in permutations(known, 2):
+        mine, theirs = grades[entry.qid, one], grades[entry.qid, other]
+        if mine != theirs:
+            yield Pair(entry.shown.index(one) + 1, rank[one] < rank[other], mine > theirs, entry.qid)
+
+
+RANKS = (("1 to 10", 10), ("11 to 20", 20), ("21 to 50", 50), ("51 and below", None))
+REMEDY = "raggs review serve {run} shows its passages without grades, and what you grade there counts"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A passage with both grades.
+
+    Attributes:
+        judge, people: the grades, 1 to 5.
+        qid: the question.
+        answers: all that the judge said of it.
+        facts: by kind, the group that the case belongs to.
+        drawn: whether it was drawn at random.
+    """
+
+    judge: int
+    people: int
+    qid: str
+    answers: tuple[int, ...]
+    facts: Mapping[str, str]
+    drawn: bool
+
+
+@dataclass(frozen=True)
+class Group:
+    """The cases of one kind: `kind` says by what they were divided, `name` which of them these are."""
+
+    kind: str
+    name: str
+    checked: Checked
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Passages and words that do not count.
+
+    Attributes:
+        seen: passages whose reviewers had seen a machine's grade.
+        unsure: passages on which nobody who did not could tell.
+        ungraded: passages that people graded and the judge did not.
+        by_people: passages whose grade in the run is people's own.
+    """
+
+    seen: int
+    unsure: int
+    ungraded: int
+    by_people: int
+
+
+@dataclass(frozen=True)
+class JudgeCheck:
+    """What came of it.
+
+    Attributes:
+        run, reviews: the folders.
+        judges: by name, how many of the compared grades it gave.
+        whole: all cases.
+        groups: by grade of the judge, language, length, rank in the pool and near-duplicates.
+        places: orders, by the place in the prompt at which passages stood; empty where none were asked for.
+        people: pairs of people who graded the same passage, first against second by name; None without any.
+        drawn: how many of the cases were drawn at random; the others were chosen, most often since they are hard.
+        left_out: what does not count.
+        trust: what the judge may be used for.
+        calibration: what its grades are worth in people's. Nobody applies it unasked.
+    """
+
+    run: str
+    reviews: str
+    judges: Mapping[str, int]
+    whole: Checked
+    groups: tuple[Group, ...]
+    places: tuple[Group, ...]
+    people: Checked | None
+    drawn: int
+    left_out: LeftOut
+    trust: tuple[Trust, ...]
+    calibration: Calibration
+
+
+def check_judge(run: OpenedRun, folder: Path | None = None, *, confidence: float = 0.95, seed: int = 1) -> JudgeCheck:
+    """Compare the grades of a run with people's.
+
+    Args:
+        folder: of the reviews; `reviews` beside the folder of runs if left out.
+        confidence, seed: of the intervals, which resample questions.
+
+    Raises:
+        NotFoundError: the judge has not worked yet.
+        DataError: people said nothing of this run that can be compared, or a line of the reviews cannot be right.
+    """
+    store = ReviewStore(reviews_of(run.folder, folder))
+    present, said = items_of(run), store.held()
+    held = blind_only(said)
+    settled = held.items()
+    graded = {(record.qid, record.doc_id): unaided(record) for record in run.typed("judge", JudgeRecord)}
+    both = [(item, graded[item]) for item, key in present.items() if key in settled and item in graded]
+    machine = [(item, record) for item, record in both if not by_people(record)]
+    facts = _facts(run, {item for item, _ in machine}, graded)
+    drawn = ever_drawn(read_draws(store.folder), set(present.values()), said.grades)
+    drawn |= {key for key in held.grades if _drawn(held, key)}
+    by_item = {item: settled[key].grade for item, key in present.items() if key in settled}
+    cases = [
+        Case(record.grade, by_item[item], item[0], answers_of(record), facts[item], present[item] in drawn)
+        for item, record in machine
+        if record.grade is not None
+    ]
+    left_out = _left_out(said, held, set(present.values()), len(both) - len(machine), len(machine) - len(cases))
+    if not cases:
+        raise DataError(
+            f"nobody graded a passage of {run.folder} blind", where=store.path, remedy=_remedy(left_out, run.folder)
+        )
+    whole = _checked(cases, confidence, seed)
+    return JudgeCheck(
+        run=str(run.folder),
+        reviews=str(store.folder),
+        judges=dict(Counter(record.judge for _, record in machine if record.grade is not None)),
+        whole=whole,
+        groups=tuple(_groups(cases, confidence, seed)),
+        places=tuple(_places(run, by_item, confidence, seed)),
+        people=_among_people(held, present, confidence, seed),
+        drawn=sum(case.drawn for case in cases),
+        left_out=left_out,
+        trust=trust(whole),
+        calibration=_calibrated(cases, seed),
+    )
+
+
+def blind_only(said: Reviewed) -> Reviewed:
+    """What people said before they had seen what a machine said, also where they changed it afterwards."""
+    return said.unseen
+
+
+def _remedy(left_out: LeftOut, run: Path) -> str:
+    blind = REMEDY.format(run=quote(str(run)))
+    if left_out.by_people:
+        own = f"the run keeps no grade by its model of {plural(left_out.by_people, 'passage')} that people graded"
+        return f"{own}: judge.human_first keeps it; {blind}"
+    if not left_out.seen:
+        return blind
+    return f"words given after a machine's grade was seen do not count, nor imported ones without `blind`; {blind}"
+
+
+def _left_out(said: Reviewed, held: Reviewed, keys: set[Key], by_people: int, ungraded: int) -> LeftOut:
+    spoken = [key for key in keys if said.grades.get(key) or key in said.settling]
+    blind = [key for key in spoken if held.grades.get(key) or key in held.settling]
+    unsure = sum(held.settled(key) is None for key in blind)
+    return LeftOut(len(spoken) - len(blind), unsure, ungraded, by_people)
+
+
+def _drawn(held: Reviewed, key: Key) -> bool:
+    return any(word.chance is not None for word in held.grades.get(key, {}).values())
+
+
+def _facts(
+    run: OpenedRun, wanted: set[tuple[str, str]], graded: Mapping[tuple[str, str], JudgeRecord]
+) -> dict[tuple[str, str], dict[str, str]]:
+    """By item, the group of each kind that it belongs to."""
+    languages = {record.qid: record.language for record in run.typed("embed", EmbedRecord)}
+    pool = [record for record in run.typed("merge", MergeRecord) if (record.qid, record.doc_id) in wanted]
+    lengths = [len(record.passage.content) for record in pool]
+    cuts = sorted({int(cut) for cut in np.quantile(lengths, [1 / 3, 2 / 3])}) if lengths else []
+    return {
+        (record.qid, record.doc_id): {
+            "grade of the judge": str(graded[record.qid, record.doc_id].grade),
+            "language": languages.get(record.qid, "unknown"),
+            "characters": _length(length, cuts),
+            "rank in the pool": next(name for name, last in RANKS if last is None or record.rank <= last),
+            "near-duplicates": "near-duplicates" if _twin(graded[record.qid, record.doc_id]) else "all others",
+        }
+        for record, length in zip(pool, lengths, strict=True)
+    }
+
+
+def _twin(record: JudgeRecord) -> bool:
+    return record.duplicate_of not in {None, record.doc_id}
+
+
+def _length(length: int, cuts: Sequence[int]) -> str:
+    place = bisect_right(cuts, length - 1)
+    if place == len(cuts):
+        return f"more than {cuts[-1]:,}"
+    return f"up to {cuts[0]:,}" if place == 0 else f"{cuts[place - 1] + 1:,} to {cuts[place]:,}"
+
+
+def _calibrated(cases: Sequence[Case], seed: int) -> Calibration:
+    judge, people = [case.judge for case in cases], [case.people for case in cases]
+    several = any(len(case.answers) > 1 for case in cases)
+    means = [fmean(case.answers) if case.answers else case.judge for case in cases] if several else None
+    return calibrate(judge, people, [case.qid for case in cases], seed=seed, means=means)
+
+
+def _checked(cases: Sequence[Case], confidence: float, seed: int) -> Checked:
+    judge, people = [case.judge for case in cases], [case.people for case in cases]
+    return check_labels(judge, people, [case.qid for case in cases], confidence=confidence, seed=seed)
+
+
+def _groups(cases: Sequence[Case], confidence: float, seed: int) -> Iterable[Group]:
+    """Every group of each kind, in a fixed order; a kind with one group says nothing."""
+    for kind in cases[0].facts:
+        names = sorted({case.facts[kind] for case in cases}, key=_order)
+        for name in names if len(names) > 1 else ():
+            yield Group(kind, name, _checked([case for case in cases if case.facts[kind] == name], confidence, seed))
+
+
+def _places(run: OpenedRun, grades: Mapping[tuple[str, str], int], confidence: float, seed: int) -> Iterable[Group]:
+    """How far orders agree with people's grades, by place in the prompt."""
+    found = ordered_pairs(run, grades)
+    for place in sorted({each.place for each in found}):
+        mine = [each for each in found if each.place == place]
+        labels = [2 if each.judge else 1 for each in mine], [2 if each.people else 1 for each in mine]
+        checked = check_labels(*labels, [each.qid for each in mine], confidence=confidence, seed=seed)
+        yield Group(PLACE, str(place), checked)
+
+
+def _order(name: str) -> tuple[int, int, str]:
+    """Numbers by their size, "more than" last, words by the alphabet."""
+    number = next((int(word.replace(",", "")) for word in name.split() if word[0].isdigit()), 0)
+    return name.startswith("more than"), number if not name.startswith("up to") else 0, name
+
+
+def _among_people(
+    held: Reviewed, present: Mapping[tuple[str, str], Key], confidence: float, seed: int
+) -> Checked | None:
+    """Every two people who graded the same passage."""
+    qids = {key: qid for (qid, _), key in present.items()}
+    pairs = [
+        (one, other, qids[key])
+        for key, words in held.grades.items()
+        if key in qids
+        for one, other in combinations([words[who].grade for who in sorted(words)], 2)
+        if one is not None and other is not None
+    ]
+    if not pairs:
+        return None
+    first, second, clusters = zip(*pairs, strict=True)
+    return check_labels(first, second, clusters, confidence=confidence, seed=seed)
+
+
+FIGURES = ("kappa", "alpha", "exact", "within one", "bias", "leniency")
+TERMS = (
+    Legend("kappa", "agreement beyond chance, Cohen's, quadratic weights: 1 perfect, 0 chance"),
+    Legend("alpha", "the same, Krippendorff's, for ordered grades"),
+    Legend("exact", "share of equal grades; within one: at most one grade apart"),
+    Legend("bias", "mean of the judge's grade less people's, in grades"),
+    Legend("leniency", "share that the judge graded higher, less the share it graded lower"),
+)
+
+
+def lay_out_check(found: JudgeCheck) -> Document:
+    """The document of a check; nothing is computed here."""
+    return Document("The judge against people", _first(found), tuple(_sections(found)), tuple(_notes(found)))
+
+
+def _first(found: JudgeCheck) -> Section:
+    whole = found.whole
+    judges = ", ".join(found.judges)
+    said = (
+        f"{judges}: {plural(whole.cases, 'grade')} of {plural(whole.clusters, 'question')} against people's",
+        *map(trusted, found.trust),
+    )
+    return Section("Verdict", said)
+
+
+def trusted(verdict: Trust) -> str:
+    """A verdict in a sentence."""
+    more = f", about {plural(verdict.more, 'more judgment')} would tell" if verdict.more else ""
+    return f"usable for {verdict.use}: {verdict.answer}{more} ({verdict.rule})"
+
+
+def _sections(found: JudgeCheck) -> Iterator[Section]:
+    sides = (("judge and people", found.whole), *([("people", found.people)] if found.people else []))
+    head = ("figure", *(name for name, _ in sides))
+    figures = tuple((Cell(name), *(_figure(name, side) for _, side in sides)) for name in FIGURES)
+    cases = (Cell("grades compared"), *(Cell(side.cases) for _, side in sides))
+    said = () if found.people else ("no passage was graded by two people: how well they agree is not known",)
+    yield Section("Agreement", said, Table(head, (*figures, cases)), terms=TERMS)
+    yield Section("Grades: the judge's in rows, people's in columns", table=confusion(found.whole))
+    yield _judgelayout_calibrated(found.calibration)
+    for kind in dict.fromkeys(group.kind for group in found.groups):
+        yield _divided(kind, [group for group in found.groups if group.kind == kind])
+    if found.places:
+        yield _placed(found.places)
+
+
+def confusion(checked: Checked) -> Table:
+    """The counts, and of each grade of the judge how many there are."""
+    rows = (
+        (Cell(f"judge {grade}"), *(Cell(count) if count else Cell("·") for count in row), Cell(sum(row)))
+        for grade, row in enumerate(checked.table, 1)
+    )
+    return Table(("", *(f"people {grade}" for grade in range(1, 6)), "all"), tuple(rows))
+
+
+def _judgelayout_calibrated(found: Calibration) -> Section:
+    rows = (
+        (Cell(str(grade)), Cell(f"{expected:.2f}"), Cell(cases))
+        for grade, (expected, cases) in enumerate(zip(found.expected, found.cases, strict=True), 1)
+    )
+    before, after = f"{found.error:.2f}", "–" if math.isnan(found.error_mapped) else f"{found.error_mapped:.2f}"
+    said = f"off by {before} grades as they are, {after} by this map on questions it was not learnt from"
+    helps = "the map helps" if found.helps else "the map does not help"
+    table = Table(("judge", "people, expected", "grades"), tuple(rows))
+    more = () if math.isnan(found.error_by_mean) else (_by_mean(found),)
+    return Section("What the judge's grades are worth in people's", (f"{said}: {helps}", *more), table)
+
+
+def _by_mean(found: Calibration) -> str:
+    kept = "--calibration has both maps" if found.by_mean else "no nearer, so that the map of the grade stands alone"
+    return f"{found.error_by_mean:.2f} by a map of the mean of its answers: {kept}"
+
+
+def _divided(kind: str, groups: list[Group]) -> Section:
+    by_grade = kind == "grade of the judge"
+    names = ("exact", "bias") if by_grade else ("kappa", "bias")  # all figures are in the JSON; these fit a screen
+    rows = tuple(_row(group, names) for group in groups)
+    return Section(f"By {kind}", table=Table((kind, "grades", *names), rows))
+
+
+def _placed(groups: tuple[Group, ...]) -> Section:
+    """Orders; grades are asked one passage a prompt, or in places drawn by lot."""
+    said = ("pairs that people grade differently",)
+    head, rows = (
+        (PLACE, "pairs", "as people", "put above, less people's"),
+        [_row(each, ("exact", "bias")) for each in groups],
+    )
+    return Section("Orders by place in the prompt", said, Table(head, tuple(rows)))
+
+
+def _row(group: Group, names: tuple[str, ...]) -> Row:
+    checked = group.checked
+    if checked.few:
+        return (Cell(group.name), Cell(checked.cases), Cell(f"too few ({checked.cases})"), Cell(""))
+    return (Cell(group.name), Cell(checked.cases), *(_figure(name, checked) for name in names))
+
+
+def _figure(name: str, checked: Checked) -> Cell:
+    found = {
+        "kappa": checked.kappa,
+        "alpha": checked.alpha,
+        "exact": checked.exact,
+        "within one": checked.within_one,
+        "bias": checked.bias,
+        "leniency": checked.leniency,
+    }[name]
+    return Cell(written(found, signed=name in {"bias", "leniency"}))
+
+
+def written(found: Estimate, *, signed: bool = False) -> str:
+    """A figure with its interval, as far as they are defined."""
+    form = "+z.2f" if signed else "z.2f"
+    if math.isnan(found.value):
+        return "–"
+    value = format(found.value, form)
+    return value if math.isnan(found.low) else f"{value} [{found.low:{form}}, {found.high:{form}}]"
+
+
+def _notes(found: JudgeCheck) -> Iterator[str]:
+    left, cases = found.left_out, found.whole.cases
+    least = f"{plural(FEWEST_CASES, 'grade')} or {plural(FEWEST_CLUSTERS, 'question')}"
+    yield f"{100 * found.whole.confidence:g}% intervals over questions (bootstrap); too few: below {least}"
+    if found.drawn < cases:
+        chosen = cases - found.drawn
+        yield (
+            f"{chosen} of {cases} were chosen rather than drawn at random; chosen ones are often the hard ones, so "
+            "that the judge may be better than this"
+        )
+    if left.seen:
+        yield f"left out: {plural(left.seen, 'passage')} whose reviewers had seen a machine's grade"
+    if left.unsure:
+        yield f"left out: {plural(left.unsure, 'passage')} on which nobody could tell"
+    if left.ungraded:
+        yield f"left out: {plural(left.ungraded, 'passage')} that the judge gave no grade"
+    if left.by_people:
+        yield f"left out: {plural(left.by_people, 'passage')} whose grade in the run is people's own"
+
+
+def check_json(found: JudgeCheck) -> str:
+    """All that is known, as JSON; what is not defined is null."""
+    return dump_json(plain(asdict(found)))
+
+
+def write_check(found: JudgeCheck, folder: Path) -> list[Path]:
+    """check.json and check.md in `folder`, made if missing.
+
+    Raises:
+        ProviderError: the folder cannot be written.
+    """
+    texts = {"check.json": check_json(found) + "\n", "check.md": markdown(lay_out_check(found))}
+    return write_texts(folder, texts)
+
+
+def write_calibration(found: JudgeCheck, file: Path) -> None:
+    """The map as JSON, for whoever wants to apply it; raggs does not.
+
+    Raises:
+        ProviderError: the file cannot be written.
+    """
+    said = {"v": 1, "run": found.run, "judges": list(found.judges), **asdict(found.calibration)}
+    with disk(file, "choose another --calibration"):
+        write_atomic(file, (dump_json(plain(said)) + "\n").encode())
+
+
+def plain(value: object) -> object:
+    """The same without numbers that JSON has not."""
+    if isinstance(value, dict):
+        return {key: plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+CONFIDENCE, SEED = 0.95, 1  # as of `raggs judge check`
+
+
+def held_against_people(manifest: RunManifest, store: RunStore, config: RunConfig) -> RunManifest:
+    """The manifest with the judge's agreement with people in its lock, if the gate asks for it; else without.
+
+    Raises:
+        DataError: a line of the reviews cannot be right.
+    """
+    gate, lock = config.judge.gate, manifest.stages.get("judge")
+    if lock is None:
+        return manifest
+    found = None if gate.kappa is None else against_people(OpenedRun(store, manifest), witnesses(config))
+    health = lock.health if isinstance(lock.health, JudgeHealth) else JudgeHealth()
+    if found == health.people:
+        return manifest
+    told = health.model_copy(update={"people": found})
+    updated = lock.model_copy(update={"health": None if told == JudgeHealth() else told})
+    return manifest.model_copy(update={"stages": {**manifest.stages, "judge": updated}})
+
+
+def witnesses(config: RunConfig) -> ReviewStore:
+    """The words to which the gate of a configuration holds the judge."""
+    return ReviewStore(config.judge.gate.reviews or reviews_beside(config.workspace))
+
+
+def against_people(run: OpenedRun, store: ReviewStore) -> AgainstPeople:
+    """How a run's judge stands to what people said who had not seen a machine's grade.
+
+    Raises:
+        DataError: a line of the reviews cannot be right.
+    """
+    settled, present = blind_only(store.held()).items(), items_of(run)
+    records = [
+        record for record in run.typed("judge", JudgeRecord) if present.get((record.qid, record.doc_id)) in settled
+    ]
+    cases = [
+        (record.grade, settled[present[record.qid, record.doc_id]].grade, record.qid)
+        for record in map(unaided, records)
+        if record.grade is not None and not by_people(record)
+    ]
+    own = sum(by_people(unaided(record)) for record in records)
+    judge, people, questions = zip(*cases, strict=True) if cases else ((), (), ())
+    checked = check_labels(judge, people, questions, confidence=CONFIDENCE, seed=SEED)
+    kappa = checked.kappa
+    known = not (checked.few or math.isnan(kappa.low))
+    return AgainstPeople(
+        kappa=rounded(kappa.value),
+        interval=(round(kappa.low, 4), round(kappa.high, 4)) if known else None,
+        grades=checked.cases,
+        questions=checked.clusters,
+        by_people=own,
+    )

@@ -1,0 +1,346 @@
+"""What making questions of documents needs of the world, and what it would cost.
+
+What came of making questions: what is kept, why the rest went, and the questions with all that is known of each.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from raggs.app.answer_lengths import Answers, learned
+from raggs.app.services import RunServices
+from raggs.base.artifacts import Passage, Query
+from raggs.base.errors import UsageError
+from raggs.base.hashing import hash_bytes, hash_value
+from raggs.base.text import plural
+from raggs.llm import BudgetSpent
+from raggs.llm.prices import estimate_tokens
+from raggs.parts import retrievers
+from raggs.parts.askers.base import Kind
+from raggs.parts.queries.base import MADE
+from raggs.parts.workshop import Asker, Retriever, Task
+from raggs.runs.manifests.costs import costs
+from raggs.runs.manifests.models import Estimate
+from raggs.runs.manifests.opened import OpenedRun
+from raggs.runs.manifests.store import RunStore
+from raggs.runs.pipeline.runner import Runner
+from raggs.stages.base import Work
+from raggs.stages.questions import QUESTIONS
+from raggs.stages.questions.ask import assignment_of, rounds, shown_before
+from raggs.stages.questions.filter import required_embedder
+from raggs.stages.questions.records import AskRecord, FilterRecord, SampleRecord, Text
+from raggs.stages.questions.sample import STAGE as SAMPLE
+from raggs.stages.questions.sample import windows_of
+from raggs.stats.asking import DIFFICULTIES, LeakageSummary, difficulties, summarise_leakage
+from raggs.stats.asking.filters import Level
+
+FILE = "runfile"  # the retriever that reads a file of hits, which has none for questions that are new
+EARLIER = 20  # tokens of an earlier question
+EXCERPTS = 2  # of a question
+EXCERPT = 60  # tokens of an excerpt
+
+
+class QuestionWorld(RunServices):
+    """The parts of a run that makes questions (see `raggs.stages.questions.records.QuestionServices`)."""
+
+    @cached_property
+    def documents(self) -> Sequence[Text]:
+        """All documents that hold a text, or passages where the corpus knows none."""
+        found = [_text(each) if isinstance(each, Passage) else Text(each.source, each.body.text, each.begin)
+                 for each in self.corpus.documents()]  # fmt: skip
+        texts = [each for each in found if each.text.strip()]
+        if not texts:
+            raise self.corpus.empty()
+        return texts
+
+    @cached_property
+    def asker(self) -> Asker:
+        """Who asks."""
+        return self.workshop.asker(self.config.questions.ask.asker)
+
+    @cached_property
+    def systems(self) -> Mapping[str, Retriever]:
+        """The retrievers of the configuration that pay nobody, and do not read what others have found."""
+        paid = bool(self.embedder and self.embedder.models)
+        specs = []
+        for spec in self.config.retrieve.retrievers:
+            kind = retrievers.REGISTRY.of(spec)
+            if not (kind.paid(spec) or spec.type == FILE or (kind.needs_vectors(spec) and paid)):
+                specs.append(spec)
+        return self.workshop.retrievers(specs, self.passages, (), self.embedder)
+
+    def causes(self, part: str, task: Task | None = None) -> object:
+        """As `RunServices.causes`, and of "documents", "asker" and "systems"."""
+        if part == "systems":
+            return {name: system.causes() for name, system in self.systems.items()}
+        if part == "documents":
+            rows = ((each.source, each.start, each.doc_id, hash_bytes(each.text.encode())) for each in self.documents)
+            return hash_value([list(row) for row in rows])
+        return self.asker.causes() if part == "asker" else super().causes(part, task)
+
+    def check_inputs(self, stages: Collection[str] = QUESTIONS.order) -> None:
+        """Find what is wrong before anything is asked.
+
+        Raises:
+            RaggsError: there is no document, the asker lacks something, or makes no question of the kinds wanted; or
+                the filter has no embedder that works, or a retriever lacks something.
+        """
+        self.asker.check()
+        wanted = [kind for kind, share in self.config.questions.sample.types.items() if share]
+        if not set(wanted) & set(self.asker.kinds):
+            raise UsageError(
+                f"the asker {self.asker.name} makes no questions of the type {' or '.join(wanted)}",
+                remedy=f"name one of {', '.join(self.asker.kinds)} in questions.sample.types, or another asker",
+            )
+        self.documents  # noqa: B018 - that there are any
+        if "filter" in stages:
+            required_embedder(self).check()
+            for system in self.systems.values():
+                system.check()
+
+    def models(self, stages: Collection[str] = QUESTIONS.order) -> tuple[str, ...]:
+        """The language models that some stages ask."""
+        asked = self.asker.models if "ask" in stages else ()
+        if "filter" in stages and self.embedder is not None:
+            asked += tuple(self.embedder.models)
+        return tuple(dict.fromkeys(asked))
+
+
+def _text(passage: Passage) -> Text:
+    """A passage as a text to ask about: at its place in its document, where it says so and holds nothing else."""
+    span = passage.span
+    if span is not None and span.end - span.start == len(passage.text):
+        return Text(span.source, passage.text, span.start)
+    return Text(passage.doc_id, passage.text, doc_id=passage.doc_id)
+
+
+def estimate_questions(services: QuestionWorld, store: RunStore, *, looks: bool) -> Iterator[Estimate]:
+    """What the stages would cost that ask someone. `looks`: leave out what is paid for already."""
+    samples = list(SAMPLE.run(Work({}), services.config.questions.sample, services))
+    answers = learned(services, store)
+    if not services.asker.models:
+        who = f"{services.asker.name} (local)"
+        yield Estimate(stage="ask", calls=len(samples), input_tokens=0, output_tokens=0, usd=0.0, exact=True, who=who)
+    known = _known(services, samples) if looks and services.asker.models else frozenset()
+    for model in services.asker.models:
+        yield _asked(services, model, samples, known, answers)
+    for model in services.embedder.models if services.embedder else ():
+        yield _embedded(services, model, len(samples))
+
+
+def _asked(
+    services: QuestionWorld, model: str, samples: Sequence[SampleRecord], known: Collection[str], answers: Answers
+) -> Estimate:
+    config, tokens = services.config.questions.ask, estimate_tokens
+    length, hidden = answers.length(model, "ask")
+    missing = [(number, sample) for number, sample in enumerate(samples) if sample.qid not in known]
+    prompt, sent = tokens(services.asker.words), 0
+    for number, sample in missing:
+        shown = min(config.earlier, max(0, number - config.round // 2))
+        sent += prompt + sum(tokens(window.text) for window in sample.windows) + shown * EARLIER
+    price = services.llm.price(model)
+    return Estimate(
+        stage="ask",
+        calls=len(missing),
+        cached=len(known),
+        input_tokens=sent,
+        output_tokens=len(missing) * length,
+        hidden_tokens=hidden,
+        repairs=services.config.llm.max_repairs,
+        usd=None if price is None else price.usd(sent, len(missing) * length),
+        exact=True,
+        who=model,
+    )
+
+
+def _known(services: QuestionWorld, samples: Sequence[SampleRecord]) -> frozenset[str]:
+    """The questions whose answers are paid for; after the first that is not, what others would be shown is unknown."""
+    config, llm = services.config.questions.ask, services.workshop.rehearsal()
+    asker = services.workshop.asker(config.asker, llm)
+    found: list[str] = []
+
+    async def walk() -> None:
+        said: list[str] = []
+        for batch in rounds(samples, config.round):
+            before = llm.missing
+            shown = [assignment_of(sample, shown_before(said, config, sample.qid)) for sample in batch]
+            for assignment in shown:
+                missing = llm.missing
+                if (question := await asker.ask(assignment)).text:
+                    said.append(question.text)
+                found.extend([assignment.qid] * (llm.missing == missing))
+            if llm.missing > before:
+                break
+        await llm.close()
+
+    services.loop.run(walk())
+    return frozenset(found)
+
+
+def _embedded(services: QuestionWorld, model: str, count: int) -> Estimate:
+    """What the filter embeds at most: each question and its excerpts."""
+    texts, price = count * (1 + EXCERPTS), services.llm.price(model)
+    sent = count * (EARLIER + EXCERPTS * EXCERPT)
+    batch = services.embedder.config.batch if services.embedder else 1
+    return Estimate(
+        stage="filter",
+        calls=-(-texts // batch),
+        input_tokens=sent,
+        output_tokens=0,
+        usd=None if price is None else price.usd(sent, 0),
+        exact=False,
+        who=model,
+    )
+
+
+NONE = "none"  # the expected answer of a question that has none
+
+
+@dataclass(frozen=True)
+class Made:
+    """What came of making questions.
+
+    Attributes:
+        run: the run directory.
+        files: that were written: questions, then those without an answer, where there are any.
+        asked, kept: questions.
+        rejected: by reason, how many went.
+        why: by reason, what was told most often of those that went, where anything was.
+        kinds: by kind, how many are kept.
+        parts: how many of them are for choosing (dev) and for reporting (test).
+        difficulties: how many of them are easy, medium, hard or found by none of the systems; empty if not measured.
+        leakage: how far they copy what answers them.
+        systems: that were asked how hard the questions are.
+        usd: what the run has cost in all.
+        short: why fewer were asked for than were wanted; empty where all were.
+        asker: who asked.
+        note: what whoever reads scores over the questions must know.
+        stopped: the error that ended it before the last question, where one did.
+    """
+
+    run: OpenedRun
+    files: tuple[Path, ...]
+    asked: int
+    kept: int
+    rejected: Mapping[str, int]
+    why: Mapping[str, str]
+    kinds: Mapping[str, int]
+    parts: Mapping[str, int]
+    difficulties: Mapping[str, int]
+    leakage: LeakageSummary
+    systems: int
+    usd: float
+    short: str
+    asker: str
+    note: str
+    stopped: BudgetSpent | None = None
+
+    @property
+    def usd_each(self) -> float | None:
+        """What a question that is kept has cost; None where none is."""
+        return self.usd / self.kept if self.kept else None
+
+
+def made_by(runner: Runner, stopped: BudgetSpent | None) -> Made:
+    """What a runner's run directory holds, whole or in part."""
+    run = OpenedRun(runner.store, runner.store.manifest())
+    kinds = kinds_of(run)
+    records = list(run.typed("filter", FilterRecord))
+    kept = [record for record in records if record.kept]
+    services = runner.services
+    if not isinstance(services, QuestionWorld):
+        raise TypeError("a runner of another pipeline")
+    return Made(
+        run=run,
+        files=(),
+        asked=len(records),
+        kept=len(kept),
+        rejected=dict(Counter(record.rejected for record in records if record.rejected).most_common()),
+        why=_told(records),
+        kinds=dict(Counter(kinds[record.qid] for record in kept).most_common()),
+        parts=dict(Counter(record.part for record in kept).most_common()),
+        difficulties=_counted(difficulty_of(each, len(services.systems)) for each in kept if each.found_by is not None),
+        leakage=summarise_leakage([record.leakage for record in kept if record.leakage is not None]),
+        systems=len(services.systems),
+        usd=costs(run.store).total.usd,
+        short=_short(len(kinds), services),
+        asker=services.asker.name,
+        note=services.asker.NOTE,
+        stopped=stopped,
+    )
+
+
+def _told(records: Iterable[FilterRecord]) -> dict[str, str]:
+    """By reason, the detail that most of the questions share."""
+    counts = Counter((record.rejected, record.detail) for record in records if record.rejected and record.detail)
+    found: dict[str, str] = {}
+    for (reason, detail), count in counts.most_common():
+        if reason and count > 1:
+            found.setdefault(reason, detail)
+    return found
+
+
+def _short(asked: int, services: QuestionWorld) -> str:
+    """Why the sample is smaller than was wanted."""
+    config = services.config.questions.sample
+    if asked >= config.n:
+        return ""
+    windows = windows_of([each.text for each in services.documents], config.window)
+    return (
+        f"{plural(asked, 'question')} asked for, not {config.n:,}: the documents have {plural(windows, 'window')} of "
+        f"{config.window:,} characters, each asked about {config.per_window} times (questions.sample.per_window)"
+    )
+
+
+def difficulty_of(record: FilterRecord, systems: int) -> Level:
+    """How hard a question is that some systems were asked."""
+    found = len(record.found_by or ())
+    return difficulties(np.arange(max(1, systems))[None, :] < found)[0].level
+
+
+def _counted(levels: Iterable[Level]) -> dict[str, int]:
+    counts = Counter(levels)
+    return {level: counts[level] for level in DIFFICULTIES if counts[level]}
+
+
+def queries_of(made: Made) -> Iterator[Query]:
+    """The questions that are kept, with what is known of each."""
+    samples = {sample.qid: sample for sample in made.run.typed("sample", SampleRecord)}
+    kinds = kinds_of(made.run)
+    for record in made.run.typed("filter", FilterRecord):
+        if not record.kept or record.question is None:
+            continue
+        sample = samples[record.qid]
+        told = {
+            "type": kinds[record.qid],
+            "style": sample.style,
+            "persona": sample.persona,
+            "asker": made.asker,
+            MADE: made.note,
+            "source": sample.windows[0].source,
+            "relevance": record.relevance,
+            "leakage": record.leakage,
+            "difficulty": None if record.found_by is None else difficulty_of(record, made.systems),
+            "found_by": ", ".join(record.found_by or ()),
+            "split": record.part,
+        }
+        yield Query(
+            qid=record.qid,
+            text=record.question,
+            language=sample.language,
+            answer=NONE if kinds[record.qid] == "unanswerable" else None,
+            references=record.references,
+            metadata={name: value for name, value in told.items() if value not in (None, "")},
+        )
+
+
+def kinds_of(run: OpenedRun) -> dict[str, Kind]:
+    """Of which kind each question is."""
+    wanted = {sample.qid: sample.kind for sample in run.typed("sample", SampleRecord)}
+    return wanted | {record.qid: record.kind for record in run.typed("ask", AskRecord) if record.kind}

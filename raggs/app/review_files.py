@@ -1,0 +1,377 @@
+"""People's word, and passages that wait for it, as files for elsewhere.
+
+A task shows no machine's grade, rank or system.
+
+People's word from elsewhere: files of grades, added to the reviews.
+
+An import is whole or not at all: every row of every file is checked against the run before a line is added. What a
+file said once is not added twice.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from raggs.app.review import reviewer, reviews_of
+from raggs.app.review_pool import Items, text_of, word_of
+from raggs.base.artifacts import MAX_GRADE, MIN_GRADE
+from raggs.base.errors import UsageError
+from raggs.base.files import disk, write_atomic
+from raggs.base.jsonl import first_fault
+from raggs.base.tables import NO_COLUMNS, ColumnNames, check_column
+from raggs.base.text import clean_unicode, did_you_mean, plural
+from raggs.parts.reviews.files import CANNOT_TELL, FORMS, Row, Task, read_rows
+from raggs.parts.reviews.store import (
+    GradeReview,
+    OrderReview,
+    Review,
+    Reviewed,
+    ReviewStore,
+    Withdrawal,
+    fold,
+    passage_digest,
+)
+from raggs.runs.manifests.opened import OpenedRun
+
+
+@dataclass(frozen=True)
+class Given:
+    """What was written.
+
+    Attributes:
+        items: passages.
+        words: what people said of them; 0 where they are to be read.
+    """
+
+    path: Path
+    items: int
+    words: int
+
+
+def export_reviews(
+    run: OpenedRun,
+    out: Path,
+    form: str,
+    *,
+    folder: Path | None = None,
+    todo: bool = False,
+    everything: bool = False,
+    force: bool = False,
+) -> Given:
+    """Write what people say of a run's passages, or the passages that nobody has read, for elsewhere.
+
+    Args:
+        form: csv, jsonl, argilla or label-studio.
+        todo: the passages that nobody has read, in the order of the pools, rather than those with words.
+        everything: all lines on this run's questions, also those that hold no longer, as they are; JSON lines only.
+
+    Raises:
+        UsageError: an unknown form, a file in the way, or `everything` with `todo` or another form.
+        DataError: a line of the reviews cannot be right.
+        ProviderError: the disk refuses.
+    """
+    if form not in FORMS:
+        raise UsageError(f"no form of reviews is called {form!r}", remedy=did_you_mean(form, FORMS))
+    if everything and (todo or form != "jsonl"):
+        raise UsageError("only JSON lines hold all that was ever said", remedy="pass --all with --format jsonl alone")
+    if out.exists() and not force:
+        raise UsageError(f"{out} exists", remedy="name another --out, or pass --force to replace it")
+    lines, items = ReviewStore(reviews_of(run.folder, folder)).read(), Items(run)
+    if everything:
+        questions = set(items.questions.values())
+        of_run = [line for line in lines if line.query in questions or line.qid in items.queries]
+        text, given = "".join(line.model_dump_json() + "\n" for line in of_run), Given(out, 0, len(of_run))
+    else:
+        tasks = _tasks(items, fold(lines), todo)
+        text, given = FORMS[form](tasks), Given(out, len(tasks), sum(len(task.words) for task in tasks))
+        if form == "jsonl" and not todo:
+            orders = _orders(items, fold(lines))
+            text, given = text + "".join(orders), Given(out, len(tasks), given.words + len(orders))
+    with disk(out, "write to another folder"):
+        out.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(out, text.encode())
+    return given
+
+
+def _tasks(items: Items, held: Reviewed, todo: bool) -> list[Task]:
+    found = []
+    for key, query, passage in items.tasks():
+        words = list(held.grades.get(key, {}).values())
+        if key in held.settling:
+            words.append(held.settling[key])
+        if bool(words) != todo:
+            found.append(Task(query, passage, tuple(words)))
+    return found
+
+
+def _orders(items: Items, held: Reviewed) -> list[str]:
+    questions = set(items.questions.values())
+    orders = [order for by in held.orders.values() for order in by.values() if order.query in questions]
+    return [order.model_dump_json() + "\n" for order in orders]
+
+
+Identity = tuple[object, ...]
+UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")  # by which Argilla writes who somebody is
+SHOWN = 3
+GRADES = f"write a grade from {MIN_GRADE} to {MAX_GRADE}, {CANNOT_TELL} for cannot tell, or nothing"
+TRUE, FALSE = ("true", "1", "yes"), ("false", "0", "no")
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What became of the rows.
+
+    Attributes:
+        added: lines that were written.
+        known: rows that were there already.
+        open: rows without a grade.
+        stale: of those added, words on texts that are other ones in this run: kept, and not used.
+        folder: of the reviews.
+    """
+
+    added: int
+    known: int
+    open: int
+    stale: int
+    folder: Path
+
+
+@dataclass(frozen=True)
+class Names:
+    """Who reviewers are.
+
+    Attributes:
+        usual: whose words rows are that name nobody, or somebody by a UUID alone; None: nobody's.
+        known: names by what a file calls somebody.
+    """
+
+    usual: str | None = None
+    known: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def told(cls, said: Sequence[str]) -> Names:
+        """From ``NAME``, at most once, and ``AS=NAME``.
+
+        Raises:
+            UsageError: a name is none, or two are given for the same rows.
+        """
+        pairs = [each.rpartition("=") for each in said]
+        usual = [name for _, sign, name in pairs if not sign]
+        known = {called.strip(): reviewer(name) for called, sign, name in pairs if sign}
+        if len(usual) > 1 or len(known) + len(usual) < len(pairs):
+            raise UsageError("two names for the same rows", remedy="give --who NAME once, and --who AS=NAME for others")
+        return cls(reviewer(usual[0]) if usual else None, known)
+
+    def of(self, row: Row) -> str:
+        """Whose word a row is; empty where that is not known."""
+        called = word_of(row.cells.get("who"))
+        if self.usual and (not called or UUID.fullmatch(called)):
+            return self.known.get(called, self.usual)
+        return self.known.get(called, called)
+
+    def check(self, rows: Sequence[Row]) -> None:
+        """Refuse reviewers whom a file calls by UUIDs alone and nobody has named.
+
+        Raises:
+            DataError: there are such, and they are not one with a usual name.
+        """
+        called = {word_of(row.cells.get("who")): row for row in reversed(rows) if word_of(row.cells.get("grade"))}
+        strange = [name for name in sorted(called) if UUID.fullmatch(name) and name not in self.known]
+        if not strange or (len(strange) == 1 and self.usual):
+            return
+        shown = " ".join(f"--who {name}=NAME" for name in strange[:SHOWN]) + (" ..." if strange[SHOWN:] else "")
+        known = "known by a UUID alone" if len(strange) == 1 else "known by UUIDs alone"
+        raise called[strange[0]].wrong(
+            f"{plural(len(strange), 'reviewer')} {known}", f"say who they are: {shown} (client.users of Argilla tells)"
+        )
+
+
+@dataclass
+class _Reading:
+    """One import, on its way.
+
+    Attributes:
+        seen: where each word stands, by who said it of what and when.
+        held: what people say, with what was read so far.
+        said: identities of all lines.
+        spelling: gives the spelling under which a reviewer is known.
+    """
+
+    items: Items
+    names: Names
+    now: datetime
+    held: Reviewed
+    said: set[Identity]
+    seen: dict[Identity, Row]
+    spelling: Callable[[str], str]
+    known: int = 0
+    open: int = 0
+
+    def take(self, row: Row) -> Review | None:
+        """The line that a row becomes; None where it says nothing, or nothing new."""
+        review = row.review or self._grade(row)
+        if review is None:
+            self.open += 1
+            return None
+        if row.review is not None:
+            self._check(row, row.review)
+        self._once(row, review)
+        if _identity(review) in self.said or (row.review is None and self._repeats(row, review)):
+            self.known += 1
+            return None
+        self.said.add(_identity(review))
+        return review
+
+    def _grade(self, row: Row) -> GradeReview | None:
+        """A row of any form as a line; None where its grade was left open."""
+        given = word_of(row.cells.get("grade"))
+        if not given:
+            return None
+        qid, doc_id, (query, passage) = self.items.find(row)
+        who = self._who(row)
+        settles = _flag(row, "settles", False)
+        before = self.held.settling.get((query, passage)) if settles else self._words(query, passage).get(who)
+        pool = self.items.pools.get(qid, {})
+        told: dict[str, object] = {
+            "who": who,
+            "at": self._at(row),
+            "qid": qid,
+            "query": query,
+            "note": clean_unicode(text_of(row.cells.get("note"))),
+            "seconds": _number(row, "seconds"),
+            "prompt": word_of(row.cells.get("prompt")),
+            "blind": _flag(row, "blind", bool(row.cells.get("passage"))),
+            "chance": _number(row, "chance"),
+            "replaces": before.id if before is not None and before.who == who else None,
+            "doc_id": doc_id,
+            "passage": passage,
+            "span": pool[doc_id].span if doc_id in pool and passage_digest(pool[doc_id]) == passage else None,
+            "grade": _number_of(row, given),
+            "settles": settles,
+        }
+        try:
+            return GradeReview.model_validate(told)
+        except ValidationError as error:
+            raise row.wrong(first_fault(error), "correct the row") from error
+
+    def _words(self, query: str, passage: str) -> Mapping[str, GradeReview]:
+        return self.held.grades.get((query, passage), {})
+
+    def _who(self, row: Row) -> str:
+        found = self.names.of(row)
+        if not found:
+            raise row.wrong("does not say who gave the grade", "name the reviewer of such rows: --who NAME")
+        try:
+            return self.spelling(reviewer(found))
+        except UsageError as error:
+            raise row.wrong(error.message, "shorten it") from error
+
+    def _at(self, row: Row) -> datetime:
+        given = word_of(row.cells.get("at"))
+        try:
+            found = datetime.fromisoformat(given) if given else self.now
+            return found if found.tzinfo else found.replace(tzinfo=UTC)
+        except ValueError as error:
+            raise row.wrong(f"{given!r} is no time", "write it as 2026-01-31T12:00:00+00:00") from error
+
+    def _check(self, row: Row, review: Review) -> None:
+        """A line of reviews must be of this run."""
+        if isinstance(review, GradeReview):
+            cells = {"qid": review.qid, "doc_id": review.doc_id, "query": review.query, "passage": review.passage}
+            self.items.find(Row(row.path, row.line, cells))
+        elif review.query not in self.items.questions.values() and review.qid not in self.items.queries:
+            raise row.wrong(f"no query {review.qid} in this run", did_you_mean(review.qid, self.items.queries))
+
+    def _once(self, row: Row, review: Review) -> None:
+        """A reviewer says one thing of a passage at a time."""
+        if isinstance(review, GradeReview):
+            timed = row.review is not None or bool(word_of(row.cells.get("at")))
+            word = (review.who.casefold(), review.key, review.settles, review.at if timed else None)
+            if (first := self.seen.setdefault(word, row)) is not row:
+                said = f"{review.who} grades passage {review.doc_id} of query {review.qid} twice"
+                raise row.wrong(said, f"keep one row; the first is {first.path}:{first.line}")
+
+    def _repeats(self, row: Row, review: Review) -> bool:
+        """Whether a row without a time says what its reviewer says already."""
+        if not isinstance(review, GradeReview) or word_of(row.cells.get("at")):
+            return False
+        held = self.held.settling.get(review.key) if review.settles else self._words(*review.key).get(review.who)
+        return held is not None and (held.who, held.grade, held.note) == (review.who, review.grade, review.note)
+
+
+def import_reviews(
+    run: OpenedRun,
+    files: Sequence[Path],
+    *,
+    folder: Path | None = None,
+    who: Sequence[str] = (),
+    columns: ColumnNames = NO_COLUMNS,
+) -> Taken:
+    """Add what files say of a run's passages to its reviews: all of it, or nothing.
+
+    Args:
+        files: tables (.csv), JSON lines (.jsonl), or lists (.json) of Argilla's records or Label Studio's tasks.
+        folder: of the reviews; `reviews` beside the folder of runs if left out.
+        who: ``NAME``: whose words rows without a name are; ``AS=NAME``: who it is that a file calls AS.
+        columns: which column is which, e.g. ``{"grade": "score"}``.
+
+    Raises:
+        UsageError: a file's ending says no form, `who` is no name, or no file has a column that is named.
+        NotFoundError: a file cannot be read.
+        DataError: a row cannot be right: a question, passage or grade that there is not, no reviewer, twice the same.
+        ProviderError: the disk refuses.
+    """
+    store = ReviewStore(reviews_of(run.folder, folder))
+    lines, items = store.read(), Items(run)
+    for role, name in columns.items():
+        check_column(role, name, [path for path in files if path.suffix == ".csv" or ".jsonl" in path.suffixes])
+    names, rows = Names.told(who), [row for path in files for row in read_rows(path, columns)]
+    names.check(rows)
+    reading = _Reading(items, names, datetime.now(UTC), fold(lines), set(map(_identity, lines)), {}, store.spelling)
+    new = [review for row in rows if (review := reading.take(row)) is not None]
+    if new:
+        store.append(*new)
+    stale = sum(isinstance(review, GradeReview) and review.key not in items.ids for review in new)
+    return Taken(len(new), reading.known, reading.open, stale, store.folder)
+
+
+def _identity(review: Review) -> Identity:
+    """What makes two lines the same word, whichever line they were said to replace."""
+    said = (review.kind, review.who.casefold(), review.at, review.query)
+    if isinstance(review, Withdrawal):
+        return (*said, review.replaces)
+    if isinstance(review, OrderReview):
+        return (*said, review.passages, review.places)
+    return (*said, review.passage, review.grade, review.settles, review.note)
+
+
+def _number_of(row: Row, given: str) -> int | None:
+    if given == CANNOT_TELL:
+        return None
+    whole = given.removesuffix(".0")
+    if not whole.isascii() or not whole.isdigit():
+        raise row.wrong(f"{given!r} is no grade", GRADES)
+    if not MIN_GRADE <= int(whole[:9]) <= MAX_GRADE:
+        raise row.wrong(f"grade {whole} is outside {MIN_GRADE}..{MAX_GRADE}", GRADES)
+    return int(whole)
+
+
+def _number(row: Row, name: str) -> float | None:
+    given = word_of(row.cells.get(name))
+    try:
+        return float(given) if given else None
+    except ValueError as error:
+        raise row.wrong(f"{name}: {given!r} is no number", "leave it empty if it is not known") from error
+
+
+def _flag(row: Row, name: str, usual: bool) -> bool:
+    given = word_of(row.cells.get(name)).lower()
+    if given and given not in (*TRUE, *FALSE):
+        raise row.wrong(f"{name}: {given!r} is neither true nor false", "leave it empty if it is not known")
+    return given in TRUE if given else usual

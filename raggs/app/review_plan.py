@@ -1,0 +1,573 @@
+"""Which passages of a run a person should read next, so that verdicts between systems become sure soonest.
+
+The run and the reviews are only read. What was read already is left out; a passage whose text changed since is another
+one, and comes back in. A part is drawn at random, with chances that are known: it alone says how far the judge errs.
+
+The lines of a plan, from what was chosen for its worth and what chance chose.
+
+What to read next, as a document: what is expected of it, by measure, and the verdicts that are in doubt.
+
+What deciding a passage on which grades differ would do to the verdicts on systems: as a plan of reading weighs it.
+
+For each such passage every grade that somebody gave is as likely to be decided; for all that nobody has read, what a
+plan believes. Runs and reviews are only read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from raggs.app.review import reviews_of
+from raggs.app.review_pool import GRADES, Entry, Pool, RandomPart, draw_part, open_review_pool
+from raggs.base.arrays import Floats, Ints
+from raggs.base.artifacts import MIN_GRADE, Frozen
+from raggs.base.errors import DataError, RaggsError, UsageError
+from raggs.base.text import plural
+from raggs.evaluation.document import Cell, Document, Legend, Section, Table
+from raggs.golden.opened import System, open_systems
+from raggs.metrics.hits import Hits, find_hits
+from raggs.metrics.label_uncertainty import flip_effects
+from raggs.metrics.names import Named, parse_measures
+from raggs.parts.reviews.store import Draw, Key, PlanItem, read_draws, write_plan
+from raggs.runs.manifests.opened import OpenedRun, open_run
+from raggs.runs.manifests.store import dump_json
+from raggs.stats.correction import FEWEST_WHOLE
+from raggs.stats.decision.impact import Impact, Outlook, believe, choose
+
+OPENING, PER_CHARACTER = 8.0, 1 / 24  # seconds: to see what is asked and to answer; 240 words a minute
+FEWEST_TIMED, LONGEST = 10, 600.0  # words that tell a pace; seconds, above which somebody went for coffee
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Numbers among the open entries, in the order of reading, with their worth, and the chance of those drawn."""
+
+    part: RandomPart
+    items: Ints
+    worth: Mapping[int, float]
+    chance: Mapping[int, float]
+
+
+def mixed(drawn: Ints, others: Ints) -> Ints:
+    """Both, the first spread evenly: who stops early has read as large a part of it as of the rest."""
+    place = np.concatenate([(np.arange(len(side)) + 0.5) / max(len(side), 1) for side in (drawn, others)])
+    found: Ints = np.concatenate([drawn, others])[np.argsort(place, kind="stable")]
+    return found
+
+
+@dataclass(frozen=True)
+class Names:
+    """Of what is compared."""
+
+    systems: tuple[str, ...]
+    measures: tuple[str, ...]
+
+
+def planned_items(
+    pool: Pool, impact: Impact, open_: Ints, seconds: Floats, chosen: Chosen, names: Names
+) -> Sequence[PlanItem]:
+    """What is to be read, in its order."""
+    pulls, part = impact.pulls(chosen.items), chosen.part
+    return [
+        PlanItem(
+            qid=entry.qid,
+            query=entry.key[0],
+            doc_id=entry.doc_id,
+            passage=entry.key[1],
+            worth=chosen.worth[number],
+            chance=chosen.chance.get(number),
+            unit=part.unit,
+            seed=part.seed if number in chosen.chance else None,
+            seconds=round(float(seconds[number]), 1),
+            why=_why(entry, number in chosen.chance, pull, names),
+        )
+        for number, pull in zip(chosen.items.tolist(), pulls.tolist(), strict=True)
+        for entry in [pool.entries[int(open_[number])]]
+    ]
+
+
+def items_before(pool: Pool, part: RandomPart) -> Iterator[PlanItem]:
+    """What chance hit, and somebody had read."""
+    for number, odds in part.chance.items():
+        entry = pool.entries[number]
+        if not entry.open:
+            yield PlanItem(
+                qid=entry.qid,
+                query=entry.key[0],
+                doc_id=entry.doc_id,
+                passage=entry.key[1],
+                worth=0.0,
+                chance=odds,
+                unit=part.unit,
+                seed=part.seed,
+                read=True,
+                seconds=OPENING,
+                why="drawn at random; read before",
+            )
+
+
+def _why(entry: Entry, drawn: bool, pull: list[int], names: Names) -> str:
+    if drawn:
+        return "drawn at random"
+    measure, one, other = pull
+    doubt = "unjudged" if entry.grade is None else "the judge is of two minds" if entry.disputed else "near"
+    what = f"{names.systems[one]} against {names.systems[other]} by {names.measures[measure]}"
+    return what if doubt == "near" else f"{what}; {doubt}"
+
+
+def usual_seconds(length: float) -> float:
+    """What reading so many characters takes at the usual pace, with seeing what is asked and answering."""
+    return OPENING + PER_CHARACTER * length
+
+
+def reading_seconds(pool: Pool, entries: Sequence[Entry]) -> tuple[Floats, float]:
+    """What reading each takes, and people's pace."""
+    told = [(took, length) for took, length in pool.timed if 0 < took <= LONGEST]
+    usual = [took / usual_seconds(length) for took, length in told]
+    pace = float(np.median(usual)) if len(usual) >= FEWEST_TIMED else 1.0
+    return pace * np.array([usual_seconds(entry.length) for entry in entries], dtype=np.float64), pace
+
+
+MEASURES = ("ra_nwg@10", "ndcg@10", "recall@10")
+SHARE = 0.1  # of the time, for what is drawn at random
+
+
+@dataclass(frozen=True)
+class PlanRequest:
+    """What is asked.
+
+    Attributes:
+        systems: ``[NAME=]PATH`` each, as of `raggs eval`; the run's own retrievers and their fusion where empty.
+        measures: by which they are compared.
+        minutes: of reading, above 0.
+        share: of the time, for passages drawn at random, in 0..1.
+        whole: whether whole questions are drawn.
+        seed: of the draw.
+    """
+
+    systems: tuple[str, ...] = ()
+    measures: tuple[str, ...] = MEASURES
+    minutes: float = 60.0
+    share: float = SHARE
+    whole: bool = False
+    seed: int = 1
+
+
+@dataclass(frozen=True)
+class PlannedVerdict:
+    """Which of two systems is better by a measure, and how likely people's labels would say otherwise.
+
+    Attributes:
+        measure, better, worse: which; by the labels as they stand.
+        difference: of their means.
+        turned, after: the probability that all labels by people would turn it: now, and once the plan is read.
+    """
+
+    measure: str
+    better: str
+    worse: str
+    difference: float
+    turned: float
+    after: float
+
+
+@dataclass(frozen=True)
+class ReadingPlan:
+    """What to read, and what is expected of it.
+
+    Attributes:
+        run, reviews: the folders.
+        items: in the order of reading.
+        before: what chance hit too, and somebody had read.
+        systems, measures: what is compared.
+        sure, after: by measure, how many verdicts are sure now, and are expected to be once all is read.
+        pairs: verdicts of each measure.
+        verdicts: all of them, the most doubtful first.
+        seconds: that reading is expected to take.
+        pace: how long people take, as a multiple of what is usual; 1 where it is not known.
+        drawn: how many items are drawn at random.
+        learned: passages read at random so far, which say how far the judge errs.
+        read, open: passages of the pools that people have read, and have not.
+        notes: what a reader must know.
+    """
+
+    run: str
+    reviews: str
+    items: tuple[PlanItem, ...]
+    before: tuple[PlanItem, ...]
+    systems: tuple[str, ...]
+    measures: tuple[str, ...]
+    sure: tuple[float, ...]
+    after: tuple[float, ...]
+    pairs: int
+    verdicts: tuple[PlannedVerdict, ...]
+    seconds: float
+    pace: float
+    drawn: int
+    learned: int
+    read: int
+    open: int
+    notes: tuple[str, ...]
+
+
+def plan_reading(run: OpenedRun, request: PlanRequest, folder: Path | None = None) -> ReadingPlan:
+    """Choose what to read.
+
+    Args:
+        folder: of the reviews; `reviews` beside the folder of runs if left out.
+
+    Raises:
+        UsageError: no time, a share outside 0..1, one system alone, or an unknown measure.
+        NotFoundError: the judge has not worked yet, or a system's file is not there.
+        DataError: no grades, a system that shares nothing with the run, or everything is read.
+    """
+    _check(request)
+    measures = parse_measures(request.measures)
+    pool = open_review_pool(run, folder)
+    found = list(open_systems(list(request.systems) or [str(run.folder)]))
+    hits = hits_of_pool(found, pool)
+    open_ = np.flatnonzero([entry.open for entry in pool.entries])
+    if not len(open_):
+        remedy = "raggs review status RUN says what they said"
+        raise DataError("people have read every passage of its pools", where=run.folder, remedy=remedy)
+    impact = _impact(pool, hits, measures, open_)
+    seconds, pace = reading_seconds(pool, [pool.entries[item] for item in open_.tolist()])
+    reviewed = reviews_of(run.folder, folder)
+    part = _part(pool, read_draws(reviewed), seconds, request)
+    chosen = _choose(part, impact, open_, seconds, request)
+    names = tuple(system.name for system in found)
+    now, after = impact.outlook(), impact.outlook(chosen.items)
+    told = Names(names, tuple(each.name for each in measures))
+    items = tuple(planned_items(pool, impact, open_, seconds, chosen, told))
+    return ReadingPlan(
+        run=str(run.folder),
+        reviews=str(reviewed),
+        items=items,
+        before=tuple(items_before(pool, part)),
+        systems=names,
+        measures=told.measures,
+        sure=tuple(now.sure.tolist()),
+        after=tuple(after.sure.tolist()),
+        pairs=now.verdicts,
+        verdicts=_verdicts(impact, names, measures, now, after),
+        seconds=float(seconds[chosen.items].sum()),
+        pace=pace,
+        drawn=sum(item.chance is not None for item in items),
+        learned=len(pool.learned[0]),
+        read=len(pool.entries) - len(open_),
+        open=len(open_),
+        notes=(*_notes(found, hits, seconds, chosen, request), *_of_questions(part, pool, seconds, request)),
+    )
+
+
+def keep_plan(plan: ReadingPlan, file: Path) -> None:
+    """Write the items to a file of JSON lines, whole or not at all.
+
+    Raises:
+        ProviderError: the disk refuses.
+    """
+    write_plan(file, [*plan.items, *plan.before])
+
+
+def _check(request: PlanRequest) -> None:
+    if not 0 < request.minutes < float("inf"):
+        raise UsageError(f"--minutes {request.minutes:g} is no time to read", remedy="e.g. --minutes 60")
+    if not 0 <= request.share <= 1:
+        raise UsageError(f"--random {request.share:g} is no share", remedy="give a number from 0 to 1")
+
+
+def hits_of_pool(systems: Sequence[System], pool: Pool) -> list[Hits]:
+    """Where each system put the passages of the pools.
+
+    Raises:
+        UsageError: there is one system alone.
+        DataError: one has nothing in common with the run.
+    """
+    if len(systems) < 2:
+        remedy = "name others, or all: --systems RUN --systems new.trec"
+        raise UsageError(f"{systems[0].name} alone cannot be compared", remedy=remedy)
+    found = [find_hits(pool.qrels, system.run) for system in systems]
+    for system, hits in zip(systems, found, strict=True):
+        if not len(hits.query):
+            said = "has none of the run's questions" if not hits.returned.any() else "has no passage of the run's pools"
+            raise DataError(f"{system.name} {said}", where=system.source, remedy="check that both use the same ids")
+    return found
+
+
+def _impact(pool: Pool, hits: Sequence[Hits], measures: Sequence[Named], open_: Ints) -> Impact:
+    number = np.full(len(pool.entries) + 1, -1)
+    number[open_] = np.arange(len(open_))
+    values = [[float(np.nan_to_num(named.values(each)).mean()) for named in measures] for each in hits]
+    beliefs = believe(pool.heard, *pool.learned)
+    effects = flip_effects(hits, measures, number[pool.entry_of])
+    return Impact(np.array(values), effects, beliefs[open_], len(pool.qrels.qids))
+
+
+def _part(pool: Pool, before: Sequence[Draw], seconds: Floats, request: PlanRequest) -> RandomPart:
+    """What is drawn in the time that is meant for it."""
+    budget = request.share * request.minutes * 60
+    usual = _whole(pool, seconds) if request.whole else float(seconds.mean())
+    return draw_part(
+        pool, before if request.share else (), round(budget / usual), whole=request.whole, seed=request.seed
+    )
+
+
+def _choose(part: RandomPart, impact: Impact, open_: Ints, seconds: Floats, request: PlanRequest) -> Chosen:
+    place = {entry: number for number, entry in enumerate(open_.tolist())}
+    chance = {place[entry]: odds for entry, odds in part.chance.items() if entry in place}
+    some = np.array(list(chance), dtype=np.int64)
+    picks = list(choose(impact, seconds, request.minutes * 60 - float(seconds[some].sum()), some))
+    worth = dict.fromkeys(some.tolist(), 0.0) | {pick.item: pick.worth for pick in picks}
+    return Chosen(part, mixed(some, np.array([pick.item for pick in picks], dtype=np.int64)), worth, chance)
+
+
+def _verdicts(
+    impact: Impact, names: tuple[str, ...], measures: Sequence[Named], now: Outlook, after: Outlook
+) -> tuple[PlannedVerdict, ...]:
+    found = []
+    for place, named in enumerate(measures):
+        for one in range(len(names)):
+            for other in range(one + 1, len(names)):
+                difference = float(impact.differences[place, one, other])
+                first, second = (one, other) if (difference >= 0) == named.higher else (other, one)
+                turned = (float(each.turned[place, one, other]) for each in (now, after))
+                found.append(PlannedVerdict(named.name, names[first], names[second], abs(difference), *turned))
+    return tuple(sorted(found, key=lambda verdict: (-verdict.turned, -verdict.after, verdict.measure)))
+
+
+def _notes(
+    systems: Sequence[System], hits: Sequence[Hits], seconds: Floats, chosen: Chosen, request: PlanRequest
+) -> Sequence[str]:
+    notes: list[str] = []
+    for system, each in zip(systems, hits, strict=True):
+        known = int(each.length.sum())
+        if (outside := known - len(each.query)) > 0:
+            notes.append(f"{outside:,} of {known:,} passages of {system.name} are in no pool: not relevant")
+    spent = float(seconds[chosen.items].sum()) / 60
+    if spent < 0.9 * request.minutes and len(chosen.items) < len(seconds):
+        notes.append(f"nothing else that fits into {request.minutes:g} minutes could change a verdict")
+    return notes
+
+
+def _of_questions(part: RandomPart, pool: Pool, seconds: Floats, request: PlanRequest) -> Iterator[str]:
+    """How far whole questions reach."""
+    if not (request.whole and request.share):
+        return
+    drawn, there = (
+        len({entry.key[0] for entry in entries})
+        for entries in ([pool.entries[number] for number in part.chance], pool.entries)
+    )
+    said, lacking = f"{drawn} of {plural(there, 'question')} drawn whole", FEWEST_WHOLE - drawn
+    if there < FEWEST_WHOLE:
+        said += f"; to correct scores by them, {FEWEST_WHOLE} are needed"
+    elif lacking > 0:
+        minutes = round(lacking * _whole(pool, seconds) / 60)
+        said += f"; to correct scores by them, {FEWEST_WHOLE} are needed: about {plural(minutes, 'minute')} more"
+    yield said
+
+
+def _whole(pool: Pool, seconds: Floats) -> float:
+    """How long reading a question takes on average, as far as nobody has."""
+    return float(seconds.sum()) / len({entry.key[0] for entry in pool.entries if entry.open})
+
+
+SHOWN, TELLING = 10, 0.05
+TERMS = (
+    Legend("sure", "at most 5% that all labels by people would turn which of two systems is better"),
+    Legend("turn", "the probability of that, by what is known of the judge"),
+)
+
+
+def lay_out_plan(plan: ReadingPlan) -> Document:
+    """The document of a plan; nothing is computed here."""
+    return Document("What to read next", _first(plan), tuple(_sections(plan)), tuple(_told(plan)))
+
+
+def plan_json(plan: ReadingPlan) -> str:
+    """All that is known but the items, which are in the file of the plan."""
+    told = asdict(plan)
+    return dump_json({**told, "items": len(plan.items), "before": len(plan.before)})
+
+
+def _first(plan: ReadingPlan) -> Section:
+    pairs, unsure = plan.pairs * len(plan.measures), plan.pairs * len(plan.measures) - sum(plan.sure)
+    minutes = f"{plan.seconds / 60:.0f} minutes"
+    return Section(
+        "What to read next",
+        (
+            f"{round(unsure)} of {plural(pairs, 'verdict')} between {plural(len(plan.systems), 'system')} unsure now",
+            f"{plural(len(plan.items), 'passage')} to read in about {minutes}, {plan.drawn} drawn at random",
+            f"about {pairs - sum(plan.after):.1f} unsure afterwards, by expectation",
+        ),
+        Table(
+            ("measure", "verdicts", "sure now", "sure afterwards"),
+            tuple(
+                (Cell(name), Cell(plan.pairs), Cell(round(now)), Cell(f"{after:.1f}"))
+                for name, now, after in zip(plan.measures, plan.sure, plan.after, strict=True)
+            ),
+        ),
+        terms=TERMS,
+    )
+
+
+def _sections(plan: ReadingPlan) -> Iterator[Section]:
+    doubtful = [verdict for verdict in plan.verdicts if verdict.turned > TELLING]
+    if not doubtful:
+        return
+    rows = tuple(map(_row, doubtful[:SHOWN]))
+    more = len(doubtful) - len(rows)
+    said = (f"and {more} more",) if more else ()
+    yield Section("Verdicts in doubt", said, Table(("better", "worse", "measure", "difference", "turn", "after"), rows))
+
+
+def _row(verdict: PlannedVerdict) -> tuple[Cell, ...]:
+    chances = (Cell(f"{each:.0%}") for each in (verdict.turned, verdict.after))
+    names = (Cell(verdict.better), Cell(verdict.worse), Cell(verdict.measure))
+    return (*names, Cell(verdict.difference, "score"), *chances)
+
+
+def _told(plan: ReadingPlan) -> Iterator[str]:
+    if plan.learned:
+        yield f"how far the judge errs is known from {plural(plan.learned, 'passage')} read at random, and a prior"
+    else:
+        yield "nobody has read at random yet: how far the judge errs is a prior, each grade off 5 times less likely"
+    if plan.pace != 1:
+        yield f"people take {plan.pace:.2g} times the usual 8 seconds and 24 characters a second"
+    yield "sure of these questions; whether others would say the same, intervals of raggs eval tell"
+    yield from plan.notes
+
+
+class Asked(Frozen):
+    """What is to be weighed.
+
+    Attributes:
+        run, folder: whose pools, and where its reviews are; beside the folder of runs where that is None.
+        systems: ``[NAME=]PATH`` each, as of `raggs review plan`; the run's own retrievers and their fusion where empty.
+        measures: by which they are compared.
+        grades: of each difference its item and what somebody gave.
+    """
+
+    run: Path
+    folder: Path | None
+    systems: tuple[str, ...]
+    measures: tuple[str, ...]
+    grades: tuple[tuple[Key, tuple[int, ...]], ...]
+
+
+class DecidedVerdict(Frozen):
+    """Two systems, by what they are compared, and how far they are apart as labels stand."""
+
+    one: str
+    other: str
+    measure: str
+    apart: float
+
+
+class Told(Frozen):
+    """What differences are worth.
+
+    Attributes:
+        told, impact: as `Weights` has them.
+        verdicts: on what they are.
+        place: which of the differences that were asked for each row is about; the columns below are as long.
+        worth: 0 and up.
+        verdict: the number of the verdict for which deciding it does most.
+        moves: how far a grade that somebody gave moves that, at most.
+    """
+
+    told: str
+    impact: bool = False
+    verdicts: tuple[DecidedVerdict, ...] = ()
+    place: tuple[int, ...] = ()
+    worth: tuple[float, ...] = ()
+    verdict: tuple[int, ...] = ()
+    moves: tuple[float, ...] = ()
+
+
+def weigh(asked: Asked) -> Told:
+    """Weigh differences in the run's pools; where they cannot be, why."""
+    try:
+        systems = list(open_systems(list(asked.systems) or [str(asked.run)]))
+        pool, grades = open_review_pool(open_run(asked.run), asked.folder), dict(asked.grades)
+        return _reviewimpact_told(asked, pool, _compared(pool, grades, systems, parse_measures(asked.measures)))
+    except RaggsError as error:
+        return Told(told=error.message)
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """What verdicts are on, and what the disputed entries of a pool would do to them.
+
+    Attributes:
+        entries: numbers of the disputed entries.
+        rows: where these are among the items of `impact`.
+    """
+
+    systems: tuple[str, ...]
+    measures: tuple[str, ...]
+    entries: Ints
+    rows: Ints
+    impact: Impact
+
+
+def _reviewimpact_told(asked: Asked, pool: Pool, compared: _Compared) -> Told:
+    impact, rows = compared.impact, compared.rows
+    numbers = {key: number for number, (key, _) in enumerate(asked.grades)}
+    pulls = [tuple(pull) for pull in impact.pulls(rows).tolist()]
+    verdicts = {pull: number for number, pull in enumerate(dict.fromkeys(pulls))}
+    return Told(
+        told=f"{', '.join(compared.systems)} · {', '.join(compared.measures)}",
+        impact=True,
+        verdicts=tuple(_verdict(compared, *pull) for pull in verdicts),
+        place=tuple(numbers[pool.entries[entry].key] for entry in compared.entries.tolist()),
+        worth=tuple(impact.worth(impact.variance(), impact.differences)[rows].tolist()),
+        verdict=tuple(verdicts[pull] for pull in pulls),
+        moves=tuple(_moves(impact, row, *pull) for row, pull in zip(rows.tolist(), pulls, strict=True)),
+    )
+
+
+def _compared(
+    pool: Pool, grades: dict[Key, tuple[int, ...]], systems: Sequence[System], measures: Sequence[Named]
+) -> _Compared:
+    hits = hits_of_pool(systems, pool)
+    items = np.flatnonzero([entry.open or entry.key in grades for entry in pool.entries])
+    rows = np.flatnonzero([pool.entries[entry].key in grades for entry in items.tolist()])
+    number = np.full(len(pool.entries) + 1, -1)
+    number[items] = np.arange(len(items))
+    beliefs = believe(pool.heard, *pool.learned)[items]
+    for row in rows.tolist():
+        beliefs[row] = _shares(grades[pool.entries[int(items[row])].key])
+    values = [[float(np.nan_to_num(named.values(each)).mean()) for named in measures] for each in hits]
+    effects = flip_effects(hits, measures, number[pool.entry_of])
+    return _Compared(
+        tuple(system.name for system in systems),
+        tuple(named.name for named in measures),
+        items[rows],
+        rows,
+        Impact(np.array(values), effects, beliefs, len(pool.qrels.qids)),
+    )
+
+
+def _shares(grades: Sequence[int]) -> Floats:
+    """How often each grade was given."""
+    found: Floats = np.bincount(np.array(grades) - MIN_GRADE, minlength=GRADES) / len(grades)
+    return found
+
+
+def _verdict(compared: _Compared, measure: int, one: int, other: int) -> DecidedVerdict:
+    return DecidedVerdict(
+        one=compared.systems[one],
+        other=compared.systems[other],
+        measure=compared.measures[measure],
+        apart=abs(float(compared.impact.differences[measure, one, other])),
+    )
+
+
+def _moves(impact: Impact, row: int, measure: int, one: int, other: int) -> float:
+    """How far an item's label moves a verdict."""
+    effects = impact.effects[row, :, one, measure] - impact.effects[row, :, other, measure]
+    return float(np.abs(effects[impact.beliefs[row] > 0]).max(initial=0.0) / impact.queries)

@@ -1,0 +1,340 @@
+"""What a run shows to people: its questions and the passages of its pools, found by their texts or by their ids.
+
+The pools of a run as people's reading sees them: what the judge said of each passage, and what people said since.
+
+Near-duplicates that share a grade are one entry, which is read by its representative. Passages without a grade count
+as not relevant, as measures have it.
+
+The random part of what people read: which passages, or whole questions, chance chooses, and what of it is noted.
+
+Drawn is among all that the pools hold, whether somebody has read it or not: what chance hits counts, and what was
+chosen for another reason does not. By one seed, a later part holds the earlier ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from raggs.app.review import reviews_of
+from raggs.base.arrays import Flags, Ints
+from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, JudgeRecord, MergeRecord, Passage, Query, QueryRecord, RankRecord
+from raggs.base.text import clean_unicode, did_you_mean, one_line
+from raggs.metrics.columns import Qrels, Scale
+from raggs.parts.judges.base import by_people
+from raggs.parts.reviews.files import Row
+from raggs.parts.reviews.store import (
+    Draw,
+    DrawnItem,
+    Key,
+    PlanItem,
+    Reviewed,
+    ReviewStore,
+    Unit,
+    ever_drawn,
+    passage_digest,
+    question_digest,
+    read_draws,
+)
+from raggs.runs.manifests.opened import OpenedRun
+from raggs.runs.manifests.reasons import no_grades
+from raggs.stats.correction.estimates import Drawn, draw, lots
+from raggs.stats.decision.impact import Heard
+
+
+class Items:
+    """What a run shows: found by what it says, or by its ids."""
+
+    def __init__(self, run: OpenedRun) -> None:
+        self.queries: dict[str, Query] = {record.qid: record for record in run.typed("queries", QueryRecord)}
+        self.pools: dict[str, dict[str, Passage]] = {}
+        self.ids: dict[Key, tuple[str, str]] = {}
+        self.questions = {qid: question_digest(query) for qid, query in self.queries.items()}
+        for record in run.typed("merge", MergeRecord):
+            if record.qid in self.queries:
+                self.pools.setdefault(record.qid, {})[record.doc_id] = passage = record.passage
+                self.ids.setdefault((self.questions[record.qid], passage_digest(passage)), (record.qid, record.doc_id))
+
+    def tasks(self) -> Iterator[tuple[Key, Query, Passage]]:
+        """Every passage of the pools, each text once."""
+        for key, (qid, doc_id) in self.ids.items():
+            yield key, self.queries[qid], self.pools[qid][doc_id]
+
+    def find(self, row: Row) -> tuple[str, str, Key]:
+        """The ids of a row, and what its review is filed under.
+
+        Raises:
+            DataError: it names nothing that this run has.
+        """
+        qid, doc_id = (word_of(row.cells.get(name)) for name in ("qid", "doc_id"))
+        query, passage = (word_of(row.cells.get(name)) for name in ("query", "passage"))
+        if query and passage and (query, passage) in self.ids:
+            return (*self.ids[query, passage], (query, passage))
+        if not qid or not doc_id:
+            raise row.wrong("names no question and passage", "a row has qid and doc_id, or both digests")
+        if qid not in self.queries:
+            raise row.wrong(f"no query {qid} in this run", did_you_mean(qid, self.queries))
+        pool = self.pools.get(qid, {})
+        if doc_id not in pool:
+            raise row.wrong(f"no passage {doc_id} in the pool of query {qid}", did_you_mean(doc_id, pool))
+        return qid, doc_id, (query or self.questions[qid], passage or passage_digest(pool[doc_id]))
+
+
+def text_of(value: object) -> str:
+    """A cell as text; nothing is an empty one."""
+    return "" if value is None else str(value)
+
+
+def word_of(value: object) -> str:
+    """A cell as a name or number: clean, on one line."""
+    return one_line(clean_unicode(text_of(value)))
+
+
+GRADES = MAX_GRADE - MIN_GRADE + 1
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A passage to read, with its near-duplicates.
+
+    Attributes:
+        qid, doc_id, key, length: which, what its reviews are filed under, and its characters.
+        grade: the machine's; None where there is none.
+        voices: all answers of the judge, or of the members of a panel.
+        open: whether nobody has read it, and it is not asked for another question of the same words.
+    """
+
+    qid: str
+    doc_id: str
+    key: Key
+    length: int
+    grade: int | None
+    voices: tuple[int, ...]
+    open: bool
+
+    @property
+    def disputed(self) -> bool:
+        """Whether the judge's answers differ."""
+        return len(set(self.voices)) > 1
+
+
+@dataclass(frozen=True)
+class Pool:
+    """All pools of a run.
+
+    Attributes:
+        entries: by query, as pooled.
+        qrels: people's grades where they spoke, else the machine's; a row for each passage of the pools.
+        entry_of: shape (m,), the entry of each row.
+        heard: what the machine said of each entry.
+        learned: the entries that people read at random, and the grades that they gave, from 0.
+        timed: of people's words, the seconds they took and the characters of the passage.
+    """
+
+    entries: tuple[Entry, ...]
+    qrels: Qrels
+    entry_of: Ints
+    heard: Heard
+    learned: tuple[Ints, Ints]
+    timed: tuple[tuple[float, int], ...]
+
+
+def open_review_pool(run: OpenedRun, folder: Path | None = None) -> Pool:
+    """Read the pools, the grades and the reviews.
+
+    Raises:
+        NotFoundError: the judge has not worked yet.
+        DataError: there are no grades, or a line of the reviews cannot be right.
+    """
+    if not run.graded:
+        raise no_grades(run)
+    judged = {(record.qid, record.doc_id): record for record in run.typed("judge", JudgeRecord)}
+    reviewed = reviews_of(run.folder, folder)
+    held = ReviewStore(reviewed).held()
+    entries, rows = _entries(run, judged, held)
+    machine = [-1 if entry.grade is None else entry.grade - MIN_GRADE for entry in entries]
+    voices = np.zeros((len(entries), GRADES), dtype=np.int64)
+    for number, entry in enumerate(entries):
+        np.add.at(voices[number], np.array(entry.voices, dtype=np.int64) - MIN_GRADE, 1)
+    heard = Heard(np.array(machine), voices, _sigma(run, entries))
+    qrels, entry_of = _columns(entries, rows, held)
+    drawn = ever_drawn(read_draws(reviewed), {entry.key for entry in entries}, held.grades)
+    return Pool(entries, qrels, entry_of, heard, _learned(entries, held, drawn), tuple(_timed(entries, held)))
+
+
+def _entries(
+    run: OpenedRun, judged: Mapping[tuple[str, str], JudgeRecord], held: Reviewed
+) -> tuple[tuple[Entry, ...], dict[tuple[str, str], int]]:
+    """The entries, and the number of that of each passage."""
+    questions = {record.qid: question_digest(record) for record in run.typed("queries", QueryRecord)}
+    found: list[Entry] = []
+    asked: set[Key] = set()
+    numbers: dict[tuple[str, str], int] = {}
+    twins: list[tuple[tuple[str, str], tuple[str, str]]] = []
+    for pooled in run.typed("merge", MergeRecord):
+        item, record = (pooled.qid, pooled.doc_id), judged.get((pooled.qid, pooled.doc_id))
+        if record is not None and record.duplicate_of not in {None, pooled.doc_id}:
+            twins.append((item, (pooled.qid, record.duplicate_of or "")))
+            continue
+        content = pooled.passage
+        key = questions[pooled.qid], passage_digest(content)
+        numbers[item] = len(found)
+        found.append(_entry(pooled, key, len(content.content), record, held, again=key in asked))
+        asked.add(key)
+    for item, representative in twins:
+        if representative in numbers:
+            numbers[item] = numbers[representative]
+    return tuple(found), numbers
+
+
+def _entry(
+    pooled: MergeRecord, key: Key, length: int, record: JudgeRecord | None, held: Reviewed, *, again: bool
+) -> Entry:
+    theirs = record is not None and by_people(record)
+    read = again or theirs or bool(held.grades.get(key)) or key in held.settling
+    grade = None if record is None else record.grade
+    return Entry(pooled.qid, pooled.doc_id, key, length, grade, _voices(record), not read)
+
+
+def _voices(record: JudgeRecord | None) -> tuple[int, ...]:
+    if record is None or record.grade is None:
+        return ()
+    said = [grade for grades in record.votes.values() for grade in grades] or list(record.grades)
+    return tuple(grade for grade in said if grade is not None) or (record.grade,)
+
+
+def _sigma(run: OpenedRun, entries: tuple[Entry, ...]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """The ranking's standard error of each entry; 0 where it was not ranked."""
+    ranked: Mapping[tuple[str, str], float] = {}
+    if "rank" in run.pipeline.order and run.file("rank").is_file():
+        ranked = {(each.qid, each.doc_id): each.sigma for each in run.typed("rank", RankRecord) if each.exposures}
+    return np.array([ranked.get((entry.qid, entry.doc_id), 0.0) for entry in entries])
+
+
+def _columns(entries: tuple[Entry, ...], rows: Mapping[tuple[str, str], int], held: Reviewed) -> tuple[Qrels, Ints]:
+    labels: dict[str, dict[str, int]] = {}
+    for (qid, doc_id), number in rows.items():
+        said = held.settled(entries[number].key)
+        grade = entries[number].grade if said is None else said.grade
+        labels.setdefault(qid, {})[doc_id] = grade or MIN_GRADE
+    qrels = Qrels.of(labels, Scale.of(MIN_GRADE, MAX_GRADE))
+    return qrels, np.array([rows[qid, doc_id] for qid in qrels.qids for doc_id in labels[qid]])
+
+
+def _learned(entries: tuple[Entry, ...], held: Reviewed, drawn: set[Key]) -> tuple[Ints, Ints]:
+    """Entries that chance hit and somebody read, whatever for, and what people say of them."""
+    found = []
+    blind = replace(held, grades=held.blind)
+    for number, entry in enumerate(entries):
+        said = blind.settled(entry.key)
+        told = any(word.chance is not None for word in blind.grades.get(entry.key, {}).values())
+        if said is not None and (told or entry.key in drawn):
+            found.append((number, said.grade - MIN_GRADE))
+    pairs = np.array(found, dtype=np.int64).reshape(-1, 2)
+    return pairs[:, 0], pairs[:, 1]
+
+
+def _timed(entries: tuple[Entry, ...], held: Reviewed) -> list[tuple[float, int]]:
+    return [
+        (word.seconds, entry.length)
+        for entry in entries
+        for word in held.grades.get(entry.key, {}).values()
+        if word.seconds is not None
+    ]
+
+
+@dataclass(frozen=True)
+class RandomPart:
+    """What chance chose.
+
+    Attributes:
+        unit: what was drawn.
+        seed: of the numbers by which it was.
+        chance: by the number of an entry of the pool, in the order of reading.
+    """
+
+    unit: Unit
+    seed: int
+    chance: dict[int, float]
+
+
+def draw_part(pool: Pool, before: Sequence[Draw], wanted: int, *, whole: bool, seed: int) -> RandomPart:
+    """Draw until there are so many that nobody has read, and what earlier draws by the same seed hold.
+
+    Args:
+        before: all draws, oldest first.
+        wanted: passages, or questions where `whole`.
+    """
+    unit: Unit = "question" if whole else "passage"
+    held = next((each for each in reversed(before) if (each.unit, each.seed) == (unit, seed)), None)
+    items = () if held is None else held.items
+    make = _questions if whole else _passages
+    return RandomPart(unit, seed, make(pool, items, wanted, seed))
+
+
+def draw_of_plan(plan: Iterable[PlanItem]) -> Draw | None:
+    """The random part of a plan, as it is noted; None where it has none that names its seed."""
+    drawn = [(item, item.chance) for item in plan if item.chance is not None and item.seed is not None]
+    if not drawn:
+        return None
+    unit, seed = drawn[0][0].unit, drawn[0][0].seed or 0
+    queries = sorted({item.query for item, _ in drawn})
+    turn = dict(zip(queries, lots(seed, queries).tolist(), strict=True))
+    drawn.sort(key=lambda each: (turn[each[0].query], *each[0].key))
+    items = tuple(DrawnItem(query=item.query, passage=item.passage, chance=odds) for item, odds in drawn)
+    return Draw(unit=unit, seed=seed, items=items)
+
+
+def draw_of_sample(keys: Sequence[Key], chances: Sequence[float | None], seed: int) -> Draw:
+    """A sample of passages, as it is noted."""
+    items = tuple(
+        DrawnItem(query=query, passage=passage, chance=odds or 1.0)
+        for (query, passage), odds in zip(keys, chances, strict=True)
+    )
+    return Draw(unit="passage", seed=seed, items=items)
+
+
+def _passages(pool: Pool, held: Sequence[DrawnItem], wanted: int, seed: int) -> dict[int, float]:
+    heard, known, own = pool.heard, {item.key for item in held}, _once(pool)
+    entries = [pool.entries[number] for number in own.tolist()]
+    stratum = (heard.kind * (heard.voices.shape[1] + 1) + heard.grade)[own]
+    lot = lots(seed, ("".join(entry.key) for entry in entries))
+    again = np.array([entry.key in known for entry in entries], dtype=bool)
+    open_ = np.array([entry.open for entry in entries], dtype=bool)
+    found = _grown(open_, wanted, lambda count: draw(stratum, lot, count, again))
+    return dict(zip(own[found.items].tolist(), found.chance.tolist(), strict=True))
+
+
+def _questions(pool: Pool, held: Sequence[DrawnItem], wanted: int, seed: int) -> dict[int, float]:
+    """Whole questions, in the order of their numbers: who stops early has read a smaller draw."""
+    members: dict[str, list[int]] = {}
+    for number in _once(pool).tolist():
+        members.setdefault(pool.entries[number].key[0], []).append(number)
+    known = {item.query for item in held}
+    lot = lots(seed, members)
+    again = np.array([query in known for query in members], dtype=bool)
+    open_ = np.array([any(pool.entries[each].open for each in mine) for mine in members.values()], dtype=bool)
+    found = _grown(open_, wanted, lambda count: draw(np.zeros(len(lot), dtype=np.int64), lot, count, again))
+    chance, groups = dict(zip(found.items.tolist(), found.chance.tolist(), strict=True)), list(members.values())
+    order = sorted(chance, key=lambda place: float(lot[place]))
+    return {number: chance[place] for place in order for number in groups[place]}
+
+
+def _once(pool: Pool) -> Ints:
+    """The entries, without those that ask for another question's words once more."""
+    first = {entry.key: number for number, entry in reversed([*enumerate(pool.entries)])}
+    return np.array(sorted(first.values()), dtype=np.int64)
+
+
+def _grown(open_: Flags, wanted: int, make: Callable[[int], Drawn]) -> Drawn:
+    """The smallest draw with so many open ones; all where there are not."""
+    count = wanted
+    while True:
+        found = make(count)
+        lacking = wanted - int(open_[found.items].sum())
+        if lacking <= 0 or count >= len(open_):
+            return found
+        count += lacking

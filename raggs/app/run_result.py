@@ -1,0 +1,106 @@
+"""A finished run as Python and notebooks see it: what was done, the golden set, and both as they are shown.
+
+A finished call of `run` as a document: what each stage did and cost, and whether the judge can be trusted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from raggs.base.judge_health import FALLEN
+from raggs.base.text import plural
+from raggs.evaluation.document import UNDEFINED, Cell, Document, Row, Section, Table
+from raggs.runs.manifests.gate import fallen
+from raggs.runs.manifests.models import StageLock
+from raggs.runs.manifests.words import answerer_lines, lock_lines
+from raggs.runs.pipeline.runner import RunResult
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from raggs.golden.base import GoldenSet
+
+GOLDEN_COLUMNS = ("qid", "query", "doc_id", "grade", "rank")
+
+
+@dataclass(frozen=True)
+class Finished(RunResult):
+    """A finished call of `run`."""
+
+    @classmethod
+    def of(cls, result: RunResult) -> Finished:
+        """The same with what is made of it."""
+        return cls(result.store, result.manifest, result.ran, result.seconds)
+
+    @property
+    def golden(self) -> GoldenSet:
+        """The golden set.
+
+        Raises:
+            NotFoundError, DataError: as `open_golden`.
+        """
+        from raggs.golden.opened import open_golden
+
+        return open_golden(self.store.folder)
+
+    def to_pandas(self) -> DataFrame:
+        """A row for each judged passage; `rank` from 1 on, None below the ranked top, as `grade` is where none is.
+
+        Raises:
+            PrerequisiteError: pandas is not installed.
+            NotFoundError: the run has no grades yet.
+        """
+        from raggs.evaluation.document import frame_of
+
+        return frame_of(GOLDEN_COLUMNS, self._rows())
+
+    def _rows(self) -> Iterator[tuple[object, ...]]:
+        for query in self.golden.by_query("grades", "order"):
+            ranks = {record.doc_id: record.rank for record in query.order}
+            text = query.query.text if query.query else None
+            for each in query.grades:
+                yield query.qid, text, each.doc_id, each.grade, ranks.get(each.doc_id)
+
+    def _repr_html_(self) -> str:
+        from raggs.evaluation.document import fragment
+
+        return fragment(lay_out_run(self))
+
+
+STAGE_COLUMNS = ("stage", "what", "records", "calls", "cached", "failed", "USD")
+
+
+def lay_out_run(result: RunResult) -> Document:
+    """The document; nothing is computed here but sums."""
+    manifest = result.manifest
+    spent = sum(manifest.stages[name].cost.usd for name in result.ran)
+    done = plural(len(result.ran), "stage") + " ran" if result.ran else "nothing to do: all stages are up to date"
+    said = (f"{result.store.folder}: {done}, ${spent:,.4f} spent",)
+    rows = tuple(_row(name, lock, ran=name in result.ran) for name, lock in manifest.stages.items())
+    health = tuple(line.text for lock in manifest.stages.values() for line in lock_lines(lock) if not line.warning)
+    health += tuple(line.text for line in answerer_lines(manifest.answerers) if not line.warning)
+    sections = (Section("The judge", health),) if health else ()
+    return Document(
+        f"Run {manifest.name}", Section("Stages", said, Table(STAGE_COLUMNS, rows)), sections, (), tuple(_told(result))
+    )
+
+
+def _row(name: str, lock: StageLock, *, ran: bool) -> Row:
+    asked = ran and bool(lock.cost.calls or lock.cost.cached)
+    cost = (f"{lock.cost.calls:,}", f"{lock.cost.cached:,}", f"{lock.cost.usd:,.4f}") if asked else (UNDEFINED,) * 3
+    records = next((out.rows for file, out in lock.outputs.items() if file.startswith(f"{name}.")), 0)
+    cells = (name, "ran" if ran else "unchanged", f"{records:,}", *cost[:2], f"{lock.failed:,}", cost[2])
+    return tuple(map(Cell, cells))
+
+
+def _told(result: RunResult) -> Iterator[str]:
+    """What a person should look into."""
+    if result.failed:
+        yield f"{plural(result.failed, 'judgment')} failed; the next run tries again"
+    if below := "; ".join(fallen(result.manifest)):
+        yield f"{FALLEN}: {below}"
+    for lock in result.manifest.stages.values():
+        yield from (line.text for line in lock_lines(lock) if line.warning)
+    yield from (line.text for line in answerer_lines(result.manifest.answerers) if line.warning)

@@ -1,0 +1,390 @@
+"""What of a corpus was cut where: each chunk's place and size, and what a cut does to the sentence that it falls into.
+
+A cut tears a sentence where the line goes on behind it and no sentence ends before it.
+Nothing is embedded or written, unless the chunker itself needs an embedder.
+
+From the cuts of a folder to their document: a row a file, or, for one file, a row a chunk; and a histogram.
+
+What was cut where as one page of HTML that needs nothing else: sizes, a histogram, and every text with its chunks.
+
+Texts of documents are hostile: all of them are escaped by the template, characters that would turn the order of letters
+are shown as escapes, and the page forbids itself every script, every address and every style but its own. It computes
+nothing that the report does not say.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from raggs.base.artifacts import Passage
+from raggs.base.errors import NotFoundError
+from raggs.base.text import count_tokens, did_you_mean, plural, shorten, visible
+from raggs.chunking.models import ChunkRow, CutFile, CutReport
+from raggs.evaluation.document import Cell, Legend, Row, Section, Table
+from raggs.evaluation.document import Document as document_Document
+from raggs.parts.chunkers.base import Document
+from raggs.parts.corpora.base import CutCorpus
+from raggs.parts.corpora.folder import file_name
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+WORDS = 5  # of a chunk's beginning and end
+WIDTH = 36
+ENDED = re.compile(r"[.!?…。！？:;][\"'”’»)\]*_`]*\Z")
+ENDS = re.compile(r"[.!?…。！？]+[\"'”’»)\]*_`]*(?!\S)")
+ON = re.compile(r"[^\S\n]*\S")
+
+
+@dataclass(frozen=True)
+class Shown:
+    """How files are cut, and their texts, in the same order."""
+
+    report: CutReport
+    documents: tuple[Document, ...]
+
+
+def show_cuts(corpus: CutCorpus, file: str | None = None) -> Shown:
+    """How the documents of a corpus are cut.
+
+    Args:
+        file: one of them, by its path below the folder or the end of it; None for all.
+
+    Raises:
+        NotFoundError: the folder or the file is not there.
+        DataError: a file is not UTF-8.
+    """
+    read = {each.source: each for each in corpus.documents()}
+    wanted = set(read) if file is None else {_named(file, list(read), corpus)}
+    held: dict[str, list[Passage]] = {name: [] for name in read if name in wanted}
+    for passage in corpus.passages():
+        if passage.span is not None and passage.span.source in held:
+            held[passage.span.source].append(passage)
+    files = tuple(_file(read[name], passages) for name, passages in held.items())
+    report = CutReport(files=files, notes=() if file else (*corpus.outside(), *corpus.notes()))
+    return Shown(report, tuple(read[name] for name in held))
+
+
+def _named(file: str, names: Sequence[str], corpus: CutCorpus) -> str:
+    """The one document that a user means by the name of its file, its id, or the end of either.
+
+    Raises:
+        NotFoundError: none is called so, or several.
+    """
+    known = {name: file_name(name) for name in names}
+    wanted = [file, *_below(file, corpus.place)]
+    found = [name for name, real in known.items() if name in wanted or real in wanted]
+    if not found:  # systems write accents in one character or two
+        composed = {name: (_composed(name), _composed(real)) for name, real in known.items()}
+        plain = [_composed(each) for each in wanted]
+        found = [name for name, both in composed.items() if {*both} & {*plain}]
+        ends = tuple(f"/{each}" for each in plain)
+        found = found or [name for name, both in composed.items() if any(each.endswith(ends) for each in both)]
+    if len(found) != 1:
+        problem = f"{file} is the name of {len(found)} files" if found else f"no file {file}"
+        raise NotFoundError(problem, where=corpus.place, remedy=did_you_mean(file, known.values()))
+    return found[0]
+
+
+def _below(file: str, place: Path | str) -> Iterator[str]:
+    """A path that a shell completed, as a path below the folder."""
+    path, folder = Path(file).absolute(), Path(place).absolute()
+    for one, other in ((path, folder), (path.resolve(), folder.resolve())):
+        if one.is_relative_to(other):
+            yield one.relative_to(other).as_posix()
+
+
+def _composed(name: str) -> str:
+    return unicodedata.normalize("NFC", name)
+
+
+def _file(document: Document, passages: Sequence[Passage]) -> CutFile:
+    text, begin = document.text, document.begin
+    places = [(span.start, span.end) for passage in passages if (span := passage.span) is not None]
+    titles = [passage.title for passage in passages if passage.span is not None]
+    lengths = count_tokens([text[start:end] for start, end in places])
+    shown = _times_shown(text, places)
+    return CutFile(
+        file=document.source,
+        characters=len(text),
+        lost=sum(not char.isspace() for char, times in zip(text[begin:], shown[begin:], strict=True) if not times),
+        repeated=int((shown > 1).sum()),
+        chunks=tuple(
+            ChunkRow(
+                number=number,
+                start=start,
+                end=end,
+                tokens=length,
+                first=_words(text[start:end].split()[:WORDS]),
+                last=_words(text[start:end].split()[-WORDS:]),
+                torn=is_torn(text, end),
+                title=title,
+            )
+            for number, ((start, end), length, title) in enumerate(zip(places, lengths, titles, strict=True), start=1)
+        ),
+    )
+
+
+def is_torn(text: str, end: int) -> bool:
+    """Whether a cut at `end` falls into a sentence."""
+    if ENDED.search(text, max(0, end - WIDTH), end) or ENDS.match(text, end):
+        return False
+    return ON.match(text, end) is not None
+
+
+def _times_shown(text: str, places: Sequence[tuple[int, int]]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """How many chunks hold each character."""
+    steps = np.zeros(len(text) + 1, dtype=np.int64)
+    for start, end in places:
+        steps[start] += 1
+        steps[end] -= 1
+    return np.cumsum(steps)[:-1]
+
+
+def _words(words: Sequence[str]) -> str:
+    return shorten(" ".join(words), WIDTH)
+
+
+BARS = 30
+NAME = 40  # characters of a file's name
+STEPS = (1, 2, 5)
+BINS = 12  # of a histogram at most
+TORN = "~"
+
+
+class Bar(NamedTuple):
+    """A class of sizes: from where to where, and how many chunks fall into it."""
+
+    label: str
+    chunks: int
+
+
+def lay_out_cuts(report: CutReport, *, whole: bool, most: int | None = None) -> document_Document:
+    """The document.
+
+    Args:
+        whole: with a row for each chunk, instead of one for each file.
+        most: files that get a row; None: all. The figures are of all files.
+    """
+    left = 0 if whole or most is None else max(0, len(report.files) - most)
+    chunks = [chunk for file in report.files for chunk in file.chunks]
+    if whole:
+        table = Table(("#", "place", "tokens", "begins", "ends"), tuple(map(_chunk, chunks)))
+        legend: tuple[Legend, ...] = (Legend(TORN, "the cut falls into a sentence"),)
+    else:
+        table = Table(
+            ("file", "chunks", "median", "longest", "torn", "lost", "repeated"),
+            tuple(map(_showlayout_file, report.files[:most])),
+        )
+        legend = (
+            Legend("median, longest", "tokens of cl100k"),
+            Legend("torn", "chunks that end inside of a sentence"),
+            Legend("lost", "characters that no chunk holds, white space aside"),
+            Legend("repeated", "characters that several hold"),
+        )
+    rest = (f"the first {most} files by name; {left:,} more: --all, or --file FILE",) if left else ()
+    sentences = (summary(report), *report.notes, *rest)
+    histogram = Section("Sizes in tokens", tuple(_histogram([chunk.tokens for chunk in chunks])))
+    return document_Document("Cuts", Section("Cuts", sentences, table, legend), (histogram,), ())
+
+
+def summary(report: CutReport) -> str:
+    """How many chunks there are, of what sizes, and how many are torn."""
+    chunks = [chunk for file in report.files for chunk in file.chunks]
+    if not chunks:
+        return f"no chunk of {plural(len(report.files), 'file')}"
+    sizes = [chunk.tokens for chunk in chunks]
+    torn = sum(chunk.torn for chunk in chunks)
+    return (
+        f"{plural(len(chunks), 'chunk')} of {plural(len(report.files), 'file')}: {min(sizes):,} to {max(sizes):,} "
+        f"tokens, median {median(sizes):,.0f}; {torn:,} ({torn / len(chunks):.0%}) end inside of a sentence"
+    )
+
+
+def _showlayout_file(file: CutFile) -> Row:
+    sizes = [chunk.tokens for chunk in file.chunks] or [0]
+    return (
+        Cell(_shown(file.file)),
+        Cell(f"{len(file.chunks):,}"),
+        Cell(f"{median(sizes):,.0f}"),
+        Cell(f"{max(sizes):,}"),
+        Cell(f"{sum(chunk.torn for chunk in file.chunks):,}"),
+        Cell(f"{file.lost:,}"),
+        Cell(f"{file.repeated:,}"),
+    )
+
+
+def _shown(source: str) -> str:
+    """A file's name in the folder, or its id if the name cannot be printed on a line; of a long one the end."""
+    name = file_name(source)
+    name = name if name.isprintable() else source
+    return name if len(name) <= NAME else f"…{name[1 - NAME :]}"
+
+
+def _chunk(chunk: ChunkRow) -> Row:
+    end = f"{chunk.last} {TORN}" if chunk.torn else chunk.last
+    return (
+        Cell(str(chunk.number)),
+        Cell(f"{chunk.start}:{chunk.end}"),
+        Cell(f"{chunk.tokens:,}"),
+        Cell(chunk.first),
+        Cell(end),
+    )
+
+
+def _histogram(sizes: Sequence[int]) -> Iterator[str]:
+    """A line for each class of sizes."""
+    bars = bars_of(sizes)
+    most = max((bar.chunks for bar in bars), default=1)
+    for bar in bars:
+        yield f"{bar.label}  {'▇' * -(-bar.chunks * BARS // most):<{BARS}} {bar.chunks:,}"
+
+
+def bars_of(sizes: Sequence[int]) -> list[Bar]:
+    """How many sizes fall into each class, from 0 on; none where there are no sizes."""
+    if not sizes:
+        return []
+    width = _width(max(sizes))
+    counts = [0] * (max(sizes) // width + 1)
+    for size in sizes:
+        counts[size // width] += 1
+    places = len(f"{len(counts) * width:,}")
+    return [
+        Bar(f"{number * width:>{places},} – {(number + 1) * width - 1:>{places},}", count)
+        for number, count in enumerate(counts)
+    ]
+
+
+def _width(largest: int) -> int:
+    """Of a class: the first of 1, 2, 5, 10, 20, ... that needs no more than `BINS`."""
+    scale = 1
+    while True:
+        for step in STEPS:
+            if largest // (step * scale) < BINS:
+                return step * scale
+        scale *= 10
+
+
+MOST = 3_000_000  # characters of text on a page, which browsers still scroll
+ROW, LABEL, ROOM, COUNT = 18, 92, 216, 52  # of the histogram, in its own units
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A stretch of a document that the same chunks hold.
+
+    Attributes:
+        text: its characters.
+        kind: "odd" or "even" by the chunk's number, "twice" for several, "none" where no chunk holds it, "gap" where
+            that is white space, "head" before the document begins.
+        begins: the chunks that begin with it.
+        torn: whether a chunk ends with it inside of a sentence.
+    """
+
+    text: str
+    kind: str
+    begins: tuple[ChunkRow, ...] = ()
+    torn: bool = False
+
+
+@dataclass(frozen=True)
+class FileView:
+    """A file as the page shows it; `pieces` is None where its text is left out for its length."""
+
+    number: int
+    cut: CutFile
+    median: float
+    longest: int
+    torn: int
+    pieces: tuple[Piece, ...] | None
+
+
+def cut_page(shown: Shown, title: str) -> str:
+    """The page.
+
+    Args:
+        title: what was cut, for its head.
+    """
+    views = tuple(_views(shown))
+    bars = bars_of([chunk.tokens for file in shown.report.files for chunk in file.chunks])
+    style = (files("raggs.chunking") / "cutpage.css").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    return _template().render(
+        title=title,
+        style=style,
+        policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
+        sentences=(summary(shown.report), *shown.report.notes),
+        views=views,
+        left_out=sum(view.pieces is None for view in views),
+        bars=tuple(_drawn(bars)),
+        high=ROW * len(bars) + 4,
+        wide=LABEL + ROOM + COUNT,
+    )
+
+
+def _views(shown: Shown) -> Iterator[FileView]:
+    room = MOST
+    for number, (file, document) in enumerate(zip(shown.report.files, shown.documents, strict=True), start=1):
+        fits = len(document.text) <= room
+        room -= len(document.text) if fits else 0
+        sizes = [chunk.tokens for chunk in file.chunks] or [0]
+        torn = sum(chunk.torn for chunk in file.chunks)
+        yield FileView(
+            number, file, median(sizes), max(sizes), torn, tuple(pieces_of(document, file.chunks)) if fits else None
+        )
+
+
+def pieces_of(document: Document, chunks: Sequence[ChunkRow]) -> Iterator[Piece]:
+    """A document's text in pieces, in order and without a gap, cut wherever a chunk begins or ends."""
+    text, begin = document.text, document.begin
+    edges = sorted({0, begin, len(text), *(chunk.start for chunk in chunks), *(chunk.end for chunk in chunks)})
+    waiting, held = list(reversed(chunks)), list[ChunkRow]()
+    for start, end in pairwise(edges):
+        held = [chunk for chunk in held if chunk.end > start]
+        fresh = []
+        while waiting and waiting[-1].start <= start:
+            fresh.append(waiting.pop())
+        held += fresh
+        yield Piece(
+            text=visible(text[start:end].replace("\r\n", "\n")),
+            kind=_kind(text[start:end], held) if start >= begin else "head",
+            begins=tuple(fresh),
+            torn=any(chunk.torn and chunk.end == end for chunk in held),
+        )
+
+
+def _kind(text: str, held: Sequence[ChunkRow]) -> str:
+    if len(held) > 1:
+        return "twice"
+    if held:
+        return "odd" if held[0].number % 2 else "even"
+    return "none" if text.strip() else "gap"
+
+
+def _drawn(bars: Sequence[Bar]) -> Iterator[dict[str, object]]:
+    """Each bar with its place in the picture."""
+    most = max((bar.chunks for bar in bars), default=1)
+    for number, bar in enumerate(bars):
+        width = round(ROOM * bar.chunks / most, 1)
+        yield {"bar": bar, "y": number * ROW + 2, "width": width, "x": LABEL, "end": LABEL + width + 5}
+
+
+@cache
+def _template() -> Template:
+    from jinja2 import Environment, StrictUndefined
+
+    made = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return made.from_string((files("raggs.chunking") / "cutpage.html").read_text(encoding="utf-8"))

@@ -1,0 +1,260 @@
+"""The document of an evaluation on the screen.
+
+A sweep's document on the screen: every section under its title, with tables that fit.
+
+A table that is too wide is first read without its last columns, which are the least needed, then with long names broken
+into lines; a number is never cut, and what is not shown is named.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table as Grid
+from rich.text import Text
+
+from raggs.base.text import visible
+from raggs.cli.plain import say
+from raggs.cli.screen import hanging
+from raggs.evaluation.document import Cell, Document, Legend, Section, Table
+from raggs.evaluation.layout import lay_out, per_query_head, per_query_rows
+from raggs.evaluation.models import Report
+from raggs.evaluation.words import GLOSSARY
+
+GAP = 2  # between columns
+MIN_COLUMN_WIDTH = 8  # characters of a column that is folded; a narrower screen cuts
+
+
+def show(report: Report, screen: Console, *, per_query: bool, files: Sequence[Path]) -> None:
+    """Print the report; nothing is computed here."""
+    if per_query:
+        _per_query(report)
+    show_document(lay_out(report), screen)
+    for file in files:
+        say(str(file))
+
+
+def show_document(document: Document, screen: Console) -> None:
+    """The scores as a table; of what the analyses found, the sentences, which stand for their tables."""
+    _say([f"warning: {warning}" for warning in document.warnings], screen, style="bold yellow")
+    _scores(document.scores, screen)
+    for section in document.sections:
+        _say(section.sentences, screen)
+    _say([f"note: {note}" for note in document.notes], screen)
+
+
+def _scores(section: Section, screen: Console) -> None:
+    _say(section.sentences, screen)
+    table = section.table
+    if table is None:
+        return
+    drawn, between = _layout(table, screen.width)
+    show_parts(drawn, screen, between)
+    signs = {each.brackets for row in drawn.rows for cell in row for each in cell.ranges}
+    legend = [each for each in section.legend if each.sign != "[ ]" or "[]" in signs]
+    _say(["; ".join(each.line for each in legend)] if legend else [], screen, style="dim")
+    show_terms(section.terms, screen)
+    _say([GLOSSARY], screen, style="dim")
+
+
+def show_parts(table: Table, screen: Console, between: str = " ") -> None:
+    """A table in as many parts as the screen's width asks for."""
+    for part in _parts(table, screen.width, between):
+        screen.print(grid(_folded(part, screen.width, between), between))
+
+
+def show_terms(terms: Sequence[Legend], screen: Console) -> None:
+    """A line each, the names in a column of their own."""
+    longest = max((len(term.sign) for term in terms), default=0)
+    for term in terms:
+        begin = f"{visible(term.sign):<{longest}}  "
+        text = hanging(begin, visible(term.text), screen)
+        screen.print(Text(text, style="dim"), soft_wrap=True)
+
+
+def _layout(table: Table, width: int) -> tuple[Table, str]:
+    """The table with ranges beside their scores, below them, or without intervals: the first that fits.
+
+    Where none fits, all of it in several parts.
+    """
+    below = (table, "\n")
+    layouts = ((table, " "), below, (without_intervals(table), "\n"))
+    return next((layout for layout in layouts if width_of(*layout) <= width), below)
+
+
+def _say(sentences: Sequence[str], screen: Console, style: str = "") -> None:
+    """One line each, where nobody's terminal breaks it."""
+    for sentence in sentences:
+        screen.print(Text(visible(sentence), style=style), soft_wrap=not screen.is_terminal)
+
+
+def without_intervals(table: Table) -> Table:
+    """For narrow screens: what was asked for stays, what is always there goes."""
+    rows = (
+        tuple(replace(cell, ranges=tuple(each for each in cell.ranges if each.brackets != "[]")) for cell in row)
+        for row in table.rows
+    )
+    return replace(table, rows=tuple(rows))
+
+
+def _parts(table: Table, width: int, between: str) -> Sequence[Table]:
+    """The table, or several with as many columns each as there is room for; the first column leads all of them."""
+    columns = _widths(table, between)
+    taken: list[list[int]] = [[]]
+    for place in range(1, len(columns)):
+        if taken[-1] and sum(columns[one] for one in [0, *taken[-1], place]) + GAP * (len(taken[-1]) + 1) > width:
+            taken.append([])
+        taken[-1].append(place)
+    return [columns_of(table, [0, *places]) for places in taken]
+
+
+def _folded(table: Table, width: int, between: str) -> Table:
+    """The table with the texts of its last column broken into lines where they are too long; numbers are not."""
+    columns = _widths(table, between)
+    room = width - sum(columns[:-1]) - GAP * (len(columns) - 1)
+    if columns[-1] <= room or room < MIN_COLUMN_WIDTH:
+        return table
+    rows = (
+        (*row[:-1], replace(row[-1], value=_broken(row[-1].text, room)) if row[-1].form == "text" else row[-1])
+        for row in table.rows
+    )
+    return Table((*table.head[:-1], _broken(table.head[-1], room)), tuple(rows))
+
+
+def _broken(text: str, room: int) -> str:
+    return "\n".join(text[start : start + room] for start in range(0, len(text), room)) or text
+
+
+def columns_of(table: Table, places: Sequence[int]) -> Table:
+    """Those columns of a table."""
+    rows = tuple(tuple(row[place] for place in places) for row in table.rows)
+    return Table(tuple(table.head[place] for place in places), rows)
+
+
+def width_of(table: Table, between: str) -> int:
+    """Columns of the screen that a table takes, with its ranges beside their values, or below them."""
+    columns = _widths(table, between)
+    return sum(columns) + GAP * (len(columns) - 1)
+
+
+def _widths(table: Table, between: str) -> list[int]:
+    """Of each column, with the ranges of a cell beside its value or below it."""
+    head = [visible(title) for title in table.head]
+    columns = zip(head, *([_cell(cell, between).plain for cell in row] for row in table.rows), strict=True)
+    return [max(Text(line).cell_len for text in column for line in text.split("\n")) for column in columns]
+
+
+def grid(table: Table, between: str) -> Grid:
+    """A table as it is drawn."""
+    made = Grid(box=None, pad_edge=False, padding=(0, GAP, 0, 0))
+    for place, title in enumerate(table.head):
+        right = place and all(row[place].form == "text" for row in table.rows) and not _words(table, place)
+        made.add_column(Text(visible(title)), no_wrap=True, justify="right" if right else "left")
+    for row in table.rows:
+        made.add_row(*(_cell(cell, between) for cell in row))
+    return made
+
+
+def _words(table: Table, place: int) -> bool:
+    """Whether a column holds words rather than figures with their units."""
+    return any(row[place].text[:1].isalpha() for row in table.rows)
+
+
+def _cell(cell: Cell, between: str) -> Text:
+    text = Text(visible(cell.text), style="bold" if cell.best else "")
+    text.append(cell.mark or (" " if cell.ranges else ""))
+    for each in cell.ranges:
+        text.append(between + each.text.replace(",", ""), style="not bold dim")
+    return text
+
+
+def _per_query(report: Report) -> None:
+    say("\t".join(per_query_head(report)))
+    for name, qid, values in per_query_rows(report):
+        say("\t".join([name, qid, *("" if value is None else f"{value:.4f}" for value in values)]))
+
+
+MIN_COLUMNS = 4  # columns for which long names are broken, and then intervals left out: system, score, wait, price
+NARROW = 0.42  # of the width, to which long names are broken
+PIECE = re.compile(r"[^+ ]*[+ ]?")
+
+
+def show_sweep(document: Document, screen: Console) -> None:
+    """Print a sweep's report, or its plan."""
+    _section(document.scores, screen)
+    for place, section in enumerate(document.sections):
+        screen.print()
+        screen.print(Text(visible(section.title), style="bold"), soft_wrap=True)
+        _section(section, screen, "bold green" if place == 0 and section.table is None else "")
+    if document.notes:
+        screen.print()
+    _sweepviews_say([f"note: {note}" for note in document.notes], screen)
+    _sweepviews_say([GLOSSARY], screen, "dim")
+
+
+def _section(section: Section, screen: Console, style: str = "") -> None:
+    _sweepviews_say(section.sentences, screen, style)
+    if section.table is None:
+        return
+    shown, hidden = _fitted(section.table, screen.width)
+    if width_of(shown, " ") <= screen.width:
+        screen.print(grid(shown, " "))
+    else:
+        show_parts(shown, screen)
+    if section.legend:
+        _sweepviews_say(["; ".join(each.line for each in section.legend)], screen, "dim")
+    if hidden:
+        _sweepviews_say([f"not shown here, for want of room: {', '.join(hidden)}"], screen, "dim")
+    ranged = any(cell.ranges for row in shown.rows for cell in row)
+    named = {title.partition("@")[0] for title in shown.head} | set(shown.head)
+    gone = {title.partition("@")[0] for title in hidden} | set(hidden)
+    terms = [each for each in section.terms if each.sign in named or each.sign not in gone]
+    show_terms([each for each in terms if ranged or each.sign != "[ ]"], screen)
+
+
+def _sweepviews_say(sentences: Sequence[str], screen: Console, style: str = "") -> None:
+    """A line each; on a terminal broken between words."""
+    for sentence in sentences:
+        screen.print(Text(hanging("", visible(sentence), screen), style=style), soft_wrap=True)
+
+
+def _fitted(table: Table, width: int) -> tuple[Table, tuple[str, ...]]:
+    """The table, or what of it fits, and the titles of the columns that do not."""
+    for form in _forms(table, width):
+        for count in range(len(table.head), min(MIN_COLUMNS, len(table.head)) - 1, -1):
+            part = columns_of(form, list(range(count)))
+            if width_of(part, " ") <= width:
+                return part, table.head[count:]
+    return without_intervals(_sweepviews_broken(table, width)), ()
+
+
+def _forms(table: Table, width: int) -> Iterator[Table]:
+    yield table
+    yield (broken := _sweepviews_broken(table, width))
+    yield without_intervals(broken)
+
+
+def _sweepviews_broken(table: Table, width: int) -> Table:
+    room = max(16, int(width * NARROW))
+    rows = (
+        tuple(_sweepviews_folded(cell, room) if cell.form == "text" else cell for cell in row) for row in table.rows
+    )
+    return replace(table, rows=tuple(rows))
+
+
+def _sweepviews_folded(cell: Cell, room: int) -> Cell:
+    """A long text in lines, broken after a plus sign or a blank where there is one."""
+    if cell.value is None or len(cell.text) <= room:
+        return cell
+    lines = [""]
+    for piece in PIECE.findall(cell.text):
+        for start in range(0, len(piece), room):
+            part = piece[start : start + room]
+            if lines[-1].strip() and len(lines[-1]) + len(part) > room:
+                lines.append("   ")
+            lines[-1] += part
+    return replace(cell, value="\n".join(lines))

@@ -1,0 +1,349 @@
+"""A data set of Hugging Face's `datasets`, in the configurations by which MTEB knows a retrieval task.
+
+Data sets of Hugging Face in a folder: rows of JSON lines, tables or parquet, as the head of README.md says.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import ClassVar, TextIO
+
+import yaml
+
+from raggs.base.artifacts import Passage, Query
+from raggs.base.errors import DataError, PrerequisiteError, RaggsError
+from raggs.base.files import disk, read_text
+from raggs.base.hashing import hash_file
+from raggs.base.jsonl import read_objects
+from raggs.base.plainyaml import load_plain
+from raggs.base.tables import SPELLINGS, ColumnNames, folded, table_cells_of
+from raggs.base.text import one_line
+from raggs.base.trec import as_number
+from raggs.base.types import as_list, as_object
+from raggs.golden.base import GoldenSet
+from raggs.golden.files import PACKED, packed
+from raggs.golden.formats.base import ImportedSet, Importer, write_lines, write_objects
+from raggs.golden.formats.cases import CORPUS, QUERIES, CorpusExporter, Guide
+from raggs.golden.formats.pieces import TEST, Pieces, grades_of, missing, runs_beside
+from raggs.parts.readers.scales import GradeScale, stated_labels
+
+CARD = "README.md"
+TEXTS = {"_id": "string", "title": "string", "text": "string", PACKED: "string"}
+ASKED = {"_id": "string", "text": "string", PACKED: "string"}
+SCORES = {"query-id": "string", "corpus-id": "string", "score": "int32"}
+
+
+class HfExporter(CorpusExporter):
+    """Hugging Face data set with MTEB's configurations: corpus, queries, default.
+
+    `README.md` names the files and their types to `datasets.load_dataset`. Each row has the same columns; what came
+    with a question or a passage is JSON in the column `raggs`.
+    """
+
+    FORMAT: ClassVar[str] = "hf"
+    LABELS: ClassVar[str] = "qrels/{split}.jsonl"
+
+    def passage(self, passage: Passage) -> Mapping[str, object]:
+        """See `CorpusExporter.passage`."""
+        return {"_id": passage.doc_id, "title": passage.title, "text": passage.text, PACKED: packed(passage)}
+
+    def query(self, query: Query) -> Mapping[str, object]:
+        """See `CorpusExporter.query`."""
+        return {"_id": query.qid, "text": query.text, PACKED: packed(query)}
+
+    def write_labels(self, golden: GoldenSet, path: Path) -> int:
+        """See `CorpusExporter.write_labels`."""
+        return write_objects(path, _labels(golden, self.options.scale))
+
+    def guide(self, golden: GoldenSet, folder: Path) -> Guide:
+        """See `CorpusExporter.guide`: the card."""
+        with disk(folder, "export to another folder", "cannot be read again"):
+            content = {name: hash_file(folder / name) for name in (CORPUS, QUERIES, self.labels)}
+        write_lines(folder / CARD, self._card(golden, content))
+        return Guide((folder / CARD,))
+
+    def _card(self, golden: GoldenSet, content: Mapping[str, str]) -> Iterator[str]:
+        """The lines of the page on the hub, whose head is what `datasets` goes by.
+
+        It keeps what it has read of a folder until the head changes; so the head holds a hash of each file.
+        """
+        configs = [
+            _config("corpus", "corpus", CORPUS),
+            _config("queries", "queries", QUERIES),
+            {**_config("default", self.options.split, self.labels), "default": True},
+        ]
+        types = zip(("corpus", "queries", "default"), (TEXTS, ASKED, SCORES), content.items(), strict=True)
+        info = [
+            {"config_name": name, "description": f"{file} sha256:{sha256}", "features": _features(columns)}
+            for name, columns, (file, sha256) in types
+        ]
+        head = {"configs": configs, "dataset_info": info, "tags": ["mteb"], "task_categories": ["text-retrieval"]}
+        yield "---"
+        yield yaml.safe_dump(head, sort_keys=False, allow_unicode=True).rstrip("\n")
+        yield "---"
+        yield f"# {one_line(golden.name)}"
+        yield ""
+        yield f"A golden set for retrieval, made with raggs. Scores: {self.options.scale.described()['meaning']}."
+        yield f"Whence it is, and what these files cannot hold, stands in `{self.SIDECAR}`."
+
+
+def _config(name: str, split: str, path: str) -> dict[str, object]:
+    return {"config_name": name, "data_files": [{"split": split, "path": path}]}
+
+
+def _features(columns: dict[str, str]) -> list[dict[str, str]]:
+    return [{"name": name, "dtype": dtype} for name, dtype in columns.items()]
+
+
+def _labels(golden: GoldenSet, scale: GradeScale) -> Iterator[dict[str, object]]:
+    for query in golden.by_query("grades"):
+        for graded in query.grades:
+            if graded.grade is not None:
+                score = scale.written(graded.grade)
+                yield {"query-id": query.qid, "corpus-id": graded.doc_id, "score": score}
+
+
+CONFIGS: Mapping[str, tuple[str, ...]] = {
+    "corpus": ("corpus",),
+    "queries": ("queries", "query"),
+    "default": ("default", "qrels"),
+}
+IDS = ("id", *SPELLINGS["qid"], *SPELLINGS["doc_id"])
+GRADES = SPELLINGS["grade"]
+LINE = re.compile(r"\bline (\d+)")
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+
+
+class HfImporter(Importer):
+    """Hugging Face data set in a folder, in MTEB's configurations.
+
+    Rows may be JSON lines, tables with a header, or parquet (which needs pyarrow). `README.md` says where they are;
+    else they are looked for under the names of the configurations.
+    """
+
+    FORMAT = "hf"
+
+    SPLITS = True
+
+    def read(self, path: Path) -> ImportedSet:
+        """See `Importer.read`.
+
+        Raises:
+            PrerequisiteError: rows are parquet, and pyarrow is not there.
+        """
+        files = {name: self._files(path, name) for name in CONFIGS} if path.is_dir() else {"default": [path]}
+        labels = self._stated_labels(path)
+        if not files["default"] and labels is None:
+            raise missing(path, self.FORMAT, f"a configuration default with the split {self.split or TEST}")
+        kept = tempfile.TemporaryDirectory(prefix="raggs-")
+        made = {name: _Rows(found, Path(kept.name) / f"{name}.jsonl") for name, found in files.items() if found}
+        with ExitStack() as stack:
+            for rows in made.values():
+                stack.enter_context(rows.named())
+            places = {name: rows.path(self.columns) for name, rows in made.items()}
+            file = labels or places["default"]
+            grades = grades_of(file, self.columns)
+            orders, lists = runs_beside(path, file, grades) if labels else ({}, [])
+            pieces = Pieces(
+                file, grades, orders, False, places.get("queries"), places.get("corpus"), lists, (kept, made)
+            )
+            return pieces.put_together()
+
+    def _stated_labels(self, path: Path) -> Path | None:
+        """The labels that the sidecar of an export names, if they are of the split."""
+        found = stated_labels(path)
+        if found is None or self.split is None or found.name.partition(".")[0] == self.split:
+            return found
+        return None
+
+    def _files(self, folder: Path, config: str) -> list[Path]:
+        """The files of a configuration."""
+        stated = [files for name, files in _stated(folder) if name in CONFIGS[config]]
+        patterns = self._patterns(config, stated[0]) if stated else self._usual(config)
+        inside = folder.resolve()
+        found = (each for pattern in patterns if not Path(pattern).is_absolute() for each in folder.glob(pattern))
+        return sorted({each for each in found if each.is_file() and each.resolve().is_relative_to(inside)})
+
+    def _patterns(self, config: str, stated: Sequence[tuple[str, list[str]]]) -> list[str]:
+        """Where the card says that the files of a configuration lie; only labels have splits."""
+        if config == "default":
+            return self._of_split(stated)
+        splits = [files for split, files in stated if split in ("", config, self.split or TEST)]
+        return [each for files in splits for each in files] or (stated[0][1] if len(stated) == 1 else [])
+
+    def _usual(self, config: str) -> list[str]:
+        """Where the files of a configuration lie if nobody says."""
+        names = CONFIGS[config]
+        if config == "default":
+            return [f"{name}/{self.split or TEST}{rest}" for name in (*names, "data") for rest in ("[.-]*",)]
+        return [f"{name}{rest}" for name in names for rest in (".jsonl", ".parquet", "/*.jsonl", "/*.parquet")]
+
+    def _of_split(self, stated: Sequence[tuple[str, list[str]]]) -> list[str]:
+        """The files of the split that is asked for, or of the only one if none is."""
+        asked = [files for split, files in stated if split == (self.split or TEST)]
+        return asked[0] if asked else stated[0][1] if len(stated) == 1 and self.split is None else []
+
+
+def _stated(folder: Path) -> Iterator[tuple[str, list[tuple[str, list[str]]]]]:
+    """What the head of the card says: by configuration, by split, patterns of files."""
+    try:
+        head = load_plain(read_text(folder / CARD).replace("\r\n", "\n").split("---\n")[1])
+    except (RaggsError, ValueError, IndexError):
+        return
+    for config in map(as_object, as_list(as_object(head).get("configs"))):
+        files = config.get("data_files")
+        splits = [as_object(each) for each in as_list(files)] or [{"split": "", "path": files}]
+        yield str(config.get("config_name")), [(str(each.get("split")), _paths(each.get("path"))) for each in splits]
+
+
+def _paths(found: object) -> list[str]:
+    return [each for each in [*as_list(found), found] if isinstance(each, str)]
+
+
+class _Rows:
+    """The rows of some files as JSON lines in one; a file that has them as they are read stays where it is.
+
+    Args:
+        files: of the rows.
+        made: where the lines go.
+    """
+
+    def __init__(self, files: Sequence[Path], made: Path) -> None:
+        self._files, self._made = files, made
+        self._ends: list[int] = []  # by file, the number of its last line in the made file
+
+    def path(self, columns: ColumnNames) -> Path:
+        """The file of the lines.
+
+        Raises:
+            NotFoundError, DataError: a file cannot be read.
+        """
+        first = self._files[0]
+        if len(self._files) == 1 and first.name.endswith((".jsonl", ".jsonl.gz")) and _is_plain(first, columns):
+            return first
+        remedy = "name another place for temporary files by TMPDIR"
+        with disk(self._made, remedy), self._made.open("w", encoding="utf-8") as file:
+            self._write(file, columns)
+        return self._made
+
+    def _write(self, file: TextIO, columns: ColumnNames) -> None:
+        count = 0
+        for path in self._files:
+            for number, row in enumerate(rows_of(path), start=1):
+                count += 1
+                try:
+                    line = json.dumps(_plain(row, columns), ensure_ascii=False, default=_text, allow_nan=False)
+                except (ValueError, TypeError) as error:
+                    said = f"row {number} cannot be written as JSON ({error})"
+                    raise DataError(said, where=path, line=number, remedy="write it as JSON lines") from error
+                file.write(f"{line}\n")
+            self._ends.append(count)
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Errors that name a line of the made file are made to name the row of its own file."""
+        try:
+            yield
+        except RaggsError as error:
+            if error.where == str(self._made):
+                error.message = LINE.sub(lambda found: "row " + self._origin(int(found[1])), error.message)
+                if error.line is not None:
+                    error.where, error.line = self._place(error.line)
+                elif len(self._files) == 1:
+                    error.where = str(self._files[0])
+            raise
+
+    def _origin(self, line: int) -> str:
+        path, row = self._place(line)
+        return str(row) if len(self._files) == 1 else f"{row} of {Path(path).name}"
+
+    def _place(self, line: int) -> tuple[str, int]:
+        """The file and the row of a line."""
+        at = bisect_left(self._ends, line)
+        return str(self._files[at]), line - (self._ends[at - 1] if at else 0)
+
+
+def _is_plain(path: Path, columns: ColumnNames) -> bool:
+    """Whether the first row is as it is read; columns have one type."""
+    _, first = next(iter(read_objects(path)), (0, {}))
+    return _plain(first, columns) == first and not any(isinstance(value, float) for value in first.values())
+
+
+def _plain(row: Mapping[str, object], columns: ColumnNames) -> dict[str, object]:
+    """A row with texts for ids, and a whole grade as a whole number."""
+    found = dict(row)
+    ids = {*IDS, *(columns[role] for role in ("qid", "doc_id") if role in columns)}
+    grades = {*GRADES, *(columns[role] for role in ("grade",) if role in columns)}
+    for name, value in row.items():
+        if folded(name) in ids or name in ids:
+            found[name] = str(value) if type(value) is int else value
+        elif folded(name) in grades or name in grades:
+            number = as_number(value) if isinstance(value, str) else value
+            whole = isinstance(number, float) and number.is_integer()
+            found[name] = int(number) if whole and isinstance(number, float) else value
+    return found
+
+
+def _text(value: object) -> str:
+    """A value that JSON has no form for, as a text: a time, say.
+
+    Raises:
+        TypeError: it is bytes, which would become the source text of bytes.
+    """
+    if isinstance(value, bytes | bytearray):
+        raise TypeError("bytes are no text")
+    return str(value)
+
+
+def rows_of(path: Path) -> Iterator[Mapping[str, object]]:
+    """The rows of one file.
+
+    Raises:
+        PrerequisiteError: they are parquet, and pyarrow is not there.
+        DataError: they cannot be read.
+    """
+    kind = path.suffix if path.suffix != ".gz" else Path(path.stem).suffix
+    if kind in (".jsonl", ".json", ".ndjson"):
+        yield from (row for _, row in read_objects(path))
+    elif kind in DELIMITERS:
+        yield from _table(path, DELIMITERS[kind])
+    elif kind == ".parquet":
+        yield from _parquet(path)
+    else:
+        raise DataError(f"rows of {kind or 'no known kind'} are not read", where=path, remedy="write them as .jsonl")
+
+
+def _table(path: Path, delimiter: str) -> Iterator[Mapping[str, object]]:
+    """The rows of a table by the names of its header.
+
+    Raises:
+        DataError: two columns have one name, or a row has another number of cells than the header.
+    """
+    rows = table_cells_of(path, delimiter)
+    line, names = next(rows, (1, []))
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise DataError(f"column {twice!r} occurs twice", where=path, line=line, remedy="rename one of them")
+    for number, row in rows:
+        if len(row) != len(names):
+            said = f"{len(row)} columns, the header has {len(names)}"
+            raise DataError(said, where=path, line=number, remedy="give each row a cell for each column; check quotes")
+        yield dict(zip(names, row, strict=True))
+
+
+def _parquet(path: Path) -> Iterator[Mapping[str, object]]:
+    try:
+        from pyarrow import ArrowException
+        from pyarrow.parquet import ParquetFile
+    except ImportError as error:
+        raise PrerequisiteError("parquet is read with pyarrow", where=path, remedy="pip install pyarrow") from error
+    try:
+        for batch in ParquetFile(path).iter_batches():
+            yield from batch.to_pylist()
+    except (OSError, ArrowException) as error:
+        raise DataError(f"not valid parquet ({error})", where=path, remedy="write it again") from error

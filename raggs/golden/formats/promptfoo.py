@@ -1,0 +1,153 @@
+"""What promptfoo runs: a test a question, the run's own lists as providers, and a check of what they found.
+
+promptfoo renders variables as templates that know the environment, and reads files that one names. So texts stand in
+the configuration in a spelling that renders to what they are, and ids of passages do not stand in it at all.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar
+
+from raggs.base.text import one_line
+from raggs.golden.base import RUNS, GoldenSet
+from raggs.golden.formats.base import write_lines
+from raggs.golden.formats.cases import Case, CaseExporter
+from raggs.golden.formats.lists import TOP, list_name
+from raggs.golden.parts import Part
+
+CONFIG, CHECK, LISTS = "promptfooconfig.yaml", "recall.cjs", "lists.cjs"
+DEPTH = 10
+SIGNS = re.compile(r"\{(?=[{%#])|#(?=\})")  # of what templates are made of
+SCHEME = re.compile(r"\s*\w+:")  # of what is read from elsewhere: file://, package:
+UNPRINTED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")  # what YAML takes in escapes only
+
+CHECK_LINES = """// Written by raggs: which part of what counts is among the first k of the output, a JSON list of ids.
+const fs = require("fs");
+const path = require("path");
+
+const judged = {};
+for (const line of fs.readFileSync(path.join(__dirname, "qrels.txt"), "utf8").split("\\n")) {
+  const [qid, , id, label] = line.split(" ");
+  if (label !== undefined) (judged[qid] ??= new Map()).set(id, Number(label));
+}
+
+function listed(output) {
+  try {
+    const ids = typeof output === "string" ? JSON.parse(output) : output;
+    return Array.isArray(ids) ? ids.map(String) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+module.exports = (output, context) => {
+  const { k, least } = context.config;
+  const ids = listed(output);
+  if (!ids) return { pass: false, score: 0, reason: "the output is no JSON list of ids" };
+  const found = new Set(ids.slice(0, k));
+  const counting = [...(judged[context.vars.qid] ?? [])].filter(([, label]) => label >= least).map(([id]) => id);
+  const hits = counting.filter((id) => found.has(id)).length;
+  const score = counting.length ? hits / counting.length : 1;
+  const reason = `${hits} of ${counting.length} passages that count are among the first ${k}`;
+  return { pass: score > 0, score, reason };
+};"""
+
+LISTS_LINES = """// Written by raggs: a provider that answers with what a TREC run holds, as a JSON list of ids.
+const fs = require("fs");
+const path = require("path");
+
+module.exports = class {
+  constructor(options) {
+    this.label = options.config.label;
+    this.lists = {};
+    for (const line of fs.readFileSync(path.join(__dirname, options.config.run), "utf8").split("\\n")) {
+      const [qid, , id, , score] = line.split(" ");
+      if (score !== undefined) (this.lists[qid] ??= []).push([Number(score), id]);
+    }
+    const later = (one, other) => (one < other ? 1 : -1);
+    for (const list of Object.values(this.lists)) {
+      list.sort((one, other) => (other[0] - one[0]) || later(one[1], other[1]));
+    }
+  }
+
+  id() {
+    return this.label;
+  }
+
+  async callApi(prompt, context) {
+    return { output: JSON.stringify((this.lists[context.vars.qid] ?? []).map(([, id]) => id)) };
+  }
+};"""
+
+
+class PromptfooExporter(CaseExporter):
+    """promptfoo: a configuration that runs, with a test a question.
+
+    `promptfooconfig.yaml` has the questions, with the answer where there is one, and the run's retrievers as providers
+    (`lists.cjs` reads their lists); `recall.cjs` scores a list of ids by R@10 against `qrels.txt`. A question for which
+    nothing counts has no check.
+    """
+
+    FORMAT: ClassVar[str] = "promptfoo"
+    HOLDS: ClassVar[frozenset[Part] | None] = frozenset({"grades", "order", "lists", "questions"})
+    TEXTS: ClassVar[bool] = False  # as templates: escaped, and nobody reads them back
+
+    def write_cases(self, golden: GoldenSet, folder: Path) -> dict[str, int]:
+        """See `CaseExporter.write_cases`."""
+        return {
+            CONFIG: write_lines(folder / CONFIG, self._lines(golden)),
+            CHECK: write_lines(folder / CHECK, CHECK_LINES.split("\n")),
+            LISTS: write_lines(folder / LISTS, LISTS_LINES.split("\n")),
+        }
+
+    def _lines(self, golden: GoldenSet) -> Iterator[str]:
+        scale = self.options.scale
+        check: dict[str, object] = {
+            "type": "javascript",
+            "value": f"file://{CHECK}",
+            "metric": f"R@{DEPTH}",
+            "config": {"k": DEPTH, "least": scale.written(scale.binary_at)},
+        }
+        yield "# yaml-language-server: $schema=https://promptfoo.dev/config-schema.json"
+        yield f"description: {_dump(escaped(one_line(golden.name)))}"
+        yield 'prompts: ["{{question}}"]'
+        yield "providers:"
+        for name, run in _systems(golden).items():
+            spelt = escaped(name)
+            system: dict[str, object] = {
+                "id": f"file://{LISTS}",
+                "label": spelt,
+                "config": {"label": spelt, "run": run},
+            }
+            yield f"- {_dump(system)}"
+        tests = [f"- {_dump(_test(case, check))}" for case in self.cases(golden)]
+        yield "tests:" if tests else "tests: []"
+        yield from tests
+
+
+def _systems(golden: GoldenSet) -> dict[str, str]:
+    """The file of each retriever's list; the golden order where there is none."""
+    names = sorted({hit.retriever for hit in golden.hits()})
+    return {name: f"{RUNS}/{list_name(name)}.trec" for name in names} or {"golden order": TOP}
+
+
+def _test(case: Case, check: dict[str, object]) -> dict[str, object]:
+    found = {"question": case.query.text, "qid": case.query.qid, "answer": case.query.answer}
+    texts = {name: escaped(text) for name, text in found.items() if text is not None}
+    return {"description": texts["qid"], "vars": texts, **({"assert": [check]} if case.passages else {})}
+
+
+def escaped(text: str) -> str:
+    """What promptfoo renders to `text`, and never takes for a template or for the name of a file."""
+    spelt = SIGNS.sub(lambda match: f'{{{{ "{match[0]}" }}}}', text)
+    return spelt.replace(":", '{{ ":" }}', 1) if SCHEME.match(text) else spelt
+
+
+def _dump(value: object) -> str:
+    """JSON that is YAML, too."""
+    text = json.dumps(value, ensure_ascii=False)
+    return UNPRINTED.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

@@ -1,0 +1,127 @@
+""""""
+
+from __future__ import annotations
+
+import numpy as np
+
+from raggs.base.arrays import Floats
+from raggs.metrics import weights as w
+from raggs.metrics.hits import Hits, per_query
+from raggs.metrics.measure import REL, Measure, Parameter, parameters
+from raggs.metrics.weights import expected_precision_sum
+
+
+class Map(Measure):
+    """Average precision over the relevant passages."""
+
+    NAME = "map"
+    FORMULA = "sum of precision@rank over relevant passages in the top k / |rel|"
+    SOURCE = "trec_eval"
+    CUTOFF = "possible"
+    PARAMS = parameters(rel=REL)
+    ALIASES = ("ap",)
+
+    def score(self, hits: Hits) -> Floats:
+        """Shape (queries,): the precision at each relevant rank up to k, summed, over all relevant passages."""
+        good = np.flatnonzero((hits.weigh(self.table(hits.qrels)) > 0) & (hits.rank <= self.cutoff))
+        query, rank = hits.query[good], hits.rank[good]
+        order = np.lexsort((rank, query))
+        query, rank = query[order], rank[order]
+        seen = np.arange(len(query)) - np.searchsorted(query, query) + 1
+        total = per_query(hits, query, seen / rank)
+        return w.ratio(total, w.number_of(hits.qrels, self.table(hits.qrels)), 0.0)
+
+    def expected(self, hits: Hits) -> Floats:
+        """Shape (queries,): its mean over all orders of tied passages, in closed form (McSherry and Najork 2008)."""
+        table = self.table(hits.qrels)
+        total = expected_precision_sum(hits, hits.weigh(table) > 0, self.cutoff)
+        return w.ratio(total, w.number_of(hits.qrels, table), 0.0)
+
+
+EPSILON = 0.00001  # of trec_eval
+
+
+class InferredAp(Measure):
+    """Average precision inferred from a pool judged in part: grade -1 means pooled but unjudged.
+
+    Passages of the pool that are not judged are taken to be relevant as often as those that are. Passages outside of
+    the pool are taken not to be relevant.
+    """
+
+    NAME = "infap"
+    FORMULA = "1/|rel| sum over relevant: 1/i + (i-1)/i * pooled above/(i-1) * (rel above + e)/(judged above + 2e)"
+    SOURCE = "Yilmaz and Aslam 2006; infAP of trec_eval"
+    CUTOFF = "possible"
+    PARAMS = parameters(rel=REL)
+    TIES = False
+
+    def score(self, hits: Hits) -> Floats:
+        """Return the inferred average precision, shape (queries,); 0 if no passage is relevant."""
+        table = self.table(hits.qrels)
+        order = np.lexsort((hits.rank, hits.query))
+        query, rank = hits.query[order], hits.rank[order].astype(np.float64)
+        good = hits.weigh(table)[order] > 0
+        first = np.searchsorted(query, query)
+        judged = np.arange(len(query)) - first  # above each row
+        relevant = np.concatenate([[0], np.cumsum(good)])
+        above = relevant[:-1] - relevant[first]
+        pooled = judged + (0 if hits.pooled is None else hits.pooled[order])
+        share = (above + EPSILON) / (judged + 2.0 * EPSILON)
+        worth = np.where(rank > 1, 1.0 / rank + pooled / rank * share, 1.0)
+        counted = np.where(good & (rank <= self.cutoff), worth, 0.0)
+        return w.ratio(per_query(hits, query, counted), w.number_of(hits.qrels, table), 0.0)
+
+
+ROUNDING = 0.9  # trec_eval 9 turns a recall into a number of passages by int(recall * R + 0.9)
+
+
+class InterpolatedPrecision(Measure):
+    """Interpolated precision at a recall: the largest precision from there on; write ``iprec@0.5``."""
+
+    NAME = "iprec"
+    FORMULA = "max of precision@rank over the ranks from which recall >= r on; 0 if the list does not reach r"
+    SOURCE = "iprec_at_recall of trec_eval 9"
+    CUTOFF = "possible"
+    AT = "recall"
+    PARAMS = parameters(recall=Parameter(None, 0, 1), rel=REL)
+    ALIASES = ("iprec_at_recall",)
+    TIES = False
+
+    def score(self, hits: Hits) -> Floats:
+        """Return the interpolated precision at the recall `recall`, shape (queries,)."""
+        table = self.table(hits.qrels)
+        relevant = w.number_of(hits.qrels, table)
+        rows = np.flatnonzero(hits.weigh(table) > 0)
+        query, rank = hits.query[rows], hits.rank[rows]
+        order = np.lexsort((rank, query))
+        query, rank = query[order], rank[order]
+        found = np.arange(len(query)) - np.searchsorted(query, query) + 1
+        needed = np.floor(self["recall"] * relevant + ROUNDING)
+        reached = found >= needed[query]
+        best = np.zeros(len(hits.length))
+        np.maximum.at(best, query[reached], (found / rank)[reached])
+        return best
+
+
+class Bpref(Measure):
+    """How seldom passages judged not relevant stand above others: above relevant ones; unjudged ones do not count."""
+
+    NAME = "bpref"
+    FORMULA = "1/R sum over retrieved relevant passages of 1 - min(judged others above, R) / min(R, judged others)"
+    SOURCE = "Buckley and Voorhees 2004; trec_eval"
+    CUTOFF = "possible"
+    PARAMS = parameters(rel=REL)
+    TIES = False
+
+    def score(self, hits: Hits) -> Floats:
+        """Shape (queries,): a relevant passage loses by judged others above it; 0 where none is relevant."""
+        table = self.table(hits.qrels)
+        relevant, judged = w.number_of(hits.qrels, table), hits.qrels.counts.sum(axis=1)
+        order = np.lexsort((hits.rank, hits.query))
+        query, good = hits.query[order], hits.weigh(table)[order] > 0
+        others = np.cumsum(~good)
+        before = np.concatenate([[0], others])[np.searchsorted(query, query)]
+        above = np.minimum(others - before, relevant[query])
+        cost = w.ratio(above, np.minimum(relevant, judged - relevant)[query], 0.0)
+        worth = np.where(good & (hits.rank[order] <= self.cutoff), 1.0 - cost, 0.0)
+        return w.ratio(per_query(hits, query, worth), relevant, 0.0)

@@ -1,0 +1,211 @@
+"""Measures whose gains are what a ranking makes of passages: their expected gain, grade and order together.
+
+They bear the name of the measure with grades and ask about the same queries: what has no value there has none here.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import numpy as np
+
+from raggs.base.arrays import Floats
+from raggs.base.errors import DataError
+from raggs.metrics import weights as w
+from raggs.metrics.columns import Qrels, expected_gains
+from raggs.metrics.hits import Hits
+from raggs.metrics.measure import ALPHA, CAP3, CAP4, REL, Linear, Parameter, parameters
+
+
+class Ndcg(Linear):
+    """Discounted cumulative gain over that of the best order: gains are linear."""
+
+    NAME = "ndcg"
+    FORMULA = "sum gain / log2(rank + 1) over the top k / the same of the best order; 0 where that is 0"
+    SOURCE = "Jaervelin and Kekaelaeinen 2002; trec_eval"
+    CUTOFF = "possible"
+    ALIASES: ClassVar[tuple[str, ...]] = ("retrieval-ndcg-at-k",)
+
+    def table(self, qrels: Qrels) -> Floats:
+        """Shape (grades,): the gains of the scale."""
+        return np.array(qrels.scale.gains)
+
+    def worth(self, ranks: Floats) -> Floats:
+        """1 / log2(rank + 1)."""
+        return w.logarithmic(ranks)
+
+    def norm(self, hits: Hits, table: Floats) -> Floats:
+        """Shape (queries,): the sum of the best order."""
+        return w.best_sum(table, hits.qrels.counts, self.cutoff, self.worth)
+
+
+class NdcgExp(Ndcg):
+    """As ndcg, with exponential gains."""
+
+    NAME = "ndcg_exp"
+    ALIASES = ()
+    FORMULA = "as ndcg, with 2^gain - 1 for the gain"
+    SOURCE = "Burges et al. 2005"
+
+    def table(self, qrels: Qrels) -> Floats:
+        """Shape (grades,): 2^gain - 1."""
+        found: Floats = np.exp2(super().table(qrels)) - 1.0
+        return found
+
+
+class RaNwg(Linear):
+    """Rarity-aware weighted gain of the top k: as a set, over the best possible set of k."""
+
+    NAME = "ra_nwg"
+    FORMULA = (
+        "sum w(g) over the top k / sum of the k largest w in the pool; w5=1, w4=min(r4/r5, cap4), w3=min(r3/r5, cap3)"
+    )
+    SOURCE = "Dallaire 2025, section 2.4"
+    PARAMS = parameters(alpha=ALPHA, cap4=CAP4, cap3=CAP3)
+    GOLDEN = True
+    UNDEFINED = math.nan
+
+    def table(self, qrels: Qrels) -> Floats:
+        """Shape (queries, grades): the rarer a grade among the query's labels, the more it weighs, up to its cap."""
+        return w.rarity(qrels.counts, self["alpha"], self["cap4"], self["cap3"])
+
+    def norm(self, hits: Hits, table: Floats) -> Floats:
+        """Shape (queries,): the k largest weights of the pool."""
+        return w.best_sum(table, hits.qrels.counts, self.cutoff)
+
+
+class NRecall4(Linear):
+    """Recall of grades 4 and 5: of the passages that could stand in the top k, the share that do."""
+
+    NAME = "n_recall4"
+    FORMULA = "#{top k with g >= 4} / min(k, n4 + n5)"
+    SOURCE = "Dallaire 2025, section 2.4"
+    GOLDEN = True
+    UNDEFINED = math.nan
+    LOWEST = 4
+
+    def table(self, qrels: Qrels) -> Floats:
+        """Shape (grades,): 1 from the lowest grade that counts."""
+        return w.at_least(qrels, self.LOWEST)
+
+    def norm(self, hits: Hits, table: Floats) -> Floats:
+        """Shape (queries,): how many of them could stand in the top k."""
+        return np.minimum(self.cutoff, w.number_of(hits.qrels, table))
+
+
+class NRecall5(NRecall4):
+    """Recall of grade 5: of the passages that could stand in the top k, the share that do."""
+
+    NAME = "n_recall5"
+    FORMULA = "#{top k with g = 5} / min(k, n5)"
+    LOWEST = 5
+
+
+class NetUtility(Linear):
+    """Utility minus a penalty for distracting passages: of the top k as a set, over the best set of k.
+
+    UDCG (Trappolini et al. 2025) weighs utilities and distractors too, with a discount fitted to a language model.
+    Source 000 describes it without its formula, and reports that it ranks systems nearly the same without the discount.
+    So this is not UDCG, and is not named so.
+    """
+
+    NAME = "net_utility"
+    FORMULA = "sum u(g) over the top k / the largest such sum; u = b_g for g >= 3, -harm for g <= 2"
+    SOURCE = "raggs; utilities b_g of Dallaire 2025, section 2.4"
+    RANGE = (-math.inf, 1.0)
+    PARAMS = parameters(harm=Parameter(0.33, 0, 10))
+    FIRST = "harm"
+    GOLDEN = True
+    UNDEFINED = math.nan
+
+    def table(self, qrels: Qrels) -> Floats:
+        """Return the utility of grades 3 to 5, and minus `harm` for grades 1 and 2, shape (grades,)."""
+        return np.where(w.UTILITY > 0, w.UTILITY, -self["harm"])
+
+    def norm(self, hits: Hits, table: Floats) -> Floats:
+        """Return the sum of the best set of k passages of the pool, shape (queries,)."""
+        return w.best_sum(table, hits.qrels.counts, self.cutoff)
+
+
+class Utility(Linear):
+    """Expected gains in place of the gains of grades; goes before the measure that says which."""
+
+    GOLDEN = True
+    ALIASES: ClassVar[tuple[str, ...]] = ()
+
+    def check(self, hits: Hits) -> None:
+        """See `Measure.check`; the set must have been ranked."""
+        super().check(hits)
+        if hits.qrels.belief is None:
+            raise DataError(
+                f"{self.NAME} needs the order of a rank stage, and these labels are grades alone",
+                remedy="rank the golden set (raggs run --config CONFIG; where rank is null, give it its settings), "
+                f"or take {self.NAME.partition('[')[0]}",
+            )
+
+    def weights(self, hits: Hits) -> Floats:
+        """Shape (n,): the expected gain of each row's passage."""
+        return self._gains(hits.qrels)[hits.item]
+
+    def norm(self, hits: Hits, table: Floats) -> Floats:
+        """Shape (queries,): what the best k passages bring; 0 where the grades have nothing to find."""
+        qrels, gains = hits.qrels, self._gains(hits.qrels)
+        order = np.lexsort((-gains, qrels.query))
+        count = np.bincount(qrels.query, minlength=len(qrels.qids))
+        rank = np.arange(len(order)) - np.repeat(np.cumsum(count) - count, count) + 1
+        worth = np.where(rank <= self.reach, self._discount(rank.astype(np.float64)), 0.0)
+        best = np.bincount(qrels.query[order], weights=gains[order] * worth, minlength=len(count))
+        return np.where((qrels.counts * table).sum(axis=1) > 0, best, 0.0)
+
+    @property
+    def reach(self) -> int:
+        """How many of the best passages a perfect list is held to."""
+        return self.cutoff
+
+    def _gains(self, qrels: Qrels) -> Floats:
+        """Shape (m,): the expected gain of each judged passage; of one that was not ranked, its grade's."""
+        table, low, belief = self.table(qrels), qrels.scale.low, qrels.belief
+        if belief is None:
+            raise TypeError("no ranking")
+        score = np.where(belief.ranked, belief.score, qrels.grade)
+        sigma = np.where(belief.ranked, belief.sigma, 0.0)
+        gains = expected_gains(score, sigma, table[qrels.query] if table.ndim > 1 else table, low)
+        return np.where(qrels.grade < 0, 0.0, gains)
+
+
+class NdcgUtility(Utility, Ndcg):
+    """As ndcg, with expected gains: those of the ranking's scores and doubt. Needs a golden set that was ranked."""
+
+    NAME = "ndcg[utility]"
+    ALIASES = ()
+    FORMULA = "as ndcg, with E gain(x), x ~ N(score, sigma), linear between grades; the grade's where not ranked"
+    SOURCE = "Jaervelin and Kekaelaeinen 2002, with expected gains"
+
+
+class RaNwgUtility(Utility, RaNwg):
+    """As ra_nwg, with expected weights: those of the ranking's scores and doubt. Needs a golden set that was ranked."""
+
+    NAME = "ra_nwg[utility]"
+    FORMULA = "as ra_nwg, with E w(x), x ~ N(score, sigma), linear between grades; the grade's where not ranked"
+    SOURCE = "Dallaire 2025, section 2.4, with expected gains"
+
+    def table(self, qrels: Qrels) -> Floats:
+        """Shape (queries, grades): as of grades; one that no passage has weighs as if one had it."""
+        counts = np.maximum(qrels.counts, [0, 0, 1, 1, 0])
+        return w.rarity(counts, self["alpha"], self["cap4"], self["cap3"])
+
+
+class RecallUtility(Utility, Linear):
+    """As recall, with expected relevance: 1 from the lowest relevant grade on, falling to 0 at the grade below."""
+
+    NAME = "recall[utility]"
+    FORMULA = "sum over the top k / sum over all of E rel(x), x ~ N(score, sigma); the grade's where not ranked"
+    SOURCE = "recall of trec_eval, with expected relevance"
+    CUTOFF = "possible"
+    PARAMS = parameters(rel=REL)
+
+    @property
+    def reach(self) -> int:
+        """All of them."""
+        return w.EVERYTHING

@@ -1,0 +1,132 @@
+""""""
+
+from __future__ import annotations
+
+import numpy as np
+
+from raggs.base.arrays import Floats
+from raggs.metrics import weights as w
+from raggs.metrics.hits import Hits
+from raggs.metrics.measure import REL, Linear, Measure, Parameter, parameters
+
+
+class Rbp(Linear):
+    """Rank-biased precision: a reader goes on to the next passage with probability p."""
+
+    NAME = "rbp"
+    FORMULA = "(1 - p) sum p^(rank - 1) over relevant passages in the top k"
+    SOURCE = "Moffat and Zobel 2008"
+    FIXED = True
+    CUTOFF = "possible"
+    PARAMS = parameters(p=Parameter(0.8, 0, 0.9999), rel=REL)
+    FIRST = "p"
+
+    def worth(self, ranks: Floats) -> Floats:
+        """(1 - p) p^(rank - 1)."""
+        found: Floats = (1.0 - self["p"]) * self["p"] ** (ranks - 1.0)
+        return found
+
+    def norm(self, hits: Hits, table: Floats) -> Floats:
+        """1: the worths of all ranks sum to it."""
+        return w.flat(hits.length.astype(float))
+
+
+DEPTH = 1000  # places that a reader may look at, as in cwl_eval
+BLOCK = 1000  # queries at a time: DEPTH * BLOCK numbers are 8 MB
+
+
+class Inst(Measure):
+    """Gain per passage of a reader who wants a gain of T: the more is missing, the more passages the reader sees.
+
+    Gains are (grade - min_rel) / (max_rel - min_rel), cut to 0 to 1; unjudged passages gain 0.
+    """
+
+    NAME = "inst"
+    FORMULA = "sum w(i) gain(i) / sum w(i), w(i+1) = w(i) ((i + T + t - 1) / (i + T + t))^2, t = T - gain so far"
+    SOURCE = "Moffat et al. 2015; cwl_eval"
+    CUTOFF = "possible"
+    PARAMS = parameters(
+        t=Parameter(1.0, 0.5, 1e6), min_rel=Parameter(None, -1e9, 1e9, True), max_rel=Parameter(None, -1e9, 1e9, True)
+    )
+    FIRST = "t"
+    TIES = False
+
+    def score(self, hits: Hits) -> Floats:
+        """Return the expected gain per passage, shape (queries,). Memory: 8 MB for each of a few work arrays."""
+        low = self.params.get("min_rel", hits.qrels.scale.low)
+        high = self.params.get("max_rel", hits.qrels.scale.high)
+        span = max(high - low, 1.0)
+        gain = np.clip((hits.grade - low) / span, 0.0, 1.0)
+        rows = np.flatnonzero(hits.rank <= min(DEPTH, self.cutoff))
+        query, rank = hits.query[rows], hits.rank[rows]
+        found = np.zeros(len(hits.length))
+        place, wanted = np.arange(1, DEPTH + 1), self["t"]
+        for first in range(0, len(found), BLOCK):
+            mine = (query >= first) & (query < first + BLOCK)
+            gains = np.zeros((min(BLOCK, len(found) - first), DEPTH))
+            gains[query[mine] - first, rank[mine] - 1] = gain[rows[mine]]
+            reach = place + 2.0 * wanted - np.cumsum(gains, axis=1)
+            going_on = ((reach - 1.0) / reach) ** 2
+            weight = np.concatenate([np.ones((len(gains), 1)), np.cumprod(going_on[:, :-1], axis=1)], axis=1)
+            found[first : first + len(gains)] = (weight * gains).sum(axis=1) / weight.sum(axis=1)
+        return found
+
+
+class Compatibility(Measure):
+    """Rank-biased overlap with the most similar ideal list: all passages with a gain, by descending grade.
+
+    `normalize=0` leaves the value as it is where the ideal list is short, so that its own value is below 1.
+    """
+
+    NAME = "compat"
+    FORMULA = "RBO(list, ideal) / RBO(ideal, ideal), with weight p^(depth - 1) on the overlap at each depth"
+    SOURCE = "Clarke, Vtyurina and Smucker 2021"
+    CUTOFF = "possible"
+    PARAMS = parameters(p=Parameter(0.95, 0.01, 0.9999), normalize=Parameter(1.0, 0, 1, True))
+    FIRST = "p"
+    TIES = False
+
+    def score(self, hits: Hits) -> Floats:
+        """Return the overlap with the ideal list, shape (queries,); 0 if no passage has a gain."""
+        qrels, gains = hits.qrels, np.array(hits.qrels.scale.gains)
+        useful = np.where(gains > 0, qrels.counts, 0)
+        ideal = useful.sum(axis=1)
+        depth = np.maximum(np.minimum(hits.length, self.cutoff), ideal)
+        places = np.arange(1, int(depth.max(initial=0)) + 1, dtype=np.float64)
+        bias = self["p"] ** (places - 1.0)
+        summed, weight = np.append(0.0, np.cumsum(bias / places)), np.append(0.0, np.cumsum(bias))
+
+        rows = np.flatnonzero((hits.weigh(gains) > 0) & (hits.rank <= self.cutoff))
+        order = rows[np.lexsort((hits.rank[rows], -hits.grade[rows], hits.query[rows]))]
+        query, column = hits.query[order], hits.grade[order] - qrels.scale.low
+        better = np.cumsum(useful[:, ::-1], axis=1)[:, ::-1] - useful  # passages of a higher grade, by query and grade
+        group = query * qrels.scale.size + (qrels.scale.size - column)  # ascending in this order
+        within = np.arange(len(order)) - np.searchsorted(group, group)
+        meets = np.maximum(hits.rank[order], better[query, column] + within + 1)
+        overlap = np.bincount(query, weights=summed[depth[query]] - summed[meets - 1], minlength=len(depth))
+        if not self["normalize"]:
+            return w.ratio(overlap, weight[depth], 0.0)
+        # each ideal passage overlaps with itself from its own place on
+        before = np.append(0.0, np.cumsum(summed[:-1]))
+        return w.ratio(overlap, ideal * summed[depth] - before[ideal], 0.0)
+
+
+class ExpectedReciprocalRank(Measure):
+    """Expected reciprocal rank: of the passage at which a reader stops, more likely the better the passage is."""
+
+    NAME = "err"
+    FORMULA = "sum over the top k of R(rank) / rank * product of (1 - R) above it; R = (2^gain - 1) / 2^largest gain"
+    SOURCE = "Chapelle et al. 2009; gdeval"
+    CUTOFF = "possible"
+    TIES = False
+
+    def score(self, hits: Hits) -> Floats:
+        """Return the expected reciprocal rank, shape (queries,)."""
+        gains = np.array(hits.qrels.scale.gains)
+        stop = hits.weigh(np.exp2(gains - gains.max()) - np.exp2(-gains.max())) * (hits.rank <= self.cutoff)
+        going_on, total = np.ones(len(hits.length)), np.zeros(len(hits.length))
+        for rows in w.by_place(hits):  # one judged passage of each query at a time, the best placed first
+            query = hits.query[rows]
+            total[query] += going_on[query] * stop[rows] / hits.rank[rows]
+            going_on[query] *= 1.0 - stop[rows]
+        return total

@@ -1,0 +1,303 @@
+"""Greetings in front of a question, and thanks behind it.
+
+Words that fill a pause before a question, or soften it.
+
+Sentences and afterthoughts that lead away from a question.
+
+Sentences in which who asks tells of themselves.
+
+Emoji and emoticons behind a question, at times in front of it too.
+
+Words of the other language in a question: what opens it, and small words in it.
+
+Words misspelled as fingers misspell them, and marks that come in crowds.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from raggs.base.languages import fold_accents
+from raggs.parts.noises.base import Asked, Noise, NoiseConfig, Phrases, before, behind, one_of
+
+HELLOS: Phrases = {
+    "en": (
+        "Hi!", "Hello!", "Hey there,", "Good evening everyone,", "Hi folks,", "Hello, hope you're all well!",
+        "Morning all!", "Hey, happy Friday!", "Hi, nice to meet you!", "Oh hello,", "Hiya,", "Dear helpful people,",
+        "Hello hello,", "Hi, long-time reader here!", "Hey you lovely lot,", "Good day to you!",
+        "Ahoy there!", "Hey internet,", "Hello from the other side of the world!", "Hi, first coffee of the day here!",
+        "Top of the morning!", "Lovely to be back, all!",
+    ),
+    "fr": (
+        "Bonjour !", "Salut !", "Coucou tout le monde,", "Bonsoir à toutes et à tous,", "Hello la compagnie,",
+        "Bonjour, j'espère que vous allez bien !", "Salut les gens !", "Bonjour et bonne semaine !",
+        "Bonjour, enchanté !", "Ah, bonjour,", "Bien le bonjour !", "Chers tous,", "Rebonjour,",
+        "Bonjour, lectrice de longue date ici !",
+        "Coucou les loulous,", "Bonsoir bonsoir,", "Ohé du bateau !",
+        "Bonjour à la ronde !", "Salutations matinales,", "Coucou depuis l'autre bout du monde !",
+        "Un petit bonjour du soir !",
+        "Me revoilà parmi vous !",
+    ),
+}  # fmt: skip
+THANKS: Phrases = {
+    "en": (
+        "Thanks!", "Thank you so much in advance!", "Cheers!", "Thanks a bunch, you're the best!", "Many thanks.",
+        "Thanks for reading this far!", "I'd owe you one!", "Much obliged.", "Big thanks to whoever answers!",
+        "Have a great day!", "You'd be saving my evening!", "Hugs to all!", "Looking forward to your replies.",
+        "Bless you all!",
+    ),
+    "fr": (
+        "Merci !", "Merci beaucoup d'avance !", "Mille mercis.", "Merci, vous êtes au top !", "Bien à vous.",
+        "Merci de m'avoir lu jusqu'ici !", "Je vous revaudrai ça !", "Un immense merci.",
+        "Gros merci à qui répondra !", "Excellente journée !", "Vous sauveriez ma soirée !",
+        "Des câlins à tous !", "Au plaisir de vous lire.", "Soyez bénis !",
+    ),
+}  # fmt: skip
+THANKED = 0.5  # of the questions are thanked for
+
+
+class Greetings(Noise):
+    """A greeting in front, and thanks behind every other question."""
+
+    VERSION = 2
+    FROM, ORDER = 1, 70
+
+    class Config(NoiseConfig):
+        type: Literal["greetings"] = "greetings"
+
+    def _add(self, text: str, asked: Asked, draw: np.random.Generator) -> str:
+        greeted = before(one_of(HELLOS[asked.language], draw), text)
+        return behind(greeted, one_of(THANKS[asked.language], draw)) if draw.random() < THANKED else greeted
+
+
+FILLERS: Phrases = {
+    "en": (
+        "quick question:", "so, um,", "okay, so,", "just wondering,", "sorry if it's a silly one, but", "I mean,",
+        "erm, well,", "how shall I put this,", "right, so,", "no rush, but", "if it isn't too much to ask,",
+        "I was kind of wondering:", "basically, you know,", "according to science,", "bear with me here:",
+        "let me think how to say it,", "one tiny thing:",
+        "this has been bugging me:", "not to sound daft, but", "for the life of me I forget:", "out of the blue,",
+        "so there's this thing:", "on a whim,",
+    ),
+    "fr": (
+        "petite question :", "alors, euh,", "bon, ben,", "je me demandais juste,", "désolé si c'est bête, mais",
+        "enfin, je veux dire,", "euh, voilà,", "comment dire,", "bon, alors,", "rien ne presse, mais",
+        "si ce n'est pas trop demander,", "je me posais un peu la question :", "en gros, tu vois,",
+        "d'après la science,", "soyez patients avec moi :", "attendez que je formule ça,", "une toute petite chose :",
+        "ça me trotte dans la tête :", "au risque de passer pour une cruche,", "ça m'échappe complètement :",
+        "à brûle-pourpoint,", "bon, voilà le truc :", "sur un coup de tête,",
+    ),
+}  # fmt: skip
+SECOND = 3  # the level from which there are two
+
+
+class Fillers(Noise):
+    """Words that fill a pause, in front of the question; two of them from level 3."""
+
+    VERSION = 2
+    FROM, ORDER = 2, 40
+
+    class Config(NoiseConfig):
+        type: Literal["fillers"] = "fillers"
+
+    def _add(self, text: str, asked: Asked, draw: np.random.Generator) -> str:
+        phrases = FILLERS[asked.language]
+        order = draw.permutation(len(phrases))
+        for at in order[: 2 if asked.level >= SECOND else 1]:
+            text = before(phrases[int(at)], text)
+        return text[:1].upper() + text[1:]
+
+
+ASIDES: Phrases = {
+    "en": (
+        "Sorry for the kind of a random question.", "We got onto this over dinner and nobody would let it go.",
+        "I know there are a million pages about it already.", "I read something about it ages ago and forgot where.",
+        "It popped into my head in the shower, as these things do.", "Anyway, enough rambling.",
+        "My neighbour and I have a bet running about it.", "I should probably be asleep by now.",
+        "The last answer I found made no sense at all.", "Speaking of which, the coffee here is terrible.",
+        "I've been looking everywhere.", "It came up in a podcast, and then my phone died.",
+    ),
+    "fr": (
+        "Désolé pour la question un peu au hasard.", "On en a parlé à table et personne ne voulait lâcher l'affaire.",
+        "Je sais qu'il existe déjà un million de pages là-dessus.", "J'ai lu un truc là-dessus il y a longtemps.",
+        "Ça m'est venu sous la douche, comme toujours.", "Bref, assez bavardé.",
+        "Mon voisin et moi avons fait un pari à ce sujet.", "Je devrais sans doute dormir à cette heure-ci.",
+        "La dernière réponse que j'ai trouvée n'avait aucun sens.", "Au passage, le café d'ici est infect.",
+        "Je cherche partout depuis des heures.", "C'était dans un podcast, et puis mon téléphone s'est éteint.",
+    ),
+}  # fmt: skip
+TAGS: Phrases = {
+    "en": ("or is that a myth?", "or is that just marketing?", "or am I dreaming?", "if that makes any sense?"),
+    "fr": ("ou est-ce un mythe ?", "ou c'est du marketing ?", "ou je rêve ?", "si ça veut dire quelque chose ?"),
+}
+TAGGED = 0.4  # of the questions end in an afterthought
+
+
+class Digressions(Noise):
+    """A sentence that leads away, and behind some questions an afterthought: "or is that a myth?"."""
+
+    FROM, ORDER = 3, 50
+
+    class Config(NoiseConfig):
+        type: Literal["digressions"] = "digressions"
+
+    def _add(self, text: str, asked: Asked, draw: np.random.Generator) -> str:
+        aside, tag = one_of(ASIDES[asked.language], draw), one_of(TAGS[asked.language], draw)
+        if draw.random() < TAGGED and text.endswith("?"):
+            text = f"{text.rstrip(' ?!')}, {tag}"
+        return f"{aside} {text}"
+
+
+TOLD: Phrases = {
+    "en": (
+        "I'm on the train and the signal keeps dropping.", "My daughter asked me and I had no clue.",
+        "I have an exam tomorrow and I'm panicking a bit.", "My boss wants a summary by noon.",
+        "I'm typing this with one hand because the baby is asleep on me.", "I'm new to all this, be gentle.",
+        "I had to skip most of the lectures this term.", "English isn't my first language, so forgive any mistakes.",
+        "I'm on my lunch break.", "Just moved house and my books are still in boxes.",
+        "I'm a nurse on the night shift with too much time to think.", "My grandfather used to go on about this.",
+        "I'm stuck at the airport again.", "I promised my students an answer.",
+    ),
+    "fr": (
+        "Je suis dans le train et ça capte mal.", "Ma fille me l'a demandé et je n'en savais rien.",
+        "J'ai un examen demain et je panique un peu.", "Mon chef veut un résumé pour midi.",
+        "J'écris d'une main parce que le bébé dort sur moi.", "Je débute, soyez indulgents.",
+        "J'ai raté presque tous les cours du semestre.",
+        "Le français n'est pas ma langue maternelle, pardon pour les fautes.",
+        "Je suis en pause déjeuner.", "Je viens de déménager et mes livres sont encore dans les cartons.",
+        "Je suis infirmière de nuit et j'ai trop le temps de réfléchir.", "Mon grand-père en parlait tout le temps.",
+        "Je suis encore coincé à l'aéroport.", "J'ai promis une réponse à mes élèves.",
+    ),
+}  # fmt: skip
+
+
+class PersonalContext(Noise):
+    """A sentence in which who asks tells of themselves; behind the question every fourth time."""
+
+    VERSION = 2
+    FROM, ORDER = 3, 60
+
+    class Config(NoiseConfig):
+        type: Literal["personal_context"] = "personal_context"
+
+    def _add(self, text: str, asked: Asked, draw: np.random.Generator) -> str:
+        told = one_of(TOLD[asked.language], draw)
+        return behind(text, told) if draw.random() < 0.25 else f"{told} {text}"
+
+
+PICTURES = ("🙏", "😊", "🤔", "👋", "😅", "🙈", "❤️", "😂", "✨", "🔥", "😭", "🥺", "👀", "🤷‍♀️", ":-)", ":D", "^^")
+IN_FRONT = 0.3  # of the questions have one in front
+
+
+class Emoji(Noise):
+    """One to three emoji or emoticons behind the question; one in front of every third."""
+
+    FROM, ORDER = 3, 80
+
+    class Config(NoiseConfig):
+        type: Literal["emoji"] = "emoji"
+
+    def _add(self, text: str, asked: Asked, draw: np.random.Generator) -> str:
+        times = int(draw.integers(1, asked.level))
+        text = f"{text} {' '.join([one_of(PICTURES, draw)] * times)}"
+        return f"{one_of(PICTURES[:-3], draw)} {text}" if draw.random() < IN_FRONT else text
+
+
+WORDS = {
+    "en": {
+        "and": "et", "but": "mais", "with": "avec", "between": "entre", "because": "parce que", "for": "pour",
+        "very": "très", "people": "les gens", "always": "toujours", "today": "aujourd'hui", "water": "eau",
+        "world": "monde", "difference": "différence", "also": "aussi", "really": "vraiment",
+        "why": "pourquoi", "how": "comment", "when": "quand", "who": "qui", "which": "quel",
+    },
+    "fr": {
+        "et": "and", "mais": "but", "avec": "with", "entre": "between", "pour": "for", "très": "very", "aussi": "also",
+        "toujours": "always", "aujourd'hui": "today", "monde": "world", "gens": "people", "différence": "difference",
+        "vraiment": "really", "pourquoi": "why", "comment": "how", "quand": "when", "qui": "who", "eau": "water",
+        "grand": "big", "nouveau": "new", "ville": "city", "temps": "time", "travail": "job", "santé": "health",
+    },
+}  # fmt: skip
+OPENERS: Phrases = {
+    "en": ("Alors,", "Bref,", "Dis donc,", "Voilà,", "Bon,", "En fait,", "Pardon,", "Bueno,", "Du coup,"),
+    "fr": ("So,", "Well,", "By the way,", "Okay so,", "Basically,", "Anyway,", "Actually,", "Guys,", "Just asking:"),
+}  # fmt: skip
+
+
+class CodeSwitching(Noise):
+    """A word of the other language in front, and small words of the question in it; no negation."""
+
+    FROM, ORDER = 4, 30
+
+    class Config(NoiseConfig):
+        type: Literal["code_switching"] = "code_switching"
+        rate: float = Field(0.3, ge=0, le=1, description="of the words in its list that are said in the other language")
+
+    config: Config
+
+    def _add(self, text: str, asked: Asked, draw: np.random.Generator) -> str:
+        words = WORDS[asked.language]
+
+        def switched(match: re.Match[str]) -> str:
+            return words[match[0]] if draw.random() < self.config.rate else match[0]
+
+        known = "|".join(map(re.escape, sorted(words, key=len, reverse=True)))
+        text = re.sub(rf"(?<![\w'’-])(?:{known})(?![\w'’-])", switched, text)
+        return before(one_of(OPENERS[asked.language], draw), text)
+
+
+WORD = re.compile(r"[^\W\d_]{4,}")
+NEGATIONS = (
+    *("cannot", "hardly", "neither", "never", "nobody", "none", "nothing", "nowhere", "unless", "without"),
+    *("aucun", "aucune", "guère", "jamais", "nulle", "personne", "rien", "sans", "sauf"),
+)
+NEAR = {"a": "s", "e": "r", "i": "o", "o": "p", "u": "y", "t": "r", "n": "b", "m": "n", "s": "d", "l": "k", "r": "t"}
+
+
+class TypingErrors(Noise):
+    """Some words misspelled: letters swapped, left out, doubled, hit beside; marks in crowds.
+
+    Words with a capital or a digit stay, so that no name becomes another, and so do negations.
+    """
+
+    FROM, ORDER = 4, 10
+
+    class Config(NoiseConfig):
+        type: Literal["typing_errors"] = "typing_errors"
+        rate: float = Field(0.12, ge=0, le=1, description="of the words of four letters or more that are misspelled")
+
+    config: Config
+
+    def _add(self, text: str, asked: Asked, draw: np.random.Generator) -> str:
+        def spelled(match: re.Match[str]) -> str:
+            hit = draw.random() < self.config.rate  # drawn for each word, so that one more name moves no other slip
+            return _slip(match[0], draw) if hit and _common(match) else match[0]
+
+        text = WORD.sub(spelled, text)
+        return re.sub(r"\s*\?$", one_of(("??", "???", "?!", " ?", "?"), draw), text)
+
+
+def _common(match: re.Match[str]) -> bool:
+    """Whether a word is in small letters, no negation, and nothing hangs on it: "covid-19" and "iPhone" are names."""
+    if not match[0].islower() or match[0] in NEGATIONS or match.string.startswith(("'", "’"), match.end()):
+        return False
+    around = match.string[match.start() - 1 : match.start()] + match.string[match.end() : match.end() + 1]
+    return not re.search(r"[\w+#/@&.-]", around.removesuffix("."))
+
+
+def _slip(word: str, draw: np.random.Generator) -> str:
+    if (plain := fold_accents(word)) != word:
+        return plain
+    at = int(draw.integers(1, len(word) - 1))
+    match int(draw.integers(4)):
+        case 0:
+            return word[:at] + word[at + 1] + word[at] + word[at + 2 :]
+        case 1:
+            return word[:at] + word[at + 1 :]
+        case 2:
+            return word[:at] + word[at] + word[at:]
+        case _:
+            return word[:at] + NEAR.get(word[at], word[at]) + word[at + 1 :]

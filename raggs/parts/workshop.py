@@ -1,0 +1,557 @@
+"""Working parts from what names them: a corpus, an embedder, a retriever, a judge, each made when it is asked for.
+
+It knows no run, no run's configuration and no stage: whoever wants a part says which, and owns what comes of it. What
+the parts are is said here too, so that who uses them imports this room alone.
+
+A corpus as it was named: its passages one by one as its source gives them, or all of them on this disk.
+
+The copy on the disk is made once for a source's content and a corpus's settings, whoever asks for it.
+
+What asks language models, or may: the models themselves, and embedders, rewriters and judges.
+
+Whatever they spend counts together, in one ledger, within one budget.
+
+Questions as a specification names them.
+
+The workshop: from the settings of a part to the part.
+
+Whatever a part needs of another one it is given here, so a retriever or a judge may be made of others by their
+settings alone. Nothing is opened, loaded or imported before it is asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from raggs.base.adapter import AdapterConfig
+from raggs.base.artifacts import Passage, Query
+from raggs.base.errors import BudgetError, ConfigError, DataError, NotFoundError
+from raggs.base.files import make_folder
+from raggs.base.hashing import hash_value
+from raggs.base.loops import open_loop
+from raggs.base.text import REPLACED, plural
+from raggs.base.types import Building, Hear, Notice, Waiting, deaf
+from raggs.llm import LLM, BatchSettings, BudgetSettings, CallLedger, LLMSettings
+from raggs.parts import askers, chunkers, corpora, embedders, judges, queries, rerankers, retrievers, rewriters
+from raggs.parts.askers.base import Asker, AskerContext
+from raggs.parts.chunkers.base import Asking, Chunker, ChunkerConfig, ChunkerContext, Document
+from raggs.parts.corpora.base import Corpus, CorpusContext, CutCorpus, Remote, Whole
+from raggs.parts.embedders.base import Embedder, EmbedderConfig, EmbedderContext
+from raggs.parts.embedders.kept import KeptEmbedder
+from raggs.parts.indexes.files import Places, reviews_beside
+from raggs.parts.indexes.passages import FORMAT, Passages, PassageStore
+from raggs.parts.judges.base import Calls, Judge, JudgeContext, Ordering, Task
+from raggs.parts.queries.load import load_numbered
+from raggs.parts.rerankers.base import Reranker, RerankerConfig, RerankerContext
+from raggs.parts.retrievers.base import Retriever, RetrieverConfig, RetrieverContext, name_of, no_embedder
+from raggs.parts.rewriters.base import Rewriter, RewriterContext
+from raggs.prompts import Prompt, load_prompt
+
+if TYPE_CHECKING:
+    from raggs.base.arrays import Vectors
+    from raggs.llm.rehearsal import Rehearsal
+
+__all__ = [
+    "Asker",
+    "Calls",
+    "Chunker",
+    "Embedder",
+    "Judge",
+    "LLM",
+    "OpenCorpus",
+    "Ordering",
+    "Passages",
+    "Prompt",
+    "Reranker",
+    "Retriever",
+    "Rewriter",
+    "Task",
+    "Workshop",
+    "judge_prompts",
+    "open_numbered",
+    "open_queries",
+    "place_of",
+    "read_whole",
+]
+
+SHOWN = 3
+
+
+class OpenCorpus:
+    """One corpus. Nothing is read before it is needed.
+
+    Args:
+        spec: of the corpus.
+        places: where copies are kept.
+        hear: is told of the reading, and of passages that were left out.
+        context: what the corpus may use.
+    """
+
+    def __init__(self, spec: AdapterConfig, places: Places, hear: Hear, context: CorpusContext | None = None) -> None:
+        self._spec = spec
+        self._places = places
+        self._hear = hear
+        self._context = context or CorpusContext()
+        self._told: set[str] = set()
+
+    @property
+    def place(self) -> Path | str:
+        """Where the corpus lies, for messages."""
+        return place_of(self._spec)
+
+    def passages(self, *, whole: bool) -> Passages:
+        """The passages, from their own source where that gives single ones and the `whole` corpus is not needed.
+
+        Raises:
+            RaggsError: as `store`; or the source's server has not what is asked of it.
+        """
+        source = self._source
+        if isinstance(source, Remote) and not whole:
+            return self._remote
+        return self.store
+
+    @cached_property
+    def store(self) -> PassageStore:
+        """All passages, on this disk.
+
+        Raises:
+            NotFoundError, DataError: the corpus is missing, malformed or empty, or changed while it was read.
+            ProviderError: the workspace cannot be written.
+        """
+        source = self._source
+        content = source.source_hash()
+        path = self._places.corpora / f"{self._spec.type}-{self._key(content)}.sqlite"
+        if (kept := self._kept(path, content)) is not None:
+            self._tell([*source.outside(), *kept.notes])
+            return kept
+        make_folder(path.parent)
+        store = PassageStore.build(
+            path,
+            self._some(source),
+            content,
+            progress=self._building,
+            notes=source.notes,
+            cutting_s=lambda: source.cutting_s,
+            unreadable=lambda: source.unreadable,
+        )
+        self._tell([*source.outside(), *store.notes])
+        self._tell_replaced(source)
+        if source.source_hash() != content:
+            store.close()
+            path.unlink()
+            raise DataError("the corpus changed while it was read", where=self.place, remedy="run again")
+        return store
+
+    def _kept(self, path: Path, content: str) -> PassageStore | None:
+        """Return the passages that were stored before; None if there are none, or the file is not what was stored."""
+        if not path.exists():
+            return None
+        try:
+            store = PassageStore.open(path)
+        except DataError as error:
+            self._hear(Notice(f"{path}: {error.message}, so it is built again from the corpus"))
+            return None
+        if (store.built_as, store.source_hash) == (path.name, content):
+            return store
+        store.close()
+        self._hear(Notice(f"{path}: holds the passages of another corpus, so it is built again"))
+        return None
+
+    def documents(self) -> Iterator[Document | Passage]:
+        """Documents whole, where the source knows them; else its passages one by one.
+
+        Raises:
+            NotFoundError, DataError: the corpus is missing or malformed.
+        """
+        source = self._source
+        yield from source.documents() if isinstance(source, Whole) else source.passages()
+        self._tell([*source.outside(), *source.notes()])
+
+    def empty(self) -> DataError:
+        """What is said of a corpus without passages."""
+        return DataError("the corpus holds no passages", where=self.place, remedy="add at least one")
+
+    @property
+    def key(self) -> str:
+        """A hash of all that its passages depend on, of which no copy need be made.
+
+        Raises:
+            NotFoundError, DataError: the corpus is missing.
+        """
+        return self._key(self._source.source_hash())
+
+    def _key(self, content: str) -> str:
+        source = self._source
+        cuts = source.cuts_hash() if isinstance(source, CutCorpus) else None
+        return hash_value([FORMAT, source.causes(), content, *([] if cuts is None else [cuts])])[:24]
+
+    def close(self) -> None:
+        """Let go of files and connections."""
+        if "_remote" in self.__dict__:
+            self._tell_replaced(self._source)
+        for part in ("store", "_remote"):
+            if part in self.__dict__:
+                self.__dict__.pop(part).close()
+
+    @cached_property
+    def _source(self) -> Corpus:
+        source = corpora.REGISTRY.of(self._spec)(self._spec)
+        source.context = self._context
+        return source
+
+    @cached_property
+    def _remote(self) -> Passages:
+        source = self._source
+        if not isinstance(source, Remote):
+            raise TypeError("this corpus does not give single passages")
+        return source.remote()
+
+    def _some(self, source: Corpus) -> Iterator[Passage]:
+        """The passages of a corpus that has any."""
+        number = 0
+        for number, passage in enumerate(source.passages(), start=1):  # noqa: B007 - counted for the check below
+            yield passage
+        if not number:
+            error = self.empty()
+            error.message = "; ".join((error.message, *source.notes()))
+            raise error
+
+    def _tell(self, sentences: Sequence[str]) -> None:
+        """Each sentence once."""
+        for sentence in sentences:
+            if sentence not in self._told:
+                self._told.add(sentence)
+                self._hear(Notice(sentence))
+
+    def _tell_replaced(self, source: Corpus) -> None:
+        if source.replaced:
+            self._hear(replaced("passage", sorted(source.replaced)))
+            source.replaced.clear()
+
+    def _building(self, what: str, done: int, total: int) -> None:
+        self._hear(Building(what, done, total))
+
+
+def replaced(what: str, ids: Sequence[str]) -> Notice:
+    """What is told of texts that came in with characters which are none."""
+    shown = ", ".join(ids[:SHOWN]) + (", …" if len(ids) > SHOWN else "")
+    return Notice(f"{plural(len(ids), what)} with U+FFFD in place of what is no character: {shown}")
+
+
+def place_of(spec: AdapterConfig) -> Path | str:
+    """Where the thing that a spec names lies, for messages: its path or address, else its type."""
+    return getattr(spec, "path", None) or getattr(spec, "shown", None) or spec.type
+
+
+class Models:
+    """Language models, and what is made of them. Made by the workshop."""
+
+    def __init__(
+        self,
+        places: Places,
+        llm: LLMSettings,
+        budget: BudgetSettings,
+        *,
+        batch: BatchSettings | None,
+        keeps_answers: bool,
+        hear: Hear,
+    ) -> None:
+        self.places = places
+        self.ledger = CallLedger(allow_mixed=llm.allow_mixed)
+        self._settings = llm
+        self._budget = budget
+        self._batch = batch
+        self.keeps_answers = keeps_answers
+        self._answers = places.llm if keeps_answers else None
+        self._hear = hear
+
+    @cached_property
+    def llm(self) -> LLM:
+        """Language models. Making it touches neither disk nor network."""
+        return LLM(self._settings, self._budget, self._answers, self.ledger, self._batch, self._waiting, self.notify)
+
+    @property
+    def concurrency(self) -> int:
+        """Calls that may be on their way at once."""
+        return self._settings.concurrency
+
+    @cached_property
+    def loop(self) -> asyncio.Runner:
+        """The event loop in which everything that waits is awaited."""
+        return open_loop()
+
+    def embedder(self, spec: EmbedderConfig, llm: LLM | None = None) -> Embedder:
+        """An embedder; its model is loaded at first use. `llm`: other language models than one's own."""
+        return embedders.REGISTRY.of(spec)(spec, EmbedderContext(llm or self.llm, lambda: self.loop))
+
+    def rehearsal(self) -> Rehearsal:
+        """The same models, which only remember; closed by whoever wants them."""
+        from raggs.llm.rehearsal import Rehearsal  # late: it brings the ways to providers
+
+        return Rehearsal(self._settings, self.places.llm)
+
+    def rewriter(self, spec: AdapterConfig, llm: LLM | None = None) -> Rewriter:
+        """A rewriter of questions. `llm`: other language models than one's own."""
+        return rewriters.REGISTRY.of(spec)(spec, RewriterContext(llm or self.llm))
+
+    def asker(self, spec: AdapterConfig, llm: LLM | None = None) -> Asker:
+        """Who makes questions of documents. `llm`: other language models than one's own."""
+        return askers.REGISTRY.of(spec)(spec, AskerContext(llm or self.llm))
+
+    def judge(
+        self,
+        spec: AdapterConfig,
+        grade: Prompt,
+        order: Prompt,
+        llm: LLM | None = None,
+        questions: Callable[[], Iterable[Query]] | None = None,
+        grades: Prompt | None = None,
+    ) -> Judge:
+        """A judge that is asked by these prompts, where it is a model.
+
+        Args:
+            llm: other language models than one's own.
+            questions: gives those that are judged, where they are known.
+            grades: the prompt by which several passages are graded together, where that is wanted.
+        """
+        context = JudgeContext(
+            llm=llm or self.llm,
+            grade_prompt=grade,
+            order_prompt=order,
+            judge=lambda other: self.judge(other, grade, order, llm, questions, grades),
+            reviews=reviews_beside(self.places.root.parent),
+            questions=questions,
+            grades_prompt=grades,
+        )
+        return judges.REGISTRY.of(spec)(spec, context)
+
+    def building(self, what: str, done: int, total: int) -> None:
+        """Tell the listener how far something is that is made once."""
+        self._hear(Building(what, done, total))
+
+    def arrive(self) -> None:
+        """Let calls on their way arrive, after which all that was paid for is booked."""
+        if "llm" in self.__dict__:
+            self.loop.run(self.llm.arrive())
+
+    def affords(self) -> float:
+        """How many more calls the budget is likely to pay for; inf where nobody asks a language model."""
+        return self.llm.budget.affords() if "llm" in self.__dict__ else float("inf")
+
+    def pay_no_more(self, why: BudgetError) -> None:
+        """From now on ask no language model: what was not paid for before raises `why`."""
+        self.llm.budget.close(why)
+
+    def close(self) -> None:
+        """Close what is open; it is not used again."""
+        if "llm" in self.__dict__:
+            self.loop.run(self.llm.close())
+        if "loop" in self.__dict__:
+            self.loop.close()
+
+    def notify(self, message: str) -> None:
+        """Tell the listener what the user should know."""
+        self._hear(Notice(message))
+
+    def _waiting(self, what: str, done: int, total: int) -> None:
+        self._hear(Waiting(what, done, total))
+
+
+def judge_prompts(grade: str, order: str) -> tuple[Prompt, Prompt]:
+    """The prompts by which a judge grades and orders, by name or path.
+
+    Raises:
+        NotFoundError, ConfigError: there is none, or it lacks a part.
+    """
+    return load_prompt(grade, "grade"), load_prompt(order, "order")
+
+
+def open_queries(spec: AdapterConfig, hear: Hear = deaf) -> Mapping[str, Query]:
+    """All questions by id, sorted by id; see `open_numbered`."""
+    return {qid: query for qid, (_, query) in open_numbered(spec, hear).items()}
+
+
+def open_numbered(spec: AdapterConfig, hear: Hear = deaf) -> Mapping[str, tuple[int, Query]]:
+    """All questions by id, sorted by id, each after its line.
+
+    Args:
+        hear: is told of questions that hold characters which are none.
+
+    Raises:
+        NotFoundError, DataError: the file is missing or malformed (see `load_numbered`).
+    """
+    try:
+        found = load_numbered(queries.REGISTRY.of(spec)(spec), place_of(spec))
+    except NotFoundError as error:
+        error.remedy = f"{error.remedy or 'check queries.path'}; raggs questions makes some of the documents"
+        raise
+    if broken := [qid for qid, (_, query) in found.items() if REPLACED in query.model_dump_json()]:
+        hear(replaced("question", broken))
+    return found
+
+
+Owned = TypeVar("Owned", OpenCorpus, Retriever, Reranker)
+
+
+class Workshop(Models):
+    """Makes parts. One workshop serves one invocation: what its language models spend counts together.
+
+    Args:
+        workspace: below it lie the caches.
+        llm: how language models are asked.
+        budget: what may be spent.
+        batch: how questions that can wait are asked by batches; None: directly.
+        keeps_answers: whether paid answers are kept in the workspace.
+        hear: is told what takes its time.
+    """
+
+    def __init__(
+        self,
+        workspace: Path,
+        llm: LLMSettings | None = None,
+        budget: BudgetSettings | None = None,
+        *,
+        batch: BatchSettings | None = None,
+        keeps_answers: bool = True,
+        hear: Hear = deaf,
+    ) -> None:
+        super().__init__(
+            Places.of(workspace),
+            llm or LLMSettings(),
+            budget or BudgetSettings(),
+            batch=batch,
+            keeps_answers=keeps_answers,
+            hear=hear,
+        )
+        self._lending: dict[str, KeptEmbedder] = {}
+        self._made: list[OpenCorpus | Retriever | Reranker] = []
+
+    def corpus(self, spec: AdapterConfig) -> OpenCorpus:
+        """A corpus; closed with the workshop."""
+        return self._own(OpenCorpus(spec, self.places, self._hear, self.cutting))
+
+    @property
+    def cutting(self) -> CorpusContext:
+        """What a corpus may use: chunkers that pay nobody. One that asks models gives what it cut before."""
+        context = ChunkerContext(self._unpaid, self._asking(pays=False))
+        return CorpusContext(lambda cuts: chunkers.REGISTRY.of(cuts)(cuts, context))
+
+    def chunker(self, spec: ChunkerConfig) -> Chunker:
+        """A chunker; what it needs is loaded at first use. It may be paid, and its embedder too."""
+        return chunkers.REGISTRY.of(spec)(spec, ChunkerContext(self._lent, self._asking(pays=True)))
+
+    def _asking(self, *, pays: bool) -> Asking:
+        return Asking(lambda: self.llm, lambda: self.loop, self.places.cuts, pays, self.notify)
+
+    def _lent(self, spec: EmbedderConfig) -> Embedder:
+        """An embedder of pieces, whose vectors are kept by text; those of a paid one are among the answers already."""
+        made = self.embedder(spec)
+        if made.models or not self.keeps_answers:
+            return made
+        return self._lending.setdefault(spec.model_dump_json(), KeptEmbedder(made, self.places.vectors, self.notify))
+
+    @property
+    def pieces_found(self) -> int:
+        """Vectors that chunkers were lent and that need not be made."""
+        return sum(each.found for each in self._lending.values())
+
+    def _unpaid(self, spec: EmbedderConfig) -> Embedder:
+        """An embedder of this machine, since a corpus is read before a user agreed to any cost.
+
+        Raises:
+            ConfigError: it is paid.
+        """
+        found = self._lent(spec)
+        if found.models:
+            raise ConfigError(
+                f"a corpus is cut before anything may be paid for, and {found.models[0]} is paid",
+                remedy="name an embedder of this machine in corpus.chunker, such as {type: wordllama}",
+            )
+        return found
+
+    def reranker(self, spec: RerankerConfig, llm: LLM | None = None, *, keeps: bool = True) -> Reranker:
+        """A reranker; its model is loaded at first use. Closed with the workshop.
+
+        Args:
+            llm: other language models than one's own.
+            keeps: whether what a model of this machine has read is looked up and kept, as far as the workshop keeps
+                answers; without, each time is that of the work.
+        """
+        context = RerankerContext(
+            llm or self.llm,
+            self.places,
+            keeps and self.keeps_answers,
+            self.notify,
+            lambda other: self.reranker(other, llm, keeps=keeps),
+        )
+        return self._own(rerankers.REGISTRY.of(spec)(spec, context))
+
+    def retrievers(
+        self,
+        specs: Iterable[RetrieverConfig],
+        passages: Passages,
+        queries: Collection[str],
+        embedder: Embedder | None,
+    ) -> Mapping[str, Retriever]:
+        """Retrievers by name; see `retriever`."""
+        return {name_of(spec): self.retriever(spec, passages, queries, embedder) for spec in specs}
+
+    def retriever(
+        self,
+        spec: RetrieverConfig,
+        passages: Passages,
+        queries: Collection[str],
+        embedder: Embedder | None,
+        *,
+        by_text: bool = False,
+    ) -> Retriever:
+        """A retriever over `passages`; its index is built or opened at first search. Closed with the workshop.
+
+        Args:
+            queries: the ids of all questions that it may be asked.
+            embedder: by which those questions were embedded.
+            by_text: whether passages' vectors are kept by text too, since other corpora share texts with this one.
+        """
+        context = RetrieverContext(
+            passages=passages,
+            queries=queries,
+            embed=no_embedder if embedder is None else self._embed(embedder, by_text=by_text),
+            embedder="" if embedder is None else embedder.identity,
+            dims=0 if embedder is None else embedder.dims,
+            places=self.places,
+            progress=self.building,
+            retriever=lambda other: self.retriever(other, passages, queries, embedder, by_text=by_text),
+            reranker=self.reranker,
+            loop=lambda: self.loop,
+            notify=self.notify,
+        )
+        return self._own(retrievers.REGISTRY.of(spec)(spec, context))
+
+    def _embed(self, embedder: Embedder, *, by_text: bool) -> Callable[[Sequence[str]], Vectors]:
+        """What makes vectors of passages; answers that were paid are kept by text in any case."""
+        if not by_text or embedder.models:
+            return embedder.embed
+        from raggs.parts.embedders.kept import KeptVectors  # late: it brings numpy
+
+        return KeptVectors(embedder, self.places.vectors, notify=self.notify).of
+
+    def close(self) -> None:
+        """Close what is open; a closed workshop is not used again."""
+        for each in self._lending.values():
+            each.close()
+        super().close()
+        while self._made:
+            self._made.pop().close()
+
+    def _own(self, part: Owned) -> Owned:
+        self._made.append(part)
+        return part
+
+
+def read_whole(specs: Iterable[RetrieverConfig]) -> bool:
+    """Whether any of these retrievers reads the whole corpus."""
+    return any(retrievers.REGISTRY.of(spec).whole_corpus(spec) for spec in specs)

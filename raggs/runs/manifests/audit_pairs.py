@@ -1,0 +1,220 @@
+"""Compare facts that a run states in more than one place, where neither place is derived from the other.
+
+- `queries.jsonl` holds the questions whose hash the locks of embed, judge and rank name; every lock names the same.
+- `embed.jsonl` has one vector form: the embedder and the dimensions that the lock of embed names.
+- `retrieve.jsonl` holds ranks 1 to n of the configured retrievers, not deeper than they search, of known queries.
+- Each lock names the type of its parts twice: in its parameters and in the part's own components.
+- A judge that asks models is named after them, and the calls of two stages are booked in different lines of the ledger.
+
+`raggs.runs.manifests.derive` compares the artifacts that follow from others, line by line.
+
+Are the texts of the pools those of the corpus? Held against a passage store, where the cache has that corpus's.
+
+A store is known by the hash of its content, which the lock of merge names; it is only read. Whether its rows still have
+that hash is for whoever owns the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from itertools import groupby, pairwise
+from pathlib import Path
+
+from raggs.base.artifacts import EmbedRecord, MergeRecord, QueryRecord, RetrieveRecord
+from raggs.base.errors import RaggsError
+from raggs.base.hashing import hash_value
+from raggs.base.text import shorten
+from raggs.base.types import as_list, as_object
+from raggs.parts.indexes.passages import PassageStore
+from raggs.parts.judges import REGISTRY as JUDGES
+from raggs.parts.retrievers.base import name_of
+from raggs.runs.manifests.models import MANIFEST, Finding, StageLock, parameters
+from raggs.runs.manifests.opened import OpenedRun
+from raggs.stages import GOLDEN
+from raggs.stages.retrieve import RetrieveConfig
+
+QUESTIONS, EMBED, RETRIEVE = "queries.jsonl", "embed.jsonl", "retrieve.jsonl"
+HASH_DIGITS = 12  # digits of a hash
+PARTS = {"embed": {"embedder": "embedder", "rewriter": "rewrite"}, "judge": {"judge": "judge"}}  # component: setting
+
+
+def pair_findings(run: OpenedRun, damaged: Set[str]) -> Iterator[Finding]:
+    """Yield every contradiction; files that are `damaged` are not read."""
+    locks = {name: run.manifest.stages[name] for name in run.pipeline.order if name in run.manifest.stages}
+    yield from _bookings(locks)
+    if run.manifest.pipeline != GOLDEN.name:
+        return
+    for lock in locks.values():
+        yield from _parts(lock)
+        yield from _models(lock)
+    yield from _corpora(locks)
+    try:
+        if _readable(locks.get("embed"), QUESTIONS, damaged):
+            yield from _questions(run, locks)
+        if _readable(locks.get("embed"), EMBED, damaged):
+            yield from _vectors(run, locks["embed"])
+            if _readable(locks.get("retrieve"), RETRIEVE, damaged):
+                yield from _lists(run, locks["retrieve"])
+    except RaggsError as error:
+        yield Finding(MANIFEST, None, f"questions and lists cannot be compared: {error}")
+
+
+def _readable(lock: StageLock | None, file: str, damaged: Set[str]) -> bool:
+    return lock is not None and file in lock.outputs and file not in damaged
+
+
+def _questions(run: OpenedRun, locks: Mapping[str, StageLock]) -> Iterator[Finding]:
+    """Compare the questions with the hash by which each stage names those that it read."""
+    records = run.typed("queries", QueryRecord)
+    found = hash_value([record.model_dump(mode="json", exclude={"v"}) for record in records])
+    for name, lock in locks.items():
+        stated = lock.components.get("queries")
+        if stated is not None and stated != found:
+            said = f"holds other questions than stage {name} read: their hash is {found[:HASH_DIGITS]}, "
+            yield Finding(QUESTIONS, None, f"{said}the lock says {str(stated)[:HASH_DIGITS]}")
+
+
+def _vectors(run: OpenedRun, lock: StageLock) -> Iterator[Finding]:
+    """Yield the first line of embed.jsonl whose vector is not one of the lock's embedder."""
+    part = as_object(lock.components.get("embedder"))
+    identity, dims = part.get("identity"), part.get("dims")
+    for number, record in enumerate(run.typed("embed", EmbedRecord), start=1):
+        if lock.components.get("embedder") is None and (record.embedder or record.embedding):
+            yield Finding(EMBED, number, f"has a vector of {record.embedder!r}, and the lock names no embedder")
+        elif isinstance(identity, str) and record.embedder != identity:
+            yield Finding(EMBED, number, f"its embedder is {record.embedder!r}, the lock says {identity!r}")
+        elif isinstance(dims, int) and len(record.embedding) != dims:
+            yield Finding(EMBED, number, f"its vector has {len(record.embedding):,} values, the lock says {dims:,}")
+        else:
+            continue
+        return
+
+
+def _lists(run: OpenedRun, lock: StageLock) -> Iterator[Finding]:
+    """Yield the first line of retrieve.jsonl that no search of the lock's retrievers can have given."""
+    config = parameters(RetrieveConfig, lock.stage, lock.params)
+    depths = {name_of(spec): spec.k for spec in config.deepest}
+    known = {record.qid for record in run.typed("embed", EmbedRecord)}
+    number = 0
+    for (qid, retriever), hits in groupby(
+        run.typed("retrieve", RetrieveRecord), key=lambda record: (record.qid, record.retriever)
+    ):
+        if qid not in known:
+            yield Finding(RETRIEVE, number + 1, f"query {qid} is not in {EMBED}")
+            return
+        if retriever not in depths:
+            yield Finding(RETRIEVE, number + 1, f"the lock names no retriever {retriever!r}")
+            return
+        seen = set[str]()
+        for rank, hit in enumerate(hits, start=1):
+            number += 1
+            if hit.rank != rank or hit.doc_id in seen:
+                said = f"rank {hit.rank} stands at place {rank}" if hit.rank != rank else f"{hit.doc_id} is there twice"
+                yield Finding(RETRIEVE, number, f"query {qid}: {said}")
+                return
+            seen.add(hit.doc_id)
+        if len(seen) > depths[retriever]:
+            said = f"{retriever} gave {len(seen):,} passages, and searches {depths[retriever]:,} deep"
+            yield Finding(RETRIEVE, number, f"query {qid}: {said}")
+            return
+
+
+def _parts(lock: StageLock) -> Iterator[Finding]:
+    """Compare the types that a lock's parameters name with those of its components."""
+    pairs = {part: lock.params.get(setting) for part, setting in PARTS.get(lock.stage, {}).items()}
+    if lock.stage == "retrieve":
+        for spec in map(as_object, as_list(lock.params.get("retrievers"))):
+            pairs[f"retriever {spec.get('name') or spec.get('type')}"] = spec
+    for part, setting in pairs.items():
+        if part not in lock.components:
+            continue
+        stated, used = as_object(setting).get("type"), as_object(lock.components[part]).get("type")
+        if stated != used:
+            said = f"its parameters say {part} {stated!r}, its components say {used!r}"
+            yield Finding(MANIFEST, None, f"stage {lock.stage}: {said}")
+
+
+def _models(lock: StageLock) -> Iterator[Finding]:
+    """Compare the name of a judge that raggs has itself with the models of its components."""
+    judge = as_object(lock.components.get("judge"))
+    if lock.judge is None or judge.get("type") not in JUDGES.builtin:
+        return
+    for member in (judge, *map(as_object, as_list(judge.get("judges")))):
+        model = member.get("model")
+        if isinstance(model, str) and model not in lock.judge:
+            said = f"its judge is {lock.judge!r}, its components ask {model!r}"
+            yield Finding(MANIFEST, None, f"stage {lock.stage}: {said}")
+
+
+def _corpora(locks: Mapping[str, StageLock]) -> Iterator[Finding]:
+    stated = {name: lock.components["corpus"] for name, lock in locks.items() if "corpus" in lock.components}
+    if len(set(map(str, stated.values()))) > 1:
+        said = ", ".join(f"{name} read {str(found)[:HASH_DIGITS]}" for name, found in stated.items())
+        yield Finding(MANIFEST, None, f"stage {list(stated)[-1]}: the stages name different corpora: {said}")
+
+
+def _bookings(locks: Mapping[str, StageLock]) -> Iterator[Finding]:
+    """Yield the stages that claim the same lines of the ledger."""
+    ranges = {name: lock.booked for name, lock in locks.items() if lock.booked and lock.booked[0] < lock.booked[1]}
+    claimed = sorted((start, end, name) for name, (start, end) in ranges.items())
+    for (_, end, one), (start, _, other) in pairwise(claimed):
+        if start < end:
+            said = f"stage {other}: it claims calls in llm.ledger.jsonl that stage {one} claims too"
+            yield Finding(MANIFEST, None, said)
+
+
+FILE = "merge.jsonl"
+BATCH = 500
+MAX_SHOWN = 3
+
+
+def store_of(run: OpenedRun, files: Iterable[Path]) -> PassageStore | None:
+    """The passage store of a run's corpus among some files, open; None where it is not there."""
+    lock = run.manifest.stages.get("merge")
+    wanted = lock.components.get("corpus") if lock else None
+    for file in files:
+        try:
+            store = PassageStore.open(file)
+        except (RaggsError, OSError):
+            continue
+        if store.content_hash == wanted:
+            return store
+        store.close()
+    return None
+
+
+def text_findings(run: OpenedRun, store: PassageStore) -> Iterator[Finding]:
+    """The first lines of merge.jsonl whose passages the corpus does not have so."""
+    count = 0
+    try:
+        for finding in _differences(run, store):
+            count += 1
+            if count <= MAX_SHOWN:
+                yield finding
+    except RaggsError as error:
+        yield Finding(FILE, error.line, f"cannot be compared with the corpus: {error.message}")
+    if count > MAX_SHOWN:
+        yield Finding(FILE, None, f"and {count - MAX_SHOWN:,} more lines are not as the corpus has them")
+
+
+def _differences(run: OpenedRun, store: PassageStore) -> Iterator[Finding]:
+    batch: list[tuple[int, MergeRecord]] = []
+    for numbered in enumerate(run.typed("merge", MergeRecord), start=1):
+        batch.append(numbered)
+        if len(batch) == BATCH:
+            yield from _compared(batch, store)
+            batch = []
+    yield from _compared(batch, store)
+
+
+def _compared(batch: Sequence[tuple[int, MergeRecord]], store: PassageStore) -> Iterator[Finding]:
+    known = store.get(store.known(record.doc_id for _, record in batch))
+    for number, record in batch:
+        passage = known.get(record.doc_id)
+        if passage is None:
+            yield Finding(FILE, number, f"the corpus has no passage {record.doc_id!r}")
+        elif passage != record.passage:
+            mine, theirs = record.passage.model_dump(), passage.model_dump()
+            field = next(name for name in mine if mine[name] != theirs[name])
+            told = f"{shorten(str(mine[field]), 60)!r}, the corpus has {shorten(str(theirs[field]), 60)!r}"
+            yield Finding(FILE, number, f"{field} of {record.doc_id} is {told}")

@@ -1,0 +1,255 @@
+"""Is the judge fit to order passages? Read off the batches that it ordered, without asking anything more.
+
+- First-position rate: how often the passage shown first wins. A judge that reads fairly wins there once in m, the
+  size of the batch; presentation is shuffled, so nothing else can tilt it.
+- Flip rate: where the same passages were shown again in another order, the share of their pairs that changed places.
+  An engine asks again what it doubts most, so these are close pairs: a sound judge turns a third or more of them, one
+  that guesses turns half. So does any judge where the pool holds ties, which is why a sharp one is not warned about.
+- Cycle rate: of the triples whose three pairs all have a majority, the share that go round (A over B over C over A).
+- Invalid rate: of the batches asked, how many came back without an order.
+- Sharpness, echo and position bias: what the engine that learned from the orders found out about the judge. An echo
+  far from 0 is a misfit: repeated pairs agree with each other more than a judge of independent errors would.
+
+A rate warns only when its whole interval does, and none does where the judge answers by rule: its ties go this way and
+that, and are no errors.
+
+A query's ranking as records: one of the query, and one of each passage, near-duplicates beside whom they follow.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
+
+from raggs.base.artifacts import JournalRecord, RankingRecord, RankRecord, Record
+from raggs.base.judge_health import ECHO, RankHealth, Rate, grade_apart, rounded
+from raggs.ranking import Lock, Ranking
+from raggs.stages.base import Statistics, rate_of, spread
+from raggs.stages.replay import MUTE, NO_RELEVANT, SHARED, SPENT, KeptPool
+
+AGREEMENT = 0.95  # share of the top of another ranking, as expected, from which on a top is settled
+CUT_SHORT = ("cap", SHARED, SPENT, MUTE)  # reasons to stop that are not the engine's own
+SETTLED, NOT_RANKED, NEAR_TIES = "settled", "not ranked", "near-ties at the edge"
+
+
+def outcome(record: RankingRecord) -> str | None:
+    """Whether a ranking is settled, or why not; None if its engine does not estimate agreement.
+
+    A ranking is settled if the engine ended it by itself and another ranking would have nearly the same top.
+    """
+    if record.stop_reason == NO_RELEVANT:
+        return NOT_RANKED
+    if record.agreement is None or record.stop_reason in CUT_SHORT:
+        return None if record.agreement is None else record.stop_reason
+    return SETTLED if record.agreement >= AGREEMENT else NEAR_TIES
+
+
+def rank_records(pool: KeptPool, ranking: Ranking | None) -> Iterator[Record]:
+    """A ranking as records: one of the query, and one of each passage, best first; none for an empty pool."""
+    if ranking is not None:
+        yield RankingRecord(
+            qid=pool.qid,
+            calls=ranking.calls,
+            skipped=ranking.skipped,
+            stop_reason=ranking.stop_reason or "",
+            expected_inversions=ranking.expected_inversions,
+            expected_loss=ranking.expected_loss,
+            agreement=ranking.agreement,
+            sharpness=ranking.sharpness,
+            echo=ranking.echo,
+            position_bias=ranking.position_bias,
+        )
+        yield from _places(pool, ranking)
+
+
+def _places(pool: KeptPool, ranking: Ranking) -> Iterator[RankRecord]:
+    """Near-duplicates follow their representative and share its numbers."""
+    grades = dict(zip(pool.ids, pool.grades, strict=True))
+    below, above = _neighbours(ranking.locks)
+    rank, ordered = 0, len(ranking.order) - ranking.unordered
+    for position, doc_id in enumerate(ranking.order):
+        for member in (doc_id, *pool.followers.get(doc_id, ())):
+            rank += 1
+            yield RankRecord(
+                qid=pool.qid,
+                rank=rank,
+                doc_id=member,
+                grade=grades[doc_id],
+                score=ranking.scores[position],
+                sigma=ranking.sigma[position],
+                confidence=ranking.position_confidence[position],
+                rank_low=ranking.rank_low[position],
+                rank_high=ranking.rank_high[position],
+                membership=ranking.membership[position],
+                exposures=ranking.exposures[position],
+                locks_out=tuple(sorted(below.get(doc_id, ()))),
+                locks_in=tuple(sorted(above.get(doc_id, ()))),
+                duplicate_of=None if member == doc_id else doc_id,
+                unordered=position >= ordered,
+            )
+
+
+def _neighbours(locks: Iterable[Lock]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """Who is locked below each passage, and who above it."""
+    below: dict[str, list[str]] = {}
+    above: dict[str, list[str]] = {}
+    for lock in locks:
+        below.setdefault(lock.winner, []).append(lock.loser)
+        above.setdefault(lock.loser, []).append(lock.winner)
+    return below, above
+
+
+Judged = tuple[Sequence[str], Sequence[str] | None]  # a batch as shown, and best first; None where the judge failed
+
+TILT = 1.5  # a first-position rate this many times what is fair, beyond doubt, is worth a warning
+INVALID = 0.05
+FLIPS = 0.45  # of close pairs; 0.5 is a coin
+CYCLES = 0.15  # under an engine that asks for close pairs, coins make a fifth, a judge of sharpness 1.5 an eighth
+SHARP = 1.5  # from here on, close pairs that flip are ties of the pool and no fault of the judge
+BLUNT = 1.0  # a sharpness that tells a grade apart less often than three times in four
+
+
+class _Mean:
+    """Of the values that are given."""
+
+    def __init__(self) -> None:
+        self._total, self._count = 0.0, 0
+
+    def add(self, value: float | None) -> None:
+        if value is not None:
+            self._total, self._count = self._total + value, self._count + 1
+
+    @property
+    def value(self) -> float | None:
+        return self._total / self._count if self._count else None
+
+
+class RankStatistics(Statistics):
+    """The batches that the judge ordered, and what the engine found out about it; eight bytes stay of a query.
+
+    Args:
+        shared: whether the queries share a budget.
+    """
+
+    def __init__(self, shared: bool = False) -> None:
+        self._shared, self._shares, self._ended = shared, array("q"), 0
+        self._outcomes = Counter[str | None]()
+        self._qid = ""
+        self._batches: list[Judged] = []
+        self._asked = self._ordered = self._first = 0
+        self._fair = 0.0
+        self._flips = self._pairs = 0
+        self._cycles = self._triples = 0
+        self._sharpness, self._echo, self._position_bias, self._inversions = _Mean(), _Mean(), _Mean(), _Mean()
+
+    def see(self, record: Record) -> None:
+        """Take notice of a query's ranking, or of one judged batch."""
+        if isinstance(record, RankingRecord):
+            self._shares.append(record.calls + record.skipped)
+            self._outcomes[outcome(record)] += 1
+            self._ended += record.stop_reason not in (SHARED, SPENT)
+            self._sharpness.add(record.sharpness)
+            self._echo.add(record.echo)
+            self._position_bias.add(record.position_bias)
+            self._inversions.add(record.expected_inversions)
+        elif isinstance(record, JournalRecord):
+            if record.qid != self._qid:
+                self._end_query()
+                self._qid = record.qid
+            if record.asked and record.silent is None:
+                self._batches.append((record.shown, record.order))
+
+    def counts(self) -> Mapping[str, int]:
+        """How the budget of all queries was spread, how many tops are settled, and why the others are not."""
+        spent = spread(self._shares, self._ended) if self._shared else {}
+        return {**spent, **{name: count for name, count in sorted(self._outcomes.items(), key=str) if name is not None}}
+
+    def health(self) -> RankHealth:
+        """Over the queries so far."""
+        self._end_query()
+        first, flips = rate_of(self._first, self._ordered), rate_of(self._flips, self._pairs)
+        cycles, invalid = rate_of(self._cycles, self._triples), rate_of(self._asked - self._ordered, self._asked)
+        fair = self._fair / self._ordered if self._ordered else math.nan
+        sharpness, echo = self._sharpness.value, self._echo.value
+        rated = _of_rates(first, fair, flips, cycles, invalid, sharpness)
+        return RankHealth(
+            first=first,
+            flips=flips,
+            cycles=cycles,
+            invalid=invalid,
+            fair_first=rounded(fair),
+            sharpness=rounded(sharpness),
+            echo=rounded(echo),
+            position_bias=rounded(self._position_bias.value),
+            expected_inversions=rounded(self._inversions.value),
+            warnings=() if self.exact else (*rated, *_of_estimates(sharpness, echo)),
+        )
+
+    def _end_query(self) -> None:
+        batches, self._batches = self._batches, []
+        answered = [(shown, order) for shown, order in batches if order is not None]
+        self._asked += len(batches)
+        self._ordered += len(answered)
+        self._first += sum(order[0] == shown[0] for shown, order in answered)
+        self._fair += sum(1 / len(shown) for shown, _ in answered)
+        for changed, together in _flips([order for _, order in answered]):
+            self._flips, self._pairs = self._flips + changed, self._pairs + together
+        for circular in _triples(Counter(pair for _, order in answered for pair in combinations(order, 2))):
+            self._cycles, self._triples = self._cycles + circular, self._triples + 1
+
+
+def _of_rates(
+    first: Rate, fair: float, flips: Rate, cycles: Rate, invalid: Rate, sharpness: float | None
+) -> Iterator[str]:
+    """Warnings of rates; one of nothing has an interval that begins at 0, and warns of nothing."""
+    if first.interval[0] > TILT * fair:
+        yield f"the passage shown first wins {first.rate:.0%} of the batches, {fair:.0%} would be fair"
+    if flips.interval[0] > FLIPS and (sharpness is None or sharpness < SHARP):
+        yield f"{flips.rate:.0%} of the pairs change places when shown again; a coin turns half"
+    if cycles.interval[0] > CYCLES:
+        yield f"{cycles.rate:.0%} of triples go round in a circle"
+    if invalid.interval[0] > INVALID:
+        yield f"{invalid.rate:.0%} of the batches came back without an order"
+
+
+def _of_estimates(sharpness: float | None, echo: float | None) -> Iterator[str]:
+    if sharpness is not None and sharpness < BLUNT:
+        yield (
+            f"the judge is blunt (sharpness {sharpness:.1f}): it puts the better of two passages that lie a grade "
+            f"apart first only {grade_apart(sharpness):.0%} of the time"
+        )
+    if echo is not None and echo > ECHO:
+        yield (
+            f"the judge repeats its own errors (echo {echo:.2f}): asking it again teaches little, and ranks are less "
+            "sure than their intervals say"
+        )
+
+
+def _flips(orders: Sequence[Sequence[str]]) -> Iterator[tuple[int, int]]:
+    """For each batch shown again, in whatever order: pairs that changed places since the last time, and all pairs."""
+    last: dict[frozenset[str], Sequence[str]] = {}
+    for order in orders:
+        before = last.get(frozenset(order))
+        last[frozenset(order)] = order
+        if before is not None:
+            place = {name: position for position, name in enumerate(before)}
+            changed = sum(place[better] > place[worse] for better, worse in combinations(order, 2))
+            yield changed, math.comb(len(order), 2)
+
+
+def _triples(wins: Counter[tuple[str, str]]) -> Iterator[bool]:
+    """For each triple with three majorities, whether it is a circle."""
+    beats: dict[str, set[str]] = {}
+    for (winner, loser), count in wins.items():
+        if count > wins[loser, winner]:
+            beats.setdefault(winner, set()).add(loser)
+    for first, below in beats.items():
+        for second in below:
+            for third in beats.get(second, ()):
+                if third in below:
+                    yield False
+                elif first in beats.get(third, ()) and first == min(first, second, third):
+                    yield True

@@ -1,0 +1,311 @@
+"""Holes: passages that systems show and nobody judged. Which of them could change most, and the grades they got since.
+
+The grades lie in the sweep's folder, in `holes.jsonl`; the golden set itself stays as it is.
+
+How much of the excerpts that answer its questions a system reads: measures that favour no cut.
+
+Characters of passages that were graded 4 or 5 are those of one cut's passages, borders and all, so that cut is at an
+advantage. The references of questions were marked in the documents by whoever asked. Formulas are those of
+`span_recall4` and `span_precision4`, with references in place of grades.
+
+What systems are scored against whose corpus is cut in another way than the golden set's: grades by projection.
+
+A system of the golden set's own cut is scored by the grades as they are, any other by what its passages' characters
+earned (`raggs.golden.places`). What a system reads of the relevant characters is measured for all of them in the
+same way. From places and grades alone, so that an audit does the same from a sweep's folder.
+
+Grades of some questions alone, or with more passages judged: what a sweep scores against.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from raggs.base.arrays import Floats, Ints
+from raggs.base.artifacts import MAX_GRADE, Frozen, JudgeRecord, Query, Span, names_of
+from raggs.base.jsonl import Appender, read_torn
+from raggs.golden.judgments import Judgments, Origin
+from raggs.golden.places import USUAL, Cut, JudgedPlaces, Projection
+from raggs.metrics.columns import Belief, IdColumn, Placed, Qrels, Run, belief_of
+from raggs.metrics.hits import Hits, Ties
+from raggs.metrics.names import parse_measure
+from raggs.metrics.spans import Spans
+from raggs.stats.decision.impact import Hole, order_holes
+from raggs.sweeps.models import CutPart
+from raggs.sweeps.part_store import Lists, Once
+
+TERMS = {
+    "reference_recall": "Share of the characters of the question's references that the top k holds, each counted once",
+    "reference_precision": "Share of the retrieved characters that are of the question's references",
+}
+BY_GRADES = dict(zip(TERMS, ("span_recall4", "span_precision4"), strict=True))
+References = Mapping[str, Sequence[Span]]
+
+
+def references_of(queries: Iterable[Query]) -> References:
+    """The places of the references of each question that has any, and says where all of them stand."""
+    found = {query.qid: [each.span for each in query.references] for query in queries}
+    return {qid: [span for span in spans if span] for qid, spans in found.items() if spans and None not in spans}
+
+
+def is_reference(name: str) -> bool:
+    """Whether this is one of the measures here; with its cutoff, which it needs."""
+    stem, at, cutoff = name.partition("@")
+    return stem in TERMS and at == "@" and cutoff.isdigit() and int(cutoff) > 0
+
+
+@dataclass(frozen=True)
+class Excerpts:
+    """The references on the passages of one cut.
+
+    Attributes:
+        places: the golden set on them.
+        references: by question.
+    """
+
+    places: Projection
+    references: References
+
+    def values(self, names: Iterable[str], hits: Hits, run: Run, ties: Ties, where: str) -> dict[str, Floats]:
+        """By measure, a value for each judged question; NaN where it has no references in the corpus.
+
+        Args:
+            names: of measures, with their cutoffs.
+            hits: of the run.
+            run: of the cut's passages.
+            ties: the order of equal scores.
+            where: the system's name, for messages.
+        """
+        read = replace(hits, reading=self.marked.reading(run, ties, where))
+        told = ((name, name.partition("@")) for name in names)
+        return {name: parse_measure(f"{BY_GRADES[stem]}@{k}").values(read) for name, (stem, _, k) in told}
+
+    @cached_property
+    def marked(self) -> Projection:
+        """The references as if they were all that was judged."""
+        qids = self.places.judged.golden.qrels.qids
+        own = self.places.cut.sources
+        sources = {names_of(source)[1]: source for source in own} | {source: source for source in own}
+        rows = [
+            (query, span.model_copy(update={"source": sources.get(span.source, span.source)}))
+            for query, qid in enumerate(qids)
+            for span in self.references.get(qid, ())
+        ]
+        query = np.array([row for row, _ in rows], dtype=np.int64)
+        judged = replace(
+            self.places.judged, query=query, grade=np.full(len(query), MAX_GRADE), spans=tuple(span for _, span in rows)
+        )
+        return replace(self.places, judged=judged)
+
+
+def of_queries(judgments: Judgments, qids: Collection[str]) -> Judgments:
+    """The grades of some questions; without the doubt about them, which belongs to all."""
+    qrels, wanted = judgments.qrels, set(qids)
+    kept = tuple(qid for qid in qrels.qids if qid in wanted)
+    if len(kept) == len(qrels.qids):
+        return judgments
+    number = {qid: at for at, qid in enumerate(kept)}
+    renumbered = np.array([number.get(qid, -1) for qid in qrels.qids], dtype=np.int64)
+    rows = np.flatnonzero(renumbered[qrels.query] >= 0)
+    belief = None if qrels.belief is None else qrels.belief.taken(rows)
+    part = Qrels(kept, renumbered[qrels.query[rows]], qrels.grade[rows], _docs(qrels, rows), qrels.scale, belief)
+    return replace(judgments, qrels=part, doubt=None)
+
+
+def graded_ids(judgments: Judgments) -> dict[str, dict[str, int]]:
+    """By question, its graded passages with their grades."""
+    qrels = judgments.qrels
+    found: dict[str, dict[str, int]] = {qid: {} for qid in qrels.qids}
+    docs = qrels.docs.take(np.arange(len(qrels.docs))).tolist()
+    for number, doc, grade in zip(qrels.query.tolist(), docs, qrels.grade.tolist(), strict=True):
+        if grade >= 0:
+            found[qrels.qids[number]][doc.decode()] = grade
+    return found
+
+
+def with_grades(judgments: Judgments, more: Mapping[str, Mapping[str, int]]) -> Judgments:
+    """The grades with those of further passages, by question and passage; what is graded already stays."""
+    known = graded_ids(judgments)
+    labels = {qid: {**more.get(qid, {}), **found} for qid, found in known.items()}
+    qrels = Qrels.of(labels, judgments.qrels.scale)
+    if judgments.qrels.belief is not None:
+        pairs = ((qid, doc_id) for qid in qrels.qids for doc_id in labels[qid])
+        qrels = replace(qrels, belief=belief_of(pairs, _placed(judgments.qrels, judgments.qrels.belief)))
+    return replace(judgments, qrels=qrels, doubt=None)
+
+
+def _placed(qrels: Qrels, belief: Belief) -> Placed:
+    rows = np.flatnonzero(belief.ranked)
+    docs = map(bytes.decode, qrels.docs.take(rows).tolist())
+    qids = (qrels.qids[number] for number in qrels.query[rows].tolist())
+    places = zip(belief.score[rows].tolist(), belief.sigma[rows].tolist(), strict=True)
+    return dict(zip(zip(qids, docs, strict=True), places, strict=True))
+
+
+def _docs(qrels: Qrels, rows: Ints) -> IdColumn:
+    return IdColumn([qrels.docs.take(rows)])
+
+
+HOLES = "holes.jsonl"
+REMEDY = "delete the line; the judge is asked again, and what was paid for is in the cache"
+
+
+def find_holes(judgments: Judgments, lists: Iterable[Lists], cutoffs: Sequence[int]) -> tuple[Hole, ...]:
+    """All unjudged passages in the top of any system, those first that could change most between the systems.
+
+    Args:
+        judgments: the grades that there are.
+        lists: of each system.
+        cutoffs: of the measures.
+    """
+    known, relevant = graded_ids(judgments), judgments.qrels.scale.relevant
+    useful = {qid: sum(grade >= relevant for grade in grades.values()) for qid, grades in known.items()}
+    tops = ((1.0, {qid: [doc_id for doc_id, _ in hits] for qid, hits in each.items()}) for each in lists)
+    return order_holes(tops, known, useful, cutoffs)
+
+
+def with_holes(judgments: Judgments, folder: Path) -> Judgments:
+    """The grades with those that a sweep's holes got since; the same where there are none."""
+    found: dict[str, dict[str, int]] = {}
+    for record in read_holes(folder):
+        if record.grade is not None:
+            found.setdefault(record.qid, {})[record.doc_id] = record.grade
+    return with_grades(judgments, found) if found else judgments
+
+
+def read_holes(folder: Path) -> list[JudgeRecord]:
+    """What the judge said of holes so far.
+
+    Raises:
+        DataError: a line is damaged.
+    """
+    return list(read_torn(folder / HOLES, JudgeRecord, REMEDY))
+
+
+def keep_holes(folder: Path, records: Iterable[JudgeRecord]) -> None:
+    """Add what the judge said."""
+    with Appender(folder / HOLES) as file:
+        for record in records:
+            file.append(record)
+
+
+class PlaceRow(Frozen):
+    """places.jsonl: where a passage of a cut stands, of those that a system shows or that a judged passage overlaps."""
+
+    cut: str
+    doc_id: str
+    span: Span
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """What the systems of one cut are scored by.
+
+    Attributes:
+        part: the cut.
+        places: the golden set on its passages, by place.
+        excerpts: the references of the questions; None where no question says where they stand.
+    """
+
+    part: CutPart
+    places: Projection
+    excerpts: Excerpts | None = None
+
+    @property
+    def projection(self) -> Projection | None:
+        """By which grades are carried over; None where they are those of the cut itself."""
+        return None if self.part.golden else self.places
+
+
+class Atlas:
+    """All cuts, and the grades that their passages have.
+
+    Args:
+        judged: the golden set by place, all of its questions.
+        labels: the grades that are scored by: of some of its questions, maybe of more passages of its own cut.
+        cuts: of each its passages by place; for an audit at least those that lists, grades and references reach.
+        references: of the questions.
+    """
+
+    def __init__(
+        self, judged: JudgedPlaces, labels: Judgments, cuts: Sequence[tuple[CutPart, Cut]], references: References
+    ) -> None:
+        self.judged, self._labels, self._references = judged, labels, references
+        self._cuts = {part.label: (part, cut) for part, cut in cuts}
+        self._sheets = Once[Sheet]()
+
+    def graded(self, labels: Judgments) -> Atlas:
+        """The same cuts with other grades."""
+        return Atlas(self.judged, labels, list(self._cuts.values()), self._references)
+
+    @property
+    def parts(self) -> tuple[CutPart, ...]:
+        """The cuts."""
+        return tuple(part for part, _ in self._cuts.values())
+
+    def sheet(self, label: str) -> Sheet:
+        """What systems of a cut are scored by."""
+        return self._sheets(label, lambda: self._made(*self._cuts[label]))
+
+    def rows(self, shown: Mapping[str, Iterable[str]]) -> Iterator[PlaceRow]:
+        """What must be kept so that all can be scored again.
+
+        Args:
+            shown: by cut, the passages that systems return.
+        """
+        for label, (_, cut) in self._cuts.items():
+            sheet = self.sheet(label)
+            reached = set(np.unique(sheet.places.projected.passage).tolist())
+            if sheet.excerpts is not None:
+                reached |= set(np.unique(sheet.excerpts.marked.projected.passage).tolist())
+            rows = reached | {cut.rows[doc] for doc in shown.get(label, ())}
+            for row in sorted(rows):
+                yield PlaceRow(cut=label, doc_id=cut.ids[row], span=_span(cut, row))
+
+    def _made(self, part: CutPart, cut: Cut) -> Sheet:
+        places = Projection(self._of_labels, cut, USUAL, Origin(part.content))
+        marked = any(qid in self._references for qid in self._labels.qrels.qids)
+        return Sheet(part, places, Excerpts(places, self._references) if marked else None)
+
+    @property
+    def _of_labels(self) -> JudgedPlaces:
+        """The judged places of the questions that are asked, with those that were judged since."""
+        number = {qid: at for at, qid in enumerate(self._labels.qrels.qids)}
+        new = np.array([number.get(qid, -1) for qid in self.judged.golden.qrels.qids], dtype=np.int64)
+        kept = np.flatnonzero(new[self.judged.query] >= 0)
+        more = list(self._since(number))
+        return replace(
+            self.judged,
+            golden=self._labels,
+            query=np.append(new[self.judged.query[kept]], np.array([query for query, _, _ in more], dtype=np.int64)),
+            grade=np.append(self.judged.grade[kept], np.array([grade for _, grade, _ in more], dtype=np.int64)),
+            spans=(*(self.judged.spans[row] for row in kept.tolist()), *(span for _, _, span in more)),
+        )
+
+    def _since(self, number: Mapping[str, int]) -> Iterator[tuple[int, int, Span]]:
+        """Question, grade and place of passages that got a grade after the golden set was made."""
+        own = next((cut for part, cut in self._cuts.values() if part.golden), None)
+        before = graded_ids(self.judged.golden)
+        for qid, grades in graded_ids(self._labels).items():
+            for doc in sorted(grades.keys() - before.get(qid, {}).keys()):
+                if own is not None and doc in own.rows:
+                    yield number[qid], grades[doc], _span(own, own.rows[doc])
+
+
+def cut_of(rows: Iterable[PlaceRow], place: Path) -> Cut:
+    """A cut as a sweep's folder has it."""
+    found = list(rows)
+    numbers: dict[str, int] = {}
+    places = [(numbers.setdefault(row.span.source, len(numbers)), row.span.start, row.span.end) for row in found]
+    return Cut(place, tuple(row.doc_id for row in found), tuple(numbers), Spans.of(places))
+
+
+def _span(cut: Cut, row: int) -> Span:
+    spans = cut.spans
+    start, end = int(spans.start[row]), int(spans.end[row])
+    return Span(source=cut.sources[int(spans.document[row])], start=start, end=end)
