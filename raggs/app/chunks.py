@@ -49,7 +49,7 @@ from raggs.parts.embedders.kept import KeptVectors
 from raggs.parts.queries.base import format_of
 from raggs.parts.queries.fields import DOCUMENT
 from raggs.parts.queries.writing import write_queries
-from raggs.parts.workshop import Chunker, Embedder, Workshop, open_numbered
+from raggs.parts.workshop import Embedder, Workshop, open_numbered
 from raggs.runs.manifests.models import Estimate
 from raggs.runs.pipeline.events import Listener, beside, in_loop, silent
 from raggs.runs.pipeline.plan import line_of

@@ -568,7 +568,8 @@ def _compare_why(report: RunsReport) -> Iterator[str]:
     for part in report.stages:
         if part.result == "other":
             more = f"; and {len(part.reasons) - MAX_REASONS} more" if len(part.reasons) > MAX_REASONS else ""
-            yield f"{part.stage}: {'; '.join(part.reasons[:MAX_REASONS]) or 'made from the same, and yet other bytes'}{more}"
+            reasons = "; ".join(part.reasons[:MAX_REASONS]) or "made from the same, and yet other bytes"
+            yield f"{part.stage}: {reasons}{more}"
 
 
 def _money(spent: SpentPart) -> str:

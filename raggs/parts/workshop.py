@@ -56,12 +56,12 @@ if TYPE_CHECKING:
     from raggs.llm.rehearsal import Rehearsal
 
 __all__ = [
+    "LLM",
     "Asker",
     "Calls",
     "Chunker",
     "Embedder",
     "Judge",
-    "LLM",
     "OpenCorpus",
     "Ordering",
     "Passages",

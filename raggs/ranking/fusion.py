@@ -56,7 +56,7 @@ import numpy as np
 from raggs.base.arrays import SmallInts
 from raggs.base.registry import Registry
 
-__all__ = ["Fused", "Fusion", "REGISTRY", "ScoredList", "fuse", "fusion_options", "make_fusion"]
+__all__ = ["REGISTRY", "Fused", "Fusion", "ScoredList", "fuse", "fusion_options", "make_fusion"]
 
 ScoredList = Sequence[tuple[str, float]]
 

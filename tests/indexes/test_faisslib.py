@@ -22,7 +22,8 @@ def index():
 
 def test_it_is_told_to_sleep_while_it_waits_and_the_environment_stays_as_it_was():
     script = (
-        "import os, sys\nfrom raggs.parts.indexes import approximate as faisslib\nseen = []\nload = faisslib.import_module\n"
+        "import os, sys\nfrom raggs.parts.indexes import approximate as faisslib\n"
+        "seen = []\nload = faisslib.import_module\n"
         "faisslib.import_module = lambda name: (seen.append(os.environ['OMP_WAIT_POLICY']), load(name))[1]\n"
         "package = faisslib.faiss('hnsw')\n"
         "print(seen, os.environ.get('OMP_WAIT_POLICY'), package.omp_get_max_threads())"
