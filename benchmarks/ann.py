@@ -36,8 +36,7 @@ from raggs.base.artifacts import Passage
 from raggs.base.precision import Scoring
 from raggs.evaluation.layout import markdown
 from raggs.parts.embedders.wordllama import WordLlamaEmbedder
-from raggs.parts.indexes import REGISTRY
-from raggs.parts.indexes.base import IndexFacts, OpenIndex
+from raggs.parts.indexes import REGISTRY, IndexFacts, OpenIndex
 from raggs.parts.indexes.passages import PassageStore
 from raggs.parts.indexes.vectors import VectorIndex, open_vectors
 

@@ -49,9 +49,9 @@ from ranking_worlds import (
 )
 
 from raggs.base.artifacts import JudgeRecord
+from raggs.base.hashing import generator
 from raggs.base.judge_health import Cascade
-from raggs.base.seeds import generator
-from raggs.parts.judges.cascade import CascadeConfig
+from raggs.parts.judges.several import CascadeConfig
 from raggs.stages.judge_health import CascadeStatistics
 from raggs.stats.agreement import count_pairs
 

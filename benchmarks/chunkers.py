@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from raggs.parts import chunkers
-from raggs.parts.chunkers.base import Chunk, Chunker, ChunkerContext, Document
+from raggs.parts.chunkers import Chunk, Chunker, ChunkerContext, Document
 from raggs.parts.workshop import Workshop
 
 PASSES = 3

@@ -30,9 +30,9 @@ from raggs.chunking.questions import Asked, place_questions
 from raggs.metrics.spans import Line, Questions, Scores, Spans, Target, score, summary
 from raggs.metrics.spans import Ruler as Lengths
 from raggs.parts import queries
-from raggs.parts.chunkers.base import Chunker
+from raggs.parts.chunkers import Chunker
 from raggs.parts.chunkers.recursive import RecursiveChunker
-from raggs.parts.chunkers.token import TokenChunker
+from raggs.parts.chunkers.sentence import TokenChunker
 from raggs.parts.embedders.kept import KeptVectors
 from raggs.parts.embedders.onnx import OnnxEmbedder
 from raggs.parts.indexes.exact import search

@@ -24,22 +24,12 @@ import numpy as np
 from scipy.special import stdtr
 
 from raggs.base.arrays import Floats, Ints
-from raggs.base.seeds import generator
+from raggs.base.hashing import generator
 from raggs.stats.agreement import wilson
-from raggs.stats.decision import (
-    Candidate,
-    Limits,
-    choose,
-    contributions,
-    draw_order,
-    find_front,
-    find_winners,
-    halve,
-    main_effects,
-    main_shifts,
-    strongest_interactions,
-    turning_points,
-)
+from raggs.stats.choice import Limits, choose, turning_points
+from raggs.stats.effects import contributions, main_effects, main_shifts, strongest_interactions
+from raggs.stats.front import Candidate, find_front
+from raggs.stats.resampling import draw_order, find_winners, halve
 
 ERROR = 0.01
 PARTS = (30, 100)

@@ -46,7 +46,7 @@ from ranking_worlds import (
     true_places,
 )
 
-from raggs.base.seeds import generator
+from raggs.base.hashing import generator
 from raggs.ranking import Profile, Ranker, make_ranker
 from raggs.ranking.profile import learn
 

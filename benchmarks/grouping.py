@@ -36,7 +36,7 @@ import numpy as np
 from ranking_worlds import POOL, Floats, Ints, Query, World, load_queries, make_world, synthetic_queries
 
 from raggs.base.artifacts import JudgeRecord
-from raggs.base.seeds import generator
+from raggs.base.hashing import generator
 from raggs.prompts import load_prompt
 from raggs.stages.judge import CompanyMoves, groups
 

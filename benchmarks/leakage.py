@@ -17,16 +17,16 @@ from scipy.stats import spearmanr
 
 from raggs.base.languages import quiet_bm25s
 from raggs.chunking.documents import cut, read_documents
+from raggs.chunking.models import parse_spec
 from raggs.chunking.questions import place_questions
-from raggs.chunking.specs import parse_spec
 from raggs.metrics.spans import Line, Ruler, Target, score
 from raggs.parts import chunkers, embedders, queries
-from raggs.parts.chunkers.base import ChunkerConfig
-from raggs.parts.embedders.base import EmbedderConfig
+from raggs.parts.chunkers import ChunkerConfig
+from raggs.parts.embedders import EmbedderConfig
 from raggs.parts.indexes.exact import search
 from raggs.parts.indexes.lexical import words_of
 from raggs.parts.workshop import Workshop, open_queries
-from raggs.stats.asking.filters import WordWeights, leakage, summarise_leakage
+from raggs.stats.question_filters import WordWeights, leakage, summarise_leakage
 
 PARTS = 3
 

@@ -26,7 +26,7 @@ import numpy as np
 from economy import KINDS, Kind, answer, error, judge_of, profile_of
 from ranking_worlds import Ints, Query, load_queries, make_world, measures, synthetic_queries
 
-from raggs.base.seeds import generator
+from raggs.base.hashing import generator
 from raggs.ranking import Profile, make_ranker
 from raggs.ranking.bayes import FIRST_SHARPNESS, BayesRanker
 from raggs.ranking.locks import LockRule, SettledPairs

@@ -26,10 +26,10 @@ from support.judging import judge, passage, query, written
 
 from raggs.base.text import clean_passage
 from raggs.base.trec import read_scored
-from raggs.llm.answerers import Answerer
 from raggs.llm.ledger import CallLedger, LedgerLine
+from raggs.llm.messages import Answerer
 from raggs.parts import chunkers
-from raggs.parts.chunkers.base import Document
+from raggs.parts.chunkers import Document
 from raggs.parts.chunkers.paragraphs import pack_paragraphs
 from raggs.parts.chunkers.recursive import RecursiveChunker
 from raggs.parts.indexes.exact import search

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from people_impact import GRADES, labelled, world_of
 
-from raggs.base.seeds import generator
+from raggs.base.hashing import generator
 from raggs.stats.correction import calibrate
 
 JUDGES = {"a quarter off by one": (0.25, 0.5), "two in five off by one": (0.4, 0.5), "half a grade up": (0.5, 1.0)}

@@ -28,14 +28,14 @@ import numpy as np
 from people_impact import labelled
 
 from raggs.base.arrays import Flags, Floats, Ints
-from raggs.base.seeds import generator
+from raggs.base.hashing import generator
 from raggs.metrics import weights as w
 from raggs.metrics.columns import Qrels, Scale
 from raggs.metrics.hits import Hits, find_hits
 from raggs.metrics.measure import Linear
 from raggs.metrics.names import parse_measure, parse_measures
 from raggs.stats.correction import Corrected, Totals, correct, correct_ratio, correct_values, totals_of
-from raggs.stats.correction.estimates import draw as draw_strata
+from raggs.stats.correction import draw as draw_strata
 
 POOL, GRADES = 20, 5
 MEASURES = [named.measure for named in parse_measures(["precision4@10", "harm@10", "rbp@10", "hits@5"])]

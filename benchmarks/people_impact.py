@@ -23,14 +23,14 @@ import numpy as np
 from projection import systems
 
 from raggs.base.arrays import Floats, Ints
-from raggs.base.seeds import generator
+from raggs.base.hashing import generator
 from raggs.base.trec import read_qrels
 from raggs.metrics.columns import Qrels, Run, Scale
 from raggs.metrics.hits import Hits, find_hits
-from raggs.metrics.label_uncertainty import flip_effects
 from raggs.metrics.names import parse_measures
-from raggs.stats.correction.estimates import draw
-from raggs.stats.decision.impact import Heard, Impact, believe, choose
+from raggs.metrics.unjudged import flip_effects
+from raggs.stats.annotation_value import Heard, Impact, believe, choose
+from raggs.stats.correction import draw
 
 POOL, GRADES, QUESTIONS = 10, 5, 75
 MEASURES = parse_measures(["ndcg@10"])

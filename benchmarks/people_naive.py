@@ -15,7 +15,7 @@ import numpy as np
 from people_coverage import GRADES, JUDGES, PASSAGES, Collection, World, spread, world_of
 
 from raggs.base.arrays import Floats, Ints
-from raggs.base.seeds import generator
+from raggs.base.hashing import generator
 from raggs.metrics.columns import IdColumn, Qrels
 from raggs.metrics.hits import Hits
 from raggs.metrics.names import parse_measures

@@ -28,7 +28,7 @@ from chunks import Data, columns
 
 from raggs.base.arrays import Flags, Floats, Ints
 from raggs.base.artifacts import Passage, Span
-from raggs.base.seeds import generator
+from raggs.base.hashing import generator
 from raggs.chunking.documents import cut
 from raggs.golden.judgments import Judgments
 from raggs.golden.places import Canvas, JudgedPlaces, Projection, project_onto
@@ -39,9 +39,9 @@ from raggs.metrics.names import parse_measures
 from raggs.metrics.spans import HOLE, Rule, Ruler, SpanIndex, Target, score
 from raggs.parts.chunkers.recursive import RecursiveChunker
 from raggs.parts.embedders.wordllama import WordLlamaEmbedder
-from raggs.parts.judges.base import grade_of
+from raggs.parts.judges import grade_of
 from raggs.ranking.fusion import fuse, make_fusion
-from raggs.stats.agreement.orders import kendall_tau_b
+from raggs.stats.order_agreement import kendall_tau_b
 
 DEPTH, POOL, K = 50, 20, 10
 WILD = 10  # of so many errors by one grade there is one more that may be any grade

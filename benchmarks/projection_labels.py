@@ -20,18 +20,18 @@ from projection import systems, tau
 
 from raggs.base.arrays import Floats
 from raggs.base.artifacts import Passage, Span
+from raggs.base.hashing import generator
 from raggs.base.jsonl import read_objects
-from raggs.base.seeds import generator
 from raggs.golden.judgments import Judgments
 from raggs.golden.places import Canvas, JudgedPlaces, project_onto
 from raggs.metrics.columns import Qrels, Run, Scale
 from raggs.metrics.evaluate import measure_hits
 from raggs.metrics.hits import find_hits
 from raggs.metrics.names import parse_measures
-from raggs.parts.chunkers.base import Document
+from raggs.parts.chunkers import Document
 from raggs.parts.chunkers.recursive import RecursiveChunker
 from raggs.parts.corpora.jsonl import JsonlCorpus
-from raggs.parts.readers.labels import read_labels
+from raggs.parts.run_files import read_labels
 
 MEASURES = ("ra_nwg@10", "n_recall4@10", "ndcg@10", "precision4@10")
 

@@ -34,7 +34,7 @@ from ranking_methods import METHODS, Method, Snapshot, engine
 from ranking_tables import BEGIN, END, Key, Plan, Played, Rows, Values, put_between_markers, report
 from ranking_worlds import JUDGES, Query, World, load_queries, make_judge, make_world, measures, synthetic_queries
 
-from raggs.base.seeds import generator
+from raggs.base.hashing import generator
 from raggs.ranking import Ranking
 
 TOP = 20

@@ -17,7 +17,7 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
-from raggs.base.seeds import generator
+from raggs.base.hashing import generator
 from raggs.base.trec import read_qrels
 
 Floats = npt.NDArray[np.float64]

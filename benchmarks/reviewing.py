@@ -24,7 +24,7 @@ from support.reviewpage import Visitor, judge_run, serving, write_run  # noqa: E
 
 from raggs.base.artifacts import RetrieveRecord  # noqa: E402
 from raggs.base.jsonl import write_records  # noqa: E402
-from raggs.parts.reviews.store import ReviewStore  # noqa: E402
+from raggs.parts.reviews import ReviewStore  # noqa: E402
 from raggs.reviewing.pool import open_pool  # noqa: E402
 from raggs.reviewing.session import Session, SessionSettings  # noqa: E402
 from raggs.runs.manifests.opened import open_run  # noqa: E402

@@ -18,13 +18,13 @@ from pathlib import Path
 import numpy as np
 
 from raggs.base.text import clean_unicode, one_line
-from raggs.parts.embedders.base import Embedder
+from raggs.parts.embedders import Embedder
 from raggs.parts.embedders.wordllama import WordLlamaEmbedder
+from raggs.parts.noises import LANGUAGES, before
 from raggs.parts.noises import phrases as digressions
 from raggs.parts.noises import phrases as fillers
 from raggs.parts.noises import phrases as greetings
 from raggs.parts.noises import phrases as personal_context
-from raggs.parts.noises.base import LANGUAGES, before
 from raggs.parts.rewriters.clean import strip_politeness
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))

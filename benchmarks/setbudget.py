@@ -6,7 +6,7 @@
 
 Pools, truth and judges are those of `ranking.py` (ranking_worlds.py). A set is all queries in two worlds; in a
 *mixed* one each question has a judge of its own, drawn among sharp, medium and noisy, and in *all sizes* a pool of 4 to
-60 besides. Whose turn it is comes from `raggs.ranking.acquisition`, as in the rank stage. The course of a ranking does
+60 besides. Whose turn it is comes from `raggs.ranking.bayes`, as in the rank stage. The course of a ranking does
 not hang on when its turn comes, so each question is followed once, as far as anybody asks, and both ways read it.
 
 Lists of five, four at a time, nothing ends by itself but by its cap. +- is the standard error of the paired difference
@@ -30,9 +30,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy
 import numpy as np
 from ranking_worlds import JUDGES, POOL, Query, load_queries, make_judge, make_world, measures, synthetic_queries
 
-from raggs.base.seeds import generator
+from raggs.base.hashing import generator
 from raggs.ranking import make_ranker
-from raggs.ranking.acquisition import Offer, next_wave, promise
+from raggs.ranking.bayes import Offer, next_wave, promise
 
 TOP, ROUND, MOST = 20, 4, 240
 CALLS = (20, 40, 80)

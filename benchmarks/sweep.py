@@ -33,7 +33,7 @@ from decision import ERROR, PARTS, bets, play, table
 
 from raggs.app.sweep import load_sweep, sweep
 from raggs.base.arrays import Floats
-from raggs.base.seeds import generator
+from raggs.base.hashing import generator
 
 DEPTH, POOL = 30, 100
 HERE = Path(__file__).resolve().parents[1]

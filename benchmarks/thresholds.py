@@ -15,10 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
-from raggs.chunking.specs import parse_spec
+from raggs.chunking.models import parse_spec
 from raggs.parts import embedders, queries
-from raggs.parts.embedders.base import EmbedderConfig
-from raggs.parts.queries.base import format_of
+from raggs.parts.embedders import EmbedderConfig
+from raggs.parts.queries import format_of
 from raggs.parts.workshop import Workshop, open_queries
 
 

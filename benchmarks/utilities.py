@@ -47,7 +47,7 @@ from ranking_worlds import (
 )
 from scipy.stats import t as student
 
-from raggs.base.seeds import generator
+from raggs.base.hashing import generator
 from raggs.metrics.columns import expected_gains
 
 TOP, CALLS, SHARED = 10, (40, 80), 0.7

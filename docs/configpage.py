@@ -1,6 +1,6 @@
 """The page docs/configuration.md, from the models: every key, its type, its default and what it means.
 
-Used by docs/generate.py. The keys come from raggs/config/keys.py, what is said of an adapter from its docstring.
+Used by docs/generate.py. The keys come from raggs/config/models.py, what is said of an adapter from its docstring.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from typing import Any
 from raggs import ranking
 from raggs.base.adapter import Adapter
 from raggs.base.registry import Registry
-from raggs.config.keys import Key, engine_keys, fusion_keys, keys_of, sections
-from raggs.config.models import RunConfig
+from raggs.config.models import Key, RunConfig, engine_keys, fusion_keys, keys_of, sections
 from raggs.parts import askers, chunkers, corpora, embedders, indexes, judges, queries, rerankers, retrievers, rewriters
 from raggs.ranking import fusion
 from raggs.runs import execution

@@ -19,11 +19,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 from commandpage import commands
 from configpage import configuration
 
-from raggs.app.catalog import MeasureEntry, measure_entries
-from raggs.app.explain import WORDS
-from raggs.base.artifacts import ARTIFACTS, Nugget, Placement, Reference, Span, artifact_file
+from raggs.app.catalog import WORDS, MeasureEntry, measure_entries
+from raggs.base.artifacts import ARTIFACTS, Nugget, Placement, Reference, Span, Spending, artifact_file
 from raggs.base.judge_health import Depth, JudgeHealth, Member, PairAgreement, Panel, RankHealth, Rate, Samples
-from raggs.base.spending import Spending
 from raggs.llm.ledger import INTENTS_FILE as INTENTS
 from raggs.llm.ledger import LEDGER_FILE as LEDGER
 from raggs.llm.ledger import CallIntent, LedgerLine

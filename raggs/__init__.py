@@ -13,7 +13,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from raggs.base.version import __version__
+from raggs.base import __version__
 
 if TYPE_CHECKING:
     from raggs.app.diagnose import Diagnosed as Diagnosed

@@ -20,7 +20,7 @@ from support.project import make_project
 
 from raggs.base.artifacts import JudgeRecord
 from raggs.config.load import load_config
-from raggs.stats.agreement.labels import cohen_kappa
+from raggs.stats.agreement import cohen_kappa
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
 

@@ -19,7 +19,7 @@ from raggs.config.load import load_config
 from raggs.diagnosis import REGISTRY as DIAGNOSES
 from raggs.parts.corpora.pydoc import PydocConfig, PydocCorpus
 from raggs.parts.judges.nuggets import NuggetJudge, NuggetsConfig
-from raggs.parts.queries.yaml import YamlQueries, YamlQueriesConfig
+from raggs.parts.queries.formats import YamlQueries, YamlQueriesConfig
 from raggs.runs.manifests.audit import audit
 from raggs.runs.manifests.opened import OpenedRun, open_run
 

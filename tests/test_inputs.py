@@ -20,8 +20,8 @@ from raggs.config.load import load_config
 from raggs.evaluation.gates import read_report
 from raggs.evaluation.samples import open_samples
 from raggs.llm.client import stored_key
-from raggs.parts.corpora.base import hash_source
-from raggs.parts.documents.base import read_text
+from raggs.parts.corpora import hash_source
+from raggs.parts.documents import read_text
 
 
 def fifo(path: Path) -> Path:

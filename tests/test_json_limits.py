@@ -16,10 +16,8 @@ from raggs.config.load import load_config
 from raggs.evaluation.gates import read_report
 from raggs.evaluation.samples import open_samples
 from raggs.parts.corpora.jsonl import JsonlConfig, JsonlCorpus
-from raggs.parts.queries.csv import CsvQueries, CsvQueriesConfig
-from raggs.parts.queries.jsonl import JsonlQueries, JsonlQueriesConfig
-from raggs.parts.readers.labels import read_labels
-from raggs.parts.readers.runs import read_run
+from raggs.parts.queries.formats import CsvQueries, CsvQueriesConfig, JsonlQueries, JsonlQueriesConfig
+from raggs.parts.run_files import read_labels, read_run
 
 ATTACKS = {
     "300 lists": ("[" * 300 + "]" * 300, "levels deep"),

@@ -20,9 +20,8 @@ from raggs.base import errors
 from raggs.base.artifacts import JournalRecord, Query
 from raggs.base.errors import DataError, NotFoundError, ProviderError, RaggsError
 from raggs.base.files import atomic_writer, disk, remove_leftovers, write_atomic
-from raggs.base.hashing import canonical_json, hash_bytes, hash_file, hash_value
+from raggs.base.hashing import canonical_json, derive_seed, generator, hash_bytes, hash_file, hash_value
 from raggs.base.jsonl import dump_line, read_objects, read_records, read_torn, write_records, write_routed
-from raggs.base.seeds import derive_seed, generator
 from raggs.base.settings import Effort, InputPath, Later, Settings, causes_of
 
 json_values = st.recursive(
@@ -73,7 +72,7 @@ def test_seeds_depend_on_names_and_on_nothing_else() -> None:
     assert (
         len({derive_seed(seed, *names) for seed in (1, 2) for names in (("a", "b"), ("ab",), ("a",), ("b", "a"))}) == 8
     )
-    script = "from raggs.base.seeds import generator; print(generator(3, 'x').integers(1 << 60))"
+    script = "from raggs.base.hashing import generator; print(generator(3, 'x').integers(1 << 60))"
     there = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
     assert int(there) == generator(3, "x").integers(1 << 60)
 

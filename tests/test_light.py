@@ -22,7 +22,7 @@ def run(code: str) -> str:
 
 def test_a_part_is_there_without_its_package() -> None:
     code = (
-        "import sys; from raggs.ranking.confidence import _normal; from raggs.ranking.posterior import lapack\n"
+        "import sys; from raggs.ranking.rounds import _normal; from raggs.ranking.posterior import lapack\n"
         "assert _normal().ndtr(0.0) == 0.5 and lapack().dpotrf; print('scipy.special' in sys.modules, "
         "'scipy.linalg' in sys.modules)\n"
         "import scipy.linalg, scipy.special\n"  # the whole still comes, beside the part
@@ -33,7 +33,7 @@ def test_a_part_is_there_without_its_package() -> None:
 
 def test_a_part_gives_the_bits_of_the_whole() -> None:
     code = (
-        "import numpy as np; from raggs.ranking.confidence import _normal; from raggs.ranking.posterior import lapack\n"
+        "import numpy as np; from raggs.ranking.rounds import _normal; from raggs.ranking.posterior import lapack\n"
         "part, blas = _normal(), lapack(); import scipy.special, scipy.linalg.lapack as whole\n"
         "x = np.random.default_rng(1).normal(size=(40, 40)); a = x @ x.T + np.eye(40)\n"
         "assert part.ndtr(x).tobytes() == scipy.special.ndtr(x).tobytes()\n"
@@ -56,7 +56,7 @@ def test_what_cannot_be_had_by_itself_comes_with_its_package(name: str, function
 def test_where_the_whole_is_there_already_it_is_taken() -> None:
     code = (
         "import scipy.linalg.lapack, scipy.special\n"
-        "from raggs.ranking.confidence import _normal; from raggs.ranking.posterior import lapack\n"
+        "from raggs.ranking.rounds import _normal; from raggs.ranking.posterior import lapack\n"
         "print(lapack() is scipy.linalg.lapack, all(hasattr(lapack(), f) for f in ('dpotrf', 'dpotrs', 'dpotri')), "
         "_normal() is scipy.special)"
     )

@@ -13,7 +13,7 @@ from raggs.base.errors import ConfigError, DataError
 from raggs.base.plainyaml import MOST_COPIES, MOST_DEPTH, MOST_DIGITS, load_plain
 from raggs.config.source import parse_value, read_source
 from raggs.evaluation.samples import open_samples
-from raggs.parts.queries.yaml import YamlQueries, YamlQueriesConfig
+from raggs.parts.queries.formats import YamlQueries, YamlQueriesConfig
 
 LAUGHS = "\n".join(
     ["  a: &a [x,x,x,x,x,x,x,x,x]"]

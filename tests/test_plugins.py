@@ -105,14 +105,13 @@ def test_removed_its_name_is_unknown(project: Project) -> None:
 @pytest.mark.parametrize(
     ("module", "problem"),
     [
-        ("class Mine: pass", "is no raggs.parts.retrievers.base.Retriever"),
-        ("Mine = 3", "is no raggs.parts.retrievers.base.Retriever"),
+        ("class Mine: pass", "is no raggs.parts.retrievers.Retriever"),
+        ("Mine = 3", "is no raggs.parts.retrievers.Retriever"),
         ("", "AttributeError"),
-        ("from raggs.parts.retrievers.base import Retriever\nclass Mine(Retriever): pass", "Mine lacks search"),
+        ("from raggs.parts.retrievers import Retriever\nclass Mine(Retriever): pass", "Mine lacks search"),
         (
-            "from raggs.parts.retrievers.base import Retriever\n"
-            "class Mine(Retriever):\n    def search(self, queries): ...",
-            "Mine has no Config that derives from raggs.parts.retrievers.base.RetrieverConfig",
+            "from raggs.parts.retrievers import Retriever\nclass Mine(Retriever):\n    def search(self, queries): ...",
+            "Mine has no Config that derives from raggs.parts.retrievers.RetrieverConfig",
         ),
         (
             "from raggs.parts.retrievers.dense import DenseRetriever as Mine",
@@ -147,7 +146,7 @@ def test_names_that_two_want(tmp_path: Path) -> None:
 
 HALVES = """
 from typing import Literal
-from raggs.parts.chunkers.base import Chunker, ChunkerConfig
+from raggs.parts.chunkers import Chunker, ChunkerConfig
 
 class Halves(Chunker):
     "Two halves of whatever comes."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.base.spending import Spending
+from raggs.base.artifacts import Spending
 from raggs.runs.manifests.costs import LedgerSum
 
 COUNT = st.integers(0, 10**9)

@@ -10,7 +10,7 @@ from raggs.base.arrays import Floats
 from raggs.base.artifacts import EmbedRecord
 from raggs.metrics.hits import Hits
 from raggs.metrics.measures.hits import Hit as HitMeasure
-from raggs.parts.retrievers.base import Hit, Retriever, RetrieverConfig
+from raggs.parts.retrievers import Hit, Retriever, RetrieverConfig
 
 
 class TitleRetriever(Retriever):

@@ -33,12 +33,12 @@ from raggs.llm import LLM, BudgetSettings, ChatRequest
 from raggs.llm.prices import require_keys
 from raggs.metrics.hits import ranked_rows
 from raggs.metrics.names import parse_measure
-from raggs.parts.workshop import Passages, Workshop
-from raggs.prompts import load_prompt
-from raggs.prompts.labels import labelled
+from raggs.parts.indexes.passages import Passages
+from raggs.parts.workshop import Workshop
+from raggs.prompts import labelled, load_prompt
+from raggs.runs.events import Listener, beside, in_loop, silent
 from raggs.runs.manifests.models import Estimate
-from raggs.runs.pipeline.events import Listener, beside, in_loop, silent
-from raggs.runs.pipeline.plan import line_of
+from raggs.runs.plan import line_of
 
 CAP = 1.0  # USD
 FILE, LEDGER, STAGE = "answers.jsonl", "answers.ledger.jsonl", "answers"

@@ -37,7 +37,7 @@ from raggs.runs.manifests.models import MANIFEST, Cure, Finding, parameters
 from raggs.runs.manifests.opened import OpenedRun, open_run
 from raggs.runs.manifests.store import RunStore, breaks
 from raggs.runs.manifests.words import answerer_lines
-from raggs.runs.pipeline.plan import Standing
+from raggs.runs.plan import Standing
 from raggs.stages.questions import QUESTIONS
 from raggs.stages.retrieve import RetrieveConfig
 

@@ -1,21 +1,30 @@
 """Everything that has a name: adapters, engines, measures, prompts, artifacts and their schemas.
 
 The prompts that come with raggs, to be read, and to be begun from with one's own.
+
+What a word means that a table or a file uses: the glossary, and measures and settings, which say it themselves.
+
+The entries stand in `words.md`, from which docs/glossary.md is written: one source for the terminal and for the pages.
+A word is found whatever its case, its brackets' content and its cutoff, a setting by its end, too. Computes nothing.
 """
 
 from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from raggs import diagnosis, ranking, reporting
+from raggs.base.adapter import AdapterConfig
 from raggs.base.errors import NotFoundError, PrerequisiteError, UsageError
 from raggs.base.registry import RAGGS, Registry
 from raggs.base.text import did_you_mean
-from raggs.config.models import RunConfig
+from raggs.config.models import Key, RunConfig, keys_of, run_keys, sections
 from raggs.evaluation import analyses
 from raggs.golden import formats
 from raggs.llm.ledger import INTENTS_FILE as INTENTS
@@ -23,6 +32,7 @@ from raggs.llm.ledger import LEDGER_FILE as LEDGER
 from raggs.llm.ledger import CallIntent, LedgerLine
 from raggs.metrics.measure import Measure
 from raggs.metrics.measures import REGISTRY as MEASURES
+from raggs.metrics.names import glossary, parse_measure
 from raggs.parts import (
     askers,
     chunkers,
@@ -43,6 +53,7 @@ from raggs.ranking import fusion
 from raggs.runs import execution
 from raggs.runs.manifests.models import RunManifest
 from raggs.stages.pipeline import pipelines
+from raggs.sweeps.config import SweepConfig
 
 REGISTRIES: dict[str, Registry[object]] = {
     "corpora": corpora.REGISTRY,
@@ -209,7 +220,7 @@ def json_schema(name: str) -> dict[str, Any]:
 
         return SweepReport.model_json_schema(mode="serialization")
     if name == "diff":
-        from raggs.evaluation.diffs.models import DiffReport
+        from raggs.evaluation.diff_sets import DiffReport
 
         return DiffReport.model_json_schema(mode="serialization")
     if name == "diagnose":
@@ -268,3 +279,184 @@ def prompt_page(name: str, language: str = FALLBACK) -> PromptPage:
 def prompt_pages() -> list[PromptPage]:
     """All prompts, in the language that others fall back to."""
     return [prompt_page(name) for name in known_prompts()]
+
+
+WORDS = Path(__file__).with_name("words.md")
+ENTRY = re.compile(r"^- ((?:\*\*[^*]+\*\*(?:, )?)+): (.+(?:\n  .+)*)", re.MULTILINE)
+WORD = re.compile(r"\*\*([^*]+)\*\*")
+SIGNS = {"p", "k", "at", "[ ]", "{ }", "#"}  # of tables; nobody who types a word means one of them
+PLACE = re.compile(r"(\.\d+)+$")  # in a list
+MAP = re.compile(r"map( to|$)")  # the form of a key below which the user names keys
+LINK = re.compile(r"\[([^\]]+)\]\(([^)]+)\)")
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """An entry.
+
+    Attributes:
+        words: that it explains, as tables write them.
+        text: plain sentences; pages are named by their path in the repository.
+    """
+
+    words: tuple[str, ...]
+    text: str
+
+
+def explain_word(word: str) -> tuple[Meaning, ...]:
+    """What a word means: its entry in the glossary, the measure of that name, the settings and parts of that name.
+
+    Raises:
+        NotFoundError: nothing has that name; the nearest word is named.
+    """
+    known = meanings()
+    said = (known.get(_plain(word)), _measure(word), *_settings(_plain(word)), *_parts(_plain(word)), *_prompts(word))
+    found = tuple(dict.fromkeys(filter(None, said)))
+    path = PLACE.sub("", " ".join(word.split()))
+    found = found or tuple(dict.fromkeys((*_settings(path), *_below_parts(path))))
+    found = found or tuple(_settings_of_parts(_plain(word)))
+    if not found:
+        names = sorted({*known, *measure_entries(), *(key.name for key in run_keys())} - SIGNS)
+        remedy = did_you_mean(_plain(word), names, "see: raggs explain")
+        raise NotFoundError(f"{word!r} is no word of the glossary, no measure and no setting", remedy=remedy)
+    return found
+
+
+@cache
+def meanings() -> Mapping[str, Meaning]:
+    """The entries by each of their words, in lower case, in the order of the page."""
+    found: dict[str, Meaning] = {}
+    for names, text in ENTRY.findall(WORDS.read_text(encoding="utf-8")):
+        words = tuple(WORD.findall(names))
+        entry = Meaning(words, LINK.sub(_named, " ".join(text.split())))
+        found |= {_plain(word): entry for word in words}
+    return found
+
+
+def _named(link: re.Match[str]) -> str:
+    return f"docs/{link[2].partition('#')[0]}"
+
+
+def _plain(word: str) -> str:
+    return " ".join(word.split()).lower()
+
+
+def _measure(word: str) -> Meaning | None:
+    try:
+        named = parse_measure(word if "@" in word else f"{word}@10")
+    except (UsageError, PrerequisiteError):
+        return None
+    name = named.measure.NAME
+    entry = measure_entries()[name]
+    wrapped = [f"{sign}: {said}." for sign, said in glossary([named.name]).items() if sign != name]
+    text = f"{entry.summary} {entry.formula} ({entry.better} is better; docs/metrics.md)."
+    return Meaning((entry.written,), " ".join([text, *wrapped]))
+
+
+def _settings(word: str) -> Iterator[Meaning]:
+    """The section of that name; else the key, or all keys of a run that end so."""
+    (runs, of_sweeps), named = _all_keys(), sections(SweepConfig) | sections()
+    keys = [*runs, *of_sweeps]
+    if word in named:
+        about = " ".join((inspect.getdoc(named[word]) or "").split())
+        yield Meaning((word,), f"{word}, a section of the configuration. {about}{_listed(keys, word)}")
+        return
+    for key in [key for key in keys if _is(word, key.name)] or _ending(runs, word):
+        yield Meaning((key.name,), _setting(key, f"In the YAML file, or --set {key.name}=…") + _listed(keys, key.name))
+    above = dict.fromkeys(key.name.rpartition(".")[0] for key in keys)
+    for place in (place for place in above if place.endswith(">") and _is(word, place)):
+        yield Meaning((place,), f"{place}: <name> is a name of yours.{_listed(keys, place)}")
+
+
+def _is(word: str, name: str) -> bool:
+    """Whether a key is meant; its `<name>` is any name."""
+    return re.fullmatch(".+".join(map(re.escape, re.split("<.+?>", name))), word) is not None
+
+
+@cache
+def _all_keys() -> tuple[tuple[Key, ...], tuple[Key, ...]]:
+    """Of a run, and what a sweep has besides."""
+    of_sweeps = (key for key in keys_of(SweepConfig) if key.name.partition(".")[0] not in RunConfig.model_fields)
+    return tuple(run_keys()), tuple(of_sweeps)
+
+
+def _parts(word: str) -> Iterator[Meaning]:
+    """What has that name in `raggs list`, but for measures."""
+    for registry in REGISTRIES.values():
+        if registry.group != "measures" and word in registry:
+            keys = ", ".join(key.name for key in _keys_of_part(registry.load(word)))
+            text = f"{word}, one of the {registry.group}. {registry.summary(word)}"
+            yield Meaning((word,), text + (f" Its settings: {keys}." if keys else ""))
+
+
+def _prompts(word: str) -> Iterator[Meaning]:
+    yield from (Meaning((word,), f"a prompt: {page.note}") for page in prompt_pages() if page.name == word)
+
+
+def _below_parts(path: str) -> Iterator[Meaning]:
+    """Yield what a key means that `--set` takes below a part, such as judge.judge.model, or below a map of any keys."""
+    runs, of_sweeps = _all_keys()
+    steps = path.split(".")
+    for key in (*runs, *of_sweeps):
+        above = key.name.split(".")
+        if len(above) >= len(steps) or not _is(".".join(steps[: len(above)]).lower(), key.name.lower()):
+            continue
+        below = steps[len(above) :]
+        if key.group is not None:
+            yield from _of_parts(path, key.group, below)
+        elif MAP.match(key.form):
+            yield Meaning((path,), f"{'.'.join(below)} is a key of yours in {_setting(key, 'In the YAML file')}")
+
+
+def _of_parts(path: str, group: str, below: Sequence[str]) -> Iterator[Meaning]:
+    """Yield the meanings of a key below a part of a registry; each names the types that have it."""
+    rest = below[1:] if below[0].isdecimal() else below  # a place in a list
+    registry = next(each for each in REGISTRIES.values() if each.group == group)
+    if rest in ([], ["type"]):
+        yield Meaning((path,), f"{path}: which of the {group}: {', '.join(registry.builtin)}.")
+        return
+    types: dict[str, list[str]] = {}
+    for name in registry.builtin:
+        for key in _keys_of_part(registry.load(name)):
+            steps = key.name.split(".")
+            if rest == steps:
+                types.setdefault(_setting(replace(key, name=path), "In the YAML file, or by --set"), []).append(name)
+            elif rest[: len(steps)] == steps and key.group is not None:
+                yield from _of_parts(path, key.group, rest[len(steps) :])
+            elif rest[: len(steps)] == steps and MAP.match(key.form):
+                types.setdefault(f"{rest[-1]} is a key of yours in {_setting(key, 'Beside type')}", []).append(name)
+    for text, names in types.items():
+        yield Meaning((path,), f"{text} For type: {' or '.join(names)}.")
+
+
+def _settings_of_parts(word: str) -> Iterator[Meaning]:
+    """The keys of that name which parts have; all parts are imported."""
+    for registry in REGISTRIES.values():
+        for name in registry.builtin:
+            for key in _ending(_keys_of_part(registry.load(name)), word):
+                yield Meaning(
+                    (f"{name}.{key.name}",), _setting(key, f"Beside type: {name}, one of the {registry.group}")
+                )
+
+
+def _keys_of_part(part: type[object]) -> list[Key]:
+    config = getattr(part, "Config", None)
+    return list(keys_of(config)) if isinstance(config, type) and issubclass(config, AdapterConfig) else []
+
+
+def _ending(keys: Iterable[Key], word: str) -> list[Key]:
+    return [key for key in keys if f".{key.name}".endswith(f".{word}")]
+
+
+def _setting(key: Key, how: str) -> str:
+    usual = "must be given" if key.required else f"{key.default or 'left out'} if not given"
+    again = "; no stage runs again for it" if key.effort else ""
+    return f"{key.name}: {key.meaning.rstrip('.')}. {how}: {key.form}; {usual}{again}."
+
+
+def _listed(keys: Iterable[Key], above: str) -> str:
+    """The keys one step below; below names of the user's, those of one of them."""
+    below = dict.fromkeys(
+        key.name for key in keys if above in (place := key.name.rpartition(".")[0], place.removesuffix(".<name>"))
+    )
+    return f" Its settings: {', '.join(below)}." if below else ""

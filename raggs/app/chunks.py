@@ -31,28 +31,27 @@ from raggs.chunking.cuts import cut_page
 from raggs.chunking.cuts import show_cuts as cuts_of
 from raggs.chunking.documents import Cut, Documents, Foreseen, Made, cut, foresee, make_cuts, read_documents
 from raggs.chunking.layout import write_files
-from raggs.chunking.models import ChunkReport, CutReport, Unit
+from raggs.chunking.models import ChunkReport, CutReport, Unit, parse_spec, split_names
 from raggs.chunking.questions import place_questions
-from raggs.chunking.specs import parse_spec, split_names
 from raggs.config.models import DocumentsConfig, RunConfig
 from raggs.llm import BudgetSettings, LLMSettings
 from raggs.llm.prices import HIDDEN, reasons, require_keys
 from raggs.llm.rehearsal import Rehearsal
 from raggs.metrics.spans import MIN, Cutoff
 from raggs.parts import chunkers, corpora, embedders, queries
-from raggs.parts.chunkers.base import Chunker, ChunkerConfig, ChunkerContext
+from raggs.parts.chunkers import Chunker, ChunkerConfig, ChunkerContext
 from raggs.parts.chunkers.paid import GUESS, PaidChunker
 from raggs.parts.chunkers.semantic import EmbeddingChunker
-from raggs.parts.corpora.base import CutCorpus
-from raggs.parts.embedders.base import EmbedderConfig
+from raggs.parts.corpora import CutCorpus
+from raggs.parts.embedders import Embedder, EmbedderConfig
 from raggs.parts.embedders.kept import KeptVectors
-from raggs.parts.queries.base import format_of
+from raggs.parts.queries import format_of
 from raggs.parts.queries.fields import DOCUMENT
 from raggs.parts.queries.writing import write_queries
-from raggs.parts.workshop import Embedder, Workshop, open_numbered
+from raggs.parts.workshop import Workshop, open_numbered
+from raggs.runs.events import Listener, beside, in_loop, silent
 from raggs.runs.manifests.models import Estimate
-from raggs.runs.pipeline.events import Listener, beside, in_loop, silent
-from raggs.runs.pipeline.plan import line_of
+from raggs.runs.plan import line_of
 
 
 def show_cuts(

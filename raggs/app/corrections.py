@@ -19,8 +19,8 @@ from raggs.base.artifacts import JudgeRecord
 from raggs.base.errors import DataError, UsageError
 from raggs.base.text import plural
 from raggs.evaluation.analyses.corrected import DrawnLabel, PeopleCorrection, WholeQuestions
-from raggs.parts.judges.base import by_people, unaided
-from raggs.parts.reviews.store import Draw, Finished, Key, Reviewed, ReviewStore, latest, read_draws
+from raggs.parts.judges import by_people, unaided
+from raggs.parts.reviews import Draw, Finished, Key, Reviewed, ReviewStore, latest, read_draws
 from raggs.runs.manifests.opened import OpenedRun, open_run
 
 REMEDY = "read the random part of a plan, without seeing the judge's grades"

@@ -40,13 +40,13 @@ from raggs.llm.messages import written_unasked
 from raggs.llm.prices import estimate_tokens, likely_tokens, longest_prompt, remembered_tokens
 from raggs.llm.rehearsal import Asked
 from raggs.llm.settings import Price
-from raggs.parts.workshop import Calls, Task
+from raggs.parts.judges import Calls, Task
 from raggs.prompts import FALLBACK
 from raggs.runs.manifests.models import Estimate
 from raggs.runs.manifests.reasons import Changed
 from raggs.runs.manifests.store import RunStore
-from raggs.runs.pipeline.plan import Selection, Standing
-from raggs.runs.pipeline.runner import Runner
+from raggs.runs.plan import Selection, Standing
+from raggs.runs.runner import Runner
 from raggs.stages.canaries import planned, planned_calls
 from raggs.stages.rank import likely_calls
 from raggs.stages.rank_config import LONGEST, RankConfig

@@ -23,14 +23,12 @@ from raggs.app.run import AnyConfig, run_folder
 from raggs.base.errors import RaggsError, UsageError
 from raggs.base.hashing import hash_value
 from raggs.base.jsonl import first_fault
-from raggs.chunking.specs import parse_spec, spec_name, split_names
-from raggs.config.environment import refuse_stored
+from raggs.chunking.models import parse_spec, spec_name, split_names
 from raggs.config.load import LoadedConfig, load_config
 from raggs.config.models import RunConfig
+from raggs.config.source import refuse_stored
 from raggs.diagnosis import FOLDER, REGISTRY
-from raggs.diagnosis.base import Diagnosis, Forecast, Found
-from raggs.diagnosis.bench import NAMES, Bench, Given
-from raggs.diagnosis.layout import found_in, hedged, lay_out
+from raggs.diagnosis.base import NAMES, Bench, Diagnosis, Forecast, Found, Given, found_in, hedged, lay_out
 from raggs.diagnosis.models import DiagnosisReport
 from raggs.diagnosis.store import DiagnosisStore
 from raggs.evaluation.document import Document
@@ -38,12 +36,12 @@ from raggs.llm import BudgetSettings, LLMSettings
 from raggs.llm.ledger import LEDGER_FILE as LEDGER
 from raggs.llm.prices import require_keys
 from raggs.parts import embedders, rerankers
-from raggs.parts.embedders.base import EmbedderConfig
-from raggs.parts.rerankers.base import RerankerConfig
+from raggs.parts.embedders import EmbedderConfig
+from raggs.parts.rerankers import RerankerConfig
 from raggs.parts.retrievers.reranked import RerankedConfig
 from raggs.parts.workshop import Workshop
+from raggs.runs.events import Listener, beside, in_loop, silent
 from raggs.runs.manifests.store import RunStore
-from raggs.runs.pipeline.events import Listener, beside, in_loop, silent
 from raggs.sweeps.world import llm_of
 
 __all__ = [

@@ -1,6 +1,6 @@
 """Diff: two golden sets beside each other, and the same systems scored under both.
 
-Both are read first and compared by `raggs.evaluation.diffs`; systems are scored as `raggs eval` scores them, by each
+Both are read first and compared by `raggs.evaluation`; systems are scored as `raggs eval` scores them, by each
 set's own grades. Nothing is written, and nothing is judged: whoever asks decides what a difference is worth.
 
 What a comparison of two golden sets found, as a document: what flips first, then what moved, then why.
@@ -24,12 +24,18 @@ from raggs.base.files import write_texts
 from raggs.base.hashing import canonical_json
 from raggs.base.text import plural, shorten
 from raggs.base.types import Number
-from raggs.evaluation.diffs import comparing, figures
-from raggs.evaluation.diffs import runs as trees
-from raggs.evaluation.diffs.comparing import comparable, moves
-from raggs.evaluation.diffs.decisions import Column, decisions_part
-from raggs.evaluation.diffs.figures import health_words
-from raggs.evaluation.diffs.models import (
+from raggs.evaluation import diff_results, diff_sets
+from raggs.evaluation import diff_results as trees
+from raggs.evaluation.diff_results import (
+    Column,
+    RunsReport,
+    SpentPart,
+    StagePart,
+    decisions_part,
+    health_words,
+    runs_report,
+)
+from raggs.evaluation.diff_sets import (
     ChangedPart,
     ContentPart,
     DecisionsPart,
@@ -38,18 +44,31 @@ from raggs.evaluation.diffs.models import (
     FigurePart,
     GradesPart,
     OrdersPart,
+    Pairing,
     QuestionPart,
     SettingPart,
+    Side,
     SidePart,
     VerdictPart,
+    comparable,
+    moves,
+    read_side,
 )
-from raggs.evaluation.diffs.runs import RunsReport, SpentPart, StagePart, runs_report
-from raggs.evaluation.diffs.sides import Pairing, Side, read_side
-from raggs.evaluation.document import UNDEFINED, Cell, Document, Legend, Row, Section, Table, formatted
+from raggs.evaluation.document import (
+    UNDEFINED,
+    VERDICTS,
+    Cell,
+    Document,
+    Legend,
+    Row,
+    Section,
+    Table,
+    formatted,
+    unjudged_tops,
+)
 from raggs.evaluation.gates import read_report
 from raggs.evaluation.layout import markdown
 from raggs.evaluation.study import Scoring, Study, doubt_of, ends_between, study_systems, unjudged_in
-from raggs.evaluation.words import VERDICTS, unjudged_tops
 from raggs.golden.opened import System, open_systems
 from raggs.metrics.columns import Run
 from raggs.metrics.hits import Hits
@@ -95,8 +114,8 @@ def diff(request: DiffRequest) -> DiffReport:
     if request.old.exists() and request.old.resolve() == request.new.resolve():
         raise UsageError(f"{request.old} and {request.new} are one and the same", remedy="raggs diff OLD NEW")
     old, new = _read(request.old), _read(request.new)
-    questions, passages = comparing.questions(old, new), comparing.passages(old, new)
-    pairing = Pairing(comparing.alias(questions), comparing.alias(passages))
+    questions, passages = diff_sets.questions(old, new), diff_sets.passages(old, new)
+    pairing = Pairing(diff_sets.alias(questions), diff_sets.alias(passages))
     if not pairing.shared(old, new):
         raise _strangers(old, new)
     moved = moves(old, new, pairing, confidence=request.confidence, seed=request.seed)
@@ -112,9 +131,9 @@ def diff(request: DiffRequest) -> DiffReport:
         grades=moved.grades,
         orders=moved.orders,
         by_question=moved.by_question,
-        coverage=figures.beside(figures.coverage(old), figures.coverage(new)),
-        cost=figures.beside(figures.cost(old), figures.cost(new)),
-        health=figures.differing(figures.beside(figures.health(old), figures.health(new))),
+        coverage=diff_results.beside(diff_results.coverage(old), diff_results.coverage(new)),
+        cost=diff_results.beside(diff_results.cost(old), diff_results.cost(new)),
+        health=diff_results.differing(diff_results.beside(diff_results.health(old), diff_results.health(new))),
         settings=told,
         made=trees.made(runs[0], runs[1], told) if runs[0] and runs[1] else (),
         notes=tuple(_notes(old, new, pairing)),

@@ -26,7 +26,7 @@ from raggs.base.text import clean_unicode, one_line
 from raggs.llm.rehearsal import Rehearsal
 from raggs.parts.indexes.passages import PassageStore
 from raggs.parts.indexes.vectors import SHARD, rows_done
-from raggs.parts.workshop import Judge, Ordering
+from raggs.parts.judges import Judge, Ordering
 from raggs.runs.manifests.store import RunStore
 from raggs.stages.base import Work
 from raggs.stages.canaries import ask_plan, make_cases, make_plan

@@ -20,11 +20,10 @@ from raggs.base.errors import UsageError
 from raggs.base.tables import ColumnNames, check_column
 from raggs.base.text import did_you_mean
 from raggs.base.types import Number
-from raggs.evaluation.analyses import REGISTRY, USUAL
+from raggs.evaluation.analyses import REGISTRY, USUAL, Analysis
 from raggs.evaluation.analyses.answers import GivenAnswers
-from raggs.evaluation.analyses.base import Analysis
-from raggs.evaluation.analyses.bottleneck import Bottleneck
 from raggs.evaluation.analyses.comparisons import Comparisons
+from raggs.evaluation.analyses.losses import Bottleneck
 from raggs.evaluation.gates import Gates
 from raggs.evaluation.models import Report
 from raggs.evaluation.report import make_report, study_and_report
@@ -386,11 +385,7 @@ def _of_samples(request: EvalRequest, subject: SampleFiles) -> Report:
         raise UsageError("people graded passages of a run", remedy="--reviews needs --golden RUN_DIRECTORY")
     if request.gates.lock is not None:
         raise UsageError("a golden.lock means a golden set", remedy="--lock needs --golden")
-    from raggs.evaluation.samples import (
-        DEFAULT_K,
-        merged_by_cutoff,  # late: most evaluations read no YAML
-        open_samples,
-    )
+    from raggs.evaluation.samples import DEFAULT_K, merged_by_cutoff, open_samples
 
     read = open_samples(subject.samples, subject.outputs)
     names = (*OF_SAMPLES, "containment") if read.answer_rank else OF_SAMPLES

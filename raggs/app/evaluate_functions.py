@@ -39,8 +39,8 @@ from raggs.golden.files import GivenGolden, Worded, queries_of
 from raggs.golden.opened import System, open_golden, open_systems
 from raggs.metrics.columns import Run, Scale
 from raggs.metrics.names import at_cutoffs
-from raggs.parts.readers.rows import as_id, as_real, run_of, shown
-from raggs.runs.pipeline.events import beside, in_loop, silent
+from raggs.parts.run_files import as_id, as_real, run_of, shown
+from raggs.runs.events import beside, in_loop, silent
 
 Search = Callable[[str, int], object]
 LISTED = 'give a list of ids, or of (id, score) pairs, best first: ["d3", "d1"] or [("d3", 2.5), ("d1", 1.0)]'

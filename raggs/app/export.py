@@ -16,15 +16,14 @@ from raggs.base.errors import DataError, NotFoundError, UsageError
 from raggs.base.tables import NO_COLUMNS, ColumnNames
 from raggs.base.types import Hear, Notice, deaf
 from raggs.golden import formats
-from raggs.golden.base import RUNS
-from raggs.golden.formats.base import TEST, UNORDERED, Exporter, ExportOptions, Importer, Loss, claimed
-from raggs.golden.formats.jsonl import JsonlExporter
+from raggs.golden.base import PARTS, RUNS, Part, Stock, contents_of
+from raggs.golden.formats import TEST, UNORDERED, Exporter, ExportOptions, Importer, Loss, claimed
+from raggs.golden.formats.tables import JsonlExporter
 from raggs.golden.opened import lists_in
-from raggs.golden.parts import PARTS, Part, Stock, contents_of
 from raggs.golden.runs import RunGolden, check_golden
+from raggs.parts.file_shapes import RELEVANT, GradeForm, GradeScale, stated_labels, stated_name
 from raggs.parts.indexes.files import Places
 from raggs.parts.indexes.passages import PassageStore
-from raggs.parts.readers.scales import RELEVANT, GradeForm, GradeScale, stated_labels, stated_name
 from raggs.runs.manifests.opened import OpenedRun
 from raggs.runs.manifests.reasons import ungraded
 from raggs.runs.manifests.store import RunStore
@@ -177,7 +176,7 @@ class Through:
         part, what: its name, and what it is in words.
         came: whole: as it was before the export; changed: as much, but other; partly: less; lost: nothing; read: nobody
             says what there was.
-        count: what was read, in items of `raggs.golden.parts`.
+        count: what was read, in items of `raggs.golden.base`.
         before: what there was; None where nobody says.
     """
 

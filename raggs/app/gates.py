@@ -27,7 +27,7 @@ from raggs.runs.manifests.opened import OpenedRun
 from raggs.stages.questions import QUESTIONS
 
 if TYPE_CHECKING:
-    from raggs.evaluation.diffs.models import DiffReport
+    from raggs.evaluation.diff_sets import DiffReport
 
     Apart = DiffReport | str | None  # what tells two sets apart, or why that cannot be told; None: they are the same
 

@@ -41,14 +41,14 @@ from raggs.config.models import RunConfig
 from raggs.evaluation.document import Cell, Document, Legend, Row, Section, Table
 from raggs.evaluation.layout import markdown
 from raggs.parts.indexes.files import reviews_beside
-from raggs.parts.judges.base import answers_of, by_people, unaided
-from raggs.parts.reviews.store import Key, Reviewed, ReviewStore, ever_drawn, read_draws
+from raggs.parts.judges import answers_of, by_people, unaided
+from raggs.parts.reviews import Key, Reviewed, ReviewStore, ever_drawn, read_draws
 from raggs.runs.manifests.models import RunManifest
 from raggs.runs.manifests.opened import OpenedRun
 from raggs.runs.manifests.store import RunStore, dump_json
-from raggs.stats.agreement import Checked, Estimate, Trust, check_labels, trust
-from raggs.stats.agreement.labels import FEWEST_CASES, FEWEST_CLUSTERS
+from raggs.stats.agreement import FEWEST_CASES, FEWEST_CLUSTERS, Checked, Estimate, check_labels
 from raggs.stats.correction import Calibration, calibrate
+from raggs.stats.judge_agreement import Trust, trust
 
 PLACE = "place in the prompt"
 

@@ -24,22 +24,21 @@ from raggs.app.review_plan import usual_seconds
 from raggs.base.artifacts import JudgeRecord, MergeRecord, QueryRecord
 from raggs.base.errors import DataError, UsageError
 from raggs.base.files import write_texts
+from raggs.base.hashing import generator
 from raggs.base.judge_health import is_people
-from raggs.base.seeds import generator
 from raggs.base.text import plural, shorten
 from raggs.base.types import as_object
 from raggs.evaluation.document import UNDEFINED, Cell, Document, Legend, Row, Section, Table, formatted
 from raggs.evaluation.layout import markdown
-from raggs.parts.judges.base import by_people, lower_median, unaided
-from raggs.parts.reviews.store import Key, PlanItem, Reviewed, ReviewStore, key_of, write_plan
+from raggs.parts.judges import by_people, lower_median, unaided
+from raggs.parts.reviews import Key, PlanItem, Reviewed, ReviewStore, key_of, write_plan
 from raggs.runs.manifests.costs import LedgerSum, costs
 from raggs.runs.manifests.models import StageLock
 from raggs.runs.manifests.opened import OpenedRun
 from raggs.runs.manifests.reasons import ABSENT, differences
 from raggs.runs.manifests.store import dump_json
-from raggs.stats.agreement import Checked, Estimate, check_labels
-from raggs.stats.agreement.labels import FEWEST_CASES, FEWEST_CLUSTERS
-from raggs.stats.agreement.trust import FEWEST_DIFFERING, Against, Nearer, nearer
+from raggs.stats.agreement import FEWEST_CASES, FEWEST_CLUSTERS, Checked, Estimate, check_labels
+from raggs.stats.judge_agreement import FEWEST_DIFFERING, Against, Nearer, nearer
 
 STAGE = "judge"
 KIND = "judge.type"

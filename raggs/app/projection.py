@@ -24,8 +24,8 @@ from raggs.golden.opened import System
 from raggs.golden.places import USUAL, JudgedPlaces, Projection, judged_places, project_onto
 from raggs.metrics.spans import Rule
 from raggs.parts.workshop import OpenCorpus, Workshop
+from raggs.runs.events import Listener, silent
 from raggs.runs.manifests.store import RunStore
-from raggs.runs.pipeline.events import Listener, silent
 
 GOLDEN = "golden"  # what --corpus calls the golden set
 NAME_IT = "--corpus CONFIG names the configuration whose corpus it is (SYSTEM=CONFIG for one system)"

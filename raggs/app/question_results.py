@@ -22,14 +22,15 @@ from raggs.base.text import plural
 from raggs.llm import BudgetSpent
 from raggs.llm.prices import estimate_tokens
 from raggs.parts import retrievers
-from raggs.parts.askers.base import Kind
-from raggs.parts.queries.base import MADE
-from raggs.parts.workshop import Asker, Retriever, Task
+from raggs.parts.askers import Asker, Kind
+from raggs.parts.judges import Task
+from raggs.parts.queries import MADE
+from raggs.parts.retrievers import Retriever
 from raggs.runs.manifests.costs import costs
 from raggs.runs.manifests.models import Estimate
 from raggs.runs.manifests.opened import OpenedRun
 from raggs.runs.manifests.store import RunStore
-from raggs.runs.pipeline.runner import Runner
+from raggs.runs.runner import Runner
 from raggs.stages.base import Work
 from raggs.stages.questions import QUESTIONS
 from raggs.stages.questions.ask import assignment_of, rounds, shown_before
@@ -37,8 +38,7 @@ from raggs.stages.questions.filter import required_embedder
 from raggs.stages.questions.records import AskRecord, FilterRecord, SampleRecord, Text
 from raggs.stages.questions.sample import STAGE as SAMPLE
 from raggs.stages.questions.sample import windows_of
-from raggs.stats.asking import DIFFICULTIES, LeakageSummary, difficulties, summarise_leakage
-from raggs.stats.asking.filters import Level
+from raggs.stats.question_filters import DIFFICULTIES, LeakageSummary, Level, difficulties, summarise_leakage
 
 FILE = "runfile"  # the retriever that reads a file of hits, which has none for questions that are new
 EARLIER = 20  # tokens of an earlier question

@@ -18,20 +18,19 @@ from raggs.app.run import run_folder
 from raggs.base.errors import UsageError
 from raggs.base.files import disk, write_atomic
 from raggs.base.hashing import hash_file
-from raggs.config.environment import refuse_stored
 from raggs.config.load import LoadedConfig, load_config
 from raggs.config.models import RunConfig
+from raggs.config.source import refuse_stored
 from raggs.llm import BudgetSpent
-from raggs.parts.queries.base import format_of
+from raggs.parts.queries import format_of
 from raggs.parts.queries.writing import write_queries
-from raggs.runs.execution.base import ExecutionContext
-from raggs.runs.execution.local import LocalExecution
+from raggs.runs.events import Listener, beside, in_loop, silent
+from raggs.runs.execution import ExecutionContext, LocalExecution
 from raggs.runs.manifests.opened import OpenedRun
 from raggs.runs.manifests.store import RunStore, config_place
-from raggs.runs.pipeline.events import Listener, beside, in_loop, silent
-from raggs.runs.pipeline.part import run_part
-from raggs.runs.pipeline.plan import Selection
-from raggs.runs.pipeline.runner import Runner
+from raggs.runs.partial import run_part
+from raggs.runs.plan import Selection
+from raggs.runs.runner import Runner
 from raggs.stages.questions import QUESTIONS
 
 __all__ = ["Made", "check_free", "make_questions", "open_questions", "output_of", "questions", "questions_folder"]

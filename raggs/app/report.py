@@ -28,7 +28,7 @@ from raggs.runs.manifests.store import RunStore
 
 if TYPE_CHECKING:
     from raggs.diagnosis.models import DiagnosisReport
-    from raggs.parts.reviews.store import Reviewed
+    from raggs.parts.reviews import Reviewed
     from raggs.sweeps.models import SweepReport
 
 ANALYSES = frozenset({"bounds", "depths", "robustness", "sensitivity", "waterfall"})  # besides the usual ones
@@ -151,7 +151,7 @@ def _diagnoses(
 
 def _reviews(run: OpenedRun | None, folder: Path | None) -> Reviewed | None:
     from raggs.app.review import reviews_of
-    from raggs.parts.reviews.store import ReviewStore
+    from raggs.parts.reviews import ReviewStore
 
     store = None if run is None else ReviewStore(reviews_of(run.folder, folder))
     return store.held() if store is not None and store.size else None
@@ -215,15 +215,11 @@ def _people(run: OpenedRun | None, folder: Path | None) -> People:
     if run is None:
         return People(why="labels from a file: who gave them is not known")
     from raggs.app.review import reviews_of
-    from raggs.parts.reviews.store import ReviewStore
+    from raggs.parts.reviews import ReviewStore
 
     if folder is None and not ReviewStore(reviews_of(run.folder, None)).size:
         return People()
-    from raggs.app.judge_check import (
-        check_judge,  # late: nobody has graded most sets
-        lay_out_check,
-        trusted,
-    )
+    from raggs.app.judge_check import check_judge, lay_out_check, trusted
 
     try:
         found = check_judge(run, folder)

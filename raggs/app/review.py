@@ -15,7 +15,7 @@ from raggs.base.judge_health import PEOPLE
 from raggs.base.text import clean_unicode, did_you_mean, one_line
 from raggs.base.types import as_object
 from raggs.parts.indexes.files import reviews_beside
-from raggs.parts.reviews.store import (
+from raggs.parts.reviews import (
     MOST_NAME,
     MOST_NOTE,
     GradeReview,
@@ -27,7 +27,7 @@ from raggs.parts.reviews.store import (
     passage_digest,
     question_digest,
 )
-from raggs.parts.reviews.store import REVIEWS_FILE as REVIEWS
+from raggs.parts.reviews import REVIEWS_FILE as REVIEWS
 from raggs.runs.manifests.opened import OpenedRun
 
 

@@ -26,8 +26,8 @@ from raggs.base.files import disk, write_atomic
 from raggs.base.jsonl import first_fault
 from raggs.base.tables import NO_COLUMNS, ColumnNames, check_column
 from raggs.base.text import clean_unicode, did_you_mean, plural
-from raggs.parts.reviews.files import CANNOT_TELL, FORMS, Row, Task, read_rows
-from raggs.parts.reviews.store import (
+from raggs.parts.review_files import CANNOT_TELL, FORMS, Row, Task, read_rows
+from raggs.parts.reviews import (
     GradeReview,
     OrderReview,
     Review,

@@ -30,13 +30,13 @@ from raggs.base.text import plural
 from raggs.evaluation.document import Cell, Document, Legend, Section, Table
 from raggs.golden.opened import System, open_systems
 from raggs.metrics.hits import Hits, find_hits
-from raggs.metrics.label_uncertainty import flip_effects
 from raggs.metrics.names import Named, parse_measures
-from raggs.parts.reviews.store import Draw, Key, PlanItem, read_draws, write_plan
+from raggs.metrics.unjudged import flip_effects
+from raggs.parts.reviews import Draw, Key, PlanItem, read_draws, write_plan
 from raggs.runs.manifests.opened import OpenedRun, open_run
 from raggs.runs.manifests.store import dump_json
+from raggs.stats.annotation_value import Impact, Outlook, believe, choose
 from raggs.stats.correction import FEWEST_WHOLE
-from raggs.stats.decision.impact import Impact, Outlook, believe, choose
 
 OPENING, PER_CHARACTER = 8.0, 1 / 24  # seconds: to see what is asked and to answer; 240 words a minute
 FEWEST_TIMED, LONGEST = 10, 600.0  # words that tell a pace; seconds, above which somebody went for coffee

@@ -24,9 +24,9 @@ from raggs.base.arrays import Flags, Ints
 from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, JudgeRecord, MergeRecord, Passage, Query, QueryRecord, RankRecord
 from raggs.base.text import clean_unicode, did_you_mean, one_line
 from raggs.metrics.columns import Qrels, Scale
-from raggs.parts.judges.base import by_people
-from raggs.parts.reviews.files import Row
-from raggs.parts.reviews.store import (
+from raggs.parts.judges import by_people
+from raggs.parts.review_files import Row
+from raggs.parts.reviews import (
     Draw,
     DrawnItem,
     Key,
@@ -41,8 +41,8 @@ from raggs.parts.reviews.store import (
 )
 from raggs.runs.manifests.opened import OpenedRun
 from raggs.runs.manifests.reasons import no_grades
-from raggs.stats.correction.estimates import Drawn, draw, lots
-from raggs.stats.decision.impact import Heard
+from raggs.stats.annotation_value import Heard
+from raggs.stats.correction import Drawn, draw, lots
 
 
 class Items:

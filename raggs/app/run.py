@@ -29,20 +29,20 @@ from raggs.base.judge_health import JudgeHealth
 from raggs.base.settings import BASE_FOLDER
 from raggs.base.text import plural
 from raggs.base.types import Notice
-from raggs.config.environment import refuse_stored
 from raggs.config.load import IN_MEMORY, LoadedConfig, load_config
 from raggs.config.models import RUN_NAME, RunConfig
+from raggs.config.source import refuse_stored
 from raggs.llm import BudgetSpent
-from raggs.parts.readers.scales import RELEVANT
+from raggs.parts.file_shapes import RELEVANT
 from raggs.runs import execution
-from raggs.runs.execution.base import Execution, ExecutionContext
+from raggs.runs.events import Event, Listener, StageFinished, beside, in_loop, silent
+from raggs.runs.execution import Execution, ExecutionContext
 from raggs.runs.manifests.models import Ceiling, Estimate, RunManifest
 from raggs.runs.manifests.reasons import Reason
 from raggs.runs.manifests.store import RunStore, config_place
-from raggs.runs.pipeline.events import Event, Listener, StageFinished, beside, in_loop, silent
-from raggs.runs.pipeline.part import run_within_budget
-from raggs.runs.pipeline.plan import Selection, Standing, select
-from raggs.runs.pipeline.runner import Runner
+from raggs.runs.partial import run_within_budget
+from raggs.runs.plan import Selection, Standing, select
+from raggs.runs.runner import Runner
 from raggs.stages import GOLDEN
 from raggs.stages.pipeline import Pipeline
 
@@ -60,7 +60,7 @@ def _portable(config: RunConfig, folder: Path) -> str:
 
 
 def _run_shard(job: str, number: int) -> None:
-    from raggs.app.worker import run_shard  # late: where the work is done here, nobody needs it
+    from raggs.app.services import run_shard  # late: where the work is done here, nobody needs it
 
     run_shard(job, number)
 
@@ -277,7 +277,7 @@ def run(
         force: run the selected stages even where nothing changed.
         discard_edits: replace artifacts that were edited by hand.
         run_id: another name for the run directory.
-        listen: hears every event (see `raggs.runs.pipeline.events`).
+        listen: hears every event (see `raggs.runs.events`).
         approve: says whether a key may go to an address that is new (see `raggs.app.addresses`).
 
     Raises:

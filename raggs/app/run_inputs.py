@@ -19,9 +19,9 @@ from raggs.config.load import LoadedConfig, load_config
 from raggs.config.models import RunConfig
 from raggs.golden.files import queries_of
 from raggs.parts.corpora.jsonl import ID_FIELDS, JsonlConfig
-from raggs.parts.queries.jsonl import JsonlQueriesConfig
+from raggs.parts.queries.formats import JsonlQueriesConfig
 from raggs.parts.queries.writing import query_facts
-from raggs.parts.readers.rows import as_id, rows_of, shown
+from raggs.parts.run_files import as_id, rows_of, shown
 
 FOLDER = "given"
 AnyConfig = LoadedConfig | RunConfig | Mapping[str, object] | Path | str

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from raggs.base.judge_health import FALLEN
 from raggs.base.text import plural
 from raggs.evaluation.document import UNDEFINED, Cell, Document, Row, Section, Table
-from raggs.runs.manifests.gate import fallen
+from raggs.runs.manifests.costs import fallen
 from raggs.runs.manifests.models import StageLock
 from raggs.runs.manifests.words import answerer_lines, lock_lines
-from raggs.runs.pipeline.runner import RunResult
+from raggs.runs.runner import RunResult
 
 if TYPE_CHECKING:
     from pandas import DataFrame

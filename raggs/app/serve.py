@@ -35,11 +35,11 @@ from raggs.base.errors import BusyError, PrerequisiteError, ProviderError, Usage
 from raggs.base.text import plural
 from raggs.golden.opened import open_systems
 from raggs.metrics.names import parse_measures
-from raggs.parts.reviews.store import Draw, Key, ReviewStore, note_draw, read_plan
+from raggs.parts.reviews import Draw, Key, ReviewStore, note_draw, read_plan
+from raggs.reviewing.agreeing import rubric_of_runs
 from raggs.reviewing.deciding import Dispute, Pull, Weigh, Weights
 from raggs.reviewing.ordering import Ordering, kept_of
 from raggs.reviewing.pool import open_pool
-from raggs.reviewing.rubric import rubric_of_runs
 from raggs.reviewing.session import By, Session, SessionSettings
 from raggs.runs.manifests.opened import OpenedRun, open_run
 
@@ -338,9 +338,8 @@ def prepare(
     Raises:
         UsageError, NotFoundError, DataError: as `serve`.
     """
-    from raggs.reviewing.deciding import Deciding
-    from raggs.reviewing.looking import Looking, Revealing
-    from raggs.reviewing.machine import Machine
+    from raggs.reviewing.deciding import Deciding, Looking, Revealing
+    from raggs.reviewing.pool import Machine
     from raggs.reviewing.server import About, make_app
 
     runs = [open_run(folder) for folder in request.runs]

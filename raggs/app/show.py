@@ -15,7 +15,7 @@ from raggs.base.text import did_you_mean
 from raggs.golden.opened import open_golden, open_systems
 from raggs.golden.questions import Questions
 from raggs.golden.views import Hit, PassageView, QuestionView
-from raggs.parts.reviews.store import Reviewed, ReviewStore
+from raggs.parts.reviews import Reviewed, ReviewStore
 
 __all__ = ["Hit", "Line", "PassageView", "QuestionView", "ShowRequest", "Shown", "lines", "said_by", "show"]
 

@@ -28,7 +28,7 @@ from raggs.runs.manifests.models import LockedAnswerer, RunManifest, StageLock
 from raggs.runs.manifests.opened import Bought, OpenedRun, bought, open_run
 from raggs.runs.manifests.reasons import Reason, Ungraded, ungraded
 from raggs.runs.manifests.store import RunStore
-from raggs.runs.pipeline.plan import Plan, Standing
+from raggs.runs.plan import Plan, Standing
 from raggs.stages.pipeline import load_pipeline, pipeline_of
 from raggs.stages.questions import QUESTIONS
 

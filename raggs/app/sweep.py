@@ -19,31 +19,32 @@ from typing import TYPE_CHECKING
 
 from raggs.app.addresses import Approve, nobody, permit
 from raggs.app.status import stored_config
+from raggs.base import __version__
 from raggs.base.artifacts import JudgeRecord, MergeRecord, Query
 from raggs.base.errors import BudgetError, DataError, UsageError
 from raggs.base.hashing import hash_value
 from raggs.base.settings import causes_of
 from raggs.base.text import plural
 from raggs.base.types import Building, Hear, Notice
-from raggs.base.version import __version__
-from raggs.config.environment import refuse_stored
 from raggs.config.load import load_settings
 from raggs.config.models import RunConfig
+from raggs.config.source import refuse_stored
 from raggs.golden.opened import open_golden
 from raggs.llm.prices import require_keys
-from raggs.parts.workshop import Judge, Passages, Workshop, judge_prompts
+from raggs.parts.indexes.passages import Passages
+from raggs.parts.judges import Judge
+from raggs.parts.workshop import Workshop, judge_prompts
+from raggs.runs.events import Listener, beside, in_loop, silent
 from raggs.runs.manifests.store import RunStore
-from raggs.runs.pipeline.events import Listener, beside, in_loop, silent
 from raggs.stages.judge import STAGE
-from raggs.stats.decision.impact import Hole
+from raggs.stats.annotation_value import Hole
 from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.deriving import derive
 from raggs.sweeps.grid import CHUNKER, Grid, cut_labels, make_grid
 from raggs.sweeps.halving import drop_hopeless
 from raggs.sweeps.judgments import Sheet, find_holes, keep_holes, of_queries, with_holes
-from raggs.sweeps.measuring import Measuring
+from raggs.sweeps.measuring import Measuring, plan
 from raggs.sweeps.models import OutcomePart, Plan, SweepReport, SystemRow
-from raggs.sweeps.planning import plan
 from raggs.sweeps.plots import report_files
 from raggs.sweeps.scoring import Scorer
 from raggs.sweeps.store import TIMINGS, SweepManifest, SweepStore, now

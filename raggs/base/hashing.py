@@ -1,6 +1,11 @@
 """Content hashes: the same value has the same hash on every machine and in every process.
 
 Everything that raggs compares (fingerprints, cache keys, artifacts) goes through the three functions here.
+
+Random numbers that depend on names, not on the order of the work.
+
+Every generator is derived from the run's seed and the names of what it serves (query, stage, round), so a
+resumed, reordered or parallel run draws the same numbers as an undisturbed one.
 """
 
 from __future__ import annotations
@@ -9,6 +14,8 @@ import hashlib
 import json
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from raggs.base.files import regular_file
 
@@ -42,3 +49,17 @@ def hash_file(path: Path) -> str:
         while block := file.read(BLOCK):
             digest.update(block)
     return digest.hexdigest()
+
+
+SEPARATOR = "\x1f"
+
+
+def derive_seed(seed: int, *names: object) -> int:
+    """A 64-bit seed from `seed` and `names`; equal arguments give equal seeds on every platform."""
+    text = SEPARATOR.join([str(seed), *map(str, names)])
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+
+
+def generator(seed: int, *names: object) -> np.random.Generator:
+    """A numpy generator for `names`, independent of every other combination of names."""
+    return np.random.Generator(np.random.PCG64(derive_seed(seed, *names)))

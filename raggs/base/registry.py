@@ -28,9 +28,9 @@ from importlib import import_module
 from importlib.metadata import Distribution, EntryPoint, PackageNotFoundError, distributions, version
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
+from raggs.base import __version__
 from raggs.base.errors import PrerequisiteError, UsageError
 from raggs.base.text import did_you_mean
-from raggs.base.version import __version__
 
 PREFIX = "raggs."
 

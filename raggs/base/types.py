@@ -5,7 +5,7 @@
 
 What work that takes its time tells whoever watches: something is made once, someone is waited for, a word of notice.
 
-Parts tell it without knowing who listens; runs add what their stages do (`raggs.runs.pipeline.events`).
+Parts tell it without knowing who listens; runs add what their stages do (`raggs.runs.events`).
 """
 
 from __future__ import annotations

@@ -18,7 +18,8 @@ from raggs.chunking.models import ChunkerPart, ChunkReport, ComparisonPart, Mean
 from raggs.chunking.questions import Asked
 from raggs.metrics.spans import MEASURES, MIN, Cutoff, Line, Ruler, Scores, Target, score, summary
 from raggs.parts.indexes.exact import search
-from raggs.stats.comparison import Interval, bootstrap_means, compare_many
+from raggs.stats.comparison import compare_many
+from raggs.stats.intervals import Interval, bootstrap_means
 
 TEST = "randomisation"
 MEGA = 1e6

@@ -35,8 +35,8 @@ from raggs.base.text import count_tokens, did_you_mean, plural, shorten, visible
 from raggs.chunking.models import ChunkRow, CutFile, CutReport
 from raggs.evaluation.document import Cell, Legend, Row, Section, Table
 from raggs.evaluation.document import Document as document_Document
-from raggs.parts.chunkers.base import Document
-from raggs.parts.corpora.base import CutCorpus
+from raggs.parts.chunkers import Document
+from raggs.parts.corpora import CutCorpus
 from raggs.parts.corpora.folder import file_name
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from raggs.base.text import did_you_mean, plural
 from raggs.llm.rehearsal import Asked
 from raggs.metrics.spans import Spans, locate
 from raggs.metrics.spans.columns import Place
-from raggs.parts.chunkers.base import Chunk, Chunker, Document
+from raggs.parts.chunkers import Chunk, Chunker, Document
 from raggs.parts.chunkers.paid import Cuts, NotCut, PaidChunker
 from raggs.parts.corpora.folder import FolderConfig, FolderCorpus
 from raggs.parts.workshop import Workshop

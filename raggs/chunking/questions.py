@@ -20,7 +20,7 @@ from raggs.chunking.documents import Documents
 from raggs.metrics.spans import Questions, Spans
 from raggs.metrics.spans.columns import Place
 from raggs.metrics.spans.scores import overlapping
-from raggs.parts.queries.base import made_notes
+from raggs.parts.queries import made_notes
 
 CORPUS = "corpus_id"
 SHOWN, TOLD = 60, 10

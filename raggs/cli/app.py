@@ -27,7 +27,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 from typer.main import get_command, get_group
 
-from raggs.base.version import __version__
+from raggs.base import __version__
 from raggs.cli.boundary import BoundaryGroup, PlainCommand
 from raggs.cli.options import Quiet
 
@@ -160,8 +160,8 @@ COMMANDS: dict[str, str | Group] = {
     "why": "runs:why",
     "show": "show:show",
     "cost": "runs:cost",
-    "audit": "audits:audit",
-    "keygen": "audits:keygen",
+    "audit": "housekeeping:audit",
+    "keygen": "housekeeping:keygen",
     "export": "export:export",
     "import": "export:import_",
     "eval": "evals:eval_",
@@ -209,7 +209,7 @@ COMMANDS: dict[str, str | Group] = {
     "reviews": Group("People's word as files.", {"import": "reviews:import_", "export": "reviews:export"}, hidden=True),
     "judge": Group(
         "A judge, held against people or against another judge.",
-        {"check": "judges:check", "compare": "judges:compare"},
+        {"check": "reviews:check", "compare": "reviews:compare"},
     ),
     "questions": Group(
         "Make questions of documents or logs, or find their thresholds.",

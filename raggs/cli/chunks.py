@@ -58,7 +58,7 @@ def make(
     from raggs.cli.options import approver
     from raggs.cli.progress import listener
     from raggs.config.load import load_config
-    from raggs.runs.pipeline.events import silent
+    from raggs.runs.events import silent
 
     set_ = [] if max_usd is None else [f"budget.max_usd={max_usd}"]
     set_ += ["llm.allow_mixed=true"] if allow_mixed else []
@@ -213,7 +213,7 @@ def eval_(
     from raggs.cli.screen import open_console
     from raggs.config.load import load_config
     from raggs.llm import LLMSettings
-    from raggs.runs.pipeline.events import silent
+    from raggs.runs.events import silent
 
     llm = LLMSettings() if config is None else load_config(config).run.llm
     llm = llm.mixing() if allow_mixed else llm

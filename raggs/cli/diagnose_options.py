@@ -91,7 +91,7 @@ def run_kind(kind: str, shared: DiagnosisFlags, **settings: object) -> None:
     from raggs.cli.options import approver
     from raggs.cli.progress import listener
     from raggs.llm import BudgetSpent
-    from raggs.runs.pipeline.events import silent
+    from raggs.runs.events import silent
 
     request = shared.request(kind, settings)
     if shared.dry_run:
@@ -185,8 +185,8 @@ def all_(
     from raggs.app.diagnose import diagnose_all, outlooks
     from raggs.cli.options import approver
     from raggs.cli.progress import listener
+    from raggs.runs.events import silent
     from raggs.runs.manifests.store import dump_json
-    from raggs.runs.pipeline.events import silent
 
     request = shared.request("", {})
     if shared.dry_run:

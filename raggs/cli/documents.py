@@ -20,10 +20,9 @@ from rich.text import Text
 from raggs.base.text import visible
 from raggs.cli.plain import say
 from raggs.cli.screen import hanging
-from raggs.evaluation.document import Cell, Document, Legend, Section, Table
+from raggs.evaluation.document import GLOSSARY, Cell, Document, Legend, Section, Table
 from raggs.evaluation.layout import lay_out, per_query_head, per_query_rows
 from raggs.evaluation.models import Report
-from raggs.evaluation.words import GLOSSARY
 
 GAP = 2  # between columns
 MIN_COLUMN_WIDTH = 8  # characters of a column that is folded; a narrower screen cuts

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from raggs.app.answers import AnswersRequest
     from raggs.app.evaluate import EvalResult
     from raggs.app.gates import Apart, Verdicts
-    from raggs.evaluation.diffs.models import DiffReport
+    from raggs.evaluation.diff_sets import DiffReport
 
 
 @grouped
@@ -115,7 +115,7 @@ def _with_answers(result: EvalResult, asked: AnswersRequest, output: OutputFlags
     from raggs.cli.options import approver
     from raggs.cli.progress import listener
     from raggs.llm import BudgetSpent
-    from raggs.runs.pipeline.events import silent
+    from raggs.runs.events import silent
 
     display = listener(output.quiet or output.as_json)
     try:

@@ -14,7 +14,7 @@ from raggs.base.text import visible
 from raggs.base.types import Building, Notice, Waiting
 from raggs.cli.plain import is_quiet
 from raggs.cli.screen import Screen
-from raggs.runs.pipeline.events import Event, Progress, StageFinished, StageSkipped, StageStarted
+from raggs.runs.events import Event, Progress, StageFinished, StageSkipped, StageStarted
 from raggs.stages.pipeline import Pipeline, pipeline_of
 
 if TYPE_CHECKING:

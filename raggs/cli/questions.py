@@ -23,14 +23,13 @@ from raggs.cli.options import AllowMixed, Json, MaxCalls, MaxUsd, Overrides, Qui
 from raggs.cli.plain import ask, is_quiet, say, say_json
 
 if TYPE_CHECKING:
-    from raggs.app.calibrate import Calibration, Kind, Pairs
-    from raggs.app.question_logs import Imported
     from raggs.app.question_results import Made
+    from raggs.app.question_tools import Calibration, Imported, Kind, Pairs
     from raggs.cli.options import Asked
     from raggs.config.load import LoadedConfig
     from raggs.llm import BudgetSpent
-    from raggs.runs.pipeline.runner import Runner
-    from raggs.stats.asking.filters import Thresholds
+    from raggs.runs.runner import Runner
+    from raggs.stats.question_filters import Thresholds
 
 IN_PART = 7
 
@@ -82,14 +81,14 @@ def make(
       raggs questions make --config raggs.yaml --max-usd 2
     """
     from raggs.app.addresses import permit
-    from raggs.app.folder_config import config_for, says_otherwise
+    from raggs.app.question_tools import config_for, says_otherwise
     from raggs.app.questions import open_questions, output_of
     from raggs.app.run import forecast
     from raggs.base.errors import PartialError
     from raggs.cli import render
     from raggs.cli.options import Asked, approver, meant
     from raggs.config.load import load_config
-    from raggs.runs.pipeline.plan import Selection
+    from raggs.runs.plan import Selection
     from raggs.stages.questions import QUESTIONS
 
     written, wanted = False, (*(overrides or ()), *_settings(n, asker))
@@ -130,7 +129,7 @@ def _caps(max_usd: float | None, max_calls: int | None) -> list[str]:
 
 def _settings(n: int | None, asker: str | None) -> list[str]:
     """What is asked, as settings."""
-    from raggs.app.folder_config import asker_setting
+    from raggs.app.question_tools import asker_setting
 
     found = [] if n is None else [f"questions.sample.n={n}"]
     return found if asker is None else [*found, f"questions.ask.asker={asker_setting(asker)}"]
@@ -156,8 +155,8 @@ def _make(loaded: LoadedConfig, target: Path, asked: Asked, flags: Flags) -> Mad
     from raggs.cli.progress import listener
     from raggs.cli.runs import confirm_cost
     from raggs.llm import BudgetSpent
-    from raggs.runs.pipeline.events import silent
-    from raggs.runs.pipeline.plan import Selection
+    from raggs.runs.events import silent
+    from raggs.runs.plan import Selection
 
     display = listener(not flags.shows)
     with open_questions(loaded, listen=display or silent) as runner:
@@ -180,7 +179,7 @@ def _make(loaded: LoadedConfig, target: Path, asked: Asked, flags: Flags) -> Mad
 def _tell_how_to_go_on(error: BudgetSpent, runner: Runner, asked: Asked) -> None:
     """Put into the error the command that goes on under a budget that suffices."""
     from raggs.app.run import forecast
-    from raggs.runs.pipeline.plan import Selection
+    from raggs.runs.plan import Selection
 
     expected, cap = forecast(runner, Selection(runner.pipeline.order)), error.cap
     usd, calls = expected.usd, sum(line.calls for line in expected.running)
@@ -287,9 +286,9 @@ def import_(
       raggs questions import search.log.gz --dry-run
       raggs questions import chats.csv --column message --mask
     """
-    from raggs.app.question_logs import ImportRequest, import_logs
+    from raggs.app.question_tools import ImportRequest, import_logs
     from raggs.cli.progress import listener
-    from raggs.runs.pipeline.events import silent
+    from raggs.runs.events import silent
 
     kinds = [kind.strip() for kind in allow.split(",") if kind.strip()]
     request = ImportRequest(
@@ -382,10 +381,10 @@ def calibrate(
       raggs questions calibrate questions.csv
       raggs questions calibrate questions.csv --corpus finance --duplicate 0.8
     """
-    from raggs.app.calibrate import CalibrateRequest, calibrate
+    from raggs.app.question_tools import CalibrateRequest, calibrate
     from raggs.cli.progress import listener
-    from raggs.runs.pipeline.events import silent
-    from raggs.stats.asking.filters import Thresholds
+    from raggs.runs.events import silent
+    from raggs.stats.question_filters import Thresholds
 
     request = CalibrateRequest(questions, embedder, corpus, max_usd=max_usd)
     display = listener(as_json)
@@ -455,7 +454,7 @@ def _pair(pairs: Pairs, row: int, err: bool = False) -> None:
 
 def _searched(found: Calibration, usual: Thresholds) -> Thresholds:
     """Both thresholds, as the answers say; the usual one where there is nothing to look at."""
-    from raggs.stats.asking.filters import Thresholds
+    from raggs.stats.question_filters import Thresholds
 
     values = {kind: _search(kind, pairs) for kind, pairs in found.pairs.items()}
     return Thresholds(
@@ -466,7 +465,7 @@ def _searched(found: Calibration, usual: Thresholds) -> Thresholds:
 
 def _search(kind: Kind, pairs: Pairs) -> float | None:
     """One threshold; None where there is nothing to look at."""
-    from raggs.stats.asking.calibration import Search
+    from raggs.stats.question_filters import Search
 
     search = Search(pairs.cosines)
     if not len(pairs.cosines):

@@ -30,16 +30,15 @@ from raggs.cli.options import Asked, typed
 from raggs.cli.plain import say_json
 from raggs.cli.screen import open_console, table
 from raggs.llm import BudgetSpent
-from raggs.runs.manifests.costs import costs
+from raggs.runs.manifests.costs import costs, fallen
 from raggs.runs.manifests.explain import Explanation
-from raggs.runs.manifests.gate import fallen
 from raggs.runs.manifests.models import LockedAnswerer, RunManifest, StageLock, snapshots
 from raggs.runs.manifests.opened import OpenedRun, bought, open_run
 from raggs.runs.manifests.orderwords import PLACES, against_next, order_lines
 from raggs.runs.manifests.store import dump_json
 from raggs.runs.manifests.words import CONFIDENCE, answerer_lines, lock_lines
-from raggs.runs.pipeline.part import Part
-from raggs.runs.pipeline.runner import RunResult
+from raggs.runs.partial import Part
+from raggs.runs.runner import RunResult
 from raggs.stages import GOLDEN
 
 if TYPE_CHECKING:

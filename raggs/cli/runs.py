@@ -35,16 +35,15 @@ from raggs.cli.plain import agree, say, say_json
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from raggs.app.cost import RunCost
     from raggs.app.run import Forecast
     from raggs.cli.options import Asked
     from raggs.config.load import LoadedConfig
     from raggs.llm.budget import BudgetSpent
-    from raggs.runs.manifests.costs import Costs, LedgerSum
+    from raggs.runs.manifests.costs import Costs, LedgerSum, RunCost
     from raggs.runs.manifests.models import Estimate
-    from raggs.runs.pipeline.part import Part
-    from raggs.runs.pipeline.plan import Selection
-    from raggs.runs.pipeline.runner import Runner, RunResult
+    from raggs.runs.partial import Part
+    from raggs.runs.plan import Selection
+    from raggs.runs.runner import Runner, RunResult
 
 IN_PART = 7
 MIXED = "llm.allow_mixed"
@@ -112,8 +111,8 @@ def run(
     from raggs.cli.options import Asked, approver
     from raggs.config.load import load_config
     from raggs.llm.budget import BudgetSpent
-    from raggs.runs.manifests.gate import fallen
-    from raggs.runs.pipeline.plan import select
+    from raggs.runs.manifests.costs import fallen
+    from raggs.runs.plan import select
     from raggs.stages import GOLDEN
 
     config = meant(file, config, "raggs.yaml", REMEDY)
@@ -199,8 +198,8 @@ def _run(
     from raggs.app.run import forecast, open_runner, stages_of
     from raggs.cli.progress import listener
     from raggs.llm.budget import BudgetSpent
-    from raggs.runs.pipeline.events import silent
-    from raggs.runs.pipeline.part import run_within_budget
+    from raggs.runs.events import silent
+    from raggs.runs.partial import run_within_budget
 
     display = listener(not shows, stages_of(loaded.run))
     with open_runner(loaded, run_id=asked.run_id, listen=display or silent) as runner:
@@ -220,8 +219,8 @@ def _run_part(loaded: LoadedConfig, selection: Selection, asked: Asked, *, shows
     from raggs.app.run import open_runner, stages_of
     from raggs.cli.progress import listener
     from raggs.llm.budget import BudgetSpent
-    from raggs.runs.pipeline.events import silent
-    from raggs.runs.pipeline.part import part_within_budget
+    from raggs.runs.events import silent
+    from raggs.runs.partial import part_within_budget
 
     display = listener(not shows, stages_of(loaded.run))
     with open_runner(loaded, run_id=asked.run_id, listen=display or silent) as runner:
@@ -351,7 +350,7 @@ def cost(
     Example:
       raggs cost runs/demo
     """
-    from raggs.app.cost import cost as cost_of
+    from raggs.runs.manifests.costs import cost as cost_of
     from raggs.runs.manifests.store import dump_json
 
     found = cost_of(run)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from raggs.app.explain import Meaning
+    from raggs.app.catalog import Meaning
     from raggs.app.show import Shown, ShowRequest
     from raggs.golden.views import Hit, PassageView, QuestionView
 
@@ -327,7 +327,7 @@ def explain(
       raggs explain rank                a section of the configuration
       raggs explain rank.floor
     """
-    from raggs.app.explain import meanings
+    from raggs.app.catalog import meanings
     from raggs.cli.app import COMMANDS
     from raggs.cli.screen import hanging
     from raggs.runs.manifests.store import dump_json
@@ -345,7 +345,7 @@ def explain(
 
 def _explained(word: str, command: bool) -> tuple[Meaning, ...]:
     """What a word means; nothing, where it is a command and no word besides."""
-    from raggs.app.explain import explain_word
+    from raggs.app.catalog import explain_word
     from raggs.base.errors import NotFoundError
 
     try:

@@ -84,7 +84,7 @@ def sweep(
     from raggs.cli.eval_options import parse_scale
     from raggs.cli.options import approver
     from raggs.cli.progress import listener
-    from raggs.runs.pipeline.events import silent
+    from raggs.runs.events import silent
 
     limits = {"latency_ms": None if slo is None else _ms(slo), "usd_per_1k": max_usd_per_1k, "quality": target}
     set_ = [f"limits.{name}={value}" for name, value in limits.items() if value is not None]

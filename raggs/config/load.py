@@ -19,9 +19,18 @@ from raggs.base.errors import ConfigError, UsageError
 from raggs.base.settings import BASE_FOLDER, UNKNOWN_KEY, Settings
 from raggs.base.text import did_you_mean, shorten
 from raggs.base.types import Place, leaves
-from raggs.config.environment import PREFIX, environment_for, refuse_secrets
 from raggs.config.models import DocumentsConfig, RunConfig
-from raggs.config.source import Origin, Source, assign, join_key, read_source, split_key
+from raggs.config.source import (
+    PREFIX,
+    Origin,
+    Source,
+    assign,
+    environment_for,
+    join_key,
+    read_source,
+    refuse_secrets,
+    split_key,
+)
 
 S = TypeVar("S", bound=Settings)
 IN_MEMORY = Path("settings in memory")  # what errors call a mapping; its paths are of the current folder
@@ -62,7 +71,7 @@ def load_config(
 
     Args:
         path: the YAML file, or a mapping of what it would hold, whose paths are of the current folder. A ``.env``
-            beside it gives keys and settings (see `raggs.config.environment`), never over what is set already.
+            beside it gives keys and settings (see `raggs.config.source`), never over what is set already.
         overrides: texts of the form ``section.key=value``; list entries by number or name
                 (``retrieve.retrievers.0.k=10``, ``retrieve.retrievers.bm25.k=10``).
         environment: instead of the process's own (and then without ``.env``).

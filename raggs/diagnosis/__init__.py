@@ -4,7 +4,7 @@ A kind is one file or package here and one line in the table below:
 
     raggs/diagnosis/mine.py      class Mine(Diagnosis[MineFound]): Config, Result, TITLE, NEEDS, TIME, and five methods
                                  (`base.py` says which); it works with a `Bench` and gives typed findings
-    raggs/stats/probes/mine.py   its mathematics, pure
+    raggs/stats/mine.py   its mathematics, pure
     raggs/cli/diagnoses/mine.py  its command, a function of `DiagnosisFlags` and its own typed flags
     docs/diagnose/mine.md        its page
     tests/diagnosis/test_mine.py its tests, with a `contract_case` (tests/diagnosis/test_contract.py)
@@ -27,12 +27,12 @@ REGISTRY: Registry[Diagnosis[Found]] = Registry(
     "diagnoses",
     "raggs.diagnosis.base:Diagnosis",
     {
-        "names": "raggs.diagnosis.names.kind:Names",
-        "precision": "raggs.diagnosis.precision.kind:PrecisionDiagnosis",
-        "noise": "raggs.diagnosis.noise.kind:NoiseDiagnosis",
-        "judge": "raggs.diagnosis.judge.kind:JudgeDiagnosis",
-        "depth": "raggs.diagnosis.depth.kind:Depth",
-        "retrieval": "raggs.diagnosis.retrieval.kind:Retrieval",
-        "index": "raggs.diagnosis.index.kind:IndexDiagnosis",
+        "names": "raggs.diagnosis.names:Names",
+        "precision": "raggs.diagnosis.precision:PrecisionDiagnosis",
+        "noise": "raggs.diagnosis.noise:NoiseDiagnosis",
+        "judge": "raggs.diagnosis.judge:JudgeDiagnosis",
+        "depth": "raggs.diagnosis.depth:Depth",
+        "retrieval": "raggs.diagnosis.retrieval:Retrieval",
+        "index": "raggs.diagnosis.index:IndexDiagnosis",
     },
 )

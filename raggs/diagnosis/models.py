@@ -11,13 +11,13 @@ from typing import Literal, Self
 from pydantic import Field, JsonValue
 from pydantic.json_schema import JsonSchemaMode, JsonSchemaValue, models_json_schema
 
+from raggs.base import __version__
 from raggs.base.hashing import hash_value
 from raggs.base.types import Number, number
-from raggs.base.version import __version__
 from raggs.diagnosis import REGISTRY
 from raggs.evaluation.document import Cell, Form, bounded
 from raggs.evaluation.models import Part
-from raggs.stats.comparison import Interval
+from raggs.stats.intervals import Interval
 
 MODE: JsonSchemaMode = "serialization"
 REF = "#/$defs/{model}"

@@ -21,7 +21,7 @@ from raggs.base.files import disk, held, read_whole, remove_leftovers, write_ato
 from raggs.base.hashing import hash_bytes, hash_file
 from raggs.base.types import Notify, unheard
 from raggs.diagnosis import REGISTRY
-from raggs.diagnosis.layout import AGAIN, found_in, others, page, plots
+from raggs.diagnosis.base import AGAIN, found_in, others, page, plots
 from raggs.diagnosis.models import DiagnosisReport
 
 REMEDY = "choose another --out, or check its permissions"

@@ -28,15 +28,15 @@ from raggs.base.files import read_whole
 from raggs.base.jsonl import first_fault
 from raggs.base.text import plural, visible
 from raggs.base.types import Number
+from raggs.evaluation.document import VERDICTS, score, unjudged_tops
 from raggs.evaluation.models import Report, ScorePart, SystemPart, UnjudgedTopPart
 from raggs.evaluation.report import rule_words
 from raggs.evaluation.study import Study, judging_remedy, unjudged_in
-from raggs.evaluation.words import VERDICTS, score, unjudged_tops
 from raggs.metrics.columns import Run
 from raggs.metrics.hits import find_hits
 from raggs.metrics.names import Named, parse_measure
 from raggs.metrics.unjudged import Shown, difference_ends, top_of, value_ends
-from raggs.parts.readers.shapes import replayable
+from raggs.parts.file_shapes import replayable
 from raggs.stats.comparison import Comparison, Ends, compare, could_cross, could_reverse
 
 AGAIN = "evaluate the earlier system again in the same way"

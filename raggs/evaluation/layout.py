@@ -13,12 +13,22 @@ from pathlib import Path
 from raggs.base.files import write_texts
 from raggs.base.text import spreadsheet_cell
 from raggs.base.types import Number
-from raggs.evaluation.analyses import REGISTRY
-from raggs.evaluation.analyses.base import Analysis
-from raggs.evaluation.document import Cell, Document, Legend, Range, Row, Section, Table
+from raggs.evaluation.analyses import REGISTRY, Analysis
+from raggs.evaluation.document import (
+    GLOSSARY,
+    MARKS,
+    Cell,
+    Document,
+    Legend,
+    Range,
+    Row,
+    Section,
+    Table,
+    interval_words,
+    judgments,
+)
 from raggs.evaluation.models import Report, ScorePart
 from raggs.evaluation.report import projections
-from raggs.evaluation.words import GLOSSARY, MARKS, interval, judgments
 from raggs.metrics.names import glossary
 
 
@@ -31,7 +41,10 @@ def lay_out(report: Report) -> Document:
     analyses: list[Analysis] = [REGISTRY.load(name)() for name in dict.fromkeys((*REGISTRY.builtin, *report.analyses))]
     sections = tuple(section for analysis in analyses if (section := analysis.section(report)))
     ranged = any(score.low is not None for _, score in _each(report))
-    signs = (Legend("[ ]", interval(report)) if ranged else None, *(analysis.legend(report) for analysis in analyses))
+    signs = (
+        Legend("[ ]", interval_words(report)) if ranged else None,
+        *(analysis.legend(report) for analysis in analyses),
+    )
     legend = tuple(filter(None, signs))
     said = (judgments(report.golden), *projections(report))
     scores = Section("Scores", said, _scores(report), legend, _terms(report))

@@ -12,8 +12,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from raggs.base import __version__
 from raggs.base.types import Number
-from raggs.base.version import __version__
 
 Verdict = Literal["win", "loss", "tie", "unresolvable", "unjudged"]
 

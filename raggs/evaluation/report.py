@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from raggs.base.judge_health import sources_words
 from raggs.base.text import plural
 from raggs.base.types import Number, number
-from raggs.evaluation.analyses.base import Analysis
+from raggs.evaluation.analyses import Analysis
 from raggs.evaluation.models import GoldenPart, ProjectionPart, Report, ScorePart, SystemPart
 from raggs.evaluation.study import Scoring, Study, doubt_of, harmless_note, study_systems
 from raggs.golden.judgments import Judgments
@@ -20,7 +20,7 @@ from raggs.golden.opened import System
 from raggs.golden.places import Projection
 from raggs.metrics.evaluate import Evaluation
 from raggs.metrics.hits import Hits
-from raggs.stats.comparison import Interval
+from raggs.stats.intervals import Interval
 
 LOST = 0.05  # of the judged characters; what is lost at cuts is white space
 FINER = 0.7  # of the length of judged passages; below it, grades are too coarse for a corpus

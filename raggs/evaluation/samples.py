@@ -28,18 +28,18 @@ from raggs.base.files import read_whole
 from raggs.base.jsonl import decode_json, raw_lines, read_objects
 from raggs.base.plainyaml import load_plain
 from raggs.base.text import one_line, shorten
-from raggs.evaluation.analyses.base import Analysis
+from raggs.evaluation.analyses import Analysis
+from raggs.evaluation.document import OWN_CUTOFFS
 from raggs.evaluation.models import Report
 from raggs.evaluation.report import make_report, score_part
 from raggs.evaluation.study import Scoring, hits_of
-from raggs.evaluation.words import OWN_CUTOFFS
 from raggs.golden.judgments import Judgments
 from raggs.golden.opened import System
 from raggs.metrics.columns import MOST_GAIN, Qrels, Run, Scale
 from raggs.metrics.evaluate import measure_hits
 from raggs.metrics.names import Named
-from raggs.parts.readers.shapes import check_ids, replayable
-from raggs.stats.comparison import bootstrap_means
+from raggs.parts.file_shapes import check_ids, replayable
+from raggs.stats.intervals import bootstrap_means
 
 
 def merged_by_cutoff(

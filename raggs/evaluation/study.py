@@ -31,8 +31,8 @@ from raggs.golden.opened import System
 from raggs.golden.places import same_documents
 from raggs.metrics.columns import Qrels, Run
 from raggs.metrics.evaluate import Evaluation, measure_hits
-from raggs.metrics.facets import with_first
 from raggs.metrics.hits import Hits, Ties, find_hits
+from raggs.metrics.measures.novelty import with_first
 from raggs.metrics.names import Named, parse_measure
 from raggs.metrics.unjudged import Shown, Top, difference_ends, reach, top_of
 from raggs.stats.comparison import Ends

@@ -23,8 +23,8 @@ from raggs.base.judge_health import FALLEN, PEOPLE
 from raggs.base.text import shorten
 from raggs.base.types import as_object, as_text
 from raggs.metrics.columns import Qrels, pair_keys
-from raggs.metrics.label_uncertainty import Doubt
-from raggs.parts.readers.scales import sidecar
+from raggs.metrics.unjudged import Doubt
+from raggs.parts.file_shapes import sidecar
 
 if TYPE_CHECKING:
     from raggs.runs.manifests.models import RunManifest

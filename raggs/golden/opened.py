@@ -24,15 +24,14 @@ from raggs.base.errors import DataError, RaggsError, UsageError
 from raggs.base.tables import NO_COLUMNS, ColumnNames
 from raggs.base.types import as_object, number
 from raggs.golden.base import FUSED, LISTS, RUNS, GoldenSet
-from raggs.golden.files import FileGolden, labels_in
+from raggs.golden.files import FileGolden, LinesGolden, labels_in
 from raggs.golden.judgments import UNKNOWN, Origin, origin_of
-from raggs.golden.lines import LinesGolden
 from raggs.golden.places import Projection
 from raggs.metrics.bottleneck import PAIRS, PUBLISHED, bottleneck
 from raggs.metrics.columns import Qrels, Run, Scale
 from raggs.metrics.hits import Hits, find_hits
-from raggs.parts.readers.runs import read_run
-from raggs.parts.readers.scales import sidecar
+from raggs.parts.file_shapes import sidecar
+from raggs.parts.run_files import read_run
 from raggs.runs.manifests.models import MANIFEST, Ceiling, Finding, StageLock
 from raggs.runs.manifests.store import RunStore
 

@@ -32,7 +32,7 @@ from raggs.metrics.spans import Line, Painted, Projected, Rule, SpanIndex, Spans
 from raggs.metrics.spans.columns import Place
 from raggs.metrics.spans.projection import merged
 from raggs.metrics.spans.scores import Reading
-from raggs.parts.readers.scales import RELEVANT
+from raggs.parts.file_shapes import RELEVANT
 
 Lookup = Callable[[Iterable[str]], Mapping[str, Passage]]
 SAME = "project onto a corpus of the same documents, or judge its passages anew"

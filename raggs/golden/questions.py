@@ -37,7 +37,7 @@ from raggs.golden.files import FileGolden
 from raggs.golden.opened import System
 from raggs.golden.runs import RunGolden, graded
 from raggs.golden.views import Brief, Course, Hit, PassageView, Place, QuestionView, Returned, Word
-from raggs.parts.reviews.store import Reviewed, key_of
+from raggs.parts.reviews import Reviewed, key_of
 from raggs.runs.manifests.opened import ByQuery
 
 if TYPE_CHECKING:

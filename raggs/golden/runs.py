@@ -35,9 +35,9 @@ from raggs.base.types import as_object
 from raggs.golden.base import FUSED, GoldenQuery, GoldenSet, Graded, Provenance, SetPart
 from raggs.golden.judgments import Judgments, origin_of
 from raggs.metrics.columns import Belief, Qrels, Scale, belief_of
-from raggs.metrics.label_uncertainty import Doubt
-from raggs.parts.queries.base import MADE, made_notes
-from raggs.runs.manifests.gate import fallen
+from raggs.metrics.unjudged import Doubt
+from raggs.parts.queries import MADE, made_notes
+from raggs.runs.manifests.costs import fallen
 from raggs.runs.manifests.opened import OpenedRun
 from raggs.runs.manifests.reasons import no_grades
 from raggs.stages import GOLDEN

@@ -22,7 +22,7 @@ from raggs.base.artifacts import Placement, RankRecord, Span
 from raggs.base.judge_health import source_of
 from raggs.base.text import shorten
 from raggs.golden.base import Graded
-from raggs.parts.readers.scales import RELEVANT
+from raggs.parts.file_shapes import RELEVANT
 from raggs.runs.manifests.orderwords import STOPS
 
 

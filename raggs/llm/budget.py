@@ -20,8 +20,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
 
+from raggs.base.artifacts import Spending
 from raggs.base.errors import BudgetError, RaggsError
-from raggs.base.spending import Spending
 from raggs.base.text import plural
 from raggs.llm.settings import BudgetSettings
 

@@ -32,13 +32,12 @@ from uuid import uuid4
 import diskcache
 from filelock import FileLock, Timeout
 
+from raggs.base.artifacts import Spending
 from raggs.base.errors import BusyError, ProviderError
 from raggs.base.files import lacks_handles, no_handles, regular_file
 from raggs.base.hashing import canonical_json
-from raggs.base.spending import Spending
-from raggs.llm.answerers import Answerer
-from raggs.llm.batch.queue import BATCHES, noted
-from raggs.llm.messages import Took
+from raggs.llm.batch_api import BATCHES, noted
+from raggs.llm.messages import Answerer, Took
 
 T = TypeVar("T")
 N = TypeVar("N", int, float)

@@ -20,8 +20,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
+from raggs.base.artifacts import Spending
 from raggs.base.errors import ConfigError, RaggsError
-from raggs.base.spending import Spending
 from raggs.llm import rate
 from raggs.llm.budget import Budget, Cost, Reservation
 from raggs.llm.calls import Answer, Call

@@ -19,8 +19,7 @@ from typing import ClassVar, Generic, NamedTuple, TypeVar
 from raggs.base.hashing import hash_value
 from raggs.base.types import as_list, as_object, as_text
 from raggs.llm import providers
-from raggs.llm.answerers import Answerer
-from raggs.llm.messages import Message, most_written
+from raggs.llm.messages import Answerer, Message, most_written
 from raggs.llm.prices import HIDDEN, address_of, estimate_tokens, provider_of, reasons
 from raggs.llm.settings import LLMSettings, Price
 

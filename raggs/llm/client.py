@@ -31,21 +31,20 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from raggs.base.artifacts import Spending
 from raggs.base.errors import ConfigError, ProviderError
 from raggs.base.files import regular_file
 from raggs.base.secrets import mask
-from raggs.base.spending import Spending
 from raggs.base.text import plural
-from raggs.llm.answerers import Answerer
 from raggs.llm.calls import Keys, keys_of
 from raggs.llm.ledger import Account, CallLedger
-from raggs.llm.messages import ChatRequest, EmbedRequest, Reply, RerankRequest, Scored, Took
+from raggs.llm.messages import Answerer, ChatRequest, EmbedRequest, Reply, RerankRequest, Scored, Took
 from raggs.llm.prices import address_of, list_price, provider_of
 from raggs.llm.settings import BatchSettings, BudgetSettings, LLMSettings, Price
 
 if TYPE_CHECKING:
     from raggs.base.arrays import Vectors
-    from raggs.llm.batch.caller import BatchCaller
+    from raggs.llm.batch import BatchCaller
     from raggs.llm.budget import Budget
     from raggs.llm.cache import AnswerCache, CachedAnswer, Claims
     from raggs.llm.caller import Caller
@@ -350,7 +349,7 @@ class LLM:
         if not request.patient or self._batch is None or self._cache is None:
             return None
         if request.model not in self._batched:
-            from raggs.llm.batch.caller import BatchCaller
+            from raggs.llm.batch import BatchCaller
 
             self._batched[request.model] = BatchCaller(
                 request.model, self._caller, self._cache, self._ledger, self._batch, self.settings, self._progress

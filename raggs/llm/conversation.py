@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from raggs.base.spending import Spending
+from raggs.base.artifacts import Spending
 from raggs.base.text import sound, sound_value
 from raggs.base.types import Json, JsonObject
 from raggs.llm.calls import LIMITS, ChatCall, Completion
@@ -20,8 +20,8 @@ from raggs.llm.faults import Fault, Treatment
 from raggs.llm.messages import ChatRequest, Message, Reply, Took
 
 if TYPE_CHECKING:
-    from raggs.llm.answerers import Answerer
     from raggs.llm.ledger import Account, CallLedger, Trace
+    from raggs.llm.messages import Answerer
 
 T = TypeVar("T")
 LONGER = 4  # times the length of an answer that was cut off

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from raggs.base.arrays import Vectors
+from raggs.base.artifacts import Spending
 from raggs.base.errors import ProviderError
-from raggs.base.spending import Spending
 from raggs.base.types import as_list, as_object
 from raggs.llm.cache import CachedAnswer, asking
 from raggs.llm.calls import EmbedCall, keys_of
@@ -27,10 +27,10 @@ from raggs.llm.prices import estimate_tokens
 from raggs.llm.settings import LLMSettings
 
 if TYPE_CHECKING:
-    from raggs.llm.answerers import Answerer
     from raggs.llm.cache import AnswerCache, Claims
     from raggs.llm.caller import Caller
     from raggs.llm.ledger import CallLedger
+    from raggs.llm.messages import Answerer
 
 
 TASK = "embed"

@@ -39,11 +39,10 @@ from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from raggs.base.artifacts import Spending
 from raggs.base.files import disk, held, write_atomic
 from raggs.base.jsonl import Appender, dump_line, read_torn
-from raggs.base.spending import Spending
-from raggs.llm.answerers import Answerer, Answerers
-from raggs.llm.messages import Took
+from raggs.llm.messages import Answerer, Answerers, Took
 
 INTENTS_FILE = "llm.intents.jsonl"
 FREE_BYTES, ANSWER_BYTES = 1 << 20, 1 << 16  # of a disk on which answers are stored; and of each call in flight

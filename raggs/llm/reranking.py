@@ -22,12 +22,11 @@ from uuid import uuid4
 from raggs.base.errors import ProviderError
 from raggs.base.hashing import canonical_json
 from raggs.base.types import as_object, as_text
-from raggs.llm.answerers import Answerer
 from raggs.llm.cache import CachedAnswer, asking
 from raggs.llm.calls import SEARCH_PASSAGES, Relevances, RerankCall, keys_of
 from raggs.llm.conversation import Unusable
 from raggs.llm.faults import Fault
-from raggs.llm.messages import RerankRequest, Scored, Took
+from raggs.llm.messages import Answerer, RerankRequest, Scored, Took
 from raggs.llm.settings import LLMSettings
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ import numpy as np
 from raggs.base.arrays import Floats
 from raggs.base.errors import DataError
 from raggs.metrics.columns import Labels, Lists, Qrels, Run, Scale
-from raggs.metrics.facets import with_first
 from raggs.metrics.hits import Hits, Ties, find_hits
+from raggs.metrics.measures.novelty import with_first
 from raggs.metrics.names import ByMeasure, Named, parse_measures
-from raggs.stats.comparison import Interval, bootstrap_means
+from raggs.stats.intervals import Interval, bootstrap_means
 
 V = TypeVar("V")
 

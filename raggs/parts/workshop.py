@@ -37,18 +37,18 @@ from raggs.base.text import REPLACED, plural
 from raggs.base.types import Building, Hear, Notice, Waiting, deaf
 from raggs.llm import LLM, BatchSettings, BudgetSettings, CallLedger, LLMSettings
 from raggs.parts import askers, chunkers, corpora, embedders, judges, queries, rerankers, retrievers, rewriters
-from raggs.parts.askers.base import Asker, AskerContext
-from raggs.parts.chunkers.base import Asking, Chunker, ChunkerConfig, ChunkerContext, Document
-from raggs.parts.corpora.base import Corpus, CorpusContext, CutCorpus, Remote, Whole
-from raggs.parts.embedders.base import Embedder, EmbedderConfig, EmbedderContext
+from raggs.parts.askers import Asker, AskerContext
+from raggs.parts.chunkers import Asking, Chunker, ChunkerConfig, ChunkerContext, Document
+from raggs.parts.corpora import Corpus, CorpusContext, CutCorpus, Remote, Whole
+from raggs.parts.embedders import Embedder, EmbedderConfig, EmbedderContext
 from raggs.parts.embedders.kept import KeptEmbedder
 from raggs.parts.indexes.files import Places, reviews_beside
 from raggs.parts.indexes.passages import FORMAT, Passages, PassageStore
-from raggs.parts.judges.base import Calls, Judge, JudgeContext, Ordering, Task
-from raggs.parts.queries.load import load_numbered
-from raggs.parts.rerankers.base import Reranker, RerankerConfig, RerankerContext
-from raggs.parts.retrievers.base import Retriever, RetrieverConfig, RetrieverContext, name_of, no_embedder
-from raggs.parts.rewriters.base import Rewriter, RewriterContext
+from raggs.parts.judges import Calls, Judge, JudgeContext, Ordering, Task
+from raggs.parts.queries.fields import load_numbered
+from raggs.parts.rerankers import Reranker, RerankerConfig, RerankerContext
+from raggs.parts.retrievers import Retriever, RetrieverConfig, RetrieverContext, name_of, no_embedder
+from raggs.parts.rewriters import Rewriter, RewriterContext
 from raggs.prompts import Prompt, load_prompt
 
 if TYPE_CHECKING:

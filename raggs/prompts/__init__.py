@@ -5,12 +5,14 @@ and is never sent; then come the parts `# system` (may be missing) and `# user`,
 `{{query}}`. A published version never changes: a better prompt is `grade@2`.
 
 Values are put in once and never looked at again, so a passage with a placeholder in its text stays as it is.
+
+Passages under labels, and the forms in which a model says something of each, or puts them in order.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -183,3 +185,39 @@ def _check_placeholders(found: Iterable[str], task: PromptUse, path: Path) -> No
 
 def _fill(text: str, fields: Mapping[str, str]) -> str:
     return PLACEHOLDER.sub(lambda match: fields[match[1]], text)
+
+
+def labels_for(count: int) -> tuple[str, ...]:
+    """A, B, ..., Z, AA, AB, ...: as columns of a spreadsheet."""
+    return tuple(_label(position) for position in range(count))
+
+
+def labelled(texts: Sequence[str], guard: Callable[[str], str]) -> str:
+    """All texts under their labels, each between marks that guard against orders in it."""
+    labels = labels_for(len(texts))
+    return "\n\n".join(f"Passage {label}:\n{guard(text)}" for label, text in zip(labels, texts, strict=True))
+
+
+def schema_by_label(labels: Sequence[str], schema: Mapping[str, object]) -> dict[str, object]:
+    """The form of one answer for each label: an object whose keys are the labels, so that each is there once."""
+    return {
+        "type": "object",
+        "properties": {label: dict(schema) for label in labels},
+        "required": list(labels),
+        "additionalProperties": False,
+    }
+
+
+def order_schema(labels: Sequence[str]) -> dict[str, object]:
+    """The form of an order. That labels must not repeat is beyond what providers enforce; whoever reads it checks."""
+    return {
+        "type": "object",
+        "properties": {"order": {"type": "array", "items": {"type": "string", "enum": list(labels)}}},
+        "required": ["order"],
+        "additionalProperties": False,
+    }
+
+
+def _label(position: int) -> str:
+    head, tail = divmod(position, 26)
+    return (_label(head - 1) if head else "") + chr(ord("A") + tail)

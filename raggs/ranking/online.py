@@ -20,7 +20,7 @@ from typing import ClassVar
 import numpy as np
 
 from raggs.base.arrays import Floats, Ints
-from raggs.ranking import confidence
+from raggs.ranking import rounds
 from raggs.ranking.base import Lock, Ranking
 from raggs.ranking.locks import LockGraph
 from raggs.ranking.posterior import stage_chances
@@ -142,8 +142,8 @@ class OnlineRanker(RoundRanker):
         """See `Ranker.ranking`. Errors of different scores are taken as independent."""
         order = np.array(self._order)
         scores, sigma = self.scores[order], self.sigma[order]
-        above = confidence.above(scores, sigma)
-        low, high = confidence.rank_interval(scores, sigma)
+        above = rounds.above(scores, sigma)
+        low, high = rounds.rank_interval(scores, sigma)
         return Ranking(
             order=tuple(self.ids[item] for item in self._order),
             scores=tuple(scores.tolist()),
@@ -152,10 +152,10 @@ class OnlineRanker(RoundRanker):
             position_confidence=(*np.diagonal(above, offset=1).tolist(), 1.0),
             rank_low=tuple(low.tolist()),
             rank_high=tuple(high.tolist()),
-            membership=tuple(confidence.membership(scores, sigma, self.top).tolist()),
+            membership=tuple(rounds.membership(scores, sigma, self.top).tolist()),
             locks=tuple(self.locks),
             released=(),
-            expected_inversions=confidence.expected_inversions(above, self.top),
+            expected_inversions=rounds.expected_inversions(above, self.top),
             calls=self.calls,
             skipped=self.skipped,
             stop_reason=self.stop_reason,

@@ -32,12 +32,12 @@ REGISTRY: Registry[ReportSection] = Registry(
     "raggs.reporting.base:ReportSection",
     {
         "decision": "raggs.reporting.sections.decision:Decision",
-        "losses": "raggs.reporting.sections.losses:Losses",
-        "systems": "raggs.reporting.sections.systems:Systems",
-        "sweeps": "raggs.reporting.sections.sweeps:Sweeps",
-        "diagnoses": "raggs.reporting.sections.diagnoses:Diagnoses",
+        "losses": "raggs.reporting.sections.results:Losses",
+        "systems": "raggs.reporting.sections.results:Systems",
+        "sweeps": "raggs.reporting.sections.results:Sweeps",
+        "diagnoses": "raggs.reporting.sections.results:Diagnoses",
         "questions": "raggs.reporting.sections.questions:QuestionsSection",
-        "golden": "raggs.reporting.sections.golden:Golden",
+        "golden": "raggs.reporting.sections.provenance:Golden",
         "provenance": "raggs.reporting.sections.provenance:Provenance",
     },
 )

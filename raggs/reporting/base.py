@@ -22,11 +22,11 @@ from raggs.golden.judgments import Judgments
 from raggs.golden.opened import System
 from raggs.golden.questions import Questions
 from raggs.golden.views import QuestionView
-from raggs.parts.reviews.store import Reviewed
+from raggs.parts.reviews import Reviewed
 from raggs.reporting.surveying import Pools, Tally, pools_of
 from raggs.runs.manifests.costs import Costs, costs
 from raggs.runs.manifests.opened import OpenedRun
-from raggs.stats.agreement import Trust
+from raggs.stats.judge_agreement import Trust
 from raggs.sweeps.models import SweepReport
 
 

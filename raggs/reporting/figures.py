@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from raggs.base.types import Number
-from raggs.evaluation.analyses.depths import Depths
+from raggs.evaluation.analyses.robustness import Depths
+from raggs.evaluation.document import interval_words
 from raggs.evaluation.models import Part, Report
 from raggs.evaluation.svg import Curve, ForestRow, curves, forest, inlined
-from raggs.evaluation.words import interval
 
 
 class Figure(Part):
@@ -37,7 +37,7 @@ def _means(report: Report, measure: str) -> Iterator[Figure]:
     rows = [ForestRow(name, part.mean, part.low, part.high) for name, part in scores if part.mean is not None]
     if rows:
         words = f"{measure} of each system"
-        yield Figure(words=words, svg=inlined(forest(words, rows, f"mean, {interval(report)}", changes=False)))
+        yield Figure(words=words, svg=inlined(forest(words, rows, f"mean, {interval_words(report)}", changes=False)))
 
 
 def _differences(report: Report, measure: str) -> Iterator[Figure]:

@@ -14,10 +14,10 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from raggs.base import __version__
 from raggs.base.text import visible
-from raggs.base.version import __version__
+from raggs.evaluation.document import GLOSSARY
 from raggs.evaluation.models import Part
-from raggs.evaluation.words import GLOSSARY
 from raggs.reporting import REGISTRY
 from raggs.reporting.base import Facts, ReportSection
 from raggs.reporting.sheets import written

@@ -13,9 +13,9 @@ from pydantic import ValidationError
 
 from raggs.base.artifacts import Frozen, PruneRecord
 from raggs.base.errors import NotFoundError, UsageError
-from raggs.base.seeds import generator
+from raggs.base.hashing import generator
 from raggs.base.text import clean_unicode
-from raggs.parts.reviews.store import (
+from raggs.parts.reviews import (
     HEX,
     GradeReview,
     OrderReview,
@@ -26,8 +26,7 @@ from raggs.parts.reviews.store import (
     Withdrawal,
     fold,
 )
-from raggs.reviewing.machine import ItemView, view_of
-from raggs.reviewing.pool import Item, Pool
+from raggs.reviewing.pool import Item, ItemView, Pool, view_of
 from raggs.runs.manifests.opened import OpenedRun
 
 AT_ONCE = 5

@@ -36,10 +36,9 @@ from raggs.base.artifacts import Frozen
 from raggs.base.errors import NotFoundError, RaggsError, UsageError
 from raggs.base.jsonl import first_fault
 from raggs.base.text import clean_unicode
-from raggs.parts.reviews.store import HEX, MOST_NOTE, Name
+from raggs.parts.reviews import HEX, MOST_NOTE, Name
 from raggs.reviewing.agreeing import agreed
-from raggs.reviewing.deciding import Deciding, Wanted
-from raggs.reviewing.looking import Looking, Revealing
+from raggs.reviewing.deciding import Deciding, Looking, Revealing, Wanted
 from raggs.reviewing.ordering import AT_ONCE, Ordering
 from raggs.reviewing.session import Holder, Session
 

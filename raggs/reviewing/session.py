@@ -6,7 +6,7 @@ is told what a machine or another reviewer said. One lock lets one request throu
 
 Who has said what of which item: what queue and decisions need of reviews.jsonl, in little memory.
 
-The rules are those of `raggs.parts.reviews.store`: each reviewer's latest word on an item holds, by the order of
+The rules are those of `raggs.parts.reviews`: each reviewer's latest word on an item holds, by the order of
 lines; a line that takes another's place ends that one if it is of the same reviewer; what is taken back was never said.
 A test compares them.
 
@@ -33,11 +33,10 @@ from numpy.typing import NDArray
 
 from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, Frozen, Passage
 from raggs.base.errors import NotFoundError, UsageError
-from raggs.base.seeds import derive_seed, generator
+from raggs.base.hashing import derive_seed, generator
 from raggs.base.text import clean_passage, clean_unicode
-from raggs.parts.reviews.store import HEX, GradeReview, Key, Review, ReviewStore, Shown, ShownStore, Withdrawal
-from raggs.reviewing.machine import ItemView, view_of
-from raggs.reviewing.pool import Pool
+from raggs.parts.reviews import HEX, GradeReview, Key, Review, ReviewStore, Shown, ShownStore, Withdrawal
+from raggs.reviewing.pool import ItemView, Pool, view_of
 
 LATEST = 20  # words of which the pace is told
 

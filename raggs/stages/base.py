@@ -26,10 +26,10 @@ from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
 from raggs.base.artifacts import JournalRecord, Passage, Query, Record
 from raggs.base.judge_health import AgainstPeople, Canaries, Health, Rate
 from raggs.base.settings import Causes, Settings
-from raggs.parts.embedders.base import Embedder
-from raggs.parts.judges.base import Judge, Judgment, Task
-from raggs.parts.retrievers.base import Retriever
-from raggs.parts.rewriters.base import Rewriter
+from raggs.parts.embedders import Embedder
+from raggs.parts.judges import Judge, Judgment, Task
+from raggs.parts.retrievers import Retriever
+from raggs.parts.rewriters import Rewriter
 from raggs.stages.ordered import Looped
 from raggs.stats.agreement import wilson
 
@@ -129,7 +129,7 @@ def nobody(done: int, total: int, calls: int = 0, expected: int = 0) -> None:
 
 
 class Grader(Protocol):
-    """The half of a judge that gives grades (see `raggs.parts.judges.base.Judge`)."""
+    """The half of a judge that gives grades (see `raggs.parts.judges.Judge`)."""
 
     @property
     def name(self) -> str: ...

@@ -26,10 +26,9 @@ from statistics import fmean, stdev
 from typing import Literal, get_args
 
 from raggs.base.artifacts import MergeRecord, Passage, Query
-from raggs.base.hashing import hash_bytes
+from raggs.base.hashing import derive_seed, generator, hash_bytes
 from raggs.base.judge_health import Canaries, Shift, rounded
-from raggs.base.seeds import derive_seed, generator
-from raggs.parts.judges.base import Judgment
+from raggs.parts.judges import Judgment
 from raggs.stages.base import Grader, rate_of
 
 Kind = Literal["answers", "unrelated", "twice", "injected", "cut", "shuffled"]

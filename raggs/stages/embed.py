@@ -15,8 +15,8 @@ from raggs.base.languages import detect_language
 from raggs.base.settings import Causes, Settings
 from raggs.base.text import FOLDING, clean_unicode, fold_quotes, one_line
 from raggs.parts import embedders, rewriters
-from raggs.parts.embedders.base import EmbedderConfig
-from raggs.parts.rewriters.base import Rewriter
+from raggs.parts.embedders import EmbedderConfig
+from raggs.parts.rewriters import Rewriter
 from raggs.stages.base import Services, Stage, Work
 from raggs.stages.ordered import run_ordered
 

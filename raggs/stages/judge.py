@@ -40,12 +40,12 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from raggs.base.adapter import AdapterConfig, OneOf
 from raggs.base.artifacts import JudgeRecord, MergeRecord, Record
 from raggs.base.errors import BudgetError
+from raggs.base.hashing import generator
 from raggs.base.judge_health import PEOPLE, Canaries, Shift, is_people, source_of
-from raggs.base.seeds import generator
 from raggs.base.settings import AnchoredPath, Causes, Effort, Later, PromptName, Settings
 from raggs.llm import BatchSettings
 from raggs.parts import judges
-from raggs.parts.judges.base import Judgment, lower_median
+from raggs.parts.judges import Judgment, lower_median
 from raggs.stages.base import GradeServices, Services, Stage, Walks, Work
 from raggs.stages.canaries import ask_cases, make_cases
 from raggs.stages.judge_health import BEYOND, JudgeStatistics, cascade_statistics
@@ -200,7 +200,7 @@ class JudgeConfig(Settings):
     def _people_first(cls, spec: AdapterConfig, info: ValidationInfo) -> AdapterConfig:
         if not info.data.get("human_first"):
             return spec
-        from raggs.parts.judges.panel import people_first  # late: most runs have no panel
+        from raggs.parts.judges.several import people_first  # late: most runs have no panel
 
         return people_first(spec)
 

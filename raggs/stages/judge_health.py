@@ -32,9 +32,8 @@ from raggs.base.judge_health import (
     source_of,
 )
 from raggs.base.text import REPLACED
-from raggs.parts.judges.base import lower_median, may_abstain
-from raggs.parts.judges.cascade import CascadeConfig
-from raggs.parts.judges.panel import PanelConfig
+from raggs.parts.judges import lower_median, may_abstain
+from raggs.parts.judges.several import CascadeConfig, PanelConfig
 from raggs.stages.base import Statistics, rate_of
 from raggs.stats.agreement import count_pairs
 

@@ -9,10 +9,9 @@ from pydantic import Field, model_validator
 
 from raggs import ranking
 from raggs.base.adapter import NameOf
-from raggs.base.hashing import hash_value
-from raggs.base.seeds import derive_seed
+from raggs.base.hashing import derive_seed, hash_value
 from raggs.base.settings import Later, PromptName, Settings, causes_of
-from raggs.parts.judges.base import KnownOrder
+from raggs.parts.judges import KnownOrder
 from raggs.ranking import Ranker, engine_options, engine_switches, make_ranker
 from raggs.ranking.base import TYPICAL_LENGTH
 from raggs.stages.replay import Course, KeptPool, parted

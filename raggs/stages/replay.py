@@ -30,12 +30,12 @@ from typing import NamedTuple
 
 from raggs.base.artifacts import MAX_GRADE, JournalRecord, JudgeProfile, Passage, PruneRecord, Query
 from raggs.base.errors import BudgetError
-from raggs.base.seeds import derive_seed
+from raggs.base.hashing import derive_seed
 from raggs.llm.prices import estimate_tokens
-from raggs.parts.judges.base import TYPICAL, Judge, KnownOrder, OrderPrice
+from raggs.parts.judges import TYPICAL, Judge, KnownOrder, OrderPrice
 from raggs.ranking import Pilot, Profile, Ranker, Ranking
-from raggs.ranking.acquisition import promise
 from raggs.ranking.base import PILOT_SIZES, TYPICAL_LENGTH
+from raggs.ranking.bayes import promise
 from raggs.stages.base import Journal
 
 TOO_FEW = "fewer than two reach the floor"

@@ -13,10 +13,10 @@ from raggs.base.adapter import OneOf
 from raggs.base.artifacts import EmbedRecord, Record, RetrieveRecord
 from raggs.base.settings import Causes, Later, Settings
 from raggs.parts import retrievers
-from raggs.parts.retrievers.base import Hit, Retriever, RetrieverConfig, name_of
+from raggs.parts.retrievers import Hit, Retriever, RetrieverConfig, name_of
 from raggs.parts.retrievers.depth import Reads, RoutedDepth, Seen, readings
 from raggs.stages.base import DEEPER, QUESTIONS, Services, Stage, Statistics, Work
-from raggs.stats.probes.depth import fired
+from raggs.stats.search_depth import fired
 
 BATCH = 64
 

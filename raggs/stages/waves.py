@@ -24,7 +24,7 @@ from raggs.base.errors import ConfigError
 from raggs.base.settings import Settings
 from raggs.llm.prices import estimate_tokens
 from raggs.llm.settings import Price
-from raggs.ranking.acquisition import Offer, next_wave
+from raggs.ranking.bayes import Offer, next_wave
 from raggs.stages.ordered import Looped, run_ordered
 from raggs.stages.replay import Batch, Course, JudgedBatches, KeptPool
 

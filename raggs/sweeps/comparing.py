@@ -20,11 +20,10 @@ from statistics import fmean
 
 from raggs.base.text import plural
 from raggs.base.types import Number
-from raggs.evaluation.document import Cell, Legend, Row, Section, Table, interval
+from raggs.evaluation.document import Cell, Legend, Row, Section, Table, inconclusive, interval
 from raggs.evaluation.models import UnjudgedPart
 from raggs.evaluation.report import rule_words
-from raggs.evaluation.words import inconclusive
-from raggs.stats.decision.indexes import MOST
+from raggs.stats.front import MOST
 from raggs.sweeps.grid import CHUNKER
 from raggs.sweeps.judgments import TERMS, is_reference
 from raggs.sweeps.models import CutPart, DeltaPart, EffectPart, FrontierPart, SweepReport, SystemRow

@@ -18,9 +18,9 @@ from raggs.base.settings import AnchoredPath, Effort, Later, Settings, SourcePat
 from raggs.config.models import RunName
 from raggs.llm import BudgetSettings, LLMSettings
 from raggs.parts import chunkers, corpora, indexes, queries, rerankers, retrievers
-from raggs.parts.chunkers.base import ChunkerConfig
-from raggs.parts.rerankers.base import RerankerConfig
-from raggs.parts.retrievers.base import RetrieverConfig
+from raggs.parts.chunkers import ChunkerConfig
+from raggs.parts.rerankers import RerankerConfig
+from raggs.parts.retrievers import RetrieverConfig
 from raggs.parts.retrievers.depth import DepthLevel
 from raggs.stages.embed import EmbedderSpec, RewriterSpec
 from raggs.stages.retrieve import RetrieverSpec

@@ -1,4 +1,4 @@
-"""From what was measured and scored to the choice, in typed parts and in sentences. Computes by `raggs.stats.decision`.
+"""From what was measured and scored to the choice, in typed parts and in sentences. Computes by `raggs.stats`.
 
 A choice out of noise is no choice: how often each system would win if the questions were drawn anew stands beside it.
 
@@ -26,13 +26,11 @@ import numpy as np
 
 from raggs.base.arrays import Floats
 from raggs.evaluation.models import UnjudgedPart
-from raggs.stats.comparison import could_reverse
-from raggs.stats.comparison.compare import SAME
-from raggs.stats.comparison.intervals import Interval, bootstrap_means
-from raggs.stats.comparison.paired import least_queries
-from raggs.stats.decision.choice import Choice, Field, Limits, Peers, Turn, broken_limit, choose, turning_points
-from raggs.stats.decision.front import Candidate, Step, find_front, marginal_gains, rounded
-from raggs.stats.decision.halving import Winners, find_winners
+from raggs.stats.choice import Choice, Field, Limits, Peers, Turn, broken_limit, choose, turning_points
+from raggs.stats.comparison import SAME, could_reverse, least_queries
+from raggs.stats.front import Candidate, Step, find_front, marginal_gains, rounded
+from raggs.stats.intervals import Interval, bootstrap_means
+from raggs.stats.resampling import Winners, find_winners
 from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.effects import Doubts, effects
 from raggs.sweeps.grid import family

@@ -28,8 +28,7 @@ from raggs.metrics.hits import Hits
 from raggs.metrics.names import parse_measure
 from raggs.metrics.unjudged import Shown
 from raggs.stats.comparison import compare_many
-from raggs.stats.decision.front import efficiency
-from raggs.stats.decision.indexes import MOST, Measured, deltas
+from raggs.stats.front import MOST, Measured, deltas, efficiency
 from raggs.sweeps.comparing import cut_notes
 from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.deciding import Decision, decide

@@ -1,4 +1,4 @@
-"""What each axis buys, as parts of the report; by `raggs.stats.decision`, over systems that differ in one axis
+"""What each axis buys, as parts of the report; by `raggs.stats`, over systems that differ in one axis
 alone.
 
 What unjudged passages could make of a sweep's verdicts: bounds of differences between its systems, and why.
@@ -16,14 +16,14 @@ import numpy as np
 
 from raggs.base.arrays import Floats, Ints
 from raggs.base.types import number
+from raggs.evaluation.document import inconclusive
 from raggs.evaluation.models import UnjudgedPart
 from raggs.evaluation.study import ends_between, unjudged_in, unjudged_part
-from raggs.evaluation.words import inconclusive
 from raggs.metrics.names import parse_measure
 from raggs.metrics.unjudged import Shown, value_ends
 from raggs.runs.manifests.store import RunStore
 from raggs.stats.comparison import Ends, could_cross, could_reverse
-from raggs.stats.decision.effects import Interaction, main_effects, main_shifts, strongest_interactions
+from raggs.stats.effects import Interaction, main_effects, main_shifts, strongest_interactions
 from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.judgments import is_reference
 from raggs.sweeps.models import EffectPart, InteractionPart, SystemRow

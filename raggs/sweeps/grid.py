@@ -23,11 +23,11 @@ from raggs.base.adapter import AdapterConfig
 from raggs.base.errors import ConfigError
 from raggs.base.text import did_you_mean, plural
 from raggs.parts import retrievers
-from raggs.parts.chunkers.base import ChunkerConfig
-from raggs.parts.embedders.base import EmbedderConfig
-from raggs.parts.rerankers.base import RerankerConfig
+from raggs.parts.chunkers import ChunkerConfig
+from raggs.parts.embedders import EmbedderConfig
+from raggs.parts.rerankers import RerankerConfig
 from raggs.parts.rerankers.boosted import FIT, BoostedConfig
-from raggs.parts.retrievers.base import RetrieverConfig
+from raggs.parts.retrievers import RetrieverConfig
 from raggs.parts.retrievers.dense import DenseRetriever
 from raggs.parts.retrievers.depth import Reads, RoutedDepth
 from raggs.parts.retrievers.runfile import RunFileRetriever

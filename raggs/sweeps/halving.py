@@ -1,6 +1,6 @@
 """Systems that are worse beyond doubt on a part of the questions are not looked at on the rest.
 
-The rule is that of `raggs.stats.decision.halving`.
+The rule is that of `raggs.stats.resampling`.
 
 Where a limit on waiting or money is set, a worse system may still be the choice: then it is dropped only for one that
 is no slower and no dearer, as measured in the first round.
@@ -17,11 +17,11 @@ import numpy as np
 from raggs.base.arrays import Flags, Floats
 from raggs.base.errors import AuthenticationError, ConfigError, ModelError, PrerequisiteError, RaggsError
 from raggs.base.types import Building
+from raggs.evaluation.document import inconclusive
 from raggs.evaluation.models import UnjudgedPart
-from raggs.evaluation.words import inconclusive
 from raggs.metrics.unjudged import Shown
-from raggs.stats.decision.front import Candidate, may_replace
-from raggs.stats.decision.halving import draw_order, halve
+from raggs.stats.front import Candidate, may_replace
+from raggs.stats.resampling import draw_order, halve
 from raggs.sweeps.effects import Doubts
 from raggs.sweeps.grid import CHUNKER, System
 from raggs.sweeps.measuring import Costs

@@ -35,7 +35,7 @@ from raggs.metrics.columns import Belief, IdColumn, Placed, Qrels, Run, belief_o
 from raggs.metrics.hits import Hits, Ties
 from raggs.metrics.names import parse_measure
 from raggs.metrics.spans import Spans
-from raggs.stats.decision.impact import Hole, order_holes
+from raggs.stats.annotation_value import Hole, order_holes
 from raggs.sweeps.models import CutPart
 from raggs.sweeps.part_store import Lists, Once
 

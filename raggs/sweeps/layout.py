@@ -15,9 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from raggs.base.text import plural
 from raggs.base.types import Number
-from raggs.evaluation.document import Cell, Document, Legend, Row, Section, Table, interval
+from raggs.evaluation.document import Cell, Document, Legend, Row, Section, Table, inconclusive, interval
 from raggs.evaluation.models import ScorePart
-from raggs.evaluation.words import inconclusive
 from raggs.metrics.names import glossary
 from raggs.sweeps.comparing import (
     best_first,

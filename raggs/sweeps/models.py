@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
+from raggs.base import __version__
 from raggs.base.types import Number
-from raggs.base.version import __version__
 from raggs.evaluation.models import ComparisonPart, GoldenPart, Part, ProjectionPart, ScorePart, UnjudgedPart
 
 if TYPE_CHECKING:

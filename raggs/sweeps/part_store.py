@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 
 from raggs.base.artifacts import EmbedRecord, Frozen
 from raggs.base.stores import RowStore
-from raggs.parts.rerankers.base import Reranking
+from raggs.parts.rerankers import Reranking
 
 Scored = tuple[str, float]
 Lists = Mapping[str, Sequence[Scored]]

@@ -19,10 +19,10 @@ from raggs.base.artifacts import EmbedRecord
 from raggs.base.hashing import hash_value
 from raggs.base.settings import Causes
 from raggs.base.text import FOLDING
-from raggs.parts.embedders.base import EmbedderConfig
-from raggs.parts.rerankers.base import RerankerConfig, Reranking
+from raggs.parts.embedders import Embedder, EmbedderConfig
+from raggs.parts.rerankers import Reranker, RerankerConfig, Reranking
 from raggs.parts.rerankers.boosted import BoostedConfig, boosted, reads
-from raggs.parts.workshop import Embedder, Reranker, Retriever
+from raggs.parts.retrievers import Retriever
 from raggs.ranking.fusion import fuse, make_fusion
 from raggs.stages.embed import prepare, quotes_folded
 from raggs.sweeps.grid import Search, System, searches_of

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from raggs.base.text import spreadsheet_cell
 from raggs.base.types import Number
-from raggs.evaluation.document import frame_of
+from raggs.evaluation.document import GLOSSARY, frame_of
 from raggs.evaluation.layout import markdown
 from raggs.evaluation.models import ScorePart
 from raggs.evaluation.svg import (
@@ -37,7 +37,6 @@ from raggs.evaluation.svg import (
     place_label,
     shortened,
 )
-from raggs.evaluation.words import GLOSSARY
 from raggs.sweeps.comparing import best_first, fold
 from raggs.sweeps.layout import lay_out
 from raggs.sweeps.models import SweepReport, SystemRow

@@ -27,19 +27,19 @@ import numpy as np
 from raggs.base.arrays import Floats
 from raggs.base.artifacts import EmbedRecord, Passage
 from raggs.base.errors import BudgetError, DataError, ProviderError
-from raggs.base.seeds import derive_seed
+from raggs.base.hashing import derive_seed
 from raggs.base.text import plural
 from raggs.base.types import Building
 from raggs.golden.judgments import Judgments
 from raggs.metrics.columns import Run
-from raggs.parts.readers.runs import read_run
-from raggs.parts.rerankers.base import RerankerConfig, Reranking
+from raggs.parts.indexes.passages import Passages
+from raggs.parts.rerankers import Reranker, RerankerConfig, Reranking
 from raggs.parts.rerankers.boosted import FIT, BoostedConfig
 from raggs.parts.retrievers import REGISTRY
 from raggs.parts.retrievers.depth import Reads, RoutedDepth, Seen, readings
-from raggs.parts.workshop import Passages, Reranker
+from raggs.parts.run_files import read_run
 from raggs.ranking.fusion import group_duplicates
-from raggs.stats.probes.depth import Readings, fired
+from raggs.stats.search_depth import Readings, fired
 from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.grid import CHUNKER, System
 from raggs.sweeps.judgments import Atlas

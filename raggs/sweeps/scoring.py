@@ -23,7 +23,7 @@ from raggs.metrics.evaluate import Evaluation, measure_hits
 from raggs.metrics.hits import Hits, Ties
 from raggs.metrics.names import Named, at_cutoffs, parse_measure
 from raggs.metrics.unjudged import Shown, Top
-from raggs.stats.comparison.intervals import bootstrap_means
+from raggs.stats.intervals import bootstrap_means
 from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.judgments import TERMS, Sheet, is_reference
 

@@ -22,17 +22,17 @@ from urllib.parse import quote
 
 from pydantic import Field, JsonValue, ValidationError
 
+from raggs.base import __version__
 from raggs.base.errors import DataError, NotFoundError, RaggsError, UsageError
 from raggs.base.files import disk, held, remove_leftovers, write_atomic
 from raggs.base.hashing import hash_file, hash_value
 from raggs.base.jsonl import read_records, read_torn, write_records
-from raggs.base.version import __version__
 from raggs.evaluation.models import Part
 from raggs.golden.base import GoldenSet
 from raggs.golden.judgments import Judgments
 from raggs.golden.places import judged_places
 from raggs.metrics.columns import Run
-from raggs.parts.readers.runs import read_run
+from raggs.parts.run_files import read_run
 from raggs.runs.manifests.store import RunStore
 from raggs.sweeps.judgments import HOLES, Atlas, PlaceRow, cut_of, references_of
 from raggs.sweeps.models import CutPart, OutcomePart, SweepReport, SystemRow, Timing

@@ -32,9 +32,8 @@ import numpy as np
 from raggs.base.arrays import Floats
 from raggs.base.artifacts import EmbedRecord
 from raggs.base.errors import RaggsError
-from raggs.base.hashing import hash_value
+from raggs.base.hashing import generator, hash_value
 from raggs.base.jsonl import Appender, read_torn
-from raggs.base.seeds import generator
 from raggs.base.types import Building, Notice, Number
 from raggs.llm.ledger import LEDGER_REMEDY, LedgerLine
 from raggs.parts.rerankers.boosted import BoostedConfig, bm25, reads

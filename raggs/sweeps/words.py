@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Collection, Sequence
 
 from raggs.base.text import plural
-from raggs.stats.decision.choice import Choice, Exclusion, Turn
-from raggs.stats.decision.front import Candidate
+from raggs.stats.choice import Choice, Exclusion, Turn
+from raggs.stats.front import Candidate
 
 NOTHING = 5e-5  # a change of quality that four decimals do not show
 SHOWN = 4

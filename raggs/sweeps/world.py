@@ -40,11 +40,11 @@ from raggs.llm import LLMSettings
 from raggs.llm.ledger import LEDGER_FILE
 from raggs.llm.settings import Price
 from raggs.metrics.columns import IdColumn, Run, Scale
-from raggs.parts.chunkers.base import ChunkerConfig
-from raggs.parts.corpora.base import Recuttable
-from raggs.parts.indexes.passages import PassageStore
-from raggs.parts.readers.runs import read_run
-from raggs.parts.workshop import OpenCorpus, Passages, Workshop, open_queries
+from raggs.parts.chunkers import ChunkerConfig
+from raggs.parts.corpora import Recuttable
+from raggs.parts.indexes.passages import Passages, PassageStore
+from raggs.parts.run_files import read_run
+from raggs.parts.workshop import OpenCorpus, Workshop, open_queries
 from raggs.runs.manifests.store import RunStore
 from raggs.sweeps.config import CorpusSpec, SweepConfig
 from raggs.sweeps.grid import cut_labels, make_grid

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from raggs.base.arrays import Ints
-from raggs.base.seeds import generator
+from raggs.base.hashing import generator
 from raggs.stats.agreement import check_labels, cohen_kappa, krippendorff_alpha
 
 

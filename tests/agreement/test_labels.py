@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats as scipy_stats
 
-from raggs.base.seeds import generator
+from raggs.base.hashing import generator
 from raggs.stats.agreement import cohen_kappa, confusion, count_pairs, krippendorff_alpha
 
 NAN = math.nan

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from raggs.base.arrays import Ints
-from raggs.base.seeds import generator
+from raggs.base.hashing import generator
 from raggs.stats.agreement import check_labels
-from raggs.stats.agreement.trust import Nearer, nearer
+from raggs.stats.judge_agreement import Nearer, nearer
 
 
 def world(questions: int, seed: int, off: tuple[float, float]) -> tuple[Ints, Ints, Ints, list[str]]:

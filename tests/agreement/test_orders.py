@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from raggs.stats.agreement import compare_orders, kendall_tau_b, overlap_at_k, rbo, spearman, tau_ap
+from raggs.stats.order_agreement import compare_orders, kendall_tau_b, overlap_at_k, rbo, spearman, tau_ap
 
 orders = st.lists(st.sampled_from("abcdefghijkl"), unique=True, max_size=12)
 pairs = st.tuples(orders, orders)

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from raggs.stats.agreement import Checked, Estimate, check_labels, trust
+from raggs.stats.agreement import Checked, Estimate, check_labels
+from raggs.stats.judge_agreement import trust
 
 PLAIN = check_labels([1, 2, 3, 4, 5] * 20, [1, 2, 3, 4, 5] * 20, [str(number % 25) for number in range(100)], seed=1)
 

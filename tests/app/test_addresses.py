@@ -140,7 +140,7 @@ def test_a_dotenv_makes_no_address_known_and_runs_no_code(
     assert [os.environ.get(name) for name in given] == ["given", "given", None]
     assert os.environ["OPENAI_API_KEY"] == "my own key, long"
     assert not [name for name, value in foreign.items() if os.environ.get(name) == value]
-    (told,) = [record.getMessage() for record in caplog.records if record.name == "raggs.config.environment"]
+    (told,) = [record.getMessage() for record in caplog.records if record.name == "raggs.config.source"]
     assert all(name in told for name in foreign)
     assert "MODEL" not in told
     assert "evil" not in told

@@ -12,13 +12,12 @@ import yaml
 from support.cli import invoke
 
 import raggs
-from raggs.app.explain import explain_word, meanings
+from raggs.app.catalog import explain_word, meanings
 from raggs.base.errors import NotFoundError
 from raggs.base.types import leaves
-from raggs.config.keys import run_keys
-from raggs.evaluation.document import Document, Section
+from raggs.config.models import run_keys
+from raggs.evaluation.document import LOSSES, Document, Section
 from raggs.evaluation.layout import markdown
-from raggs.evaluation.words import LOSSES
 from raggs.metrics.names import parse_measure
 
 PACKAGE = Path(raggs.__file__).parent

@@ -37,7 +37,7 @@ def test_a_starter_is_made_without_what_a_run_needs(tmp_path: Path) -> None:
 def test_a_first_run_loads_no_provider_and_no_package_whose_files_are_enough(tmp_path: Path) -> None:
     loaded("", "init", str(tmp_path))
     packages = "wordllama scipy networkx dask diskcache dotenv rich.progress"
-    unused = "raggs.stats.asking.wording raggs.parts.reviews.store raggs.parts.chunkers.sentence"
+    unused = "raggs.stats.question_wording raggs.parts.reviews raggs.parts.chunkers.sentence"
     assert loaded(f"{unused} {packages} {PROVIDERS}", "run", str(tmp_path / "raggs.yaml")) == "[]"
 
 

@@ -16,7 +16,7 @@ from raggs.app.judge_compare import JudgeComparison, compare_judges, comparison_
 from raggs.base.artifacts import JudgeRecord, MergeRecord, QueryRecord
 from raggs.base.errors import DataError
 from raggs.base.jsonl import read_records
-from raggs.parts.reviews.store import read_plan
+from raggs.parts.reviews import read_plan
 from raggs.runs.manifests.opened import open_run
 
 

@@ -20,7 +20,7 @@ from raggs.app.serve import ServeRequest, prepare
 from raggs.base.artifacts import JudgeRecord
 from raggs.base.errors import DataError, UsageError
 from raggs.base.jsonl import read_records
-from raggs.parts.reviews.store import Key, PlanItem, note_draw, read_draws, write_plan
+from raggs.parts.reviews import Key, PlanItem, note_draw, read_draws, write_plan
 from raggs.runs.manifests.opened import open_run
 
 TOKEN = "x" * 16

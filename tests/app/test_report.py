@@ -15,8 +15,7 @@ from raggs.app.report import ReportRequest, gather, report, write_report_page
 from raggs.base.errors import DataError, UsageError
 from raggs.evaluation.layout import write_report
 from raggs.reporting.sections.decision import Decision
-from raggs.reporting.sections.sweeps import Sweeps
-from raggs.reporting.sections.systems import Systems
+from raggs.reporting.sections.results import Sweeps, Systems
 from raggs.runs.manifests.models import RunManifest, now
 from raggs.runs.manifests.store import RunStore
 

@@ -14,8 +14,8 @@ from support.project import Project, make_project, raggs
 
 from raggs.app.review_files import export_reviews, import_reviews
 from raggs.base.errors import DataError, RaggsError, UsageError
-from raggs.parts.reviews.files import FORMS
-from raggs.parts.reviews.store import GradeReview, ReviewStore, Withdrawal, fold, key_of
+from raggs.parts.review_files import FORMS
+from raggs.parts.reviews import GradeReview, ReviewStore, Withdrawal, fold, key_of
 from raggs.runs.manifests.opened import OpenedRun, open_run
 
 ENDING = {"csv": "csv", "jsonl": "jsonl", "argilla": "json", "label-studio": "json"}

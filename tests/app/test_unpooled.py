@@ -12,7 +12,7 @@ from raggs.base.artifacts import MergeRecord
 from raggs.base.jsonl import read_records
 from raggs.base.trec import read_qrels
 from raggs.base.types import Notice
-from raggs.runs.pipeline.events import Event
+from raggs.runs.events import Event
 
 
 def test_how_many_labels_fell_outside_the_pools(tmp_path: Path) -> None:

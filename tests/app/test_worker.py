@@ -10,13 +10,13 @@ import pytest
 from support.llm_server import LLMServer
 from support.project import make_project
 
-from raggs.app.worker import WorkerServices, run_shard
+from raggs.app.services import WorkerServices, run_shard
 from raggs.base import registry
 from raggs.base.errors import BudgetError, PrerequisiteError
 from raggs.base.registry import Package
 from raggs.config.load import load_config
 from raggs.llm import ChatRequest
-from raggs.runs.execution.shards import ShardJob
+from raggs.runs.execution.channel import ShardJob
 
 
 @pytest.fixture

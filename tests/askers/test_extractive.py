@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from raggs.llm import LLM, BudgetSettings, LLMSettings
-from raggs.parts.askers.base import AskerContext, Assignment, Question
-from raggs.parts.askers.extractive import NOTHING, ExtractiveAsker
+from raggs.parts.askers import AskerContext, Assignment, Question
+from raggs.parts.askers.offline import NOTHING, ExtractiveAsker
 
 GUIDE = "# Ships\n\nA keel is a beam of oak that runs along a ship. The mast is a pole that carries sails.\n"
 GUIDE_FR = "# Bateaux\n\nLa quille est une poutre de chêne. Le mât est un poteau qui porte les voiles.\n"

@@ -9,8 +9,7 @@ from support.llm_asking import SPOILT, asked
 from support.llm_server import LLMServer
 
 from raggs.llm import LLMSettings
-from raggs.parts.askers import REGISTRY
-from raggs.parts.askers.base import Assignment, Question
+from raggs.parts.askers import REGISTRY, Assignment, Question
 from raggs.parts.askers.litellm import check_question
 from raggs.parts.workshop import Workshop
 

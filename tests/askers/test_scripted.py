@@ -9,8 +9,8 @@ import pytest
 
 from raggs.base.errors import DataError
 from raggs.llm import LLM, BudgetSettings, LLMSettings
-from raggs.parts.askers.base import AskerContext, Assignment, Question
-from raggs.parts.askers.scripted import UNWRITTEN, ScriptedAsker, ScriptedConfig
+from raggs.parts.askers import AskerContext, Assignment, Question
+from raggs.parts.askers.offline import UNWRITTEN, ScriptedAsker, ScriptedConfig
 
 
 def asker(folder: Path, *lines: str) -> ScriptedAsker:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.stats.asking.calibration import Search, furthest_excerpt, histogram, nearest_earlier
+from raggs.stats.question_filters import Search, furthest_excerpt, histogram, nearest_earlier
 
 COSINES = st.lists(st.floats(0, 1), max_size=60).map(lambda values: np.array(values, dtype=np.float64))
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.stats.asking.personal import IBAN_LENGTHS, is_card, is_iban, is_nir
+from raggs.stats.personal_data import IBAN_LENGTHS, is_card, is_iban, is_nir
 
 IBANS = ["GB82WEST12345698765432", "DE89370400440532013000", "FR1420041010050500013M02606", "NO9386011117947"]
 CARDS = ["4111111111111111", "5555555555554444", "378282246310005", "6011111111111117"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from raggs.stats.asking import difficulties
+from raggs.stats.question_filters import difficulties
 
 
 def test_levels_are_shares_of_the_systems() -> None:

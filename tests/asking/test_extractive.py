@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.parts.chunkers.markdown import Outline
-from raggs.stats.asking.wording import Extracted, Section, clipped, extract
+from raggs.stats.question_wording import Extracted, Section, clipped, extract
 
 GUIDE = """# Raggs
 

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.stats.asking import (
+from raggs.stats import question_filters
+from raggs.stats.question_filters import (
     OF_EMBEDDERS,
     THRESHOLDS,
     Duplicate,
     Irrelevant,
     Thresholds,
     duplicates,
-    filters,
     irrelevant,
     thresholds_for,
 )
@@ -54,7 +54,7 @@ def test_the_blocks_do_not_show(seed: int, block: int) -> None:
     vectors = unit(30, seed)
     whole = duplicates(vectors, 0.8)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(filters, "BLOCK", block)
+        patch.setattr(question_filters, "BLOCK", block)
         parts = duplicates(vectors, 0.8)
     assert [(gone.row, gone.of) for gone in parts] == [(gone.row, gone.of) for gone in whole]
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.stats.asking import WordWeights, leakage, summarise_leakage
+from raggs.stats.question_filters import WordWeights, leakage, summarise_leakage
 
 WORDS = st.lists(st.sampled_from("abcdefg"), max_size=8)
 TEXTS = st.lists(WORDS, max_size=8)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.stats.asking.personal import Asked, fault, grouped, guard, merged, same_key
+from raggs.stats.personal_data import Asked, fault, grouped, guard, merged, same_key
 
 
 @pytest.mark.parametrize(

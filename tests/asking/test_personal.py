@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.stats.asking.personal import masked, personal_data
+from raggs.stats.personal_data import masked, personal_data
 
 PIECES = st.sampled_from(
     [

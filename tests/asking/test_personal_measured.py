@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from raggs.stats.asking.personal import KINDS, personal_data
+from raggs.stats.personal_data import KINDS, personal_data
 
 HERE = Path(__file__).resolve()
 LINES = (HERE.parents[1] / "fixtures" / "personal.txt").read_text(encoding="utf-8").splitlines()

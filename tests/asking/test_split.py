@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.stats.asking import part_of
+from raggs.stats.question_filters import part_of
 
 
 @given(key=st.text(), seed=st.integers(), small=st.floats(0, 1), large=st.floats(0, 1))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.stats.asking import Window, stratified_windows
+from raggs.stats.question_filters import Window, stratified_windows
 
 TEXTS = st.lists(st.text(alphabet="ab \n", max_size=120), min_size=1, max_size=6)
 

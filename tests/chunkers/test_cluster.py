@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from raggs.parts.chunkers.base import Document
-from raggs.parts.chunkers.cluster import ClusterChunker, best_blocks
+from raggs.parts.chunkers import Document
+from raggs.parts.chunkers.semantic import ClusterChunker, best_blocks
 from raggs.parts.workshop import Workshop
 
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from support.contracts import cases, settings_of
 
 from raggs.base.errors import PrerequisiteError
-from raggs.parts.chunkers import REGISTRY
-from raggs.parts.chunkers.base import Chunk, Chunker, Document
+from raggs.parts.chunkers import REGISTRY, Chunk, Chunker, Document
 from raggs.parts.chunkers.sizes import MeasuringChunker
 from raggs.parts.corpora.folder import FolderConfig, FolderCorpus
 from raggs.parts.workshop import Workshop

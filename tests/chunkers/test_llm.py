@@ -13,7 +13,7 @@ from support.llm_server import FENCED, KEY, LLMServer
 
 from raggs.base.errors import BudgetError, ConfigError, PrerequisiteError
 from raggs.llm import BudgetSettings, LLMSettings
-from raggs.parts.chunkers.base import Document
+from raggs.parts.chunkers import Document
 from raggs.parts.chunkers.llm import LlmChunker, check_split
 from raggs.parts.chunkers.paid import NotCut
 from raggs.parts.workshop import Workshop

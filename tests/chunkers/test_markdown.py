@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from raggs.parts.chunkers.base import Document
+from raggs.parts.chunkers import Document
 from raggs.parts.chunkers.markdown import MarkdownChunker
 
 FENCE = "```python\n# no heading\n\n" + "\n\n".join(f"line {number}" for number in range(8)) + "\n```"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.parts.chunkers.base import Document
+from raggs.parts.chunkers import Document
 from raggs.parts.chunkers.markdown import Outline, blocks_of
 
 GUIDE = """\

@@ -9,8 +9,8 @@ import pytest
 from support.contracts import write_module
 
 from raggs.base.errors import ConfigError, ProviderError
-from raggs.parts.chunkers.base import Document
-from raggs.parts.chunkers.python import PythonChunker
+from raggs.parts.callables import PythonChunker
+from raggs.parts.chunkers import Document
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from raggs.base.errors import DataError
-from raggs.parts.chunkers.base import Document
+from raggs.parts.chunkers import Document
 from raggs.parts.chunkers.recursive import RecursiveChunker
 
 

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from raggs.base.adapter import AdapterConfig
 from raggs.base.errors import ConfigError, PrerequisiteError
-from raggs.parts.chunkers.base import ChunkerContext, Document
+from raggs.parts.chunkers import ChunkerContext, Document
 from raggs.parts.chunkers.semantic import SemanticChunker, cuts_of_each, cuts_of_largest, cuts_of_mean
 from raggs.parts.corpora.folder import FolderCorpus
 from raggs.parts.workshop import Workshop

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from raggs.parts.chunkers.base import Document
+from raggs.parts.chunkers import Document
 from raggs.parts.chunkers.sentence import SentenceChunker, sentences
 
 

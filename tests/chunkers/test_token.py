@@ -9,9 +9,9 @@ import pytest
 
 from raggs.base.errors import PrerequisiteError
 from raggs.base.text import count_tokens, encoding
-from raggs.parts.chunkers.base import Document
+from raggs.parts.chunkers import Document
 from raggs.parts.chunkers.recursive import RecursiveChunker
-from raggs.parts.chunkers.token import TokenChunker
+from raggs.parts.chunkers.sentence import TokenChunker
 
 CORPORA = Path(__file__).resolve().parents[3] / "shared" / "data" / "chunking" / "corpora"
 

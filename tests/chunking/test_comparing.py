@@ -21,7 +21,7 @@ from raggs.chunking.models import ChunkReport, Unit
 from raggs.chunking.questions import place_questions
 from raggs.evaluation.layout import markdown
 from raggs.metrics.spans import MEASURES, Cutoff
-from raggs.parts.chunkers.base import Chunker, ChunkerConfig, Document
+from raggs.parts.chunkers import Chunker, ChunkerConfig, Document
 
 WORDS = ("red", "green", "blue", "grey")
 DOCUMENTS = Documents(Path("docs"), ("a.md", "b.md"), ("red red. green green.", "blue blue. grey. red red."))

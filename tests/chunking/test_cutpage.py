@@ -12,7 +12,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from raggs.chunking.cuts import cut_page, pieces_of, show_cuts
 from raggs.chunking.models import ChunkRow
-from raggs.parts.chunkers.base import Document
+from raggs.parts.chunkers import Document
 from raggs.parts.corpora.folder import FolderConfig, FolderCorpus
 
 HOSTILE = """# <script>alert(1)</script> & "quoted" 'single' {{ 7 * 7 }} {% raw %}

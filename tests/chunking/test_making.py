@@ -13,7 +13,7 @@ from support.llm_server import LLMServer
 from raggs.base.errors import AuthenticationError, ProviderError
 from raggs.chunking.documents import Made, foresee, make_cuts
 from raggs.llm import BudgetSettings, LLMSettings
-from raggs.parts.chunkers.base import Document
+from raggs.parts.chunkers import Document
 from raggs.parts.chunkers.llm import LlmChunker
 from raggs.parts.chunkers.paid import PaidChunker
 from raggs.parts.workshop import Workshop

@@ -13,8 +13,8 @@ from raggs.base.errors import NotFoundError
 from raggs.chunking.cuts import is_torn, lay_out_cuts, show_cuts
 from raggs.chunking.models import CutReport
 from raggs.evaluation.layout import markdown
-from raggs.parts.chunkers.base import Chunker, ChunkerConfig, Document
-from raggs.parts.corpora.base import CorpusContext
+from raggs.parts.chunkers import Chunker, ChunkerConfig, Document
+from raggs.parts.corpora import CorpusContext
 from raggs.parts.corpora.folder import FolderConfig, FolderCorpus, file_id
 
 TEXT = "One two. Three four five. Six.\nSeven eight"

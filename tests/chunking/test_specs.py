@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from raggs.base.errors import UsageError
-from raggs.chunking.specs import parse_spec, split_names
+from raggs.chunking.models import parse_spec, split_names
 from raggs.parts import chunkers, embedders
-from raggs.parts.chunkers.base import ChunkerConfig
-from raggs.parts.embedders.base import EmbedderConfig
+from raggs.parts.chunkers import ChunkerConfig
+from raggs.parts.embedders import EmbedderConfig
 
 
 def test_a_name_alone_is_the_part_as_it_is() -> None:

@@ -13,8 +13,8 @@ from support.llm_server import LLMServer
 from support.paying import paying
 from support.project import Project
 
-from raggs.app.cost import cost
 from raggs.base.hashing import hash_value
+from raggs.runs.manifests.costs import cost
 
 
 @pytest.fixture

@@ -20,8 +20,8 @@ from raggs.app.diff import DiffRequest, lay_out_diff
 from raggs.app.diff import diff as compared
 from raggs.cli.evals import show_diff
 from raggs.cli.screen import Screen
-from raggs.evaluation.diffs.models import DiffReport
-from raggs.evaluation.diffs.runs import by_name
+from raggs.evaluation.diff_results import by_name
+from raggs.evaluation.diff_sets import DiffReport
 from raggs.runs.manifests.reasons import differences
 
 QUERIES = [f"q{number:02}" for number in range(14)]

@@ -16,8 +16,8 @@ from support.forks import shared
 from support.project import Project, make_project, raggs
 
 from raggs.base.errors import NotFoundError
+from raggs.parts.elastic import IndexPlace
 from raggs.parts.elastic.index import Index
-from raggs.parts.elastic.settings import IndexPlace
 
 
 def searched(folder: Path, place: dict[str, Any], modes: tuple[str, ...] = ("bm25", "knn"), **sections: Any) -> Project:

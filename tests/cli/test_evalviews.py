@@ -9,10 +9,9 @@ from rich.console import Console
 from support.studies import GOOD, SYSTEMS, reported
 
 from raggs.cli.documents import show
-from raggs.evaluation.analyses.bottleneck import Bottleneck
-from raggs.evaluation.analyses.bounds import HoleBounds
 from raggs.evaluation.analyses.comparisons import Comparisons
-from raggs.evaluation.analyses.pooling import Pooling
+from raggs.evaluation.analyses.losses import Bottleneck
+from raggs.evaluation.analyses.unjudged import HoleBounds, Pooling
 from raggs.golden.opened import System
 from raggs.metrics.columns import Run
 

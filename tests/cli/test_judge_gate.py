@@ -12,7 +12,7 @@ from support.reviewing import speak
 
 from raggs.app.judge_check import check_judge
 from raggs.base.artifacts import JudgeRecord
-from raggs.parts.judges.base import unaided
+from raggs.parts.judges import unaided
 from raggs.runs.manifests.opened import open_run
 
 QRELS = {"type": "qrels", "path": "qrels.txt"}

@@ -11,7 +11,7 @@ from support.cli import call, invoke
 from support.project import make_project
 
 from raggs import run
-from raggs.runs.pipeline.events import StageStarted
+from raggs.runs.events import StageStarted
 
 
 def shown(out: str) -> list[str]:

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from raggs.base.types import Building
 from raggs.cli.progress import LiveProgress, PlainProgress
-from raggs.runs.pipeline.events import Progress, StageStarted
+from raggs.runs.events import Progress, StageStarted
 
 
 def shown(*events: object) -> str:

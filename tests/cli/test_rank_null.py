@@ -15,7 +15,7 @@ from support.project import Project, make_project
 from raggs.base.errors import ConfigError
 from raggs.config.load import load_config
 from raggs.golden import formats
-from raggs.golden.formats.jsonl import JsonlImporter
+from raggs.golden.formats.tables import JsonlImporter
 from raggs.golden.formats.trec import TrecImporter
 from raggs.golden.opened import open_golden
 from raggs.stages import GOLDEN

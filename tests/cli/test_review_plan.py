@@ -12,7 +12,7 @@ from support.reviewing import speak
 
 from raggs.base.artifacts import JudgeRecord, MergeRecord
 from raggs.base.jsonl import read_records
-from raggs.parts.reviews.store import GradeReview, PlanItem, ReviewStore, read_plan
+from raggs.parts.reviews import GradeReview, PlanItem, ReviewStore, read_plan
 
 
 @pytest.fixture(scope="module")

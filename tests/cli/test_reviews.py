@@ -10,7 +10,7 @@ from support.project import Project, make_project, raggs
 
 from raggs.base.artifacts import JudgeRecord
 from raggs.base.jsonl import read_records
-from raggs.parts.reviews.store import ReviewStore
+from raggs.parts.reviews import ReviewStore
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from support.reviewpage import Visitor, serving, write_run
 
 from raggs.app import serve
 from raggs.base.errors import PrerequisiteError
-from raggs.parts.reviews.store import ReviewStore
+from raggs.parts.reviews import ReviewStore
 
 MOMENTS = int(os.environ.get("RAGGS_KILL_MOMENTS", "3"))
 

@@ -11,7 +11,7 @@ from raggs.base.errors import ConfigError
 from raggs.base.settings import http_address
 from raggs.config.load import load_config
 from raggs.llm.prices import address_of
-from raggs.parts.elastic.settings import IndexPlace
+from raggs.parts.elastic import IndexPlace
 
 WRONG = [
     "ftp://x",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from raggs.base.errors import DataError
-from raggs.config.environment import environment_for
+from raggs.config.source import environment_for
 
 
 def test_a_pipe_is_no_dotenv(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from raggs.base.artifacts import Passage, Span
 from raggs.base.errors import DataError, NotFoundError
-from raggs.parts.corpora.base import LeftOut
+from raggs.parts.corpora import LeftOut
 from raggs.parts.corpora.jsonl import JsonlConfig, JsonlCorpus
 
 GOOD = '{"_id": "a", "text": "first"}'

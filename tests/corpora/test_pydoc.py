@@ -13,7 +13,7 @@ import pytest
 from pydantic import ValidationError
 
 from raggs.base.errors import PrerequisiteError
-from raggs.parts.chunkers.token import TokenChunker
+from raggs.parts.chunkers.sentence import TokenChunker
 from raggs.parts.corpora.pydoc import PydocConfig, PydocCorpus
 
 

@@ -12,9 +12,8 @@ from hypothesis.extra.numpy import arrays
 from scipy import optimize
 
 from raggs.base.arrays import Floats
-from raggs.base.seeds import generator
-from raggs.stats.correction import calibrate
-from raggs.stats.correction.calibration import _rising
+from raggs.base.hashing import generator
+from raggs.stats.correction import _rising, calibrate
 
 pairs = st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5)), min_size=1, max_size=40)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from raggs.base.arrays import Flags, Floats, Ints
-from raggs.base.seeds import generator
+from raggs.base.hashing import generator
 from raggs.stats.correction import Totals, correct, totals_of, unlikely
 
 NAN = math.nan

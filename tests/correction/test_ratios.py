@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from raggs.base.arrays import Floats
-from raggs.base.seeds import generator
-from raggs.stats.correction import FEWEST_WHOLE, correct, correct_ratio, correct_values, totals_of
-from raggs.stats.correction.estimates import enough
+from raggs.base.hashing import generator
+from raggs.stats.correction import FEWEST_WHOLE, correct, correct_ratio, correct_values, enough, totals_of
 
 NAN = math.nan
 QUERIES = 120

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from raggs.stats.decision.impact import HOLE_STEP, STEP, Heard, believe
+from raggs.stats.annotation_value import HOLE_STEP, STEP, Heard, believe
 
 NONE = np.empty(0, dtype=np.int64)
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.published import lite_candidates
 
-from raggs.stats.decision import Candidate, Exclusion, Limits, choose, turning_points
+from raggs.stats.choice import Exclusion, Limits, choose, turning_points
+from raggs.stats.front import Candidate
 
 FIVE = st.sampled_from([0.0, 0.1, 0.2, 0.3, 0.4])
 systems = st.lists(

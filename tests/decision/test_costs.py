@@ -7,7 +7,7 @@ import math
 import pytest
 from support.published import TOKENS
 
-from raggs.stats.decision import QueryCosts, generator_usd, rerank_usd, search_usd, tokens_usd
+from raggs.stats.front import QueryCosts, generator_usd, rerank_usd, search_usd, tokens_usd
 
 
 @pytest.mark.parametrize(("price", "published"), [(0.00005, (1.25, 2.5, 3.75, 5.0)), (0.00002, (0.5, 1.0, 1.5, 2.0))])

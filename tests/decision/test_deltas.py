@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from raggs.stats.decision import Measured, deltas, enough_effort
+from raggs.stats.front import Measured, deltas, enough_effort
 
 # Table 7, voyage-3.5 at 1024 dimensions: N-Recall4+, N-Recall5 and RA-nWG at 10 and 20, median ms
 FLAT = Measured("flat", (0.592, 0.596, 0.566, 0.636, 0.677, 0.625), 47.6)

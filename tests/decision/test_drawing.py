@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.base.arrays import Floats
-from raggs.base.seeds import generator
-from raggs.stats.correction.estimates import draw, lots
+from raggs.base.hashing import generator
+from raggs.stats.correction import draw, lots
 
 STRATA = np.repeat([0, 1, 2], [100, 16, 2])
 

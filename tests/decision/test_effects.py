@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.base.seeds import generator
-from raggs.stats.decision import main_effects, main_shifts, strongest_interactions
-from raggs.stats.decision.halving import resampled_means
+from raggs.base.hashing import generator
+from raggs.stats.effects import main_effects, main_shifts, strongest_interactions
+from raggs.stats.resampling import resampled_means
 
 NAN = math.nan
 GRID = [
@@ -130,7 +130,7 @@ def test_numbers_are_in_order_and_many_levels_are_compared_with_the_first():
 
 def test_chunks_of_pairs_do_not_matter(monkeypatch):
     whole = main_effects(GRID, made(GRID, gain), seed=1)
-    monkeypatch.setattr("raggs.stats.decision.effects.CELLS", 80)
+    monkeypatch.setattr("raggs.stats.effects.CELLS", 80)
     for one, other in zip(whole, main_effects(GRID, made(GRID, gain), seed=1), strict=True):
         assert one.change == pytest.approx(other.change, rel=1e-12)
 

@@ -7,7 +7,7 @@ import math
 import pytest
 from support.published import EFFICIENCY, LITE, LITE_USD
 
-from raggs.stats.decision import Step, efficiency, end_to_end_efficiency, marginal_gains
+from raggs.stats.front import Step, efficiency, end_to_end_efficiency, marginal_gains
 
 
 @pytest.mark.parametrize(("quality", "ms", "published"), EFFICIENCY)

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.published import lite_candidates
 
-from raggs.stats.decision import Candidate, dominates, find_front, halve, may_replace
+from raggs.stats.front import Candidate, dominates, find_front, may_replace
+from raggs.stats.resampling import halve
 
 FIVE = st.sampled_from([0.0, 0.1, 0.2, 0.3, 0.4])
 systems = st.lists(

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raggs.base.seeds import generator
-from raggs.stats.decision import draw_order, halve
-from raggs.stats.decision.halving import log_capital
+from raggs.base.hashing import generator
+from raggs.stats.resampling import draw_order, halve, log_capital
 
 NAN = math.nan
 

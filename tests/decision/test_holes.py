@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.stats.decision import order_holes
+from raggs.stats.annotation_value import order_holes
 
 TOPS = [
     {"q1": ["j", "all", "half"], "q2": ["half2"]},

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from raggs.stats.decision.impact import Impact, choose
+from raggs.stats.annotation_value import Impact, choose
 
 NONE = np.empty(0, dtype=np.int64)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.stats.decision import contributions, falls, without
+from raggs.stats.effects import contributions, falls, without
 
 # Rows: q1 a, q1 b, q1 c, q1 d, q2 a, q2 e.
 GRADE = np.array([5, 3, 1, 4, 4, 5])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from raggs.stats.decision import Memory, flat_memory, hnsw_memory, ivf_memory, measured_memory
+from raggs.stats.front import Memory, flat_memory, hnsw_memory, ivf_memory, measured_memory
 
 MILLION = 1_000_000
 

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from raggs.base.seeds import generator
-from raggs.stats.decision import Candidate, Limits, choose, find_winners
-from raggs.stats.decision.halving import resampled_means
+from raggs.base.hashing import generator
+from raggs.stats.choice import Limits, choose
+from raggs.stats.front import Candidate
+from raggs.stats.resampling import find_winners, resampled_means
 
 NAN = math.nan
 
@@ -51,7 +52,7 @@ def test_a_systems_means_do_not_depend_on_the_others(values):
 def test_chunks_of_draws_do_not_matter(monkeypatch):
     values = noisy(0.0, 0.1, queries=30)
     whole = np.concatenate(list(resampled_means(values, draws=20, seed=4)))
-    monkeypatch.setattr("raggs.stats.decision.halving.CELLS", 90)
+    monkeypatch.setattr("raggs.stats.resampling.CELLS", 90)
     assert np.array_equal(np.concatenate(list(resampled_means(values, draws=20, seed=4))), whole)
 
 

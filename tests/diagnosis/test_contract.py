@@ -23,12 +23,11 @@ from raggs.app.diagnose import Diagnosed, DiagnoseRequest, forecast_diagnosis, o
 from raggs.base.errors import DataError, UsageError
 from raggs.base.stores import RowStore
 from raggs.base.text import plural
-from raggs.diagnosis import REGISTRY, layout
-from raggs.diagnosis.base import Diagnosis, Forecast, Found
-from raggs.diagnosis.layout import found_in, lay_out, plots
+from raggs.diagnosis import REGISTRY, base
+from raggs.diagnosis.base import Diagnosis, Forecast, Found, found_in, lay_out, plots
 from raggs.diagnosis.models import DiagnosisReport
 from raggs.diagnosis.store import read_report
-from raggs.runs.pipeline.events import silent
+from raggs.runs.events import silent
 
 KINDS = [*REGISTRY, NAME]
 FOUR_LINES = 4 * 80
@@ -116,13 +115,13 @@ def test_a_claim_that_rests_on_few_is_called_a_hint_in_the_same_words(
 ) -> None:
     diagnosis = DiagnoseRequest(**case, out=found.folder).diagnosis
     count = diagnosis.rests_on(found.found)
-    assert found.verdict.startswith("A hint by ") == (0 < count < layout.FEWEST)
+    assert found.verdict.startswith("A hint by ") == (0 < count < base.FEWEST)
     bare = found.found.model_copy(update={"verdict": "So it is."})
-    monkeypatch.setattr(layout, "FEWEST", count + 1)
+    monkeypatch.setattr(base, "FEWEST", count + 1)
     told = f"A hint by {plural(count, kind.OVER)}, where a claim takes {count + 1}: So it is."
-    assert layout.hedged(diagnosis, bare).verdict == told
-    monkeypatch.setattr(layout, "FEWEST", count)
-    assert layout.hedged(diagnosis, bare) == bare
+    assert base.hedged(diagnosis, bare).verdict == told
+    monkeypatch.setattr(base, "FEWEST", count)
+    assert base.hedged(diagnosis, bare) == bare
 
 
 def test_what_is_drawn_is_drawn_of_the_file_alone(found: Diagnosed) -> None:

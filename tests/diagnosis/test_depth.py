@@ -14,7 +14,7 @@ from support.depths import BASE, DEEP, QUESTIONS, hard_ones, make_depths
 from raggs import load_config, run
 from raggs.app.diagnose import Diagnosed, DiagnoseRequest, run_diagnosis
 from raggs.base.errors import DataError, UsageError
-from raggs.diagnosis.depth.models import DepthFound
+from raggs.diagnosis.depth.measuring import DepthFound
 
 SETTINGS = {"mode": "dense", "base": BASE, "deep": DEEP, "timed": 0}
 DEPTHS = ("--mode", "dense", "--base", BASE, "--deep", DEEP)

@@ -20,7 +20,7 @@ from support.project import Project, make_project
 from raggs.app.diagnose import Diagnosed, DiagnoseRequest, forecast_diagnosis, run_diagnosis
 from raggs.app.run import run
 from raggs.base.errors import PrerequisiteError, SnapshotError, UsageError
-from raggs.diagnosis.judge.models import JudgeFound, PoolsPart
+from raggs.diagnosis.judge.measuring import JudgeFound, PoolsPart
 from raggs.llm.cache import AnswerCache
 
 NUMBERS = itertools.count()
@@ -103,7 +103,7 @@ def test_a_favour_and_what_the_rank_stage_buys_are_found(tmp_path: Path) -> None
 
 
 def part_sections(part: JudgeFound) -> list[str]:
-    from raggs.diagnosis.judge.showing import sections
+    from raggs.diagnosis.judge import sections
 
     return [sentence for section in sections(part) for sentence in section.sentences]
 

@@ -11,7 +11,7 @@ import pytest
 import raggs
 from raggs.app.diagnose import Diagnosed, DiagnoseRequest, forecast_diagnosis, run_diagnosis
 from raggs.base.errors import RaggsError
-from raggs.diagnosis.layout import found_in
+from raggs.diagnosis.base import found_in
 from raggs.diagnosis.names.models import NamesFound, SubjectPart
 from raggs.diagnosis.names.scoring import ByEmbedder
 

@@ -14,10 +14,9 @@ from support.project import make_project
 from raggs.app.diagnose import Diagnosed, DiagnoseRequest, forecast_diagnosis, run_diagnosis
 from raggs.base.errors import RaggsError, UsageError
 from raggs.diagnosis.models import MeanPart
-from raggs.diagnosis.noise.asking import own_questions
-from raggs.diagnosis.noise.models import NONE, LevelPart, NoiseFound
-from raggs.diagnosis.noise.showing import verdict
-from raggs.parts.noises.base import LANGUAGES
+from raggs.diagnosis.noise import verdict
+from raggs.diagnosis.noise.measuring import NONE, LevelPart, NoiseFound, own_questions
+from raggs.parts.noises import LANGUAGES
 
 MODEL = "openai/judge"
 COUNT = 12  # questions a language

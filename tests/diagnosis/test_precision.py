@@ -13,7 +13,7 @@ from support.onnx_models import write_cross_encoder
 
 from raggs.app.diagnose import DiagnoseRequest, run_diagnosis
 from raggs.base.errors import DataError, NotFoundError, PrerequisiteError, RaggsError, UsageError
-from raggs.diagnosis.precision.models import PrecisionFound, SystemPart
+from raggs.diagnosis.precision.measuring import PrecisionFound, SystemPart
 
 QUESTIONS, CANDIDATES = 12, 10
 SUBJECTS = ("wing", "lift", "plate", "boundary layer", "slipstream", "cat", "mat", "transition")

@@ -13,7 +13,7 @@ import pytest
 from raggs.app.diagnose import DiagnoseRequest, run_diagnosis
 from raggs.app.evaluate import EvalRequest, JudgedFiles, MeasureRequest, evaluate
 from raggs.base.errors import DataError, NotFoundError, RaggsError, UsageError
-from raggs.diagnosis.retrieval.models import RetrievalFound
+from raggs.diagnosis.retrieval.measuring import RetrievalFound
 
 QUESTIONS, RELEVANT, DEPTH = 60, 3, 50
 SUBJECTS = ("wing", "cone", "plate", "shock", "nozzle", "blade")

@@ -21,7 +21,7 @@ from raggs.base.judge_health import (
     Shift,
 )
 from raggs.base.types import leaves
-from raggs.evaluation.diffs.figures import health_words
+from raggs.evaluation.diff_results import health_words
 
 RATE = Rate(rate=0.5, interval=(0.1, 0.9), count=1, total=2)
 MOVED = Shift(grades=0.2, interval=(0.1, 0.3), questions=12)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from raggs.evaluation.diffs.comparing import order_move, orders_part
-from raggs.evaluation.diffs.sides import Ranked
+from raggs.evaluation.diff_sets import Ranked, order_move, orders_part
 
 K = 10
 

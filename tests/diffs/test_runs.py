@@ -14,7 +14,7 @@ from support.project import Project, make_project
 from raggs.app.diff import compare_runs
 from raggs.app.run import open_runner, run
 from raggs.config.load import load_config
-from raggs.evaluation.diffs.runs import RunsReport, runs_report
+from raggs.evaluation.diff_results import RunsReport, runs_report
 from raggs.runs.manifests.costs import Costs, LedgerSum
 from raggs.runs.manifests.models import RunManifest
 from raggs.runs.manifests.store import RunStore

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.base.errors import DataError
-from raggs.parts.documents.base import Reading
+from raggs.parts.documents import Reading
 from raggs.parts.documents.html import HtmlReader
 
 PAGE = """<!doctype html><html><head><title>Guide &amp; more</title><style>p{color:red}</style></head><body>

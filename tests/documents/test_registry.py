@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from raggs.base.errors import NotFoundError
-from raggs.parts.documents import REGISTRY
-from raggs.parts.documents.base import DocumentReader
+from raggs.parts.documents import REGISTRY, DocumentReader
 
 
 @pytest.mark.parametrize("name", list(REGISTRY))

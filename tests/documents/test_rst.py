@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.parts.documents.base import Block
-from raggs.parts.documents.rst import RstReader, rst_blocks
+from raggs.parts.documents import Block
+from raggs.parts.documents.markdown import RstReader, rst_blocks
 
 GUIDE = """\
 =======

@@ -7,10 +7,10 @@ from support.elastic import fill, fresh_name, scripted, write
 
 from raggs.base.artifacts import Span
 from raggs.base.errors import DataError, NotFoundError, ProviderError
+from raggs.parts.elastic import IndexPlace
 from raggs.parts.elastic.index import TEXTS, VECTORS, Index
 from raggs.parts.elastic.passages import IndexPassages, pick
 from raggs.parts.elastic.server import Server
-from raggs.parts.elastic.settings import IndexPlace
 
 DOCUMENTS = {
     "a": {"title": "One", "text": " First text. ", "metadata": {"page": 3}},

@@ -10,11 +10,11 @@ from support.elastic import fill, fresh_name, write
 
 from raggs.base.artifacts import Passage, Span
 from raggs.base.errors import DataError, ProviderError
+from raggs.parts.elastic import IndexPlace, IndexSettings
 from raggs.parts.elastic.index import Index
 from raggs.parts.elastic.load import Contents, Document, Loader
 from raggs.parts.elastic.passages import IndexPassages
 from raggs.parts.elastic.server import Server
-from raggs.parts.elastic.settings import IndexPlace, IndexSettings
 
 
 def span(number: int) -> Span | None:

@@ -22,8 +22,8 @@ from raggs.base.errors import (
     ProviderError,
     RaggsError,
 )
+from raggs.parts.elastic import IndexPlace
 from raggs.parts.elastic.server import Server
-from raggs.parts.elastic.settings import IndexPlace
 
 OK = (200, {"count": 3})
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from raggs.base.errors import ProviderError
-from raggs.parts.embedders.base import Embedder, EmbedderConfig
+from raggs.parts.embedders import Embedder, EmbedderConfig
 from raggs.parts.embedders.kept import HELD, KeptEmbedder, KeptVectors
 
 

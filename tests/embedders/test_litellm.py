@@ -13,7 +13,7 @@ from support.project import make_project
 from raggs.app.run import run
 from raggs.base.errors import ConfigError
 from raggs.llm import LLM, BudgetSettings, LLMSettings
-from raggs.parts.embedders.base import EmbedderContext
+from raggs.parts.embedders import EmbedderContext
 from raggs.parts.embedders.litellm import LiteLLMEmbedder
 
 MODEL = "openai/embedder"

@@ -7,7 +7,7 @@ import pytest
 from support.contracts import write_module
 
 from raggs.base.errors import ProviderError
-from raggs.parts.embedders.python import PythonEmbedder
+from raggs.parts.callables import PythonEmbedder
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from support.studies import SYSTEMS, reported
 
-from raggs.evaluation.analyses.bounds import HoleBounds
 from raggs.evaluation.analyses.comparisons import Comparisons
+from raggs.evaluation.analyses.unjudged import HoleBounds
 from raggs.evaluation.document import Cell, Range, bounded
 from raggs.evaluation.layout import lay_out
 from raggs.evaluation.models import Report, ScorePart

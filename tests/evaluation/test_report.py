@@ -9,12 +9,11 @@ from hypothesis import strategies as st
 
 from raggs.base.errors import DataError, UsageError
 from raggs.evaluation.analyses.answers import GivenAnswers
-from raggs.evaluation.analyses.bottleneck import Bottleneck
-from raggs.evaluation.analyses.bounds import HoleBounds
 from raggs.evaluation.analyses.comparisons import Comparisons
-from raggs.evaluation.analyses.robustness import Robustness
-from raggs.evaluation.analyses.sensitivity import Sensitivity
+from raggs.evaluation.analyses.losses import Bottleneck
+from raggs.evaluation.analyses.robustness import Robustness, Sensitivity
 from raggs.evaluation.analyses.ties import TieRanges
+from raggs.evaluation.analyses.unjudged import HoleBounds
 from raggs.evaluation.layout import lay_out, markdown, per_query_csv, write_report
 from raggs.evaluation.models import Report
 from raggs.evaluation.report import make_report
@@ -23,7 +22,7 @@ from raggs.golden.judgments import Judgments
 from raggs.golden.opened import System
 from raggs.metrics.columns import Qrels, Run, Scale
 from raggs.metrics.names import parse_measures
-from raggs.stats.comparison import bootstrap_mean
+from raggs.stats.intervals import bootstrap_mean
 
 DOCS = [f"doc-{number}" for number in range(6)]
 QIDS = ["query-a", "query-b", "query-c"]

@@ -16,7 +16,7 @@ from support.studies import GOOD, LABELS, SYSTEMS, golden, reported, scoring, st
 from raggs import load_config
 from raggs import run as run_config
 from raggs.base.errors import DataError
-from raggs.evaluation.analyses.bottleneck import Bottleneck
+from raggs.evaluation.analyses.losses import Bottleneck
 from raggs.evaluation.report import make_report
 from raggs.evaluation.study import doubt_of
 from raggs.golden.judgments import Judgments, Origin

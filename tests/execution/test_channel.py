@@ -11,7 +11,7 @@ import pytest
 
 from raggs.base.artifacts import JournalRecord, Passage, Query
 from raggs.base.errors import ProviderError
-from raggs.parts.judges.base import Judgment, KnownOrder, Ordering
+from raggs.parts.judges import Judgment, KnownOrder, Ordering
 from raggs.runs.execution.channel import Mailbox, RemoteJudge, ShardJournal, WorkerChannel
 
 QUERY = Query(qid="q1", text="what?")

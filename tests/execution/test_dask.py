@@ -22,14 +22,13 @@ from support.project import Project, make_project, passages
 
 from raggs.app.audit import audit
 from raggs.app.run import open_runner, run
-from raggs.app.worker import run_shard
+from raggs.app.services import run_shard
 from raggs.base.errors import BudgetError, NotFoundError, PrerequisiteError, ProviderError
 from raggs.config.load import load_config
-from raggs.runs.execution.channel import JudgeServer
+from raggs.runs.execution.channel import JudgeServer, ShardJob
 from raggs.runs.execution.dask import _outcome
-from raggs.runs.execution.shards import ShardJob
 from raggs.runs.manifests.models import versions
-from raggs.runs.pipeline.plan import Selection
+from raggs.runs.plan import Selection
 from raggs.stages import GOLDEN
 
 PRICES = {"openai/test-model": {"input": 1.0, "output": 10.0}}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from raggs.base.artifacts import EmbedRecord, MergeRecord, Query, Record, RetrieveRecord
 from raggs.base.jsonl import write_records
-from raggs.runs.execution.shards import Pools, ShardJob, merged, shard_folder, shard_of, shard_work, split
+from raggs.runs.execution.channel import Pools, ShardJob, merged, shard_folder, shard_of, shard_work, split
 from raggs.stages.base import Work
 
 READS = ("embed", "retrieve")

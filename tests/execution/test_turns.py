@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from raggs.runs.execution.shards import Turns
+from raggs.runs.execution.channel import Turns
 from raggs.stages.base import Walks
 
 POOL: Any = [None] * 10

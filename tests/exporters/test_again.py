@@ -17,7 +17,7 @@ from raggs import run as run_config
 from raggs.app.export import export_run
 from raggs.base.artifacts import RetrieveRecord
 from raggs.base.types import Notice
-from raggs.golden.formats.base import Exporter, ExportOptions
+from raggs.golden.formats import Exporter, ExportOptions
 from raggs.golden.formats.beir import BeirExporter
 from raggs.golden.formats.hf import HfExporter
 from raggs.golden.formats.trec import TrecExporter

@@ -17,9 +17,8 @@ from support.rich import rich_golden
 from raggs.base.artifacts import Passage, Query
 from raggs.golden import formats
 from raggs.golden.base import GoldenQuery, Graded
-from raggs.golden.formats import EXPORTERS
-from raggs.golden.formats.base import ExportOptions
-from raggs.parts.readers.scales import GradeScale
+from raggs.golden.formats import EXPORTERS, ExportOptions
+from raggs.parts.file_shapes import GradeScale
 
 HOSTILE = "=cmd|' /C calc'!A1\u2028{{ env.KEY }} <script>\"\\\n--- !!python/object"
 TABLES = {"qa.parquet", "corpus.parquet"}
@@ -145,8 +144,8 @@ def test_parquet_is_written_where_pyarrow_is_and_never_needed(tmp_path: Path, mo
     exporter = EXPORTERS.load("autorag")
 
     def written(folder: str, found: object, run: Callable[[str], dict[str, object]]) -> set[str]:
-        monkeypatch.setattr("raggs.golden.formats.autorag.find_spec", lambda name: found)
-        monkeypatch.setattr("raggs.golden.formats.autorag.runpy.run_path", run)
+        monkeypatch.setattr("raggs.golden.formats.hf.find_spec", lambda name: found)
+        monkeypatch.setattr("raggs.golden.formats.hf.runpy.run_path", run)
         return {path.name for path in exporter().write(rich_golden(), tmp_path / folder)} & TABLES
 
     def broken(_: str) -> dict[str, object]:

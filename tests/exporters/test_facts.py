@@ -8,11 +8,10 @@ from dataclasses import replace
 import pytest
 
 from raggs.base.artifacts import Nugget, Passage, Query, Reference, Span
-from raggs.golden.formats import EXPORTERS
-from raggs.golden.formats.base import ExportOptions
+from raggs.golden.formats import EXPORTERS, ExportOptions
 from raggs.parts.corpora.jsonl import JsonlConfig, JsonlCorpus
-from raggs.parts.queries.jsonl import JsonlQueries, JsonlQueriesConfig
-from raggs.parts.queries.load import load_queries
+from raggs.parts.queries.fields import load_queries
+from raggs.parts.queries.formats import JsonlQueries, JsonlQueriesConfig
 
 ASKED = Query(
     qid="q1",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from raggs.base.errors import ProviderError, UsageError
-from raggs.golden.formats.base import MARK, claimed
+from raggs.golden.formats import MARK, claimed
 from raggs.golden.formats.beir import BeirExporter
 from raggs.golden.formats.trec import TrecExporter
 

@@ -22,7 +22,7 @@ from raggs.golden.opened import open_golden
 from raggs.parts.corpora.jsonl import JsonlConfig, JsonlCorpus
 from raggs.parts.indexes.passages import PassageStore
 from raggs.parts.queries.fields import query_of
-from raggs.parts.readers.runs import read_run
+from raggs.parts.run_files import read_run
 
 STRANGE = [
     "qid",

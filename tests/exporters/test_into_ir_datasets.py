@@ -44,7 +44,7 @@ def test_ir_datasets_gets_the_numbers_of_eval(consumed, tmp_path: Path, monkeypa
 def test_a_name_is_never_code(name: str, golden, tmp_path: Path) -> None:
     from dataclasses import replace
 
-    from raggs.golden.formats.irdatasets import IrDatasetsExporter
+    from raggs.golden.formats.beir import IrDatasetsExporter
 
     (module,) = [
         path for path in IrDatasetsExporter().write(replace(golden(), name=name), tmp_path) if path.suffix == ".py"

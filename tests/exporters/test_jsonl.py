@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from raggs.base.errors import DataError
-from raggs.golden.formats.jsonl import JsonlExporter
+from raggs.golden.formats.tables import JsonlExporter
 
 
 @pytest.fixture

@@ -11,10 +11,9 @@ from support.project import make_project
 
 from raggs import load_config, open_golden
 from raggs import run as run_config
-from raggs.golden.formats import EXPORTERS
-from raggs.golden.formats.base import ExportOptions
-from raggs.golden.parts import PARTS, contents_of
-from raggs.parts.readers.scales import GradeScale
+from raggs.golden.base import PARTS, contents_of
+from raggs.golden.formats import EXPORTERS, ExportOptions
+from raggs.parts.file_shapes import GradeScale
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,7 @@ from support.golden import GivenGolden
 
 from raggs.base.artifacts import RankRecord
 from raggs.golden.base import GoldenQuery
-from raggs.golden.formats.lists import top_lines
-from raggs.golden.formats.trec import TrecExporter
+from raggs.golden.formats.trec import TrecExporter, top_lines
 
 ORDERS = {"q1": ["d10", "d1", "d9", "d3"], "q10": ["é/7", "d3", "d1"], "q2": ["d5"]}
 

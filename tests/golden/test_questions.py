@@ -25,14 +25,13 @@ from raggs.base.artifacts import (
 )
 from raggs.base.errors import DataError, NotFoundError
 from raggs.base.jsonl import read_records
-from raggs.evaluation.diffs.sides import read_side
-from raggs.golden.base import FUSED
-from raggs.golden.formats.jsonl import JsonlExporter
+from raggs.evaluation.diff_sets import read_side
+from raggs.golden.base import FUSED, SURE
+from raggs.golden.formats.tables import JsonlExporter
 from raggs.golden.opened import open_golden, open_systems
-from raggs.golden.parts import SURE
 from raggs.golden.questions import Questions
 from raggs.golden.views import Returned
-from raggs.parts.reviews.store import GradeReview, fold, key_of
+from raggs.parts.reviews import GradeReview, fold, key_of
 from raggs.runs.manifests.opened import ByQuery
 
 

@@ -16,9 +16,9 @@ from raggs import run as run_config
 from raggs.app.export import import_set
 from raggs.base.errors import UsageError
 from raggs.golden import formats
-from raggs.golden.formats.base import ExportOptions
-from raggs.golden.parts import PARTS, contents_of
-from raggs.parts.readers.scales import GradeScale
+from raggs.golden.base import PARTS, contents_of
+from raggs.golden.formats import ExportOptions
+from raggs.parts.file_shapes import GradeScale
 
 BOTH = sorted({*formats.EXPORTERS} & {*formats.IMPORTERS})
 

@@ -6,8 +6,8 @@ import numpy as np
 from support.vectors import clusters, vectors_of
 
 from raggs.base.precision import Scoring
-from raggs.parts.indexes.base import IndexFacts
-from raggs.parts.indexes.flat import FlatIndex
+from raggs.parts.indexes import IndexFacts
+from raggs.parts.indexes.exact import FlatIndex
 
 
 def contract_case(folder, request):

@@ -9,7 +9,7 @@ from support.vectors import clusters, vectors_of
 from raggs.base.errors import PrerequisiteError
 from raggs.base.precision import Scoring
 from raggs.parts.indexes import vectors as room
-from raggs.parts.indexes.hnsw import HnswIndex
+from raggs.parts.indexes.approximate import HnswIndex
 
 CONTRACT_VARIANTS = [{}, {"quantize": "int8"}, {"reorder": False}, {"quantize": "int8", "reorder": False}]
 

@@ -9,7 +9,7 @@ from support.vectors import clusters, vectors_of
 from raggs.base.errors import DataError, PrerequisiteError
 from raggs.base.precision import Scoring
 from raggs.parts.indexes import vectors as room
-from raggs.parts.indexes.ivf import IvfIndex
+from raggs.parts.indexes.approximate import IvfIndex
 
 CONTRACT_VARIANTS = [{"nprobe": 64}, {"nprobe": 64, "reorder": 0}, {"nprobe": 64, "pq": 8}]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from raggs.base.artifacts import JudgeRecord
 from raggs.base.judge_health import JudgeHealth
 from raggs.llm.conversation import read_text
-from raggs.parts.judges.base import Judgment, Ordering
+from raggs.parts.judges import Judgment, Ordering
 from raggs.runs.manifests.words import health_lines
 from raggs.stages.judge_health import JudgeStatistics
 

@@ -14,7 +14,7 @@ from support.judging import graded, judge, ordered, passage, query, written
 from support.people import grade, kept
 
 from raggs.base.artifacts import MergeRecord
-from raggs.parts.judges.cascade import CascadeConfig
+from raggs.parts.judges.several import CascadeConfig
 from raggs.stages.judge import combine
 from raggs.stages.judge_health import cascade_statistics
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.parts.judges.base import lower_median, weighted_grade
+from raggs.parts.judges import lower_median, weighted_grade
 
 GRADES = st.integers(1, 5)
 MAYBE = st.one_of(st.none(), GRADES)

@@ -11,7 +11,7 @@ from support.project import grade_of, make_project
 
 from raggs.base.artifacts import JournalRecord, RankingRecord
 from raggs.base.judge_health import ECHO
-from raggs.parts.judges.base import grade_noises, is_exact, may_abstain
+from raggs.parts.judges import grade_noises, is_exact, may_abstain
 from raggs.ranking import Ranking, make_ranker
 from raggs.runs.manifests.explain import Explanation
 from raggs.runs.manifests.orderwords import order_lines

@@ -17,10 +17,9 @@ from support.llm_server import FENCED, KEY, LLMServer
 from raggs.base.artifacts import Passage, Query
 from raggs.base.errors import BudgetError, ConfigError
 from raggs.llm import LLM, BudgetSettings, LLMSettings
-from raggs.parts.judges.base import JudgeContext, Judgment
+from raggs.parts.judges import JudgeContext, Judgment
 from raggs.parts.judges.litellm import LiteLLMJudge, check_grade, check_order
-from raggs.prompts import load_prompt
-from raggs.prompts.labels import labels_for, order_schema
+from raggs.prompts import labels_for, load_prompt, order_schema
 
 QUERY = Query(qid="secret-qid", text="Where do herons nest?")
 PASSAGES = [

@@ -13,8 +13,8 @@ from support.contracts import settings_of
 from support.judging import graded, judge, ordered, passage, query, written
 from support.people import grade, kept
 
-from raggs.parts.judges.base import Judge, Judgment
-from raggs.parts.judges.panel import PanelConfig, PanelJudge
+from raggs.parts.judges import Judge, Judgment
+from raggs.parts.judges.several import PanelConfig, PanelJudge
 
 QUERY = query()
 PASSAGES = [passage(f"d{number}", "text") for number in range(4)]

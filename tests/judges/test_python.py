@@ -12,7 +12,7 @@ from support.contracts import write_module
 from support.judging import graded, judge, ordered, passage, query
 
 from raggs.base.errors import ConfigError
-from raggs.parts.judges.base import Judgment
+from raggs.parts.judges import Judgment
 
 RULES = """
 KNOWN = ("q0", "q1", "q2")

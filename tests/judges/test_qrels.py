@@ -14,8 +14,8 @@ from support.rich import rich_golden
 
 from raggs.base.errors import DataError, NotFoundError
 from raggs.golden import formats
-from raggs.golden.formats.base import ExportOptions
-from raggs.parts.readers.scales import GradeScale
+from raggs.golden.formats import ExportOptions
+from raggs.parts.file_shapes import GradeScale
 
 LABELS = ["q1 0 d1 5", "q1 0 d2 3", "q1 0 d3 1", "q2 0 d1 2", "q1 0 d4 -1"]
 PASSAGES = [passage(f"d{number}", f"text {number}") for number in range(1, 6)]

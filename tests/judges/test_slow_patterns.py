@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from raggs.base.artifacts import Nugget, Passage, Query
 from raggs.base.errors import DataError
 from raggs.base.settings import Pattern, SlowPatternError
-from raggs.parts.judges.base import JudgeContext
+from raggs.parts.judges import JudgeContext
 from raggs.parts.judges.nuggets import NuggetJudge, NuggetsConfig
 from raggs.parts.queries.fields import query_of
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from raggs.base.errors import SnapshotError
-from raggs.llm.answerers import LONGEST_NAME, MOST_ANSWERERS, OTHERS, Answerer, Answerers
 from raggs.llm.cache import AnswerCache, CachedAnswer
 from raggs.llm.ledger import CallLedger
+from raggs.llm.messages import LONGEST_NAME, MOST_ANSWERERS, OTHERS, Answerer, Answerers
 
 ALIAS = "openai/judge"
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from raggs.base.artifacts import Spending
 from raggs.base.errors import BudgetError
-from raggs.base.spending import Spending
 from raggs.llm import BudgetSettings
 from raggs.llm.budget import Budget, BudgetSpent, Cap, Cost, Reservation
 

@@ -11,9 +11,9 @@ import pytest
 from support.llm_bench import MODEL, PRICE, question, until
 from support.llm_server import KEY, LLMServer
 
+from raggs.base.artifacts import Spending
 from raggs.base.errors import AuthenticationError, BudgetError, ConfigError, ProviderError
 from raggs.base.jsonl import read_torn
-from raggs.base.spending import Spending
 from raggs.llm import LLM, BudgetSettings, BudgetSpent, CallLedger, LLMSettings, Price
 from raggs.llm.ledger import LedgerLine
 

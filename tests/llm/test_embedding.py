@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from support.llm_bench import PRICE
 from support.llm_server import embedding
 
+from raggs.base.artifacts import Spending
 from raggs.base.errors import AuthenticationError, BudgetError, ProviderError
-from raggs.base.spending import Spending
 from raggs.llm import EmbedRequest
 from raggs.llm.embedding import cached_vector, check, vector_of
 

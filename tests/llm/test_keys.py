@@ -12,7 +12,7 @@ import pytest
 
 from raggs.base.errors import BudgetError
 from raggs.llm import LLM, BudgetSettings, ChatRequest, EmbedRequest, LLMSettings
-from raggs.llm.batch.queue import BatchJournal, SentBatch
+from raggs.llm.batch_api import BatchJournal, SentBatch
 from raggs.llm.cache import AnswerCache
 from raggs.llm.client import InjectionGuard
 

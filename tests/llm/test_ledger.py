@@ -13,14 +13,14 @@ from support.llm_bench import MODEL, PRICE, Bench, question
 from support.llm_prefixes import Prefixes
 from support.llm_server import LLMServer
 
+from raggs.base.artifacts import Spending
 from raggs.base.errors import BusyError, ProviderError
 from raggs.base.jsonl import Appender, read_torn
-from raggs.base.spending import Spending
 from raggs.llm import LLM, BudgetSettings, BudgetSpent, CallLedger, EmbedRequest, LLMSettings, Price
-from raggs.llm.answerers import Answerer
 from raggs.llm.cache import AnswerCache
 from raggs.llm.calls import Prefix, prefix_of
 from raggs.llm.ledger import LedgerLine, lines_in
+from raggs.llm.messages import Answerer
 
 EMBEDDER = "openai/embedder"
 

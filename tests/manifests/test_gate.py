@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from raggs.base.judge_health import AgainstPeople, Canaries, JudgeHealth, RankHealth
-from raggs.runs.manifests.gate import fallen
+from raggs.runs.manifests.costs import fallen
 from raggs.runs.manifests.models import RunManifest, StageLock
 from raggs.stages.base import rate_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from raggs.llm.rehearsal import Asked
 from raggs.llm.settings import Price
-from raggs.runs.pipeline.plan import line_of
+from raggs.runs.plan import line_of
 
 
 def test_searches_cost_too_and_an_unknown_price_is_none():

@@ -15,9 +15,8 @@ from raggs.base.errors import DataError
 from raggs.metrics.columns import Belief, Qrels, Run, Scale, belief_of, expected_gains
 from raggs.metrics.evaluate import evaluate, measure_hits
 from raggs.metrics.hits import find_hits
-from raggs.metrics.label_uncertainty import Doubt, with_doubt
 from raggs.metrics.names import at_cutoffs, needs_cutoff, parse_measure, parse_measures
-from raggs.metrics.unjudged import bounds
+from raggs.metrics.unjudged import Doubt, bounds, with_doubt
 
 LABELS = {"one": {"a": 5, "b": 4, "c": 4, "d": 2, "e": 1}, "two": {"a": 1, "b": 2}}
 NAMES = ("ndcg@3", "ra_nwg@3", "recall@3")

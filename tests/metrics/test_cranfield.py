@@ -9,7 +9,7 @@ from ir_measures import AP, RR, Bpref, P, R, Success, nDCG
 from support.cranfield import cranfield_labels, cranfield_runs, needs_cranfield
 
 from raggs.metrics import evaluate
-from raggs.parts.readers.runs import read_trec_run
+from raggs.parts.run_files import read_trec_run
 
 pytestmark = needs_cranfield
 

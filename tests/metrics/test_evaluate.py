@@ -10,7 +10,7 @@ import pytest
 from raggs.base.errors import DataError, UsageError
 from raggs.metrics import Qrels, Run, Scale, evaluate
 from raggs.metrics.evaluate import USUAL, USUAL_ELSEWHERE
-from raggs.stats.comparison import bootstrap_mean
+from raggs.stats.intervals import bootstrap_mean
 
 JUDGED = {"q1": {"a": 5, "b": 4, "c": 1}, "q2": {"a": 2, "b": 1}, "q3": {"a": 5}}
 FOUND = {"q1": ["c", "a"], "q2": ["a"], "unknown": ["a"]}

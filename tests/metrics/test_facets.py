@@ -13,9 +13,9 @@ from support.plain_measures import weights
 from raggs.base.errors import DataError
 from raggs.metrics import evaluate
 from raggs.metrics.columns import Qrels, Run, Scale
-from raggs.metrics.facets import with_first
 from raggs.metrics.hits import find_hits
 from raggs.metrics.measures import REGISTRY
+from raggs.metrics.measures.novelty import with_first
 from raggs.metrics.names import parse_measure
 from raggs.metrics.unjudged import bounds
 

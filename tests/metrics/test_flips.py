@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from raggs.metrics.columns import Qrels, Run, Scale
 from raggs.metrics.evaluate import evaluate
 from raggs.metrics.hits import find_hits
-from raggs.metrics.label_uncertainty import flip_effects
 from raggs.metrics.names import parse_measures
+from raggs.metrics.unjudged import flip_effects
 
 MEASURES = ("ndcg@3", "ra_nwg@3", "recall@2", "mrr@3", "map", "harm@3")
 Labels = dict[str, dict[str, int]]

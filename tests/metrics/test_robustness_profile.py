@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.metrics.robustness import DELTAS, recall_profile, true_recall
+from raggs.metrics.bottleneck import DELTAS, recall_profile, true_recall
 
 RECALLS = st.lists(st.tuples(st.integers(0, 10), st.integers(1, 10)).map(lambda pair: min(pair) / pair[1]), min_size=1)
 

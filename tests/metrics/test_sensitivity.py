@@ -5,10 +5,10 @@ import math
 import pytest
 
 from raggs.base.errors import DataError
+from raggs.metrics.bottleneck import USUAL, sensitivity
 from raggs.metrics.columns import Qrels, Run, Scale
 from raggs.metrics.hits import find_hits
 from raggs.metrics.names import parse_measure
-from raggs.metrics.robustness import USUAL, sensitivity
 
 # One passage of grade 5, ten of grade 4, three of grade 3: by rarity three 3s outweigh one 4, by utility not.
 LABELS = {"best": 5, **{f"good-{n}": 4 for n in range(10)}, **{f"fair-{n}": 3 for n in range(3)}}

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from raggs.metrics.columns import Qrels, Run, Scale
 from raggs.metrics.evaluate import measure_hits
 from raggs.metrics.hits import find_hits
-from raggs.metrics.label_uncertainty import Doubt, with_doubt
 from raggs.metrics.names import parse_measures
+from raggs.metrics.unjudged import Doubt, with_doubt
 
 MEASURES = parse_measures(["ndcg@3", "recall@3", "ra_nwg@3"])
 QUERIES, DOCS = 8, 5

@@ -7,9 +7,7 @@ import re
 import pytest
 
 from raggs.base.errors import UsageError
-from raggs.parts.noises import REGISTRY
-from raggs.parts.noises.base import LANGUAGES, Asked, before, behind
-from raggs.parts.noises.levels import LEVELS, all_noises, noisy
+from raggs.parts.noises import LANGUAGES, LEVELS, REGISTRY, Asked, all_noises, before, behind, noisy
 
 QUESTIONS = {
     "en": "Why did [May] and Kofi [not] sell 1,400 shares of 3M in Paris without insurance?",

@@ -10,9 +10,18 @@ import pytest
 from rapidfuzz.distance import Levenshtein
 
 from raggs.base.text import clean_passage
-from raggs.parts.perturbers import REGISTRY
-from raggs.parts.perturbers.base import Bundle, Perturber, PerturberConfig, Piece, Place, initials, name_parts, replaced
-from raggs.parts.perturbers.form import CasePunctPerturb
+from raggs.parts.perturbers import (
+    REGISTRY,
+    Bundle,
+    Perturber,
+    PerturberConfig,
+    Piece,
+    Place,
+    initials,
+    name_parts,
+    replaced,
+)
+from raggs.parts.perturbers.names import CasePunctPerturb
 
 SHOWN = ("Article : '{topic}'.", "{label}{author}.")
 

@@ -18,7 +18,7 @@ from raggs.runs.manifests.reasons import (
     OutputEdited,
     OutputMissing,
 )
-from raggs.runs.pipeline.plan import decide, fingerprint, select
+from raggs.runs.plan import decide, fingerprint, select
 from raggs.stages import GOLDEN
 
 PARTS = {"code": "merge/1", "config": {"k": 60}}

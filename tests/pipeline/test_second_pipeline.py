@@ -10,14 +10,13 @@ from typing import Any
 
 import pytest
 
-from raggs.base.artifacts import Record
+from raggs.base.artifacts import Record, Spending
 from raggs.base.errors import UsageError
 from raggs.base.settings import Causes, Settings
-from raggs.base.spending import Spending
-from raggs.runs.execution.local import LocalExecution
+from raggs.runs.execution import LocalExecution
 from raggs.runs.manifests.store import RunStore
-from raggs.runs.pipeline.plan import Selection, select
-from raggs.runs.pipeline.runner import Runner
+from raggs.runs.plan import Selection, select
+from raggs.runs.runner import Runner
 from raggs.stages.base import Services, Stage, Work
 from raggs.stages.pipeline import Pipeline
 

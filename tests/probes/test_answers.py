@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from raggs.stats.probes.index import Bin, accuracy_by_recall, choose_delta
+from raggs.stats.index_loss import Bin, accuracy_by_recall, choose_delta
 
 PAPER = {0.1: 0.40, 0.2: 0.70, 0.4: 0.91, 0.7: 0.97, 1.0: 1.0}
 

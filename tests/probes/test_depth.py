@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.base.arrays import Flags, Floats
-from raggs.stats.probes.depth import Worth, escalated, fit, judge, oracle_path, path, thresholds
+from raggs.stats.search_depth import Worth, escalated, fit, judge, oracle_path, path, thresholds
 
 QUESTIONS = 200
 EVEN: Flags = np.arange(QUESTIONS) % 2 == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from raggs.stats.probes.retrieval import Rule, findings
+from raggs.stats.retrieval_traits import Rule, findings
 
 FALLS = Rule("falls", "falls", "turn", below={"nDCG": 0.0}, above={"recall": -0.02}, beside=("map",))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from raggs.stats.probes.judge import Told, disagreement, with_grades
+from raggs.stats.judge_sharpness import Told, disagreement, with_grades
 
 SIZE = 30
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from raggs.stats.probes.names import change, margins, mean_of, ratio
+from raggs.stats.name_margins import margin_change, margins, mean_of, ratio
 
 BUNDLE = [0.9, 0.6, 0.7, 0.5, 0.3]
 
@@ -47,7 +47,7 @@ def test_intervals_over_runs_and_over_questions_differ():
 
 def test_small_bases_have_no_percentage_but_count_in_the_means():
     base, ablated = np.array([[0.4, 0.019, -0.2]]), np.array([[0.1, 0.5, 0.0]])
-    found = change(ablated, base, seed=1)
+    found = margin_change(ablated, base, seed=1)
     assert found.percent.value == pytest.approx(-75)
     assert found.left_out == 2
     assert found.absolute.value == pytest.approx((-0.3 + 0.481 + 0.2) / 3)
@@ -55,11 +55,11 @@ def test_small_bases_have_no_percentage_but_count_in_the_means():
 
 
 def test_a_base_at_the_limit_counts():
-    assert change(np.array([[0.0, 0.0]]), np.array([[0.02, 0.02]]), seed=1).left_out == 0
+    assert margin_change(np.array([[0.0, 0.0]]), np.array([[0.02, 0.02]]), seed=1).left_out == 0
 
 
 def test_the_ratio_of_means_is_not_the_mean_of_ratios():
-    found = change(np.array([[0.1, 0.8]]), np.array([[0.2, 0.8]]), seed=1)
+    found = margin_change(np.array([[0.1, 0.8]]), np.array([[0.2, 0.8]]), seed=1)
     assert found.percent.value == pytest.approx(-25)
     assert found.of_means == pytest.approx(-10)
 

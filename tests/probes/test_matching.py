@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from raggs.base.arrays import Floats
-from raggs.stats.probes.index import Swept, at_level, deviations, differences
+from raggs.stats.index_loss import Swept, at_level, deviations, differences
 
 
 def swept(name: str, recalls: list[Floats], *, lows: list[Floats] | None = None) -> Swept:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.metrics.robustness import recall_profile
-from raggs.stats.probes.index import kept, places, robustness
+from raggs.metrics.bottleneck import recall_profile
+from raggs.stats.index_loss import kept, places, robustness
 
 
 def test_figures_by_hand() -> None:

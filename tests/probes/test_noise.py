@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from raggs.stats.probes.noise import change, overlaps, percent, regained, taus
+from raggs.stats.name_margins import noise_change, overlaps, percent, regained, taus
 
 PLAIN = np.linspace(0.5, 0.9, 40)
 NOISY = PLAIN - 0.2 - np.tile([0.0, 0.05], 20)
@@ -15,7 +15,7 @@ BACK = NOISY + (PLAIN - NOISY) * 0.6
 
 
 def test_a_loss_is_a_paired_difference_and_a_percentage_of_means():
-    found = change(PLAIN, NOISY, 1)
+    found = noise_change(PLAIN, NOISY, 1)
     assert found.mean == pytest.approx(-0.225)
     assert -0.24 < found.low < found.mean < found.high < -0.21
     assert percent(PLAIN, NOISY) == pytest.approx(-22.5 / 0.7)
@@ -25,7 +25,7 @@ def test_a_loss_is_a_paired_difference_and_a_percentage_of_means():
 def test_an_undefined_question_counts_on_no_side():
     holed = NOISY.copy()
     holed[0] = np.nan
-    assert change(PLAIN, holed, 1).count == 39
+    assert noise_change(PLAIN, holed, 1).count == 39
     assert percent(PLAIN, holed) == pytest.approx(100 * (NOISY[1:].sum() / PLAIN[1:].sum() - 1))
 
 

@@ -13,7 +13,7 @@ from raggs.metrics import Run, parse_measure
 from raggs.metrics.columns import IdColumn, Qrels, Scale
 from raggs.metrics.hits import find_hits
 from raggs.parts.embedders.wordllama import WordLlamaEmbedder
-from raggs.stats.probes.precision import REGIMES, Regime, Spread, Spreads, activated, best, products, reversals, signs
+from raggs.stats.score_precision import REGIMES, Regime, Spread, Spreads, activated, best, products, reversals, signs
 
 # Scores of one question's candidates with high-precision scoring, as "Reliable Evaluation Protocol for Low-Precision
 # Retrieval" prints them in appendix B.

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from raggs.stats.probes.names import predict
+from raggs.stats.name_margins import predict
 
 
 def test_an_order_that_is_kept_is_predicted_whatever_the_distances():

@@ -7,9 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from raggs.stats.agreement import kendall_tau_b
-from raggs.stats.comparison import bootstrap_mean
-from raggs.stats.probes.judge import (
+from raggs.stats.intervals import bootstrap_mean
+from raggs.stats.judge_sharpness import (
     Picks,
     Told,
     Turned,
@@ -21,6 +20,7 @@ from raggs.stats.probes.judge import (
     mean_overlap,
     turned,
 )
+from raggs.stats.order_agreement import kendall_tau_b
 
 POOL = 40
 

@@ -10,7 +10,7 @@ import pytest
 
 from raggs.metrics import Qrels, Run
 from raggs.metrics.hits import Hits, find_hits
-from raggs.stats.probes.retrieval import copies_at, found_alone, missed_length
+from raggs.stats.retrieval_traits import copies_at, found_alone, missed_length
 
 QRELS = Qrels.of({"q1": {"a": 5, "b": 4, "c": 4, "d": 1}, "q2": {"a": 1}, "q3": {"b": 5}})
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from raggs.stats.asking import WordWeights
 from raggs.stats.comparison import contrasts
-from raggs.stats.probes.retrieval import FEWEST, Answer, Asked, Trait, traits_of
+from raggs.stats.question_filters import WordWeights
+from raggs.stats.retrieval_traits import FEWEST, Answer, Asked, Trait, traits_of
 
 NOTHING = WordWeights(0, {})
 WORDS = ("lift", "drag", "wing", "flow", "heat", "shock", "plate", "cone")

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from raggs.stats.comparison import Interval
-from raggs.stats.probes.index import least_effort, loss
+from raggs.stats.index_loss import least_effort, loss
+from raggs.stats.intervals import Interval
 
 
 def of(seen: float, high: float) -> Interval:

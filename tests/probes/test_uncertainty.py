@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.stats.probes.depth import agreement, entropy, fired, head_margin, rewrite_distance, tail_margin
+from raggs.stats.search_depth import agreement, entropy, fired, head_margin, rewrite_distance, tail_margin
 
 LIST = [1.0 - 0.01 * rank for rank in range(50)]
 finite = st.floats(-1e6, 1e6)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from raggs.stats.probes.retrieval import asked_by, holds_identifier, holds_number, length_of
+from raggs.stats.retrieval_traits import asked_by, holds_identifier, holds_number, length_of
 
 KINDS = [
     ("en", "How many wings has it?", "how many"),

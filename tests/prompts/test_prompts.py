@@ -13,7 +13,7 @@ from raggs.base.errors import ConfigError, NotFoundError
 from raggs.llm.prices import remembered_tokens
 from raggs.parts.judges.litellm import check_grade, check_order
 from raggs.prompts import FOLDER, PLACEHOLDERS, Prompt, Template, known_prompts, load_prompt
-from raggs.reviewing.rubric import rubric_of
+from raggs.reviewing.agreeing import rubric_of
 
 SHIPPED = [(f"{task}@1", task) for task in ("grade", "grades", "order", "rewrite", "rerank", "relevance", "split")]
 LONGER = [("grade@2", "grade"), ("order@2", "order")]

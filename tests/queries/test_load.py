@@ -9,7 +9,7 @@ import pytest
 
 from raggs.base.artifacts import Query
 from raggs.base.errors import DataError
-from raggs.parts.queries.load import load_queries
+from raggs.parts.queries.fields import load_queries
 
 
 class Given:

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from raggs.base.artifacts import Nugget, Query, Reference, Span
 from raggs.base.errors import ProviderError, UsageError
-from raggs.parts.queries import REGISTRY
-from raggs.parts.queries.base import format_of
+from raggs.parts.queries import REGISTRY, format_of
 from raggs.parts.queries.fields import made_id
 from raggs.parts.queries.writing import write_queries
 

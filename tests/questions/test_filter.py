@@ -13,7 +13,7 @@ from raggs.base.artifacts import Passage, Reference, Span
 from raggs.config.load import load_config
 from raggs.stages.questions.filter import FilterConfig, holds, thresholds_of, usual_thresholds
 from raggs.stages.questions.records import FilterRecord
-from raggs.stats.asking import Thresholds
+from raggs.stats.question_filters import Thresholds
 
 
 def filtered(folder: Path, *settings: str, **sections: Any) -> list[FilterRecord]:

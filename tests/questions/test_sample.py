@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from support.asking import document
 
-from raggs.parts.askers.base import KINDS
+from raggs.parts.askers import KINDS
 from raggs.stages.base import Work
 from raggs.stages.questions.records import SampleRecord, Text
 from raggs.stages.questions.sample import STAGE, SampleConfig, turns, windows_of

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.base.seeds import generator
-from raggs.ranking import confidence
-from raggs.ranking.acquisition import Planner
+from raggs.base.hashing import generator
+from raggs.ranking import rounds as confidence
+from raggs.ranking.bayes import Planner
 from raggs.ranking.posterior import Manner, Posterior, Prior, stage_chances
 
 

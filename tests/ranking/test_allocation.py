@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.ranking.acquisition import Offer, next_wave, promise, wave_size
+from raggs.ranking.bayes import Offer, next_wave, promise, wave_size
 
 GAINS, PRICES = st.floats(0, 9), st.floats(0.01, 9)
 OFFERS = st.dictionaries(st.text(min_size=1, max_size=3), st.tuples(GAINS, PRICES, st.booleans()), max_size=40).map(

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.worlds import check, make_world, play, tau
 
-from raggs.base.seeds import generator
-from raggs.ranking import confidence, make_ranker
+from raggs.base.hashing import generator
+from raggs.ranking import make_ranker, rounds
 from raggs.ranking.bayes import SAVES_LITTLE, BayesRanker
 from raggs.stages.rank_health import AGREEMENT
 
@@ -29,7 +29,7 @@ def names(size: int) -> list[str]:
 
 
 def lost(order, world) -> float:
-    return confidence.gain_loss(np.array([world.utility[name] for name in order]), 20)
+    return rounds.gain_loss(np.array([world.utility[name] for name in order]), 20)
 
 
 # --- options --------------------------------------------------------------------------------------------------

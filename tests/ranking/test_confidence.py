@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from raggs.base.seeds import generator
-from raggs.ranking import confidence
+from raggs.base.hashing import generator
+from raggs.ranking import rounds
 
 
 @st.composite
@@ -17,14 +17,14 @@ def beliefs(draw):
 
 @given(beliefs())
 def test_a_pair_has_one_winner(belief):
-    above = confidence.above(*belief)
+    above = rounds.above(*belief)
     np.testing.assert_allclose(above + above.T, 1)
     assert ((above >= 0) & (above <= 1)).all()
 
 
 @given(beliefs(), st.integers(1, 35))
 def test_membership_fills_the_top(belief, top):
-    q = confidence.membership(*belief, top)
+    q = rounds.membership(*belief, top)
     assert q.sum() == pytest.approx(min(top, q.size))
     assert ((q >= 0) & (q <= 1)).all()
 
@@ -33,9 +33,9 @@ def test_membership_fills_the_top(belief, top):
 def test_the_near_threshold_nearly_fills_the_top(size, top, seed):
     rng = generator(seed, "inside")
     scores, sigma = rng.normal(3, 1, size), rng.uniform(0.1, 1, size)
-    inside = confidence.membership(scores, sigma, top, confidence.near_threshold)
+    inside = rounds.membership(scores, sigma, top, rounds.near_threshold)
     assert inside.sum() == pytest.approx(min(top, size), abs=0.25)
-    np.testing.assert_allclose(inside, confidence.membership(scores, sigma, top), atol=0.05)
+    np.testing.assert_allclose(inside, rounds.membership(scores, sigma, top), atol=0.05)
 
 
 @given(beliefs(), st.integers(1, 29))
@@ -43,14 +43,14 @@ def test_what_the_near_threshold_passes_over_changes_no_bit(belief, top):
     scores, sigma = belief
     if scores.size <= top:
         return
-    grid = np.linspace((scores - 3 * sigma).min(), (scores + 3 * sigma).max(), confidence.GRID)
-    counts = confidence.normal_cdf((scores[None, :] - grid[:, None]) / sigma[None, :]).sum(axis=1)
-    assert confidence.near_threshold(scores, sigma, top) == np.interp(-top, -counts, grid)
+    grid = np.linspace((scores - 3 * sigma).min(), (scores + 3 * sigma).max(), rounds.GRID)
+    counts = rounds.normal_cdf((scores[None, :] - grid[:, None]) / sigma[None, :]).sum(axis=1)
+    assert rounds.near_threshold(scores, sigma, top) == np.interp(-top, -counts, grid)
 
 
 @given(beliefs())
 def test_rank_intervals_hold_the_rank_and_stay_in_the_pool(belief):
-    low, high = confidence.rank_interval(*belief)
+    low, high = rounds.rank_interval(*belief)
     ranks = np.arange(1, low.size + 1)
     assert (low >= 1).all() and (high <= low.size).all()
     assert (low <= ranks).all() and (ranks <= high).all()
@@ -63,14 +63,14 @@ def test_rank_intervals_cover_the_truth_under_their_own_model():
         scores = np.sort(rng.normal(3, 1, 25))[::-1]
         truth = scores + sigma * rng.normal(size=25)
         ranks = 1 + (truth[None, :] > truth[:, None]).sum(axis=1)
-        low, high = confidence.rank_interval(scores, sigma)
+        low, high = rounds.rank_interval(scores, sigma)
         inside.append(((low <= ranks) & (ranks <= high)).mean())
     assert 0.92 <= np.mean(inside) <= 0.995
 
 
 def test_expected_inversions_count_wrong_pairs_of_the_top():
     rng, scores, sigma = generator(6, "inversions"), np.linspace(4, 1, 12), np.full(12, 0.6)
-    expected = confidence.expected_inversions(confidence.above(scores, sigma), top=5)
+    expected = rounds.expected_inversions(rounds.above(scores, sigma), top=5)
     draws = scores + sigma * rng.normal(size=(4000, 12))
     wrong = sum((draws[:, i] < draws[:, j]).mean() for i in range(5) for j in range(i + 1, 5))
     assert expected == pytest.approx(wrong, rel=0.03)
@@ -78,27 +78,27 @@ def test_expected_inversions_count_wrong_pairs_of_the_top():
 
 def test_drawn_ranks_agree_with_pairwise_chances():
     scores, covariance = np.array([2.0, 1.5, 0.0]), np.array([[0.5, 0.4, 0.0], [0.4, 0.5, 0.0], [0.0, 0.0, 0.3]])
-    ranks = confidence.drawn_ranks(scores, covariance, 40_000, generator(1, "ranks"))
+    ranks = rounds.drawn_ranks(scores, covariance, 40_000, generator(1, "ranks"))
     np.testing.assert_array_equal(np.sort(ranks, axis=1), np.tile([1, 2, 3], (40_000, 1)))
     first_above_second = (ranks[:, 0] < ranks[:, 1]).mean()
-    assert first_above_second == pytest.approx(confidence.normal_cdf(np.array([0.5 / np.sqrt(0.2)]))[0], abs=0.01)
+    assert first_above_second == pytest.approx(rounds.normal_cdf(np.array([0.5 / np.sqrt(0.2)]))[0], abs=0.01)
 
 
 def test_rank_bounds_leave_out_a_fortieth_on_each_side():
     ranks = np.array([[1, 2]] * 97 + [[2, 1]] * 3)
-    low, high = confidence.rank_bounds(ranks)
+    low, high = rounds.rank_bounds(ranks)
     assert (low.tolist(), high.tolist()) == ([1, 1], [2, 2])
-    low, high = confidence.rank_bounds(np.array([[1, 2]] * 98 + [[2, 1]] * 2))
+    low, high = rounds.rank_bounds(np.array([[1, 2]] * 98 + [[2, 1]] * 2))
     assert (low.tolist(), high.tolist()) == ([1, 2], [1, 2])
-    low, high = confidence.rank_bounds(np.array([[2, 1]] * 100))
+    low, high = rounds.rank_bounds(np.array([[2, 1]] * 100))
     assert (low.tolist(), high.tolist()) == ([1, 1], [2, 2])
 
 
 def test_an_inverted_pair_loses_the_difference_of_the_gains_and_none_below_grade_2():
-    assert confidence.gain_loss(np.array([5.0, 4.8, 3.0, 1.2, 1.4]), 5) == 0
-    assert confidence.gain_loss(np.array([4.8, 5.0]), 2) == pytest.approx(0.2)
-    assert confidence.gain_loss(np.array([1.0, 3.0, 2.0]), 3) == pytest.approx(1.5 + 0.5)
-    assert confidence.gain_loss(np.array([3.0, 1.0, 2.0, 5.0]), 1) == pytest.approx(2.0)  # upper one in the top
+    assert rounds.gain_loss(np.array([5.0, 4.8, 3.0, 1.2, 1.4]), 5) == 0
+    assert rounds.gain_loss(np.array([4.8, 5.0]), 2) == pytest.approx(0.2)
+    assert rounds.gain_loss(np.array([1.0, 3.0, 2.0]), 3) == pytest.approx(1.5 + 0.5)
+    assert rounds.gain_loss(np.array([3.0, 1.0, 2.0, 5.0]), 1) == pytest.approx(2.0)  # upper one in the top
 
 
 def test_the_expected_loss_is_the_mean_over_draws():
@@ -106,9 +106,9 @@ def test_the_expected_loss_is_the_mean_over_draws():
     root = rng.normal(0, 0.4, (12, 12))
     mean, covariance = np.sort(rng.uniform(2.0, 5.0, 12))[::-1], root @ root.T / 6 + 0.02 * np.eye(12)
     draws = rng.multivariate_normal(mean, covariance, 4000)
-    drawn = np.mean([confidence.gain_loss(each, 8) for each in draws])
-    assert confidence.expected_loss(confidence.pair_losses(mean, covariance), 8) == pytest.approx(drawn, rel=0.1)
-    useless = confidence.pair_losses(mean - 4.0, covariance)
+    drawn = np.mean([rounds.gain_loss(each, 8) for each in draws])
+    assert rounds.expected_loss(rounds.pair_losses(mean, covariance), 8) == pytest.approx(drawn, rel=0.1)
+    useless = rounds.pair_losses(mean - 4.0, covariance)
     assert useless.max() < 0.1
 
 
@@ -117,7 +117,7 @@ def test_agreement_is_what_another_ranking_with_as_many_answers_shares():
     rng, size, top = generator(5, "agreement"), 30, 10
     prior, noise = np.full(size, 4.0), rng.uniform(0.2, 1.5, size)
     covariance = np.diag(1 / (prior + 1 / noise**2))
-    known = confidence.Known(-1.0 - np.arange(size), np.ones(size, dtype=bool))
+    known = rounds.Known(-1.0 - np.arange(size), np.ones(size, dtype=bool))
     told, shared = [], []
     for seed in range(60):
         utilities = 3.5 + rng.normal(0, 0.5, size)
@@ -126,5 +126,5 @@ def test_agreement_is_what_another_ranking_with_as_many_answers_shares():
         tops = [np.argsort(-each)[:top] for each in means]
         shared.append(np.isin(*tops).mean())
         start = (np.full(size, 3.5), prior)
-        told.append(confidence.agreement(tops[0], (means[0], covariance), start, known, generator(seed, "draws")))
+        told.append(rounds.agreement(tops[0], (means[0], covariance), start, known, generator(seed, "draws")))
     assert np.mean(told) == pytest.approx(np.mean(shared), abs=0.04)

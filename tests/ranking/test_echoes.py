@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.orders import fair
 
-from raggs.base.seeds import generator
+from raggs.base.hashing import generator
 from raggs.ranking import profile
 from raggs.ranking.posterior import Judged, JudgedLists, Manner, Prior, fit
 

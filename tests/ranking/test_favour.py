@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support.orders import fair
 
-from raggs.base.seeds import generator
+from raggs.base.hashing import generator
 from raggs.ranking import make_ranker
 from raggs.ranking.posterior import Judged, JudgedLists, Manner, Posterior, Prior
 from raggs.ranking.profile import position_bias

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.base.seeds import generator
+from raggs.base.hashing import generator
 from raggs.ranking.posterior import UNGRADED, deserved_shares, grade_prior
 
 GRADES = st.lists(st.floats(1, 5), min_size=1, max_size=30).map(np.array)

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.orders import fair, judged_orders
 
-from raggs.base.seeds import generator
+from raggs.base.hashing import generator
 from raggs.ranking.posterior import SHARPNESS, Mixture, Posterior, Prior, by_item, fit, fit_mixture, refine, sharpen
 
 LINE = np.linspace(-30, 30, 60001)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from support.orders import fair, judged_orders
 
-from raggs.base.seeds import generator
+from raggs.base.hashing import generator
 from raggs.ranking.posterior import SHARPNESS, SMALL, Prior, by_item, fit
 
 SIZE = 7

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from support.worlds import World, check, make_world, play, tau
 
-from raggs.base.seeds import generator
+from raggs.base.hashing import generator
 from raggs.ranking import Profile, Ranker, make_ranker
 from raggs.ranking.posterior import SHARPNESS
 from raggs.ranking.profile import SURE, _Land, learn

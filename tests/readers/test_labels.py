@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from raggs.base.errors import DataError, RaggsError
 from raggs.base.trec import Label
 from raggs.metrics.columns import Scale
-from raggs.parts.readers import labels, tokens
-from raggs.parts.readers.labels import read_judgments, read_labels
+from raggs.parts import run_files
+from raggs.parts.run_files import read_judgments, read_labels
 
 IDS = st.text("abc019-_#.", min_size=1, max_size=12)
 
@@ -31,7 +31,7 @@ def outcome(path, scale=None):
 
 
 def slowly(path, scale=None):
-    with patch.object(labels, "quick_labels", return_value=None):
+    with patch.object(run_files, "quick_labels", return_value=None):
         return outcome(path, scale)
 
 
@@ -44,7 +44,7 @@ def test_the_fast_way_and_the_slow_one_agree(tmp_path_factory, judged, form, chu
     path = tmp_path_factory.mktemp("labels") / "qrels"
     path.write_text("".join(form.format(qid, doc_id, grade) for (qid, doc_id), grade in judged.items()))
     scale = Scale.of(0, 5)
-    with patch.object(tokens, "CHUNK", chunk):
+    with patch.object(run_files, "CHUNK", chunk):
         found = outcome(path, scale)
     assert found == slowly(path, scale)
     if not any(qid.startswith("#") for qid, _ in judged):
@@ -68,7 +68,7 @@ def test_the_fast_way_and_the_slow_one_agree_on_oddities(line, tmp_path):
 def test_plain_files_never_take_the_slow_way(tmp_path):
     path = tmp_path / "qrels.gz"
     path.write_bytes(gzip.compress(b"q2 0 msmarco#3_4 5\nq1 0 doc-3 -1\nq2 0 doc-3 1"))
-    with patch.object(labels, "read_labels", side_effect=AssertionError):
+    with patch.object(run_files, "read_labels", side_effect=AssertionError):
         qrels = read_judgments(path)
     assert qrels.qids == ("q1", "q2")
     assert qrels.query.tolist() == [0, 1, 1]

@@ -14,9 +14,8 @@ from support.scoring import OUTPUTS, QRELS, RUN, SAMPLES, raggs_eval, scored, wr
 
 from raggs.base.errors import DataError
 from raggs.base.trec import read_qrels, read_scored
-from raggs.parts.readers.labels import read_judgments, read_labels
-from raggs.parts.readers.runs import quick_run, read_run
-from raggs.parts.readers.shapes import replayable
+from raggs.parts.file_shapes import replayable
+from raggs.parts.run_files import quick_run, read_judgments, read_labels, read_run
 
 MANY = "".join(f"q{n // 9} Q0 doc-{n} 1 {9 - n % 9}.5 tag\n" for n in range(90_000))
 
@@ -72,7 +71,7 @@ def test_an_error_in_a_pipe_names_the_pipe() -> None:
 
 
 def test_a_pipe_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("raggs.parts.readers.shapes.MOST", 1 << 16)
+    monkeypatch.setattr("raggs.parts.file_shapes.MOST", 1 << 16)
     with pytest.raises(DataError, match="gives more than"), replayable(piped(MANY[: 1 << 17])):
         pass
 
@@ -89,7 +88,7 @@ def test_other_pipes_and_devices_are_refused_unread(tmp_path: Path, read) -> Non
 
 @pytest.mark.parametrize("read", [read_run, read_judgments])
 def test_an_archive_that_swells_is_refused_before_it_is_unpacked(tmp_path: Path, read, monkeypatch) -> None:
-    for module in ("raggs.base.files", "raggs.parts.readers.tokens"):
+    for module in ("raggs.base.files", "raggs.parts.run_files"):
         monkeypatch.setattr(f"{module}.FREE", 1 << 16)
     for name, content in (("zeros.gz", b"\0" * (1 << 22)), ("lines.gz", b" \n" * (1 << 22))):
         (tmp_path / name).write_bytes(gzip.compress(content))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.base.errors import DataError
-from raggs.parts.readers.runs import read_run
+from raggs.parts.run_files import read_run
 
 IDS = st.text("abc019-_é", min_size=1, max_size=12)
 SCORES = st.floats(allow_nan=False, allow_infinity=False)

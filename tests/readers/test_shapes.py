@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from raggs.base.errors import DataError, NotFoundError
-from raggs.parts.readers.shapes import Shape, check_ids, line_cells, nested_cells, shape_of, table_cells
+from raggs.parts.file_shapes import Shape, check_ids, line_cells, nested_cells, shape_of, table_cells
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from raggs.base.errors import DataError, NotFoundError
 from raggs.base.trec import read_scored
-from raggs.parts.readers.runs import quick_run, read_trec_run
+from raggs.parts.run_files import quick_run, read_trec_run
 
 IDS = st.text("abcXYZ019#-_./:é文𝄞", min_size=1, max_size=20)
 SCORES = st.one_of(

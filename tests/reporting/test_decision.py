@@ -8,12 +8,12 @@ from support.reports import facts
 from support.studies import SYSTEMS, golden, reported, scoring
 
 from raggs.evaluation.analyses.comparisons import Comparisons
+from raggs.evaluation.document import told
 from raggs.evaluation.models import ComparisonPart, Report, UnjudgedPart, UnjudgedTopPart
 from raggs.evaluation.report import make_report
-from raggs.evaluation.words import told
 from raggs.reporting.base import Facts, People
 from raggs.reporting.sections.decision import Decision, DecisionPart
-from raggs.stats.agreement import Trust
+from raggs.stats.judge_agreement import Trust
 from raggs.sweeps.models import ChoicePart, SweepReport, SystemRow
 
 

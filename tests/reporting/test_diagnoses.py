@@ -18,7 +18,7 @@ from raggs.app.report import ReportRequest, gather, report, write_report_page
 from raggs.base.errors import NotFoundError
 from raggs.diagnosis import REGISTRY
 from raggs.diagnosis.store import DiagnosisStore
-from raggs.reporting.sections.diagnoses import Diagnoses
+from raggs.reporting.sections.results import Diagnoses
 
 
 @pytest.fixture(scope="module", autouse=True)

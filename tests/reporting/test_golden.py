@@ -12,7 +12,7 @@ from raggs.base.jsonl import write_records
 from raggs.evaluation.document import Document, Section
 from raggs.golden.opened import open_golden
 from raggs.reporting.base import People
-from raggs.reporting.sections.golden import Golden
+from raggs.reporting.sections.provenance import Golden
 from raggs.reporting.sections.questions import QuestionsSection
 from raggs.reporting.surveying import labels_of
 from raggs.runs.manifests.models import RunManifest, now

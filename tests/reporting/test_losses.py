@@ -4,8 +4,8 @@ import pytest
 from support.reports import facts
 from support.studies import reported
 
-from raggs.evaluation.analyses.waterfall import Waterfall
-from raggs.reporting.sections.losses import Losses
+from raggs.evaluation.analyses.losses import Waterfall
+from raggs.reporting.sections.results import Losses
 
 
 def test_the_pieces_of_a_bar_fill_it_from_the_score_to_a_perfect_list():

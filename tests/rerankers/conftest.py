@@ -10,8 +10,7 @@ from support.llm_server import LLMServer
 
 from raggs.base.artifacts import Passage
 from raggs.llm import BudgetSettings, LLMSettings
-from raggs.parts.rerankers import REGISTRY
-from raggs.parts.rerankers.base import Reranker, Reranking
+from raggs.parts.rerankers import REGISTRY, Reranker, Reranking
 from raggs.parts.workshop import Workshop
 
 

@@ -10,8 +10,7 @@ from support.contracts import write_module
 from support.judging import passage
 
 from raggs.base.errors import ConfigError
-from raggs.parts.rerankers import REGISTRY
-from raggs.parts.rerankers.base import Reranked, Reranking
+from raggs.parts.rerankers import REGISTRY, Reranked, Reranking
 from raggs.parts.rerankers.boosted import bm25, boosted, standardized
 from raggs.parts.retrievers.reranked import RerankedRetriever
 from raggs.parts.workshop import Workshop

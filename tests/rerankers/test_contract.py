@@ -16,8 +16,7 @@ from support.hostile import ORDERS
 from support.judging import passage
 
 from raggs.base.artifacts import Passage
-from raggs.parts.rerankers import REGISTRY
-from raggs.parts.rerankers.base import Reranker, Reranking
+from raggs.parts.rerankers import REGISTRY, Reranker, Reranking
 from raggs.parts.workshop import Workshop
 
 QUESTION = "How is the lift of a wing measured in a slipstream?"

@@ -11,7 +11,7 @@ from support.judging import passage
 from support.onnx_models import SPECIAL, VOCABULARY, vectors, write_cross_encoder, write_embedder
 
 from raggs.base import errors
-from raggs.parts.rerankers.late import LateReranker
+from raggs.parts.rerankers.local import LateReranker
 from raggs.parts.workshop import Workshop
 
 MARKERS = {"query_marker": "[Q]", "passage_marker": "[D]"}

@@ -16,8 +16,8 @@ from support.reranking import KNOWN, asked_at_a_server
 
 from raggs.base.errors import BudgetError, ConfigError, ProviderError
 from raggs.llm.prices import estimate_tokens
-from raggs.parts.rerankers.listwise import ListwiseReranker, read_order, windows
-from raggs.prompts.labels import labels_for
+from raggs.parts.rerankers.chat import ListwiseReranker, read_order, windows
+from raggs.prompts import labels_for
 
 MODEL = KNOWN
 CONTRACT_VARIANTS = [{}, {"window": 2}]

@@ -16,7 +16,7 @@ from support.project import make_project, raggs
 from raggs.app.housekeeping import clear, survey
 from raggs.base import errors
 from raggs.parts.localmodels import KeptPairs, Pair, ScoreCache
-from raggs.parts.rerankers.onnx import OnnxReranker
+from raggs.parts.rerankers.local import OnnxReranker
 from raggs.parts.workshop import Workshop
 
 QUERY = "How is the lift of a wing measured?"

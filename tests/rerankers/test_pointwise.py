@@ -13,7 +13,7 @@ from support.reranking import KNOWN, asked_at_a_server
 
 from raggs.base.errors import AuthenticationError, ConfigError, ProviderError
 from raggs.llm.prices import estimate_tokens
-from raggs.parts.rerankers.pointwise import check_relevance, side_by_side
+from raggs.parts.rerankers.chat import check_relevance, side_by_side
 
 MODEL = KNOWN
 PASSAGES = [passage(f"p{number}", f"text {number} of grade {number * 2 % 5 + 1}") for number in range(10)]

@@ -10,7 +10,7 @@ from support.contracts import write_module
 from support.judging import passage
 
 from raggs.base.errors import ConfigError, ProviderError
-from raggs.parts.rerankers.python import PythonReranker
+from raggs.parts.callables import PythonReranker
 
 SCORE = """
 def rerank(query, passages):

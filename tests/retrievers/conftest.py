@@ -12,7 +12,7 @@ from raggs.base.artifacts import EmbedRecord, Passage
 from raggs.parts import rerankers, retrievers
 from raggs.parts.indexes.files import Places
 from raggs.parts.indexes.passages import PassageStore
-from raggs.parts.retrievers.base import RetrieverContext
+from raggs.parts.retrievers import RetrieverContext
 
 TEXTS = {
     "wing": "The lift of a wing in a slipstream was measured.",

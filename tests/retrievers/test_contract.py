@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from support.contracts import cases, settings_of
 
-from raggs.parts.retrievers import REGISTRY
-from raggs.parts.retrievers.base import Hit
+from raggs.parts.retrievers import REGISTRY, Hit
 
 
 @pytest.fixture(params=cases("retrievers", REGISTRY))

@@ -9,9 +9,9 @@ from pydantic import ValidationError
 from support.elastic import fill, vector_of, write
 
 from raggs.base.errors import DataError, NotFoundError
+from raggs.parts.elastic import IndexPlace
 from raggs.parts.elastic.server import Server
-from raggs.parts.elastic.settings import IndexPlace
-from raggs.parts.retrievers.base import Hit
+from raggs.parts.retrievers import Hit
 from raggs.parts.retrievers.elasticsearch import ElasticsearchRetriever
 
 

@@ -14,8 +14,8 @@ from raggs.parts.embedders.wordllama import WordLlamaEmbedder
 from raggs.parts.indexes.files import Places
 from raggs.parts.indexes.lexical import words_of
 from raggs.parts.indexes.passages import PassageStore
-from raggs.parts.queries.yaml import YamlQueries, YamlQueriesConfig
-from raggs.parts.retrievers.base import RetrieverContext
+from raggs.parts.queries.formats import YamlQueries, YamlQueriesConfig
+from raggs.parts.retrievers import RetrieverContext
 from raggs.parts.retrievers.bm25 import Bm25Retriever
 from raggs.parts.retrievers.dense import DenseRetriever
 from raggs.parts.retrievers.elasticsearch import ElasticsearchRetriever

@@ -9,7 +9,7 @@ import pytest
 from support.contracts import write_module
 
 from raggs.base.errors import ConfigError, DataError, ProviderError
-from raggs.parts.retrievers.python import PythonRetriever
+from raggs.parts.callables import PythonRetriever
 
 SEARCH = """
 PASSAGES = {"cat": "cat", "copy": "cat", "wing": "wing", "plate": "flat plate"}

@@ -17,7 +17,7 @@ from support.project import Project, make_project, raggs
 from raggs.app.catalog import json_schema
 from raggs.base.errors import ConfigError, ProviderError
 from raggs.parts import rerankers
-from raggs.parts.rerankers.base import Outlay, Reranker, RerankerConfig, Reranking
+from raggs.parts.rerankers import Outlay, Reranker, RerankerConfig, Reranking
 from raggs.parts.retrievers import REGISTRY
 from raggs.parts.retrievers.reranked import RerankedRetriever
 from raggs.stages.retrieve import STAGE, RetrieveConfig

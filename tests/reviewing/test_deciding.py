@@ -9,11 +9,10 @@ import pytest
 from support.reviewpage import judge_run, write_run
 
 from raggs.base.errors import NotFoundError, UsageError
-from raggs.parts.reviews.store import ReviewStore, fold
+from raggs.parts.reviews import ReviewStore, fold
 from raggs.reviewing.agreeing import agreed
 from raggs.reviewing.deciding import Deciding, Differences, Dispute, Pull, Wanted, Weigh, Weights, by_size
-from raggs.reviewing.machine import Machine
-from raggs.reviewing.pool import Pool, open_pool
+from raggs.reviewing.pool import Machine, Pool, open_pool
 from raggs.reviewing.session import Holder, Session, SessionSettings
 from raggs.runs.manifests.opened import open_run
 

@@ -18,7 +18,7 @@ from raggs.base.jsonl import read_records
 from raggs.golden.opened import open_golden
 from raggs.golden.questions import Questions
 from raggs.golden.views import SHEETS, sheet_of
-from raggs.parts.reviews.store import GradeReview, OrderReview, ReviewStore
+from raggs.parts.reviews import GradeReview, OrderReview, ReviewStore
 
 TOKEN = "a-token-of-a-test-0123"
 ME = {"who": "ada", "tab": "t1"}

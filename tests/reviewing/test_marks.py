@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.parts.reviews.store import GradeReview, Review, Withdrawal, fold
+from raggs.parts.reviews import GradeReview, Review, Withdrawal, fold
 from raggs.reviewing.session import Marks
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -9,7 +9,7 @@ import pytest
 from support.reviewpage import make_pool
 
 from raggs.base.errors import NotFoundError, UsageError
-from raggs.parts.reviews.store import HEX, OrderReview, ReviewStore, Shown, ShownStore
+from raggs.parts.reviews import HEX, OrderReview, ReviewStore, Shown, ShownStore
 from raggs.reviewing.ordering import Ordering
 
 

@@ -14,7 +14,7 @@ from support.browsing import Window, chromium
 from support.hostile import ORDERS, hostile
 from support.reviewpage import judge_run, served, write_run
 
-from raggs.parts.reviews.store import GradeReview, ReviewStore, Withdrawal
+from raggs.parts.reviews import GradeReview, ReviewStore, Withdrawal
 
 LONG = "The otter dives for what lies on the bottom of the inlet, and brings up what it can carry.\n" * 6
 

@@ -8,10 +8,9 @@ import pytest
 from support.reviewpage import judge_run, write_run
 
 from raggs.base.errors import DataError, UsageError
-from raggs.parts.reviews.store import GradeReview, ReviewStore, fold
-from raggs.reviewing.looking import Revealing
-from raggs.reviewing.machine import Machine
-from raggs.reviewing.pool import open_pool
+from raggs.parts.reviews import GradeReview, ReviewStore, fold
+from raggs.reviewing.deciding import Revealing
+from raggs.reviewing.pool import Machine, open_pool
 from raggs.reviewing.session import Holder, Session, SessionSettings
 from raggs.runs.manifests.opened import open_run
 

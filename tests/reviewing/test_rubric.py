@@ -10,7 +10,7 @@ import pytest
 from support.reviewpage import write_run
 
 from raggs.prompts import load_prompt
-from raggs.reviewing.rubric import rubric_of_runs
+from raggs.reviewing.agreeing import rubric_of_runs
 from raggs.runs.manifests.models import StageLock, now
 from raggs.runs.manifests.opened import OpenedRun, open_run
 from raggs.runs.manifests.store import RunStore

@@ -14,7 +14,7 @@ from support.hostile import ORDERS, hostile
 from support.reviewpage import write_run
 
 from raggs.app.serve import ServeRequest, prepare
-from raggs.parts.reviews.store import GradeReview, ReviewStore
+from raggs.parts.reviews import GradeReview, ReviewStore
 from raggs.reviewing.server import BURST, MOST_BODY, Gate, Rate
 
 TOKEN = "a-token-of-a-test-0123"

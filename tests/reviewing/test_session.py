@@ -9,8 +9,8 @@ import pytest
 from support.reviewpage import make_pool
 
 from raggs.base.errors import NotFoundError, ProviderError, UsageError
-from raggs.parts.reviews.store import GradeReview, PlanItem, ReviewStore, fold
-from raggs.reviewing.machine import terms_of
+from raggs.parts.reviews import GradeReview, PlanItem, ReviewStore, fold
+from raggs.reviewing.pool import terms_of
 from raggs.reviewing.session import AHEAD, MINUTES, Holder, Session, SessionSettings
 
 ADA, ADA2, BO = Holder("ada", "t1"), Holder("ada", "t2"), Holder("bo", "t1")

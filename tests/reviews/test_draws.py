@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from raggs.base.errors import DataError
-from raggs.parts.reviews.store import Draw, DrawnItem, Key, Unit, finished, latest, note_draw, read_draws
+from raggs.parts.reviews import Draw, DrawnItem, Key, Unit, finished, latest, note_draw, read_draws
 
 
 def key(query: int, passage: int) -> Key:

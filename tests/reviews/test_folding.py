@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.base.artifacts import Passage, Query
-from raggs.parts.reviews.store import (
+from raggs.parts.reviews import (
     GradeReview,
     OrderReview,
     ReviewLine,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from raggs.base.errors import DataError, NotFoundError
-from raggs.parts.reviews.store import PlanItem, read_plan, write_plan
+from raggs.parts.reviews import PlanItem, read_plan, write_plan
 
 
 def item(doc_id: str, passage: str) -> PlanItem:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from raggs.base.errors import DataError, ProviderError
-from raggs.parts.reviews.store import REVIEWS_FILE, GradeReview, ReviewStore
+from raggs.parts.reviews import REVIEWS_FILE, GradeReview, ReviewStore
 
 
 def word(who: str, grade: int) -> GradeReview:

@@ -12,7 +12,7 @@ from support.llm_server import FENCED, KEY, LLMServer
 from raggs.base.artifacts import Query
 from raggs.base.errors import ConfigError, ProviderError
 from raggs.llm import LLM, BudgetSettings, LLMSettings
-from raggs.parts.rewriters.base import RewriterContext
+from raggs.parts.rewriters import RewriterContext
 from raggs.parts.rewriters.llm import LlmRewriter, check_rewrite
 
 QUERY = Query(qid="q7", text="Hi! Where do herons nest?")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from raggs.base.artifacts import Query
-from raggs.parts.rewriters.none import NoRewriter
+from raggs.parts.rewriters import NoRewriter
 
 
 def test_the_text_stays():

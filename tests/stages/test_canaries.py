@@ -9,7 +9,7 @@ import pytest
 
 from raggs.base.artifacts import MergeRecord, Passage, Query
 from raggs.base.judge_health import Canaries
-from raggs.parts.judges.base import Judgment
+from raggs.parts.judges import Judgment
 from raggs.stages.canaries import KINDS, ORDER, Case, ask_cases, make_cases, planned
 
 TOPICS = ("harbour", "pension", "volcano", "printer", "orchard")

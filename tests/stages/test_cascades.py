@@ -8,7 +8,7 @@ import pytest
 
 from raggs.base.artifacts import JudgeRecord
 from raggs.base.judge_health import Cascade
-from raggs.parts.judges.cascade import CascadeConfig
+from raggs.parts.judges.several import CascadeConfig
 from raggs.runs.manifests.words import cascade_words
 from raggs.stages.judge_health import CascadeStatistics
 from raggs.stats.agreement import wilson

@@ -11,7 +11,7 @@ import pytest
 
 from raggs.base.artifacts import MergeRecord, Passage, Query
 from raggs.base.judge_health import Canaries, JudgeHealth
-from raggs.parts.judges.base import Judgment
+from raggs.parts.judges import Judgment
 from raggs.runs.manifests.words import health_lines
 from raggs.stages.canaries import INCITED, KINDS, Plan, ask_plan, make_plan, planned_calls, shift_of
 

@@ -13,9 +13,9 @@ import pytest
 from support.judging import query
 from support.pooled import pool
 
+from raggs.base.hashing import generator
 from raggs.base.judge_health import JudgeHealth, Shift
-from raggs.base.seeds import generator
-from raggs.parts.judges.base import Judgment
+from raggs.parts.judges import Judgment
 from raggs.runs.manifests.words import health_lines
 from raggs.stages.base import Work
 from raggs.stages.judge import STAGE, JudgeConfig

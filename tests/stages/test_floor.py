@@ -13,7 +13,7 @@ from support.project import Project, make_project, raggs
 
 from raggs.base.settings import causes_of
 from raggs.config.load import load_config
-from raggs.golden.formats.csv import CsvImporter
+from raggs.golden.formats.tables import CsvImporter
 from raggs.ranking import make_ranker
 from raggs.runs.manifests.words import OUTCOMES
 from raggs.stages.rank_config import RankConfig

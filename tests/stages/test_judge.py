@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.pooled import NUGGETS, judged, pool
 
 from raggs.base.judge_health import PairAgreement
-from raggs.parts.judges.base import Judgment
+from raggs.parts.judges import Judgment
 from raggs.stages.judge import LOW, STAGE, JudgeConfig, combine
 
 Grades = Sequence[int | None]

@@ -21,7 +21,7 @@ from raggs.app.audit import audit
 from raggs.base.artifacts import JournalRecord, JudgeProfile, Passage, Query
 from raggs.base.jsonl import dump_line
 from raggs.llm import Price
-from raggs.parts.judges.base import TYPICAL, OrderPrice, order_price
+from raggs.parts.judges import TYPICAL, OrderPrice, order_price
 from raggs.ranking import make_ranker
 from raggs.runs.manifests.orderwords import care_words
 from raggs.runs.manifests.store import RunJournal

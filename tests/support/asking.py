@@ -12,7 +12,7 @@ import yaml
 from raggs.base.artifacts import Query
 from raggs.parts import queries
 from raggs.parts.corpora.folder import FolderConfig, FolderCorpus
-from raggs.parts.queries.base import format_of
+from raggs.parts.queries import format_of
 from raggs.parts.workshop import open_queries
 
 THINGS = (

@@ -14,7 +14,7 @@ from raggs.base.trec import read_qrels
 from raggs.parts.embedders.wordllama import WordLlamaEmbedder
 from raggs.parts.indexes.files import Places
 from raggs.parts.indexes.passages import PassageStore
-from raggs.parts.retrievers.base import RetrieverContext
+from raggs.parts.retrievers import RetrieverContext
 from raggs.parts.retrievers.bm25 import Bm25Retriever
 from raggs.parts.retrievers.dense import DenseRetriever
 from raggs.ranking.fusion import fuse, make_fusion

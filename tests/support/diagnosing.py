@@ -7,8 +7,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from raggs.diagnosis.base import Diagnosis, DiagnosisConfig, Forecast, Found
-from raggs.diagnosis.bench import Bench
+from raggs.diagnosis.base import Bench, Diagnosis, DiagnosisConfig, Forecast, Found
 from raggs.evaluation.document import Section, Table, cells
 from raggs.evaluation.models import Part
 from raggs.evaluation.svg import Drawing

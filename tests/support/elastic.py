@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 
+from raggs.parts.elastic import IndexPlace
 from raggs.parts.elastic.index import Index
-from raggs.parts.elastic.settings import IndexPlace
 
 START = 30.0  # seconds until the server must answer
 NUMBERS = count()

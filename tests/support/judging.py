@@ -9,8 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from raggs.base.artifacts import Passage, Query
-from raggs.parts.judges import REGISTRY
-from raggs.parts.judges.base import Judgment, Ordering
+from raggs.parts.judges import REGISTRY, Judgment, Ordering
 
 NO_CONTEXT = SimpleNamespace(judge=lambda spec: REGISTRY.of(spec)(spec, NO_CONTEXT), questions=None)
 

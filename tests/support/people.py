@@ -9,7 +9,7 @@ from typing import Any
 
 from raggs.base.artifacts import MergeRecord, Passage, Query, QueryRecord
 from raggs.base.jsonl import read_records
-from raggs.parts.reviews.store import GradeReview, OrderReview, ReviewStore, digests, key_of, question_digest
+from raggs.parts.reviews import GradeReview, OrderReview, ReviewStore, digests, key_of, question_digest
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

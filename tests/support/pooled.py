@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from raggs.base.artifacts import JudgeRecord, MergeRecord
-from raggs.parts.judges.base import Judgment
+from raggs.parts.judges import Judgment
 from raggs.stages.base import Work
 from raggs.stages.judge import STAGE, JudgeConfig
 from support.judging import query

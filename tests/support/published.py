@@ -1,6 +1,6 @@
 """Rows of Dallaire, "Practical RAG Evaluation", 2025, typed in: Tables 5, 6, 9, 15-24."""
 
-from raggs.stats.decision import Candidate
+from raggs.stats.front import Candidate
 
 MODELS = ("voyage-3-large 1024d", "voyage-3.5 1024d", "voyage-3.5 2048d", "voyage-3.5 512d", "voyage-3.5-lite 1024d")
 KS = (50, 100, 150, 200)

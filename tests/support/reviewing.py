@@ -8,7 +8,7 @@ from pathlib import Path
 
 from raggs.base.artifacts import JudgeRecord, MergeRecord, QueryRecord
 from raggs.base.jsonl import read_records
-from raggs.parts.reviews.store import GradeReview, ReviewStore, key_of
+from raggs.parts.reviews import GradeReview, ReviewStore, key_of
 
 AT = datetime(2026, 1, 1, 12, tzinfo=UTC)
 Speaker = Callable[[MergeRecord, int | None], int | None]

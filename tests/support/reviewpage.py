@@ -18,10 +18,9 @@ from urllib.parse import urlsplit
 from raggs.app.serve import ServeRequest, prepare
 from raggs.base.artifacts import JudgeRecord, MergeRecord, QueryRecord, Span
 from raggs.base.jsonl import read_records, write_records
-from raggs.parts.reviews.store import ReviewStore
+from raggs.parts.reviews import ReviewStore
 from raggs.reviewing.deciding import Dispute, disputes
-from raggs.reviewing.machine import Machine
-from raggs.reviewing.pool import Pool, open_pool
+from raggs.reviewing.pool import Machine, Pool, open_pool
 from raggs.reviewing.session import Session, SessionSettings
 from raggs.runs.manifests.models import RunManifest, now
 from raggs.runs.manifests.opened import OpenedRun, open_run

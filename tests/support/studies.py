@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from raggs.evaluation.analyses.base import Analysis
+from raggs.evaluation.analyses import Analysis
 from raggs.evaluation.models import Report
 from raggs.evaluation.report import make_report
 from raggs.evaluation.study import Scoring, Study, study_systems

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import networkx as nx
 import numpy as np
 
-from raggs.base.seeds import generator
+from raggs.base.hashing import generator
 from raggs.ranking import Ranker, Ranking
 
 Order = Callable[[Sequence[str]], list[str]]

@@ -11,7 +11,7 @@ import pytest
 
 from raggs.base.arrays import Floats
 from raggs.evaluation.models import ScorePart
-from raggs.stats.decision import choose
+from raggs.stats.choice import choose
 from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.deciding import Decision, candidate, decide
 from raggs.sweeps.models import CostPart, LatencyPart, Spread, SystemRow

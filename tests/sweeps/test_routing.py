@@ -15,7 +15,7 @@ from support.reranking import KNOWN
 from support.sweeping import SweepProject, make_sweep
 
 from raggs.app.sweep import SweepResult, load_sweep, plan_sweep
-from raggs.parts.rerankers.base import Reranked, Reranking
+from raggs.parts.rerankers import Reranked, Reranking
 from raggs.sweeps.reranking import twice
 
 BASE, DEEP = 12, 20

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from support.sweeping import make_sweep
 
-from raggs.stats.decision.choice import Turn, choose
-from raggs.stats.decision.front import Candidate
+from raggs.stats.choice import Turn, choose
+from raggs.stats.front import Candidate
 from raggs.sweeps.words import because, ms, ms_change, puts_first, turns, usd
 
 LIMITS = ((0.2237, 0.8961, 3.14, 12.4, 99.6), (0.2161, 0.2189), (0.0, 0.004, 0.0512), (499.6, 500.2), (0.33333, 1.255))

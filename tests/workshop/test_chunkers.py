@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from raggs.parts.chunkers.base import Document
-from raggs.parts.chunkers.cluster import ClusterChunker
+from raggs.parts.chunkers import Document
+from raggs.parts.chunkers.semantic import ClusterChunker
 from raggs.parts.embedders.kept import KeptEmbedder
 from raggs.parts.embedders.wordllama import WordLlamaEmbedder
 from raggs.parts.workshop import Workshop

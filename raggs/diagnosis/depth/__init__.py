@@ -1,6 +1,450 @@
 """`raggs diagnose depth`: is it worth to search some questions deeper than others, and which?
 
-`kind.py` measures with the parts of sweeps and fits with `raggs.stats.probes.depth`; `world.py` is a sweep's
+`kind.py` measures with the parts of sweeps and fits with `raggs.stats.search_depth`; `world.py` is a sweep's
 surroundings on a bench; `models.py` is what is found, `showing.py` how it is told, `config.py` the run that a router
 becomes.
+
+The kind `depth`: a stack at two depths, signals of doubt, and whether they tell who should go deep.
+
+The run that a router becomes: the configuration that was named, with `retrieve.depth` and retrievers for it.
+
+What was found as tables and a plot; computed from the findings alone.
 """
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from raggs.base.errors import DataError, UsageError
+from raggs.base.settings import Causes
+from raggs.base.text import count_tokens, plural
+from raggs.config.models import RunConfig
+from raggs.diagnosis.base import Bench, Diagnosis, DiagnosisConfig, Forecast
+from raggs.diagnosis.depth.measuring import (
+    DepthFound,
+    Depths,
+    Fitted,
+    HalfPart,
+    Limits,
+    PolicyPart,
+    QuestionRow,
+    TakesRow,
+    defined,
+    passed,
+    verdict,
+)
+from raggs.evaluation.document import Cell, Legend, Range, Row, Section, Table, interval
+from raggs.evaluation.models import ScorePart
+from raggs.evaluation.svg import LINE, WIDTH, Drawing, Scale
+from raggs.parts.embedders import EmbedderConfig
+from raggs.parts.rerankers import RerankerConfig
+from raggs.parts.retrievers import REGISTRY
+from raggs.parts.retrievers.depth import NEEDED, RoutedDepth
+from raggs.runs.manifests.models import Estimate
+
+LEFT, RIGHT, TOP, HIGH = 66, WIDTH - 40, 66, 300
+ROUTED_SYSTEM, SHALLOW, DEEP, RANDOM = "routed", "shallow", "deep", "random"
+
+
+def sections(found: DepthFound) -> tuple[Section, ...]:
+    """The tables, the most important first."""
+    return _policies(found), _differences(found), _signals(found)
+
+
+def plots(found: DepthFound) -> Mapping[str, str]:
+    """Share escalated against quality."""
+    return {"share": _plot(found)}
+
+
+def _policies(found: DepthFound) -> Section:
+    half = found.told
+    told = [f"{half.questions:,} questions that the thresholds were not fitted on"]
+    if found.undefined:
+        told.append(f"{found.undefined:,} questions left out, for which a measure is not defined")
+    if found.unknown:
+        told.append(f"the embedder knows no word of {plural(found.unknown, 'question')}: vectors find nothing for them")
+    if found.reranker is None:
+        told.append(
+            f"no reranker: the first hits are the same at any depth, so {found.far} looks at all of the deep list"
+        )
+    if found.passed:
+        told.append(f"as a level of a sweep's k, or as retrieve.depth: {_as_setting(found)}")
+    paid = any(each.usd_per_1k for each in found.policies)
+    timed = any(each.p50_ms is not None for each in found.policies)
+    head = ("depth", "go deep", "mean K", found.near, found.far, *(("per 1,000",) if paid else ()))
+    rows = tuple(_policy(found, each, paid=paid, timed=timed) for each in found.policies)
+    terms = (
+        Legend("random", "as many questions as the router's, any of them: the expectation, not a draw"),
+        Legend("oracle", "all questions that gain, by one who knows; and the best of the router's number"),
+        Legend("[ ]", "95% interval over resampled questions"),
+    )
+    return Section("Depths", tuple(told), Table((*head, *(("p50", "p95") if timed else ())), rows), (), terms)
+
+
+def _as_setting(found: DepthFound) -> str:
+    """The router as a configuration has it, on one line."""
+    when = {name: "true" if name == "name" else repr(value) for name, value in found.told.thresholds.items()}
+    told = ", ".join(f"{name}: {value}" for name, value in when.items())
+    return f"{{type: routed, base: {found.base}, deep: {found.deep}, when: {{{told}}}}}"
+
+
+def _policy(found: DepthFound, part: PolicyPart, *, paid: bool, timed: bool) -> Row:
+    name = {SHALLOW: f"{found.base} for all", DEEP: f"{found.deep} for all"}.get(part.policy, part.policy)
+    return (
+        Cell(name),
+        Cell(None if part.share is None else f"{part.share:.0%}"),
+        Cell(None if part.mean_k is None else f"{part.mean_k:.1f}"),
+        _score(part.near),
+        _score(part.far),
+        *((Cell(None if part.usd_per_1k is None else f"${part.usd_per_1k:,.2f}"),) if paid else ()),
+        *((_ms(part.p50_ms), _ms(part.p95_ms)) if timed else ()),
+    )
+
+
+def _ms(wait: float | None) -> Cell:
+    return Cell(None if wait is None else f"{wait:,.1f} ms")
+
+
+def _differences(found: DepthFound) -> Section:
+    head = ("difference", "even → odd", "odd → even")
+    rows = tuple(_difference(found, words, name) for words, name in _compared(found))
+    told = (
+        f"thresholds fitted on even questions: {_thresholds(found.told)}; on odd ones: {_thresholds(found.swapped)}",
+        f"{found.told.share:.0%} of the odd questions go deep, by the swap {found.swapped.share:.0%} of the even ones",
+    )
+    terms = (Legend("→", "fitted on the questions before it, told on those behind; the verdict rests on the first"),)
+    return Section("The router against the others", told, Table(head, rows), (), terms)
+
+
+def _compared(found: DepthFound) -> Iterator[tuple[str, str]]:
+    yield f"routed less {found.base} for all, {found.near}", "near_change"
+    yield f"routed less random, {found.far}", "above_random"
+    yield f"routed less {found.base} for all, {found.far}", "far_change"
+    yield f"routed less {found.deep} for all, {found.far}", "below_deep"
+
+
+def _difference(found: DepthFound, words: str, name: str) -> Row:
+    parts: list[ScorePart] = [getattr(half, name) for half in (found.told, found.swapped)]
+    return (Cell(words), *(Cell(part.mean, "signed", "", _ranges(part)) for part in parts))
+
+
+def _thresholds(half: HalfPart) -> str:
+    return ", ".join(f"{name} {value:.4g}" for name, value in half.thresholds.items()) or "none"
+
+
+def _signals(found: DepthFound) -> Section:
+    rows = tuple(
+        (
+            Cell(part.signal),
+            Cell(_number(part.threshold)),
+            Cell(_number(part.alone)),
+            Cell(None if part.share is None else f"{part.share:.0%}"),
+            Cell(None) if part.above_random is None else _signed(part.above_random),
+            Cell(part.words),
+        )
+        for part in found.signals
+    )
+    head = ("signal", "threshold", "alone", "go deep", f"{found.far} above random", "what it is")
+    told = ("several are looked at, so one interval above 0 may be chance", *found.absent)
+    terms = (Legend("alone", "its threshold without the others, what share it sends deep then, and what that gains"),)
+    return Section("Signals", told, Table(head, rows), (), terms)
+
+
+def _number(value: float | None) -> str | None:
+    return None if value is None else f"{value:.4g}"
+
+
+def _score(part: ScorePart) -> Cell:
+    return Cell(part.mean, "score", "", _ranges(part))
+
+
+def _signed(part: ScorePart) -> Cell:
+    return Cell(part.mean, "signed", "", _ranges(part))
+
+
+def _ranges(part: ScorePart) -> tuple[Range, ...]:
+    return interval(part.low, part.high)
+
+
+def _plot(found: DepthFound) -> str:
+    """The line of random escalation, the oracle's above it, the steps of the fit, and where the router stands."""
+    places = {each.policy: (each.share or 0.0, each.far.mean or 0.0) for each in found.policies}
+    ends = [places[SHALLOW], places[DEEP]]
+    lines = {"random": ends, "oracle": list(found.oracle), "steps of the fit": list(found.path)}
+    foot = TOP + HIGH
+    across, up = Scale.of([0.0, 1.0], LEFT, RIGHT), Scale.of([y for line in lines.values() for _, y in line], foot, TOP)
+    drawing = Drawing(f"What escalating buys: {found.far} over the share of questions that go deep", foot + 5.6 * LINE)
+    drawing.frame(across, up, ("share of questions that go deep", found.far))
+    for number, (name, points) in enumerate(lines.items(), start=1):
+        spots = [(across.at(x), up.at(y)) for x, y in points]
+        if len(spots) > 1:
+            drawing.path(spots, "series")
+        (x, y), (to_x, to_y) = spots[(len(spots) - 1) // 2], spots[len(spots) // 2]
+        drawing.text((x + to_x) / 2 + 4, (y + to_y) / 2 - 6, str(number), "strong")
+        drawing.text(LEFT, foot + (2.4 + number) * LINE, f"{number}  {name}")
+    marks = {SHALLOW: f"{found.base} for all", DEEP: f"{found.deep} for all", ROUTED_SYSTEM: ROUTED_SYSTEM}
+    for policy, words in marks.items():
+        x, y = across.at(places[policy][0]), up.at(places[policy][1])
+        drawing.dot(x, y, "front", words)
+        down = -10 if policy == ROUTED_SYSTEM else 16
+        drawing.text(x + (-8 if policy == DEEP else 8), y + down, words, "strong", "end" if policy == DEEP else "start")
+    return drawing.svg()
+
+
+HEAD = (
+    "# {name}: some questions are searched {deep} deep, the others {base}, as `raggs diagnose depth` found worth it.\n"
+)
+SUFFIX = "-routed"
+LONGEST = 120
+
+
+def routed_config(run: RunConfig, depth: RoutedDepth, embedder: EmbedderConfig, reranker: RerankerConfig | None) -> str:
+    """The YAML, with whole paths, so that it may lie anywhere.
+
+    Args:
+        run: what was named.
+        embedder, reranker: that were measured.
+    """
+    import yaml
+
+    tree = _plain(run.model_dump(exclude_unset=True))
+    if not isinstance(tree, dict):
+        raise TypeError("a configuration is a mapping")
+    name = f"{run.name[: LONGEST - len(SUFFIX)]}{SUFFIX}"
+    embed = {**_section(tree, "embed"), "embedder": _settings(embedder)}
+    retrieve = {"retrievers": _retrievers(run, depth, reranker), "depth": _settings(depth)}
+    here = {"name": name, "workspace": str(run.workspace.absolute())}  # caches and runs lie where they lay
+    found = {**tree, **here, "embed": embed, "retrieve": retrieve}
+    RunConfig.model_validate(found)
+    head = HEAD.format(name=name, deep=depth.deep, base=depth.base)
+    return head + yaml.safe_dump(found, sort_keys=False, allow_unicode=True)
+
+
+def _retrievers(run: RunConfig, depth: RoutedDepth, reranker: RerankerConfig | None) -> list[dict[str, object]]:
+    """Those of the run without a depth of their own, and what the signals are read off where it is not there."""
+    found = [_without_k(_settings(spec)) for spec in run.retrieve.retrievers]
+    there = {REGISTRY.of(spec).reads(spec) for spec in run.retrieve.retrievers}
+    needed = {reads for signal in depth.when.thresholds for reads in NEEDED.get(signal, ())}
+    found += [{"type": "dense"}] if "vectors" in needed - there else []
+    found += [{"type": "bm25"}] if "words" in needed - there else []
+    if "candidates" in needed - there and reranker is not None:
+        found.append({"type": "reranked", "of": {"type": "dense"}, "by": _settings(reranker)})
+    return found
+
+
+def _without_k(spec: dict[str, object]) -> dict[str, object]:
+    """The settings of a retriever without its depth, nor that of the one whose hits it orders."""
+    found = {name: value for name, value in spec.items() if name != "k"}
+    inner = found.get("of")
+    return {**found, "of": _without_k(inner)} if isinstance(inner, dict) else found
+
+
+def _settings(part: BaseModel, **more: object) -> dict[str, object]:
+    """What was said of a part, and its type."""
+    kept = {"type": getattr(part, "type", None), **part.model_dump(exclude_unset=True), **more}
+    return {name: _plain(value) for name, value in kept.items()}
+
+
+def _section(tree: Mapping[str, object], name: str) -> Mapping[str, object]:
+    found = tree.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _plain(value: object) -> object:
+    """Plain values; paths whole."""
+    if isinstance(value, BaseModel):
+        return _plain(value.model_dump(exclude_unset=True))
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    return str(value.absolute()) if isinstance(value, Path) else value
+
+
+LEAST = 40  # questions: twenty to fit on, twenty to tell on
+FAR = 30
+SAMPLE = 200  # passages that tell their mean length
+ROUTED = "routed"
+
+
+class DepthConfig(DiagnosisConfig):
+    """What is compared, and what a router is held to."""
+
+    type: Literal["depth"] = "depth"
+    mode: Literal["dense", "hybrid"] = Field("hybrid", description="how candidates are found")
+    base: int = Field(50, ge=2, le=10_000, description="candidates of a question")
+    deep: int = Field(100, ge=3, le=10_000, description="the same where a signal fires")
+    near: int = Field(10, ge=1, description="the small cutoff, at which quality must not fall")
+    far: int | None = Field(
+        None, ge=1, description="the great cutoff, at which it is to rise; 30, or `deep` without a reranker"
+    )
+    most: float = Field(0.5, gt=0, le=1, description="share of the questions that may go deep")
+    loss: float = Field(0.01, ge=0, description="by which quality at the small cutoff may fall, with its interval")
+    slo_ms: float | None = Field(
+        None, gt=0, description="milliseconds that 95% of single searches by a router must keep; null: any"
+    )
+    timed: int = Field(50, ge=0, description="questions that are timed, one at a time; 0: none")
+
+
+class Depth(Diagnosis[DepthFound]):
+    """Which questions gain from more candidates, whether signals tell, and a router where they do."""
+
+    Config = DepthConfig
+    Result = DepthFound
+    TITLE = "Is it worth to search some questions deeper than others?"
+    NEEDS = ("golden", "corpus", "embedder")
+    TAKES = ("reranker", "run")
+    STAGES = ("embed",)
+    TIME = "a minute"
+    config: DepthConfig
+
+    def models(self, bench: Bench) -> tuple[str, ...]:
+        """With the rewriter's."""
+        rewriter = bench.workshop.rewriter(self._depths(bench).rewrite)
+        return tuple(dict.fromkeys((*super().models(bench), *rewriter.models)))
+
+    def causes(self, bench: Bench) -> Causes:
+        """With the rewriter, which a bench does not know."""
+        return {**super().causes(bench), "rewriter": bench.workshop.rewriter(self._depths(bench).rewrite).causes()}
+
+    def check(self, bench: Bench) -> None:
+        """Refuse depths and cutoffs that cannot be, and a golden set with too few questions.
+
+        Raises:
+            UsageError, DataError: with the remedy.
+        """
+        config, far = self.config, self._far(bench)
+        if config.deep <= config.base:
+            raise UsageError(f"--deep {config.deep} is no deeper than --base {config.base}", remedy="name a larger one")
+        if config.near >= far:
+            raise UsageError(f"--near {config.near} is not below --far {far}", remedy="name a smaller one")
+        if self._depths(bench).reranker is None and far <= config.base:
+            remedy = f"name one: --reranker onnx:models/minilm, or a cutoff beyond {config.base}: --far {config.deep}"
+            raise UsageError(f"without a reranker the first {far} are the same at any depth", remedy=remedy)
+        judged = len(set(bench.judgments.qrels.qids) & bench.queries.keys())
+        if judged < LEAST:
+            raise DataError(
+                f"has {plural(judged, 'judged question')}; half of them to fit on and half to tell on take {LEAST}",
+                where=bench.golden.source,
+                remedy="judge more questions: raggs questions makes some",
+            )
+
+    def forecast(self, bench: Bench) -> Forecast:
+        """At most what two depths of all questions take; what was paid for is not taken off."""
+        depths, count = self._depths(bench), len(bench.queries)
+        readable, absent = depths.readable()
+        config = self.config
+        said = (
+            f"{plural(count, 'question')} searched {config.base} and {config.deep} deep ({config.mode})",
+            f"signals: {', '.join(readable)}",
+            *absent,
+        )
+        return Forecast(said, tuple(self._estimates(bench)))
+
+    def measure(self, bench: Bench) -> DepthFound:
+        """Search both depths, read the signals, fit, and tell."""
+        config, depths = self.config, self._depths(bench)
+        causes = self.causes(bench)
+        unknown = depths.unknown()
+        whole = bench.kept({"part": "questions", **causes}, QuestionRow, depths.questions)
+        rows = defined(whole)
+        if len(rows) < LEAST:
+            raise DataError(
+                f"{depths.measures()[0]} is defined for {plural(len(rows), 'question')} alone; it takes {LEAST}",
+                where=bench.golden.source,
+                remedy="judge more questions",
+            )
+        limits = Limits(config.most, config.loss, config.slo_ms, bench.seed)
+        readable, absent = depths.readable()
+        names = tuple(name for name in readable if any(row.signals.get(name) is not None for row in rows))
+        fitted, swapped = (Fitted(rows, names, limits, even=even) for even in (True, False))
+        part = {"part": "takes", "when": dict(fitted.when), **causes}
+        takes = {row.policy: row for row in bench.kept(part, TakesRow, lambda: depths.takes(fitted.when))}
+        waits = takes[ROUTED].p95_ms if ROUTED in takes else None
+        half, measures = fitted.half, depths.measures()
+        pays = passed(half, limits, waits)
+        return DepthFound(
+            verdict=verdict(half, limits, waits, measures, (config.base, config.deep)),
+            passed=pays,
+            near=measures[0],
+            far=measures[1],
+            mode=config.mode,
+            reranker=next(iter(bench.given.rerankers), None),
+            base=config.base,
+            deep=config.deep,
+            loss=config.loss,
+            slo_ms=config.slo_ms,
+            undefined=len(whole) - len(rows),
+            unknown=unknown,
+            told=half,
+            swapped=swapped.half,
+            policies=fitted.policies(takes, (config.base, config.deep)),
+            signals=fitted.signals(),
+            absent=absent,
+            path=fitted.path,
+            oracle=fitted.oracle,
+            config=self._config(bench, fitted) if pays else None,
+        )
+
+    def rests_on(self, found: DepthFound) -> int:
+        return found.told.questions
+
+    def sections(self, found: DepthFound) -> tuple[Section, ...]:
+        """See `showing`."""
+        return sections(found)
+
+    def plots(self, found: DepthFound) -> Mapping[str, str]:
+        """See `showing`."""
+        return plots(found)
+
+    def files(self, found: DepthFound) -> Mapping[str, str]:
+        """The run that the router becomes, where it pays."""
+        return {} if found.config is None else {"routed.yaml": found.config}
+
+    def _far(self, bench: Bench) -> int:
+        if self.config.far is not None:
+            return self.config.far
+        return FAR if bench.given.rerankers else self.config.deep
+
+    def _depths(self, bench: Bench) -> Depths:
+        config = self.config
+        cutoffs = (config.near, self._far(bench))
+        return Depths(bench, config.mode, (config.base, config.deep), cutoffs, config.timed)
+
+    def _config(self, bench: Bench, fitted: Fitted) -> str | None:
+        depths = self._depths(bench)
+        if bench.run is None:
+            return None
+        return routed_config(bench.run, depths.depth(fitted.when), depths.embedder, depths.reranker)
+
+    def _estimates(self, bench: Bench) -> Iterator[Estimate]:
+        """The calls of paid parts; None is left out that anybody is asked for."""
+        depths, texts = self._depths(bench), [query.text for query in bench.queries.values()]
+        question, count = sum(count_tokens(texts)) // max(1, len(texts)), len(texts)
+        passage = sum(count_tokens(bench.passages.sample(SAMPLE))) // max(1, min(SAMPLE, len(bench.passages)))
+        embedder = next(iter(bench.embedders.values()))
+        price = bench.workshop.llm.price
+        for model in embedder.models:
+            tokens = len(bench.passages) * passage + 2 * count * question
+            usd = None if (known := price(model)) is None else known.usd(tokens, 0)
+            yield _estimate("embed", model, len(bench.passages) + 2 * count, tokens, 0, usd)
+        for model in bench.workshop.rewriter(depths.rewrite).models:
+            usd = None if (known := price(model)) is None else known.usd(count * question, count * question)
+            yield _estimate("rewrite", model, count, count * question, count * question, usd)
+        for reranker in list(bench.rerankers.values())[:1]:
+            for model in reranker.models:
+                each = [reranker.outlay(model, k, question, passage) for k in (self.config.base, self.config.deep)]
+                costs = [one.usd for one in each]
+                usd = None if None in costs else count * sum(cost or 0.0 for cost in costs)
+                sent, back = (sum(getattr(one, name) for one in each) for name in ("input_tokens", "output_tokens"))
+                yield _estimate(
+                    "rerank", model, count * sum(one.calls for one in each), count * sent, count * back, usd
+                )
+
+
+def _estimate(stage: str, model: str, calls: int, sent: int, back: int, usd: float | None) -> Estimate:
+    return Estimate(stage=stage, calls=calls, input_tokens=sent, output_tokens=back, usd=usd, exact=False, who=model)

@@ -2,7 +2,7 @@
 
 The three-way choice: one of recall, robustness and speed is fixed, and of the other two the front remains.
 
-Wang et al. 2025, section 5.2 and guideline 3. The front is that of `raggs.stats.decision`, without its jitter.
+Wang et al. 2025, section 5.2 and guideline 3. The front is that of `raggs.stats`, without its jitter.
 
 delta from a user's own answers: which were correct, by question and by the setting of the index that served them.
 
@@ -30,8 +30,8 @@ from raggs.base.arrays import Floats
 from raggs.base.errors import DataError
 from raggs.base.files import read_text, table_rows
 from raggs.base.types import number
-from raggs.chunking.specs import parse_spec
-from raggs.diagnosis.bench import Bench
+from raggs.chunking.models import parse_spec
+from raggs.diagnosis.base import Bench, capital, said
 from raggs.diagnosis.index.measuring import Asked, Point, World, opened
 from raggs.diagnosis.index.models import (
     BinPart,
@@ -47,14 +47,12 @@ from raggs.diagnosis.index.models import (
     TunedPart,
     Values,
 )
-from raggs.diagnosis.layout import capital, said
 from raggs.diagnosis.models import MeanPart
 from raggs.metrics.measures.ceilings import EPSILON
 from raggs.parts import indexes
-from raggs.parts.indexes.base import IndexConfig
-from raggs.stats.comparison import Interval
-from raggs.stats.decision.front import Candidate, find_front
-from raggs.stats.probes.index import (
+from raggs.parts.indexes import IndexConfig
+from raggs.stats.front import Candidate, find_front
+from raggs.stats.index_loss import (
     CONFIDENCE,
     LEAST,
     RECALL,
@@ -69,6 +67,7 @@ from raggs.stats.probes.index import (
     kept,
     robustness,
 )
+from raggs.stats.intervals import Interval
 
 SHOWN = 10  # questions that are named
 

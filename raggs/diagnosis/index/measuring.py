@@ -36,25 +36,24 @@ from raggs.base.arrays import Floats, Ints, Vectors
 from raggs.base.artifacts import Frozen
 from raggs.base.errors import DataError, UsageError
 from raggs.base.files import regular_file
-from raggs.base.hashing import hash_bytes, hash_file
+from raggs.base.hashing import generator, hash_bytes, hash_file
 from raggs.base.precision import Scoring
-from raggs.base.seeds import generator
 from raggs.base.text import clean_unicode, did_you_mean, one_line, plural
 from raggs.base.types import Building, Number, number
-from raggs.diagnosis.bench import Bench
+from raggs.diagnosis.base import Bench
 from raggs.diagnosis.index.models import Answered, IndexSettings, LossPart, Origin, PointRow, TunedPart
 from raggs.diagnosis.models import MeanPart
 from raggs.metrics.evaluate import evaluate
 from raggs.metrics.names import at_cutoffs
 from raggs.parts import indexes
-from raggs.parts.embedders.base import Embedder
-from raggs.parts.indexes.base import Index, IndexConfig, OpenIndex
+from raggs.parts.embedders import Embedder
+from raggs.parts.indexes import Index, IndexConfig, OpenIndex
 from raggs.parts.indexes.passages import PassageStore
 from raggs.parts.indexes.vectors import VectorIndex, open_vectors
 from raggs.parts.retrievers.dense import DenseRetriever
 from raggs.stages.embed import prepare
-from raggs.stats.comparison import Interval
-from raggs.stats.probes.index import Kept, kept, least_effort, loss
+from raggs.stats.index_loss import Kept, kept, least_effort, loss
+from raggs.stats.intervals import Interval
 from raggs.sweeps.timing import load_now
 
 QUESTIONS: Origin = "questions"

@@ -16,13 +16,13 @@ from raggs.base.artifacts import Frozen
 from raggs.base.errors import UsageError
 from raggs.base.settings import Settings
 from raggs.base.types import Number
-from raggs.chunking.specs import parse_spec
+from raggs.chunking.models import parse_spec
 from raggs.diagnosis.base import DiagnosisConfig, Found
 from raggs.diagnosis.models import MeanPart
 from raggs.evaluation.models import Part
 from raggs.parts import indexes
-from raggs.parts.indexes.base import IndexConfig
-from raggs.stats.probes.index import NEAR
+from raggs.parts.indexes import IndexConfig
+from raggs.stats.index_loss import NEAR
 
 Origin = Literal["questions", "held-out passages"]
 

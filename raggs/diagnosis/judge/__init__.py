@@ -6,4 +6,489 @@ asking.py    who is asked for what, how often, and what the answers took
 finding.py   the figures
 models.py    what is found
 showing.py   sentences, tables and plots of that
+
+The kind `judge`: pools, orders of them in one prompt and by the rank stage, and what the difference is worth.
+
+What the diagnosis of a judge would ask that is not paid for yet: its work, with a judge that only remembers.
+
+One prompt of a pool is counted exactly. A ranking is followed until the first answer that is missing; what may come
+after it is bounded by `rank.max_calls`.
+
+What the diagnosis of a judge found, as a verdict, sentences, tables and plots; from that alone.
 """
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Literal
+
+from pydantic import Field
+
+from raggs.base.artifacts import MIN_GRADE, JournalRecord
+from raggs.base.errors import PrerequisiteError
+from raggs.base.hashing import hash_value
+from raggs.base.settings import Causes, causes_of
+from raggs.base.text import plural
+from raggs.config.models import RunConfig
+from raggs.diagnosis.base import Bench, Diagnosis, DiagnosisConfig, Forecast, said
+from raggs.diagnosis.judge.measuring import (
+    FEWEST,
+    Answers,
+    Asking,
+    FavourPart,
+    JudgeFound,
+    PlacePart,
+    Plan,
+    Pool,
+    PoolsPart,
+    Rankings,
+    WayPart,
+    graded,
+    grades_of,
+    judge_of,
+    kept,
+    one_prompt,
+    pools_of,
+    reaching,
+)
+from raggs.evaluation.document import Cell, Legend, Row, Section, Table, Value, bounded
+from raggs.evaluation.svg import LINE, WIDTH, Drawing, ForestRow, Scale, forest
+from raggs.llm.prices import HIDDEN, reasons
+from raggs.llm.rehearsal import Asked, Rehearsal
+from raggs.parts.judges import Judge, Task
+from raggs.parts.judges.litellm import GRADE_TOKENS, LABEL_TOKENS
+from raggs.runs.manifests.models import Estimate
+
+LEFT, RIGHT, TOP, FOOT = 60, WIDTH - 24, 78, 320
+COIN = 0.5
+NONE = "no order of a whole pool"
+
+
+def verdict(found: JudgeFound) -> str:
+    """How often its orders turn, in one prompt and by the rank stage; then whether that is worth its calls."""
+    single, ranked = found.single, found.ranked
+    if single.otherwise.mean is None and single.again.mean is None:
+        told = f"{found.judge} gave {NONE} to compare, {single.failed} of {single.asked} asked for came back without"
+        return said(told, "First look at why: the table says what it answered")
+    if all(part.mean == 0 and not part.high for part in (single.again, single.otherwise, ranked.otherwise)):
+        return said(f"{found.judge} orders the same {found.size} alike each time, however shown: nothing to buy")
+    shown, turned = "shown otherwise", single.otherwise
+    if turned.mean is None:
+        shown, turned = "asked again", single.again
+    told = f"{found.judge} turns {_share(turned)} of all pairs when the same {found.size} are {shown}"
+    if ranked.otherwise.mean is not None:
+        told += f", the rank stage {_share(ranked.otherwise)} for {_cost(ranked)} a pool, not {_cost(single)}"
+    return said(told, _bought(found.gain))
+
+
+def _bought(gain: PoolsPart) -> str:
+    """What grades alone do not buy."""
+    if gain.mean is None or gain.low is None or gain.high is None:
+        return ""
+    if gain.low == gain.high == 0:
+        return "No pair turns once the grades are known, so there is nothing to buy"
+    if gain.low > 0:
+        return f"Rank with it: beside what the grades tell, that buys {_share(gain)} fewer"
+    if gain.high < 0:
+        return f"Do not rank with it: that buys nothing, and turns {-100 * gain.mean:.1f}% more than the grades alone"
+    return f"Ask more pools first (--pools): {_share(gain)} fewer, beside what the grades tell, may be chance"
+
+
+def _share(part: PoolsPart) -> str:
+    if part.mean is None:
+        return "–"
+    held = "" if part.low is None or part.high is None else f" [{100 * part.low:.1f}, {100 * part.high:.1f}]"
+    return f"{100 * part.mean:.1f}%{held}"
+
+
+def _cost(part: WayPart) -> str:
+    calls = f"{part.calls:.3g} {'call' if part.calls == 1 else 'calls'}"
+    return f"{calls} and {part.usd:.2g} USD" if part.usd else calls
+
+
+def sections(found: JudgeFound) -> tuple[Section, ...]:
+    """The two ways, then where in the list, then what the place shown does, then failures."""
+    return (_ways(found), _places(found), _favour(found), *_failures(found))
+
+
+def _ways(found: JudgeFound) -> Section:
+    head = ("way", "asked again", "shown otherwise", "tau", f"overlap@{found.top}", "calls", "tokens", "USD")
+    rows = tuple(_way(part) for part in (found.single, found.informed, found.ranked))
+    sentences = [
+        f"{plural(found.pools, 'pool')}, each in {found.showings} orders of showing asked {found.repeats} times, and "
+        f"ranked {found.rankings} times",
+        f"one prompt and the rank stage agree with tau {_number(found.between)}",
+    ]
+    if found.grading.get("calls"):
+        calls, usd = found.grading["calls"], found.grading["usd"]
+        sentences.append(f"grades that the rank stage starts from took {calls:,.0f} calls, {usd:.2g} USD")
+    terms = (
+        Legend("[ ]", "95% interval over resampled pools; below ten pools it is too short"),
+        Legend("asked again", "share of pairs in another order when the same list is shown the same way again"),
+        Legend("shown otherwise", "the same for another order of showing; of the rank stage, ranked afresh"),
+        Legend("calls, tokens, USD", "for one order of one pool"),
+    )
+    return Section("What an order is worth", tuple(sentences), Table(head, rows), (), terms)
+
+
+def _way(part: WayPart) -> Row:
+    usd: Value = f"{part.usd:.4g}" if part.usd else "0"
+    means = (_cell(each) for each in (part.again, part.otherwise, part.tau, part.top))
+    return (Cell(part.name), *means, Cell(f"{part.calls:.4g}"), Cell(f"{part.tokens:,.0f}"), Cell(usd))
+
+
+def _places(found: JudgeFound) -> Section:
+    head = ("places", "one prompt, asked again", "one prompt, in the rank stage's order", "rank stage, ranked afresh")
+    rows = tuple(
+        (Cell(f"{part.first}–{part.last + 1}"), _cell(part.again), _cell(part.against), _cell(part.ranked))
+        for part in found.places
+    )
+    said = "how often two neighbours of an order stand in that order in another one; a coin has a half"
+    return Section("How sharp it is, by place", (said, _sharp(found)), Table(head, rows))
+
+
+def _sharp(found: JudgeFound) -> str:
+    return (
+        f"sharpness on the scale of the rank stage: {_number(found.sharpness)} in one prompt, "
+        f"{_number(found.ranked_sharpness)} in its own batches (3 tells a grade apart 19 times in 20)"
+    )
+
+
+def _favour(found: JudgeFound) -> Section:
+    favour = found.favour
+    rows = (
+        (Cell("one prompt: pairs that turned with the showing, the earlier won"), _cell(favour.toward), Cell("0.5")),
+        (Cell("one prompt: shown first rather than last, grades"), _cell(favour.single), Cell("0")),
+        (
+            Cell("rank stage: batches that the first one shown wins"),
+            _cell(favour.first),
+            Cell(f"{favour.fair_first:.3g}"),
+        ),
+        (Cell("rank stage: shown first rather than last, grades"), _cell(favour.ranked), Cell("0")),
+    )
+    return Section("What the place shown does", (_tilt(favour.toward),), Table(("", "found", "fair"), rows))
+
+
+def _fair(favour: FavourPart) -> str:
+    return f"{favour.fair_first:.3g}"
+
+
+def _tilt(part: PoolsPart) -> str:
+    if part.low is None or part.high is None:
+        return "too few pairs turned to tell whether a place is favoured"
+    if part.low > COIN:
+        return "in one prompt it favours what is shown early"
+    return "in one prompt it favours what is shown late" if part.high < COIN else "in one prompt no favour can be told"
+
+
+def _failures(found: JudgeFound) -> tuple[Section, ...]:
+    parts = [part for part in (found.single, found.ranked) if part.failed]
+    if not parts:
+        return ()
+    rows = tuple((Cell(part.name), Cell(part.asked), Cell(part.failed)) for part in parts)
+    said = tuple(f"{count} times: {error}" for error, count in found.errors.items())
+    return (Section("Without an order", said, Table(("way", "asked", "failed"), rows)),)
+
+
+def _cell(part: PoolsPart) -> Cell:
+    return bounded(part.mean, part.low, part.high)
+
+
+def _number(part: PoolsPart) -> str:
+    if part.mean is None:
+        return "–"
+    return f"{part.mean:.2f}" + ("" if part.low is None or part.high is None else f" [{part.low:.2f}, {part.high:.2f}]")
+
+
+# --- plots ---
+
+
+def plots(found: JudgeFound) -> dict[str, str]:
+    """The share of pairs that turn, and how often neighbours are kept by their place."""
+    ways = [(f"{found.single.name}, asked again", found.single.again)]
+    ways += [(f"{part.name}, {how}", part.otherwise) for part, how in _hows(found)]
+    rows = [ForestRow(name, part.mean, part.low, part.high) for name, part in ways if part.mean is not None]
+    drawn = {}
+    if rows:
+        told = "share of all pairs in another order, 95% interval over pools"
+        drawn["disagreement"] = forest(f"{found.judge}: the same passages ordered again", rows, told, changes=False)
+    if any(part.again.mean is not None or part.ranked.mean is not None for part in found.places):
+        drawn["places"] = _by_place(found)
+    return drawn
+
+
+def _hows(found: JudgeFound) -> tuple[tuple[WayPart, str], ...]:
+    return (
+        (found.single, "shown otherwise"),
+        (found.informed, "shown otherwise"),
+        (found.ranked, "ranked afresh"),
+    )
+
+
+def _by_place(found: JudgeFound) -> str:
+    drawing = Drawing(f"{found.judge}: neighbours that keep their order", FOOT + 3.4 * LINE)
+    across, up = Scale(0, len(found.places), LEFT, RIGHT), Scale(0.4, 1.02, FOOT, TOP)
+    for value in up.ticks():
+        drawing.line(LEFT, up.at(value), RIGHT, up.at(value), "grid")
+        drawing.text(LEFT - 7, up.at(value) + 4, f"{value:g}", "soft", "end")
+    drawing.line(LEFT, up.at(COIN), RIGHT, up.at(COIN), "limit")
+    for at, part in enumerate(found.places):
+        drawing.text(across.at(at + 0.5), FOOT + LINE, f"{part.first}–{part.last + 1}", "soft", "middle")
+        for shift, kind, name, mean in _marks(part):
+            _mark(drawing, across.at(at + shift), up, mean, (kind, name))
+    drawing.text((LEFT + RIGHT) / 2, FOOT + 2.2 * LINE, "places in the order", "soft", "middle")
+    drawing.text(
+        LEFT, TOP - 26, "blue: one prompt, asked again · grey: rank stage, ranked afresh · dashes: a coin", "soft"
+    )
+    return drawing.svg()
+
+
+def _marks(part: PlacePart) -> tuple[tuple[float, str, str, PoolsPart], ...]:
+    return (0.4, "bar", "one prompt, asked again", part.again), (0.6, "doubt", "rank stage", part.ranked)
+
+
+def _mark(drawing: Drawing, x: float, up: Scale, mean: PoolsPart, kinds: tuple[str, str]) -> None:
+    kind, name = kinds
+    if mean.mean is None:
+        return
+    if mean.low is not None and mean.high is not None:
+        drawing.line(x, up.at(mean.low), x, up.at(mean.high), kind)
+    drawing.dot(x, up.at(mean.mean), "front" if kind == "bar" else "doubtdot", f"{name}: {mean.mean:.3f}")
+
+
+class Outlook:
+    """See the module.
+
+    Args:
+        bench: one that rehearses.
+        rehearsal: its language models.
+    """
+
+    def __init__(self, bench: Bench, run: RunConfig, rehearsal: Rehearsal) -> None:
+        self._bench, self._run, self._llm = bench, run, rehearsal
+        self._judge: Judge = judge_of(bench, run, rehearsal)
+        self._before: dict[tuple[str, str], Asked] = {}
+
+    def lines(self, pools: Sequence[Pool], plan: Plan) -> tuple[Estimate, ...]:
+        """A line for each model and part of the work; one without a price for a judge that pays nobody."""
+        loop = self._bench.workshop.loop
+        found: list[Estimate] = []
+        rows = loop.run(grades_of(self._judge, pools))
+        if rows:
+            found += self._counted("grades", "grade", GRADE_TOKENS, sum(len(row.shown) for row in rows))
+        if not self._llm.missing:
+            pools = reaching(graded(pools, rows), self._run.ordering)
+        sizes = [len(pool.passages) for pool in pools]
+        loop.run(one_prompt(self._judge, pools, plan))
+        length = LABEL_TOKENS * (max(sizes) + 2)
+        found += self._counted("one prompt", "order", length, len(pools) * plan.showings * plan.repeats)
+        unknown = self._llm.missing > 0 and bool(rows)
+        beyond = loop.run(self._beyond(graded(pools, rows), plan, unknown=unknown))
+        most = len(pools) * plan.rankings * self._run.ordering.max_calls
+        length = LABEL_TOKENS * (self._run.ordering.list_length + 2)
+        return (*found, *self._counted("rank stage", "order", length, most, beyond))
+
+    async def _beyond(self, pools: Sequence[Pool], plan: Plan, *, unknown: bool) -> int:
+        """Calls that may come after those that were counted."""
+        rankings, beyond = Rankings(self._judge, self._run), 0
+        for pool in pools:
+            for number in range(plan.rankings):
+                beyond += await self._followed(rankings, pool, number, unknown=unknown)
+        return beyond
+
+    async def _followed(self, rankings: Rankings, pool: Pool, number: int, *, unknown: bool) -> int:
+        course, most = await rankings.begun(pool, number), self._run.ordering.max_calls
+        while batches := course.next_round():
+            before, entries = self._llm.missing, []
+            for batch in batches:
+                said = await rankings.ask(pool, batch, number)
+                order = None if said.order is None else tuple(batch.shown[place] for place in said.order)
+                entries.append(
+                    JournalRecord(qid="q", state="", engine="", round=0, slot=0, shown=batch.shown, order=order)
+                )
+            if unknown or self._llm.missing > before or not self._judge.models:
+                return max(0, most - course.asked)
+            course.learn(entries)
+        return 0
+
+    def _counted(self, stage: str, task: Task, length: int, most: int, beyond: int = 0) -> Iterator[Estimate]:
+        """What was asked since the last part, and `beyond` more like it."""
+        if not self._judge.models:
+            who = f"{self._judge.name} (local)"
+            exact = not beyond
+            yield Estimate(stage=stage, calls=most, input_tokens=0, output_tokens=0, usd=0.0, exact=exact, who=who)
+        for model in self._judge.calls(task):
+            asked, before = self._llm.asked(model, task), self._before.get((model, task), Asked())
+            calls, tokens = asked.calls - before.calls, asked.tokens - before.tokens
+            more = beyond * tokens // max(1, calls)
+            hidden = HIDDEN if reasons(model, self._run.llm.parameters_of(model)) else 0
+            price, output = self._bench.workshop.llm.price(model), (calls + beyond) * (length + hidden)
+            yield Estimate(
+                stage=stage,
+                calls=calls + beyond,
+                cached=asked.known - before.known,
+                input_tokens=tokens + more,
+                output_tokens=output,
+                hidden_tokens=hidden,
+                repairs=self._run.llm.max_repairs,
+                usd=None if price is None else price.usd(tokens + more, output),
+                exact=not beyond,
+                who=model,
+            )
+            self._before[model, task] = replace(asked)
+
+
+class JudgeConfig(DiagnosisConfig):
+    """How often the judge is asked."""
+
+    type: Literal["judge"] = "judge"
+    pools: int = Field(10, ge=1, description="pools that are ordered")
+    size: int = Field(40, ge=FEWEST, description="passages of a pool, at most")
+    showings: int = Field(2, ge=1, description="orders in which one prompt shows a pool")
+    repeats: int = Field(2, ge=1, description="asks of each of these")
+    rankings: int = Field(2, ge=1, description="rankings of each pool by the rank stage")
+    top: int = Field(10, ge=1, description="how many of the first are compared")
+
+
+class JudgeDiagnosis(Diagnosis[JudgeFound]):
+    """What the rank stage buys with this judge: one prompt of 40 passages against many of five."""
+
+    Config = JudgeConfig
+    Result = JudgeFound
+    TITLE = "Does the judge order the same passages alike, and what does the rank stage buy?"
+    NEEDS = ("run",)
+    STAGES = ("judge", "rank")
+    TIME = "minutes"
+    OVER = "pool"
+    config: JudgeConfig
+
+    _pools: list[Pool] | None = None
+    _about: Causes | None = None
+
+    def causes(self, bench: Bench) -> Causes:
+        """With the pools, and all that can change the judge's answers."""
+        return {**super().causes(bench), **self._asked(bench)}
+
+    def _asked(self, bench: Bench) -> Causes:
+        """Who is asked of what; looked up once, since it reads the code of Python judges."""
+        if self._about is None:
+            self._about = self._looked_up(bench)
+        return self._about
+
+    def _looked_up(self, bench: Bench) -> Causes:
+        run, judge = _run(bench), judge_of(bench, _run(bench))
+        asked = {task: judge.causes(task) for task in ("grade", "order")}
+        llm = run.llm.causes_for(judge.models) if judge.models else None
+        pools = [
+            [pool.query.model_dump(mode="json"), [[each.doc_id, each.content] for each in pool.passages], pool.grades]
+            for pool in self._chosen(bench)
+        ]
+        return {"judge": asked, "llm": llm, "pools": hash_value(pools)}
+
+    def models(self, bench: Bench) -> tuple[str, ...]:
+        """The judge's."""
+        return judge_of(bench, _run(bench)).models
+
+    def check(self, bench: Bench) -> None:
+        """Find what the judge lacks before anything is paid for.
+
+        Raises:
+            RaggsError: a price, a file, or something in the questions.
+        """
+        judge_of(bench, _run(bench)).check(bench.queries.values())
+
+    def forecast(self, bench: Bench) -> Forecast:
+        """Every ask, as far as it can be known; a ranking is bounded by `rank.max_calls`."""
+        if bench.rehearsal is None:
+            return Forecast()
+        run, pools = _run(bench), self._chosen(bench)
+        lines = Outlook(bench, run, bench.rehearsal).lines(pools, self._plan(bench))
+        size, floor = max(len(pool.passages) for pool in pools), run.ordering.floor
+        which = f" that reach grade {floor} (rank.floor)" if floor > MIN_GRADE else ""
+        what = (
+            f"{plural(len(pools), 'pool')} of up to {size} passages{which}",
+            f"one prompt of each: {self.config.showings} orders of showing, {self.config.repeats} asks of each",
+            f"the rank stage: {plural(self.config.rankings, 'ranking')} of each pool, {run.ordering.list_length} each, "
+            f"{run.ordering.max_calls} calls at most",
+        )
+        return Forecast(what, lines)
+
+    def measure(self, bench: Bench) -> JudgeFound:
+        """Grade what has no grade, order each pool in one prompt, rank it, compare."""
+        run, plan, pools = _run(bench), self._plan(bench), self._chosen(bench)
+        about = [self.config.type, bench.seed, bench.causes("run"), self._asked(bench)]
+        grading = Asking(rows=(), calls=0, tokens=0, usd=0.0)
+        if any(not pool.grades for pool in pools):
+            grading = kept(bench, run, [*about, "grades"], partial(grades_of, pools=pools))
+            pools = reaching(graded(pools, grading.rows), run.ordering)
+        shown = [plan.showings, plan.repeats]
+        single = kept(bench, run, [*about, "one prompt", shown], partial(one_prompt, pools=pools, plan=plan))
+        ranked = kept(
+            bench,
+            run,
+            [*about, "rank", plan.rankings, causes_of(run.ordering)],
+            lambda judge: Rankings(judge, run).all(pools, plan.rankings),
+        )
+        grades = {
+            pool.query.qid: dict(zip((each.doc_id for each in pool.passages), pool.grades, strict=True))
+            for pool in pools
+        }
+        answers = Answers(single, ranked, grades, self.config.top, run.ordering.list_length, bench.seed)
+        return self._found(bench, run, grading, answers)
+
+    def rests_on(self, found: JudgeFound) -> int:
+        return found.pools
+
+    def sections(self, found: JudgeFound) -> tuple[Section, ...]:
+        """See `showing`."""
+        return sections(found)
+
+    def plots(self, found: JudgeFound) -> Mapping[str, str]:
+        """See `showing`."""
+        return plots(found)
+
+    def _found(self, bench: Bench, run: RunConfig, grading: Asking, answers: Answers) -> JudgeFound:
+        size = max(len(row.shown) for row in answers.ranked.rows)
+        found = JudgeFound(
+            verdict=".",
+            passed=None,
+            judge=judge_of(bench, run).name,
+            pools=len(answers.qids),
+            size=size,
+            batch=run.ordering.list_length,
+            showings=self.config.showings,
+            repeats=self.config.repeats,
+            rankings=self.config.rankings,
+            top=self.config.top,
+            single=answers.one_prompt(f"one prompt of {size}"),
+            informed=answers.with_grades(f"one prompt of {size}, with the grades"),
+            ranked=answers.rank_stage(f"rank stage, {run.ordering.list_length} at a time"),
+            gain=answers.gain,
+            between=answers.between,
+            favour=answers.favour,
+            sharpness=answers.sharpness,
+            ranked_sharpness=answers.ranked_sharpness,
+            places=answers.places(),
+            grading={"calls": float(grading.calls), "usd": grading.usd},
+            errors=answers.errors(),
+        )
+        return found.model_copy(update={"verdict": verdict(found)})
+
+    def _plan(self, bench: Bench) -> Plan:
+        return Plan(bench.seed, self.config.showings, self.config.repeats, self.config.rankings)
+
+    def _chosen(self, bench: Bench) -> list[Pool]:
+        """The pools, found once."""
+        if self._pools is None:
+            run = _run(bench)
+            found = pools_of(bench, run, self.config.pools, self.config.size)
+            self._pools = reaching(found, run.ordering)
+        return self._pools
+
+
+def _run(bench: Bench) -> RunConfig:
+    if bench.run is None:
+        raise PrerequisiteError("this diagnosis needs a run's configuration", remedy="name it: --config raggs.yaml")
+    return bench.run

@@ -1,1 +1,563 @@
-"""`raggs diagnose names`: how much of a score hangs on who is named, and which changes of a text destroy that."""
+"""`raggs diagnose names`: how much of a score hangs on who is named, and which changes of a text destroy that.
+
+The kind: bundles are drawn, perturbed, scored by all embedders and rerankers, and told as margins and changes.
+
+The findings as sections: base margins, what each perturber does to them, and what that does to recall.
+
+Bars of what each perturber does to the name margin, a figure a language, with what was published beside.
+
+What was published of two paid embedders, to stand beside what is measured here. None of it was repeated by raggs.
+
+Source: "Practical RAG Evaluation" (2025), tables 4.1, 4.2, 10 and 11: mean change of the name margin in percent.
+
+The verdict on each scorer, and the one sentence on all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+
+from raggs.base.arrays import Floats
+from raggs.base.hashing import hash_value
+from raggs.base.settings import Causes
+from raggs.base.text import plural
+from raggs.base.types import Number
+from raggs.diagnosis.base import Bench, Diagnosis, Forecast, listed, said, some_of
+from raggs.diagnosis.names.models import (
+    AblationPart,
+    EndPart,
+    EndToEnd,
+    Lists,
+    MarginPart,
+    NamesConfig,
+    NamesFound,
+    SubjectPart,
+    corpus_lists,
+    draw,
+    field_rows,
+    own_lists,
+)
+from raggs.diagnosis.names.scoring import (
+    MOSTLY,
+    ByEmbedder,
+    ByReranker,
+    Hygiene,
+    Runs,
+    Scorer,
+    ablation_part,
+    kept_scores,
+    lacking,
+    mean_part,
+    name_by_topic,
+    perturb_golden,
+    rehearse_golden,
+    small_share,
+    unsearched,
+)
+from raggs.evaluation.document import Cell, Form, Legend, Section, Table, bounded, formatted
+from raggs.evaluation.svg import HIGH, LEFT, LINE, RIGHT, TOP, WIDTH, Box, Drawing, Scale, place_label, shortened
+from raggs.parts import perturbers
+from raggs.parts.perturbers import Perturber
+from raggs.runs.manifests.models import Estimate
+from raggs.stats.name_margins import Margins, margin_change, margins, mean_of
+
+FAMILIES = {"identity": "identity destroyed", "form": "another form", "layout": "another layout"}
+MARKS = {True: "", False: "✗", None: "?"}
+SMALL = "bundles whose base margin is under .02 have no percentage"
+LEGEND = (
+    Legend("[ ]", "95% interval over resampled questions"),
+    Legend("✗", "beyond its limit"),
+    Legend("?", "the interval holds the limit"),
+)
+
+
+def sections(found: NamesFound) -> tuple[Section, ...]:
+    """All that is to be shown, the most important first."""
+    several = (_beside(found),) if len(found.subjects) > 1 else ()
+    return (*several, *(_changes(found, each) for each in found.subjects), _bases(found), *_ends(found))
+
+
+def _beside(found: NamesFound) -> Section:
+    """All scorers in all languages, a column each."""
+    head = ("perturber", *(f"{each.scorer}, {each.language}" for each in found.subjects))
+    rows = tuple(
+        (Cell(parts[0].perturber), *(Cell(_percent(part.percent.value) + MARKS[part.holds]) for part in parts))
+        for parts in zip(*(each.ablations for each in found.subjects), strict=True)
+    )
+    return Section("Change of the name margin in percent", (), Table(head, rows), LEGEND[1:])
+
+
+def _changes(found: NamesFound, subject: SubjectPart) -> Section:
+    rows = tuple(_row(part) for part in subject.ablations)
+    left = max((part.left_out for part in subject.ablations), default=0)
+    total = subject.questions * subject.runs
+    limits = (
+        f"A destroyed identity must cost the name margin {found.least_loss:g}% or more, another form or layout "
+        f"{found.most_loss:g}% or less."
+    )
+    return Section(
+        f"Name margin of {subject.scorer}, {subject.language}",
+        (limits, f"{SMALL}: {left:,} of {total:,}.") if left else (limits,),
+        Table(("perturber", "kind", "change %", "between runs", "of the means %", "change"), rows),
+        LEGEND,
+    )
+
+
+def _row(part: AblationPart) -> tuple[Cell, ...]:
+    return (
+        Cell(part.perturber),
+        Cell(FAMILIES[part.family]),
+        bounded(part.percent.value, part.percent.low, part.percent.high, "percent", MARKS[part.holds]),
+        Cell(_percent(part.percent.sd).removeprefix("+")),
+        bounded(part.of_means, part.of_means_low, part.of_means_high, "percent"),
+        _cell(part.absolute, "signed"),
+    )
+
+
+def _bases(found: NamesFound) -> Section:
+    rows = tuple(
+        (
+            Cell(each.scorer),
+            Cell(each.language),
+            _cell(each.name),
+            Cell(each.name.sd, "score"),
+            _cell(each.topic),
+            _cell(each.both),
+            bounded(each.ratio, each.ratio_low, each.ratio_high),
+        )
+        for each in found.subjects
+    )
+    return Section(
+        "Margins before any change",
+        tuple(_drawn(found)),
+        Table(("scorer", "language", "name", "between runs", "topic", "both", "name / topic"), rows),
+        terms=(
+            Legend("name", "score of the right author over the better of two others, on the same topic"),
+            Legend("topic", "score of the right topic over another one, by the same author"),
+            Legend("between runs", "standard deviation of the runs' means"),
+        ),
+    )
+
+
+def _drawn(found: NamesFound) -> Iterator[str]:
+    names = ", ".join(f"{count:,} ({language})" for language, count in found.names.items())
+    read = "after Unicode hygiene" if found.cleaned else "as they stand, without Unicode hygiene"
+    first = found.subjects[0]
+    yield (
+        f"{plural(first.questions, 'question')} a language, {plural(first.runs, 'run')}; names of {found.source}: "
+        f"{names}; texts are read {read}."
+    )
+
+
+def _ends(found: NamesFound) -> Iterator[Section]:
+    end = found.end_to_end
+    if end is None:
+        return
+    title = f"What it does to {end.measure} of the golden set"
+    if end.note is not None:
+        yield Section(title, (end.note,))
+        return
+    head = ("embedder", "perturber", "before", "after", "change", "name margin %", "passages changed")
+    yield Section(title, tuple(_told(end, found)), Table(head, tuple(map(_end, end.changes))), LEGEND[:1])
+
+
+def _end(part: EndPart) -> tuple[Cell, ...]:
+    return (
+        Cell(part.embedder),
+        Cell(part.perturber),
+        Cell(part.before, "score"),
+        Cell(part.after, "score"),
+        bounded(part.difference, part.low, part.high, "signed"),
+        Cell(part.margin, "percent"),
+        Cell(f"{part.passages:,}"),
+    )
+
+
+def _told(end: EndToEnd, whole: NamesFound) -> Iterator[str]:
+    yield (
+        f"{end.questions:,} of {plural(end.judged, 'judged question')} hold names that stand in the corpus; "
+        f"dense search in {plural(end.passages, 'passage')}."
+    )
+    probed = list(dict.fromkeys(each.language for each in whole.subjects))
+    if end.language not in probed:
+        yield f"Most of these questions are in {end.language}; the margins beside are those of {probed[0]}."
+    found = end.prediction
+    if found is not None and found.spearman is not None:
+        bounds = "" if found.low is None or found.high is None else f" [{found.low:.2f}, {found.high:.2f}]"
+        yield (
+            f"Rank correlation of the change of the name margin with that of {end.measure}, over {found.points} "
+            f"points: {found.spearman:.2f}{bounds}."
+        )
+
+
+def _cell(part: MarginPart, form: Form = "score") -> Cell:
+    return bounded(part.value, part.low, part.high, form)
+
+
+def _percent(value: Number) -> str:
+    return formatted(value, "+z.1f")
+
+
+LARGE, VOYAGE = "text-embedding-3-large", "voyage-3.5"
+ORDER = (
+    "hard_name_mask", "gibberish_name", "edit_distance_near_miss", "remove_label", "strip_diacritics", "initials_form",
+    "name_order_inversion", "case_punct_perturb", "author_position_shift", "unicode_normalization_stress",
+)  # fmt: skip
+CHANGES: Mapping[str, Mapping[str, tuple[float, ...]]] = {
+    "en": {
+        LARGE: (-100, -76.9, -69.3, -3.0, 0, -11.0, -3.6, -3.0, 8.4, -6.9),
+        VOYAGE: (-100, -68.0, -64.4, 15.7, 0, -8.5, -3.2, -7.4, -6.2, -15.1),
+    },
+    "fr": {
+        LARGE: (-100, -71.6, -76.2, 6.1, 2.3, -10.7, 5.0, -3.4, 21.8, -7.9),
+        VOYAGE: (-100, -71.4, -69.5, 18.1, -1.5, -18.0, -8.5, -12.6, 8.4, 1.7),
+    },
+}
+
+
+def published(language: str, perturber: str) -> dict[str, float]:
+    """By embedder, the published change in percent; empty where nothing was."""
+    if perturber not in ORDER:
+        return {}
+    return {name: values[ORDER.index(perturber)] for name, values in CHANGES.get(language, {}).items()}
+
+
+START, END, HEAD = 300, WIDTH - 24, 52
+BAR = 15.0  # of one scorer
+GAP = 10.0  # between perturbers
+LETTERS = 40
+
+
+def plots(found: NamesFound) -> dict[str, str]:
+    """SVG by name."""
+    languages = dict.fromkeys(each.language for each in found.subjects)
+    drawn = {language: _bars([each for each in found.subjects if each.language == language]) for language in languages}
+    end = found.end_to_end
+    if end is not None and end.changes:
+        drawn["recall"] = _against(end.measure, end.changes)
+    return drawn
+
+
+# --- changes of the margin ------------------------------------------------------------------------------------
+
+
+def _bars(subjects: Sequence[SubjectPart]) -> str:
+    language, rows = subjects[0].language, [part.perturber for part in subjects[0].ablations]
+    step = len(subjects) * BAR + GAP
+    foot = HEAD + len(rows) * step
+    across = Scale.of([*_plots_ends(subjects), 0.0], START, END)
+    drawing = Drawing(f"Change of the name margin in percent, {language}", foot + 4.6 * LINE)
+    _grid(drawing, across, foot)
+    for number, name in enumerate(rows):
+        y = HEAD + number * step
+        for at, subject in enumerate(subjects):
+            _bar(drawing, across, y + at * BAR + BAR / 2, subject.ablations[number], _label(subjects, at, name))
+        for place, (model, value) in enumerate(published(language, name).items()):
+            _target(drawing, across, y + place * 6 + step / 2 - 8, value, model)
+    _key(drawing, foot)
+    return drawing.svg()
+
+
+def _plots_ends(subjects: Sequence[SubjectPart]) -> Iterator[float]:
+    for subject in subjects:
+        for part in subject.ablations:
+            yield from (each for each in (part.percent.value, part.percent.low, part.percent.high) if each is not None)
+            yield from published(subject.language, part.perturber).values()
+
+
+def _grid(drawing: Drawing, across: Scale, foot: float) -> None:
+    for value in across.ticks():
+        drawing.line(across.at(value), foot, across.at(value), HEAD - 8, "grid")
+        drawing.text(across.at(value), foot + LINE, f"{value:+,.4g}" if value else "0", "soft", "middle")
+    drawing.line(across.at(0), foot, across.at(0), HEAD - 8, "axis")
+
+
+def _label(subjects: Sequence[SubjectPart], at: int, name: str) -> str:
+    """The perturber's name, and where there are several scorers, whose bar it is."""
+    if len(subjects) == 1:
+        return name
+    return f"{name}: {subjects[at].scorer}" if at == 0 else subjects[at].scorer
+
+
+def _bar(drawing: Drawing, across: Scale, y: float, part: AblationPart, label: str) -> None:
+    drawing.text(START - 10, y + 4, shortened(label, LETTERS), "", "end")
+    value, low, high = part.percent.value, part.percent.low, part.percent.high
+    if value is None:
+        return
+    kind = "bar" if part.holds is not False else "limit"
+    for shift in (-3.0, -1.0, 1.0, 3.0):
+        drawing.line(across.at(0), y + shift, across.at(value), y + shift, kind)
+    drawing.dot(across.at(value), y, "front", f"{label}: {value:+.1f}%", 3.5)
+    if low is not None and high is not None:
+        drawing.line(across.at(low), y, across.at(high), y, "axis")
+
+
+def _target(drawing: Drawing, across: Scale, y: float, value: float, model: str) -> None:
+    drawing.dot(across.at(value), y, "other" if model == LARGE else "chosen", f"{model}: {value:+.1f}%, published", 3)
+
+
+def _key(drawing: Drawing, foot: float) -> None:
+    lines = (
+        "blue bars: measured here; dashed: beyond its limit",
+        "grey dots: text-embedding-3-large, rings: voyage-3.5, as published, not repeated here",
+    )
+    for number, line in enumerate(lines):
+        drawing.text(16, foot + (2.4 + number) * LINE, line, "soft")
+
+
+# --- margin against recall ------------------------------------------------------------------------------------
+
+
+def _against(measure: str, changes: Sequence[EndPart]) -> str:
+    points = [
+        (each, each.margin, each.difference)
+        for each in changes
+        if each.margin is not None and each.difference is not None
+    ]
+    foot = TOP + HIGH
+    across = Scale.of([*(x for _, x, _ in points), 0.0], LEFT, RIGHT)
+    up = Scale.of([*(y for _, _, y in points), 0.0], foot, TOP)
+    drawing = Drawing(f"Name margin and {measure}", foot + 3.4 * LINE)
+    drawing.frame(across, up, ("change of the name margin in percent", f"change of {measure}"))
+    taken = [Box(across.at(x) - 5, up.at(y) - 5, across.at(x) + 5, up.at(y) + 5) for _, x, y in points]
+    for each, x, y in points:
+        told = f"{each.embedder}, {each.perturber}: {x:+.1f}%, {y:+.3f}"
+        drawing.dot(across.at(x), up.at(y), "front", told)
+        room = Box(LEFT, TOP, WIDTH, foot)
+        if (place := place_label(across.at(x), up.at(y), each.perturber, taken, room)) is not None:
+            drawing.text(*place, each.perturber, "soft")
+    return drawing.svg()
+
+
+ADVICE = {
+    "embedder": "First put a lexical retriever beside it, fused (RRF): to that a name is a word like others",
+    "reranker": "First try another reranker, or fuse its order with one that reads words (RRF)",
+}
+MORE = "First ask more: --questions, --runs"
+
+
+def blind(subject: SubjectPart) -> bool:
+    """Whether the scorer does not tell names apart in this language, so that no change of that says anything."""
+    return subject.small > MOSTLY
+
+
+def passed(subjects: Sequence[SubjectPart]) -> bool | None:
+    """Whether all hold what is asked of them; None where nobody fails and somebody is in doubt."""
+    if any(blind(each) or _failed(each) for each in subjects):
+        return False
+    return None if any(_doubted(each) for each in subjects) else True
+
+
+def verdict(subjects: Sequence[SubjectPart], least: float, most: float) -> str:
+    """Which scorer fails, where, and by what; then what to do first."""
+    scorers = list(dict.fromkeys(each.scorer for each in subjects))
+    wrong = [text for name in scorers if (text := _wrong(name, [each for each in subjects if each.scorer == name]))]
+    if wrong:
+        first = next(each for each in subjects if blind(each) or _failed(each))
+        more = [f"so do {len(wrong) - 1} more"] if len(wrong) > 1 else []
+        return said("; ".join([wrong[0], *more]), ADVICE[first.what])
+    kept = f"an identity that is destroyed costs {least:g}% or more, another form or layout {most:g}% or less"
+    if doubted := [
+        f"{each.scorer} under {some_of([part.perturber for part in _doubted(each)])} ({each.language})"
+        for each in subjects
+        if _doubted(each)
+    ]:
+        return said(f"Nobody fails beyond doubt, and {some_of(doubted)} cannot be told from its limit: {kept}", MORE)
+    return said(f"{some_of(scorers)} {'tells' if len(scorers) == 1 else 'tell'} people apart as asked: {kept}")
+
+
+def _wrong(scorer: str, subjects: Sequence[SubjectPart]) -> str | None:
+    """What is wrong with one scorer, over its languages; None where nothing is."""
+    told = [f"it hardly tells one name from another in {each.language}" for each in subjects if blind(each)]
+    failed: dict[str, list[tuple[str, AblationPart]]] = {}
+    for each in subjects:
+        for part in [] if blind(each) else _failed(each):
+            failed.setdefault(part.perturber, []).append((each.language, part))
+    told += [_said(name, parts) for name, parts in failed.items()]
+    return f"{scorer} fails: {some_of(told)}" if told else None
+
+
+def _said(perturber: str, parts: Sequence[tuple[str, AblationPart]]) -> str:
+    """``initials_form costs 27% (en) and 33% (fr) of the name margin``."""
+    changes = [(language, part.percent.value or 0.0) for language, part in parts]
+    identity = parts[0][1].family == "identity"
+    figures = listed(f"{100 + change if identity else -change:.0f}% ({language})" for language, change in changes)
+    return f"{perturber} {'leaves' if identity else 'costs'} {figures} of the name margin"
+
+
+def _failed(subject: SubjectPart) -> list[AblationPart]:
+    return [part for part in subject.ablations if part.holds is False]
+
+
+def _doubted(subject: SubjectPart) -> list[AblationPart]:
+    return [part for part in subject.ablations if part.holds is None]
+
+
+OWN = "raggs' own lists"
+
+
+class Names(Diagnosis[NamesFound]):
+    """How much of a score hangs on who is named, and what destroys that."""
+
+    Config = NamesConfig
+    Result = NamesFound
+    TITLE = "Does it still find the right person?"
+    NEEDS = ("embedder",)
+    TAKES = ("reranker", "golden")
+    TIME = "a minute"
+    VERSION = 1
+    config: NamesConfig
+    _of_corpus: Lists | None = None
+
+    @cached_property
+    def perturbers(self) -> tuple[Perturber, ...]:
+        """What is done to the texts, in the order in which it was named."""
+        return tuple(perturbers.REGISTRY.of(spec)(spec) for spec in self.config.perturbers)
+
+    def causes(self, bench: Bench) -> Causes:
+        done: Causes = {each.config.type: each.causes() for each in self.perturbers}
+        searched = bench.causes("corpus") if self._ends(bench) else None
+        return {**super().causes(bench), "perturbers": done, "lists": self._list_causes(bench), "searched": searched}
+
+    def check(self, bench: Bench) -> None:
+        """Draw the names: too few of them are told before anything is embedded."""
+        for language in self.config.languages:
+            self._lists(bench, language)
+
+    def forecast(self, bench: Bench) -> Forecast:
+        """Embedders are asked in rehearsal, which knows what was paid for; rerankers are reckoned."""
+        paid = [scorer for scorer in self._scorers(bench) if isinstance(scorer, ByEmbedder) and scorer.paid]
+        for scorer in paid:
+            for language in self.config.languages:
+                drawn = self._drawn(bench, language)
+                for each in (None, *self.perturbers):
+                    scorer.score(self._perturbed(each, drawn, bench.seed))
+        if self._ends(bench):
+            rehearse_golden(bench, self.config, self.perturbers)
+        return Forecast((self._what(bench),), (*bench.asked(), *self._reranking(bench)))
+
+    def _reranking(self, bench: Bench) -> Iterator[Estimate]:
+        conditions = len(self.config.languages) * (1 + len(self.perturbers))
+        for scorer in self._scorers(bench):
+            if isinstance(scorer, ByReranker):
+                drawn = self._drawn(bench, self.config.languages[0])[: scorer.runs]
+                yield from scorer.outlays(drawn, conditions)
+
+    def measure(self, bench: Bench) -> NamesFound:
+        found = [
+            self._subject(bench, scorer, language)
+            for scorer in self._scorers(bench)
+            for language in self.config.languages
+        ]
+        least, most = self.config.least_loss, self.config.most_loss
+        return NamesFound(
+            verdict=verdict(found, least, most),
+            passed=passed(found),
+            source=OWN if self.config.name_field is None else f"the corpus' field {self.config.name_field}",
+            names={language: self._names(bench, language) for language in self.config.languages},
+            cleaned=not self.config.raw,
+            least_loss=least,
+            most_loss=most,
+            subjects=tuple(found),
+            end_to_end=self._end(bench, found),
+        )
+
+    def rests_on(self, found: NamesFound) -> int:
+        return min(each.questions for each in found.subjects)
+
+    def sections(self, found: NamesFound) -> tuple[Section, ...]:
+        return sections(found)
+
+    def plots(self, found: NamesFound) -> Mapping[str, str]:
+        return plots(found)
+
+    def _end(self, bench: Bench, found: Sequence[SubjectPart]) -> EndToEnd | None:
+        if not (self.config.end_to_end and bench.has("golden")):
+            return None
+        if (note := lacking(bench)) is not None:
+            return unsearched(bench, self.config, note)
+        return perturb_golden(bench, self.config, self.perturbers, found)
+
+    def _ends(self, bench: Bench) -> bool:
+        """Whether a golden set is there to be perturbed, with its questions and its corpus."""
+        return self.config.end_to_end and bench.has("golden") and lacking(bench) is None
+
+    # --- what is drawn ---
+
+    def _lists(self, bench: Bench, language: str) -> Lists:
+        if self.config.name_field is None or self.config.topic_field is None:
+            return own_lists(language)
+        if self._of_corpus is None:
+            fields = self.config.name_field, self.config.topic_field
+            self._of_corpus = corpus_lists(field_rows(bench.passages, *fields), fields)
+        return self._of_corpus
+
+    def _list_causes(self, bench: Bench) -> object:
+        if self.config.name_field is not None:
+            return bench.causes("corpus")
+        found = [own_lists(language) for language in self.config.languages]
+        return hash_value([[each.home, each.abroad, each.topics] for each in found])
+
+    def _names(self, bench: Bench, language: str) -> int:
+        lists = self._lists(bench, language)
+        return len(lists.home) + len(lists.abroad)
+
+    def _drawn(self, bench: Bench, language: str) -> Runs:
+        lists, config = self._lists(bench, language), self.config
+        return draw(lists, language, questions=config.questions, runs=config.runs, seed=bench.seed)
+
+    @staticmethod
+    def _perturbed(perturber: Perturber | None, drawn: Runs, seed: int) -> Runs:
+        return drawn if perturber is None else [[perturber.bundle(each, seed) for each in run] for run in drawn]
+
+    # --- who scores ---
+
+    def _scorers(self, bench: Bench) -> Iterator[Scorer]:
+        hygiene, runs = Hygiene(self.config.raw), self.config.runs
+        for name, embedder in bench.embedders.items():
+            yield ByEmbedder(name, embedder, runs, hygiene, bench)
+        for name, reranker in bench.rerankers.items():
+            yield ByReranker(name, reranker, min(runs, self.config.reranker_runs), hygiene, bench)
+
+    def _what(self, bench: Bench) -> str:
+        config, conditions = self.config, 1 + len(self.perturbers)
+        bundles = config.questions * config.runs * len(config.languages) * conditions
+        who = plural(len(bench.embedders), "embedder")
+        more = f" and {plural(len(bench.rerankers), 'reranker')}" if bench.rerankers else ""
+        return f"{plural(bundles, 'bundle')} of a question and five candidates, scored by {who}{more}"
+
+    # --- what they find ---
+
+    def _subject(self, bench: Bench, scorer: Scorer, language: str) -> SubjectPart:
+        drawn, seed = self._drawn(bench, language)[: scorer.runs], bench.seed
+        base = margins(self._scores(bench, scorer, drawn, None))
+        return SubjectPart(
+            scorer=scorer.name,
+            what="embedder" if isinstance(scorer, ByEmbedder) else "reranker",
+            language=language,
+            questions=self.config.questions,
+            runs=len(drawn),
+            name=mean_part(mean_of(base.name, seed=seed)),
+            topic=mean_part(mean_of(base.topic, seed=seed)),
+            both=mean_part(mean_of(base.both, seed=seed)),
+            small=small_share(base),
+            ablations=tuple(self._ablation(bench, scorer, drawn, each, base) for each in self.perturbers),
+            **name_by_topic(base, seed),
+        )
+
+    def _ablation(self, bench: Bench, scorer: Scorer, drawn: Runs, perturber: Perturber, base: Margins) -> AblationPart:
+        after = margins(self._scores(bench, scorer, drawn, perturber))
+        found = margin_change(after.name, base.name, seed=bench.seed)
+        limits = self.config.least_loss, self.config.most_loss
+        return ablation_part(perturber.config.type, perturber.FAMILY, found, limits)
+
+    def _scores(self, bench: Bench, scorer: Scorer, drawn: Runs, perturber: Perturber | None) -> Floats:
+        language, done = drawn[0][0].language, None if perturber is None else perturber.causes()
+        causes = {
+            "version": self.VERSION,
+            "drawn": [self._list_causes(bench), language, self.config.questions, len(drawn), bench.seed],
+            "raw": self.config.raw,
+            "perturber": done,
+        }
+        return kept_scores(bench, scorer, causes, self._perturbed(perturber, drawn, bench.seed))

@@ -1,20 +1,52 @@
-"""What the diagnosis of names is told and what it finds. A number that is not defined is null."""
+"""What the diagnosis of names is told and what it finds. A number that is not defined is null.
+
+Bundles, drawn: the same questions in all runs, with impostors, other topics and wordings that are new in each.
+
+What is drawn hangs on the seed, the language and the number of run and question alone: more runs or questions change
+none of those before.
+
+Names and topics of which bundles are made: raggs' own lists, or two fields of a corpus.
+
+The own lists hold names of many origins, with diacritics, hyphens, particles and apostrophes, and the same topics in
+each language. A name that is at home where a language is spoken is drawn as often as all others together.
+
+What of a corpus the diagnosis of names reads: fields, one passage at a time.
+
+Whom texts name: those that a corpus' field holds, or what looks like a name.
+
+The rule: two to four words in a row with a capital first letter, particles (van, de la) between them allowed and
+initials counted as words; a first word that only makes sentences ("What") is left out. So places and titles of two
+capitalised words are names too, and a person called by one word is none. What is kept of a question is the longest end
+of such words that stands in a passage.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from itertools import cycle, product
 from typing import Annotated, Literal
 
+import numpy as np
+import regex
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from raggs.base.adapter import OneOf
-from raggs.base.text import did_you_mean
+from raggs.base.artifacts import Passage
+from raggs.base.errors import DataError
+from raggs.base.hashing import generator
+from raggs.base.languages import FUNCTION_WORDS, fold_accents
+from raggs.base.text import clean_unicode, did_you_mean, one_line, plural
 from raggs.base.types import Number
-from raggs.chunking.specs import parse_spec
+from raggs.chunking.models import parse_spec
 from raggs.diagnosis.base import DiagnosisConfig, Found
 from raggs.evaluation.models import Part
 from raggs.parts import perturbers
-from raggs.parts.perturbers.base import Family, PerturberConfig
+from raggs.parts.indexes.passages import Passages, PassageStore
+from raggs.parts.perturbers import PARTICLES, Bundle, Family, PerturberConfig, Piece, name_parts
 
 MOST_QUESTIONS = 5000
 MOST_RUNS = 200
@@ -54,7 +86,6 @@ class NamesConfig(DiagnosisConfig):
     @field_validator("languages")
     @classmethod
     def _know_the_languages(cls, languages: tuple[str, ...]) -> tuple[str, ...]:
-        from raggs.diagnosis.names.drawing import WORDINGS
 
         for language in languages:
             if language not in WORDINGS:
@@ -160,3 +191,326 @@ class NamesFound(Found):
     most_loss: float
     subjects: tuple[SubjectPart, ...]
     end_to_end: EndToEnd | None = None
+
+
+FEWEST = 20  # names, and topics, of which bundles can be drawn
+LONGEST = 200  # letters of a topic: what is longer is a text, not a title
+PARTED = ";"  # between the authors of a passage
+
+
+@dataclass(frozen=True)
+class Lists:
+    """What bundles are drawn from.
+
+    Attributes:
+        home: names that are drawn half of the time.
+        abroad: all others; may be empty.
+        topics: each once.
+        pairs: names with a topic that they wrote about; empty where any name goes with any topic.
+    """
+
+    home: tuple[str, ...]
+    abroad: tuple[str, ...]
+    topics: tuple[str, ...]
+    pairs: tuple[tuple[str, str], ...] = ()
+
+
+@cache
+def own_lists(language: str) -> Lists:
+    """raggs' own names and topics for a language that it has templates for."""
+    home: list[str] = []
+    abroad: list[str] = []
+    for line in _lines("people.txt"):
+        _, languages, given, family = (part.strip() for part in line.split("|"))
+        names = [f"{first} {last}" for first, last in product(_listed(given), _listed(family))]
+        (home if language in languages.split() else abroad).extend(names)
+    subjects, settings = _lines(f"topics.{language}.txt"), cycle(_lines(f"settings.{language}.txt"))
+    topics = tuple(f"{subject} {setting}" for subject, setting in zip(subjects, settings, strict=False))
+    return Lists(tuple(home), tuple(abroad), topics)
+
+
+def corpus_lists(rows: Iterable[tuple[str, str]], fields: tuple[str, str]) -> Lists:
+    """Names and topics of a corpus.
+
+    Args:
+        rows: of each passage the text of the field of names and that of the field of topics.
+        fields: what these are called.
+
+    Raises:
+        DataError: fewer than 20 names, or fewer than 20 topics.
+    """
+    pairs: dict[tuple[str, str], None] = {}
+    for names, topic in rows:
+        about = one_line(clean_unicode(topic))
+        if about and len(about) <= LONGEST:
+            authors = (one_line(clean_unicode(name)) for name in names.split(PARTED))
+            pairs.update(((author, about), None) for author in authors if author)
+    people = tuple(dict.fromkeys(name for name, _ in pairs))
+    topics = tuple(dict.fromkeys(topic for _, topic in pairs))
+    for found, field, what in ((people, fields[0], "name"), (topics, fields[1], "topic")):
+        if len(found) < FEWEST:
+            told = plural(len(found), f"different {what}")
+            raise DataError(
+                f"the field {field!r} of the corpus gives {told}, and {FEWEST} are needed",
+                remedy="name other fields by --name-field and --topic-field, or none for raggs' own lists",
+            )
+    return Lists(people, (), topics, tuple(pairs))
+
+
+def field_text(metadata: Mapping[str, object], field: str) -> str | None:
+    """What a passage's metadata say under a name: a text, or a list of texts joined; None where nothing does."""
+    value = metadata.get(field)
+    if isinstance(value, str):
+        return value
+    return PARTED.join(str(each) for each in value) if isinstance(value, list | tuple) else None
+
+
+def _lines(file: str) -> list[str]:
+    text = files(__package__).joinpath(file).read_text(encoding="utf-8")
+    return [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",")]
+
+
+BY = "{label}{author}."
+TRIES = 200  # for a name that shares nothing with those there are; in a corpus of few families, one that does
+
+
+@dataclass(frozen=True)
+class Wording:
+    """How a language asks and how it describes a work; the first of each is the plain one."""
+
+    questions: tuple[str, ...]
+    works: tuple[str, ...]
+    label: str
+
+
+WORDINGS = {
+    "en": Wording(
+        (
+            "Which works by {author} on {topic}?",
+            "Which papers by {author} on {topic}?",
+            "Which publications by {author} on {topic}?",
+            "Are there works by {author} on {topic}?",
+        ),
+        ("Research paper: '{topic}'.", 'Research paper "{topic}".', "Research article '{topic}'."),
+        "Author: ",
+    ),
+    "fr": Wording(
+        (
+            "Quels travaux de {author} sur {topic} ?",
+            "Quels articles de {author} sur {topic} ?",
+            "Quelles publications de {author} sur {topic} ?",
+            "Y a-t-il des travaux de {author} sur {topic} ?",
+        ),
+        ("Article de recherche : '{topic}'.", "Article de recherche « {topic} ».", "Travail de recherche '{topic}'."),
+        "Auteur : ",
+    ),
+}
+
+
+def draw(lists: Lists, language: str, *, questions: int, runs: int, seed: int) -> list[list[Bundle]]:
+    """Bundles by run and question.
+
+    Args:
+        lists: at least `FEWEST` names and topics.
+        language: one of `WORDINGS`.
+        questions, runs: how many; at least 1.
+    """
+    asked = _asked(lists, language, questions, seed)
+    return [
+        [
+            _bundle(lists, language, author, topic, f"{language}/{run}/{number}", seed)
+            for number, (author, topic) in enumerate(asked)
+        ]
+        for run in range(runs)
+    ]
+
+
+def _asked(lists: Lists, language: str, questions: int, seed: int) -> list[tuple[str, str]]:
+    """Who and what is asked for: each topic, or each pair of a corpus, once before any comes again."""
+    found: list[tuple[str, str]] = []
+    while len(found) < questions:
+        rng = generator(seed, "asked", language, len(found))
+        order: Sequence[tuple[str, str]] = lists.pairs or [(_name(lists, rng), topic) for topic in lists.topics]
+        found += [order[at] for at in rng.permutation(len(order))]
+    return found[:questions]
+
+
+def _bundle(lists: Lists, language: str, author: str, topic: str, key: str, seed: int) -> Bundle:
+    rng, wording = generator(seed, "bundle", key), WORDINGS[language]
+    others: list[str] = []
+    for _ in range(3):
+        others.append(_other(lambda: _name(lists, rng), lambda name: _alike(name, [author, *others])))
+    away = _other(lambda: lists.topics[rng.integers(len(lists.topics))], lambda other: other == topic)
+    question = wording.questions[rng.integers(len(wording.questions))]
+    shown = (wording.works[rng.integers(len(wording.works))], BY)
+    first, second, third = others
+
+    def candidate(who: str, what: str) -> Piece:
+        return Piece(who, what, shown, wording.label)
+
+    return Bundle(
+        key,
+        language,
+        Piece(author, topic, (question,)),
+        (
+            candidate(author, topic),
+            candidate(first, topic),
+            candidate(second, topic),
+            candidate(author, away),
+            candidate(third, away),
+        ),
+    )
+
+
+def _name(lists: Lists, rng: np.random.Generator) -> str:
+    names = lists.abroad if lists.abroad and rng.random() < 0.5 else lists.home or lists.abroad
+    return names[rng.integers(len(names))]
+
+
+def _other(drawn: Callable[[], str], wrong: Callable[[str], bool]) -> str:
+    for _ in range(TRIES):
+        if not wrong(found := drawn()):
+            break
+    return found
+
+
+def _alike(name: str, others: Sequence[str]) -> bool:
+    """Whether a name shares its given or its family name with another one."""
+    parts = set(name_parts(name)) - {""}
+    return any(parts & set(name_parts(other)) for other in others)
+
+
+LOOKED_AT = 500  # passages whose fields are named where the one asked for is not there
+
+
+def every(passages: Passages) -> Iterator[Passage]:
+    """All passages, in the corpus' order; none of a corpus that gives single ones only."""
+    if isinstance(passages, PassageStore):
+        yield from passages
+
+
+def field_rows(passages: Passages, name_field: str, topic_field: str) -> list[tuple[str, str]]:
+    """Of each passage that has both, the field of names and that of topics; ``title`` and ``text`` are fields, too.
+
+    Raises:
+        DataError: no passage has one of them.
+    """
+    found: list[tuple[str, str]] = []
+    named = about = 0
+    for passage in every(passages):
+        names, topic = field_of(passage, name_field), field_of(passage, topic_field)
+        named += names is not None
+        about += topic is not None
+        if names is not None and topic is not None:
+            found.append((names, topic))
+    for count, field in ((named, name_field), (about, topic_field)):
+        if not count:
+            raise DataError(f"no passage of the corpus has a field {field!r}", remedy=_known(passages, field))
+    return found
+
+
+def field_of(passage: Passage, field: str) -> str | None:
+    """What a passage says under a name, several values joined; None where nothing does."""
+    if field in ("title", "text"):
+        return (passage.title if field == "title" else passage.text) or None
+    return field_text(passage.metadata, field)
+
+
+def _known(passages: Passages, field: str) -> str:
+    known = {"title": None, "text": None}
+    for _, passage in zip(range(LOOKED_AT), every(passages), strict=False):
+        known |= dict.fromkeys(passage.metadata)
+    return did_you_mean(field, known)
+
+
+FEWEST_WORDS = 2
+LETTERS = r"[\p{L}\p{M}]"
+WORD = rf"(?:\p{{Lu}}\.(?:-?\p{{Lu}}\.)*|\p{{Lu}}{LETTERS}*+(?:['’‘ʻ-]{LETTERS}++)*+)"
+PARTICLE = rf"(?:{'|'.join(sorted(map(regex.escape, PARTICLES), key=len, reverse=True))})"
+INSIDE = r"[\p{L}\p{M}\p{N}]"
+RUN = regex.compile(rf"(?<!{INSIDE}){WORD}(?: (?:{PARTICLE} ){{0,2}}{WORD}){{1,3}}(?!{INSIDE})")
+POSSESSIVE = ("'s", "’s")
+WORDS = regex.compile(r"[\p{L}\p{M}]+")
+SENTENCE_WORDS = frozenset(word for words in FUNCTION_WORDS.values() for word in words.split())
+
+
+def runs_in(text: str) -> list[str]:
+    """What looks like a name, in the order of the text."""
+    found = (_trimmed(match[0]) for match in RUN.finditer(text))
+    return [run for run in found if len(run.split()) >= FEWEST_WORDS]
+
+
+def _trimmed(run: str) -> str:
+    """Without words that only make sentences in front, and without the sign of possession behind."""
+    words = run.removesuffix(POSSESSIVE[0]).removesuffix(POSSESSIVE[1]).split()
+    while words and fold_accents(words[0]).lower() in SENTENCE_WORDS:
+        del words[0]
+    return " ".join(words)
+
+
+class People:
+    """Names, and where they stand.
+
+    Args:
+        names: each once.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.names = tuple(sorted(set(names)))
+        self._by_word: dict[str, list[str]] = defaultdict(list)
+        for name in self.names:
+            if words := WORDS.findall(name):
+                self._by_word[words[0]].append(name)
+
+    def within(self, text: str) -> list[str]:
+        """Those that stand in a text as whole words, sorted."""
+        near = (self._by_word[word] for word in set(WORDS.findall(text)) & self._by_word.keys())
+        return sorted(name for names in near for name in names if _stands(name, text))
+
+
+def asked_for(question: str, passages: Sequence[str]) -> list[str]:
+    """The names in a question by rule that stand in some passage, each as the longest run that does."""
+    found = []
+    for run in runs_in(question):
+        words = run.split()
+        for start in range(len(words) - FEWEST_WORDS + 1):
+            name = " ".join(words[start:])
+            if any(_stands(name, text) for text in passages):
+                found.append(name)
+                break
+    return found
+
+
+def _stands(name: str, text: str) -> bool:
+    """Whether it stands there as whole words."""
+    at = text.find(name)
+    while at >= 0:
+        end = at + len(name)
+        if not (text[at - 1 : at].isalnum() or text[end : end + 1].isalnum()):
+            return True
+        at = text.find(name, at + 1)
+    return False
+
+
+def by_question(questions: Mapping[str, str], passages: Sequence[str], known: People | None) -> dict[str, list[str]]:
+    """Of each question that names somebody who stands in a passage, these names.
+
+    Args:
+        known: names of the corpus' field; None: by rule.
+    """
+    there: set[str] = set()
+    if known is not None:
+        there = {name for text in passages for name in known.within(text)}
+
+    def named(text: str) -> Iterator[str]:
+        if known is None:
+            yield from asked_for(text, passages)
+        else:
+            yield from (name for name in known.within(text) if name in there)
+
+    found = {qid: list(dict.fromkeys(named(text))) for qid, text in questions.items()}
+    return {qid: names for qid, names in found.items() if names}

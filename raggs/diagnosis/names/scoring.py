@@ -4,11 +4,20 @@ What is kept is the scores of a scorer in one language under one perturber, so t
 that of questions and passages anywhere in raggs, unless texts are asked for as they stand.
 
 From scores to findings: margins, their changes, and whether these are within their limits.
+
+The same changes on a golden set: what they do to recall, and how well the cheap margin foretells that.
+
+A golden set's questions that hold names, and the passages in which they are searched for, perturbed alike.
+
+Names are changed on both sides at once, as in the probes: those of the questions and all other names of the passages,
+so that a mask masks everybody. Which words are names: see `people`. Dense search over all passages, exact.
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -16,19 +25,38 @@ import numpy as np
 
 from raggs.base.arrays import Floats, Ints, Vectors
 from raggs.base.artifacts import Passage
-from raggs.base.errors import DataError, ProviderError
+from raggs.base.errors import DataError, NotFoundError, ProviderError
+from raggs.base.hashing import generator
+from raggs.base.languages import detect_language
 from raggs.base.settings import Causes
-from raggs.base.text import clean_passage, clean_unicode, shorten
+from raggs.base.text import clean_passage, clean_unicode, plural, shorten
 from raggs.base.types import Building, Number, number
-from raggs.diagnosis.bench import Bench, reranking
-from raggs.diagnosis.names.models import AblationPart, MarginPart
+from raggs.diagnosis.base import Bench, reranking
+from raggs.diagnosis.names.models import (
+    PARTED,
+    AblationPart,
+    EndPart,
+    EndToEnd,
+    MarginPart,
+    NamesConfig,
+    People,
+    PredictionPart,
+    SubjectPart,
+    by_question,
+    every,
+    field_of,
+    runs_in,
+)
 from raggs.evaluation.models import Part
-from raggs.parts.embedders.base import Embedder
-from raggs.parts.perturbers.base import Bundle, Family
-from raggs.parts.rerankers.base import Reranker, Reranking
+from raggs.metrics.columns import Scale
+from raggs.metrics.evaluate import evaluate
+from raggs.parts.embedders import Embedder
+from raggs.parts.perturbers import Bundle, Family, Perturber, Place, Side
+from raggs.parts.rerankers import Reranker, Reranking
 from raggs.runs.manifests.models import Estimate
 from raggs.stages.ordered import run_ordered
-from raggs.stats.probes.names import LEAST_BASE, ROLES, Change, Margins, Mean, ratio
+from raggs.stats.comparison import compare
+from raggs.stats.name_margins import LEAST_BASE, ROLES, Change, Margins, Mean, predict, ratio
 
 STEP = 1024  # texts embedded before whoever watches hears of it
 Runs = Sequence[Sequence[Bundle]]
@@ -276,3 +304,260 @@ def name_by_topic(margins: Margins, seed: int) -> Mapping[str, Number]:
     """The ratio of both margins, with its interval, as fields of a `SubjectPart`."""
     value, bounds = ratio(margins.name, margins.topic, seed=seed)
     return {"ratio": number(value), "ratio_low": number(bounds.low), "ratio_high": number(bounds.high)}
+
+
+MEASURES = {True: "n_recall4", False: "recall"}  # by whether the grades are those of a golden set
+
+
+def measure_of(scale: Scale, cutoff: int) -> str:
+    """By which a search is judged."""
+    return f"{MEASURES[scale.golden]}@{cutoff}"
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Questions and passages under one perturber; `changed`: how many passages it changed."""
+
+    questions: list[str]
+    passages: list[str]
+    changed: int
+
+
+class Scene:
+    """What is searched for and where; read at once.
+
+    Attributes:
+        judged: questions with judgments.
+        names: of each question that holds some, in the order of the questions' ids.
+        docs: ids of the passages, sorted.
+    """
+
+    def __init__(self, bench: Bench, hygiene: Hygiene, name_field: str | None, most: int) -> None:
+        self._bench, self._hygiene = bench, hygiene
+        qrels = bench.judgments.qrels
+        judged = {qid: query for qid, query in bench.queries.items() if qid in set(qrels.qids)}
+        self.judged = len(judged)
+        passages = self._chosen(most)
+        self.docs = [passage.doc_id for passage in passages]
+        self._texts = [passage.raw if hygiene.raw else passage.content for passage in passages]
+        known = None if name_field is None else People(_of_field(passages, name_field))
+        self._questions = {qid: hygiene.question(query.text) for qid, query in judged.items()}
+        self.names = by_question(self._questions, self._texts, known)
+        asked = [name for names in self.names.values() for name in names]
+        others = known.names if known is not None else [run for text in self._texts for run in runs_in(text)]
+        self.people = People([*asked, *others])
+        self._held = [self.people.within(text) for text in self._texts]
+        told = [judged[qid].language or detect_language(self._questions[qid]) for qid in self.names]
+        self.language = Counter(told).most_common(1)[0][0] if told else "en"
+
+    def under(self, perturber: Perturber | None) -> Texts:
+        """The texts as a perturber leaves them, after hygiene."""
+        questions = [self._questions[qid] for qid in self.names]
+        if perturber is None:
+            return Texts(questions, self._texts, 0)
+        asked = self._changed(perturber, "question", questions, list(self.names.values()))
+        shown = self._changed(perturber, "candidate", self._texts, self._held)
+        questions = [self._hygiene.question(text) for text in asked]
+        passages = [self._hygiene.passage(text) for text in shown]
+        changed = sum(new != old for new, old in zip(passages, self._texts, strict=True))
+        return Texts(questions, passages, changed)
+
+    def values(self, embedder: Embedder, texts: Texts, cutoff: int) -> list[float]:
+        """By question that holds names, what dense search is worth; NaN where the measure is not defined."""
+        questions = embedder.embed_queries(texts.questions)
+        lists = self._best(questions, self._vectors(embedder, texts.passages), cutoff)
+        qrels = self._bench.judgments.qrels
+        measure = measure_of(qrels.scale, cutoff)
+        found = evaluate(qrels, dict(zip(self.names, lists, strict=True)), [measure])
+        by_query = found.per_query[measure]
+        return [by_query[qid] for qid in self.names]
+
+    def rehearse(self, embedder: Embedder, texts: Texts) -> None:
+        """Ask what `values` would ask."""
+        embedder.embed_queries(texts.questions)
+        self._vectors(embedder, texts.passages)
+
+    def _vectors(self, embedder: Embedder, passages: Sequence[str]) -> Vectors:
+        parts = []
+        for at in range(0, len(passages), STEP):
+            parts.append(embedder.embed(passages[at : at + STEP]))
+            self._bench.hear(Building("passages embedded", min(at + STEP, len(passages)), len(passages)))
+        return np.concatenate(parts)
+
+    def _best(self, questions: Vectors, passages: Vectors, cutoff: int) -> list[list[str]]:
+        """The ids of the nearest passages, best first; equal ones in the order of their ids."""
+        found = []
+        for question in questions:
+            scores: Floats = np.einsum("pd,d->p", passages, question).astype(np.float64)
+            found.append([self.docs[at] for at in np.argsort(-scores, kind="stable")[:cutoff]])
+        return found
+
+    def _changed(self, perturber: Perturber, side: Side, texts: Sequence[str], held: Sequence[list[str]]) -> list[str]:
+        place = Place(side, self.language, self._bench.seed)
+        renamed = perturber.renamed(self.people.names, place)
+        return [perturber.text(text, renamed, names, place) for text, names in zip(texts, held, strict=True)]
+
+    def _chosen(self, most: int) -> list[Passage]:
+        """All passages, or those that are judged and some of the others, drawn; sorted by id."""
+        qrels = self._bench.judgments.qrels
+        judged = {qrels.docs.text(row) for row in range(len(qrels.docs))}
+        found = list(every(self._bench.passages))
+        if len(found) > most:
+            rest = sorted(passage.doc_id for passage in found if passage.doc_id not in judged)
+            drawn = generator(self._bench.seed, "names", "passages").permutation(len(rest))
+            kept = judged | {rest[at] for at in drawn[: max(0, most - len(judged))]}
+            found = [passage for passage in found if passage.doc_id in kept]
+        return sorted(found, key=lambda passage: passage.doc_id)
+
+
+def _of_field(passages: Sequence[Passage], field: str) -> list[str]:
+    found = (field_of(passage, field) for passage in passages)
+    return [name.strip() for text in found if text for name in text.split(PARTED) if name.strip()]
+
+
+NAME_IT = "name the run's YAML file, --config raggs.yaml, or a run, --golden RUN."
+FEWEST = 5  # questions with names of which a change says anything
+
+
+class ValuesRow(Part):
+    """What one search found, as it is kept: a value a question, and how many passages were changed."""
+
+    values: tuple[Number, ...]
+    changed: int
+
+
+def perturb_golden(
+    bench: Bench, config: NamesConfig, perturbers: Sequence[Perturber], subjects: Sequence[SubjectPart]
+) -> EndToEnd:
+    """What each perturber does to the golden set's questions that hold names, with each embedder.
+
+    Raises:
+        RaggsError: the golden set or the corpus cannot be read, or a model failed.
+    """
+    scene = Scene(bench, Hygiene(config.raw), config.name_field, config.most_passages)
+    found = EndToEnd(
+        measure=measure_of(bench.judgments.qrels.scale, config.cutoff),
+        questions=len(scene.names),
+        judged=scene.judged,
+        passages=len(scene.docs),
+        language=scene.language,
+    )
+    if len(scene.names) < FEWEST:
+        of = plural(scene.judged, "judged question")
+        note = f"{len(scene.names)} of {of} name somebody who stands in the corpus: too few to tell."
+        return found.model_copy(update={"note": note})
+    searches = list(_searches(bench, config, scene, perturbers))
+    changes = [_part(embedder, perturber, rows, subjects, scene, bench) for embedder, perturber, rows in searches]
+    told = _prediction(changes, [_difference(rows) for *_, rows in searches], bench.seed)
+    return found.model_copy(update={"changes": tuple(changes), "prediction": told})
+
+
+def lacking(bench: Bench) -> str | None:
+    """What a golden set lacks to be searched; None where nothing."""
+    if not bench.has("corpus"):
+        return f"There is no corpus to search in: {NAME_IT}"
+    try:
+        found = bench.queries
+    except NotFoundError:
+        found = {}
+    return None if found else f"Labels alone hold no questions: {NAME_IT}"
+
+
+def unsearched(bench: Bench, config: NamesConfig, note: str) -> EndToEnd:
+    """A golden set that lacks something, and what that is."""
+    measure = measure_of(bench.judgments.qrels.scale, config.cutoff)
+    return EndToEnd(measure=measure, questions=0, judged=0, passages=0, language="", note=note)
+
+
+def rehearse_golden(bench: Bench, config: NamesConfig, perturbers: Sequence[Perturber]) -> None:
+    """Ask what `perturb_golden` would ask of embedders that are paid."""
+    paid = [embedder for embedder in bench.embedders.values() if embedder.models]
+    if paid:
+        scene = Scene(bench, Hygiene(config.raw), config.name_field, config.most_passages)
+        for each in (None, *perturbers) if len(scene.names) >= FEWEST else ():
+            for embedder in paid:
+                scene.rehearse(embedder, scene.under(each))
+
+
+Rows = tuple[ValuesRow, ValuesRow]  # before and after
+
+
+def _searches(
+    bench: Bench, config: NamesConfig, scene: Scene, perturbers: Sequence[Perturber]
+) -> Iterator[tuple[str, Perturber, Rows]]:
+    total = len(bench.embedders) * len(perturbers)
+    for number_, (name, embedder) in enumerate(bench.embedders.items()):
+        before = _kept(bench, config, scene, embedder, None)
+        for at, perturber in enumerate(perturbers, 1):
+            yield name, perturber, (before, _kept(bench, config, scene, embedder, perturber))
+            bench.hear(Building("searches of perturbed questions", number_ * len(perturbers) + at, total))
+
+
+def _kept(
+    bench: Bench, config: NamesConfig, scene: Scene, embedder: Embedder, perturber: Perturber | None
+) -> ValuesRow:
+    def make() -> list[ValuesRow]:
+        texts = scene.under(perturber)
+        values = scene.values(embedder, texts, config.cutoff)
+        return [ValuesRow(values=tuple(map(number, values)), changed=texts.changed)]
+
+    causes = {
+        "of": [bench.causes("golden"), bench.causes("corpus"), bench.seed],
+        "settings": [config.raw, config.name_field, config.cutoff, config.most_passages],
+        "embedder": embedder.causes(),
+        "perturber": None if perturber is None else perturber.causes(),
+    }
+    return bench.kept(["names", "golden", causes], ValuesRow, make)[0]
+
+
+def _part(
+    embedder: str, perturber: Perturber, rows: Rows, subjects: Sequence[SubjectPart], scene: Scene, bench: Bench
+) -> EndPart:
+    before, after = (_values(row) for row in rows)
+    found = compare(after, before, seed=bench.seed).difference
+    return EndPart(
+        embedder=embedder,
+        perturber=perturber.config.type,
+        before=_mean(before),
+        after=_mean(after),
+        difference=number(found.mean),
+        low=number(found.low),
+        high=number(found.high),
+        passages=rows[1].changed,
+        margin=_margin(embedder, perturber, subjects, scene.language),
+    )
+
+
+def _margin(embedder: str, perturber: Perturber, subjects: Sequence[SubjectPart], language: str) -> Number:
+    """What the probes say, in the language of the questions where it was probed."""
+    own = [each for each in subjects if each.scorer == embedder and each.what == "embedder"]
+    near = [each for each in own if each.language == language] or own
+    parts = [part for each in near[:1] for part in each.ablations if part.perturber == perturber.config.type]
+    return parts[0].of_means if parts else None
+
+
+def _prediction(changes: Sequence[EndPart], differences: Sequence[Floats], seed: int) -> PredictionPart | None:
+    pairs = zip(changes, differences, strict=True)
+    points = [(part.margin, row) for part, row in pairs if part.margin is not None and row.size]
+    if not points:
+        return None
+    found = predict(np.array([margin for margin, _ in points]), np.array([row for _, row in points]), seed=seed)
+    return PredictionPart(
+        spearman=number(found.spearman), low=number(found.low), high=number(found.high), points=found.points
+    )
+
+
+def _difference(rows: Rows) -> Floats:
+    """By question on which the measure is defined, which hangs on the grades alone."""
+    before, after = (_values(row) for row in rows)
+    found: Floats = (after - before)[np.isfinite(before)]
+    return found
+
+
+def _values(row: ValuesRow) -> Floats:
+    return np.array([math.nan if value is None else value for value in row.values])
+
+
+def _mean(values: Floats) -> Number:
+    there = values[np.isfinite(values)]
+    return float(there.mean()) if there.size else None

@@ -1,1 +1,487 @@
-"""What conversational noise costs, and what rewriting brings back: by cosine to an ideal text, and by what is found."""
+"""What conversational noise costs, and what rewriting brings back: by cosine to an ideal text, and by what is found.
+
+The kind: questions made noisy, rewritten, compared to ideal texts, and searched where there is a golden set.
+
+What the diagnosis of noise found, as sentences, tables and plots; from that alone.
+
+Cosines that were published for other models: "Practical RAG Evaluation" (2025), table 12. Not repeated here.
+
+The one sentence: what the most noise costs, and what the best rewriter brings back of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from raggs.base.errors import PrerequisiteError
+from raggs.base.hashing import hash_value
+from raggs.base.settings import Causes
+from raggs.base.text import plural
+from raggs.base.types import Number
+from raggs.chunking.models import spec_name
+from raggs.diagnosis.base import Bench, Diagnosis, Forecast, capital, listed, reranking, said
+from raggs.diagnosis.models import MeanPart
+from raggs.diagnosis.noise.losses import HYBRID, Asking, Losses, conditions, questions_of
+from raggs.diagnosis.noise.measuring import (
+    GOLDEN,
+    NONE,
+    OWN,
+    Condition,
+    Cosines,
+    EndPart,
+    ExamplePart,
+    Ideal,
+    LevelPart,
+    NoiseDiagnosisConfig,
+    NoiseFound,
+    Questions,
+    ShufflePart,
+    TargetPart,
+    golden_questions,
+    own_questions,
+)
+from raggs.evaluation.document import Cell, Legend, Row, Section, Table
+from raggs.evaluation.svg import Curve, ForestRow, curves, forest
+from raggs.runs.manifests.models import Estimate
+from raggs.runs.plan import line_of
+
+LARGE, SMALL = "large model, published", "small model, published"
+TABLE_12: dict[tuple[str, int], tuple[float, float]] = {
+    ("fr", 0): (0.818, 0.936),
+    ("fr", 2): (0.653, 0.757),
+    ("fr", 4): (0.522, 0.559),
+    ("en", 0): (0.828, 0.908),
+    ("en", 2): (0.749, 0.806),
+    ("en", 4): (0.593, 0.634),
+}
+
+
+def targets(languages: tuple[str, ...]) -> tuple[TargetPart, ...]:
+    """Of these languages, by language and level."""
+    return tuple(
+        TargetPart(model=model, language=language, level=level, cosine=cosine)
+        for (language, level), pair in TABLE_12.items()
+        if language in languages
+        for model, cosine in zip((LARGE, SMALL), pair, strict=True)
+    )
+
+
+RESAMPLED = Legend("[ ]", "95% interval over resampled questions, which are paired")
+BACK = Legend("back", "share of what noise costs that a rewriter brings back; – where that may be nothing")
+
+
+def sections(found: NoiseFound) -> tuple[Section, ...]:
+    """Cosines, what is found, the top of the lists, examples."""
+    return (_cosines(found), *_ends(found), *_shuffles(found), _examples(found))
+
+
+def plots(found: NoiseFound) -> dict[str, str]:
+    """Cosine by level for each embedder, and what noise costs a search."""
+    drawn = {}
+    for number, name in enumerate(dict.fromkeys(part.embedder for part in found.cosines), start=1):
+        parts = [part for part in found.cosines if part.embedder == name]
+        drawn["cosine" if number == 1 else f"cosine-{number}"] = _curves(name, parts)
+    if found.ends:
+        drawn["search"] = _forest(found.ends)
+    return drawn
+
+
+# --- cosines ------------------------------------------------------------------------------------------------
+
+
+def _cosines(found: NoiseFound) -> Section:
+    counted = ", ".join(f"{count} in {language}" for language, count in found.questions.items())
+    told = f"{found.source}: {counted}, noise drawn {plural(found.draws, 'time')}: {', '.join(found.noises)}."
+    head = ("embedder", "language", "level", "rewriter", "cosine", "change", "change %", "back", LARGE, SMALL)
+    rows = tuple(_cosine_row(part, _published(found, part)) for part in found.cosines)
+    terms = (
+        RESAMPLED,
+        BACK,
+        Legend("published", "of other models and questions, in the paper that this follows; not repeated here"),
+    )
+    return Section("Cosine to the ideal text", (told,), Table(head, rows), (), terms)
+
+
+def _published(found: NoiseFound, part: LevelPart) -> dict[str, float]:
+    at = part.language, part.level
+    return {each.model: each.cosine for each in found.targets if (each.language, each.level) == at}
+
+
+def _cosine_row(part: LevelPart, published: dict[str, float]) -> Row:
+    base = part.level == 0 and part.rewriter == NONE
+    return (
+        Cell(part.embedder),
+        Cell(part.language),
+        Cell(str(part.level)),
+        Cell(part.rewriter),
+        part.cosine.cell(),
+        Cell(None) if base else part.change.cell("signed"),
+        Cell(None if base else part.percent, "percent"),
+        part.regained.cell("share"),
+        *(Cell(published.get(model) if part.rewriter == NONE else None) for model in (LARGE, SMALL)),
+    )
+
+
+# --- what is found ------------------------------------------------------------------------------------------
+
+
+def _ends(found: NoiseFound) -> Iterator[Section]:
+    if found.untold is not None:
+        yield Section("What is found", (found.untold,))
+        return
+    others = f"; {found.strange} in other languages left out" if found.strange else ""
+    told = f"{plural(found.searched, 'question')} of the golden set, as they are and with noise{others}."
+    tried = [name for name in dict.fromkeys(part.rewriter for part in found.ends) if name != NONE]
+    columns = [column for name in tried for column in (f"gained by {name}", f"back by {name}")]
+    head = ("system", "level", "measure", "without noise", "with noise", "lost", *columns)
+    noisy = [part for part in found.ends if part.level and part.rewriter == NONE]
+    rows = tuple(_end_row(part, found.ends, tried) for part in noisy)
+    yield Section("What is found", (told,), Table(head, rows), (), (RESAMPLED, BACK))
+    if tried:
+        yield _harm(found.ends)
+
+
+def _end_row(part: EndPart, ends: Sequence[EndPart], tried: Sequence[str]) -> Row:
+    own = {(each.level, each.rewriter): each for each in ends if _same(each, part)}
+    rewritten = [own[part.level, name] for name in tried]
+    return (
+        Cell(part.system),
+        Cell(str(part.level)),
+        Cell(part.measure),
+        own[0, NONE].mean.cell(),
+        part.mean.cell(),
+        part.change.cell("signed"),
+        *(cell for each in rewritten for cell in (each.gained.cell("signed"), each.regained.cell("share"))),
+    )
+
+
+def _same(one: EndPart, other: EndPart) -> bool:
+    return (one.system, one.measure) == (other.system, other.measure)
+
+
+def _harm(ends: Sequence[EndPart]) -> Section:
+    """What rewriting does to questions that hold no noise."""
+    parts = [part for part in ends if part.level == 0 and part.rewriter != NONE]
+    worse = [part for part in parts if part.change.high is not None and part.change.high < 0]
+    named = ", ".join(f"{part.rewriter} ({part.system}, {part.measure})" for part in worse)
+    told = (
+        f"Rewriting questions without noise costs: {named}." if worse else "Rewriting them costs nothing that is clear."
+    )
+    rows = tuple(
+        (Cell(part.system), Cell(part.rewriter), Cell(part.measure), part.change.cell("signed")) for part in parts
+    )
+    return Section(
+        "Questions without noise", (told,), Table(("system", "rewriter", "measure", "change"), rows), (), (RESAMPLED,)
+    )
+
+
+def _shuffles(found: NoiseFound) -> Iterator[Section]:
+    rows = tuple(_shuffle_row(part) for part in found.shuffles)
+    if rows:
+        head = ("system", "level", "rewriter", "k", "overlap", "tau")
+        terms = (
+            Legend("overlap", "share of the first k that are those of the question without noise"),
+            Legend("tau", "Kendall's, over the passages that both lists have"),
+            RESAMPLED,
+        )
+        yield Section("The top of the lists", (), Table(head, rows), (), terms)
+
+
+def _shuffle_row(part: ShufflePart) -> Row:
+    names = (part.system, str(part.level), part.rewriter, str(part.k))
+    return (*map(Cell, names), part.overlap.cell(), part.tau.cell())
+
+
+def _examples(found: NoiseFound) -> Section:
+    tried = list(found.examples[0].rewritten) if found.examples else []
+    head = ("language", "level", "question", *(f"by {name}" for name in tried))
+    rows = tuple(
+        (Cell(each.language), Cell(str(each.level)), Cell(each.text), *map(Cell, each.rewritten.values()))
+        for each in found.examples
+    )
+    return Section("Examples", (), Table(head, rows))
+
+
+# --- plots --------------------------------------------------------------------------------------------------
+
+
+def _curves(name: str, parts: Sequence[LevelPart]) -> str:
+    lines = dict.fromkeys((part.language, part.rewriter) for part in parts)
+    levels = sorted({part.level for part in parts})
+    drawn = [
+        Curve(
+            (f"{language}, {'as it is asked' if rewriter == NONE else f'rewritten by {rewriter}'}",),
+            tuple(
+                (float(part.level), part.cosine.mean or 0.0)
+                for part in parts
+                if (part.language, part.rewriter) == (language, rewriter)
+            ),
+        )
+        for language, rewriter in lines
+    ]
+    title = f"Cosine of questions to their ideal texts by noise, {name}"
+    return curves(title, drawn, ("level of noise", "mean cosine"), [float(level) for level in levels])
+
+
+def _forest(ends: Sequence[EndPart]) -> str:
+    """What the most noise costs each system, and what is still lost after each rewriter."""
+    level, measure = max(part.level for part in ends), ends[0].measure
+    shown = [part for part in ends if (part.level, part.measure) == (level, measure)]
+    rows = [
+        ForestRow(
+            f"{part.system}, {'as it is asked' if part.rewriter == NONE else part.rewriter}",
+            part.change.mean or 0.0,
+            part.change.low,
+            part.change.high,
+            part.change.high is not None and part.change.high < 0,
+        )
+        for part in shown
+    ]
+    title = f"{measure} of questions with noise of level {level}, against the same without"
+    return forest(title, rows, f"change of {measure}; grey: may be chance", changes=True)
+
+
+def verdict(cosines: Sequence[LevelPart], ends: Sequence[EndPart], untold: str | None = None) -> str:
+    """What noise costs a search and what to do first; where it costs nothing clear, the cosines of who loses most.
+
+    Args:
+        untold: why nothing was searched.
+    """
+    level, measure, system = _looked_at(ends) if ends else (0, "", "")
+    parts = [part for part in ends if (part.system, part.level, part.measure) == (system, level, measure)]
+    lost = next((part.change for part in parts if part.rewriter == NONE), MeanPart())
+    if lost.mean is not None and lost.high is not None and lost.high < 0:
+        costs = f"Noise of level {level} costs a {system} search {-lost.mean:.3f} {measure}"
+        return said(*_with_rewriter(costs, parts))
+    if lost.mean is not None:
+        untold = f"What it costs a {system} search in {measure} may be nothing ({lost.mean:+.3f})"
+    elif ends:
+        untold = f"{capital(measure)} is defined for no question that was searched"
+    return said(_of_embedder(cosines), "" if untold is None else untold.removesuffix("."))
+
+
+def best_rewriter(parts: Iterable[tuple[str, Number]]) -> str | None:
+    """The rewriter whose mean is highest; None without one."""
+    sums: dict[str, list[float]] = {}
+    for name, value in parts:
+        if name != NONE and value is not None:
+            sums.setdefault(name, []).append(value)
+    return max(sums, key=lambda name: sum(sums[name]) / len(sums[name]), default=None)
+
+
+def _of_embedder(cosines: Sequence[LevelPart]) -> str:
+    level = max(part.level for part in cosines)
+    noisy = [part for part in cosines if part.level == level]
+    worst = min((part for part in noisy if part.rewriter == NONE), key=lambda part: part.percent or 0).embedder
+    parts = [part for part in noisy if part.embedder == worst]
+    costs = listed(f"{-(part.percent or 0):.0f}% in {part.language}" for part in parts if part.rewriter == NONE)
+    told = f"Noise of level {level} takes {costs} from {worst}'s cosine to the ideal text"
+    name = best_rewriter((part.rewriter, part.cosine.mean) for part in parts)
+    if name is None:
+        return told
+    own = [part for part in parts if part.rewriter == name]
+    return f"{told}, of which {name} brings back {listed(_back(part.regained, part.language) for part in own)}"
+
+
+def _with_rewriter(costs: str, parts: Sequence[EndPart]) -> tuple[str, str]:
+    name = best_rewriter((part.rewriter, part.mean.mean) for part in parts)
+    back = next((part.regained for part in parts if part.rewriter == name), None)
+    if name is None or back is None:
+        return costs, "First try what a rewriter brings back: --rewriter NAME"
+    helps = back.low is not None and back.low > 0
+    then = f"First rewrite questions by it (embed.rewrite: {name})" if helps else "First try another: --rewriter NAME"
+    return f"{costs}, of which {name} brings back {_back(back)}", then
+
+
+def _looked_at(ends: Sequence[EndPart]) -> tuple[int, str, str]:
+    return max(part.level for part in ends), ends[0].measure, _system(ends)
+
+
+def _system(ends: Sequence[EndPart]) -> str:
+    """The one that is looked at: the last that reranks, else the first that looks for words and vectors."""
+    names = list(dict.fromkeys(part.system for part in ends))
+    reranked = [name for name in names if name.startswith("reranked")]
+    return (reranked[-1:] or [name for name in names if name.startswith(HYBRID)] or names)[0]
+
+
+def _back(part: MeanPart, language: str = "") -> str:
+    share = "an unknown share" if part.mean is None else f"{100 * part.mean:.0f}%"
+    if part.low is not None and part.low <= 0:
+        share = (
+            "nothing that can be told from chance" if part.high is None or part.high >= 0 else "nothing, and costs more"
+        )
+    return f"{share} in {language}" if language else share
+
+
+FEWEST = 5  # questions of a language, below which nothing is compared
+SHOWN = 2  # questions of each language and level that are shown
+SAMPLE = 200  # passages by which their tokens are estimated
+NO_GOLDEN = "Nothing was searched: there is no golden set (name one: --golden RUN|FILE; raggs run makes one)."
+NO_CORPUS = "Nothing was searched: nobody says where the golden set's corpus is (name the run's file: --config FILE)."
+NOT_WANTED = "Nothing was searched: --cosine-only."
+REWRITE = "rewrite"  # the ledger's name of the task
+REWRITTEN = 40  # tokens of a rewrite
+
+
+class NoiseDiagnosis(Diagnosis[NoiseFound]):
+    """What conversational noise costs a search, and what a rewriter brings back."""
+
+    Config = NoiseDiagnosisConfig
+    Result = NoiseFound
+    TITLE = "What does conversational noise cost, and what does rewriting bring back?"
+    NEEDS = ("embedder",)
+    TAKES = ("golden", "reranker")
+    TIME = "a minute"
+    config: NoiseDiagnosisConfig
+
+    def causes(self, bench: Bench) -> Causes:
+        """With what noises and rewriters depend on, and raggs' own questions."""
+        questions = Questions(bench, self.config)
+        asked = [questions.causes(each) for each in conditions(self.config)]
+        own = hash_value([[each.question, each.text] for code in self.config.languages for each in own_questions(code)])
+        corpus = bench.workshop.corpus(bench.corpus).key if bench.has("corpus") else None
+        return {**super().causes(bench), "questions": own, "asked": asked, "passages": corpus}
+
+    def models(self, bench: Bench) -> tuple[str, ...]:
+        """Those of rewriters, too."""
+        return tuple(dict.fromkeys([*super().models(bench), *Questions(bench, self.config).models]))
+
+    def check(self, bench: Bench) -> None:
+        """Refuse a golden set that is asked for and is not there, or has too few questions of a language.
+
+        Raises:
+            RaggsError: with the remedy.
+        """
+        if self.config.of == "golden":
+            bench.require(("golden", "corpus"))
+            for language in self.config.languages:
+                self._ideals(bench, language)
+
+    def forecast(self, bench: Bench) -> Forecast:
+        """Embed and rewrite on a bench that only remembers; what rerankers would read is estimated."""
+        questions = Questions(bench, self.config)
+        paid = questions.models or any(each.models for each in bench.embedders.values())
+        for cosines in self._cosines(bench, questions) if paid else ():
+            cosines.ask()
+        asking, untold = self._searched(bench)
+        if untold is None and paid:
+            self._rehearse(bench, questions, asking)
+        rewriting = tuple(self._rewriting(bench, questions))
+        reranking = tuple(self._reranking(bench, asking)) if untold is None else ()
+        return Forecast(tuple(self._what(bench, asking, untold)), (*bench.asked(), *rewriting, *reranking))
+
+    def measure(self, bench: Bench) -> NoiseFound:
+        questions = Questions(bench, self.config)
+        found = tuple(part for cosines in self._cosines(bench, questions) for part in cosines.parts())
+        asking, untold = self._searched(bench)
+        losses = Losses(bench, questions, self.config, asking) if untold is None else None
+        ends = () if losses is None else tuple(losses.ends())
+        return NoiseFound(
+            verdict=verdict(found, ends, untold),
+            passed=None,
+            source=OWN if self.config.of == "own" else GOLDEN,
+            questions={code: len(self._ideals(bench, code)) for code in self.config.languages},
+            draws=self.config.draws,
+            noises=tuple(spec_name(spec) for spec in self.config.noises),
+            cosines=found,
+            targets=targets(self.config.languages),
+            searched=0 if losses is None else len(asking.questions),
+            strange=asking.strange,
+            ends=ends,
+            shuffles=() if losses is None else tuple(losses.shuffles()),
+            untold=untold,
+            examples=tuple(self._examples(bench, questions)),
+        )
+
+    def rests_on(self, found: NoiseFound) -> int:
+        return found.searched if found.ends else min(found.questions.values())
+
+    def sections(self, found: NoiseFound) -> tuple[Section, ...]:
+        return sections(found)
+
+    def plots(self, found: NoiseFound) -> Mapping[str, str]:
+        return plots(found)
+
+    # --- what is asked ---
+
+    def _ideals(self, bench: Bench, language: str) -> Sequence[Ideal]:
+        if self.config.of == "own":
+            return own_questions(language)
+        found = golden_questions(bench, language)
+        if len(found) < FEWEST:
+            raise PrerequisiteError(
+                f"{bench.golden.source} holds {plural(len(found), 'question')} in {language!r} with labels, "
+                f"and {FEWEST} are needed",
+                remedy="leave the language out: --language CODE, or take raggs' own questions: --of own",
+            )
+        return found
+
+    def _searched(self, bench: Bench) -> tuple[Asking, str | None]:
+        """The golden set's questions that are searched; else why none is."""
+        nothing = Asking((), 0)
+        if not self.config.retrieval:
+            return nothing, NOT_WANTED
+        if not bench.has("golden"):
+            return nothing, NO_GOLDEN
+        if not bench.has("corpus"):
+            return nothing, NO_CORPUS
+        asking = questions_of(bench, self.config.languages)
+        if len(asking.questions) < FEWEST:
+            spoken = ", ".join(self.config.languages)
+            judged = plural(len(asking.questions), "judged question")
+            told = f"{bench.golden.source} has {judged} in {spoken}, and {FEWEST} are needed"
+            return nothing, f"Nothing was searched: {told}."
+        return asking, None
+
+    def _cosines(self, bench: Bench, questions: Questions) -> Iterator[Cosines]:
+        for name in bench.embedders:
+            for language in self.config.languages:
+                yield Cosines(bench, questions, self.config, name, self._ideals(bench, language))
+
+    def _examples(self, bench: Bench, questions: Questions) -> Iterator[ExamplePart]:
+        from raggs.base.artifacts import Query
+
+        for language in self.config.languages:
+            for at, each in enumerate(self._ideals(bench, language)[:SHOWN]):
+                level = self.config.levels[-1 - at % 2]
+                asked = [(Query(qid=each.key, text=each.question, language=language), language)]
+                prepared = {
+                    spec_name(spec): questions.prepared(asked, Condition(level, spec))[0]
+                    for spec in self.config.rewriters
+                }
+                rewritten = {name: record.rewrite for name, record in prepared.items() if name != NONE}
+                yield ExamplePart(language=language, level=level, text=prepared[NONE].text, rewritten=rewritten)
+
+    # --- what it would take ---
+
+    def _what(self, bench: Bench, asking: Asking, untold: str | None) -> Iterator[str]:
+        count = sum(len(self._ideals(bench, code)) for code in self.config.languages)
+        noisy = (len(self.config.levels) - 1) * self.config.draws + 1
+        tried = plural(len(self.config.rewriters), "rewriter")
+        yield f"{plural(count * noisy, 'question')}, {tried}, {plural(len(bench.embedders), 'embedder')} by cosine"
+        searches = len(asking.questions) * len(conditions(self.config))
+        yield untold or f"{plural(searches, 'question')} searched, by words, by vectors and by both"
+
+    def _rehearse(self, bench: Bench, questions: Questions, asking: Asking) -> None:
+        for embedder in bench.embedders.values():
+            if embedder.models:
+                embedder.embed(bench.passages.sample(len(bench.passages)))
+        for condition in conditions(self.config):
+            texts = [record.rewrite for record in questions.prepared(asking.questions, condition)]
+            for embedder in bench.embedders.values():
+                if embedder.models:
+                    embedder.embed_queries(texts)
+
+    def _rewriting(self, bench: Bench, questions: Questions) -> Iterator[Estimate]:
+        if (rehearsal := bench.rehearsal) is None:
+            return
+        for model in questions.models:
+            asked, price = rehearsal.asked(model, REWRITE), bench.workshop.llm.price(model)
+            yield line_of(REWRITE, model, asked, price, answer=REWRITTEN)
+
+    def _reranking(self, bench: Bench, asking: Asking) -> Iterator[Estimate]:
+        asked = [query.text for query, _ in asking.questions]
+        times = len(asked) * len(conditions(self.config))
+        for reranker in bench.rerankers.values():
+            if reranker.models:
+                yield from reranking(reranker, times, self.config.depth, asked, bench.passages.sample(SAMPLE))

@@ -15,22 +15,30 @@ from raggs.base.arrays import Floats, shortest_floats
 from raggs.base.artifacts import EmbedRecord, Query
 from raggs.base.settings import Causes
 from raggs.base.types import Building
-from raggs.chunking.specs import parse_spec
-from raggs.diagnosis.bench import Bench
+from raggs.chunking.models import parse_spec
+from raggs.diagnosis.base import Bench
 from raggs.diagnosis.models import MeanPart
-from raggs.diagnosis.noise.asking import Condition, Questions, language_of, of_share, usual_language
-from raggs.diagnosis.noise.models import NONE, EndPart, NoiseDiagnosisConfig, ShufflePart
+from raggs.diagnosis.noise.measuring import (
+    NONE,
+    Condition,
+    EndPart,
+    NoiseDiagnosisConfig,
+    Questions,
+    ShufflePart,
+    language_of,
+    of_share,
+    usual_language,
+)
 from raggs.evaluation.models import Part
 from raggs.metrics.columns import Scale
 from raggs.metrics.evaluate import evaluate
-from raggs.parts.rerankers.base import Reranking
-from raggs.parts.retrievers import REGISTRY
-from raggs.parts.retrievers.base import Retriever, RetrieverConfig
-from raggs.parts.workshop import Embedder
+from raggs.parts.embedders import Embedder
+from raggs.parts.rerankers import Reranking
+from raggs.parts.retrievers import REGISTRY, Retriever, RetrieverConfig
 from raggs.ranking.fusion import fuse, make_fusion
 from raggs.stages.embed import quotes_folded
-from raggs.stats.comparison import bootstrap_mean
-from raggs.stats.probes.noise import change, overlaps, regained, taus
+from raggs.stats.intervals import bootstrap_mean
+from raggs.stats.name_margins import noise_change, overlaps, regained, taus
 from raggs.sweeps.part_store import all_or_none
 from raggs.sweeps.reranking import require_whole
 
@@ -226,8 +234,8 @@ class Losses:
                     measure=measure,
                     questions=interval.count,
                     mean=MeanPart.of(interval),
-                    change=MeanPart.of(change(base, column, seed)),
-                    gained=MeanPart.of(change(before, column, seed)) if own else NOTHING,
+                    change=MeanPart.of(noise_change(base, column, seed)),
+                    gained=MeanPart.of(noise_change(before, column, seed)) if own else NOTHING,
                     regained=of_share(regained(base, before, column, seed)) if own else NOTHING,
                 )
 

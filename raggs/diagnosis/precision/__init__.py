@@ -5,4 +5,435 @@ lists.py     scores of dense retrieval, of rerankers and of files, at each preci
 weighing.py  what the order of equal scores makes of a measure, from lists to parts
 models.py    what is found
 showing.py   sentences and tables of that; drawing.py its plots
+
+The kind `precision`: scores in 32, 16 and bfloat16 bits, with and without high-precision scoring.
+
+What was found in sentences and tables; points are hundredths of a score.
+
+Precision over the cutoff: each measure as it stands and by expectation, and how wide it is.
 """
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from raggs.base.arrays import Vectors
+from raggs.base.errors import UsageError
+from raggs.base.precision import Scoring
+from raggs.base.settings import Causes
+from raggs.base.text import plural
+from raggs.base.types import Number
+from raggs.diagnosis.base import Bench, Diagnosis, DiagnosisConfig, Forecast, reranking, said
+from raggs.diagnosis.precision.measuring import (
+    Asked,
+    CurvePart,
+    Kept,
+    Listed,
+    PrecisionFound,
+    ReversalPart,
+    SystemPart,
+    TiedPart,
+    Weighing,
+    asked_of,
+    content_of,
+    dense,
+    favoured,
+    given,
+    known,
+    leaks_of,
+    reranked,
+)
+from raggs.evaluation.document import Cell, Legend, Row, Section, Table, bounded, cells, formatted
+from raggs.evaluation.svg import Curve, curves
+from raggs.golden.opened import System, open_systems, split_name
+from raggs.metrics.names import parse_measure
+from raggs.parts.embedders import Embedder
+from raggs.parts.indexes.vectors import rows_done
+from raggs.parts.rerankers.local import LocalConfig
+from raggs.parts.retrievers.dense import DenseRetriever
+from raggs.parts.run_files import read_two_logits
+from raggs.stats.score_precision import Form
+
+FAVOURS = {
+    1: "the order of the file favours relevant passages, so labels leak through it",
+    -1: "the order of the file disfavours relevant passages",
+}
+TIED = (
+    "system", "precision", "measure", "as it stands", "expected", "least to most", "range, points", "at k",
+    "bias, points", "questions",
+)  # fmt: skip
+LEGEND = (Legend("[ ]", "95% interval over questions, in points, which are hundredths"),)
+PUBLISHED = (
+    ("Qwen3-Reranker-0.6B", "softmax", "ndcg@10", "25.59", "1.13", "6.66", "0.24"),
+    ("Qwen3-Reranker-0.6B", "softmax", "mrr@10", "38.03", "1.21", "9.08", "0.21"),
+    ("bge-reranker-v2-m3", "sigmoid", "ndcg@10", "3.90", "0.16", "1.05", "0.06"),
+    ("bge-reranker-v2-m3", "sigmoid", "mrr@10", "6.72", "0.19", "1.51", "0.10"),
+    ("gte-multilingual-reranker-base", "sigmoid", "ndcg@10", "0.97", "0.14", "0.26", "0.05"),
+    ("Qwen3-Embedding-0.6B", "product", "ndcg@10", "1.90", "0.00", "0.54", "0.00"),
+    ("multilingual-e5-large", "product", "ndcg@10", "4.62", "0.00", "0.89", "0.00"),
+)
+ABOUT_PUBLISHED = (
+    "Published for MIRACLReranking (717 questions of 100 candidates), not repeated here: in points, bfloat16 without "
+    "and with high-precision scoring. Without it Qwen3-Reranker stands above gte (75.04 and 74.48), by expectation "
+    "below it (68.38 and 74.22)."
+)
+
+
+def verdict(systems: Sequence[SystemPart], reversals: Sequence[ReversalPart], favours: int) -> str:
+    """Of the system that hangs most on the order of ties; then what spares it that."""
+    rounded = [part for part in systems if part.dtype != "f32" and not part.hps]
+    worst = max(rounded, key=lambda part: (_widest(part), part.dtype == "bf16"), default=None)
+    more = [FAVOURS[favours]] if favours else []
+    if worst is None or not _widest(worst):
+        return said("; ".join(["No score hangs on the order of ties, at any precision", *more]))
+    widest = max(worst.at, key=lambda tied: tied.range or 0.0)
+    found = f"In {worst.dtype}, scores of {worst.name} hang on the order of ties, {widest.measure} by "
+    found += f"{_told(widest.range)} points"
+    if pairs := {frozenset((each.first, each.second)) for each in reversals}:
+        found += f", and {plural(len(pairs), 'pair')} of systems change{'s' * (len(pairs) == 1)} places by it"
+    spared = next((part for part in systems if _spares(part, worst)), None)
+    then = "First report the expectation and the range of ties: raggs eval prints (E, range)"
+    if spared is not None:
+        then = f"First take the last step in float32, which leaves {_told(_widest(spared))} at most"
+    return said("; ".join([found, *more]), then)
+
+
+def sections(found: PrecisionFound) -> tuple[Section, ...]:
+    """What stands at the cutoff first."""
+    return (
+        Section(f"By precision, at {found.cutoff}", _sizes(found), Table(TIED, tuple(_tied(found))), LEGEND),
+        _turned(found),
+        _leaking(found),
+        Section(
+            "Published, not repeated here",
+            (ABOUT_PUBLISHED,),
+            Table(
+                ("model", "form", "measure", "range", "range, HPS", "bias", "bias, HPS"),
+                tuple(tuple(map(Cell, row)) for row in PUBLISHED),
+            ),
+        ),
+    )
+
+
+def _sizes(found: PrecisionFound) -> tuple[str, ...]:
+    names = dict.fromkeys(part.name for part in found.systems)
+    return tuple(
+        f"{name}: largest group of equal scores: "
+        + ", ".join(f"{part.largest:,} ({part.precision})" for part in found.systems if part.name == name)
+        for name in names
+    )
+
+
+def _tied(found: PrecisionFound) -> list[Row]:
+    return [_row(part, tied) for part in found.systems for tied in part.at]
+
+
+def _row(part: SystemPart, tied: TiedPart) -> Row:
+    return (
+        *cells(part.name, part.precision, tied.measure, tied.oblivious, tied.expected),
+        Cell(f"{formatted(tied.least, 'z.4f')} to {formatted(tied.most, 'z.4f')}"),
+        _points(tied.range, tied.range_low, tied.range_high),
+        _points(tied.across),
+        _points(tied.bias, tied.bias_low, tied.bias_high),
+        Cell(tied.moved),
+    )
+
+
+def _turned(found: PrecisionFound) -> Section:
+    title = "Systems that change places"
+    if not found.reversals:
+        alone = len({part.name for part in found.systems}) < 2
+        return Section(title, ("one system alone has no places to change" if alone else "none does",))
+    rows = tuple(
+        (
+            *cells(each.first, each.second, each.precision, each.measure),
+            _points(each.oblivious),
+            _points(each.expected, each.low, each.high),
+            _points(each.hps),
+        )
+        for each in found.reversals
+    )
+    head = ("better as it stands", "better by expectation", "precision", "measure", "as it stands", "expected", "HPS")
+    return Section(title, (), Table(head, rows))
+
+
+def _leaking(found: PrecisionFound) -> Section:
+    title = "Whom the order of the file favours"
+    if not found.leaks:
+        return Section(title, ("nobody: no tie moves a measure, or files are in the order of their scores",))
+    said = FAVOURS.get(found.favours, "nobody, as far as these questions tell")
+    rows = tuple(
+        (
+            *cells(leak.system, leak.precision, leak.measure),
+            _points(leak.bias),
+            *map(Cell, (leak.up, leak.down)),
+            Cell(leak.p, "score"),
+        )
+        for leak in found.leaks
+    )
+    head = ("system", "precision", "measure", "bias, points", "questions up", "questions down", "p (signs, Holm)")
+    return Section(title, (said,), Table(head, rows))
+
+
+def _spares(part: SystemPart, worst: SystemPart) -> bool:
+    return part.name == worst.name and part.dtype == worst.dtype and part.hps
+
+
+def _widest(part: SystemPart) -> float:
+    return max((tied.range or 0.0 for tied in part.at), default=0.0)
+
+
+def _told(value: Number) -> str:
+    return _points(value).text
+
+
+def _points(value: Number, low: Number = None, high: Number = None) -> Cell:
+    """A difference in points, with its interval."""
+    at, least, most = (None if each is None else 100 * each for each in (value, low, high))
+    return bounded(at, least, most, "points")
+
+
+SHOWN = (1, 2, 3, 5, 7, 10, 15, 20, 30, 40, 50, 60, 70, 80, 90, 100, 200, 300, 500, 700, 1000)
+TICKED = (1, 10, 20, 30, 50, 70, 100, 200, 300, 500, 700, 1000)
+MOST = 8  # lines of a plot
+POINTS = "points"
+PLAIN = re.compile(r"\W+")  # what no file name needs
+Line = tuple[str, Sequence[Number]]
+
+
+def plots(found: PrecisionFound) -> Mapping[str, str]:
+    """A plot a measure of the first system, and one of all ranges; nothing where no measure is defined."""
+    parts = [part for part in found.systems if part.name == found.systems[0].name] if found.systems else []
+    drawn: dict[str, str] = {}
+    for place, full in enumerate(parts[0].curves if parts else ()):
+        lines = [line for part in parts[1:] for line in _beside(part, part.curves[place], full)]
+        if svg := _draw(f"{full.measure}@k of {parts[0].name} less that in f32, by precision", lines, POINTS):
+            drawn[PLAIN.sub("-", full.measure).strip("-")] = svg
+    wide = [line for part in parts if part.dtype == "bf16" for line in _ranges(part)]
+    if parts and (svg := _draw(f"Range by the order of ties, {parts[0].name}", wide, POINTS)):
+        drawn["range"] = svg
+    return drawn
+
+
+def _beside(part: SystemPart, curve: CurvePart, full: CurvePart) -> Iterator[Line]:
+    """Differences from full precision, in points."""
+    yield f"{part.precision}, expected", _less(curve.expected, full.expected)
+    if not part.hps:
+        yield f"{part.precision}, as it stands", _less(curve.oblivious, full.expected)
+    if part.dtype == "bf16" and not part.hps:
+        yield f"{part.precision}, most", _less(curve.most, full.expected)
+        yield f"{part.precision}, least", _less(curve.least, full.expected)
+
+
+def _less(values: Sequence[Number], others: Sequence[Number]) -> list[Number]:
+    pairs = zip(values, others, strict=True)
+    return [None if value is None or other is None else round(100 * (value - other), 4) for value, other in pairs]
+
+
+def _ranges(part: SystemPart) -> Iterator[Line]:
+    for curve in part.curves:
+        yield f"{part.precision}, {curve.measure}", _less(curve.most, curve.least)
+
+
+def _draw(title: str, lines: Sequence[Line], measure: str) -> str | None:
+    """Lines over the cutoff; those that run alike are one."""
+    alike: dict[tuple[tuple[float, float], ...], list[str]] = {}
+    for name, values in lines:
+        points = [(float(k), values[k - 1]) for k in SHOWN if k <= len(values)]
+        known = tuple((k, value) for k, value in points if value is not None)
+        if known:
+            alike.setdefault(known, []).append(name)
+    if not alike:
+        return None
+    deepest = max(points[-1][0] for points in alike)
+    ticks = [float(k) for k in TICKED if k <= deepest]
+    shown = [Curve(tuple(names), points) for points, names in list(alike.items())[:MOST]]
+    return curves(title, shown, ("cutoff k", measure), ticks)
+
+
+BLOCK = 4096
+FULL = Scoring()
+
+
+class PrecisionConfig(DiagnosisConfig):
+    """Which measures, at which cutoffs, and of what."""
+
+    type: Literal["precision"] = "precision"
+    measures: tuple[str, ...] = Field(("ndcg", "mrr", "recall", "map"), min_length=1, description="without cutoffs")
+    cutoff: int = Field(10, ge=1, le=1000, description="at which questions are told apart")
+    deepest: int = Field(100, ge=1, le=1000, description="the last cutoff of the curves, which begin at 1")
+    candidates: int = Field(100, ge=2, le=10_000, description="of a question, that rerankers are given")
+    runs: tuple[str, ...] = Field((), description="[NAME=]PATH each: lists with scores, in place of models")
+    scores: Literal["score", "logit", "logits"] = Field(
+        "score",
+        description="what the numbers of these files are: scores, a logit each (sigmoid), or two in columns logit_no "
+        "and logit_yes (softmax)",
+    )
+    limit: float | None = Field(None, ge=0, le=100, description="the widest range in points that still passes")
+
+
+class PrecisionDiagnosis(Diagnosis[PrecisionFound]):
+    """What 16 bits make of an evaluation: ranges and biases by ties, systems that change places, leaks of labels."""
+
+    Config = PrecisionConfig
+    Result = PrecisionFound
+    TITLE = "How far do scores depend on the order of ties when they are computed in 16 bits?"
+    NEEDS = ("golden",)
+    TAKES = ("run", "corpus", "embedder", "reranker")
+    TIME = "seconds"
+    PACKAGES = ("numpy",)
+
+    config: PrecisionConfig
+
+    def causes(self, bench: Bench) -> Causes:
+        """With the contents of files."""
+        found = super().causes(bench)
+        if not self.config.runs:
+            return found
+        files = {system.name: content_of(system, numbers) for system, numbers in self._given}
+        return {**found, "embedder": None, "reranker": None, "corpus": None, "files": files}
+
+    def models(self, bench: Bench) -> tuple[str, ...]:
+        """None where files say the scores."""
+        return () if self.config.runs else super().models(bench)
+
+    def check(self, bench: Bench) -> None:
+        """Whether there is something that gives scores, and measures that ties are known of."""
+        for name in self.config.measures:
+            if "@" in name:
+                raise UsageError(
+                    f"{name} names its own cutoff", remedy=f"--measures {name.partition('@')[0]} --cutoff K"
+                )
+            measure = parse_measure(f"E[{name}@{self.config.cutoff}]").measure
+            if measure.GOLDEN and not bench.judgments.qrels.scale.golden:
+                raise UsageError(f"{name} needs grades 1 to 5", remedy="--measures ndcg,mrr,recall,map")
+        if self.config.runs:
+            for system, _ in self._given:
+                known(system, bench.judgments)
+            return
+        bench.require(("corpus", "embedder"))
+
+    def forecast(self, bench: Bench) -> Forecast:
+        """What would be scored; what providers embed or rerank is what costs."""
+        if self.config.runs:
+            return Forecast((f"scores of {len(self.config.runs)} files at three precisions",))
+        asked = asked_of(bench)
+        for embedder in bench.embedders.values():
+            if embedder.models:
+                _embed(bench, embedder, asked)
+        candidates = min(self.config.candidates, len(asked.store))
+        read = asked.store.sample(candidates) if bench.rerankers else []
+        paid = [
+            line
+            for reranker in bench.rerankers.values()
+            for line in reranking(reranker, len(asked.texts), candidates, list(asked.texts.values()), read)
+        ]
+        names = ", ".join((*bench.embedders, *bench.rerankers))
+        told = f"{len(asked.texts):,} questions over {len(asked.store):,} passages by {names}, at three precisions"
+        return Forecast((told,), (*bench.asked(), *paid))
+
+    def measure(self, bench: Bench) -> PrecisionFound:
+        """Each system at each precision, then what they say together."""
+        own = self.config
+        weighing = Weighing(bench.judgments.qrels, own.measures, own.cutoff, own.deepest, bench.seed)
+        kept = self._of_files(bench, weighing) if own.runs else self._of_models(bench, weighing)
+        leaks, reversals = leaks_of(kept), weighing.turned(kept)
+        systems = tuple(each.part for each in kept)
+        configured = [tied.range or 0.0 for part in systems if part.configured for tied in part.at]
+        return PrecisionFound(
+            verdict=verdict(systems, reversals, favoured(leaks)),
+            passed=None if own.limit is None else 100 * max(configured, default=0.0) <= own.limit,
+            cutoff=own.cutoff,
+            queries=len(bench.judgments.qrels.qids),
+            systems=systems,
+            reversals=reversals,
+            leaks=leaks,
+            favours=favoured(leaks),
+        )
+
+    def rests_on(self, found: PrecisionFound) -> int:
+        return found.queries
+
+    def sections(self, found: PrecisionFound) -> tuple[Section, ...]:
+        """At the cutoff, reversals, leaks, published figures."""
+        return sections(found)
+
+    def plots(self, found: PrecisionFound) -> Mapping[str, str]:
+        """Each measure and its range over the cutoff."""
+        return plots(found)
+
+    def _of_models(self, bench: Bench, weighing: Weighing) -> list[Kept]:
+        own, asked = self.config, asked_of(bench)
+        depth, first = max(own.deepest, own.cutoff), next(iter(bench.embedders.values()))
+        kept: list[Kept] = []
+        for name, embedder in bench.embedders.items():
+            lists = _later(dense, bench, embedder, asked, depth)
+            kept += self._kept(bench, weighing, name, embedder.causes(), lists, _configured(bench))
+        for name, reranker in bench.rerankers.items():
+            spec = bench.given.rerankers[name]
+            lists = _later(reranked, bench, reranker, first, asked, own.candidates)
+            scoring = spec.scoring if isinstance(spec, LocalConfig) else FULL
+            kept += self._kept(bench, weighing, name, [reranker.causes(), first.causes()], lists, scoring)
+        return kept
+
+    def _of_files(self, bench: Bench, weighing: Weighing) -> list[Kept]:
+        forms: Mapping[str, Form] = {"logit": "sigmoid", "logits": "softmax"}
+        form = forms.get(self.config.scores, "score")
+        kept: list[Kept] = []
+        for system, numbers in self._given:
+            kept += [weighing.weigh(system.name, listed, FULL) for listed in given(system, form, numbers)]
+        return kept
+
+    def _kept(
+        self,
+        bench: Bench,
+        weighing: Weighing,
+        name: str,
+        causes: object,
+        lists: Callable[[], Iterable[Listed]],
+        configured: Scoring,
+    ) -> list[Kept]:
+        parts = {need: bench.causes(need) for need in ("golden", "corpus")}
+        own = {key: value for key, value in self.own_causes().items() if key != "limit"}
+        every = ["precision", name, bench.seed, own, causes, parts, configured.model_dump(mode="json")]
+        return bench.kept(every, Kept, lambda: [weighing.weigh(name, listed, configured) for listed in lists()])
+
+    @cached_property
+    def _given(self) -> list[tuple[System, Vectors]]:
+        """Return the lists that are named, each with what a model gave for its rows, shape (rows,) or (rows, 2).
+
+        Raises:
+            RaggsError: a file is missing, or cannot be right.
+        """
+        if self.config.scores != "logits":
+            return [(system, system.run.score.astype(np.float32)) for system in open_systems(list(self.config.runs))]
+        found = []
+        for spec in self.config.runs:
+            name, path = split_name(spec)
+            run, numbers = read_two_logits(path)
+            found.append((System(name or path.stem, str(path), run), numbers))
+        return found
+
+
+def _later(make: Callable[..., Iterable[Listed]], *given: object) -> Callable[[], Iterable[Listed]]:
+    return lambda: make(*given)
+
+
+def _configured(bench: Bench) -> Scoring:
+    """The precision of the configuration's dense retriever; full where there is none."""
+    specs = () if bench.run is None else bench.run.retrieve.retrievers
+    return next((spec.scoring for spec in specs if isinstance(spec, DenseRetriever.Config)), FULL)
+
+
+def _embed(bench: Bench, embedder: Embedder, asked: Asked) -> None:
+    """Ask for all vectors that are not there yet."""
+    begun = rows_done(bench.workshop.places.vectors, embedder.identity, embedder.dims, asked.store)
+    for start in range(begun, len(asked.store), BLOCK):
+        embedder.embed(asked.store.contents(start, min(start + BLOCK, len(asked.store))))
+    embedder.embed_queries(list(asked.texts.values()))

@@ -6,4 +6,393 @@ questions.py   what is known of each question and of what answers it
 rules.py       the table of findings: condition, sentence, knob
 models.py      what is found
 showing.py     sentences, tables and plots of that
+
+The kind `retrieval`: it scores the systems, reads the questions, and puts both before the traits and the rules.
+
+From what was measured and is known of the questions to what is found: traits told from chance, rules, a verdict.
+
+What the diagnosis of retrieval found, as sentences, tables and plots; from that alone.
 """
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from raggs.base.arrays import Floats
+from raggs.base.errors import UsageError
+from raggs.base.settings import Causes, InputPath
+from raggs.base.text import plural, shorten
+from raggs.base.types import number
+from raggs.diagnosis.base import Bench, Diagnosis, DiagnosisConfig, Forecast, said, some_of
+from raggs.diagnosis.retrieval.measuring import (
+    AGAINST,
+    OF_ONE,
+    OF_TWO,
+    Asked,
+    EvidencePart,
+    FindingPart,
+    Known,
+    Measured,
+    QuestionPart,
+    RetrievalFound,
+    SystemPart,
+    TraitPart,
+    UntoldPart,
+    check_there,
+    digests,
+    lists_of,
+    measure_lists,
+    read_questions,
+    read_values,
+    usual_measure,
+)
+from raggs.evaluation.document import Cell, Legend, Row, Section, Table, bounded
+from raggs.evaluation.svg import ForestRow, forest
+from raggs.metrics.names import parse_measure
+from raggs.stats.agreement import wilson
+from raggs.stats.comparison import Contrast, contrasts
+from raggs.stats.intervals import bootstrap_mean
+from raggs.stats.retrieval_traits import FEWEST, Finding, Trait, findings, traits_of
+from raggs.stats.retrieval_traits import Asked as Question
+
+SHOWN = 8  # traits of a system that are shown, beside those that are clear
+WIDTH = 70  # characters of a question
+DOUBT = "?"
+PLOTTED = 16
+
+
+def sections(found: RetrievalFound) -> tuple[Section, ...]:
+    """Findings, traits, systems, questions."""
+    return (_showing_findings(found), _showing_traits(found), _showing_systems(found), _questions(found))
+
+
+def plots(found: RetrievalFound) -> dict[str, str]:
+    """What questions share, for each system."""
+    drawn = {}
+    for number, system in enumerate(found.systems, start=1):
+        parts = [part for part in found.traits if part.system == system.name]
+        kept = sorted(sorted(parts, key=_doubtful)[:PLOTTED], key=lambda part: part.difference)
+        rows = [ForestRow(part.name, part.difference, part.low, part.high, part.clear) for part in kept]
+        if rows:
+            title = f"{system.name}: {found.measure} of questions that …, against all others"
+            told = f"difference of {found.measure}; grey: may be chance"
+            drawn["traits" if number == 1 else f"traits-{number}"] = forest(title, rows, told, changes=True)
+    return drawn
+
+
+def _showing_findings(found: RetrievalFound) -> Section:
+    if not found.findings:
+        return Section("Findings", ("no rule finds anything that could not be chance", *found.notes))
+    sentences = tuple(f"{part.about}: {part.sentence} — {part.knob}" for part in found.findings)
+    rows = tuple(row for part in found.findings for row in _showing_finding(part))
+    terms = (Legend("[ ]", "interval over resampled questions; all that one rule looks at hold together at 95%"),)
+    table = Table(("about", "rule", "evidence", "mean"), rows)
+    return Section("Findings", (*sentences, *found.notes), table, (), terms)
+
+
+def _showing_finding(part: FindingPart) -> list[Row]:
+    """A row for each piece of evidence; the finding is named in the first."""
+    names = [(part.about, part.rule), *[("", "")] * (len(part.evidence) - 1)]
+    return [
+        (Cell(about), Cell(rule), Cell(each.quantity), _mean(each))
+        for (about, rule), each in zip(names, part.evidence, strict=True)
+    ]
+
+
+def _mean(part: EvidencePart) -> Cell:
+    return bounded(part.mean, part.low, part.high, "signed")
+
+
+def _doubtful(part: TraitPart) -> tuple[bool, float]:
+    """Clear ones first, then the largest differences."""
+    return not part.clear, -abs(part.effect or 0.0)
+
+
+def _showing_traits(found: RetrievalFound) -> Section:
+    shown = [
+        part
+        for system in found.systems
+        for part in sorted((part for part in found.traits if part.system == system.name), key=_doubtful)[:SHOWN]
+    ]
+    clear = [part for part in found.traits if part.clear]
+    sentences = [
+        f"{part.system}: questions that {part.name} do {'worse' if part.difference < 0 else 'better'} — {_advice(part)}"
+        for part in clear
+    ]
+    sentences += [] if clear else ["nothing that questions share can be told from chance"]
+    if found.untold:
+        sentences.append(f"too few on one side to tell: {', '.join(part.name for part in found.untold)}")
+    if found.words:
+        sentences.append(f"rare words are counted over {found.words}")
+    head = ("system", "questions that …", "with", "without", "difference", "in deviations", "p (Holm)", "worst")
+    terms = [Legend("[ ]", "95% interval over questions resampled within both groups")]
+    terms += [Legend(DOUBT, "may be chance, as so many traits are looked at")] if len(clear) < len(shown) else []
+    title = f"What questions share, and what that makes of {found.measure}"
+    return Section(
+        title, tuple(sentences), Table(head, tuple(map(_showing_trait, shown))) if shown else None, (), tuple(terms)
+    )
+
+
+def _advice(part: TraitPart) -> str:
+    return part.knob if part.difference < 0 else "nothing to turn for them"
+
+
+def _showing_trait(part: TraitPart) -> Row:
+    return (
+        Cell(part.system),
+        Cell(part.name),
+        Cell(f"{part.having_mean:z.4f} ({part.having})"),
+        Cell(f"{part.lacking_mean:z.4f} ({part.lacking})"),
+        bounded(part.difference, part.low, part.high, "signed", "" if part.clear else DOUBT),
+        bounded(part.effect, part.effect_low, part.effect_high, "signed"),
+        Cell(part.corrected, "score"),
+        Cell(", ".join(part.examples[:3])),
+    )
+
+
+def _showing_systems(found: RetrievalFound) -> Section:
+    rows = tuple(
+        (
+            Cell(part.name),
+            bounded(part.mean, part.low, part.high),
+            Cell(f"{part.failing} of {part.questions} [{part.failing_low:.0%}, {part.failing_high:.0%}]"),
+        )
+        for part in found.systems
+    )
+    return Section("Systems", (), Table(("system", found.measure, f"below {found.failing_below:g}"), rows))
+
+
+def _questions(found: RetrievalFound) -> Section:
+    if not found.worst:
+        return Section("Questions that fail", (f"none is below {found.failing_below:g}",))
+    names = tuple(part.name for part in found.systems)
+    rows = tuple(_question(part, names) for part in found.worst)
+    head = ("question", *names, "they …", "text")
+    said = f"{plural(len(rows), 'question')} where {names[0]} does worst"
+    return Section("Questions that fail", (said,), Table(head, rows))
+
+
+def _question(part: QuestionPart, names: tuple[str, ...]) -> Row:
+    values = tuple(Cell(part.values.get(name), "score") for name in names)
+    return (Cell(part.qid), *values, Cell(", ".join(part.traits)), Cell(shorten(part.text, WIDTH)))
+
+
+OWN_CORPUS = "First name lists of the set's own corpus: --run NAME=FILE."
+EXAMPLES = 5  # questions that a trait names
+WORST = 20  # questions that are shown
+
+
+def put_together(measured: Measured, known: Known, asked: Asked, failing: float) -> RetrievalFound:
+    """All that is found."""
+    questions = [known.asked.get(qid, Question("")) for qid in measured.qids]
+    traits = traits_of(questions, known.weights)
+    systems = _systems(measured, asked.seed, failing)
+    parts = tuple(part for system in systems for part in _traits(system.name, measured, traits, asked.seed))
+    found = tuple(_findings(measured, asked.seed))
+    return RetrievalFound(
+        verdict=_verdict(systems, parts, found, asked.measure.name, failing)
+        if systems[0].name not in measured.strange
+        else f"{measured.strange[systems[0].name]} {OWN_CORPUS}",
+        passed=None,
+        measure=asked.measure.name,
+        failing_below=failing,
+        questions=len(measured.qids),
+        systems=systems,
+        traits=parts,
+        untold=tuple(UntoldPart(name=t.name, having=t.having, lacking=t.lacking) for t in traits if not t.told),
+        findings=found,
+        worst=tuple(_worst(measured, systems[0].name, questions, traits, failing)),
+        words=known.words,
+        notes=(*measured.notes, *measured.strange.values()),
+    )
+
+
+def _systems(measured: Measured, seed: int, failing: float) -> tuple[SystemPart, ...]:
+    parts = [_system(name, values, seed, failing) for name, values in measured.values.items()]
+    return tuple(sorted(parts, key=lambda part: -(part.mean or 0.0)))
+
+
+def _system(name: str, values: Floats, seed: int, failing: float) -> SystemPart:
+    found, below = bootstrap_mean(values, seed=seed), int((values < failing).sum())
+    low, high = wilson(below, found.count)
+    return SystemPart(
+        name=name,
+        mean=number(found.mean),
+        low=number(found.low),
+        high=number(found.high),
+        questions=found.count,
+        failing=below,
+        failing_low=low,
+        failing_high=high,
+    )
+
+
+def _traits(system: str, measured: Measured, traits: Sequence[Trait], seed: int) -> Iterator[TraitPart]:
+    """Those that can be told where the measure is defined, the largest loss first."""
+    values = measured.values[system]
+    defined = np.isfinite(values)
+    told = [each for each in traits if _sides(each.values[defined]) >= FEWEST]
+    rows = np.array([trait.values for trait in told]).reshape(len(told), len(values))
+    found = contrasts(values, rows, seed=seed, family=len(measured.values))
+    for trait, contrast in sorted(zip(told, found, strict=True), key=lambda pair: pair[1].difference):
+        yield _trait(system, trait, contrast, _examples(measured.qids, values, trait))
+
+
+def _sides(values: Floats) -> int:
+    return min(int((values == 1).sum()), int((values == 0).sum()))
+
+
+def _examples(qids: Sequence[str], values: Floats, trait: Trait) -> tuple[str, ...]:
+    held = (trait.values == 1) & np.isfinite(values)
+    worst = [at for at in np.argsort(values, kind="stable").tolist() if held[at]]
+    return tuple(qids[at] for at in worst[:EXAMPLES])
+
+
+def _trait(system: str, trait: Trait, found: Contrast, examples: tuple[str, ...]) -> TraitPart:
+    return TraitPart(
+        system=system,
+        kind=trait.kind,
+        name=trait.name,
+        having=found.having,
+        lacking=found.lacking,
+        having_mean=found.having_mean,
+        lacking_mean=found.lacking_mean,
+        difference=found.difference,
+        low=found.low,
+        high=found.high,
+        effect=number(found.effect),
+        effect_low=number(found.effect_low),
+        effect_high=number(found.effect_high),
+        p=found.p,
+        corrected=found.corrected,
+        clear=found.clear,
+        knob=trait.knob,
+        examples=examples,
+    )
+
+
+def _findings(measured: Measured, seed: int) -> Iterator[FindingPart]:
+    tables = ((AGAINST, measured.against), (OF_ONE, measured.one), (OF_TWO, measured.two))
+    for rules, quantities in tables:
+        yield from map(_finding, findings(rules, quantities, seed=seed))
+
+
+def _finding(found: Finding) -> FindingPart:
+    evidence = tuple(
+        EvidencePart(quantity=each.quantity, mean=each.mean, low=each.low, high=each.high, questions=each.count)
+        for each in found.evidence
+    )
+    rule = found.rule
+    return FindingPart(rule=rule.name, about=found.about, sentence=rule.sentence, knob=rule.knob, evidence=evidence)
+
+
+def _worst(
+    measured: Measured, system: str, questions: Sequence[Question], traits: Sequence[Trait], failing: float
+) -> Iterator[QuestionPart]:
+    values = measured.values[system]
+    order = [at for at in np.argsort(values, kind="stable").tolist() if values[at] < failing]
+    for at in order[:WORST]:
+        yield QuestionPart(
+            qid=measured.qids[at],
+            text=questions[at].text,
+            values={name: number(float(column[at])) for name, column in measured.values.items()},
+            traits=tuple(dict.fromkeys(trait.kind for trait in traits if trait.values[at] == 1)),
+        )
+
+
+def _verdict(
+    systems: Sequence[SystemPart],
+    traits: Sequence[TraitPart],
+    found: Sequence[FindingPart],
+    measure: str,
+    failing: float,
+) -> str:
+    """Of the best system: how many fail, and who most; then what to turn first, for it or for any."""
+    best = systems[0]
+    told = f"{best.name}: {best.failing} of {plural(best.questions, 'question')} fail{'s' * (best.failing == 1)} "
+    told += f"({measure} below {failing:g})"
+    clear = [part for part in traits if part.system == best.name and part.clear and part.difference < 0]
+    shared = [f"those that {part.name} ({part.difference:+.2f})" for part in clear]
+    told += f", most of all {some_of(shared)}" if shared else "; nothing that they share can be told from chance"
+    if first := next(iter(sorted(found, key=lambda part: part.about != best.name)), None):
+        return said(told, f"First {first.knob.partition(';')[0]}, since {first.about}: {first.sentence}")
+    if clear:
+        return said(told, f"First {clear[0].knob.partition(';')[0]}")
+    return said(told, "First read those that fail, beneath" if best.failing else "")
+
+
+class RetrievalConfig(DiagnosisConfig):
+    """What is looked at."""
+
+    type: Literal["retrieval"] = "retrieval"
+    runs: tuple[str, ...] = Field((), description="systems, [NAME=]PATH; the golden set's own retrievers if left out")
+    values: InputPath | None = Field(None, description="eval.json of an earlier raggs eval, in place of systems")
+    measure: str | None = Field(None, description="which questions fail; ra_nwg@10, or ndcg@10 on other grades")
+    baseline: str | None = Field(None, description="the system that others are held against; the first if left out")
+    pool: int = Field(50, ge=1, description="how many of its passages are a system's candidates")
+    failing: float = Field(0.5, gt=0, le=1, description="a question fails whose value lies below")
+
+
+class Retrieval(Diagnosis[RetrievalFound]):
+    """Which questions of a golden set fail, what they share, and what to turn."""
+
+    Config = RetrievalConfig
+    Result = RetrievalFound
+    TITLE = "Which questions fail, what do they share, and what is to be turned?"
+    NEEDS = ("golden",)
+    TIME = "seconds"
+    config: RetrievalConfig
+
+    def causes(self, bench: Bench) -> Causes:
+        """With the files of the systems and the passages that are looked at."""
+        systems = None if self.config.values else digests(lists_of(bench.golden, self.config.runs))
+        corpus = bench.workshop.corpus(bench.corpus).key if bench.has("corpus") else None
+        return {**super().causes(bench), "systems": systems, "passages": corpus}
+
+    def check(self, bench: Bench) -> None:
+        """Refuse a measure that is none, or of which less is better, and systems that are not there.
+
+        Raises:
+            UsageError, NotFoundError: with the remedy.
+        """
+        measure = self._asked(bench).measure
+        if not measure.higher:
+            raise UsageError(f"of {measure.name} less is better", remedy="name another: --measure ndcg@10")
+        if self.config.values and self.config.runs:
+            raise UsageError("--values holds systems already", remedy="leave out --run")
+        if not self.config.values:
+            check_there(lists_of(bench.golden, self.config.runs))
+
+    def forecast(self, bench: Bench) -> Forecast:
+        """Nobody is asked."""
+        return Forecast(("lists are scored and read; nobody is asked",))
+
+    def measure(self, bench: Bench) -> RetrievalFound:
+        """Score, read, compare."""
+        asked, judgments = self._asked(bench), bench.judgments
+        known = read_questions(bench, judgments.qrels.scale.relevant)
+        if self.config.values is not None:
+            measured = read_values(self.config.values, judgments, asked)
+        else:
+            specs = lists_of(bench.golden, self.config.runs)
+            measured = measure_lists(judgments, specs, asked, known.letters)
+        return put_together(measured, known, asked, self.config.failing)
+
+    def rests_on(self, found: RetrievalFound) -> int:
+        return found.systems[0].questions
+
+    def sections(self, found: RetrievalFound) -> tuple[Section, ...]:
+        """See `showing`."""
+        return sections(found)
+
+    def plots(self, found: RetrievalFound) -> Mapping[str, str]:
+        """See `showing`."""
+        return plots(found)
+
+    def _asked(self, bench: Bench) -> Asked:
+        name = self.config.measure or usual_measure(bench.judgments.qrels.scale)
+        return Asked(parse_measure(name), self.config.pool, self.config.baseline, bench.seed)

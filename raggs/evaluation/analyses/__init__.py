@@ -1,35 +1,150 @@
 """Analyses of an evaluation: one file each, one line here. They may import the study, the report and the libraries.
 
 The order here is the order of a report's sections. `USUAL` ones are done unasked, where their question arises.
+
+What an analysis is: one question about the systems, its answer as typed parts of the report, and its words.
+
+An analysis is one file and one line of the registry beside it. It computes from a `Study` and leaves what it found in
+the report; its section is drawn from the report alone, also from one that was read from a file, so drawing never
+computes. Its settings are the fields of its class; each has a default, so that its name is enough to ask for it.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, TypeVar
 
 from raggs.base.registry import Registry
+from raggs.evaluation.document import Legend, Row, Section, Table
+from raggs.evaluation.models import FoundPart, Part, Report
+from raggs.evaluation.study import Study
+from raggs.golden.judgments import Judgments
 
-if TYPE_CHECKING:
-    from raggs.evaluation.analyses.base import Analysis
+P = TypeVar("P", bound=Part)
+
+
+class Analysis(ABC):
+    """A question about the systems. The first line of its docstring says which."""
+
+    def check(self, judgments: Judgments, systems: Sequence[str]) -> None:  # noqa: B027 - most analyses need nothing
+        """Refuse what the analysis cannot be done on, before anything is scored.
+
+        Args:
+            judgments: what is scored against.
+            systems: their names.
+
+        Raises:
+            UsageError: something that it needs is not there.
+        """
+
+    @abstractmethod
+    def extend(self, report: Report, study: Study) -> Report:
+        """The report with what the analysis found.
+
+        Raises:
+            DataError: what it was given does not fit the judgments.
+        """
+
+    def section(self, report: Report) -> Section | None:
+        """What a report says of the question; None where nothing was found."""
+        return None
+
+    def legend(self, report: Report) -> Legend | None:
+        """What the analysis put beside the scores, if anything."""
+        return None
+
+
+class Finding(NamedTuple, Generic[P]):
+    """A part and the system that it is about; "" where it is about all of them."""
+
+    system: str
+    part: P
+
+
+class PartAnalysis(Analysis, Generic[P]):
+    """An analysis whose answer is a list of parts, shown as a table and in sentences.
+
+    A subclass names `NAME` (its name in the registry), `PART`, `TITLE` and `HEAD`, and says `compute` and `rows`. Its
+    parts stand under `analyses` in the report; `put` and `found` say where else.
+    """
+
+    NAME: ClassVar[str]
+    TITLE: ClassVar[str]
+    HEAD: ClassVar[tuple[str, ...]]
+    PART: type[P]
+
+    @abstractmethod
+    def compute(self, study: Study) -> Sequence[Finding[P]]:
+        """The answer; nothing where the question does not arise."""
+
+    @abstractmethod
+    def rows(self, found: Sequence[Finding[P]]) -> Sequence[Row]:
+        """The answer as rows under `HEAD`."""
+
+    def sentences(self, found: Sequence[Finding[P]]) -> Sequence[str]:
+        """The answer for people, most often one sentence a system."""
+        return ()
+
+    def title(self, found: Sequence[Finding[P]]) -> str:
+        """Of the section."""
+        return self.TITLE
+
+    def put(self, report: Report, found: Sequence[Finding[P]]) -> Report:
+        """The report with the parts in their place."""
+        parts = tuple(FoundPart(system=system, part=part.model_dump(mode="json")) for system, part in found)
+        return report.model_copy(update={"analyses": {**report.analyses, self.NAME: parts}})
+
+    def found(self, report: Report) -> Sequence[Finding[P]]:
+        """The parts from their place in the report.
+
+        Raises:
+            ValidationError: another version of the analysis wrote them.
+        """
+        return [
+            Finding(each.system, self.PART.model_validate(each.part)) for each in report.analyses.get(self.NAME, ())
+        ]
+
+    def extend(self, report: Report, study: Study) -> Report:
+        """Compute, and put what was found into the report."""
+        found = self.compute(study)
+        return self.put(report, found) if found else report
+
+    def shown(self, report: Report) -> Sequence[Finding[P]]:
+        """Those of the parts that are shown beside the measures that were asked for: all, most often."""
+        return self.found(report)
+
+    def section(self, report: Report) -> Section | None:
+        """Title, sentences and table of what was found."""
+        if not (found := self.shown(report)):
+            return None
+        rows = tuple(self.rows(found))
+        return Section(self.title(found), tuple(self.sentences(found)), Table(self.HEAD, rows) if rows else None)
+
+
+def by_system(report: Report, found: Sequence[Finding[P]]) -> dict[str, tuple[P, ...]]:
+    """The parts of each system of the report, in their order."""
+    return {name: tuple(part for system, part in found if system == name) for name in report.per_query}
+
 
 REGISTRY: Registry[Analysis] = Registry(
     "analysis",
     "analyses",
-    "raggs.evaluation.analyses.base:Analysis",
+    "raggs.evaluation.analyses:Analysis",
     {
         "comparisons": "raggs.evaluation.analyses.comparisons:Comparisons",
         "corrected": "raggs.evaluation.analyses.corrected:PeopleCorrection",
-        "bottleneck": "raggs.evaluation.analyses.bottleneck:Bottleneck",
-        "waterfall": "raggs.evaluation.analyses.waterfall:Waterfall",
-        "depths": "raggs.evaluation.analyses.depths:Depths",
-        "pooling": "raggs.evaluation.analyses.pooling:Pooling",
+        "bottleneck": "raggs.evaluation.analyses.losses:Bottleneck",
+        "waterfall": "raggs.evaluation.analyses.losses:Waterfall",
+        "depths": "raggs.evaluation.analyses.robustness:Depths",
+        "pooling": "raggs.evaluation.analyses.unjudged:Pooling",
         "leave_one_out": "raggs.evaluation.analyses.leave_one_out:LeaveOneOut",
         "answers": "raggs.evaluation.analyses.answers:GivenAnswers",
         "ties": "raggs.evaluation.analyses.ties:TieRanges",
         "robustness": "raggs.evaluation.analyses.robustness:Robustness",
-        "sensitivity": "raggs.evaluation.analyses.sensitivity:Sensitivity",
-        "bounds": "raggs.evaluation.analyses.bounds:HoleBounds",
-        "uncertainty": "raggs.evaluation.analyses.uncertainty:LabelDoubt",
+        "sensitivity": "raggs.evaluation.analyses.robustness:Sensitivity",
+        "bounds": "raggs.evaluation.analyses.unjudged:HoleBounds",
+        "uncertainty": "raggs.evaluation.analyses.unjudged:LabelDoubt",
     },
 )
 USUAL = ("comparisons", "bottleneck", "pooling", "answers", "ties")

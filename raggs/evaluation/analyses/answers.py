@@ -11,11 +11,10 @@ from raggs.base.arrays import Floats
 from raggs.base.errors import DataError
 from raggs.base.text import plural
 from raggs.base.types import number
-from raggs.evaluation.analyses.base import Finding, PartAnalysis, by_system
-from raggs.evaluation.document import Cell, Row
+from raggs.evaluation.analyses import Finding, PartAnalysis, by_system
+from raggs.evaluation.document import Cell, Row, score
 from raggs.evaluation.models import AnswersPart, Report
 from raggs.evaluation.study import Study
-from raggs.evaluation.words import score
 from raggs.metrics.hits import Hits
 from raggs.metrics.names import parse_measure
 from raggs.stats.agreement import accuracy_given_hit

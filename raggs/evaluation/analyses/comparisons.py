@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 from raggs.base.errors import UsageError
 from raggs.base.types import number
-from raggs.evaluation.analyses.base import Finding, PartAnalysis
-from raggs.evaluation.document import Cell, Legend, Row
+from raggs.evaluation.analyses import Finding, PartAnalysis
+from raggs.evaluation.document import MARKS, VERDICTS, Cell, Legend, Row, inconclusive, would_tell
 from raggs.evaluation.models import ComparisonPart, Report, UnjudgedPart
 from raggs.evaluation.study import Study, ends_between, judging_remedy, unjudged_in, unjudged_part
-from raggs.evaluation.words import MARKS, VERDICTS, inconclusive, would_tell
 from raggs.golden.judgments import Judgments
 from raggs.metrics.names import SPREADS, Named
 from raggs.stats.comparison import Comparison, Ends, compare_many

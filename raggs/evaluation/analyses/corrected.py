@@ -25,7 +25,7 @@ from raggs.base.arrays import Floats
 from raggs.base.errors import DataError, UsageError
 from raggs.base.text import plural
 from raggs.base.types import Number, number
-from raggs.evaluation.analyses.base import Finding, PartAnalysis
+from raggs.evaluation.analyses import Finding, PartAnalysis
 from raggs.evaluation.document import Cell, Row
 from raggs.evaluation.models import Part, Report
 from raggs.evaluation.study import Study

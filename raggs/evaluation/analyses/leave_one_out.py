@@ -1,7 +1,7 @@
 """Leave one system out: what a system owes to having been pooled, by its score and its rank without its own finds.
 
 A passage that only one system found was judged because that system took part. Left unjudged, it counts as not relevant,
-as the finds of a newcomer do (Zobel 1998). The contributions are those of `raggs.stats.decision.leave_one_out`; sweeps
+as the finds of a newcomer do (Zobel 1998). The contributions are those of `raggs.stats.effects`; sweeps
 score them by the same function.
 """
 
@@ -16,17 +16,16 @@ import numpy as np
 from raggs.base.errors import UsageError
 from raggs.base.text import plural
 from raggs.base.types import number
-from raggs.evaluation.analyses.base import Finding, PartAnalysis
-from raggs.evaluation.document import Cell, Row
+from raggs.evaluation.analyses import Finding, PartAnalysis
+from raggs.evaluation.document import Cell, Row, score
 from raggs.evaluation.models import LeaveOneOutPart
 from raggs.evaluation.study import Study, mean
-from raggs.evaluation.words import score
 from raggs.golden.judgments import Judgments
 from raggs.metrics.hits import Hits
 from raggs.metrics.names import Named
 
 if TYPE_CHECKING:
-    from raggs.stats.decision.leave_one_out import Contribution, Fall
+    from raggs.stats.effects import Contribution, Fall
 
 DEPTH = 100  # ranks within which a list counts as pooled, as retrievers and pools of raggs go
 
@@ -48,7 +47,7 @@ class LeftOut:
     @property
     def falls(self) -> tuple[Fall, ...]:
         """What each system loses, the greatest fall first."""
-        from raggs.stats.decision.leave_one_out import falls  # late: most reports leave no system out
+        from raggs.stats.effects import falls  # late: most reports leave no system out
 
         return falls(self.contributed, self.scores, self.without)
 
@@ -69,7 +68,7 @@ def leave_out(
         groups: by system, the group that it is left out with; itself where not named.
         pooled: the systems that contribute; all where left out.
     """
-    from raggs.stats.decision.leave_one_out import contributions  # late, as above
+    from raggs.stats.effects import contributions  # late, as above
 
     qrels, sign = next(iter(hits.values())).qrels, 1.0 if named.higher else -1.0
     pools = {name: hits[name].item[hits[name].rank <= depth] for name in (hits if pooled is None else pooled)}
@@ -84,7 +83,7 @@ def leave_out(
 
 def _unjudged(hits: Hits, contribution: Contribution) -> Hits:
     """The same lists, where what a group alone brought is unjudged."""
-    from raggs.stats.decision.leave_one_out import without  # late, as above
+    from raggs.stats.effects import without  # late, as above
 
     grade = without(hits.qrels.grade, contribution)
     keep = np.flatnonzero(grade[hits.item] >= 0)

@@ -1,17 +1,23 @@
-"""The distribution of recall over queries: how many are served badly behind a good mean."""
+"""The distribution of recall over queries: how many are served badly behind a good mean.
+
+Sensitivity: does the order of the systems depend on the parameters of RA-nWG?
+
+How a score grows with the cutoff: what more passages in the prompt would bring.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from raggs.evaluation.analyses.base import Finding, PartAnalysis, by_system
-from raggs.evaluation.document import Row, cells
-from raggs.evaluation.models import Report, RobustnessPart
+from raggs.base.types import Number, number
+from raggs.evaluation.analyses import Finding, PartAnalysis, by_system
+from raggs.evaluation.document import Cell, Row, cells, score
+from raggs.evaluation.models import Part, Report, RobustnessPart, SettingPart
 from raggs.evaluation.study import Study, mean
-from raggs.evaluation.words import score
+from raggs.metrics.bottleneck import DELTAS, recall_profile, sensitivity
 from raggs.metrics.hits import Hits
-from raggs.metrics.names import parse_measure
-from raggs.metrics.robustness import DELTAS, recall_profile
+from raggs.metrics.names import Named, parse_measure
 
 
 class Robustness(PartAnalysis[RobustnessPart]):
@@ -66,3 +72,92 @@ def _part(hits: Hits, k: int) -> RobustnessPart:
         histogram=profile.histogram,
         beside={name: mean(parse_measure(name).values(hits)) for name in (f"map@{k}", f"ndcg@{k}", f"mrr@{k}")},
     )
+
+
+class Sensitivity(PartAnalysis[SettingPart]):
+    """Whether the order of the systems depends on the parameters of RA-nWG; needs grades 1 to 5."""
+
+    NAME = "sensitivity"
+    TITLE = "Sensitivity of RA-nWG"
+    HEAD = ("alpha", "cap4", "cap3", "order that changes")
+    PART = SettingPart
+
+    def compute(self, study: Study) -> Sequence[Finding[SettingPart]]:
+        """All points of the grid, at the largest cutoff."""
+        if not study.graded:
+            return ()
+        return [
+            Finding(
+                "",
+                SettingPart(
+                    alpha=point.alpha,
+                    cap4=point.cap4,
+                    cap3=point.cap3,
+                    means={name: number(value) for name, value in point.means.items()},
+                    order=point.order,
+                    swapped=point.swapped,
+                ),
+            )
+            for point in sensitivity(study.hits, k=study.cutoff)
+        ]
+
+    def put(self, report: Report, found: Sequence[Finding[SettingPart]]) -> Report:
+        """Into `sensitivity`."""
+        return report.model_copy(update={"sensitivity": tuple(part for _, part in found)})
+
+    def found(self, report: Report) -> Sequence[Finding[SettingPart]]:
+        """From `sensitivity`."""
+        return [Finding("", part) for part in report.sensitivity]
+
+    def rows(self, found: Sequence[Finding[SettingPart]]) -> Sequence[Row]:
+        """A row for each point where the order is another one."""
+        return [
+            (*(Cell(f"{value:g}") for value in (part.alpha, part.cap4, part.cap3)), Cell(" > ".join(part.order)))
+            for _, part in found
+            if part.swapped
+        ]
+
+    def sentences(self, found: Sequence[Finding[SettingPart]]) -> Sequence[str]:
+        """At how many points it is."""
+        moved = sum(bool(part.swapped) for _, part in found)
+        return [f"RA-nWG's parameters: the order of the systems changes at {moved} of {len(found)} points of the grid"]
+
+
+CUTOFFS = (1, 3, 5, 10, 20, 50)
+
+
+class DepthsPart(Part):
+    """The means of one measure over cutoffs."""
+
+    measure: str
+    means: dict[int, Number]
+
+
+class Depths(PartAnalysis[DepthsPart]):
+    """How the first measure of each system grows with the cutoff."""
+
+    NAME = "depths"
+    TITLE = "Over the cutoff"
+    HEAD = ("system", "measure", *(f"@{k}" for k in CUTOFFS))
+    PART = DepthsPart
+
+    def compute(self, study: Study) -> Sequence[Finding[DepthsPart]]:
+        """Each system, as far as its longest list reaches; none where the first measure has no cutoff."""
+        named = study.scoring.measures[0]
+        if named.measure.k is None:
+            return ()
+        return [Finding(system, _depths_part(hits, named)) for system, hits in study.hits.items()]
+
+    def rows(self, found: Sequence[Finding[DepthsPart]]) -> Sequence[Row]:
+        """A row for each system."""
+        return [cells(system, part.measure, *(part.means.get(k) for k in CUTOFFS)) for system, part in found]
+
+
+def _depths_part(hits: Hits, named: Named) -> DepthsPart:
+    means = {k: mean(each.values(hits)) for k, each in _at(named) if k <= hits.length.max()}
+    return DepthsPart(measure=named.name.partition("@")[0], means=means)
+
+
+def _at(named: Named) -> Iterator[tuple[int, Named]]:
+    for k in CUTOFFS:
+        yield k, replace(named, measure=replace(named.measure, k=k))

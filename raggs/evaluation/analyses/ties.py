@@ -14,11 +14,10 @@ import numpy as np
 
 from raggs.base.arrays import Flags, Floats
 from raggs.base.text import plural
-from raggs.evaluation.analyses.base import Finding, PartAnalysis, by_system
-from raggs.evaluation.document import Cell, Row, cells
+from raggs.evaluation.analyses import Finding, PartAnalysis, by_system
+from raggs.evaluation.document import Cell, Row, cells, score
 from raggs.evaluation.models import Report, TiePart
 from raggs.evaluation.study import Study, mean
-from raggs.evaluation.words import score
 from raggs.metrics.evaluate import Evaluation
 from raggs.metrics.hits import Hits
 from raggs.metrics.names import Named

@@ -12,6 +12,18 @@ nothing is known of any other. Passages without an id get one that is made of th
 Golden sets for tools that load a corpus, its queries and the labels as three files, with the lists beside them.
 
 The folders of such formats differ in how a row is written, and in what tells the tool of the files.
+
+What DeepEval reads: goldens as one list of JSON.
+
+Goldens of DeepEval as one list of JSON.
+
+What LangSmith takes: examples as JSON lines.
+
+Examples of LangSmith as JSON lines.
+
+What Ragas reads: JSON lines of single-turn samples.
+
+Samples of Ragas as JSON lines.
 """
 
 from __future__ import annotations
@@ -27,22 +39,29 @@ from typing import ClassVar
 
 from raggs.base.artifacts import Passage, Query
 from raggs.base.errors import DataError
-from raggs.base.files import disk
+from raggs.base.files import disk, read_whole
 from raggs.base.hashing import hash_bytes
-from raggs.base.jsonl import decode_json
+from raggs.base.jsonl import decode_json, read_objects
 from raggs.base.tables import MEANINGS, ColumnNames, object_id
 from raggs.base.text import id_problem, shorten, sound
 from raggs.base.trec import Seen
 from raggs.base.types import as_object, as_text
-from raggs.golden.base import GoldenQuery, GoldenSet
-from raggs.golden.formats.base import Exporter, ExportOptions, ImportedSet, Importer, remove_other_split, write_objects
-from raggs.golden.formats.lists import passage_object, write_lists, write_passages
+from raggs.golden.base import ASKED_AND_READ, GoldenQuery, GoldenSet, Part
+from raggs.golden.files import PACKED
+from raggs.golden.formats import (
+    Exporter,
+    ExportOptions,
+    ImportedSet,
+    Importer,
+    remove_other_split,
+    write_list,
+    write_objects,
+)
 from raggs.golden.formats.pieces import Pieces, first_of, grades_of, missing, runs_beside
-from raggs.golden.formats.trec import write_qrels
-from raggs.golden.parts import ASKED_AND_READ, Part
+from raggs.golden.formats.trec import passage_object, write_lists, write_passages, write_qrels
+from raggs.parts.file_shapes import sidecar, stated_labels
 from raggs.parts.queries.fields import made_id, query_of
 from raggs.parts.queries.writing import query_facts, query_object, write_queries
-from raggs.parts.readers.scales import sidecar, stated_labels
 
 
 @dataclass(frozen=True)
@@ -475,3 +494,197 @@ class CorpusExporter(Exporter):
         guide, held = self.guide(golden, folder), "pool" if whole is None else "all"
         sidecar = self.write_sidecar(golden, folder, files, corpus=held, **guide.facts)
         return [*(folder / name for name in files), *guide.files, sidecar]
+
+
+GOLDENS = "goldens.json"
+
+
+class DeepEvalExporter(CaseExporter):
+    """DeepEval: a golden a question, for add_goldens_from_json_file.
+
+    `goldens.json` holds `input`, `expected_output` where the question has an answer, the relevant passages as
+    `context`, the documents that they stand in as `source_file` if they all stand in one, and as `additional_metadata`
+    the question's id, theirs, their grades, and what else came with the question.
+    """
+
+    FORMAT: ClassVar[str] = "deepeval"
+
+    def write_cases(self, golden: GoldenSet, folder: Path) -> dict[str, int]:
+        """See `CaseExporter.write_cases`."""
+        return {GOLDENS: write_list(folder / GOLDENS, map(_golden, self.cases(golden)))}
+
+
+def _golden(case: Case) -> dict[str, object]:
+    sources = {passage.span.source if passage.span else None for passage in case.passages}
+    return {
+        "input": case.query.text,
+        "expected_output": case.query.answer,
+        "context": case.texts,
+        "source_file": sources.pop() if len(sources) == 1 else None,
+        "additional_metadata": {
+            "qid": case.query.qid,
+            "context_ids": case.ids,
+            "context_grades": list(case.grades),
+            **case.facts,
+        },
+    }
+
+
+class DeepEvalImporter(CaseImporter):
+    """DeepEval goldens: a file of JSON, or a folder with goldens.json.
+
+    `context` holds the passages that count, `context_ids` in `additional_metadata` their ids.
+    """
+
+    FORMAT = "deepeval"
+    FILE: ClassVar[str] = "goldens.json"
+
+    def entries(self, path: Path) -> Iterator[tuple[int, Entry]]:
+        """See `CaseImporter.entries`; goldens are counted from 1."""
+        for number, golden in enumerate(map(as_object, _list(path)), start=1):
+            known = as_object(golden.get("additional_metadata"))
+            yield (
+                number,
+                Entry(
+                    golden.get("input"),
+                    known.get("qid"),
+                    golden.get("expected_output"),
+                    golden.get("context"),
+                    known.get("context_ids"),
+                    without(known, "qid", "context_ids", "context_grades"),
+                ),
+            )
+
+
+def _list(path: Path) -> list[object]:
+    try:
+        found = decode_json(read_whole(path).decode("utf-8-sig"))
+    except ValueError as error:
+        raise DataError(f"not valid JSON ({error})", where=path, remedy="it should be a list of goldens") from error
+    if not isinstance(found, list):
+        raise DataError("not a list", where=path, remedy="it should be a list of goldens")
+    return found
+
+
+EXAMPLES = "examples.jsonl"
+
+
+class LangSmithExporter(CaseExporter):
+    """LangSmith: an example a question, for Client.create_examples.
+
+    `examples.jsonl` holds `inputs` with the question, `outputs` with the answer, where there is one, and with the
+    relevant passages and their ids, `metadata` with the question's id, their grades, and what else came with the
+    question.
+    """
+
+    FORMAT: ClassVar[str] = "langsmith"
+
+    def write_cases(self, golden: GoldenSet, folder: Path) -> dict[str, int]:
+        """See `CaseExporter.write_cases`."""
+        return {EXAMPLES: write_objects(folder / EXAMPLES, map(_example, self.cases(golden)))}
+
+
+def _example(case: Case) -> dict[str, object]:
+    answer = {} if case.query.answer is None else {"answer": case.query.answer}
+    return {
+        "inputs": {"question": case.query.text},
+        "outputs": {**answer, "contexts": case.texts, "context_ids": case.ids},
+        "metadata": {"qid": case.query.qid, "context_grades": list(case.grades), **case.facts},
+    }
+
+
+QUESTION = ("question", "input", "query", "user_input")
+ANSWER = ("answer", "output", "reference")
+CONTEXTS = ("contexts", "reference_contexts", "context", "documents")
+IDS = ("context_ids", "reference_context_ids")
+
+
+class LangSmithImporter(CaseImporter):
+    """LangSmith examples: a file of JSON lines, or a folder with examples.jsonl.
+
+    The question stands in `inputs`, the answer and the passages that count in `outputs`, under usual names.
+    """
+
+    FORMAT = "langsmith"
+    FILE: ClassVar[str] = "examples.jsonl"
+    ROLES: ClassVar[tuple[str, ...]] = ("question", "answer", "passage", "doc_id")
+
+    def entries(self, path: Path) -> Iterator[tuple[int, Entry]]:
+        """See `CaseImporter.entries`; other inputs and outputs are facts."""
+        for number, row in read_objects(path):
+            asked, wanted, known = (as_object(row.get(name)) for name in ("inputs", "outputs", "metadata"))
+            question, answer, contexts, ids = (
+                only_named(found, role, names, self.columns, path, number)
+                for found, role, names in (
+                    (asked, "question", QUESTION),
+                    (wanted, "answer", ANSWER),
+                    (wanted, "passage", CONTEXTS),
+                    (wanted, "doc_id", IDS),
+                )
+            )
+            more = {
+                "inputs": without(asked, question[0] or ""),
+                "outputs": without(wanted, *(name or "" for name, _ in (answer, contexts, ids))),
+            }
+            facts = {
+                **{name: found for name, found in more.items() if found},
+                **without(known, "qid", "context_grades"),
+            }
+            yield number, Entry(question[1], known.get("qid"), answer[1], contexts[1], ids[1], facts)
+
+
+SAMPLES = "ragas.jsonl"
+
+
+class RagasExporter(CaseExporter):
+    """Ragas: a single-turn sample a question, for EvaluationDataset.from_jsonl.
+
+    `ragas.jsonl` holds `user_input`, `reference` where the question has an answer, and the relevant passages as
+    `reference_contexts` and `reference_context_ids`. Its columns `qid` and `raggs`, which Ragas passes over, hold the
+    question's id and, as JSON, what else came with it.
+    """
+
+    FORMAT: ClassVar[str] = "ragas"
+
+    def write_cases(self, golden: GoldenSet, folder: Path) -> dict[str, int]:
+        """See `CaseExporter.write_cases`."""
+        return {SAMPLES: write_objects(folder / SAMPLES, map(_sample, self.cases(golden)))}
+
+
+def _sample(case: Case) -> dict[str, object]:
+    return {
+        "user_input": case.query.text,
+        "reference": case.query.answer,
+        "reference_contexts": case.texts,
+        "reference_context_ids": case.ids,
+        "qid": case.query.qid,
+        PACKED: json.dumps(case.facts, ensure_ascii=False) if case.facts else "",
+    }
+
+
+TAKEN = ("user_input", "reference", "reference_contexts", "reference_context_ids", "qid", PACKED)
+
+
+class RagasImporter(CaseImporter):
+    """Ragas samples: a file of JSON lines, or a folder with ragas.jsonl.
+
+    `reference_contexts` are the passages that count, `reference_context_ids` their ids.
+    """
+
+    FORMAT = "ragas"
+    FILE: ClassVar[str] = "ragas.jsonl"
+
+    def entries(self, path: Path) -> Iterator[tuple[int, Entry]]:
+        """See `CaseImporter.entries`."""
+        for number, row in read_objects(path):
+            yield (
+                number,
+                Entry(
+                    row.get("user_input"),
+                    row.get("qid"),
+                    row.get("reference"),
+                    row.get("reference_contexts"),
+                    row.get("reference_context_ids"),
+                    {**unpacked(row.get(PACKED)), **without(row, *TAKEN)},
+                ),
+            )

@@ -19,12 +19,12 @@ from raggs.base.trec import Seen, same_looks
 from raggs.base.types import as_object
 from raggs.golden.base import RUNS, GoldenQuery, Graded
 from raggs.golden.files import unpacked_passage, unpacked_query
-from raggs.golden.formats.base import ImportedSet, stated_contents, stated_provenance
+from raggs.golden.formats import ImportedSet, stated_contents, stated_provenance
 from raggs.golden.judgments import stated_lacks
 from raggs.parts.corpora.jsonl import ID_FIELDS, JsonlConfig, JsonlCorpus
-from raggs.parts.queries.jsonl import JsonlQueries, JsonlQueriesConfig
-from raggs.parts.queries.load import load_numbered
-from raggs.parts.readers.scales import AS_GRADED, GradeScale, sidecar, stated_scale
+from raggs.parts.file_shapes import AS_GRADED, GradeScale, sidecar, stated_scale
+from raggs.parts.queries.fields import load_numbered
+from raggs.parts.queries.formats import JsonlQueries, JsonlQueriesConfig
 
 TEST = "test"  # the split that is read if none is named
 SHOWN = 3  # ids in a message
@@ -146,7 +146,7 @@ def grades_of(labels: Path, columns: ColumnNames = NO_COLUMNS) -> dict[str, list
     Raises:
         NotFoundError, DataError: as `read_labels`.
     """
-    from raggs.parts.readers.labels import read_labels  # late: it needs numpy
+    from raggs.parts.run_files import read_labels  # late: it needs numpy
 
     stated = stated_scale(labels)
     lift = stated.offset if stated else 0
@@ -322,7 +322,7 @@ def hits_of(paths: Iterable[Path]) -> Iterator[RetrieveRecord]:
     """
     import numpy as np
 
-    from raggs.parts.readers.runs import read_run  # late: it needs numpy
+    from raggs.parts.run_files import read_run  # late: it needs numpy
 
     for path in paths:
         run, name = read_run(path), unquote(path.name.removesuffix(".gz").rpartition(".")[0])

@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import ClassVar
 
 from raggs.base.text import one_line
-from raggs.golden.base import RUNS, GoldenSet
-from raggs.golden.formats.base import write_lines
+from raggs.golden.base import RUNS, GoldenSet, Part
+from raggs.golden.formats import write_lines
 from raggs.golden.formats.cases import Case, CaseExporter
-from raggs.golden.formats.lists import TOP, list_name
-from raggs.golden.parts import Part
+from raggs.golden.formats.trec import TOP, list_name
 
 CONFIG, CHECK, LISTS = "promptfooconfig.yaml", "recall.cjs", "lists.cjs"
 DEPTH = 10

@@ -1,21 +1,245 @@
-"""TREC files: qrels of all graded passages, the golden top as a run, and what each retriever returned as runs.
+"""Lists as TREC runs: the golden top, what each retriever returned, and their fusion.
+
+A later export into the same folder takes away what an earlier one wrote there and it does not; whatever else lies there
+is somebody's own and stays.
+
+Files of one JSON object ``{qid: {doc_id: number}}``, a query a line, so that none waits in memory.
+
+The passages of a golden set, each once, in the form that `corpus: {type: jsonl}` reads.
+
+TREC files: qrels of all graded passages, the golden top as a run, and what each retriever returned as runs.
 
 TREC files: qrels, and runs beside them.
+
+What ranx reads: qrels and runs as JSON, ``{qid: {doc_id: number}}``.
+
+Files of ranx: qrels and runs as JSON.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+import json
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path, PurePosixPath
 from typing import ClassVar
+from urllib.parse import quote
 
-from raggs.base.errors import DataError
-from raggs.golden.base import GoldenSet
-from raggs.golden.formats.base import Exporter, ImportedSet, Importer, write_lines
-from raggs.golden.formats.lists import write_lists
-from raggs.golden.formats.pieces import first_of, labels_alone, missing, with_runs
-from raggs.golden.parts import Part
-from raggs.parts.readers.scales import GradeScale, stated_labels
+from raggs.base.artifacts import Passage
+from raggs.base.errors import DataError, RaggsError
+from raggs.base.files import disk, read_lines, read_whole
+from raggs.base.types import as_object
+from raggs.golden.base import RUNS, GoldenSet, Part
+from raggs.golden.files import passage_facts
+from raggs.golden.formats import (
+    Exporter,
+    ImportedSet,
+    Importer,
+    object_writer,
+    write_lines,
+    write_objects,
+    write_routed_lines,
+)
+from raggs.golden.formats.pieces import (
+    Pieces,
+    first_of,
+    grades_of,
+    is_ours,
+    labels_alone,
+    missing,
+    orders_of,
+    with_runs,
+)
+from raggs.parts.file_shapes import GradeScale, sidecar, stated_labels
+
+
+@dataclass(frozen=True)
+class Row:
+    """The numbers of one query in one file."""
+
+    path: Path
+    qid: str
+    numbers: Mapping[str, float]
+
+
+def write_nested(rows: Iterable[Row], *always: Path) -> dict[Path, int]:
+    """Write each query to its file, and count the numbers of each; rows of one file come one after another or not.
+
+    Args:
+        always: files that are written even where nothing is in them.
+
+    Raises:
+        ProviderError: the disk refuses.
+    """
+    counts: Counter[Path] = Counter(dict.fromkeys(always, 0))
+    write_routed_lines(_lines(rows, counts))
+    return dict(sorted(counts.items()))
+
+
+def count_nested(path: Path) -> int | None:
+    """How many numbers such a file holds; None where it is none."""
+    try:
+        found = json.loads(read_whole(path))
+    except (RaggsError, ValueError, RecursionError):
+        return None
+    return sum(len(as_object(numbers)) for numbers in as_object(found).values())
+
+
+def _lines(rows: Iterable[Row], counts: Counter[Path]) -> Iterator[tuple[Path, str]]:
+    begun: set[Path] = set()
+    for row in rows:
+        sign = "," if row.path in begun else "{"
+        begun.add(row.path)
+        counts[row.path] += len(row.numbers)
+        yield row.path, f"{sign}{_dump(row.qid)}: {_dump(row.numbers)}"
+    for path in sorted(counts):
+        yield path, "}" if path in begun else "{}"
+
+
+def _dump(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+COLUMNS = "qid Q0 docid rank score tag"
+TAG = "raggs-"
+TOP = "run.trec"
+BY_GRADE = "by_grade"  # marks what stands by grade, then by fused rank, since nobody is asked for an order
+
+Files = Mapping[str, Mapping[str, object]]  # by path in the folder, what a sidecar says of each
+
+
+def write_lists(golden: GoldenSet, folder: Path, labels: Path) -> Files:
+    """The ranked top, and what the systems returned: see `write_top` and `write_systems`.
+
+    Raises:
+        ProviderError: the folder cannot be written.
+    """
+    return {**write_top(golden, folder), **write_systems(golden, folder, labels)}
+
+
+def write_top(golden: GoldenSet, folder: Path) -> Files:
+    """The ranked top as a run, with falling scores that say nothing but the order.
+
+    Of a set of grades alone all graded passages, whose scores are their grades: equals are tied, and nobody broke them.
+
+    Raises:
+        ProviderError: the folder cannot be written.
+    """
+    rows = write_lines(folder / TOP, top_lines(golden))
+    score = {"score": "grade", BY_GRADE: True} if golden.by_grade else {"score": "top + 1 - rank"}
+    return {TOP: {"columns": COLUMNS, "rows": rows, **score}}
+
+
+def write_systems(golden: GoldenSet, folder: Path, labels: Path) -> Files:
+    """What each retriever returned, and their fusion, as runs in `RUNS`.
+
+    Args:
+        labels: the file whose sidecar says what was written there before.
+
+    Raises:
+        ProviderError: the folder cannot be written.
+    """
+    counts = write_routed_lines(_systems(golden, folder))
+    remove_old(folder, labels, counts)
+    return {path.relative_to(folder).as_posix(): {"columns": COLUMNS, "rows": rows} for path, rows in counts.items()}
+
+
+def top_lines(golden: GoldenSet) -> Iterator[str]:
+    """The lines of the golden top; of a set of grades alone all that are graded, with their grades as scores."""
+    tag = _tag(golden.name)
+    for query in golden.by_query("grades") if golden.by_grade else ():
+        for rank, each in enumerate(query.by_grade, start=1):
+            yield f"{query.qid} Q0 {each.doc_id} {rank} {each.grade} {tag}-{BY_GRADE}"
+    for record in (record for query in golden.by_query("order") for record in query.order):
+        if record.rank <= golden.top:
+            yield f"{record.qid} Q0 {record.doc_id} {record.rank} {golden.top + 1 - record.rank} {tag}"
+
+
+def list_name(retriever: str) -> str:
+    """A retriever's name as the name of a file; `urllib.parse.unquote` gives it back."""
+    return quote(retriever, safe=" ")
+
+
+def _systems(golden: GoldenSet, folder: Path) -> Iterator[tuple[Path, str]]:
+    """Each line of each retriever's run with its file, which is named as the retriever is."""
+    for hit in golden.hits():
+        path = folder / RUNS / f"{list_name(hit.retriever)}.trec"
+        yield path, f"{hit.qid} Q0 {hit.doc_id} {hit.rank} {hit.score!r} {_tag(hit.retriever)}"
+
+
+def remove_old(folder: Path, labels: Path, systems: Collection[Path]) -> None:
+    """Take away the lists that the last export wrote here, as its sidecar says, and this one did not.
+
+    Args:
+        labels: the file that the sidecar speaks of.
+        systems: the lists that this one wrote.
+
+    Raises:
+        ProviderError: one cannot be removed.
+    """
+    for name, facts in as_object(sidecar(labels).get("files")).items():
+        path = folder / name
+        known = PurePosixPath(name).parts[:-1] == (RUNS,) and path not in systems
+        if known and _is_ours(path, as_object(facts).get("rows")):
+            with disk(path, "export to another folder", "cannot be removed"):
+                path.unlink()
+
+
+def _is_ours(path: Path, rows: object) -> bool:
+    """Whether a file has as many lines as were written, each with a tag of ours; of JSON, as many numbers."""
+    if path.is_symlink() or not path.is_file():
+        return False
+    if path.suffix == ".json":
+        return count_nested(path) == rows
+    count = 0
+    for count, line in enumerate(read_lines(path), start=1):  # noqa: B007 - how many there are
+        if not b"".join(line.split()[-1:]).startswith(TAG.encode()):
+            return False
+    return count == rows
+
+
+def _tag(name: str) -> str:
+    return TAG + re.sub(r"\s+", "-", name.strip())
+
+
+Form = Callable[[Passage], Mapping[str, object]]
+
+
+def passage_object(passage: Passage) -> dict[str, object]:
+    """A passage as `corpus: {type: jsonl}` reads it again."""
+    return {"_id": passage.doc_id, "title": passage.title, "text": passage.text, **passage_facts(passage)}
+
+
+def write_passages(golden: GoldenSet, path: Path, whole: Iterable[Passage] | None, form: Form = passage_object) -> int:
+    """Write the corpus in its own order, or every passage of any query's pool once, sorted by id; count them.
+
+    Args:
+        whole: all passages, where they are wanted and at hand.
+        form: what is written of a passage.
+
+    Raises:
+        ProviderError: the disk refuses.
+    """
+    if whole is not None:
+        return write_objects(path, map(form, whole))
+    return write_lines(path, _pooled(golden, form))
+
+
+def _pooled(golden: GoldenSet, form: Form) -> Iterator[str]:
+    """Each passage once, sorted by id. Texts wait in a temporary file, so that memory holds ids and offsets only."""
+    places: dict[str, int] = {}
+    with tempfile.TemporaryFile() as spill, object_writer(spill) as writer:
+        for passage in (passage for query in golden.by_query("pool") for passage in query.pool):
+            if passage.doc_id not in places:
+                places[passage.doc_id] = spill.tell()
+                writer.write(form(passage))
+        for doc_id in sorted(places):
+            spill.seek(places[doc_id])
+            yield spill.readline()[:-1].decode()
 
 
 class TrecExporter(Exporter):
@@ -92,3 +316,78 @@ class TrecImporter(Importer):
             names = " and ".join(each.name for each in found[:3])
             raise DataError(f"holds several files of qrels: {names}", where=path, remedy=f"name one: {found[0]}")
         return found[0] if found else None
+
+
+class RanxExporter(Exporter):
+    """ranx: qrels with gains, the ranked top and each retriever's list as JSON.
+
+    `qrels.json` holds each graded passage with its gain; `run.json` the ranked top with falling scores that say nothing
+    but the order; `runs/` what each retriever returned, and their fusion, with their own scores.
+    """
+
+    FORMAT: ClassVar[str] = "ranx"
+    SIDECAR: ClassVar[str] = "qrels.json.meta.json"
+    LABELS: ClassVar[str] = "qrels.json"
+    HOLDS: ClassVar[frozenset[Part] | None] = frozenset({"grades", "order", "lists"})
+
+    def write(self, golden: GoldenSet, folder: Path) -> list[Path]:
+        """See `Exporter.write`.
+
+        Raises:
+            ProviderError: the folder cannot be written.
+        """
+        qrels, run = folder / self.labels, folder / "run.json"
+        counts = write_nested(self._qrels(golden, qrels), qrels) | write_nested(_top(golden, run), run)
+        lists = write_nested(_ranx_systems(golden, folder))
+        remove_old(folder, qrels, lists)
+        counts |= lists
+        marked = {run: {BY_GRADE: True}} if golden.by_grade else {}
+        files = {
+            path.relative_to(folder).as_posix(): {"rows": rows, **marked.get(path, {})} for path, rows in counts.items()
+        }
+        return [*counts, self.write_sidecar(golden, folder, files)]
+
+    def _qrels(self, golden: GoldenSet, path: Path) -> Iterator[Row]:
+        scale = self.options.scale
+        for query in golden.by_query("grades"):
+            found = {one.doc_id: scale.written(one.grade) for one in query.grades if one.grade is not None}
+            if found:
+                yield Row(path, query.qid, found)
+
+
+def _top(golden: GoldenSet, path: Path) -> Iterator[Row]:
+    for query in golden.by_query("grades" if golden.by_grade else "order"):
+        found = {one.doc_id: golden.top + 1 - one.rank for one in query.order if one.rank <= golden.top}
+        found |= {one.doc_id: one.grade for one in query.by_grade if one.grade is not None}
+        if found:
+            yield Row(path, query.qid, found)
+
+
+def _ranx_systems(golden: GoldenSet, folder: Path) -> Iterator[Row]:
+    for (retriever, qid), hits in groupby(golden.hits(), key=lambda hit: (hit.retriever, hit.qid)):
+        path = folder / RUNS / f"{list_name(retriever)}.json"
+        yield Row(path, qid, {hit.doc_id: hit.score for hit in hits})
+
+
+RANX_TOP = "run.json"
+
+
+class RanxImporter(Importer):
+    """ranx qrels, and runs that lie in runs/; JSON objects {query: {passage: number}}.
+
+    A file of qrels, or a folder with `qrels.json`.
+    """
+
+    FORMAT = "ranx"
+
+    def read(self, path: Path) -> ImportedSet:
+        """See `Importer.read`."""
+        if not path.is_dir():
+            return labels_alone(path, self.columns)
+        labels = stated_labels(path) or first_of(path, "qrels.json")
+        if labels is None:
+            raise missing(path, self.FORMAT, "qrels.json")
+        grades = grades_of(labels, self.columns)
+        orders = orders_of(labels, path / RANX_TOP, grades)
+        top = [each for each in path.glob(RANX_TOP) if each.stat().st_size and not is_ours(labels, each)]
+        return Pieces(labels, grades, orders, lists=[*top, *sorted((path / RUNS).glob("*.json"))]).put_together()

@@ -16,7 +16,7 @@ from raggs.base.settings import Causes, PromptName
 from raggs.base.text import clean_unicode, one_line
 from raggs.base.types import JsonObject, as_list
 from raggs.llm import ChatRequest, Parameters
-from raggs.parts.askers.base import MOST_CHARACTERS, MOST_EXCERPTS, Asker, AskerContext, Assignment, Kind, Question
+from raggs.parts.askers import MOST_CHARACTERS, MOST_EXCERPTS, Asker, AskerContext, Assignment, Kind, Question
 from raggs.prompts import Prompt, load_prompt
 
 ANSWER_TOKENS = 200  # as Chroma's report measured

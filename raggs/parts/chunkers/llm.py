@@ -25,7 +25,7 @@ from raggs.base.settings import Causes, PromptName
 from raggs.base.text import clean_unicode
 from raggs.base.types import JsonObject, as_list
 from raggs.llm import ChatRequest, Parameters
-from raggs.parts.chunkers.base import Document
+from raggs.parts.chunkers import Document
 from raggs.parts.chunkers.paid import GUESS, Cuts, NotCut, PaidChunker
 from raggs.parts.chunkers.recursive import recursive
 from raggs.parts.chunkers.sizes import MeasuredConfig, MeasuringChunker

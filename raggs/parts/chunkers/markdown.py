@@ -17,9 +17,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from raggs.parts.chunkers.base import Document, Place
+from raggs.parts.chunkers import Document, Place
 from raggs.parts.chunkers.sizes import LINES, WORDS, SizedChunker, SizedConfig, joined, pieces, trimmed
-from raggs.parts.documents.base import Block
+from raggs.parts.documents import Block
 from raggs.parts.documents.markdown import markdown_blocks
 
 Path = tuple[Block, ...]

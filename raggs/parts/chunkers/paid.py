@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from raggs.base.errors import PrerequisiteError, ProviderError
 from raggs.base.hashing import hash_value
 from raggs.base.stores import Kept
-from raggs.parts.chunkers.base import Asking, Chunker, Document, Place
+from raggs.parts.chunkers import Asking, Chunker, Document, Place
 from raggs.parts.chunkers.sizes import fresh
 
 if TYPE_CHECKING:

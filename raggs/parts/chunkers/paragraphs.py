@@ -20,7 +20,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from raggs.parts.chunkers.base import Chunk, Chunker, ChunkerConfig, Document, Place
+from raggs.parts.chunkers import Chunk, Chunker, ChunkerConfig, Document, Place
 
 LINE = re.compile(r"[^\n]+\n?|\n")
 MARKED = re.compile(r"#{1,6}\s+\S")

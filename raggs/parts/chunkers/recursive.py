@@ -20,7 +20,7 @@ from typing import Literal
 from pydantic import Field
 
 from raggs.base.settings import Causes
-from raggs.parts.chunkers.base import Document, Place
+from raggs.parts.chunkers import Document, Place
 from raggs.parts.chunkers.sizes import OverlappingConfig, Ruler, SizedChunker, fresh
 
 SEPARATORS = ("\n\n", "\n", ".", "?", "!", " ", "")

@@ -4,6 +4,11 @@ A sentence ends with its full stop, question or exclamation mark and the white s
 A stop after an abbreviation, an initial or a number of a list ends none. A sentence that is longer than a chunk is cut
 at its lines, then at its words. English and French abbreviations are known; what is not known costs a cut too many,
 never a word.
+
+Windows of so many tokens, whatever they hold: the plainest way to cut, and a yardstick for the others.
+
+The text becomes tokens once; a chunk begins where its first token does and ends where the next one begins, so that
+nothing is lost between two chunks. A character of several tokens is not cut: it belongs to the chunk of its first one.
 """
 
 from __future__ import annotations
@@ -15,7 +20,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from raggs.parts.chunkers.base import Document, Place
+from raggs.parts.chunkers import Document, Place
 from raggs.parts.chunkers.recursive import packed
 from raggs.parts.chunkers.sizes import LINES, WORDS, OverlappingConfig, SizedChunker, fresh, pieces
 
@@ -69,3 +74,25 @@ def _goes_on(text: str, found: re.Match[str]) -> bool:
     if word[1].isdigit():
         return before in ("", "\n")
     return word[1].lower() in SHORT or (len(word[1]) == 1 and word[1].isupper() and word[1] != "I")
+
+
+class TokenChunker(SizedChunker):
+    """Windows of a number of tokens or characters, with or without overlap; sentences and words are torn."""
+
+    class Config(OverlappingConfig):
+        type: Literal["token"] = "token"
+
+    config: Config
+
+    def places(self, document: Document) -> Iterator[Place]:
+        text = document.text
+        borders = [0, *self.ruler.borders(text)[1:], len(text)]
+        last, step = len(borders) - 1, self.config.size - self.config.overlap
+        reached = 0
+        for first in range(0, last, step):
+            end = min(first + self.config.size, last)
+            if borders[end] > reached:
+                yield borders[first], borders[end]
+                reached = borders[end]
+            if end == last:
+                return

@@ -25,7 +25,7 @@ from raggs.base.errors import DataError, PrerequisiteError
 from raggs.base.registry import installed
 from raggs.base.settings import INPUT, AnchoredPath, Causes
 from raggs.base.text import count_tokens, encoding, token_borders
-from raggs.parts.chunkers.base import Chunker, ChunkerConfig, Place
+from raggs.parts.chunkers import Chunker, ChunkerConfig, Place
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

@@ -13,10 +13,10 @@ from typing import Literal
 
 from raggs.base.adapter import AdapterConfig
 from raggs.base.artifacts import Passage
-from raggs.parts.corpora.base import Corpus, LeftOut
+from raggs.parts.corpora import Corpus, LeftOut
+from raggs.parts.elastic import IndexPlace
 from raggs.parts.elastic.index import Index
 from raggs.parts.elastic.passages import IndexPassages
-from raggs.parts.elastic.settings import IndexPlace
 
 
 class ElasticsearchConfig(IndexPlace, AdapterConfig):

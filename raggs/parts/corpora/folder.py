@@ -41,14 +41,13 @@ from raggs.base.registry import installed
 from raggs.base.settings import Causes, Later, SourcePath
 from raggs.base.text import plural, shorten
 from raggs.parts import documents
-from raggs.parts.chunkers.base import Chunk, Chunker, ChunkerConfig, Document
+from raggs.parts.chunkers import Chunk, Chunker, ChunkerConfig, Document
 from raggs.parts.chunkers.markdown import MarkdownChunker, Outline
 from raggs.parts.chunkers.paid import PaidChunker
 from raggs.parts.chunkers.paragraphs import ParagraphsChunker, has_long_runs, heading_of
 from raggs.parts.chunkers.sizes import trimmed
-from raggs.parts.corpora.base import MAX_WORDS, SHOWN, ChunkerSpec, CutCorpus, LeftOut, hash_source, refuse_two_sizes
-from raggs.parts.documents.base import DocumentReader, Reading
-from raggs.parts.documents.plain import TextReader
+from raggs.parts.corpora import MAX_WORDS, SHOWN, ChunkerSpec, CutCorpus, LeftOut, hash_source, refuse_two_sizes
+from raggs.parts.documents import DocumentReader, Reading, TextReader
 
 NAMED = 3  # of the files that are left out for one reason
 GROUPS = 8  # reasons and suffixes that are told apart

@@ -17,7 +17,7 @@ from raggs.base.hashing import canonical_json
 from raggs.base.jsonl import first_fault, read_objects
 from raggs.base.settings import SourcePath
 from raggs.base.text import id_problem
-from raggs.parts.corpora.base import Corpus, LeftOut, hash_source
+from raggs.parts.corpora import Corpus, LeftOut, hash_source
 
 ID_FIELDS = ("_id", "id", "doc_id")
 KNOWN = frozenset({*ID_FIELDS, "text", "title", "metadata"})

@@ -17,11 +17,11 @@ from raggs.base.artifacts import Passage, Span
 from raggs.base.errors import PrerequisiteError
 from raggs.base.hashing import hash_value
 from raggs.base.settings import Causes, Later
-from raggs.parts.chunkers.base import Chunker, ChunkerConfig, Document
+from raggs.parts.chunkers import Chunker, ChunkerConfig, Document
 from raggs.parts.chunkers.paragraphs import heading_of
 from raggs.parts.chunkers.sizes import trimmed
-from raggs.parts.corpora.base import MAX_WORDS, ChunkerSpec, CutCorpus, refuse_two_sizes
-from raggs.parts.documents.rst import RstReader, rst_blocks
+from raggs.parts.corpora import MAX_WORDS, ChunkerSpec, CutCorpus, refuse_two_sizes
+from raggs.parts.documents.markdown import RstReader, rst_blocks
 
 
 class PydocConfig(AdapterConfig):

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 
 from raggs.base.errors import DataError
 from raggs.base.files import read_whole
-from raggs.parts.documents.base import Block, DocumentReader, Kind, Reading, decoded
+from raggs.parts.documents import Block, DocumentReader, Kind, Reading, decoded
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode

@@ -14,7 +14,7 @@ from pathlib import Path
 from raggs.base.errors import DataError, PrerequisiteError
 from raggs.base.files import read_whole
 from raggs.base.text import sound
-from raggs.parts.documents.base import DocumentReader, Reading
+from raggs.parts.documents import DocumentReader, Reading
 
 PACKAGE = "pypdfium2"
 INSTALL = 'pip install "raggs[pdf]"'

@@ -18,8 +18,8 @@ from typing import Any, TypeVar
 
 from raggs.base.errors import DataError
 from raggs.base.text import did_you_mean, id_problem
+from raggs.parts.elastic import IndexPlace
 from raggs.parts.elastic.server import Server
-from raggs.parts.elastic.settings import IndexPlace
 
 PREFERENCE = "raggs"
 SEARCHES = 64  # searches in one request

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 from raggs.base.artifacts import Passage
 from raggs.base.errors import DataError, ProviderError
 from raggs.base.text import clean_passage, plural, shorten
+from raggs.parts.elastic import IndexPlace, IndexSettings
 from raggs.parts.elastic.index import LOADING, META, Index
 from raggs.parts.elastic.passages import RAW, SPAN, IndexPassages
 from raggs.parts.elastic.server import Server
-from raggs.parts.elastic.settings import IndexPlace, IndexSettings
 
 REPLACE = "pass --yes to delete it and load it anew, or name another index"
 

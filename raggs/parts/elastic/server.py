@@ -22,7 +22,7 @@ from raggs.base.errors import (
     ProviderError,
     RaggsError,
 )
-from raggs.parts.elastic.settings import IndexPlace
+from raggs.parts.elastic import IndexPlace
 
 if TYPE_CHECKING:
     from elasticsearch import Elasticsearch

@@ -19,7 +19,7 @@ from raggs.base.hashing import hash_value
 from raggs.base.stores import Kept
 from raggs.base.text import fold_quotes
 from raggs.base.types import Notify, unheard
-from raggs.parts.embedders.base import Embedder
+from raggs.parts.embedders import Embedder
 
 STEP = 256  # texts embedded at a time, so that whoever watches hears of them
 HELD = 1024  # vectors made before they are written, where documents are embedded one by one

@@ -15,7 +15,7 @@ from raggs.base.text import fold_quotes
 from raggs.llm import EmbedRequest, Parameters
 from raggs.llm.prices import nearest_model, vector_size
 from raggs.llm.settings import ModelSettings
-from raggs.parts.embedders.base import Embedder, EmbedderConfig
+from raggs.parts.embedders import Embedder, EmbedderConfig
 
 if TYPE_CHECKING:
     from raggs.base.arrays import Vectors

@@ -21,7 +21,7 @@ from raggs.base.hashing import hash_value
 from raggs.base.settings import Causes, Effort, SourcePath
 from raggs.base.text import fold_quotes
 from raggs.base.types import as_object
-from raggs.parts.embedders.base import Embedder, EmbedderConfig
+from raggs.parts.embedders import Embedder, EmbedderConfig
 from raggs.parts.localmodels import PACKAGES, ModelFolder
 
 if TYPE_CHECKING:

@@ -21,12 +21,12 @@ from raggs.base.arrays import Floats, Ints, Vectors
 from raggs.base.errors import ProviderError
 from raggs.base.registry import installed
 from raggs.base.text import fold_quotes
-from raggs.parts.embedders.base import Embedder, EmbedderConfig
+from raggs.parts.embedders import Embedder, EmbedderConfig
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-    from raggs.parts.embedders.base import EmbedderContext
+    from raggs.parts.embedders import EmbedderContext
 
 WEIGHTS = "l2_supercat"
 TRAINED_DIMS = 256  # what the wheel holds; shorter vectors are its leading dimensions, as it was trained for

@@ -10,6 +10,18 @@ faiss, as raggs uses it: on one thread, and without the traps of its threads.
 
 Its OpenMP threads spin while they wait, by which a loaded machine can hang at the import; told to be passive, they
 sleep. With one thread a build is a function of the vectors and the seed, and a query's time is its own.
+
+A graph of near neighbours in layers, walked from the top (Malkov & Yashunin 2020), by faiss.
+
+Two facts about faiss that are not in its documentation: with efSearch below k the walk ends early and gives far fewer
+hits than it could, so a search for k is at least k wide; and its arrays grow by doubling, so they are made as large as
+they will be before the first row comes.
+
+Vectors in lists around centres, of which a search reads the nearest ones, by faiss.
+
+With `pq` a vector is cut into parts, and of each part only the nearest of 16 typical ones is kept, in 4 bits (product
+quantization, Jégou, Douze & Schmid 2011; blocks of codes that are compared in registers, André et al. 2015). Its scores
+are rough, so that `reorder` times k candidates are scored again from the vectors on disk.
 """
 
 from __future__ import annotations
@@ -19,21 +31,23 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from math import inf, sqrt
+from math import inf, isqrt, sqrt
 from pathlib import Path
 from threading import get_ident
 from types import ModuleType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
 import numpy as np
+from pydantic import Field
 
 from raggs.base.arrays import Ints, Scores, Vectors
 from raggs.base.errors import DataError, PrerequisiteError
 from raggs.base.files import disk_fault
+from raggs.base.hashing import derive_seed, generator
 from raggs.base.precision import Scoring
 from raggs.base.registry import installed
+from raggs.parts.indexes import Index, IndexConfig, IndexFacts, OpenIndex, Progress
 from raggs.parts.indexes import vectors as room
-from raggs.parts.indexes.base import Index, IndexFacts, OpenIndex, Progress
 from raggs.parts.indexes.exact import (
     Neighbours,
     best_of,
@@ -364,3 +378,200 @@ class _Approximate(OpenIndex):
         tune(self._package, self._index, self._recipe.SETTING, self._recipe.width(k))
         self._scan = Scan(self._package, self._index, self._wanted(k))
         self._set_for = k, get_ident()
+
+
+class HnswIndex(ApproximateIndex):
+    """HNSW: a layered graph of near neighbours; fast, near exact, large in memory (extra ann)."""
+
+    EFFORT = "ef"
+    SETTING = "efSearch"
+    TOGETHER = True
+
+    class Config(IndexConfig):
+        type: Literal["hnsw"] = "hnsw"
+        m: int = Field(16, ge=2, le=256, description="neighbours kept for each vector, twice as many at the bottom")
+        ef_construction: int = Field(200, ge=1, le=100_000, description="candidates looked at for each neighbour kept")
+        ef: int = Field(64, ge=1, le=1_000_000, description="candidates looked at for each query; at least k are")
+        quantize: Literal["int8"] | None = Field(
+            None, description="int8: vectors in the graph as bytes, a quarter of the memory; null: as they are"
+        )
+        reorder: bool = Field(
+            True,
+            description="whether candidates are scored again, exactly, from the vectors on disk; else by the graph",
+        )
+
+    config: Config
+
+    @property
+    def rescores(self) -> bool:
+        return self.config.reorder
+
+    @property
+    def kind(self) -> str:
+        return f"hnsw-{self.config.quantize or 'f32'}"
+
+    @property
+    def full(self) -> bool:
+        return self.config.quantize is None
+
+    def built_with(self, rows: int) -> dict[str, str | int | None]:
+        config = self.config
+        return {"m": config.m, "ef_construction": config.ef_construction, "quantize": config.quantize}
+
+    def build(self, package: ModuleType, vectors: Vectors, add: Callable[[FaissIndex], None]) -> FaissIndex:
+        """In the order of the rows, on one thread: the same vectors give the same file."""
+        index = new(package, f"HNSW{self.config.m}" + ("" if self.full else "_SQ8"), vectors.shape[1])
+        tune(package, index, "efConstruction", self.config.ef_construction)
+        if not self.full:
+            index.train(vectors)  # the least and the greatest value of each dimension
+        _reserve(package, index, *vectors.shape, links=self._links, width=self._width)
+        add(index)
+        return index
+
+    def width(self, k: int) -> int:
+        return max(self.config.ef, k)
+
+    def least_effort(self, k: int) -> int:
+        return k
+
+    def candidates(self, k: int) -> int:
+        """All that were looked at: they are there already."""
+        return max(self.config.ef, k)
+
+    def memory(self, rows: int, dims: int) -> int:
+        """Vectors, links, and for each row its level and place."""
+        return rows * (dims * self._width + 4 * self._links + 12)
+
+    def smaller(self, rows: int, dims: int) -> str:
+        ivf = f"{{type: ivf, pq: ...}} keeps {room.in_words(rows * max(dims // 8, 1))} or less"
+        if not self.full:
+            return ivf
+        small = rows * (dims + 4 * self._links + 12)
+        return f"quantize: int8 takes {room.in_words(small)}; {ivf}"
+
+    @property
+    def _width(self) -> int:
+        """Bytes of a dimension."""
+        return 4 if self.full else 1
+
+    @property
+    def _links(self) -> int:
+        """Neighbours that a row has room for, on average: 2 m at the bottom and m on each layer above."""
+        m = self.config.m
+        return 2 * m + -(-m // (m - 1))
+
+
+def _reserve(package: ModuleType, index: Any, rows: int, dims: int, *, links: int, width: int) -> None:
+    """Room for all rows at once; what is shrunk keeps its room."""
+    for values, count in (
+        (package.downcast_index(index.storage).codes, rows * dims * width),
+        (index.hnsw.neighbors, rows * links),
+    ):
+        values.resize(count)
+        values.resize(0)
+
+
+SAMPLE = 64  # rows for each list from which its centre is found
+LEAST = 39  # rows that a list is to have on average, as faiss advises
+MOST = 65_536  # lists
+TYPICAL = 16  # parts that are told apart in 4 bits
+ID = 8  # bytes
+
+
+class IvfIndex(ApproximateIndex):
+    """IVF: vectors in lists, the nearest of which are read; quick to build, small with pq (extra ann)."""
+
+    EFFORT = "nprobe"
+    SETTING = "nprobe"
+
+    class Config(IndexConfig):
+        type: Literal["ivf"] = "ivf"
+        lists: Annotated[int, Field(ge=1)] | Literal["auto"] = Field(
+            "auto", description="lists; auto: 4 times the root of the number of vectors, with 39 or more in each"
+        )
+        nprobe: int = Field(16, ge=1, le=1_000_000, description="lists read for each query")
+        pq: int | None = Field(
+            None,
+            ge=1,
+            description="parts that a vector is coded in, 4 bits each; divides dims; null: vectors as they are",
+        )
+        reorder: int = Field(
+            10, ge=0, le=10_000,
+            description="candidates for each hit that are scored again, exactly, from the vectors on disk; 0: none",
+        )  # fmt: skip
+
+    config: Config
+
+    @property
+    def rescores(self) -> bool:
+        return self.config.reorder > 0
+
+    @property
+    def kind(self) -> str:
+        return "ivf-flat" if self.full else f"ivf-pq{self.config.pq}"
+
+    @property
+    def full(self) -> bool:
+        return self.config.pq is None
+
+    def fits(self, rows: int, dims: int) -> None:
+        """Lists need vectors, and the parts of a vector are equally long."""
+        lists, pq = self.config.lists, self.config.pq
+        if lists != "auto" and lists > rows:
+            raise DataError(f"an ivf index of {lists:,} lists for {rows:,} vectors", remedy="lists: auto")
+        if pq is not None and dims % pq:
+            good = ", ".join(str(parts) for parts in range(1, dims + 1) if dims % parts == 0)
+            raise DataError(f"pq: {pq} does not divide {dims} dimensions", remedy=f"one of {good}")
+
+    def built_with(self, rows: int) -> dict[str, str | int | None]:
+        return {"lists": self._lists(rows), "pq": self.config.pq}
+
+    def build(self, package: ModuleType, vectors: Vectors, add: Callable[[FaissIndex], None]) -> FaissIndex:
+        """Centres from a sample drawn by the seed, on one thread: the same vectors give the same file."""
+        rows, dims = vectors.shape
+        lists = self._lists(rows)
+        coded = "Flat" if self.config.pq is None or rows < TYPICAL else f"PQ{self.config.pq}x4fs"
+        index = new(package, f"IVF{lists},{coded}", dims)
+        _calm(index, derive_seed(0, "ivf") % 2**31)
+        index.train(_sample(vectors, max(lists * SAMPLE, TYPICAL * SAMPLE)))
+        add(index)
+        return index
+
+    def width(self, k: int) -> int:
+        return self.config.nprobe
+
+    def candidates(self, k: int) -> int:
+        return max(self.config.reorder * k, k + SLACK)
+
+    def memory(self, rows: int, dims: int) -> int:
+        """Lists, which grow by doubling, and the sample."""
+        row = dims * 4 if self.config.pq is None else -(-self.config.pq // 2)
+        return int(1.5 * rows * (row + ID)) + 2 * min(rows, self._lists(rows) * SAMPLE) * dims * 4
+
+    def smaller(self, rows: int, dims: int) -> str:
+        if not self.full:
+            return "fewer lists"
+        return f"pq: ... keeps {room.in_words(rows * (max(dims // 8, 1) + ID))} or less"
+
+    def _lists(self, rows: int) -> int:
+        if self.config.lists != "auto":
+            return self.config.lists
+        return max(1, min(4 * isqrt(rows), rows // LEAST, MOST))
+
+
+def _calm(index: Any, seed: int) -> None:
+    """Seeds, and no warnings about few rows for a list."""
+    index.cp.seed = seed
+    index.cp.min_points_per_centroid = 1
+    index.cp.max_points_per_centroid = SAMPLE
+    if hasattr(index, "pq"):
+        index.pq.cp.seed = seed
+        index.pq.cp.min_points_per_centroid = 1
+
+
+def _sample(vectors: Vectors, most: int) -> Vectors:
+    if len(vectors) <= most:
+        return vectors
+    chosen = generator(0, "ivf", "sample").choice(len(vectors), most, replace=False)
+    chosen.sort()
+    return vectors[chosen]

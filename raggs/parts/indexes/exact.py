@@ -10,18 +10,25 @@ things make the result a function of the query and the rows alone, whatever else
 
 A product is cut into tiles that BLAS computes on the calling thread: with threads of its own a product under
 load is up to twenty times slower, and work is spread by running queries in several workers, not inside one.
+
+No index at all: each query is compared with every vector. See `raggs.parts.indexes.exact`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from raggs.base.arrays import Dtype, Floats, Ints, Scores, SmallInts, Vectors
 from raggs.base.errors import DataError
 from raggs.base.precision import Scoring
+from raggs.parts.indexes import Index, IndexConfig, IndexFacts, OpenIndex, Progress
+
+if TYPE_CHECKING:
+    from raggs.parts.indexes.vectors import VectorIndex
 
 CHUNK = 8192  # rows; 8 MiB of 256 dimensions
 BATCH = 64  # queries; a chunk's scores take 2 MiB
@@ -239,3 +246,32 @@ def _merge(best: Neighbours, asking: Ints, positions: Ints, scores: Scores, rank
     first = np.searchsorted(owner[order], np.arange(queries))
     chosen = order[(first[:, None] + np.arange(k)).ravel()]
     return Neighbours(positions[chosen].reshape(queries, k), scores[chosen].reshape(queries, k))
+
+
+class FlatIndex(Index):
+    """Exact: each query is compared with every passage's vector; nothing is built."""
+
+    PACKAGES = ("numpy",)
+
+    class Config(IndexConfig):
+        type: Literal["flat"] = "flat"
+
+    @property
+    def rescores(self) -> bool:
+        return True
+
+    def open(self, vectors: VectorIndex, progress: Progress | None, scoring: Scoring) -> OpenIndex:
+        """The vectors as they are."""
+        return _Flat(vectors, scoring)
+
+
+class _Flat(OpenIndex):
+    def __init__(self, vectors: VectorIndex, scoring: Scoring) -> None:
+        rows, dims = vectors.vectors.shape
+        size = rows * dims * 4
+        self.facts = IndexFacts("flat", rows, dims, 0.0, size, size)
+        self._vectors = vectors
+        self._scoring = scoring
+
+    def search(self, queries: Vectors, k: int) -> Neighbours:
+        return self._vectors.search(queries, k, self._scoring)

@@ -19,8 +19,8 @@ from raggs.base.hashing import hash_value
 from raggs.base.judge_health import PEOPLE as PEOPLE
 from raggs.base.settings import AnchoredPath, Causes, Effort
 from raggs.base.text import plural
-from raggs.parts.judges.base import Judge, JudgeContext, Judgment, KnownOrder, Ordering, Task
-from raggs.parts.reviews.store import (
+from raggs.parts.judges import Judge, JudgeContext, Judgment, KnownOrder, Ordering, Task
+from raggs.parts.reviews import (
     GradeReview,
     Key,
     OrderReview,

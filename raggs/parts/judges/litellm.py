@@ -21,9 +21,8 @@ from raggs.base.settings import Causes
 from raggs.base.text import one_line, plural
 from raggs.base.types import JsonObject, as_list
 from raggs.llm import ChatRequest, Parameters, Reply
-from raggs.parts.judges.base import Judge, JudgeContext, Judgment, Ordering, OrderPrice, Task, order_price
-from raggs.prompts import FALLBACK
-from raggs.prompts.labels import labelled, labels_for, order_schema, schema_by_label
+from raggs.parts.judges import Judge, JudgeContext, Judgment, Ordering, OrderPrice, Task, order_price
+from raggs.prompts import FALLBACK, labelled, labels_for, order_schema, schema_by_label
 
 T = TypeVar("T")
 

@@ -19,7 +19,7 @@ from raggs.base.errors import DataError
 from raggs.base.hashing import hash_bytes
 from raggs.base.settings import Causes, Pattern, SlowPatternError
 from raggs.base.text import one_line, shorten
-from raggs.parts.judges.base import Judge, JudgeContext, Judgment, Ordering, Thresholds, grade_of
+from raggs.parts.judges import Judge, JudgeContext, Judgment, Ordering, Thresholds, grade_of
 
 VITAL, OKAY = 1.0, 0.5
 Patterns = tuple[tuple[float, tuple[Pattern, ...]], ...]

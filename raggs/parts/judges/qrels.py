@@ -19,10 +19,10 @@ from pydantic import Field, field_validator
 from raggs.base.adapter import AdapterConfig
 from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, Passage, Query
 from raggs.base.errors import DataError
-from raggs.base.seeds import generator
+from raggs.base.hashing import generator
 from raggs.base.settings import Causes, InputPath, Later
-from raggs.parts.judges.base import Judge, JudgeContext, Judgment, Ordering, Task
-from raggs.parts.readers.scales import stated_scale
+from raggs.parts.file_shapes import stated_scale
+from raggs.parts.judges import Judge, JudgeContext, Judgment, Ordering, Task
 
 # Settings that do not matter for the task.
 OTHERS: dict[Task, tuple[str, ...]] = {
@@ -96,7 +96,7 @@ class QrelsJudge(Judge):
 
     @cached_property
     def _labels(self) -> dict[tuple[str, str], int]:
-        from raggs.parts.readers.labels import read_labels  # late: it needs numpy
+        from raggs.parts.run_files import read_labels  # late: it needs numpy
 
         found, known = {}, self._grade_of
         for label in read_labels(self.config.path):

@@ -22,7 +22,7 @@ from raggs.base.errors import DataError
 from raggs.base.hashing import hash_bytes
 from raggs.base.settings import Causes
 from raggs.base.text import clean_unicode, plural, shorten
-from raggs.parts.judges.base import Judge, JudgeContext, Judgment, Ordering, Thresholds, grade_of
+from raggs.parts.judges import Judge, JudgeContext, Judgment, Ordering, Thresholds, grade_of
 
 WORD = re.compile(r"\w+")
 SHOWN = 3

@@ -24,7 +24,7 @@ from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, Passage, Query
 from raggs.base.errors import DataError
 from raggs.base.jsonl import read_objects
 from raggs.base.settings import InputPath
-from raggs.parts.judges.base import Judge, Judgment, Ordering
+from raggs.parts.judges import Judge, Judgment, Ordering
 
 REMEDY = 'for example {"qid": "q1", "doc_id": "d1", "grade": 4}'
 

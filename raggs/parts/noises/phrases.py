@@ -22,7 +22,7 @@ import numpy as np
 from pydantic import Field
 
 from raggs.base.languages import fold_accents
-from raggs.parts.noises.base import Asked, Noise, NoiseConfig, Phrases, before, behind, one_of
+from raggs.parts.noises import Asked, Noise, NoiseConfig, Phrases, before, behind, one_of
 
 HELLOS: Phrases = {
     "en": (

@@ -9,6 +9,8 @@ References of a question in any of the accepted forms, and in words what is wron
 A form is a text; an object of `text` and optionally `doc_id` and `span`; or, as chunking benchmarks have it, of
 `content`, `start_index` and `end_index` in the document that the row names. Whether a text stands at its place is not
 known here.
+
+All queries of a run, checked together.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from raggs.base.hashing import canonical_json, hash_bytes
 from raggs.base.jsonl import first_fault
 from raggs.base.settings import Pattern, SlowPatternError
 from raggs.base.text import clean_unicode, id_problem, shorten, sound, sound_value
+from raggs.parts.queries import QueryReader
 
 DOCUMENT = "corpus_id"  # names the document that offsets of references count in
 REFERENCE_REMEDY = 'write {"content": "...", "start_index": 0, "end_index": 9}, or the text alone'
@@ -222,3 +225,35 @@ def _check_patterns(query: Query, path: Path, line: int) -> None:
         if problem:
             message = f"query {query.qid}: nugget {shorten(pattern, 60)!r} {problem}"
             raise DataError(message, where=path, line=line, remedy=remedy)
+
+
+def load_queries(reader: QueryReader, path: Path | str) -> dict[str, Query]:
+    """Every query by its id, sorted by id; see `load_numbered`."""
+    return {qid: query for qid, (_, query) in load_numbered(reader, path).items()}
+
+
+def load_numbered(reader: QueryReader, path: Path | str) -> dict[str, tuple[int, Query]]:
+    """Every query by its id, sorted by id, after its line (or position) in the file.
+
+    Args:
+        reader: gives the queries.
+        path: where they are from, for messages.
+
+    Raises:
+        NotFoundError, DataError: as the reader; an id stands twice, a query is too long, or there is no query at all.
+    """
+    found: dict[str, tuple[int, Query]] = {}
+    for line, query in reader.queries():
+        check_length(query.text, path, line)
+        if query.qid in found:
+            first = found[query.qid][0]
+            raise DataError(
+                f"query id {query.qid} stands twice (first in line {first})",
+                where=path,
+                line=line,
+                remedy="give each query an id of its own",
+            )
+        found[query.qid] = (line, query)
+    if not found:
+        raise DataError("holds no queries", where=path, remedy="add at least one")
+    return {qid: found[qid] for qid in sorted(found)}

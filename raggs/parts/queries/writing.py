@@ -20,9 +20,9 @@ import yaml
 from raggs.base.artifacts import Query, Reference
 from raggs.base.files import disk, write_atomic
 from raggs.base.text import spreadsheet_cell
-from raggs.parts.queries.base import format_of
-from raggs.parts.queries.csv import GUARDED
+from raggs.parts.queries import format_of
 from raggs.parts.queries.fields import ALIASES, DOCUMENT, made_id
+from raggs.parts.queries.formats import GUARDED
 
 LINE_ENDS = {ord(end): f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"}
 ALWAYS = ("question", "references", DOCUMENT)

@@ -27,7 +27,7 @@ from raggs.base.errors import ConfigError
 from raggs.base.settings import Causes
 from raggs.parts import rerankers
 from raggs.parts.indexes import lexical as analysis
-from raggs.parts.rerankers.base import Outlay, Reranker, RerankerConfig, Reranking
+from raggs.parts.rerankers import Outlay, Reranker, RerankerConfig, Reranking
 
 if TYPE_CHECKING:
     from raggs.base.artifacts import Passage

@@ -2,24 +2,45 @@
 
 The model sees the question and the text of passages, each between marks that guard against orders in it, and nothing
 else: no identifier, no score.
+
+A language model that puts passages in order, a window at a time: many passages do not fit into one question.
+
+Windows slide from the bottom of the list to its top and overlap, so that the best passages are carried upwards: after
+one pass the first `window - step` places are the best that the model would choose, those further down are only better
+than they were. Source: Sun et al., Is ChatGPT Good at Search? (2023), section 3.2, whose window is 20 and step 10.
+
+An order need not be whole to be of use: what it names twice counts where it stands first, what was not shown is passed
+over, and what it does not name comes last, in the order in which it was. A window whose question fails stays as it is.
+
+A language model that says of each passage by itself how relevant it is, as a whole number from 0 to 100.
+
+A number belongs to one question and one passage, so what was paid for at 200 candidates is known at 50. Passages with
+the same number keep the order in which they came.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+import asyncio
+import heapq
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Self, TypeVar
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from raggs.base.errors import ProviderError
 from raggs.base.settings import Causes, PromptName
-from raggs.llm import ChatRequest, Parameters
+from raggs.base.text import plural, shorten
+from raggs.base.types import JsonObject, as_list
+from raggs.llm import ChatRequest, Parameters, Took
 from raggs.llm.prices import estimate_tokens, reasons
-from raggs.parts.rerankers.base import Outlay, Reranker, RerankerConfig, RerankerContext
-from raggs.prompts import Prompt, PromptUse, load_prompt
+from raggs.parts.rerankers import Outlay, Reranked, Reranker, RerankerConfig, RerankerContext, Reranking
+from raggs.prompts import Prompt, PromptUse, labelled, labels_for, load_prompt, order_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from raggs.base.artifacts import Passage
     from raggs.base.types import JsonObject
     from raggs.llm import Reply
 
@@ -93,3 +114,199 @@ class ChatReranker(Reranker):
                 parameters=self.config.parameters,
             )
         )
+
+
+LABEL_TOKENS = 8
+
+
+class Order(NamedTuple):
+    """Places in the order of presentation, best first; `repaired`: whether the answer did not name each once."""
+
+    places: tuple[int, ...]
+    repaired: bool
+
+
+class ListwiseReranker(ChatReranker):
+    """A language model that orders windows of passages, from the bottom of the list upwards."""
+
+    INDEPENDENT: ClassVar[bool] = False
+    TASK: ClassVar[PromptUse] = "rerank"
+
+    class Config(ChatConfig):
+        type: Literal["listwise"] = "listwise"
+        prompt: PromptName = Field("rerank@1", description="a prompt's name, or the path of a Markdown file")
+        window: int = Field(20, ge=2, le=200, description="passages in one question")
+        step: int | None = Field(
+            None, ge=1, description="passages by which the next window stands higher; null: half of `window`"
+        )
+        passes: int = Field(1, ge=1, le=10, description="how often the windows go from the bottom to the top")
+
+        @model_validator(mode="after")
+        def _no_gap(self) -> Self:
+            if (self.step or 0) > self.window:
+                raise ValueError("step must be at most window, or passages between two windows are never read")
+            return self
+
+    config: Config
+
+    def outlay(self, model: str, candidates: int, query: int, passage: int) -> Outlay:
+        found = [end - start for start, end in self._windows(candidates)]
+        return self._outlay(len(found), len(found) * query + sum(found) * passage, _answer(max(found, default=0)))
+
+    async def rerank(self, query: str, language: str, passages: Sequence[Passage]) -> Reranking:
+        order, took, repaired = list(passages), Took(), 0
+        problems: list[str] = []
+        for start, end in (asked := self._windows(len(passages))):
+            reply = await self._window(query, language, order[start:end])
+            took += reply.took
+            if reply.value is None:
+                problems.append(f"passages {start + 1} to {end} stay in their order: {reply.error}")
+                continue
+            repaired += reply.value.repaired
+            order[start:end] = [order[start + place] for place in reply.value.places]
+        self._tell(query, problems, len(asked))
+        return Reranking(
+            tuple(Reranked(passage.doc_id, 1 / place) for place, passage in enumerate(order, start=1)),
+            tokens=took.tokens,
+            ms=took.ms if asked else None,
+            calls=took.calls,
+            usd=took.usd,
+            repaired=repaired,
+            problems=tuple(problems),
+        )
+
+    def _windows(self, count: int) -> list[tuple[int, int]]:
+        size = self.config.window
+        return list(windows(count, size, self.config.step or size // 2)) * self.config.passes
+
+    async def _window(self, query: str, language: str, passages: Sequence[Passage]) -> Reply[Order]:
+        labels, guard = labels_for(len(passages)), self.context.llm.guard
+        shown = labelled([passage.content for passage in passages], guard)
+        return await self._ask(
+            language,
+            {"query": guard(query), "passages": shown},
+            order_schema(labels),
+            partial(read_order, labels=labels),
+            _answer(len(labels)),
+        )
+
+    def _tell(self, query: str, problems: Sequence[str], asked: int) -> None:
+        """Name what failed.
+
+        Raises:
+            ProviderError: nothing else did.
+        """
+        about = f"{self.config.model} on the query {shorten(query, 40)!r}"
+        if problems and len(problems) == asked:
+            raise ProviderError(f"{about} gave no order: {problems[0]}", remedy="run again: what was paid is cached")
+        for problem in problems:
+            self.context.tell(f"{about}: {problem}")
+
+
+def windows(count: int, size: int, step: int) -> Iterator[tuple[int, int]]:
+    """First and past the last place of each window, from the bottom up; none where there is nothing to order."""
+    end = count
+    while count > 1:
+        start = max(0, end - size)
+        yield start, end
+        if start == 0:
+            return
+        end -= step
+
+
+def read_order(answer: JsonObject, labels: Sequence[str]) -> Order:
+    """The order of an answer, made whole.
+
+    Raises:
+        ValueError: it names none of the labels.
+    """
+    named, places = as_list(answer.get("order")), {label: place for place, label in enumerate(labels)}
+    found = dict.fromkeys(places[label] for label in named if isinstance(label, str) and label in places)
+    if not found:
+        raise ValueError(f'"order" must hold each of the labels {", ".join(labels)} exactly once')
+    missing = [place for place in places.values() if place not in found]
+    return Order((*found, *missing), len(named) != len(labels) or bool(missing))
+
+
+def _answer(labels: int) -> int:
+    """Likely tokens of an order."""
+    return LABEL_TOKENS * (labels + 2)
+
+
+MOST = 100
+ANSWER_TOKENS = 12
+SCHEMA = {
+    "type": "object",
+    "properties": {"relevance": {"type": "integer"}},
+    "required": ["relevance"],
+    "additionalProperties": False,
+}
+
+
+class PointwiseReranker(ChatReranker):
+    """A language model that says of each passage how relevant it is, from 0 to 100; each is paid for once."""
+
+    INDEPENDENT: ClassVar[bool] = True
+    TASK: ClassVar[PromptUse] = "relevance"
+
+    class Config(ChatConfig):
+        type: Literal["pointwise"] = "pointwise"
+        prompt: PromptName = Field("relevance@1", description="a prompt's name, or the path of a Markdown file")
+
+    config: Config
+
+    def outlay(self, model: str, candidates: int, query: int, passage: int) -> Outlay:
+        return self._outlay(candidates, candidates * (query + passage), ANSWER_TOKENS)
+
+    async def rerank(self, query: str, language: str, passages: Sequence[Passage]) -> Reranking:
+        asked = [asyncio.ensure_future(self._relevance(query, language, passage)) for passage in passages]
+        try:
+            replies = await asyncio.gather(*asked)
+        finally:
+            for each in asked:
+                each.cancel()
+        scores = [float(reply.value) for reply in replies if reply.value is not None]
+        if len(scores) < len(passages):
+            raise self._failed(query, replies)
+        took = sum((reply.took for reply in replies), Took())
+        ms = self._duration(replies) if passages else None
+        return Reranking.of(passages, scores, tokens=took.tokens, ms=ms, calls=took.calls, usd=took.usd)
+
+    async def _relevance(self, query: str, language: str, passage: Passage) -> Reply[int]:
+        guard = self.context.llm.guard
+        fields = {"query": guard(query), "passage": guard(passage.content)}
+        return await self._ask(language, fields, SCHEMA, check_relevance, ANSWER_TOKENS)
+
+    def _duration(self, replies: Iterable[Reply[int]]) -> float | None:
+        """From the first question to the last answer, as many at a time as the settings allow; None if not known."""
+        settings = self.context.llm.settings
+        times = [reply.took.ms for reply in replies]
+        known = [ms for ms in times if ms is not None]
+        slots = settings.of(self.config.model).concurrency or settings.concurrency
+        return side_by_side(known, slots) if len(known) == len(times) else None
+
+    def _failed(self, query: str, replies: Sequence[Reply[int]]) -> ProviderError:
+        errors = [reply.error for reply in replies if reply.value is None]
+        about = f"{len(errors)} of {plural(len(replies), 'passage')} for the query {shorten(query, 40)!r}"
+        told = f"{self.config.model} did not say how relevant {about} are: {errors[0]}"
+        return ProviderError(told, remedy="run again: what was paid is cached")
+
+
+def check_relevance(answer: JsonObject) -> int:
+    """The number of an answer.
+
+    Raises:
+        ValueError: it is no whole number from 0 to 100.
+    """
+    found = answer.get("relevance")
+    if type(found) is not int or not 0 <= found <= MOST:  # bool is an int to isinstance
+        raise ValueError(f'"relevance" must be a whole number from 0 to {MOST}')
+    return found
+
+
+def side_by_side(times: Sequence[float], slots: int) -> float:
+    """How long calls of such times take in all, `slots` at a time, each beginning when one before it has ended."""
+    ends = [0.0] * min(slots, len(times))
+    for time in times:
+        heapq.heapreplace(ends, ends[0] + time)
+    return max(ends, default=0.0)

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field
 from raggs.base.settings import Causes, Effort
 from raggs.llm import Parameters, RerankRequest, Took
 from raggs.llm.calls import searches_of
-from raggs.parts.rerankers.base import Outlay, Reranker, RerankerConfig, Reranking
+from raggs.parts.rerankers import Outlay, Reranker, RerankerConfig, Reranking
 
 if TYPE_CHECKING:
     from raggs.base.artifacts import Passage

@@ -4,31 +4,47 @@ A pair's numbers hang on the query, the passage, the model's content and the set
 else; what is made of them (an activation, a rounding) is done anew each time. The model reads quotation marks as
 keyboards have them, as embedders do: to the model, a typographic apostrophe is another token. What was read is kept in
 the workspace every `FLUSH` pairs, so that a killed process has lost no more than those; one that is stopped loses none.
+
+Cross-encoders of this machine: a model reads the query and a passage together, and gives one number for them, or one
+for each of "no" and "yes".
+
+Pairs are read one at a time unless `batch` says otherwise: on a processor that is as fast, and a pair's score does not
+hang on what was read beside it.
+
+Late interaction on this machine: query and passage are read apart, token by token, and meet at the end (ColBERT).
+
+The score is MaxSim: for each token of the query the greatest cosine to any token of the passage, summed over the query
+(Khattab and Zaharia, SIGIR 2020, equation 3). A query is filled up with masks, which the model makes into further
+terms; of a passage, tokens that are nothing but punctuation take no part. Only the sums are kept, not the vectors.
 """
 
 from __future__ import annotations
 
 import asyncio
+import string
+import time
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
 from raggs.base.arrays import Vectors, shortest_floats
+from raggs.base.errors import ConfigError
 from raggs.base.hashing import hash_value
 from raggs.base.precision import Scoring
 from raggs.base.settings import Causes, Effort, SourcePath
 from raggs.base.text import fold_quotes
-from raggs.parts.localmodels import PACKAGES, KeptPairs, LocalModel, ModelFolder, Pair, passage_key
-from raggs.parts.rerankers.base import Reranker, RerankerConfig, RerankerContext, Reranking
+from raggs.parts.localmodels import PACKAGES, KeptPairs, LocalModel, ModelFolder, Pair, Tokens, passage_key
+from raggs.parts.rerankers import Reranker, RerankerConfig, RerankerContext, Reranking
 
 if TYPE_CHECKING:
     from raggs.base.artifacts import Passage
+    from raggs.parts.localmodels import Tokens
 
 FLUSH = 32
 
@@ -133,3 +149,142 @@ class LocalReranker(Reranker):
     @property
     def _folder(self) -> Path | None:
         return self.context.places.rerank if self.context.keeps else None
+
+
+Activation = Literal["sigmoid", "softmax", "none"]
+
+
+class OnnxReranker(LocalReranker):
+    """A cross-encoder of this machine: a folder with model.onnx and tokenizer.json."""
+
+    OUTPUTS: ClassVar[tuple[str, ...]] = ("logits",)
+
+    class Config(LocalConfig):
+        type: Literal["onnx"] = "onnx"
+        batch: int = Field(1, ge=1, le=4096, description="pairs read together; above 1 last digits hang on the others")
+        activation: Activation | None = Field(
+            None,
+            description="from logit to score: sigmoid of one; softmax over two, of which the second is yes; "
+            "null: by how many there are",
+        )
+
+    config: Config
+
+    def scores(self, numbers: Vectors) -> tuple[Vectors, Vectors]:
+        """Raw logits: of two the distance of yes from no, of which a sigmoid is their softmax."""
+        scoring, activation = self.config.scoring, self._activation(numbers.shape[1])
+        parts = scoring.part(numbers)
+        raw = numbers[:, -1] - numbers[:, 0] if numbers.shape[1] == 2 else numbers[:, 0]
+        if activation == "softmax":
+            return scoring.last(_sigmoid(parts[:, 1] - parts[:, 0])), raw
+        return scoring.last(_sigmoid(parts[:, 0]) if activation == "sigmoid" else parts[:, 0]), raw
+
+    def _activation(self, outputs: int) -> Activation:
+        wanted = self.config.activation
+        found: Activation = "softmax" if outputs == 2 else "sigmoid"
+        if wanted is not None and (wanted == "softmax") != (found == "softmax"):
+            fits = "activation softmax" if outputs == 2 else "activation sigmoid or none"
+            raise ConfigError(
+                f"the reranker gives {outputs} numbers for a pair, which activation {wanted} does not fit",
+                where=self.folder.model,
+                remedy=f"set {fits}, or leave it out",
+            )
+        return wanted or found
+
+    def _read(self, query: str, texts: Sequence[str]) -> Iterator[Pair]:
+        for start in range(0, len(texts), self.config.batch):
+            began = time.perf_counter()
+            pairs = [self.model.encode(query, text) for text in texts[start : start + self.config.batch]]
+            logits = self._logits(pairs)
+            ms = (time.perf_counter() - began) * 1000
+            total = sum(map(len, pairs)) or 1
+            for tokens, row in zip(pairs, logits, strict=True):
+                yield Pair(tuple(row.tolist()), len(tokens), round(ms * len(tokens) / total, 3))
+
+    def _logits(self, pairs: Sequence[Tokens]) -> Vectors:
+        """Shape (pairs, 1 or 2).
+
+        Raises:
+            ProviderError: the model gives something else, or what is not finite.
+        """
+        numbers, _ = self.model.run(pairs)
+        found = numbers[:, None] if numbers.ndim == 1 else numbers
+        if found.ndim != 2 or found.shape[1] not in (1, 2):
+            raise self.model.wrong_output(numbers, "one number or two for a pair: no cross-encoder")
+        return found
+
+
+def _sigmoid(logits: Vectors) -> Vectors:
+    """1 / (1 + exp(-x)) in float32, without overflow."""
+    small = np.exp(-np.abs(logits))
+    found: Vectors = np.where(logits >= 0, 1 / (1 + small), small / (1 + small))
+    return found.astype(np.float32)
+
+
+class LateReranker(LocalReranker):
+    """ColBERT models on this machine: tokens of query and passage are compared, each with each."""
+
+    AFTERWARDS: ClassVar[tuple[str, ...]] = ()  # vectors are rounded before they meet
+    ADDED: ClassVar[int] = 1  # the marker
+    OUTPUTS: ClassVar[tuple[str, ...]] = ("contextual", "last_hidden_state", "token_embeddings")
+
+    class Config(LocalConfig):
+        type: Literal["late-interaction"] = "late-interaction"
+        query_marker: str | None = Field(
+            "[unused0]", description="the token after the first one of a query; null: none"
+        )
+        passage_marker: str | None = Field("[unused1]", description="the same of a passage")
+        mask: str | None = Field("[MASK]", description="the token that fills up a query; null: none does")
+        query_length: int = Field(32, ge=2, le=4096, description="tokens that a query has at least")
+        punctuation: bool = Field(False, description="whether a passage's punctuation takes part")
+
+    config: Config
+
+    def scores(self, numbers: Vectors) -> tuple[Vectors, Vectors]:
+        """The sums as they were rounded, and as they were."""
+        return numbers[:, 1], numbers[:, 0]
+
+    def _read(self, query: str, texts: Sequence[str]) -> Iterator[Pair]:
+        began = time.perf_counter()
+        asked = self._query(query)
+        terms = self._vectors(asked)
+        shared = (time.perf_counter() - began) * 1000 / max(1, len(texts))
+        for text in texts:
+            began = time.perf_counter()
+            tokens = self._marked(self.model.encode(text), self.config.passage_marker)
+            kept = [place for place, each in enumerate(tokens.ids) if each not in self._silent]
+            raw = float((terms @ self._vectors(tokens)[kept].T).max(axis=1).sum(dtype=np.float32))
+            score = float(self.config.scoring.last(np.array([raw], dtype=np.float32))[0])
+            ms = (time.perf_counter() - began) * 1000 + shared
+            yield Pair((raw, score), len(asked) + len(tokens), round(ms, 3))
+
+    def _query(self, text: str) -> Tokens:
+        """A query with its marker, filled up with masks, which no other token sees."""
+        found = self._marked(self.model.encode(text), self.config.query_marker)
+        missing = 0 if self.config.mask is None else max(0, self.config.query_length - len(found))
+        filling = () if self.config.mask is None else (self.model.token(self.config.mask),) * missing
+        return Tokens(found.ids + filling, found.types + (0,) * missing, unseen=missing)
+
+    def _marked(self, tokens: Tokens, marker: str | None) -> Tokens:
+        if marker is None:
+            return tokens
+        ids = (*tokens.ids[:1], self.model.token(marker), *tokens.ids[1:])
+        return Tokens(ids, (0, *tokens.types))
+
+    def _vectors(self, tokens: Tokens) -> Vectors:
+        """A vector of unit length for each token, at the precision of the settings.
+
+        Raises:
+            ProviderError: the model gives something else.
+        """
+        numbers, _ = self.model.run([tokens])
+        if numbers.ndim != 3 or numbers.shape[1] != len(tokens):
+            raise self.model.wrong_output(numbers, "a vector for each token: no model of late interaction")
+        norms = np.linalg.norm(numbers[0], axis=1, keepdims=True)
+        return self.config.scoring.part(numbers[0] / np.where(norms > 0, norms, 1))
+
+    @cached_property
+    def _silent(self) -> frozenset[int]:
+        """The ids of punctuation."""
+        signs = () if self.config.punctuation else string.punctuation
+        return frozenset(found for sign in signs if (found := self.model.find(sign)) is not None)

@@ -10,14 +10,14 @@ from pydantic import Field, field_validator
 
 from raggs.base.arrays import shortest_floats
 from raggs.base.languages import STEMMERS
-from raggs.parts.retrievers.base import Hit, Retriever, RetrieverConfig
+from raggs.parts.retrievers import Hit, Retriever, RetrieverConfig
 
 if TYPE_CHECKING:
     from raggs.base.artifacts import EmbedRecord
     from raggs.parts.indexes.files import Places
     from raggs.parts.indexes.lexical import LexicalIndex, Parameters
     from raggs.parts.indexes.passages import PassageStore
-    from raggs.parts.retrievers.base import Faults
+    from raggs.parts.retrievers import Faults
     from raggs.parts.retrievers.depth import Reads
 
 

@@ -14,15 +14,15 @@ from raggs.base.errors import DataError
 from raggs.base.precision import Scoring
 from raggs.base.settings import Causes, Later
 from raggs.parts import indexes
-from raggs.parts.indexes.base import Index, IndexConfig, IndexFacts, OpenIndex
-from raggs.parts.indexes.flat import FlatIndex
-from raggs.parts.retrievers.base import Hit, Retriever, RetrieverConfig
+from raggs.parts.indexes import Index, IndexConfig, IndexFacts, OpenIndex
+from raggs.parts.indexes.exact import FlatIndex
+from raggs.parts.retrievers import Hit, Retriever, RetrieverConfig
 
 if TYPE_CHECKING:
     from raggs.base.artifacts import EmbedRecord
     from raggs.parts.indexes.files import Places
     from raggs.parts.indexes.passages import PassageStore
-    from raggs.parts.retrievers.base import Faults
+    from raggs.parts.retrievers import Faults
     from raggs.parts.retrievers.depth import Reads
 
 

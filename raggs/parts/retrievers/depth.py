@@ -1,4 +1,4 @@
-"""How deep a question is searched: shallow unless a signal of doubt fires (see `raggs.stats.probes.depth`).
+"""How deep a question is searched: shallow unless a signal of doubt fires (see `raggs.stats.search_depth`).
 
 Plain retrievers are searched to `deep` at once, and the lists of questions that stay shallow are cut to `base`: a
 longer list costs them next to nothing. A reranker reads the first `base` candidates of every question, and
@@ -16,7 +16,7 @@ from pydantic import BeforeValidator, Field, TypeAdapter, ValidationInfo, model_
 
 from raggs.base.languages import names_in
 from raggs.base.settings import Settings
-from raggs.stats.probes.depth import HEAD, Readings, agreement, entropy, head_margin, rewrite_distance, tail_margin
+from raggs.stats.search_depth import HEAD, Readings, agreement, entropy, head_margin, rewrite_distance, tail_margin
 
 Reads = Literal["vectors", "words", "candidates"]  # what the scores of a list come from: vectors, words, a reranker
 NEEDED: Mapping[str, tuple[Reads, ...]] = {

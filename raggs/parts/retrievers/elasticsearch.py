@@ -17,9 +17,9 @@ from pydantic import Field, field_validator, model_validator
 from raggs.base.arrays import shortest_float
 from raggs.base.errors import DataError
 from raggs.base.settings import Causes
+from raggs.parts.elastic import MAX_RESULTS, VectorPlace
 from raggs.parts.elastic.index import TEXTS, VECTORS, Index
-from raggs.parts.elastic.settings import MAX_RESULTS, VectorPlace
-from raggs.parts.retrievers.base import Hit, Retriever, RetrieverConfig
+from raggs.parts.retrievers import Hit, Retriever, RetrieverConfig
 from raggs.ranking.fusion import fuse, make_fusion
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from pydantic import Field
 from raggs.base.adapter import OneOf
 from raggs.base.settings import Causes
 from raggs.parts import rerankers, retrievers
-from raggs.parts.elastic.settings import VectorPlace
-from raggs.parts.rerankers.base import Outlay, Reranker, RerankerConfig
-from raggs.parts.retrievers.base import Hit, Retriever, RetrieverConfig
+from raggs.parts.elastic import VectorPlace
+from raggs.parts.rerankers import Outlay, Reranker, RerankerConfig
+from raggs.parts.retrievers import Hit, Retriever, RetrieverConfig
 from raggs.ranking.fusion import group_duplicates
 
 if TYPE_CHECKING:

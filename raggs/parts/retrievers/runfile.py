@@ -12,7 +12,7 @@ from pydantic import Field
 from raggs.base.errors import DataError
 from raggs.base.settings import InputPath
 from raggs.base.trec import read_scored
-from raggs.parts.retrievers.base import Hit, Retriever, RetrieverConfig
+from raggs.parts.retrievers import Hit, Retriever, RetrieverConfig
 
 if TYPE_CHECKING:
     from raggs.base.artifacts import EmbedRecord

@@ -28,7 +28,7 @@ from typing import Literal
 from raggs.base.adapter import AdapterConfig
 from raggs.base.artifacts import Query
 from raggs.base.text import one_line
-from raggs.parts.rewriters.base import Rewriter
+from raggs.parts.rewriters import Rewriter
 
 
 class CleanRewriter(Rewriter):

@@ -13,7 +13,7 @@ from raggs.base.settings import Causes, PromptName
 from raggs.base.text import clean_unicode, one_line
 from raggs.base.types import JsonObject
 from raggs.llm import ChatRequest, Parameters
-from raggs.parts.rewriters.base import Rewriter, RewriterContext
+from raggs.parts.rewriters import Rewriter, RewriterContext
 from raggs.prompts import Prompt, load_prompt
 
 REWRITE_TOKENS = 100

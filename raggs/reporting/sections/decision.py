@@ -17,13 +17,13 @@ from pydantic import Field
 from raggs.base.judge_health import FALLEN, JudgeHealth, RankHealth
 from raggs.base.text import plural
 from raggs.base.types import Number, as_object
+from raggs.evaluation.document import inconclusive, score, signed, told
 from raggs.evaluation.models import ComparisonPart, Part, Report
 from raggs.evaluation.study import HARMLESS, HOLES
-from raggs.evaluation.words import inconclusive, score, signed, told
 from raggs.metrics.names import parse_measure
-from raggs.parts.judges.base import is_exact
+from raggs.parts.judges import is_exact
 from raggs.reporting.base import Facts, ReportSection, compared, is_ahead
-from raggs.runs.manifests.gate import fallen
+from raggs.runs.manifests.costs import fallen
 from raggs.runs.manifests.models import StageLock
 from raggs.runs.manifests.words import (
     OUTCOMES,
@@ -34,8 +34,7 @@ from raggs.runs.manifests.words import (
     settled_words,
 )
 from raggs.stages.rank_health import CUT_SHORT, NOT_RANKED, SETTLED
-from raggs.stats.comparison.compare import MARGIN
-from raggs.stats.comparison.paired import POWER
+from raggs.stats.comparison import MARGIN, POWER
 from raggs.sweeps.models import SweepReport
 
 State = Literal["good", "doubt", "bad", "unknown"]
@@ -318,7 +317,7 @@ def _ships(facts: Facts) -> Iterator[Ship]:
 
 def _of_sweep(sweep: SweepReport) -> Ship:
     """The choice, which is sure where it would be the choice of nearly all questions drawn anew."""
-    from raggs.stats.decision.halving import FEWEST  # late: most reports are of no sweep
+    from raggs.stats.resampling import FEWEST  # late: most reports are of no sweep
     from raggs.sweeps.layout import rivals
 
     chosen, said = sweep.choice.winner, (sweep.choice.sentence, *sweep.choice.unknown, *rivals(sweep))
@@ -454,7 +453,7 @@ def _cost(facts: Facts) -> Iterator[str]:
 def _of_choices(sweeps: Sequence[SweepReport]) -> Iterator[str]:
     if not sweeps:
         return
-    from raggs.stats.decision.halving import FEWEST  # late, as above
+    from raggs.stats.resampling import FEWEST  # late, as above
 
     for sweep in sweeps:
         share = f"{sweep.confidence:.0%} of questions drawn anew, of {FEWEST} or more"

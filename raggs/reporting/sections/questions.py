@@ -12,10 +12,10 @@ from importlib.resources import files
 from pydantic import Field
 
 from raggs.base.types import Number
-from raggs.evaluation.analyses.waterfall import Waterfall
+from raggs.evaluation.analyses.losses import Waterfall
 from raggs.evaluation.models import Part, Report
 from raggs.golden.views import QuestionView, Sheet, kind_of, sheet_of
-from raggs.parts.readers.scales import RELEVANT
+from raggs.parts.file_shapes import RELEVANT
 from raggs.reporting.base import Facts, ReportSection
 from raggs.reporting.sheets import Packing
 

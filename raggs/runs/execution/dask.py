@@ -27,11 +27,10 @@ from raggs.base.artifacts import JournalRecord, Record
 from raggs.base.errors import PrerequisiteError, ProviderError
 from raggs.base.registry import loaded
 from raggs.base.settings import Effort, Settings
-from raggs.parts.judges.base import Task
-from raggs.runs.execution.base import Execution
-from raggs.runs.execution.channel import JudgeServer
+from raggs.parts.judges import Task
+from raggs.runs.execution import Execution
+from raggs.runs.execution.channel import JudgeServer, Pools, ShardJob, Shards, Turns, merged, shard_folder, split
 from raggs.runs.execution.cluster import check_address, connect, distributed, local_cluster, quiet
-from raggs.runs.execution.shards import Pools, ShardJob, Shards, Turns, merged, shard_folder, split
 from raggs.runs.manifests.models import versions
 from raggs.stages.base import AnyStage, Services, Work
 

@@ -38,13 +38,12 @@ from itertools import islice
 
 from pydantic import ValidationError
 
-from raggs.base.artifacts import Frozen, JournalRecord, JudgeRecord, Record, answerers_named, artifact_file
+from raggs.base.artifacts import Frozen, JournalRecord, JudgeRecord, Record, Spending, answerers_named, artifact_file
 from raggs.base.errors import RaggsError
 from raggs.base.hashing import hash_value
 from raggs.base.jsonl import dump_line, first_fault
 from raggs.base.judge_health import JudgeHealth
 from raggs.base.settings import Settings, causes_of
-from raggs.base.spending import Spending
 from raggs.base.text import plural, shorten
 from raggs.llm.ledger import LEDGER_FILE as LEDGER
 from raggs.llm.ledger import LedgerLine

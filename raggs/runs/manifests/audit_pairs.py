@@ -27,7 +27,7 @@ from raggs.base.text import shorten
 from raggs.base.types import as_list, as_object
 from raggs.parts.indexes.passages import PassageStore
 from raggs.parts.judges import REGISTRY as JUDGES
-from raggs.parts.retrievers.base import name_of
+from raggs.parts.retrievers import name_of
 from raggs.runs.manifests.models import MANIFEST, Finding, StageLock, parameters
 from raggs.runs.manifests.opened import OpenedRun
 from raggs.stages import GOLDEN

@@ -55,8 +55,8 @@ from raggs.base.loops import open_loop
 from raggs.base.text import shorten
 from raggs.base.types import as_object
 from raggs.parts import rewriters
-from raggs.parts.judges.base import Judgment, may_abstain
-from raggs.parts.rewriters.base import Rewriter
+from raggs.parts.judges import Judgment, may_abstain
+from raggs.parts.rewriters import Rewriter
 from raggs.runs.manifests.models import Finding, StageLock, fitting, parameters
 from raggs.runs.manifests.opened import OpenedRun
 from raggs.runs.manifests.outdated import outdated

@@ -14,7 +14,7 @@ from raggs.base.artifacts import EmbedRecord, JournalRecord, JudgeProfile, Prune
 from raggs.base.errors import AuditError, NotFoundError
 from raggs.base.text import did_you_mean
 from raggs.base.types import as_object
-from raggs.parts.judges.base import is_exact
+from raggs.parts.judges import is_exact
 from raggs.ranking import Ranking
 from raggs.runs.manifests.models import fitting, parameters
 from raggs.runs.manifests.opened import OpenedRun

@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, ValidationError
 
+from raggs.base import __version__
 from raggs.base.artifacts import Frozen
 from raggs.base.errors import DataError, NotFoundError, PrerequisiteError, UsageError
 from raggs.base.files import disk, regular_file, write_atomic
 from raggs.base.jsonl import first_fault
 from raggs.base.types import Place, leaves
-from raggs.base.version import __version__
 from raggs.runs.manifests.models import MANIFEST, Finding, StageLock
 from raggs.runs.manifests.opened import OpenedRun
 from raggs.runs.manifests.store import content_hash, place_of

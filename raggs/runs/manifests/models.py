@@ -25,17 +25,16 @@ from typing import Any, Final, Literal, TypeVar
 
 from pydantic import Field, ValidationError, field_validator
 
-from raggs.base.artifacts import Frozen
+from raggs.base import __version__
+from raggs.base.artifacts import Frozen, Spending
 from raggs.base.errors import DataError, RaggsError
 from raggs.base.hashing import hash_value
 from raggs.base.jsonl import first_fault
 from raggs.base.judge_health import Health
 from raggs.base.registry import installed
 from raggs.base.settings import Settings
-from raggs.base.spending import Spending
 from raggs.base.text import plural
-from raggs.base.version import __version__
-from raggs.llm.answerers import Answerer
+from raggs.llm.messages import Answerer
 
 SCHEMA: Final = 1
 MOST_NAMED = 10  # unreadable files that a manifest names

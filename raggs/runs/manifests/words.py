@@ -35,7 +35,7 @@ from raggs.base.judge_health import (
     sources_words,
 )
 from raggs.base.text import plural
-from raggs.parts.judges.base import grade_noises, is_exact
+from raggs.parts.judges import grade_noises, is_exact
 from raggs.runs.manifests.models import snapshots
 from raggs.stages.base import DEEPER, ENDED, QUESTIONS, SHARING
 from raggs.stages.base import SPENT as shares_SPENT

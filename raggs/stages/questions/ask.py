@@ -14,10 +14,10 @@ from typing import Annotated
 from pydantic import Field
 
 from raggs.base.adapter import AdapterConfig, OneOf
-from raggs.base.seeds import generator
+from raggs.base.hashing import generator
 from raggs.base.settings import Causes, Settings
 from raggs.parts import askers
-from raggs.parts.askers.base import Assignment
+from raggs.parts.askers import Assignment
 from raggs.stages.base import StageOf, Work
 from raggs.stages.ordered import run_ordered
 from raggs.stages.questions.records import AskRecord, QuestionServices, SampleRecord

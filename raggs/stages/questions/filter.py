@@ -22,13 +22,22 @@ from raggs.base.arrays import Vectors, shortest_float, shortest_floats
 from raggs.base.artifacts import EmbedRecord, Passage, Reference
 from raggs.base.errors import PrerequisiteError
 from raggs.base.settings import Causes, Settings
-from raggs.parts.embedders.base import Embedder
+from raggs.parts.embedders import Embedder
 from raggs.parts.indexes.lexical import words_of
-from raggs.parts.retrievers.base import Retriever
+from raggs.parts.retrievers import Retriever
 from raggs.stages.base import PassageLookup, StageOf, Work
 from raggs.stages.questions.records import FilterRecord, QuestionServices, SampleRecord, VerifyRecord
-from raggs.stats.asking import Thresholds, WordWeights, duplicates, irrelevant, leakage, part_of
-from raggs.stats.asking.filters import DEFAULT, OF_EMBEDDERS, excerpt_cosines
+from raggs.stats.question_filters import (
+    DEFAULT,
+    OF_EMBEDDERS,
+    Thresholds,
+    WordWeights,
+    duplicates,
+    excerpt_cosines,
+    irrelevant,
+    leakage,
+    part_of,
+)
 
 
 def leakages(records: Iterable[VerifyRecord], samples: Mapping[str, SampleRecord]) -> dict[str, float]:

@@ -14,10 +14,10 @@ from typing import Literal, Protocol
 from pydantic import Field
 
 from raggs.base.artifacts import Frozen, Identifier, Record, Reference
-from raggs.parts.askers.base import Asker, Kind, Style
-from raggs.parts.retrievers.base import Retriever
+from raggs.parts.askers import Asker, Kind, Style
+from raggs.parts.retrievers import Retriever
 from raggs.stages.base import Services
-from raggs.stats.asking import Part
+from raggs.stats.question_filters import Part
 
 Reason = Literal[
     "no answer", "not verbatim", "no excerpt", "not unanswerable", "one-sided", "duplicate", "off the question"

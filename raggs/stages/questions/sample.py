@@ -14,11 +14,11 @@ from pydantic import AfterValidator, Field
 from raggs.base.adapter import unknown_name
 from raggs.base.languages import detect_language
 from raggs.base.settings import Causes, Settings
-from raggs.parts.askers.base import KINDS, Kind
+from raggs.parts.askers import KINDS, Kind
 from raggs.stages.base import StageOf, Work
 from raggs.stages.questions.records import QuestionServices, SampleRecord, Text, Window
-from raggs.stats.asking import SIZE, stratified_windows
-from raggs.stats.asking import Window as Place
+from raggs.stats.question_filters import SIZE, stratified_windows
+from raggs.stats.question_filters import Window as Place
 
 PARTNERS = 64  # windows among which a comparison finds its second one
 DIGITS = 6  # of a question's number, so that ids are in order

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.chunking.specs import parse_spec
+from raggs.chunking.models import parse_spec
 from raggs.diagnosis.index.measuring import Family, bisected, families
 from raggs.diagnosis.index.models import IndexSettings
 from raggs.parts import indexes
-from raggs.parts.indexes.base import IndexConfig
+from raggs.parts.indexes import IndexConfig
 
 
 def of(*names: str, dims: int = 64, **settings: object) -> list[Family]:

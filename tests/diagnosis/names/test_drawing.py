@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from raggs.base.errors import DataError
-from raggs.diagnosis.names.drawing import WORDINGS, corpus_lists, draw, field_text, own_lists
-from raggs.parts.perturbers.base import name_parts
+from raggs.diagnosis.names.models import WORDINGS, corpus_lists, draw, field_text, own_lists
+from raggs.parts.perturbers import name_parts
 
 
 @pytest.mark.parametrize("language", list(WORDINGS))

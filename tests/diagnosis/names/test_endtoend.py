@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from raggs.app.diagnose import DiagnoseRequest, forecast_diagnosis, run_diagnosis
-from raggs.diagnosis.bench import Bench
-from raggs.diagnosis.names.endtoend import Scene
+from raggs.diagnosis.base import Bench
 from raggs.diagnosis.names.models import EndPart, EndToEnd, NamesFound
-from raggs.diagnosis.names.scoring import Hygiene
+from raggs.diagnosis.names.scoring import Hygiene, Scene
 from raggs.parts.workshop import Workshop
 
 TOPICS = ("dimmed street lamps", "hedgerows between fields", "the rent of boats")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from raggs.diagnosis.names.drawing import People, asked_for, by_question, runs_in
+from raggs.diagnosis.names.models import People, asked_for, by_question, runs_in
 
 
 @pytest.mark.parametrize(

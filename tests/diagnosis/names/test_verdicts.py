@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from raggs.diagnosis.names import ADVICE, passed, verdict
 from raggs.diagnosis.names.models import AblationPart, MarginPart, SubjectPart
 from raggs.diagnosis.names.scoring import holds
-from raggs.diagnosis.names.showing import ADVICE, passed, verdict
 
 
 def mean(value: float, low: float, high: float) -> MarginPart:

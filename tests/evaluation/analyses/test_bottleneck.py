@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from support.studies import GOOD, POOR, elsewhere, reported
 
-from raggs.evaluation.analyses.bottleneck import Bottleneck
+from raggs.evaluation.analyses.losses import Bottleneck
 from raggs.golden.opened import System
 from raggs.metrics.bottleneck import PUBLISHED
 from raggs.metrics.columns import Run

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from support.studies import reported
 
-from raggs.evaluation.analyses.bounds import HoleBounds
+from raggs.evaluation.analyses.unjudged import HoleBounds
 
 
 def test_bounds_enclose_the_mean_and_are_explained():

@@ -12,10 +12,9 @@ from support.studies import SYSTEMS, golden, reported, study
 
 from raggs.app.evaluate import AnalysisRequest, EvalRequest, JudgedFiles, evaluate
 from raggs.base.errors import UsageError
-from raggs.evaluation.analyses import REGISTRY, USUAL
-from raggs.evaluation.analyses.base import Analysis, PartAnalysis
+from raggs.evaluation.analyses import REGISTRY, USUAL, Analysis, PartAnalysis
 from raggs.evaluation.analyses.corrected import PeopleCorrection
-from raggs.evaluation.analyses.uncertainty import LabelDoubt
+from raggs.evaluation.analyses.unjudged import LabelDoubt
 from raggs.evaluation.gates import read_report
 from raggs.evaluation.layout import lay_out
 from raggs.evaluation.models import Part, Report
@@ -60,7 +59,7 @@ def test_usual_ones_are_registered_and_all_are_described():
 
 
 LENGTHS = '''
-from raggs.evaluation.analyses.base import Finding, PartAnalysis
+from raggs.evaluation.analyses import Finding, PartAnalysis
 from raggs.evaluation.document import Cell
 from raggs.evaluation.models import Part
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from raggs.base.errors import DataError, UsageError
-from raggs.base.seeds import generator
+from raggs.base.hashing import generator
 from raggs.evaluation.analyses.corrected import CorrectedPart, DrawnLabel, PeopleCorrection, WholeQuestions, correctable
 from raggs.evaluation.document import Document
 from raggs.evaluation.layout import lay_out

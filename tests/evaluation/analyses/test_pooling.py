@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from support.studies import GOOD, golden, scoring
 
-from raggs.evaluation.analyses.bottleneck import Bottleneck
-from raggs.evaluation.analyses.pooling import Pooling
+from raggs.evaluation.analyses.losses import Bottleneck
+from raggs.evaluation.analyses.unjudged import Pooling
 from raggs.evaluation.report import make_report
 from raggs.golden.judgments import Origin
 from raggs.golden.opened import System

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from support.studies import elsewhere, reported
 
-from raggs.evaluation.analyses.sensitivity import Sensitivity
+from raggs.evaluation.analyses.robustness import Sensitivity
 
 
 def test_sensitivity_lists_the_points_where_the_order_changes():

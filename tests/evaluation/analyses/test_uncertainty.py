@@ -7,9 +7,9 @@ import pytest
 from support.studies import SYSTEMS, golden, reported, scoring
 
 from raggs.base.errors import UsageError
-from raggs.evaluation.analyses.uncertainty import LabelDoubt
+from raggs.evaluation.analyses.unjudged import LabelDoubt
 from raggs.evaluation.report import make_report
-from raggs.metrics.label_uncertainty import Doubt
+from raggs.metrics.unjudged import Doubt
 
 
 def test_doubt_widens_intervals_and_says_so():

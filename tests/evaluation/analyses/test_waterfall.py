@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 from support.studies import SYSTEMS, elsewhere, golden, reported, scoring, study
 
-from raggs.evaluation.analyses.base import Finding
-from raggs.evaluation.analyses.depths import Depths
-from raggs.evaluation.analyses.waterfall import Waterfall
+from raggs.evaluation.analyses import Finding
+from raggs.evaluation.analyses.losses import Waterfall
+from raggs.evaluation.analyses.robustness import Depths
+from raggs.evaluation.document import KNOBS
 from raggs.evaluation.study import study_systems
-from raggs.evaluation.words import KNOBS
 
 
 def test_the_losses_stand_between_a_perfect_score_and_the_systems_own():

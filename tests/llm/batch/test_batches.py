@@ -11,7 +11,7 @@ from support.llm_bench import MODEL, PRICE, Bench, question
 from raggs.base.errors import AuthenticationError, BudgetError, BusyError, ConfigError, ProviderError
 from raggs.base.jsonl import read_torn
 from raggs.llm import LLM, BatchSettings, BudgetSettings, CallLedger, LLMSettings, messages, providers
-from raggs.llm.batch.api import read_line
+from raggs.llm.batch_api import read_line
 from raggs.llm.calls import Completion
 from raggs.llm.faults import Fault, Treatment
 from raggs.llm.ledger import LedgerLine

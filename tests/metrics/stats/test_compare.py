@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats as scipy_stats
 
-from raggs.base.seeds import generator
-from raggs.stats.comparison import bootstrap_mean, compare, compare_many, holm, least_queries, outcomes
+from raggs.base.hashing import generator
+from raggs.stats.comparison import compare, compare_many, holm, least_queries, outcomes
+from raggs.stats.intervals import bootstrap_mean
 
 NAN = math.nan
 MIRROR = {"win": "loss", "loss": "win", "tie": "tie", "unresolvable": "unresolvable"}

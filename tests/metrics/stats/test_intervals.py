@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats as scipy_stats
 
-from raggs.base.seeds import generator
-from raggs.stats.comparison import bootstrap_mean, bootstrap_means, intervals
+from raggs.base.hashing import generator
+from raggs.stats import intervals
+from raggs.stats.intervals import bootstrap_mean, bootstrap_means
 
 NAN = math.nan
 scores = arrays(np.float64, st.integers(2, 30), elements=st.floats(0, 1, width=16))

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats as scipy_stats
 
-from raggs.base.seeds import generator
-from raggs.stats.comparison import effect_size, holm, least_queries, paired, queries_needed, randomisation_test
+from raggs.base.hashing import generator
+from raggs.stats import comparison
+from raggs.stats.comparison import effect_size, holm, least_queries, queries_needed, randomisation_test
 
 # Eighths are exact in binary, so that an oracle without tolerance counts equal sums as equal.
 eighths = arrays(np.float64, st.integers(1, 9), elements=st.integers(-8, 8).map(lambda step: step / 8))
@@ -46,7 +47,7 @@ def test_drawn_flips_agree_with_all_flips(shift):
 
 def test_drawn_flips_come_near_the_t_test_where_it_holds():
     differences = generator(3, "normal").normal(0.06, 1, 900)
-    assert randomisation_test(differences, seed=1) == pytest.approx(paired.t_test(differences), abs=0.015)
+    assert randomisation_test(differences, seed=1) == pytest.approx(comparison.t_test(differences), abs=0.015)
 
 
 def test_drawn_flips_never_claim_a_p_of_zero():
@@ -70,21 +71,21 @@ def test_the_sign_of_the_difference_and_zeros_do_not_matter(differences, seed):
 def test_the_other_tests_are_those_of_scipy():
     rng = generator(5, "scipy")
     a, b = rng.random(40), rng.random(40)
-    assert paired.t_test(a - b) == pytest.approx(scipy_stats.ttest_rel(a, b).pvalue)
-    assert paired.wilcoxon_test(a - b) == pytest.approx(scipy_stats.wilcoxon(a, b).pvalue)
+    assert comparison.t_test(a - b) == pytest.approx(scipy_stats.ttest_rel(a, b).pvalue)
+    assert comparison.wilcoxon_test(a - b) == pytest.approx(scipy_stats.wilcoxon(a, b).pvalue)
 
 
 @pytest.mark.parametrize("size", [1, 3, 8, 20, 21, 50])
 def test_without_ties_wilcoxon_is_exact_as_in_scipy(size):
     differences = generator(7, "ranks", size).normal(0.3, 1, size)
     expected = scipy_stats.wilcoxon(differences, method="exact").pvalue
-    assert paired.wilcoxon_test(differences) == pytest.approx(expected)
+    assert comparison.wilcoxon_test(differences) == pytest.approx(expected)
 
 
 def test_with_ties_wilcoxon_flips_the_signs_of_the_mean_ranks():
     differences = np.array([3, 1, 1, -1, 2, 2, 5, -3, 0]) / 8
     oracle = scipy_stats.wilcoxon(differences[:-1], method=scipy_stats.PermutationMethod())
-    assert paired.wilcoxon_test(differences) == pytest.approx(oracle.pvalue)
+    assert comparison.wilcoxon_test(differences) == pytest.approx(oracle.pvalue)
 
 
 def test_wilcoxon_gives_equal_differences_one_rank_whatever_they_were_computed_from():
@@ -92,18 +93,18 @@ def test_wilcoxon_gives_equal_differences_one_rank_whatever_they_were_computed_f
     noisy = (clean + 0.3) - 0.3
     assert len(set(np.abs(noisy))) > len(set(np.abs(clean)))
     noisy[-1] = 0
-    assert paired.wilcoxon_test(noisy) == pytest.approx(paired.wilcoxon_test(clean))
+    assert comparison.wilcoxon_test(noisy) == pytest.approx(comparison.wilcoxon_test(clean))
 
 
-@pytest.mark.parametrize("test", paired.TESTS)
+@pytest.mark.parametrize("test", comparison.TESTS)
 def test_without_differences_there_is_nothing_to_find(test):
-    assert paired.TESTS[test](np.zeros(8), 1) == 1
-    assert math.isnan(paired.TESTS[test](np.zeros(0), 1))
+    assert comparison.TESTS[test](np.zeros(8), 1) == 1
+    assert math.isnan(comparison.TESTS[test](np.zeros(0), 1))
 
 
 @pytest.mark.parametrize(("test", "p"), [("randomisation", 2 / 8), ("t", math.nan), ("wilcoxon", 2 / 8)])
 def test_equal_differences_have_no_variance_to_test_against(test, p):
-    assert paired.TESTS[test](np.array([0.1, 0.3 - 0.2, 0.1]), 1) == pytest.approx(p, nan_ok=True)
+    assert comparison.TESTS[test](np.array([0.1, 0.3 - 0.2, 0.1]), 1) == pytest.approx(p, nan_ok=True)
 
 
 def test_holm_by_hand():
@@ -157,8 +158,8 @@ def test_queries_needed_for_small_medium_and_large_effects(effect, count):
 @given(st.floats(0.05, 3), st.sampled_from([0.05, 0.01, 0.001]))
 def test_queries_needed_are_the_fewest_with_the_power(effect, alpha):
     count = queries_needed(effect, alpha=alpha)
-    assert paired._power(count, effect, alpha) >= 0.8
-    assert count == least_queries(alpha) or paired._power(count - 1, effect, alpha) < 0.8
+    assert comparison._power(count, effect, alpha) >= 0.8
+    assert count == least_queries(alpha) or comparison._power(count - 1, effect, alpha) < 0.8
 
 
 def test_with_the_queries_needed_four_tests_in_five_find_the_difference():

@@ -8,8 +8,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from raggs.stats.comparison import paired
-from raggs.stats.comparison.paired import mean_ranks, signed_rank_test
+from raggs.stats import comparison
+from raggs.stats.comparison import mean_ranks, signed_rank_test
 
 sixteenths = st.integers(-16, 16).map(lambda step: step / 16)
 fine = st.floats(-1, 1, width=32)
@@ -34,21 +34,23 @@ def test_the_p_of_student_is_that_of_scipy(differences):
     assume(np.ptp(differences) > 1e-6)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
-        assert paired.t_test(differences) == pytest.approx(scipy_stats.ttest_1samp(differences, 0).pvalue, rel=1e-12)
+        assert comparison.t_test(differences) == pytest.approx(
+            scipy_stats.ttest_1samp(differences, 0).pvalue, rel=1e-12
+        )
 
 
 @pytest.mark.parametrize(("count", "effect"), [(6, 1.3), (34, 0.5), (199, 0.2), (3_000, 0.05), (800_000, 0.003)])
 def test_the_power_is_that_of_the_noncentral_distribution_of_scipy(count, effect):
     least = scipy_stats.t.isf(0.025, count - 1)
     expected = scipy_stats.nct.sf(least, count - 1, effect * count**0.5)
-    assert paired._power(count, effect, 0.05) == pytest.approx(expected, abs=1e-9)
+    assert comparison._power(count, effect, 0.05) == pytest.approx(expected, abs=1e-9)
 
 
 def test_no_test_loads_the_statistics_of_scipy():
     code = """if True:
         import sys
         import numpy as np
-        from raggs.stats.comparison.compare import compare
+        from raggs.stats.comparison import compare
         found = compare(np.linspace(0, 1, 60), np.linspace(0.3, 0.8, 60) ** 2, seed=1)
         sys.exit("scipy.stats" in sys.modules or found.queries_needed is None)
     """

@@ -1,0 +1,680 @@
+"""What the diagnosis of a judge finds. A number that is not defined is null.
+
+Who is asked for what, how often: grades that are missing, one prompt of the whole pool, and the rank stage.
+
+The presentation of a list depends on the seed, the question and its number alone. An answer that was paid for is
+remembered by what was asked and by its sample, so that whoever is stopped pays nothing twice; a ranking that is done
+again begins with other batches.
+
+The pools that a judge is tried on: of a run's own judge stage, or searched for by the run's configuration.
+
+Near-duplicates are left out, as the rank stage leaves them out. Pools that are searched for come from the retrievers
+that pay nobody, and their grades have yet to be asked for.
+
+From the judge's answers to figures: each is one value a pool, whose mean has an interval over resampled pools.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field
+
+from raggs.base.arrays import Floats, shortest_floats
+from raggs.base.artifacts import MIN_GRADE, EmbedRecord, JournalRecord, MergeRecord, Passage, Query, RetrieveRecord
+from raggs.base.errors import PrerequisiteError
+from raggs.base.hashing import generator
+from raggs.base.types import Number, number
+from raggs.config.models import RunConfig
+from raggs.diagnosis.base import Bench, Found
+from raggs.diagnosis.models import MeanPart
+from raggs.evaluation.models import Part
+from raggs.golden.base import GoldenQuery
+from raggs.golden.runs import RunGolden
+from raggs.llm.client import LLM, Overheard
+from raggs.parts import retrievers
+from raggs.parts.embedders import Embedder
+from raggs.parts.judges import Judge, Ordering
+from raggs.parts.retrievers import Retriever, name_of
+from raggs.parts.rewriters import NoRewriter
+from raggs.parts.workshop import judge_prompts
+from raggs.stages.base import PassageLookup, Work
+from raggs.stages.embed import prepare
+from raggs.stages.merge import STAGE as MERGE
+from raggs.stages.rank_config import RankConfig
+from raggs.stages.replay import Batch, Course, KeptPool, known_entries
+from raggs.stats.intervals import bootstrap_mean
+from raggs.stats.judge_sharpness import (
+    ByPool,
+    Picks,
+    Told,
+    by_pool,
+    kept_by_place,
+    mean_disagreement,
+    mean_overlap,
+    turned,
+    with_grades,
+)
+
+
+class Row(Part):
+    """An answer of the judge, as it is kept: one order of a list, or the course of a ranking."""
+
+    qid: str
+    sample: int = Field(description="which ask of the same list; which ranking")
+    shown: tuple[str, ...] = Field(description="in the order of presentation; of a ranking the pool, best fused first")
+    order: tuple[str, ...] | None = Field(description="best first; null where the judge gave none")
+    error: str | None = None
+    scores: tuple[float, ...] = Field((), description="of a ranking, aligned with `order`, in grades")
+    sharpness: Number = None
+    position_bias: Number = Field(None, description="of a ranking: what being shown first adds, in grades")
+    asked: int = Field(1, description="calls that it took")
+    failed: int = 0
+    errors: tuple[str, ...] = ()
+    first: int = Field(0, description="batches that the passage shown first won")
+
+
+class Asking(Part):
+    """All answers of one kind, and what they took, whenever they were paid for."""
+
+    rows: tuple[Row, ...]
+    calls: int
+    tokens: int
+    usd: float
+
+
+class PoolsPart(MeanPart):
+    """A mean over pools."""
+
+    pools: int
+
+
+class WayPart(Part):
+    """One way to an order."""
+
+    name: str
+    again: PoolsPart = Field(description="share of pairs ordered otherwise, the same passages shown the same way again")
+    otherwise: PoolsPart = Field(description="the same, shown in another order; of the rank stage, ranked afresh")
+    tau: PoolsPart = Field(description="Kendall's, of the latter: 1 - 2 of the share")
+    top: PoolsPart = Field(description="share of the first `top` that two such orders have in common")
+    asked: int = Field(description="lists put before the judge")
+    failed: int = Field(description="of these, without an order")
+    calls: float = Field(description="lists of one order of one pool, mean")
+    tokens: float = Field(description="tokens sent for one order of one pool, mean")
+    usd: float = Field(description="USD for one order of one pool, mean")
+
+
+class PlacePart(Part):
+    """How often neighbours in an order stand in that order in another one."""
+
+    first: int
+    last: int
+    again: PoolsPart = Field(description="of one prompt, in its repeat")
+    against: PoolsPart = Field(description="of one prompt, in the rank stage's order")
+    ranked: PoolsPart = Field(description="of the rank stage, in its repeat")
+
+
+class FavourPart(Part):
+    """What the place does at which a passage is shown."""
+
+    toward: PoolsPart = Field(
+        description="one prompt: of the pairs that turned with the showing, where the earlier won"
+    )
+    single: PoolsPart = Field(description="one prompt: what being shown first rather than last adds, in grades")
+    first: PoolsPart = Field(description="rank stage: share of batches that the passage shown first wins")
+    fair_first: float
+    ranked: PoolsPart = Field(description="rank stage: what being shown first rather than last adds, in grades")
+
+
+class JudgeFound(Found):
+    """What the diagnosis of a judge finds."""
+
+    judge: str
+    pools: int
+    size: int = Field(description="passages of the longest pool")
+    batch: int = Field(description="passages that the rank stage shows at a time")
+    showings: int
+    repeats: int
+    rankings: int
+    top: int
+    single: WayPart
+    informed: WayPart = Field(description="one prompt, read with the grades that the rank stage starts from")
+    ranked: WayPart
+    gain: PoolsPart = Field(description="`otherwise` of `informed` less that of the rank stage, pool by pool")
+    between: PoolsPart = Field(description="Kendall's tau of one prompt with the rank stage")
+    favour: FavourPart
+    sharpness: PoolsPart = Field(description="of one prompt, on the scale of the rank stage")
+    ranked_sharpness: PoolsPart
+    places: tuple[PlacePart, ...]
+    grading: Mapping[str, float] = Field(description="what grades took that the rank stage starts from: calls, usd")
+    errors: Mapping[str, int] = Field(description="why no order was given, how often")
+
+
+FEWEST = 5  # passages of a pool
+
+
+@dataclass(frozen=True)
+class Pool:
+    """A question with the passages that are to be ordered, best fused first; without grades where nobody gave any."""
+
+    query: Query
+    passages: tuple[Passage, ...]
+    grades: tuple[int, ...] = ()
+
+
+def pools_of(bench: Bench, run: RunConfig, count: int, size: int) -> list[Pool]:
+    """So many pools, sorted by query, the longest ones first chosen, equal ones by lot.
+
+    Raises:
+        PrerequisiteError: no pool has five passages, or no retriever can search without paying.
+    """
+    golden = bench.golden if bench.has("golden") else None
+    if isinstance(golden, RunGolden):
+        found = _longest(
+            filter(None, (_judged(each, size) for each in golden.by_query("pool", "grades"))), count, bench
+        )
+    else:
+        found = list(_searched(bench, run, count, size))
+    found = [pool for pool in found if len(pool.passages) >= FEWEST]
+    if not found:
+        raise PrerequisiteError(
+            f"no pool has {FEWEST} passages to order", remedy="raggs run --config raggs.yaml --to judge makes pools"
+        )
+    return sorted(found, key=lambda pool: pool.query.qid)
+
+
+def reaching(pools: Sequence[Pool], ordering: RankConfig) -> list[Pool]:
+    """The pools without the passages that the rank stage leaves unordered; as they are where grades are to come.
+
+    Raises:
+        PrerequisiteError: no pool has a relevant passage, or too few passages of each reach the floor.
+    """
+    best, floor = ordering.min_best_grade, ordering.floor
+    if not (ranked := [pool for pool in pools if max(pool.grades, default=best) >= best]):
+        told = f"no pool has a passage of grade {best} or more (rank.min_best_grade)"
+        raise PrerequisiteError(told, remedy=f"pass --set rank.min_best_grade={MIN_GRADE} to rank every query")
+    found = [pool if not pool.grades else _above(pool, floor) for pool in ranked]
+    if not (kept := [pool for pool in found if len(pool.passages) >= FEWEST]):
+        told = f"no pool has {FEWEST} passages that reach rank.floor ({floor})"
+        raise PrerequisiteError(told, remedy=f"pass --set rank.floor={MIN_GRADE}, under which all are ordered")
+    return kept
+
+
+def _above(pool: Pool, floor: int) -> Pool:
+    pairs = zip(pool.passages, pool.grades, strict=True)
+    kept = [(passage, grade) for passage, grade in pairs if grade >= floor]
+    return Pool(pool.query, tuple(passage for passage, _ in kept), tuple(grade for _, grade in kept))
+
+
+def _judged(found: GoldenQuery, size: int) -> Pool | None:
+    """The first passages of a pool that have a grade of their own."""
+    if found.query is None:
+        return None
+    texts = {passage.doc_id: passage for passage in found.pool}
+    kept = [
+        (texts[each.doc_id], each.grade)
+        for each in found.grades
+        if each.grade is not None and each.duplicate_of is None and each.doc_id in texts
+    ][:size]
+    return Pool(found.query, tuple(passage for passage, _ in kept), tuple(grade for _, grade in kept))
+
+
+def _longest(pools: Iterator[Pool], count: int, bench: Bench) -> list[Pool]:
+    held = list(pools)
+    lot = generator(bench.seed, "pools", len(held)).permutation(len(held)).tolist()
+    order = sorted(range(len(held)), key=lambda at: (-len(held[at].passages), lot[at]))
+    return [held[at] for at in order[:count]]
+
+
+@dataclass(frozen=True)
+class _Lookup:
+    """What the merge stage asks for."""
+
+    queries: Mapping[str, Query]
+    passages: PassageLookup
+
+
+def _searched(bench: Bench, run: RunConfig, count: int, size: int) -> Iterator[Pool]:
+    """Some questions by lot, searched for."""
+    qids = list(bench.queries)
+    lot = generator(bench.seed, "pools", len(qids)).permutation(len(qids)).tolist()
+    chosen = {qids[at]: bench.queries[qids[at]] for at in sorted(lot[:count])}
+    hits = sorted(_hits(bench, run, list(chosen.values())), key=lambda hit: (hit.qid, hit.retriever, hit.rank))
+    work, lookup = Work({"retrieve": lambda: iter(hits)}), _Lookup(chosen, bench.passages)
+    pooled: dict[str, list[MergeRecord]] = {}
+    for record in MERGE.run(work, run.merge, lookup):
+        if record.duplicate_of is None:
+            pooled.setdefault(record.qid, []).append(record)
+    for qid, records in pooled.items():
+        yield Pool(chosen[qid], tuple(record.passage for record in records[:size]))
+
+
+def _hits(bench: Bench, run: RunConfig, queries: Sequence[Query]) -> Iterator[RetrieveRecord]:
+    own = next(iter(bench.embedders.values())) if run.embed.embedder is not None else None
+    embedder = own if own is not None and not own.models else None
+    records = _asked(bench, run, queries, embedder)
+    for retriever in _free(bench, run, embedder, list(bench.queries)):
+        for query, found in zip(queries, retriever.search(records), strict=True):
+            for rank, hit in enumerate(found, start=1):
+                name = name_of(retriever.config)
+                yield RetrieveRecord(
+                    qid=query.qid, retriever=name, rank=rank, doc_id=hit.doc_id, score=float(hit.score)
+                )
+
+
+def _free(bench: Bench, run: RunConfig, embedder: Embedder | None, qids: Sequence[str]) -> list[Retriever]:
+    """The retrievers that pay nobody.
+
+    Raises:
+        PrerequisiteError: there is none.
+    """
+    kinds = [(spec, retrievers.REGISTRY.of(spec)) for spec in run.retrieve.retrievers]
+    free = [spec for spec, kind in kinds if not kind.paid(spec) and (embedder or not kind.needs_vectors(spec))]
+    if not free:
+        raise PrerequisiteError(
+            "there are no pools yet, and each retriever asks a model that is paid",
+            remedy="raggs run --config raggs.yaml --to merge makes pools",
+        )
+    return [bench.workshop.retriever(spec, bench.passages, qids, embedder) for spec in free]
+
+
+def _asked(bench: Bench, run: RunConfig, queries: Sequence[Query], embedder: Embedder | None) -> list[EmbedRecord]:
+    """The questions as they are searched for, by the run's rewriter where that pays nobody."""
+    own = bench.workshop.rewriter(run.embed.rewrite)
+    rewriter = bench.workshop.rewriter(NoRewriter.Config()) if own.models else own
+    prepared = [bench.workshop.loop.run(prepare(query, rewriter, run.embed.language)) for query in queries]
+    if embedder is None:
+        return prepared
+    vectors = embedder.embed_queries([record.rewrite for record in prepared])
+    return [
+        record.model_copy(update={"embedding": tuple(shortest_floats(vector)), "embedder": embedder.identity})
+        for record, vector in zip(prepared, vectors, strict=True)
+    ]
+
+
+def judge_of(bench: Bench, run: RunConfig, llm: LLM | None = None) -> Judge:
+    """The run's judge. `llm`: the models that it asks."""
+    grade, order = judge_prompts(run.judge.prompt, run.ordering.prompt)
+    questions = lambda: bench.queries.values()  # noqa: E731 - asked for where a judge wants them
+    return bench.workshop.judge(run.judge.judge, grade, order, llm, questions)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How often is asked.
+
+    Attributes:
+        seed: of the presentations.
+        showings: orders in which a pool is shown.
+        repeats: asks of each.
+        rankings: of each pool by the rank stage.
+    """
+
+    seed: int
+    showings: int
+    repeats: int
+    rankings: int
+
+    def shown(self, pool: Pool, showing: int) -> list[int]:
+        """The positions of a pool's passages in one order of presentation."""
+        found: list[int] = (
+            generator(self.seed, "shown", pool.query.qid, showing).permutation(len(pool.passages)).tolist()
+        )
+        return found
+
+
+async def one_prompt(judge: Judge, pools: Sequence[Pool], plan: Plan) -> list[Row]:
+    """Every pool in one prompt, each of its showings as often as the plan says."""
+    asked = [
+        (pool, plan.shown(pool, showing), repeat)
+        for pool in pools
+        for showing in range(plan.showings)
+        for repeat in range(plan.repeats)
+    ]
+
+    async def ask(pool: Pool, places: list[int], repeat: int) -> Row:
+        passages = [pool.passages[place] for place in places]
+        said = await judge.reorder(pool.query, passages, sample=repeat)
+        shown = tuple(passage.doc_id for passage in passages)
+        order = None if said.order is None else tuple(shown[place] for place in said.order)
+        error = said.error or said.silent
+        return Row(qid=pool.query.qid, sample=repeat, shown=shown, order=order, error=error, failed=int(order is None))
+
+    return list(await asyncio.gather(*(ask(*each) for each in asked)))
+
+
+async def grades_of(judge: Judge, pools: Sequence[Pool]) -> list[Row]:
+    """Grades of the pools that have none, as `scores`; a passage on which the judge failed has the lowest."""
+
+    async def grade(pool: Pool) -> Row:
+        said = await asyncio.gather(*(judge.grade(pool.query, passage) for passage in pool.passages))
+        return Row(
+            qid=pool.query.qid,
+            sample=0,
+            shown=tuple(passage.doc_id for passage in pool.passages),
+            order=None,
+            scores=tuple(float(each.grade or MIN_GRADE) for each in said),
+            asked=len(said),
+            failed=sum(each.grade is None for each in said),
+        )
+
+    return list(await asyncio.gather(*(grade(pool) for pool in pools if not pool.grades)))
+
+
+def graded(pools: Sequence[Pool], rows: Sequence[Row]) -> list[Pool]:
+    """The pools with these grades, where they had none."""
+    found = {row.qid: tuple(map(int, row.scores)) for row in rows}
+    return [pool if pool.grades else replace(pool, grades=found[pool.query.qid]) for pool in pools]
+
+
+ALL_ORDERED = {"floor": MIN_GRADE, "min_best_grade": MIN_GRADE}  # settings of a pool that is ranked as a whole
+
+
+class Rankings:
+    """Rankings of pools by the rank stage's own settings, each begun with another seed."""
+
+    def __init__(self, judge: Judge, run: RunConfig) -> None:
+        self._judge, self._config = judge, run.ordering
+
+    async def all(self, pools: Sequence[Pool], rankings: int) -> list[Row]:
+        """Every pool as often as is wanted."""
+        asked = [self.ranked(pool, number) for pool in pools for number in range(rankings)]
+        return list(await asyncio.gather(*asked))
+
+    async def ranked(self, pool: Pool, number: int) -> Row:
+        """One ranking."""
+        course, asked = await self.begun(pool, number), _Asked()
+        while batches := course.next_round():
+            said = await asyncio.gather(*(self.ask(pool, batch, number) for batch in batches))
+            course.learn([asked.take(batch, each) for batch, each in zip(batches, said, strict=True)])
+            await asyncio.sleep(0)  # a ranker thinks for milliseconds; others wait for theirs
+        found = course.ranking()
+        spoke = asked.count == 0 or len(asked.errors) < asked.count  # a ranking that nobody spoke on is no order
+        return Row(
+            qid=pool.query.qid,
+            sample=number,
+            shown=tuple(passage.doc_id for passage in pool.passages),
+            order=found.order if spoke else None,
+            scores=found.scores if spoke else (),
+            sharpness=found.sharpness,
+            position_bias=found.position_bias,
+            asked=asked.count,
+            failed=len(asked.errors),
+            errors=tuple(asked.errors),
+            first=asked.first,
+        )
+
+    async def begun(self, pool: Pool, number: int) -> Course:
+        """The course of the whole pool at its start; what people said of the pool is taken in."""
+        ids = tuple(passage.doc_id for passage in pool.passages)
+        config = self._config.model_copy(update={"seed": self._config.seed + number, **ALL_ORDERED})
+        course = config.course(KeptPool(pool.query.qid, ids, pool.grades, {}))
+        if course is None:
+            raise TypeError("a pool without passages is not ranked")
+        if course.informed:
+            course.inform(known_entries(_entry((), None), await self._judge.known(pool.query, pool.passages)))
+        return course
+
+    def ask(self, pool: Pool, batch: Batch, number: int) -> Awaitable[Ordering]:
+        """One batch put before the judge."""
+        texts = {passage.doc_id: passage for passage in pool.passages}
+        return self._judge.reorder(pool.query, [texts[doc_id] for doc_id in batch.shown], sample=number)
+
+
+class _Asked:
+    """What was asked for one ranking."""
+
+    def __init__(self) -> None:
+        self.count = self.first = 0
+        self.errors: list[str] = []
+
+    def take(self, batch: Batch, said: Ordering) -> JournalRecord:
+        """Count an answer, and give it as rankings learn it."""
+        self.count += 1
+        if said.order is None:
+            self.errors.append(said.error or said.silent or "no order")
+        else:
+            self.first += said.order[0] == 0
+        return _entry(batch.shown, said)
+
+
+def _entry(shown: Iterable[str], said: Ordering | None) -> JournalRecord:
+    names = tuple(shown)
+    order = None if said is None or said.order is None else tuple(names[place] for place in said.order)
+    silent = None if said is None else said.silent
+    blank = JournalRecord(qid="q", state="", engine="", round=0, slot=0, shown=names, order=order)
+    return blank.model_copy(update={"silent": silent})
+
+
+def kept(
+    bench: Bench, run: RunConfig, causes: Sequence[object], ask: Callable[[Judge], Awaitable[list[Row]]]
+) -> Asking:
+    """Answers as they are kept, or asked for now, with what they took."""
+
+    def make() -> list[Asking]:
+        llm = Overheard(bench.workshop.llm)
+        rows = bench.workshop.loop.run(_awaited(ask(judge_of(bench, run, llm))))
+        took = llm.took
+        calls = took.calls or sum(row.asked for row in rows)
+        return [Asking(rows=tuple(rows), calls=calls, tokens=took.tokens, usd=took.usd)]
+
+    return bench.kept(list(causes), Asking, make)[0]
+
+
+async def _awaited(found: Awaitable[list[Row]]) -> list[Row]:
+    return await found
+
+
+ENDS = (5, 10, 20, 30, 40)  # the last places of the parts of a list
+SHOWN = 3  # reasons of failures that are named
+
+
+@dataclass(frozen=True)
+class Answers:
+    """All answers to be compared.
+
+    Attributes:
+        single: orders of whole pools in one prompt.
+        ranked: rankings; their `shown` is the pool.
+        grades: by pool and passage, what the rank stage starts from.
+        top: how many of the first are compared.
+        batch: passages that the rank stage shows at a time.
+        seed: of the intervals.
+    """
+
+    single: Asking
+    ranked: Asking
+    grades: Mapping[str, Mapping[str, int]]
+    top: int
+    batch: int
+    seed: int
+
+    @cached_property
+    def qids(self) -> tuple[str, ...]:
+        """The pools."""
+        return tuple(sorted({row.qid for row in self.ranked.rows}))
+
+    @cached_property
+    def orders(self) -> Mapping[str, list[Told]]:
+        """By pool the orders of one prompt that were given."""
+        return {qid: _told(self.single.rows, qid) for qid in self.qids}
+
+    @cached_property
+    def rankings(self) -> Mapping[str, list[Told]]:
+        """By pool its rankings; each counts as a showing of its own."""
+        return {qid: _told(self.ranked.rows, qid) for qid in self.qids}
+
+    @cached_property
+    def informed(self) -> Mapping[str, list[Told]]:
+        """By pool the orders of one prompt, each read with the grades."""
+        return {qid: [with_grades(told, self._graded(qid)) for told in self.orders[qid]] for qid in self.qids}
+
+    # --- the three ways ---
+
+    def one_prompt(self, name: str) -> WayPart:
+        """One prompt of the whole pool."""
+        return self._of_prompts(name, self.orders)
+
+    def with_grades(self, name: str) -> WayPart:
+        """The same, read with the grades."""
+        return self._of_prompts(name, self.informed)
+
+    def rank_stage(self, name: str) -> WayPart:
+        """The rank stage; nothing is shown the same way again there."""
+        top = [mean_overlap(self.rankings[qid], self.top, same=True) for qid in self.qids]
+        return self._way(name, self.ranked, [math.nan] * len(self.qids), self._afresh, top)
+
+    @property
+    def gain(self) -> PoolsPart:
+        """By how much fewer pairs the rank stage turns than one prompt that knows the same grades."""
+        return self.mean(np.array(self._turned(self.informed)) - np.array(self._afresh))
+
+    @property
+    def between(self) -> PoolsPart:
+        """Kendall's tau of the two ways, over all orders of a pool."""
+        return self.mean([1 - 2 * _between(self.orders[qid], self.rankings[qid]) for qid in self.qids])
+
+    # --- what the place shown does, and how sharp the judge is ---
+
+    @property
+    def favour(self) -> FavourPart:
+        """Of either way."""
+        rows = [row for row in self.ranked.rows if row.asked > row.failed]
+        sizes = [min(self.batch, len(row.shown)) for row in rows]
+        return FavourPart(
+            toward=self.mean([turned(self.orders[qid]).share for qid in self.qids]),
+            single=self.mean(self._picked.grades),
+            first=self.mean(self._by_pool([row.first / (row.asked - row.failed) for row in rows], rows)),
+            fair_first=float(np.mean([1 / size for size in sizes])) if sizes else 0.0,
+            ranked=self.mean(self._by_pool([_known(row.position_bias) for row in rows], rows)),
+        )
+
+    @property
+    def sharpness(self) -> PoolsPart:
+        """Of one prompt, on the scale of the rank stage's utilities."""
+        return self.mean(self._picked.sharpness)
+
+    @property
+    def ranked_sharpness(self) -> PoolsPart:
+        """As the engine estimates it."""
+        rows = self.ranked.rows
+        return self.mean(self._by_pool([_known(row.sharpness) for row in rows], rows))
+
+    def places(self) -> tuple[PlacePart, ...]:
+        """How often neighbours keep their order, by their place."""
+        longest = max((len(row.shown) for row in self.ranked.rows), default=0)
+        ends = [*(end for end in ENDS if end < longest - 1), max(1, longest - 1)]
+        columns = [
+            np.array([rows(qid, ends) for qid in self.qids]) for rows in (self._again, self._against, self._ranked)
+        ]
+        firsts = [1, *(end + 1 for end in ends[:-1])]
+        return tuple(
+            PlacePart(
+                first=first,
+                last=end,
+                again=self.mean(columns[0][:, at]),
+                against=self.mean(columns[1][:, at]),
+                ranked=self.mean(columns[2][:, at]),
+            )
+            for at, (first, end) in enumerate(zip(firsts, ends, strict=True))
+        )
+
+    def errors(self) -> dict[str, int]:
+        """Why no order was given, the most frequent first."""
+        said = [row.error or "no order" for row in self.single.rows if row.order is None]
+        said += [error for row in self.ranked.rows for error in row.errors]
+        return dict(Counter(said).most_common(SHOWN))
+
+    def mean(self, values: npt.ArrayLike) -> PoolsPart:
+        """Over pools."""
+        found = bootstrap_mean(np.asarray(values, dtype=np.float64), seed=self.seed)
+        return PoolsPart(mean=number(found.mean), low=number(found.low), high=number(found.high), pools=found.count)
+
+    # --- by pool ---
+
+    def _turned(self, orders: Mapping[str, list[Told]]) -> list[float]:
+        return [mean_disagreement(orders[qid], same=False) for qid in self.qids]
+
+    def _of_prompts(self, name: str, orders: Mapping[str, list[Told]]) -> WayPart:
+        again = [mean_disagreement(orders[qid], same=True) for qid in self.qids]
+        top = [mean_overlap(orders[qid], self.top, same=False) for qid in self.qids]
+        return self._way(name, self.single, again, self._turned(orders), top)
+
+    def _graded(self, qid: str) -> Floats:
+        """The grades of a pool's passages by their numbers, as `Told` counts them."""
+        return np.array([grade for _, grade in sorted(self.grades[qid].items())], dtype=np.float64)
+
+    @cached_property
+    def _afresh(self) -> list[float]:
+        return [mean_disagreement(self.rankings[qid], same=True) for qid in self.qids]
+
+    @cached_property
+    def _picked(self) -> ByPool:
+        """Sharpness and favour of one prompt by pool, by the utilities of the first ranking."""
+        utilities = {
+            row.qid: dict(zip(row.order or (), row.scores, strict=True)) for row in self.ranked.rows if not row.sample
+        }
+        if not any(self._turned(self.orders)):  # all are 0: however sharp it is, its answers do not tell
+            return by_pool([])
+        pools = [[_picks(row, utilities[qid]) for row in self._given(qid)] for qid in self.qids if qid in utilities]
+        return by_pool([pool for pool in pools if pool])
+
+    def _given(self, qid: str) -> list[Row]:
+        return [row for row in self.single.rows if row.qid == qid and row.order is not None]
+
+    def _again(self, qid: str, ends: Sequence[int]) -> npt.NDArray[np.float64]:
+        pairs = [pair for pair in combinations(self.orders[qid], 2) if pair[0].alike == pair[1].alike]
+        return kept_by_place(pairs, ends)
+
+    def _against(self, qid: str, ends: Sequence[int]) -> npt.NDArray[np.float64]:
+        return kept_by_place([(one, two) for one in self.orders[qid] for two in self.rankings[qid]], ends)
+
+    def _ranked(self, qid: str, ends: Sequence[int]) -> npt.NDArray[np.float64]:
+        return kept_by_place(list(combinations(self.rankings[qid], 2)), ends)
+
+    def _by_pool(self, values: Sequence[float], rows: Sequence[Row]) -> list[float]:
+        """The mean of each pool's rows."""
+        found = [[value for value, row in zip(values, rows, strict=True) if row.qid == qid] for qid in self.qids]
+        return [float(np.mean(each)) if each else math.nan for each in found]
+
+    def _way(self, name: str, asking: Asking, again: list[float], otherwise: list[float], top: list[float]) -> WayPart:
+        rows, asked = asking.rows, sum(row.asked for row in asking.rows)
+        each = max(1, len(rows))
+        return WayPart(
+            name=name,
+            again=self.mean(again),
+            otherwise=self.mean(otherwise),
+            tau=self.mean(1 - 2 * np.array(otherwise)),
+            top=self.mean(top),
+            asked=asked,
+            failed=sum(row.failed for row in rows),
+            calls=asking.calls / each,
+            tokens=asking.tokens / each,
+            usd=asking.usd / each,
+        )
+
+
+def _told(rows: Sequence[Row], qid: str) -> list[Told]:
+    return [Told.of(row.shown, row.order) for row in rows if row.qid == qid and row.order is not None]
+
+
+def _between(orders: Sequence[Told], others: Sequence[Told]) -> float:
+    found = [mean_disagreement([one, other], same=one.alike == other.alike) for one in orders for other in others]
+    return float(np.mean(found)) if found else math.nan
+
+
+def _picks(row: Row, utilities: Mapping[str, float]) -> Picks:
+    order, place = row.order or (), {name: at for at, name in enumerate(row.shown)}
+    return Picks.of([utilities[name] for name in order], [place[name] for name in order])
+
+
+def _known(value: float | None) -> float:
+    return math.nan if value is None else value

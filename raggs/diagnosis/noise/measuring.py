@@ -1,0 +1,431 @@
+"""What the diagnosis of noise is told and what it finds. A number that is not defined is null.
+
+Questions made noisy and rewritten, as a run would prepare them: the same hygiene, language and rewriter.
+
+Questions with the ideal texts that they are compared to: raggs' own, or a golden set's with its best passages.
+
+Cosines of noisy and rewritten questions to their ideal texts, by embedder, language, level and rewriter.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from importlib.resources import files
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import BeforeValidator, Field, field_validator
+
+from raggs.base.adapter import AdapterConfig, OneOf
+from raggs.base.arrays import Floats, Vectors
+from raggs.base.artifacts import EmbedRecord, Query
+from raggs.base.errors import DataError, ProviderError
+from raggs.base.hashing import hash_value
+from raggs.base.languages import detect_language
+from raggs.base.settings import Causes
+from raggs.base.text import did_you_mean
+from raggs.base.types import Number, number
+from raggs.chunking.models import parse_spec, spec_name
+from raggs.diagnosis.base import Bench, DiagnosisConfig, Found
+from raggs.diagnosis.models import MeanPart
+from raggs.evaluation.models import Part
+from raggs.llm.rehearsal import UNKNOWN
+from raggs.parts import noises, rewriters
+from raggs.parts.embedders import Embedder
+from raggs.parts.noises import LANGUAGES, LEVELS, Asked, Noise, NoiseConfig, noisy
+from raggs.parts.rewriters import Rewriter
+from raggs.stages.embed import prepare
+from raggs.stats.intervals import bootstrap_mean
+from raggs.stats.name_margins import Share, noise_change, percent, regained
+from raggs.sweeps.part_store import all_or_none
+
+NONE = "none"
+ALL = tuple(noises.REGISTRY.builtin)
+
+
+def _noise(value: object) -> object:
+    """A word of the command line is the settings that it stands for."""
+    return parse_spec(value, noises.REGISTRY, NoiseConfig) if isinstance(value, str) else value
+
+
+def _rewriter(value: object) -> object:
+    return parse_spec(value, rewriters.REGISTRY, AdapterConfig) if isinstance(value, str) else value
+
+
+NoiseSpec = Annotated[NoiseConfig, OneOf(noises.REGISTRY), BeforeValidator(_noise)]
+RewriterSpec = Annotated[AdapterConfig, OneOf(rewriters.REGISTRY), BeforeValidator(_rewriter)]
+
+
+class NoiseDiagnosisConfig(DiagnosisConfig):
+    """Settings of the diagnosis of noise."""
+
+    type: Literal["noise"] = "noise"
+    languages: tuple[str, ...] = Field(LANGUAGES, min_length=1, description="of the questions")
+    levels: tuple[int, ...] = Field(LEVELS, min_length=1, description="of noise, 0 to 4, by cosine")
+    noises: tuple[NoiseSpec, ...] = Field(ALL, validate_default=True, min_length=1, description="that are added")
+    rewriters: tuple[RewriterSpec, ...] = Field(
+        (NONE, "clean"), validate_default=True, min_length=1, description="that are tried; none always is"
+    )
+    draws: int = Field(3, ge=1, le=100, description="of the noise, for each question and level, by cosine")
+    of: Literal["own", "golden"] = Field(
+        "own", description="questions and ideal texts by cosine: raggs' own, or a golden set's with its best passages"
+    )
+    retrieval: bool = Field(True, description="whether a golden set's questions are searched with noise, too")
+    searched: tuple[int, ...] = Field((0, 2, 4), min_length=1, description="levels with which they are searched")
+    depth: int = Field(50, ge=10, le=1000, description="passages of each list")
+    cutoffs: tuple[int, ...] = Field((10, 30), min_length=1, description="of measures and of what lists share")
+
+    @field_validator("languages")
+    @classmethod
+    def _know_the_languages(cls, languages: tuple[str, ...]) -> tuple[str, ...]:
+        for language in languages:
+            if language not in LANGUAGES:
+                raise ValueError(f"there is no noise in {language!r}: {did_you_mean(language, LANGUAGES)}")
+        return tuple(dict.fromkeys(languages))
+
+    @field_validator("levels", "searched")
+    @classmethod
+    def _know_the_levels(cls, levels: tuple[int, ...]) -> tuple[int, ...]:
+        for level in levels:
+            if level not in LEVELS:
+                raise ValueError(f"there is no level {level}: 0 is the question itself, 4 the noisiest")
+        if not any(levels):
+            raise ValueError("level 0 alone holds no noise")
+        return tuple(sorted({0, *levels}))
+
+    @field_validator("cutoffs")
+    @classmethod
+    def _count_from_one(cls, cutoffs: tuple[int, ...]) -> tuple[int, ...]:
+        if min(cutoffs) < 1:
+            raise ValueError(f"a cutoff is at least 1, not {min(cutoffs)}")
+        return tuple(sorted(set(cutoffs)))
+
+    @field_validator("rewriters")
+    @classmethod
+    def _begin_with_none(cls, found: tuple[AdapterConfig, ...]) -> tuple[AdapterConfig, ...]:
+        if len(set(map(spec_name, found))) < len(found):
+            raise ValueError("a rewriter is named twice")
+        plain = parse_spec(NONE, rewriters.REGISTRY, AdapterConfig)
+        return (plain, *(each for each in found if each.type != NONE))
+
+
+class LevelPart(Part):
+    """Questions of one language, level and rewriter against their ideal texts, by one embedder."""
+
+    embedder: str
+    language: str
+    level: int
+    rewriter: str
+    cosine: MeanPart
+    change: MeanPart = Field(description="against level 0 without rewriting, paired")
+    percent: Number = Field(description="the same in percent of the mean")
+    regained: MeanPart = Field(description="share of what the level costs; null without rewriting or loss")
+
+
+class TargetPart(Part):
+    """What was published, not repeated here."""
+
+    model: str
+    language: str
+    level: int
+    cosine: float
+
+
+class EndPart(Part):
+    """A golden set's questions with one level of noise and one rewriter, searched by one system, on one measure."""
+
+    system: str
+    level: int
+    rewriter: str
+    measure: str
+    questions: int = Field(description="where the measure is defined")
+    mean: MeanPart
+    change: MeanPart = Field(description="against the questions without noise and rewriting, paired")
+    gained: MeanPart = Field(description="against the same noise without rewriting, paired; null without rewriting")
+    regained: MeanPart = Field(description="share of what the level costs; null without rewriting or a clear loss")
+
+
+class ShufflePart(Part):
+    """How far a system's lists stay what they are without noise and rewriting."""
+
+    system: str
+    level: int
+    rewriter: str
+    k: int
+    overlap: MeanPart = Field(description="share of the first k that both have")
+    tau: MeanPart = Field(description="Kendall's tau over those that both have")
+
+
+class ExamplePart(Part):
+    """One question as it is asked and as it is searched for."""
+
+    language: str
+    level: int
+    text: str
+    rewritten: Mapping[str, str] = Field(description="by rewriter")
+
+
+class NoiseFound(Found):
+    """Findings of the diagnosis of noise."""
+
+    source: str = Field(description="of the questions and ideal texts by cosine")
+    questions: Mapping[str, int] = Field(description="by language, that were compared by cosine")
+    draws: int
+    noises: tuple[str, ...]
+    cosines: tuple[LevelPart, ...]
+    targets: tuple[TargetPart, ...] = Field(description="published, not repeated here")
+    searched: int = Field(description="questions of the golden set that were searched with noise")
+    strange: int = Field(description="of its questions, in languages without noise, left out")
+    ends: tuple[EndPart, ...]
+    shuffles: tuple[ShufflePart, ...]
+    untold: str | None = Field(description="why nothing was searched; null where it was")
+    examples: tuple[ExamplePart, ...]
+
+
+AHEAD = 16  # questions that may wait for a language model at once
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What is done to a question before it is searched for.
+
+    Attributes:
+        level: of noise.
+        rewriter: its settings.
+        draw: which of the draws of noise.
+    """
+
+    level: int
+    rewriter: AdapterConfig
+    draw: int = 0
+
+    @property
+    def name(self) -> str:
+        """Of the rewriter."""
+        return spec_name(self.rewriter)
+
+    @property
+    def plain(self) -> Condition:
+        """The same noise without rewriting."""
+        return replace(self, rewriter=rewriters.REGISTRY.load("none").Config.model_validate({"type": "none"}))
+
+
+class Questions:
+    """Makes questions noisy and rewrites them.
+
+    Args:
+        bench: of the diagnosis.
+        config: which noises and rewriters.
+    """
+
+    def __init__(self, bench: Bench, config: NoiseDiagnosisConfig) -> None:
+        self._bench, self._config = bench, config
+        self._rewriters = {spec_name(spec): bench.workshop.rewriter(spec, bench.rehearsal) for spec in config.rewriters}
+
+    @cached_property
+    def noises(self) -> tuple[Noise, ...]:
+        """Those that are added."""
+        return tuple(noises.REGISTRY.of(spec)(spec) for spec in self._config.noises)
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models that rewriters pay."""
+        return tuple(dict.fromkeys(model for each in self._rewriters.values() for model in each.models))
+
+    def pays(self, condition: Condition) -> bool:
+        """Whether its rewriter asks a model."""
+        return bool(self._rewriters[condition.name].models)
+
+    def causes(self, condition: Condition) -> Causes:
+        """All that can change what a question becomes."""
+        done = [noise.causes() for noise in self.noises] if condition.level else []
+        drawn = [condition.draw, self._bench.seed] if condition.level else []
+        rewriter = self._rewriters[condition.name].causes()
+        return {"noises": done, "level": condition.level, "drawn": drawn, "rewriter": rewriter}
+
+    def noisy(self, query: Query, language: str, condition: Condition) -> Query:
+        """A question with its noise."""
+        asked = Asked(f"{query.qid}/{condition.draw}", language, condition.level, self._bench.seed)
+        return query.model_copy(update={"text": noisy(query.text, asked, self.noises)})
+
+    def prepared(self, queries: Sequence[tuple[Query, str]], condition: Condition) -> list[EmbedRecord]:
+        """What is searched for; where models only remember, a question stands for a rewrite that is not known.
+
+        Args:
+            queries: each with the language of its noise, which is its own unless it says another.
+
+        Raises:
+            ProviderError: as the rewriter.
+        """
+        rewriter = self._rewriters[condition.name]
+        texts = [(self.noisy(query, language, condition), language) for query, language in queries]
+
+        async def everything() -> list[EmbedRecord]:
+            ahead = asyncio.Semaphore(AHEAD)
+
+            async def one(query: Query, language: str) -> EmbedRecord:
+                async with ahead:
+                    return await self._one(query, rewriter, language)
+
+            return await all_or_none(one(*each) for each in texts)
+
+        return self._bench.workshop.loop.run(everything())
+
+    async def _one(self, query: Query, rewriter: Rewriter, language: str) -> EmbedRecord:
+        try:
+            return await prepare(query, rewriter, language)
+        except ProviderError as error:
+            if self._bench.rehearsal is None or UNKNOWN not in str(error):
+                raise
+            return await prepare(query, self._rewriters["none"], language)
+
+
+OWN = "raggs' own questions and ideal texts"
+GOLDEN = "the golden set's questions and their best passages"
+
+
+@dataclass(frozen=True)
+class Ideal:
+    """A question, the text that answers it best, and the question's language."""
+
+    key: str
+    question: str
+    text: str
+    language: str
+
+
+@cache
+def own_questions(language: str) -> tuple[Ideal, ...]:
+    """raggs' own, in the order of their file."""
+    text = (files(__package__) / f"questions.{language}.txt").read_text(encoding="utf-8")
+    rows = [line.split(" | ") for line in text.splitlines() if line and not line.startswith("#")]
+    return tuple(Ideal(f"{language}/{at}", question, ideal, language) for at, (question, ideal) in enumerate(rows))
+
+
+def language_of(query: Query, usual: str) -> str:
+    """The language that a question says, or looks like."""
+    return query.language or detect_language(query.text, usual)
+
+
+def usual_language(bench: Bench) -> str:
+    """Of questions whose own cannot be told."""
+    return "en" if bench.run is None else bench.run.embed.language
+
+
+def golden_questions(bench: Bench, language: str) -> tuple[Ideal, ...]:
+    """The golden set's questions of a language that have a relevant passage, with the best of them; by id.
+
+    Raises:
+        RaggsError: there is no golden set or no corpus.
+    """
+    found = list(_best(bench, language))
+    texts = bench.passages.get([doc for _, doc in found])
+    return tuple(Ideal(query.qid, query.text, texts[doc].content, language) for query, doc in found if doc in texts)
+
+
+def _best(bench: Bench, language: str) -> Iterator[tuple[Query, str]]:
+    """Each question with the passage of its highest grade, the first by id."""
+    qrels = bench.judgments.qrels
+    best: dict[str, tuple[int, str]] = {}
+    for row in range(len(qrels.docs)):
+        if (grade := int(qrels.grade[row])) >= qrels.scale.relevant:
+            qid, found = qrels.qids[qrels.query[row]], (-grade, qrels.docs.text(row))
+            best[qid] = min(best.get(qid, found), found)
+    for qid, query in bench.queries.items():
+        if qid in best and language_of(query, usual_language(bench)) == language:
+            yield query, best[qid][1]
+
+
+VERSION = 1  # of the rows
+
+
+class CosineRow(Part):
+    """The cosines of all questions under one condition, one a question, in their order."""
+
+    values: tuple[float, ...]
+
+
+class Cosines:
+    """Measures one embedder on the questions of one language."""
+
+    def __init__(
+        self, bench: Bench, questions: Questions, config: NoiseDiagnosisConfig, name: str, ideals: Sequence[Ideal]
+    ) -> None:
+        self._bench, self._questions, self._config = bench, questions, config
+        self._name, self._ideals = name, ideals
+        self._embedder: Embedder = bench.embedders[name]
+
+    def parts(self) -> Iterator[LevelPart]:
+        """For each rewriter and level, without rewriting first."""
+        conditions = [Condition(level, spec) for spec in self._config.rewriters for level in self._config.levels]
+        found = {(each.name, each.level): self._mean(each) for each in conditions}
+        plain, seed = found[NONE, 0], self._bench.seed
+        for each in conditions:
+            values, noisy = found[each.name, each.level], found[NONE, each.level]
+            yield LevelPart(
+                embedder=self._name,
+                language=self._ideals[0].language,
+                level=each.level,
+                rewriter=each.name,
+                cosine=MeanPart.of(bootstrap_mean(values, seed=seed)),
+                change=MeanPart.of(noise_change(plain, values, seed)),
+                percent=number(percent(plain, values)),
+                regained=of_share(None if each.name == NONE else regained(plain, noisy, values, seed)),
+            )
+
+    def ask(self) -> None:
+        """Embed everything once, for a forecast of what that takes."""
+        for spec in self._config.rewriters:
+            for condition in self._conditions(Condition(0, spec)):
+                self._vectors(condition)
+
+    def _conditions(self, condition: Condition) -> Iterator[Condition]:
+        for level in self._config.levels:
+            for draw in range(self._config.draws if level else 1):
+                yield Condition(level, condition.rewriter, draw)
+
+    def _mean(self, condition: Condition) -> Floats:
+        """Shape (questions,): the mean over the draws; a rewriter's level has as many as the noise."""
+        draws = range(self._config.draws if condition.level else 1)
+        drawn = [self._values(Condition(condition.level, condition.rewriter, draw)) for draw in draws]
+        return np.asarray(np.mean(drawn, axis=0))
+
+    def _values(self, condition: Condition) -> Floats:
+        causes = [
+            "noise cosines",
+            VERSION,
+            self._embedder.causes(),
+            self._questions.causes(condition),
+            hash_value([[each.key, each.question, each.text, each.language] for each in self._ideals]),
+        ]
+        (row,) = self._bench.kept(causes, CosineRow, lambda: [self._row(condition)])
+        return np.array(row.values)
+
+    def _row(self, condition: Condition) -> CosineRow:
+        texts, asked = self._vectors(condition)
+        products = (texts * asked).sum(axis=1)
+        if not np.abs(products).any():
+            raise DataError(
+                f"{self._name} knows no word of the questions in {self._ideals[0].language!r}",
+                remedy="name an embedder of this language, or leave it out: --language en",
+            )
+        return CosineRow(values=tuple(round(float(each), 6) for each in products))
+
+    def _vectors(self, condition: Condition) -> tuple[Vectors, Vectors]:
+        """Of the ideal texts and of the questions, each of unit length."""
+        queries = [
+            (Query(qid=each.key, text=each.question, language=each.language), each.language) for each in self._ideals
+        ]
+        records = self._questions.prepared(queries, condition)
+        texts = self._embedder.embed([each.text for each in self._ideals])
+        return texts, self._embedder.embed_queries([record.rewrite for record in records])
+
+
+def of_share(found: Share | None) -> MeanPart:
+    """A share; null where there is none."""
+    if found is None:
+        return MeanPart()
+    return MeanPart(mean=number(found.value), low=number(found.low), high=number(found.high))

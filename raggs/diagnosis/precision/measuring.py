@@ -1,0 +1,514 @@
+"""What the kind `precision` finds. Scores are in 0 to 1 (not in points); a number that is not defined is null.
+
+Lists of passages with scores at each precision: of dense retrieval, of rerankers, of files.
+
+Rows of a list stand in the order of the corpus, or of a file's lines; that is the order by which equal scores are
+told apart as it stands. Of a corpus the best passages are taken with all that tie with the last of them.
+
+From lists to parts: each measure at every cutoff, and at one of them question by question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from pydantic import Field
+
+from raggs.base.arrays import Dtype, Floats, Vectors
+from raggs.base.artifacts import Passage
+from raggs.base.errors import DataError, UsageError
+from raggs.base.hashing import hash_bytes
+from raggs.base.languages import detect_language
+from raggs.base.precision import Scoring
+from raggs.base.text import clean_unicode, one_line, plural
+from raggs.base.types import Number, number
+from raggs.diagnosis.base import Bench, Found
+from raggs.evaluation.models import Part
+from raggs.evaluation.study import stranger
+from raggs.golden.judgments import Judgments
+from raggs.golden.opened import System
+from raggs.metrics.columns import IdColumn, Qrels, Run
+from raggs.metrics.hits import Hits, find_hits
+from raggs.metrics.names import parse_measure
+from raggs.parts.embedders import Embedder
+from raggs.parts.indexes.passages import PassageStore
+from raggs.parts.indexes.vectors import VectorIndex, open_vectors
+from raggs.parts.rerankers import Reranker, Reranking
+from raggs.stats.comparison import holm
+from raggs.stats.intervals import bootstrap_mean, bootstrap_means
+from raggs.stats.score_precision import (
+    REGIMES,
+    Form,
+    Regime,
+    Spread,
+    Spreads,
+    activated,
+    best,
+    largest_tie,
+    products,
+    reversals,
+    signs,
+)
+
+
+class CurvePart(Part):
+    """A measure at every cutoff from 1 on, mean over the questions."""
+
+    measure: str
+    oblivious: tuple[Number, ...] = Field(description="equal scores in the order of the file")
+    expected: tuple[Number, ...] = Field(description="mean over all orders of equal scores")
+    least: tuple[Number, ...]
+    most: tuple[Number, ...]
+
+
+class TiedPart(Part):
+    """A measure at the cutoff that was asked for, mean over the questions, with 95% intervals over them."""
+
+    measure: str
+    oblivious: Number
+    expected: Number
+    least: Number
+    most: Number
+    range: Number = Field(description="most - least")
+    range_low: Number
+    range_high: Number
+    across: Number = Field(description="range by the tie group across the cutoff alone")
+    bias: Number = Field(description="oblivious - expected")
+    bias_low: Number
+    bias_high: Number
+    moved: int = Field(description="questions whose value hangs on the order of equal scores")
+    up: int = Field(description="questions that the order of the file favours")
+    down: int
+    p: float = Field(description="sign test of these, two-sided")
+
+
+class SystemPart(Part):
+    """One system at one precision."""
+
+    name: str
+    form: Form = Field(description="what makes a score; score: nothing that is known, it is rounded as it stands")
+    dtype: Dtype
+    hps: bool = Field(description="whether the last step is in float32 and not rounded again")
+    configured: bool = Field(description="whether this is the precision that the configuration names")
+    sorted: bool = Field(description="whether the file is in the order of its scores: it says nothing of labels then")
+    largest: int = Field(description="passages of the largest group of equal scores")
+    curves: tuple[CurvePart, ...]
+    at: tuple[TiedPart, ...]
+
+    @property
+    def precision(self) -> str:
+        """``bf16+HPS``."""
+        return Regime(self.dtype, self.hps).name
+
+    @property
+    def label(self) -> str:
+        """Name and precision."""
+        return f"{self.name}, {self.precision}"
+
+
+class ReversalPart(Part):
+    """Two systems that change places once equal scores stand in no order."""
+
+    first: str = Field(description="the better one as it stands")
+    second: str = Field(description="the better one by expectation")
+    precision: str
+    measure: str
+    oblivious: float = Field(description="first - second as they stand")
+    expected: float = Field(description="first - second by expectation")
+    low: Number = Field(description="95% interval of that, over questions")
+    high: Number
+    hps: Number = Field(description="the same difference with high-precision scoring; null where there is none")
+
+
+class LeakPart(Part):
+    """Whom the order of the file favours, in one system, precision and measure."""
+
+    system: str
+    precision: str
+    measure: str
+    bias: Number
+    up: int
+    down: int
+    p: float = Field(description="after Holm's correction over all of these")
+
+
+class PrecisionFound(Found):
+    """What the kind finds."""
+
+    cutoff: int
+    queries: int
+    systems: tuple[SystemPart, ...]
+    reversals: tuple[ReversalPart, ...]
+    leaks: tuple[LeakPart, ...] = Field(description="of every precision where scores are rounded to the end")
+    favours: int = Field(description="whom the order of the file favours: 1 relevant passages, -1 others, 0 neither")
+
+
+class Kept(Part):
+    """A system at one precision with what reversals need, as it is kept."""
+
+    part: SystemPart
+    oblivious: tuple[tuple[Number, ...], ...] = Field(description="by measure and question")
+    expected: tuple[tuple[Number, ...], ...]
+
+
+QUERIES = 64  # worked on at a time
+PASSAGES = 65_536
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A system's lists at one precision.
+
+    Attributes:
+        form: what makes a score of its parts.
+        regime: the precision.
+        run: the lists, rows in the order of the file.
+        largest: passages of the largest group of equal scores.
+        sorted: whether that order is the order of the scores.
+    """
+
+    form: Form
+    regime: Regime
+    run: Run
+    largest: int
+    sorted: bool = False
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The questions that are judged, and the passages they are asked of."""
+
+    texts: Mapping[str, str]
+    languages: Mapping[str, str]
+    store: PassageStore
+    ids: Sequence[str]
+
+
+def asked_of(bench: Bench) -> Asked:
+    """The questions of the golden set, as they are searched for where nothing rewrites them.
+
+    Raises:
+        RaggsError: there are none, or there is no corpus of this disk.
+    """
+    store = bench.passages
+    if not isinstance(store, PassageStore):
+        raise UsageError("the corpus is an index on a server", remedy="name a corpus of files, or --run FILE")
+    judged = set(bench.judgments.qrels.qids)
+    queries = {qid: query for qid, query in bench.queries.items() if qid in judged}
+    if not queries:
+        raise DataError("none of the questions is judged", remedy="give questions and labels the same ids")
+    texts = {qid: one_line(clean_unicode(query.text)) for qid, query in queries.items()}
+    spoken = {qid: query.language or detect_language(query.text) for qid, query in queries.items()}
+    return Asked(texts, spoken, store, store.ids())
+
+
+# --- dense retrieval -------------------------------------------------------------------------------------------
+
+
+def vectors_of(bench: Bench, embedder: Embedder, store: PassageStore) -> VectorIndex:
+    """The vectors of the passages, made once."""
+    place, workshop = bench.workshop.places.vectors, bench.workshop
+    embed, dims = embedder.embed, embedder.dims
+    return open_vectors(place, embedder.identity, dims, store, embed, workshop.building, workshop.notify)
+
+
+def dense(bench: Bench, embedder: Embedder, asked: Asked, depth: int) -> Iterator[Listed]:
+    """Dense retrieval at each precision.
+
+    Raises:
+        DataError: the embedder knows no word of any question.
+    """
+    matrix = vectors_of(bench, embedder, asked.store).vectors
+    questions = embedder.embed_queries(list(asked.texts.values()))
+    if not questions.any():
+        said = f"the embedder gives no vector to any of {plural(len(questions), 'question')}"
+        raise DataError(said, remedy="name another --embedder, or questions in a language that it knows")
+    for regime in REGIMES:
+        rows = list(_rows(questions, matrix, regime, depth))
+        largest = max((largest_tie(scores) for _, scores in rows), default=0)
+        lists = [([asked.ids[place] for place in places.tolist()], scores) for places, scores in rows]
+        yield Listed("product", regime, _run(list(asked.texts), lists), largest)
+
+
+def _rows(questions: Vectors, matrix: Vectors, regime: Regime, depth: int) -> Iterator[tuple[np.ndarray, Vectors]]:
+    """Places and scores of each question's list; empty for one without a known word."""
+    for start in range(0, len(questions), QUERIES):
+        some = questions[start : start + QUERIES]
+        scores = np.empty((len(some), len(matrix)), dtype=np.float32)
+        for first in range(0, len(matrix), PASSAGES):
+            block = slice(first, first + PASSAGES)
+            scores[:, block] = products(some, np.asarray(matrix[block]), regime)
+        for vector, row in zip(some, scores, strict=True):
+            places = best(row, depth) if vector.any() else np.empty(0, dtype=np.int64)
+            yield places, row[places]
+
+
+# --- rerankers -------------------------------------------------------------------------------------------------
+
+
+def reranked(bench: Bench, reranker: Reranker, embedder: Embedder, asked: Asked, candidates: int) -> Iterator[Listed]:
+    """What a reranker makes of the first candidates of dense retrieval, at each precision.
+
+    What it says of itself decides what is rounded: two numbers a pair (softmax), one (sigmoid), or its scores alone.
+    """
+    matrix = vectors_of(bench, embedder, asked.store).vectors
+    questions = embedder.embed_queries(list(asked.texts.values()))
+    found: list[tuple[list[str], Vectors]] = []
+    form: Form = "score"
+    for qid, vector in zip(asked.texts, questions, strict=True):
+        nearest = np.argsort(-(matrix @ vector), kind="stable")[:candidates]
+        ids = [asked.ids[place] for place in np.sort(nearest).tolist()]
+        passages = list(asked.store.get(ids).values())
+        form, numbers = numbers_of(_ask(bench, reranker, asked, qid, passages), ids)
+        found.append((ids, numbers))
+    for regime in regimes_of(form):
+        lists = [(ids, activated(form, numbers, regime)) for ids, numbers in found]
+        largest = max((largest_tie(scores) for _, scores in lists), default=0)
+        yield Listed(form, regime, _run(list(asked.texts), lists), largest)
+
+
+def _ask(bench: Bench, reranker: Reranker, asked: Asked, qid: str, passages: Sequence[Passage]) -> Reranking:
+    coroutine = reranker.rerank(asked.texts[qid], asked.languages[qid], passages)
+    return bench.workshop.loop.run(coroutine)
+
+
+def numbers_of(found: Reranking, ids: Sequence[str]) -> tuple[Form, Vectors]:
+    """What the model gave for each passage, in the order of `ids`, and what makes scores of it.
+
+    A logit that is the score itself passes no activation, which could be spared the rounding.
+    """
+    each = {one.doc_id: one for one in found.ranked}
+    ordered = [each[doc_id] for doc_id in ids]
+    if ordered and all(len(one.numbers) == 2 for one in ordered):
+        return "softmax", np.array([one.numbers for one in ordered], dtype=np.float32)
+    if ordered and all(one.logit not in (None, one.score) for one in ordered):
+        return "sigmoid", np.array([one.logit for one in ordered], dtype=np.float32)
+    return "score", np.array([one.score for one in ordered], dtype=np.float32)
+
+
+# --- files -----------------------------------------------------------------------------------------------------
+
+
+def given(system: System, form: Form, numbers: Vectors) -> Iterator[Listed]:
+    """Yield the lists of a file at each precision; what made scores is not known, so HPS is of logits only.
+
+    Args:
+        numbers: what the file holds for each row: a score, a logit, or two logits.
+    """
+    for regime in regimes_of(form):
+        score = activated(form, numbers, regime).astype(np.float64)
+        run = replace(system.run, score=score)
+        yield Listed(form, regime, run, _largest(run), _in_order(system.run))
+
+
+def known(system: System, judgments: Judgments) -> None:
+    """Refuse lists of other questions.
+
+    Raises:
+        DataError: none of them is judged, or hardly any holds a judged passage.
+    """
+    if not set(system.run.qids) & set(judgments.qrels.qids):
+        raise DataError(
+            f"has none of the questions of {judgments.source}",
+            where=system.source,
+            remedy="give lists and labels the same ids",
+        )
+    if said := stranger(judgments.source, system.name, find_hits(judgments.qrels, system.run)):
+        raise DataError(said, where=system.source, remedy="name lists of the set's own corpus: --run NAME=FILE")
+
+
+def content_of(system: System, numbers: Vectors) -> str:
+    """Return a hash of the lists, whatever file they came from; `numbers` count if there are two for each row."""
+    run = system.run
+    parts = ["\0".join(run.qids).encode(), run.query.astype("<i8").tobytes(), run.score.astype("<f8").tobytes()]
+    parts += [numbers.astype("<f4").tobytes()] if numbers.ndim > 1 else []
+    return hash_bytes(b"\0".join([*parts, run.docs.lasting_keys().tobytes()]))
+
+
+def regimes_of(form: Form) -> tuple[Regime, ...]:
+    """The precisions at which a form can be had: scores alone have no last step that could be spared."""
+    return tuple(regime for regime in REGIMES if not (form == "score" and regime.hps))
+
+
+def _largest(run: Run) -> int:
+    return max((largest_tie(run.score[run.query == query]) for query in range(len(run.qids))), default=0)
+
+
+def _in_order(run: Run) -> bool:
+    """Whether no score stands above a lesser one of its question."""
+    same = run.query[1:] == run.query[:-1]
+    return not bool((run.score[1:][same] > run.score[:-1][same]).any())
+
+
+def _run(qids: Sequence[str], lists: Sequence[tuple[Sequence[str], Vectors]]) -> Run:
+    sizes = [len(ids) for ids, _ in lists]
+    scores: Floats = np.concatenate([scores for _, scores in lists]).astype(np.float64) if lists else np.empty(0)
+    return Run(
+        tuple(qids),
+        np.repeat(np.arange(len(qids)), sizes),
+        scores,
+        IdColumn.of(doc_id for ids, _ in lists for doc_id in ids),
+    )
+
+
+DIGITS = 6
+SURE = 0.05  # a corrected p below it
+
+
+@dataclass(frozen=True)
+class Weighing:
+    """How lists are weighed.
+
+    Attributes:
+        qrels: the judgments.
+        measures: names without cutoffs.
+        cutoff: at which questions are told apart; `deepest`: up to which curves go.
+        seed: of intervals.
+    """
+
+    qrels: Qrels
+    measures: Sequence[str]
+    cutoff: int
+    deepest: int
+    seed: int
+
+    def weigh(self, name: str, listed: Listed, configured: Scoring) -> Kept:
+        """One system at one precision."""
+        hits = find_hits(self.qrels, listed.run, "file")
+        spreads = {measure: Spreads(hits, measure) for measure in self.measures}
+        at = {measure: each.at(self.cutoff) for measure, each in spreads.items()}
+        regime = listed.regime
+        part = SystemPart(
+            name=name,
+            form=listed.form,
+            dtype=regime.dtype,
+            hps=regime.hps,
+            configured=regime == _regime(configured),
+            sorted=listed.sorted,
+            largest=listed.largest,
+            curves=tuple(self._curve(measure, each) for measure, each in spreads.items()),
+            at=tuple(self._tied(measure, each, hits) for measure, each in at.items()),
+        )
+        oblivious, expected = (tuple(_plain(column) for column in columns) for columns in _columns(list(at.values())))
+        return Kept(part=part, oblivious=oblivious, expected=expected)
+
+    def _curve(self, measure: str, spreads: Spreads) -> CurvePart:
+        each = [spreads.at(k) for k in range(1, self.deepest + 1)]
+        return CurvePart(
+            measure=measure,
+            oblivious=tuple(_mean(one.oblivious) for one in each),
+            expected=tuple(_mean(one.expected) for one in each),
+            least=tuple(_mean(one.least) for one in each),
+            most=tuple(_mean(one.most) for one in each),
+        )
+
+    def _tied(self, measure: str, spread: Spread, hits: Hits) -> TiedPart:
+        width, bias = bootstrap_means(np.stack([spread.range, spread.bias]), seed=self.seed)
+        split, name = signs(spread.bias), f"{measure}@{self.cutoff}"
+        return TiedPart(
+            measure=name,
+            oblivious=_mean(spread.oblivious),
+            expected=_mean(spread.expected),
+            least=_mean(spread.least),
+            most=_mean(spread.most),
+            range=_short(width.mean),
+            range_low=_short(width.low),
+            range_high=_short(width.high),
+            across=_mean(parse_measure(f"range_at_k[{name}]").values(hits)),
+            bias=_short(bias.mean),
+            bias_low=_short(bias.low),
+            bias_high=_short(bias.high),
+            moved=int((spread.range > 0).sum()),
+            up=split.up,
+            down=split.down,
+            p=split.p,
+        )
+
+    def turned(self, kept: Sequence[Kept]) -> tuple[ReversalPart, ...]:
+        """The pairs of systems that change places at some precision, on some measure."""
+        found: list[ReversalPart] = []
+        for precision in dict.fromkeys(each.part.precision for each in kept):
+            alike = {each.part.name: each for each in kept if each.part.precision == precision}
+            for place, measure in enumerate(self.measures):
+                spreads = {name: _spread(each, place) for name, each in alike.items()}
+                for turn in reversals(spreads):
+                    interval = bootstrap_mean(turn.differences, seed=self.seed)
+                    spared = _expected(kept, f"{precision}+HPS", place)
+                    known = turn.first in spared and turn.second in spared
+                    found.append(
+                        ReversalPart(
+                            first=turn.first,
+                            second=turn.second,
+                            precision=precision,
+                            measure=f"{measure}@{self.cutoff}",
+                            oblivious=turn.oblivious,
+                            expected=turn.expected,
+                            low=number(interval.low),
+                            high=number(interval.high),
+                            hps=_mean(spared[turn.first] - spared[turn.second]) if known else None,
+                        )
+                    )
+        return tuple(found)
+
+
+def leaks_of(kept: Sequence[Kept]) -> tuple[LeakPart, ...]:
+    """Whom the order of the file favours where scores are rounded to the end; not in files that are sorted by score."""
+    parts = [each.part for each in kept if each.part.dtype != "f32" and not each.part.hps and not each.part.sorted]
+    rows = [(part, tied) for part in parts for tied in part.at if tied.moved]
+    corrected = holm([tied.p for _, tied in rows])
+    return tuple(
+        LeakPart(
+            system=part.name,
+            precision=part.precision,
+            measure=tied.measure,
+            bias=tied.bias,
+            up=tied.up,
+            down=tied.down,
+            p=p,
+        )
+        for (part, tied), p in zip(rows, corrected, strict=True)
+    )
+
+
+def favoured(leaks: Sequence[LeakPart]) -> int:
+    """1 or -1 where all biases have one sign, and one of them is no chance; else 0."""
+    found = {1 if leak.bias > 0 else -1 for leak in leaks if leak.bias}
+    sure = any(leak.p < SURE for leak in leaks)
+    return found.pop() if len(found) == 1 and sure else 0
+
+
+def _regime(scoring: Scoring) -> Regime:
+    """The same as a setting says it; at f32 there is nothing to spare."""
+    return Regime(scoring.dtype, scoring.high_precision and scoring.dtype != "f32")
+
+
+def _columns(spreads: Sequence[Spread]) -> tuple[list[Floats], list[Floats]]:
+    return [each.oblivious for each in spreads], [each.expected for each in spreads]
+
+
+def _spread(kept: Kept, place: int) -> Spread:
+    oblivious, expected = _array(kept.oblivious[place]), _array(kept.expected[place])
+    return Spread(oblivious, expected, expected, expected)
+
+
+def _expected(kept: Sequence[Kept], precision: str, place: int) -> dict[str, Floats]:
+    return {each.part.name: _array(each.expected[place]) for each in kept if each.part.precision == precision}
+
+
+def _array(values: Sequence[Number]) -> Floats:
+    return np.array([np.nan if value is None else value for value in values])
+
+
+def _plain(values: Floats) -> tuple[Number, ...]:
+    return tuple(number(value) for value in values.tolist())
+
+
+def _mean(values: Floats) -> Number:
+    known = values[np.isfinite(values)]
+    return _short(float(known.mean())) if len(known) else None
+
+
+def _short(value: float) -> Number:
+    return number(round(value, DIGITS))

@@ -1,0 +1,578 @@
+"""What the diagnosis of retrieval finds. A number that is not defined is null.
+
+The systems, scored once: their values, and the quantities that rules look at, question by question.
+
+Systems are lists in files, the golden set's own retrievers, or the values that an earlier `raggs eval` wrote. The last
+hold no lists, so that only changes against the baseline can be found in them.
+
+The findings that may be made of lists, each a row: its conditions, its sentence, what to turn.
+
+Quantities are means over questions: losses in points of the measure, shares of places or of relevant passages, changes
+against the baseline, doublings of length. Another rule is another row, of quantities that `lists.py` gives.
+
+What is known of each question and of what answers it: read off the golden set, and off its corpus where it is named.
+
+Words are counted over at most `SAMPLE` passages, evenly over the corpus; without a corpus over the passages of the
+pools, where those have texts. Of passages on a server only those are fetched that are looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from pydantic import Field
+
+from raggs.base.arrays import Floats
+from raggs.base.artifacts import Passage
+from raggs.base.errors import DataError, NotFoundError, UsageError
+from raggs.base.hashing import hash_file
+from raggs.base.languages import detect_language, names_in
+from raggs.base.text import did_you_mean, plural
+from raggs.base.types import Number
+from raggs.diagnosis.base import Bench, Found
+from raggs.evaluation.document import KNOBS, LOSSES
+from raggs.evaluation.gates import read_report
+from raggs.evaluation.models import Part, Report
+from raggs.evaluation.study import Scoring, Study, stranger, study_systems
+from raggs.golden.base import GoldenSet
+from raggs.golden.judgments import Judgments
+from raggs.golden.opened import System, lists_in, open_systems, split_name
+from raggs.golden.questions import Questions
+from raggs.golden.runs import RunGolden
+from raggs.golden.views import PassageView, QuestionView
+from raggs.metrics.bottleneck import found_by, ladder, steady
+from raggs.metrics.columns import Scale
+from raggs.metrics.hits import Hits
+from raggs.metrics.names import Named, parse_measure, parse_measures
+from raggs.parts.indexes.lexical import words_of
+from raggs.parts.indexes.passages import Passages
+from raggs.parts.workshop import place_of
+from raggs.stats.question_filters import WordWeights
+from raggs.stats.retrieval_traits import Answer, Quantities, Rule, copies_at, found_alone, missed_length
+from raggs.stats.retrieval_traits import Asked as traits_Asked
+from raggs.sweeps.world import refuse_foreign
+
+
+class SystemPart(Part):
+    """One system on the measure that was looked at."""
+
+    name: str
+    mean: Number
+    low: Number = Field(description="bound of the 95% interval over questions (bootstrap)")
+    high: Number
+    questions: int = Field(description="where the measure is defined")
+    failing: int = Field(description="of these, those below `failing_below`")
+    failing_low: float = Field(description="bound of Wilson's interval of the share that fails")
+    failing_high: float
+
+
+class TraitPart(Part):
+    """Questions that have something in common against all others, on one system."""
+
+    system: str
+    kind: str = Field(description="of the trait: numbers, length, language, section, ...")
+    name: str = Field(description="what the questions do: hold a number")
+    having: int
+    lacking: int
+    having_mean: float
+    lacking_mean: float
+    difference: float
+    low: float = Field(description="bound of the 95% interval of the difference (bootstrap within both groups)")
+    high: float
+    effect: Number = Field(description="the difference in standard deviations within the groups (Cohen's d)")
+    effect_low: Number
+    effect_high: Number
+    p: float = Field(description="two-sided, of a permutation test")
+    corrected: float = Field(description="after Holm's correction over all traits, and for the number of systems")
+    clear: bool = Field(description="whether corrected p is below .05 and the interval leaves 0 out")
+    knob: str = Field(description="what to turn where these questions fail")
+    examples: tuple[str, ...] = Field(description="ids of those that have it and do worst")
+
+
+class UntoldPart(Part):
+    """A trait that too few questions have, or lack."""
+
+    name: str
+    having: int
+    lacking: int
+
+
+class EvidencePart(Part):
+    """The mean of a quantity over questions."""
+
+    quantity: str
+    mean: float
+    low: float = Field(description="bound of the interval; all that one rule looks at hold together at 95%")
+    high: float
+    questions: int
+
+
+class FindingPart(Part):
+    """What a rule found."""
+
+    rule: str
+    about: str = Field(description="a system, or a system against another")
+    sentence: str
+    knob: str
+    evidence: tuple[EvidencePart, ...]
+
+
+class QuestionPart(Part):
+    """A question that fails."""
+
+    qid: str
+    text: str
+    values: Mapping[str, Number] = Field(description="by system")
+    traits: tuple[str, ...] = Field(description="kinds of those that it has")
+
+
+class RetrievalFound(Found):
+    """What the diagnosis of retrieval finds."""
+
+    measure: str
+    failing_below: float
+    questions: int
+    systems: tuple[SystemPart, ...] = Field(description="the best first")
+    traits: tuple[TraitPart, ...] = Field(description="by system, the largest loss first")
+    untold: tuple[UntoldPart, ...]
+    findings: tuple[FindingPart, ...]
+    worst: tuple[QuestionPart, ...] = Field(description="the questions that fail most in the best system")
+    words: str = Field(description="of which texts rare words were counted; empty where of none")
+    notes: tuple[str, ...] = ()
+
+
+LOST = tuple(f"lost by {loss}" for loss in LOSSES)
+COPIES, DOUBLINGS, ALONE = "share of copies", "doublings of length", "share found by the other alone"
+NDCG, RECALL, DEEP = "change of nDCG", "change of recall", "change of recall in the pool"
+
+POINTS = 0.05  # of the measure; a smaller loss is not worth a finding
+COPIED = 0.03  # of the places
+LONGER = 0.1  # doublings: 7%
+MISSED = 0.05  # of the relevant passages
+HELD = -0.02  # a fall of recall within this is none
+
+RERANKER = (
+    "look at the reranker: its model, the texts it is given (cut off, without titles), whether its scores are read "
+    "the right way round"
+)
+
+OF_ONE: tuple[Rule, ...] = (
+    Rule(
+        "candidates",
+        "its candidates lack much of what answers: low PROC",
+        KNOBS[1],
+        above={LOST[1]: POINTS},
+        beside=(LOST[2],),
+    ),
+    Rule(
+        "order",
+        "its order loses what its candidates hold: low share of PROC",
+        KNOBS[2],
+        above={LOST[2]: POINTS},
+        beside=(LOST[1],),
+    ),
+    Rule("nobody", "no system finds much of what answers", KNOBS[0], above={LOST[0]: POINTS}),
+    Rule("holes", "what it shows at the top is often not judged", KNOBS[3], above={LOST[3]: POINTS}),
+    Rule(
+        "copies",
+        "near-duplicates fill its top",
+        "near-duplicates left out before the top is cut, or fewer overlapping chunks",
+        above={COPIES: COPIED},
+    ),
+    Rule(
+        "long passages",
+        "the relevant passages that it misses are longer than those it finds",
+        "shorter chunks (raggs chunks eval), an embedder or reranker that reads that far",
+        above={DOUBLINGS: LONGER},
+    ),
+    Rule(
+        "short passages",
+        "the relevant passages that it misses are shorter than those it finds",
+        "larger chunks, or chunks that carry their titles and sections (breadcrumbs)",
+        below={DOUBLINGS: -LONGER},
+    ),
+)
+
+OF_TWO: tuple[Rule, ...] = (
+    Rule(
+        "hybridise",
+        "the other finds relevant passages that it misses",
+        "fuse them (RRF): what each finds alone enters one list",
+        above={ALONE: MISSED},
+    ),
+)
+
+AGAINST: tuple[Rule, ...] = (
+    Rule(
+        "reranker",
+        "nDCG falls while recall holds: found as before, in a worse order",
+        RERANKER,
+        below={NDCG: 0.0},
+        above={RECALL: HELD},
+        beside=(DEEP,),
+    ),
+    Rule(
+        "reranker past the cutoff",
+        "recall falls at the cutoff while it holds in the pool: found as before, and put too low",
+        RERANKER,
+        below={RECALL: 0.0},
+        above={DEEP: HELD},
+        beside=(NDCG,),
+    ),
+    Rule(
+        "coverage",
+        "recall falls in the whole pool: it finds less",
+        KNOBS[1],
+        below={DEEP: 0.0},
+        beside=(RECALL, NDCG),
+    ),
+)
+
+
+USUAL_K = 10
+LISTS = ("retrieve.jsonl", "merge.jsonl")  # of a run, that hold its retrievers' lists
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be measured.
+
+    Attributes:
+        measure: the one that tells which questions fail; more is better.
+        pool: how many of its passages are a system's candidates.
+        baseline: the system that others are held against; the first where none is named.
+        seed: of the intervals.
+    """
+
+    measure: Named
+    pool: int
+    baseline: str | None
+    seed: int
+
+    @property
+    def k(self) -> int:
+        """The cutoff."""
+        return self.measure.measure.k or USUAL_K
+
+    @property
+    def deep(self) -> str:
+        """Recall of the whole pool."""
+        return f"recall@{max(self.pool, self.k)}"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was measured.
+
+    Attributes:
+        qids: the questions, sorted.
+        values: by system, shape (questions,), of the measure.
+        one, two, against: what the tables of rules look at, by system, by pair, and by system against the baseline.
+        notes: what a reader must know.
+        strange: by system whose lists hardly meet the judgments, that they do not; nothing is found in those.
+    """
+
+    qids: tuple[str, ...]
+    values: Mapping[str, Floats]
+    one: Mapping[str, Quantities] = field(default_factory=dict)
+    two: Mapping[str, Quantities] = field(default_factory=dict)
+    against: Mapping[str, Quantities] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    strange: Mapping[str, str] = field(default_factory=dict)
+
+
+def usual_measure(scale: Scale) -> str:
+    """What is looked at where nothing is named."""
+    return f"ra_nwg@{USUAL_K}" if scale.golden else f"ndcg@{USUAL_K}"
+
+
+def lists_of(golden: GoldenSet, runs: Sequence[str]) -> list[str]:
+    """The systems as `[NAME=]PATH`: those named, or the golden set's own.
+
+    Raises:
+        UsageError: none is named, and labels alone have none.
+    """
+    if runs or isinstance(golden, RunGolden):
+        return list(runs) or [golden.source]
+    raise UsageError(f"{golden.source} holds labels and no lists", remedy="name what systems returned: --run NAME=FILE")
+
+
+def check_there(specs: Sequence[str]) -> None:
+    """Find a system that is not there.
+
+    Raises:
+        NotFoundError: a file is missing.
+    """
+    for _, path in map(split_name, specs):
+        if not path.exists():
+            raise NotFoundError("no such file", where=path, remedy="name what a system returned: --run NAME=FILE")
+
+
+def digests(specs: Sequence[str]) -> dict[str, object]:
+    """What of each system's files can change what is found."""
+    found: dict[str, object] = {}
+    for spec in specs:
+        name, path = split_name(spec)
+        files = [path] if not path.is_dir() else [*filter(Path.is_file, map(path.joinpath, LISTS)), *lists_in(path)]
+        found[name or path.name] = {file.name: hash_file(file) for file in files}
+    return found
+
+
+def measure_lists(judgments: Judgments, specs: Sequence[str], asked: Asked, letters: Mapping[str, int]) -> Measured:
+    """Score the systems and measure their lists.
+
+    Args:
+        letters: by passage its length in characters, as far as it is known.
+
+    Raises:
+        UsageError, NotFoundError, DataError: a system cannot be read, or is of other questions or passages.
+    """
+    systems = list(open_systems(list(specs)))
+    study = study_systems(judgments, systems, _scoring(asked))
+    lengths = _lengths(judgments, letters)
+    losing = asked.measure if steady(asked.measure) else parse_measure(f"ndcg@{asked.k}")
+    base = baseline_of(tuple(study.values), asked.baseline)
+    columns = {name: found.column for name, found in study.values.items()}
+    strange = {name: said for name, hits in study.hits.items() if (said := stranger(judgments.source, name, hits))}
+    near = [name for name in columns if name not in strange]
+    changes = {name: _changes(columns[name], columns[base], asked) for name in near if name != base and base in near}
+    return Measured(
+        qids=judgments.qrels.qids,
+        values={name: column(asked.measure.name) for name, column in columns.items()},
+        one={name: _of_one(study, study.hits[name], losing, asked, lengths) for name in near},
+        two=dict(_of_two(study, [system for system in systems if system.name in near], asked)),
+        against=_against(changes, base),
+        strange=strange,
+    )
+
+
+def read_values(file: Path, judgments: Judgments, asked: Asked) -> Measured:
+    """The values that an earlier evaluation wrote.
+
+    Raises:
+        DataError: it is of other judgments, or lacks the measure.
+    """
+    report = read_report(file)
+    if report.golden.digest != judgments.digest:
+        raise DataError(
+            "was scored against other judgments than these", where=file, remedy="run raggs eval again, and name that"
+        )
+    if asked.measure.name not in report.measures:
+        remedy = did_you_mean(asked.measure.name, report.measures)
+        raise DataError(f"does not hold {asked.measure.name}", where=file, remedy=remedy)
+    qids, systems = judgments.qrels.qids, tuple(report.per_query)
+    base = baseline_of(systems, asked.baseline)
+    columns = {name: partial(_column, report, qids, name) for name in systems}
+    changes = {name: _changes(columns[name], columns[base], asked) for name in systems if name != base}
+    return Measured(
+        qids=qids,
+        values={name: column(asked.measure.name) for name, column in columns.items()},
+        against=_against(changes, base),
+        notes=("values of an earlier evaluation: its lists are not here, so nothing is found in them",),
+    )
+
+
+def baseline_of(systems: Sequence[str], named: str | None) -> str:
+    """The system that others are held against.
+
+    Raises:
+        UsageError: there is none of that name.
+    """
+    if named is not None and named not in systems:
+        raise UsageError(f"no system is called {named}", remedy=did_you_mean(named, systems))
+    return named or systems[0]
+
+
+Column = Callable[[str], Floats]
+"""A system's values of a measure, NaN where it has none."""
+
+
+def _scoring(asked: Asked) -> Scoring:
+    names = (asked.measure.name, f"ndcg@{asked.k}", f"recall@{asked.k}", asked.deep)
+    return Scoring(parse_measures(list(dict.fromkeys(names))), (asked.k,), seed=asked.seed)
+
+
+def _lengths(judgments: Judgments, letters: Mapping[str, int]) -> Floats:
+    """Shape (m,): the length of each judged passage."""
+    docs = judgments.qrels.docs
+    return np.array([letters.get(docs.text(row), np.nan) for row in range(len(docs))], dtype=np.float64)
+
+
+def _of_one(study: Study, hits: Hits, losing: Named, asked: Asked, lengths: Floats) -> Quantities:
+    several = len(study.hits) > 1
+    found = found_by(study.hits.values(), max(asked.pool, asked.k)) if several else None
+    losses = ladder(hits, losing, found, pool=asked.pool).losses.T
+    lost = dict(zip(LOST, losses, strict=True))
+    if not several:
+        del lost[LOST[0]]  # what one system did not find is what its candidates lack
+    return {
+        **lost,
+        COPIES: copies_at(hits, asked.k),
+        DOUBLINGS: missed_length(hits, lengths, asked.pool),
+    }
+
+
+def _of_two(study: Study, systems: Sequence[System], asked: Asked) -> Iterator[tuple[str, Quantities]]:
+    """Each system beside each other one; none is held against what it was fused of, or against its fusion."""
+    names = [system.name for system in systems if not system.derived]
+    for name in names:
+        for other in names:
+            if name != other:
+                alone = found_alone(study.hits[other], study.hits[name], asked.pool)
+                yield f"{name} beside {other}", {ALONE: alone}
+
+
+def _changes(system: Column, baseline: Column, asked: Asked) -> Quantities:
+    names = {NDCG: f"ndcg@{asked.k}", RECALL: f"recall@{asked.k}", DEEP: asked.deep}
+    return {quantity: system(measure) - baseline(measure) for quantity, measure in names.items()}
+
+
+def _against(changes: Mapping[str, Quantities], base: str) -> dict[str, Quantities]:
+    return {f"{name} against {base}": change for name, change in changes.items()}
+
+
+def _column(report: Report, qids: Sequence[str], system: str, measure: str) -> Floats:
+    values = report.per_query[system].get(measure, {})
+    return np.array([np.nan if (value := values.get(qid)) is None else value for qid in qids], dtype=np.float64)
+
+
+SAMPLE = 10_000  # passages whose words are counted
+ANSWERS = 20  # relevant passages of a question that are looked at, the best first
+STEP = " > "  # between the steps of a path of titles
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of the questions.
+
+    Attributes:
+        asked: by question.
+        letters: by passage its length in characters.
+        weights: how rare words are.
+        words: of which texts; empty where of none.
+    """
+
+    asked: Mapping[str, traits_Asked]
+    letters: Mapping[str, int]
+    weights: WordWeights
+    words: str
+
+
+def passages_of(bench: Bench) -> Passages | None:
+    """The corpus, known to be the golden set's; None where nobody says where it is.
+
+    Raises:
+        DataError: it is another one.
+    """
+    if not bench.has("corpus"):
+        return None
+    found = bench.workshop.corpus(bench.corpus).passages(whole=False)
+    refuse_foreign(found, bench.judgments, bench.golden.source, place_of(bench.corpus))
+    return found
+
+
+def read_questions(bench: Bench, relevant: int) -> Known:
+    """All that is known.
+
+    Args:
+        relevant: the lowest relevant grade.
+
+    Raises:
+        RaggsError: the golden set or the corpus cannot be read.
+    """
+    golden, corpus = bench.golden, passages_of(bench)
+    views = _worded(list(Questions(golden, ())), bench)
+    if corpus is not None:
+        views = _with_texts(views, relevant, corpus)
+    letters = {each.doc_id: len(each.text) for view in views for each in view.passages if each.text}
+    of_run = isinstance(golden, RunGolden)
+    asked = {view.qid: _asked(view, relevant, of_run) for view in views}
+    weights, words = _weights(views, corpus)
+    if corpus is not None and len(corpus) > SAMPLE:  # a word that the sample lacks is rare, not unknown
+        held = {word: 1 for each in asked.values() for word in each.words}
+        weights = replace(weights, holding={**held, **weights.holding})
+    return Known(asked, letters, weights, words)
+
+
+def _worded(views: list[QuestionView], bench: Bench) -> list[QuestionView]:
+    """With the run's texts, where labels have none; without any nothing is known of how questions are put."""
+    if all(view.text for view in views):
+        return views
+    try:
+        queries = bench.queries
+    except NotFoundError:
+        return views
+    found = [(view, queries.get(view.qid)) for view in views]
+    return [
+        view if view.text or query is None else replace(view, text=query.text, language=query.language or "")
+        for view, query in found
+    ]
+
+
+def _best(view: QuestionView, relevant: int) -> list[PassageView]:
+    """The relevant passages that are looked at."""
+    found = [each for each in view.passages if each.grade is not None and each.grade >= relevant]
+    return sorted(found, key=lambda each: -(each.grade or 0))[:ANSWERS]
+
+
+def _with_texts(views: Iterable[QuestionView], relevant: int, corpus: Passages) -> list[QuestionView]:
+    """With the texts of relevant passages, where the set has none."""
+    kept = list(views)
+    wanted = {each.doc_id for view in kept for each in _best(view, relevant) if not each.text}
+    texts = corpus.get(sorted(wanted)) if wanted else {}
+    return [replace(view, passages=tuple(_filled(each, texts) for each in view.passages)) for view in kept]
+
+
+def _filled(view: PassageView, texts: Mapping[str, Passage]) -> PassageView:
+    found = texts.get(view.doc_id)
+    return view if found is None else replace(view, title=found.title, text=found.text)
+
+
+def _asked(view: QuestionView, relevant: int, of_run: bool) -> traits_Asked:
+    language = view.language or detect_language(view.text, "")
+    twins = {each.duplicate_of or "" for each in view.passages}
+    best = _best(view, relevant)
+    answers = tuple(_answer(each, each.duplicate_of is not None or each.doc_id in twins) for each in best)
+    count = sum(each.grade is not None and each.grade >= relevant for each in view.passages)
+    return traits_Asked(
+        text=view.text,
+        language=language,
+        words=frozenset(words_of(view.text, language)),
+        names=len(names_in(view.text, language)),
+        rewritten=bool(view.rewrite) if of_run else None,
+        relevant=count,
+        answers=answers,
+    )
+
+
+def _answer(view: PassageView, twin: bool) -> Answer:
+    section = view.title.split(STEP)[0].strip() if STEP in view.title else ""
+    if not view.text:
+        return Answer(section=section, twin=twin)
+    language = detect_language(view.text, "")
+    return Answer(language, section, len(view.text), frozenset(words_of(_content(view), language)), twin)
+
+
+def _weights(views: Iterable[QuestionView], corpus: Passages | None) -> tuple[WordWeights, str]:
+    if corpus is not None:
+        count = min(SAMPLE, len(corpus))
+        of = f"{count:,} of {len(corpus):,} passages" if count < len(corpus) else plural(count, "passage")
+        return WordWeights.of(map(_words, corpus.sample(SAMPLE))), f"{of} of the corpus"
+    texts = dict(_pooled(views))
+    return WordWeights.of(map(_words, texts.values())), f"{plural(len(texts), 'pooled passage')}" if texts else ""
+
+
+def _pooled(views: Iterable[QuestionView]) -> Iterator[tuple[str, str]]:
+    return ((each.doc_id, _content(each)) for view in views for each in view.passages if each.text)
+
+
+def _content(view: PassageView) -> str:
+    return f"{view.title}\n{view.text}"
+
+
+def _words(text: str) -> list[str]:
+    return words_of(text, detect_language(text, ""))

@@ -1,0 +1,232 @@
+"""Where a system loses, by PROC: what better retrieval, or a better order of the same pool, could give.
+
+Where the points go: from a perfect score down to the system's own, each loss with what could win it back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from pydantic import Field
+
+from raggs.base.arrays import Floats
+from raggs.base.types import Number, number
+from raggs.evaluation.analyses import Finding, PartAnalysis, by_system
+from raggs.evaluation.document import BOTTLENECKS, KNOBS, LOSSES, Row, cells, percent, score
+from raggs.evaluation.models import BottleneckPart, Part, Report
+from raggs.evaluation.study import Study, doubt_of, mean
+from raggs.metrics.bottleneck import PAIRS, PUBLISHED, bottleneck, found_by, ladder, steady
+from raggs.metrics.hits import Hits
+from raggs.metrics.names import Named
+
+WRAPPER = re.compile(r"^\w+\[")
+
+
+@dataclass(frozen=True)
+class Bottleneck(PartAnalysis[BottleneckPart]):
+    """Whether a system loses by what it retrieves or by how it orders that; needs grades 1 to 5.
+
+    Attributes:
+        pool: how many of its passages are its candidates.
+        cutoffs: where it is asked, as far as lists reach; those of the measures where there are none.
+    """
+
+    pool: int = 50
+    cutoffs: tuple[int, ...] = ()
+
+    NAME = "bottleneck"
+    TITLE = "Where they lose"
+    HEAD = (
+        "system", "measure", "actual", "ceiling", "%PROC of means", "mean %PROC", "retrieval could give",
+        "ordering could give", "bottleneck",
+    )  # fmt: skip
+    PART = BottleneckPart
+
+    def compute(self, study: Study) -> Sequence[Finding[BottleneckPart]]:
+        """Each system on RA-nWG, N-Recall4 and N-Recall5, at each cutoff."""
+        if not study.graded:
+            return ()
+        return [
+            Finding(system, _part(hits, measure, cutoff, self.pool))
+            for system, hits in study.hits.items()
+            if not doubt_of(study, system)  # advice by lists of another corpus would be wrong
+            for measure in PAIRS
+            for cutoff in self._cutoffs(study, hits)
+        ]
+
+    def _cutoffs(self, study: Study, hits: Hits) -> Sequence[int]:
+        """No list is asked for more than it holds unless somebody named that cutoff."""
+        longest = int(hits.length.max(initial=0))
+        return [k for k in self.cutoffs if k <= longest] or sorted(set(study.scoring.cutoffs))
+
+    def put(self, report: Report, found: Sequence[Finding[BottleneckPart]]) -> Report:
+        """Into each system's `bottleneck`."""
+        return report.with_systems({name: {"bottleneck": parts} for name, parts in by_system(report, found).items()})
+
+    def found(self, report: Report) -> Sequence[Finding[BottleneckPart]]:
+        """From each system's `bottleneck`."""
+        return [Finding(system.name, part) for system in report.systems for part in system.bottleneck]
+
+    def shown(self, report: Report) -> Sequence[Finding[BottleneckPart]]:
+        """Those of the measures that were asked for, themselves or their ceilings."""
+        asked = {WRAPPER.sub("", name).partition("(")[0].partition("@")[0] for name in report.measures}
+        names = {name for name in PAIRS if not asked.isdisjoint((name, f"proc_{name}"))}
+        return [each for each in self.found(report) if each.part.measure.partition("@")[0] in names]
+
+    def title(self, found: Sequence[Finding[BottleneckPart]]) -> str:
+        """With the pool."""
+        return f"{self.TITLE} (pool of {found[0].part.pool})"
+
+    def rows(self, found: Sequence[Finding[BottleneckPart]]) -> Sequence[Row]:
+        """A row for each system and measure."""
+        return [cells(system, part.measure, *_numbers(part), part.kind) for system, part in found]
+
+    def sentences(self, found: Sequence[Finding[BottleneckPart]]) -> Sequence[str]:
+        """What each system should do, by the first measure: RA-nWG, where it was asked for; at the told cutoffs."""
+        first = _plain(found[0].part)
+        return [
+            f"{system}: {part.measure} {score(part.actual)} of {score(part.ceiling)}, the ceiling that a perfect order "
+            f"of its top {part.pool} would reach{_shares(part)}; better retrieval could give {score(part.retrieval)}, "
+            f"a perfect order {score(part.ordering)} — {BOTTLENECKS[part.kind]}"
+            for system, part in _told([each for each in found if _plain(each.part) == first])
+            if part.actual is not None
+        ]
+
+
+def _numbers(part: BottleneckPart) -> tuple[Number, ...]:
+    return (part.actual, part.ceiling, part.of_means, part.of_queries, part.retrieval, part.ordering)
+
+
+def _plain(part: BottleneckPart) -> str:
+    return part.measure.partition("@")[0]
+
+
+def _cutoff(part: BottleneckPart) -> int:
+    return int(part.measure.partition("@")[2])
+
+
+def _told(found: Sequence[Finding[BottleneckPart]]) -> Sequence[Finding[BottleneckPart]]:
+    """Those at the published cutoffs; of a system without any those at its largest one."""
+    most = {system: max(_cutoff(part) for name, part in found if name == system) for system, _ in found}
+    told = {system for system, part in found if _cutoff(part) in PUBLISHED}
+    return [
+        each
+        for each in found
+        if (_cutoff(each.part) in PUBLISHED if each.system in told else _cutoff(each.part) == most[each.system])
+    ]
+
+
+def _shares(part: BottleneckPart) -> str:
+    if part.of_means is None:
+        return ""
+    return f" (%PROC {percent(part.of_means)} of means, {percent(part.of_queries)} in the mean of queries)"
+
+
+def _part(hits: Hits, measure: str, k: int, pool: int) -> BottleneckPart:
+    found = bottleneck(hits, measure, k=k, pool=pool)
+    return BottleneckPart(
+        measure=f"{measure}@{k}",
+        pool=found.pool,
+        actual=number(found.actual),
+        ceiling=number(found.ceiling),
+        of_means=number(found.share_of_means),
+        of_queries=number(found.share),
+        retrieval=number(found.retrieval),
+        ordering=number(found.ordering),
+        kind=found.kind,
+        queries={kind: found.by_query.count(kind) for kind in BOTTLENECKS},
+        by_query={qid: kind for qid, kind in zip(hits.qrels.qids, found.by_query, strict=True) if kind},
+    )
+
+
+DIGITS = 6  # of the losses of single queries
+LITTLE = 0.01  # points; a smaller loss asks for nothing
+
+
+class WaterfallPart(Part):
+    """The losses of one system on one measure, in its points."""
+
+    measure: str
+    pool: int = Field(description="how many of its passages are a system's candidates")
+    perfect: Number = Field(description="of the best list that the labels allow, mean over the queries")
+    losses: tuple[Number, ...] = Field(description="mean, by pool, candidates, order and unjudged passages")
+    actual: Number
+    by_query: dict[str, tuple[float, ...]] = Field(description="the same losses of each query")
+
+    @property
+    def largest(self) -> int:
+        """The place of the largest loss."""
+        known = [loss or 0.0 for loss in self.losses]
+        return known.index(max(known))
+
+    @property
+    def knob(self) -> str:
+        """What could win the largest loss back; empty where that is not worth it."""
+        return KNOBS[self.largest] if (self.losses[self.largest] or 0.0) >= LITTLE else ""
+
+
+@dataclass(frozen=True)
+class Waterfall(PartAnalysis[WaterfallPart]):
+    """What each system loses by what nobody found, by its candidates, by its order and by unjudged passages.
+
+    Attributes:
+        pool: how many of its passages are its candidates.
+    """
+
+    pool: int = 50
+
+    NAME = "waterfall"
+    TITLE = "Where the points go"
+    HEAD = ("system", "measure", "perfect", *LOSSES, "score")
+    PART = WaterfallPart
+
+    def compute(self, study: Study) -> Sequence[Finding[WaterfallPart]]:
+        """Each system on the first measure whose losses can be told; none where there is no such measure."""
+        named = next((each for each in study.scoring.measures if steady(each)), None)
+        if named is None:
+            return ()
+        return [
+            Finding(system, self._part(study, hits, named))
+            for system, hits in study.hits.items()
+            if not doubt_of(study, system)
+        ]
+
+    def _part(self, study: Study, hits: Hits, named: Named) -> WaterfallPart:
+        alike = [each for each in study.hits.values() if each.qrels is hits.qrels]
+        found = found_by(alike, max(self.pool, named.measure.k or 0)) if len(alike) > 1 else None
+        steps = ladder(hits, named, found, pool=self.pool)
+        return WaterfallPart(
+            measure=named.name,
+            pool=max(self.pool, named.measure.k or 0),
+            perfect=mean(steps.values[:, 0]),
+            losses=tuple(mean(column) for column in steps.losses.T),
+            actual=mean(steps.values[:, -1]),
+            by_query=dict(_by_query(hits, steps.losses)),
+        )
+
+    def rows(self, found: Sequence[Finding[WaterfallPart]]) -> Sequence[Row]:
+        """A row for each system."""
+        return [cells(system, part.measure, part.perfect, *part.losses, part.actual) for system, part in found]
+
+    def title(self, found: Sequence[Finding[WaterfallPart]]) -> str:
+        """With the measure and the pool."""
+        return f"{self.TITLE} ({found[0].part.measure}, candidates: the first {found[0].part.pool})"
+
+    def sentences(self, found: Sequence[Finding[WaterfallPart]]) -> Sequence[str]:
+        """Each system's losses, and what could win the largest back."""
+        return [_sentence(system, part) for system, part in found if part.actual is not None]
+
+
+def _by_query(hits: Hits, losses: Floats) -> Iterator[tuple[str, tuple[float, ...]]]:
+    for qid, row in zip(hits.qrels.qids, losses.round(DIGITS), strict=True):
+        if np.isfinite(row).all():
+            yield qid, tuple(number(value) or 0.0 for value in row.tolist())
+
+
+def _sentence(system: str, part: WaterfallPart) -> str:
+    lost = ", ".join(f"{score(loss)} by {name}" for name, loss in zip(LOSSES, part.losses, strict=True))
+    named = f"{system}: {part.measure} {score(part.actual)} of {score(part.perfect)}; lost {lost}"
+    return f"{named} — {part.knob}" if part.knob else named

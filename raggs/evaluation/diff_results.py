@@ -1,0 +1,533 @@
+"""Figures of two sets beside each other: what they cover, what they cost, and how their judges did.
+
+What the figures of a judge's health are called where two sets are compared; JSON keeps their places in the locks.
+
+What two sets say of the same systems: the verdict on each pair under both, and which of them differ.
+
+Two runs' configurations, setting by setting, with what the stages made of them and what each cost.
+
+Settings that differ between two runs, and what else their results were made from, stage by stage.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Literal
+
+import numpy as np
+from pydantic import Field, JsonValue, TypeAdapter, ValidationError
+
+from raggs.base import __version__
+from raggs.base.arrays import Floats
+from raggs.base.artifacts import Frozen
+from raggs.base.errors import RaggsError
+from raggs.base.hashing import canonical_json
+from raggs.base.settings import counts_by_value
+from raggs.base.types import as_object, as_text, leaves, number
+from raggs.evaluation.diff_sets import (
+    DecisionsPart,
+    EstimatePart,
+    FigurePart,
+    MadePart,
+    MovePart,
+    ScorePart,
+    SettingPart,
+    Side,
+    VerdictPart,
+)
+from raggs.llm import LLMSettings
+from raggs.runs.manifests.costs import Costs, LedgerSum
+from raggs.runs.manifests.models import RunManifest
+from raggs.runs.manifests.reasons import ABSENT, Changed, differences
+from raggs.stages.pipeline import load_pipeline
+from raggs.stats.comparison import Comparison, Ends, Verdict, compare_many
+
+Figures = Mapping[str, float | None]
+
+
+def beside(old: Figures, new: Figures) -> tuple[FigurePart, ...]:
+    """A part for each figure that one of both has."""
+    names = dict.fromkeys([*old, *new])
+    return tuple(FigurePart(name=name, old=old.get(name), new=new.get(name)) for name in names)
+
+
+def differing(parts: Iterable[FigurePart]) -> tuple[FigurePart, ...]:
+    """Those that are not the same in both."""
+    return tuple(part for part in parts if part.old != part.new)
+
+
+def coverage(side: Side) -> dict[str, float | None]:
+    """How much was judged, and with what result."""
+    counts = Counter(grade for judged in side.grades.values() for grade in judged.values())
+    queries = len(side.grades)
+    stages = {} if side.manifest is None else side.manifest.stages
+    found: dict[str, float | None] = {
+        "questions": queries,
+        "passages judged": sum(counts.values()),
+        "judged per question": sum(counts.values()) / queries if queries else None,
+        "questions ranked": len(side.orders),
+        "judgments that failed": sum(lock.failed for lock in stages.values()) if stages else None,
+    }
+    grades = range(side.part.highest, side.part.lowest - 1, -1)
+    return found | {f"grade {grade}, per question": counts[grade] / queries if queries else None for grade in grades}
+
+
+def cost(side: Side) -> dict[str, float | None]:
+    """Calls and USD, in all and by stage; empty for files."""
+    if side.costs is None:
+        return {}
+    found: dict[str, float | None] = {"calls": side.costs.total.calls, "USD": side.costs.total.usd}
+    for stage, each in side.costs.stage.items():
+        found |= {f"{stage} calls": each.calls, f"{stage} USD": each.usd}
+    return found
+
+
+def health(side: Side) -> dict[str, float | None]:
+    """Every figure of the judge's health, by its place in the locks; empty for files."""
+    return dict(_health(side.manifest)) if side.manifest else {}
+
+
+def _health(manifest: RunManifest) -> Iterator[tuple[str, float | None]]:
+    for stage, lock in manifest.stages.items():
+        if lock.health is None:
+            continue
+        for place, value in leaves(lock.health.model_dump(mode="json")):
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                yield ".".join((stage, *map(str, place))), float(value)
+
+
+RATES: Mapping[str, tuple[str, str]] = {
+    "judge.noise": ("grades that simulated noise changed", "grades with a label"),
+    "judge.canaries.passed": ("canaries passed", "canaries asked"),
+    "judge.cascade.asked": ("passages on which the good judge was asked", "passages of the cascade"),
+    "judge.cascade.overruled": ("cheap grades that the good judge changed", "cheap grades with one of the good judge"),
+    "judge.cascade.missed": ("high grades among those asked at random", "passages asked at random"),
+    "rank.first": ("batches won by the passage shown first", "batches ordered"),
+    "rank.flips": ("pairs that changed places when shown again", "pairs shown again"),
+    "rank.cycles": ("triples that go round", "triples that could"),
+    "rank.invalid": ("batches without an order", "batches asked"),
+}
+WORDS: Mapping[str, str] = {
+    "judge.depth.stop_after": "low grades in a row that end a walk",
+    "judge.depth.asked": "judgments asked for",
+    "judge.depth.saved": "judgments saved by the depth",
+    "judge.depth.stopped": "queries whose walk ended early",
+    "judge.samples.asked": "grades of each passage",
+    "judge.samples.passages": "passages with several grades",
+    "judge.samples.unanimous": "passages with one and the same grade, of those with several: share",
+    "judge.samples.exact": "pairs of grades of a passage that are equal: share",
+    "judge.samples.kappa": "kappa of the judge with itself",
+    "judge.place.grades": "what a grade moves by being shown first in a call",
+    "judge.place.questions": "questions that tell what the place does",
+    "judge.samples.company.grades": "what a grade moves for each grade that its company is better",
+    "judge.samples.company.questions": "questions that tell what company does",
+    "judge.cascade.by_rule": "passages asked of the good judge by their cheap grade",
+    "judge.cascade.by_chance": "passages asked of the good judge at random",
+    "judge.cascade.unseen.share": "high grades that the good judge would give and was not asked about: share",
+    "judge.cascade.lost": "passages on which a judge of the cascade failed",
+    "judge.cascade.ask_from": "cheap grade from which on the good judge is asked",
+    "judge.people.kappa": "kappa with people",
+    "judge.people.grades": "grades compared with people's",
+    "judge.people.questions": "questions of these",
+    "judge.people.by_people": "grades that are people's own",
+    "judge.silent": "passages on which the judge abstained",
+    "judge.replaced": "answers with what is no character",
+    "rank.fair_first": "batches that a fair judge would give to the first shown: share",
+    "rank.sharpness": "sharpness of the judge",
+    "rank.echo": "echo: how far the judge repeats its own errors",
+    "rank.position_bias": "gain by being shown first rather than last, in grades",
+    "rank.expected_inversions": "wrongly ordered pairs expected in a top",
+}
+GOOD = {str(number): f"a good judge's {number + 1}" for number in range(5)}
+NAMED: Mapping[str, Mapping[str, str]] = {
+    r"judge\.panel\.members\.(.+)": {"mean": "mean grade", "given": "grades given", "missing": "grades missing"},
+    r"judge\.panel\.agreement\.(.+)": {"pairs": "passages", "exact": "equal grades: share", "kappa": "kappa"},
+    r"judge\.cascade\.grades\.(.+)": {"given": "passages", "agree": "share on which the good judge agrees"},
+    r"judge\.cascade\.grades\.(.+)\.by_rule": GOOD,
+    r"judge\.cascade\.grades\.(.+)\.by_chance": GOOD,
+    r"judge\.canaries\.kinds\.(.+)": {"rate": "passed: share", "count": "passed", "total": "asked"},
+    r"judge\.canaries\.company\.(.+)": {"grades": "what a grade moves", "questions": "questions"},
+}
+HEADS = (
+    "{} of the panel",
+    "pair {} of the panel",
+    "cheap grade {}",
+    "cheap grade {}, sent for",
+    "cheap grade {}, at random",
+    "canaries of kind {}",
+    "company of kind {}",
+)
+SOURCES = "judge.sources."
+
+
+def health_words(place: str) -> str:
+    """A figure in words by its place in the locks; one that nobody has named yet with spaces for its dots."""
+    if place.startswith(SOURCES):
+        return f"grades by {place.removeprefix(SOURCES)}"
+    return next(_found(place), place.replace(".", " "))
+
+
+def _found(place: str) -> Iterator[str]:
+    if place in WORDS:
+        yield WORDS[place]
+    rest, _, last = place.rpartition(".")
+    if rest in RATES:
+        count, total = RATES[rest]
+        yield {"rate": f"{count}: share", "count": count, "total": total}.get(last, place)
+    for head, (pattern, words) in zip(HEADS, NAMED.items(), strict=True):
+        match = re.fullmatch(pattern, rest)
+        if match is not None and last in words:
+            yield f"{head.format(match[1])}: {words[last]}"
+
+
+MOST = 5  # questions named for a flip
+OPPOSITE: Mapping[Verdict, Verdict] = {"win": "loss", "loss": "win"}
+
+
+@dataclass(frozen=True)
+class Column:
+    """Values of the systems under one set on one measure.
+
+    Attributes:
+        qids: of the queries.
+        values: by system, shape (queries,), NaN where the measure is not defined.
+        higher: whether more is better.
+        ends: by pair of systems that show unjudged passages, how far these could move the first minus the second, with
+            more being better.
+        why: by the same pairs, how much of the tops is unjudged.
+    """
+
+    qids: tuple[str, ...]
+    values: Mapping[str, Floats]
+    higher: bool
+    ends: Mapping[tuple[str, str], Ends] = field(default_factory=dict)
+    why: Mapping[tuple[str, str], str] = field(default_factory=dict)
+
+
+def decisions_part(
+    old: Mapping[str, Column],
+    new: Mapping[str, Column],
+    *,
+    confidence: float,
+    seed: int,
+    notes: Sequence[str] = (),
+) -> DecisionsPart:
+    """Every pair of systems on every measure; both sides hold the same measures and systems.
+
+    The p values of a measure are corrected over its pairs (Holm).
+    """
+    systems = tuple(next(iter(old.values())).values) if old else ()
+    verdicts = [each for measure in old for each in _verdicts(measure, old[measure], new[measure], confidence, seed)]
+    return DecisionsPart(
+        measures=tuple(old),
+        systems=systems,
+        scores=tuple(_score(name, measure, old[measure], new[measure]) for measure in old for name in systems),
+        verdicts=tuple(sorted(verdicts, key=lambda each: (not each.reversed, not each.flipped))),
+        confidence=confidence,
+        notes=tuple(notes),
+    )
+
+
+def _verdicts(measure: str, old: Column, new: Column, confidence: float, seed: int) -> list[VerdictPart]:
+    before, after = (compared(side, confidence=confidence, seed=seed) for side in (old, new))
+    parts = [_verdict(pair, measure, (before[pair], after[pair]), (old, new)) for pair in before]
+    return [
+        part.model_copy(update={"moved_by": _movers(old, new, part.first, part.second)}) if part.flipped else part
+        for part in parts
+    ]
+
+
+def _movers(old: Column, new: Column, first: str, second: str) -> tuple[MovePart, ...]:
+    """The questions that moved the difference most, in the way in which its mean over them moved."""
+    sides = [
+        dict(zip(side.qids, (side.values[first] - side.values[second]).tolist(), strict=True)) for side in (old, new)
+    ]
+    both = [qid for qid in sides[0] if np.isfinite(sides[0][qid]) and np.isfinite(sides[1].get(qid, np.nan))]
+    moves = {qid: sides[1][qid] - sides[0][qid] for qid in both}
+    way = np.sign(sum(moves.values()))
+    most = sorted((qid for qid in both if moves[qid] * way > 0), key=lambda qid: -abs(moves[qid]))[:MOST]
+    return tuple(MovePart(qid=qid, old=sides[0][qid], new=sides[1][qid]) for qid in most)
+
+
+def compared(column: Column, *, confidence: float, seed: int) -> dict[tuple[str, str], Comparison]:
+    """Every pair of systems, with Holm's correction over all of them; more is better in what comes of it."""
+    sign = 1.0 if column.higher else -1.0
+    pairs = list(combinations(column.values, 2))
+    if not pairs:
+        return {}
+    rows = {str(place): sign * (column.values[one] - column.values[two]) for place, (one, two) in enumerate(pairs)}
+    none = np.zeros(len(next(iter(rows.values()))))
+    ends = {str(place): column.ends[pair] for place, pair in enumerate(pairs) if pair in column.ends}
+    found = compare_many(none, rows, seed=seed, alpha=1.0 - confidence, tests=("randomisation",), ends=ends)
+    return {pair: found[str(place)] for place, pair in enumerate(pairs)}
+
+
+def _verdict(
+    pair: tuple[str, str], measure: str, compared_: tuple[Comparison, Comparison], sides: tuple[Column, Column]
+) -> VerdictPart:
+    (before, after), sign = compared_, 1.0 if sides[0].higher else -1.0
+    whys = [column.why.get(pair) if each.verdict == "unjudged" else None
+            for each, column in zip(compared_, sides, strict=True)]  # fmt: skip
+    return VerdictPart(
+        first=pair[0],
+        second=pair[1],
+        measure=measure,
+        old=before.verdict,
+        new=after.verdict,
+        old_difference=_difference(before, sign),
+        new_difference=_difference(after, sign),
+        flipped=before.verdict != after.verdict,
+        reversed=OPPOSITE.get(before.verdict) == after.verdict,
+        old_unjudged=whys[0],
+        new_unjudged=whys[1],
+    )
+
+
+def _difference(found: Comparison, sign: float) -> EstimatePart:
+    low, high = sorted((sign * found.difference.low, sign * found.difference.high))
+    return EstimatePart(value=number(sign * found.difference.mean), low=number(low), high=number(high))
+
+
+def _score(name: str, measure: str, old: Column, new: Column) -> ScorePart:
+    sides = [column.values[name] for column in (old, new)]
+    counts = [int(np.isfinite(values).sum()) for values in sides]
+    means = [number(float(np.nanmean(values))) if count else None for values, count in zip(sides, counts, strict=True)]
+    return ScorePart(
+        system=name, measure=measure, old=means[0], new=means[1], old_queries=counts[0], new_queries=counts[1]
+    )
+
+
+VALUE: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
+LOCATIONS = {"workspace"}  # where a run lies is nothing about it
+TOLD = {"config", "inputs"}  # by the settings, and by the stage that wrote them
+
+
+def settings(old: RunManifest, new: RunManifest) -> tuple[SettingPart, ...]:
+    """Every setting that differs, whether or not it can change a result."""
+    before, after = ({key: value for key, value in side.config.items() if key not in LOCATIONS} for side in (old, new))
+    return tuple(SettingPart(**_values(found)) for found in differences(by_name(before), by_name(after)))
+
+
+def by_name(value: object) -> object:
+    """A tree whose lists of adapters are read by their names, so that one that was added does not shift the others.
+
+    Lists of other things are read by their places.
+    """
+    if isinstance(value, Mapping):
+        return {key: by_name(entry) for key, entry in value.items()}
+    if not isinstance(value, list):
+        return value
+    names = [_label(entry) for entry in value]
+    keys = names if all(names) and len(set(names)) == len(names) else map(str, range(len(value)))
+    return {key: by_name(entry) for key, entry in zip(keys, value, strict=True)} or value
+
+
+def _label(entry: object) -> str:
+    found = as_object(entry)
+    return as_text(found.get("name")) or as_text(found.get("type")) or ""
+
+
+def made(old: RunManifest, new: RunManifest, told: Iterable[SettingPart]) -> tuple[MadePart, ...]:
+    """What differs of all else that the stages' results depend on: code, prompts, corpus, models, packages.
+
+    Args:
+        told: the settings that differ, which adapters repeat among what they depend on.
+    """
+    known = {_sign(part) for part in told}
+    parts = [
+        MadePart(stage=stage, **_values(found))
+        for stage in old.stages
+        if stage in new.stages
+        for found in differences(by_name(_causes(old, stage)), by_name(_causes(new, stage)))
+    ]
+    return tuple(part for part in parts if _sign(part) not in known)
+
+
+def _causes(manifest: RunManifest, stage: str) -> Mapping[str, object]:
+    return {key: value for key, value in manifest.stages[stage].components.items() if key not in TOLD}
+
+
+def _sign(part: SettingPart) -> tuple[str, str]:
+    """The last word of its place, and the values."""
+    return part.name.rpartition(".")[2], canonical_json([part.old, part.new])
+
+
+def _values(found: Changed) -> dict[str, JsonValue]:
+    old, new = (None if side is ABSENT else VALUE.validate_python(side) for side in (found.old, found.new))
+    change = "added" if found.old is ABSENT else "removed" if found.new is ABSENT else "changed"
+    return {"name": found.component, "change": change, "old": old, "new": new}
+
+
+INPUTS = ("corpus", "queries")  # sections of a configuration that count by what they read
+OF_CODE = {"version", "identity", "code", "engine", "fusion"}  # components that no setting names
+PLACES = {"judge": "judge.judge", "group": "judge.judge", "embedder": "embed.embedder", "rewriter": "embed.rewrite"}
+PROMPTS = {  # the settings of the prompts that a component's `prompt` is the hash of
+    ("judge", "judge"): ("judge.prompt",),
+    ("judge", "group"): ("judge.group_prompt",),
+    ("rank", "judge"): ("rank.prompt",),
+    ("embed", "rewriter"): ("embed.rewrite.prompt",),
+}
+
+
+class RunSetting(SettingPart):
+    """A setting that differs."""
+
+    counts: bool = Field(description="whether it can change results; of a file, whether its content differs")
+
+
+class SpentPart(Frozen):
+    """What a stage, or all of them, cost over all invocations."""
+
+    calls: int
+    usd: float
+
+
+class StagePart(Frozen):
+    """One stage of both runs."""
+
+    stage: str
+    result: Literal["same", "other", "one only"] = Field(description="whether both wrote the same bytes")
+    reasons: tuple[str, ...] = Field(description="what its results were made from that differs, as sentences")
+    first: SpentPart
+    second: SpentPart
+
+
+class RunsReport(Frozen):
+    """compare.json: two runs."""
+
+    v: Literal[1] = 1
+    raggs: str = __version__
+    first: str = Field(description="the run directory")
+    second: str
+    settings: tuple[RunSetting, ...]
+    made: tuple[MadePart, ...] = Field(description="what else results were made from: code, prompts, models, corpus")
+    stages: tuple[StagePart, ...]
+    total: tuple[SpentPart, SpentPart]
+
+
+def runs_report(
+    places: tuple[str, str], manifests: tuple[RunManifest, RunManifest], spent: tuple[Costs, Costs]
+) -> RunsReport:
+    """Compare two runs of one pipeline by what their manifests and ledgers say."""
+    one, two = manifests
+    told = settings(one, two)
+    counting = set(_counting(one, two))
+    stages = dict.fromkeys([*one.stages, *two.stages])
+    return RunsReport(
+        first=places[0],
+        second=places[1],
+        settings=tuple(RunSetting(**part.__dict__, counts=_counts(part.name, counting)) for part in told),
+        made=made(one, two, told),
+        stages=tuple(_stage(name, manifests, spent) for name in stages),
+        total=(_spent(spent[0].total), _spent(spent[1].total)),
+    )
+
+
+def _counting(one: RunManifest, two: RunManifest) -> Iterator[str]:
+    """Yield the places of the settings that can change a result, and of the sections that count by their content.
+
+    Of a stage that both runs have done, its components say so; of another one, its settings that are no `Effort`.
+    """
+    order = [name for name in load_pipeline(one.pipeline).order if name in one.config or name in two.config]
+    undone = [name for name in order if name not in one.stages or name not in two.stages]
+    for stage in order:
+        if stage not in undone:
+            yield from _by_components(stage, *(side.stages[stage].components for side in (one, two)))
+            continue
+        sections = [side.config.get(stage) for side in (one, two)]
+        if None in sections:
+            yield stage  # left out in one of them
+        else:
+            first, second = (by_name(_causes_in(one.pipeline, stage, section)) for section in sections)
+            found = differences(first, second)
+            yield from (f"{stage}.{each.component}" for each in found)
+    if undone:
+        yield from INPUTS
+        yield from (f"llm.{each.component}" for each in differences(_of_models(one), _of_models(two)))
+
+
+def _of_models(manifest: RunManifest) -> object:
+    """Return what the settings `llm` hold that can change an answer."""
+    section = as_object(manifest.config.get("llm"))
+    try:
+        return LLMSettings.model_validate(section).causes_for(as_object(section.get("models")))
+    except ValidationError:
+        return section
+
+
+def _by_components(stage: str, first: Mapping[str, object], second: Mapping[str, object]) -> Iterator[str]:
+    """Yield the places of the settings behind the components of one stage that differ."""
+    for each in differences(by_name(first), by_name(second)):
+        part, _, rest = each.component.partition(".")
+        _, by_model, sent = each.component.partition(".llm.")
+        leaf = each.component.rpartition(".")[2]
+        if part == "config":
+            yield f"{stage}.{rest}" if rest else stage
+        elif part in INPUTS:
+            yield part
+        elif by_model:
+            yield f"llm.{sent}"
+        elif part == "prices":
+            yield "llm.prices"
+            yield from (f"llm.models.{model}.prices" for model in _models_of(rest))
+        elif leaf == "prompt":
+            yield from PROMPTS.get((stage, part), (f"{stage}.prompt",))
+        elif leaf not in OF_CODE:
+            place = PLACES.get(part) or (f"retrieve.retrievers.{part.partition(' ')[2]}" if " " in part else part)
+            yield f"{place}.{rest}" if rest else place
+            yield f"{place}.path"  # a file counts by its content, which its component names in its own way
+
+
+def _models_of(place: str) -> Iterator[str]:
+    """Yield the model that a place below the component `prices` is about."""
+    found = place.removeprefix("models.").rpartition(".price")[0]
+    if found:
+        yield found
+
+
+def _causes_in(pipeline: str, stage: str, section: object) -> object:
+    """Return what of a stage's settings can change its result; all of them if they are not valid here."""
+    try:
+        return counts_by_value(load_pipeline(pipeline).stage(stage).Config.model_validate(section))
+    except (ValidationError, RaggsError, OSError):
+        return section
+
+
+def _counts(name: str, counting: set[str]) -> bool:
+    """Whether a setting, what holds it, or what it holds is among those that count."""
+    parts = name.split(".")
+    inside = any(".".join(parts[:count]) in counting for count in range(1, len(parts) + 1))
+    return inside or any(place.startswith(f"{name}.") for place in counting)
+
+
+def _stage(name: str, manifests: tuple[RunManifest, RunManifest], spent: tuple[Costs, Costs]) -> StagePart:
+    one, two = (side.stages.get(name) for side in manifests)
+    costs = [_spent(side.stage.get(name, LedgerSum())) for side in spent]
+    if one is None or two is None:
+        return StagePart(stage=name, result="one only", reasons=(), first=costs[0], second=costs[1])
+    alike = {file: out.sha256 for file, out in one.outputs.items()} == {f: out.sha256 for f, out in two.outputs.items()}
+    return StagePart(
+        stage=name,
+        result="same" if alike else "other",
+        reasons=tuple(_reasons(one.components, two.components)),
+        first=costs[0],
+        second=costs[1],
+    )
+
+
+def _reasons(one: Mapping[str, object], two: Mapping[str, object]) -> Iterator[str]:
+    """Each difference once: adapters repeat their settings among what they depend on."""
+    told: set[tuple[str, str, str]] = set()
+    for found in differences(by_name(one), by_name(two)):
+        sign = found.component.rpartition(".")[2], repr(found.old), repr(found.new)
+        if sign not in told:
+            yield str(found)
+        told.add(sign)
+
+
+def _spent(found: LedgerSum) -> SpentPart:
+    return SpentPart(calls=found.calls, usd=found.usd)

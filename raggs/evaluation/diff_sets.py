@@ -1,0 +1,701 @@
+"""What a comparison of two golden sets, or of two runs, found. A number that is not defined is null.
+
+The form is versioned by `v`; fields are added, not renamed. OLD comes first everywhere.
+
+One of the two golden sets, read once into what a comparison needs of it; texts are kept as hashes.
+
+Questions that both sets judge, with the ids of the new set put into the words of the old one.
+
+Grades and orders question by question: what moved in which, the most moved first.
+
+Questions and passages by their content: what is new, gone, changed, or the same under another id.
+
+Grades that moved: the table of old against new, agreement beyond chance, and by question.
+
+Orders that moved, and whether more than their own doubt explains.
+
+A ranking states a score and its standard error for each passage. If nothing had changed, the new score of a passage
+would lie around the old one with the errors of both, so orders drawn in that way say how much of the head of `k` two
+rankings of the same truth share. Less than all but `1 - confidence` of the draws share is a change beyond doubt.
+Passages that one set alone ranks are no matter of doubt: only shared ones are drawn, and where there are no more than
+`k` of them, the upper half is their head.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal, TypeVar
+
+import numpy as np
+from pydantic import Field, JsonValue
+
+from raggs.base import __version__
+from raggs.base.arrays import Floats, Ints
+from raggs.base.artifacts import Frozen, Passage, Query, RankRecord
+from raggs.base.hashing import generator
+from raggs.base.text import one_line
+from raggs.base.types import Number, number
+from raggs.golden.base import GoldenSet
+from raggs.golden.files import LinesGolden
+from raggs.golden.judgments import Judgments
+from raggs.golden.opened import open_golden
+from raggs.golden.runs import RunGolden
+from raggs.runs.manifests.costs import Costs, costs
+from raggs.runs.manifests.models import RunManifest
+from raggs.stats.agreement import GRADES, check_labels, cohen_kappa, count_pairs
+from raggs.stats.comparison import Verdict
+from raggs.stats.order_agreement import overlap_at_k, rbo, tau_ap
+
+
+class SidePart(Frozen):
+    """One of the two sets."""
+
+    source: str = Field(description="the run directory or file")
+    name: str
+    queries: int = Field(description="with a grade")
+    judgments: int
+    lowest: int = Field(description="lowest grade of the scale")
+    highest: int
+    relevant: int = Field(description="lowest relevant grade")
+    digest: str = Field(description="sha256 over all judgments, as eval.json has it")
+    corpus: str | None = Field(description="hash of the passages' content, where it is known")
+    lacks: str = Field(description="what is not finished, as a clause; empty where nothing is missing")
+
+
+class ChangedPart(Frozen):
+    """Something that both sets name alike, with another content."""
+
+    id: str
+    fields: tuple[str, ...] = Field(description="what differs")
+
+
+class RenamedPart(Frozen):
+    """The same content under another id."""
+
+    old: str
+    new: str
+
+
+class ContentPart(Frozen):
+    """Questions, or the passages of the pools."""
+
+    known: bool = Field(description="whether both sets hold the texts; else ids alone were compared")
+    same: int = Field(description="in both, and not changed as far as is known")
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+    changed: tuple[ChangedPart, ...]
+    renamed: tuple[RenamedPart, ...]
+
+
+class EstimatePart(Frozen):
+    """A figure with the ends of its interval; null ends where there is too little for one."""
+
+    value: Number
+    low: Number = None
+    high: Number = None
+
+
+class GradesPart(Frozen):
+    """Grades of passages that both sets judged for the same question."""
+
+    compared: int
+    up: int = Field(description="with a higher grade in the new set")
+    down: int
+    far: int = Field(description="moved by two grades or more")
+    to_relevant: int = Field(description="not relevant in the old set, relevant in the new one")
+    from_relevant: int
+    added: int = Field(description="judged in the new set alone, of questions that both judge")
+    removed: int
+    labels: tuple[int, ...]
+    table: tuple[tuple[int, ...], ...] = Field(description="a row for each old grade, a column for each new one")
+    kappa: EstimatePart = Field(description="Cohen's with quadratic weights; the interval resamples questions")
+
+
+class OrdersPart(Frozen):
+    """Orders of questions that both sets rank; means over these."""
+
+    compared: int = Field(description="questions with an order of two or more shared passages")
+    k: int = Field(description="how many ranks both sets mean to be sure of, at most 20")
+    tau_ap: Number = Field(description="AP correlation of the new order with the old one, over shared passages")
+    rbo: Number = Field(description="rank-biased overlap of all passages, p = 0.9, extrapolated")
+    overlap: Number = Field(description="share of the two heads of k that is the same, over all passages")
+    shared: Number = Field(
+        description="the same over the passages that both rank, of the questions that were tested; where these are k or"
+        " fewer, of their upper half"
+    )
+    expected: Number = Field(description="what the stated confidence of both lets expect of it if nothing had changed")
+    tested: int = Field(description="questions with four or more shared passages and stated doubt")
+    beyond: int = Field(description="those whose shared head changed more than the stated doubt explains")
+    by_chance: float = Field(description="how many of them that would be at most if nothing had changed")
+
+
+class QuestionPart(Frozen):
+    """One question that both sets judge."""
+
+    qid: str = Field(description="in the old set")
+    compared: int = Field(description="grades")
+    moved: int
+    shift: Number = Field(description="mean of the new grade less the old one")
+    tau_ap: Number = None
+    rbo: Number = None
+    overlap: Number = None
+    expected: Number = None
+    change: Literal["within", "beyond"] | None = Field(
+        None, description="whether the stated doubt explains the other head; null where it cannot be told"
+    )
+
+
+class ScorePart(Frozen):
+    """One measure of one system under both sets."""
+
+    system: str
+    measure: str
+    old: Number
+    new: Number
+    old_queries: int = Field(description="where the measure is defined")
+    new_queries: int
+
+
+class MovePart(Frozen):
+    """What one question says of two systems."""
+
+    qid: str
+    old: float = Field(description="value of the first less that of the second, in the old set")
+    new: float
+
+
+class VerdictPart(Frozen):
+    """Two systems on one measure: what each set says of them, from the side of `first`."""
+
+    first: str
+    second: str
+    measure: str
+    old: Verdict
+    new: Verdict
+    old_difference: EstimatePart
+    new_difference: EstimatePart
+    flipped: bool = Field(description="whether the verdicts differ")
+    reversed: bool = Field(description="whether the better one of the old set is the worse one of the new")
+    old_unjudged: str | None = Field(
+        None, description="of a verdict that unjudged passages could reverse, how much of the tops is unjudged"
+    )
+    new_unjudged: str | None = Field(None, description="the same in the new set")
+    moved_by: tuple[MovePart, ...] = Field(
+        (), description="of a verdict that flips, the questions of both sets that moved the difference most"
+    )
+
+
+class DecisionsPart(Frozen):
+    """Systems scored under both sets."""
+
+    measures: tuple[str, ...]
+    systems: tuple[str, ...]
+    scores: tuple[ScorePart, ...]
+    verdicts: tuple[VerdictPart, ...] = Field(description="of all pairs; those that flip come first")
+    confidence: float
+    notes: tuple[str, ...] = Field((), description="what the lists are that were scored")
+
+    @property
+    def flips(self) -> tuple[VerdictPart, ...]:
+        """Verdicts that differ."""
+        return tuple(each for each in self.verdicts if each.flipped)
+
+
+class FigurePart(Frozen):
+    """A figure of both sets; null where one has none."""
+
+    name: str
+    old: Number
+    new: Number
+
+
+class SettingPart(Frozen):
+    """A value in a tree that differs."""
+
+    name: str = Field(description="its place, with dots")
+    change: Literal["changed", "added", "removed"]
+    old: JsonValue = None
+    new: JsonValue = None
+
+
+class MadePart(SettingPart):
+    """Something that a stage's result was made from, other than its settings."""
+
+    stage: str
+
+
+class DiffReport(Frozen):
+    """diff.json: two golden sets."""
+
+    v: Literal[1] = 1
+    raggs: str = __version__
+    old: SidePart
+    new: SidePart
+    decisions: DecisionsPart | None = Field(description="null where no system was named and no run holds one")
+    questions: ContentPart
+    passages: ContentPart
+    grades: GradesPart | None = Field(description="null where the sets share no judgment, or use other scales")
+    orders: OrdersPart | None = Field(description="null where one of them ranks nothing")
+    by_question: tuple[QuestionPart, ...] = Field(description="those that both judge, the most moved first")
+    coverage: tuple[FigurePart, ...]
+    cost: tuple[FigurePart, ...]
+    health: tuple[FigurePart, ...]
+    settings: tuple[SettingPart, ...]
+    made: tuple[MadePart, ...]
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def same(self) -> bool:
+        """Whether both hold the same judgments."""
+        return self.old.digest == self.new.digest
+
+
+SIZE = 16  # bytes of a text's hash
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """The order of one question.
+
+    Attributes:
+        docs: best first.
+        score, sigma: shape (passages,), of the ranking; sigma is 0 where none was stated.
+    """
+
+    docs: tuple[str, ...]
+    score: Floats
+    sigma: Floats
+
+
+@dataclass(frozen=True)
+class Side:
+    """A golden set.
+
+    Attributes:
+        part: what it is, for reports.
+        judgments: its grades as columns.
+        grades: by question, the grade of each passage that has one.
+        questions: by id; empty where only labels are known.
+        texts: by id, a hash of the content of each passage of the pools; empty where texts are not at hand.
+        orders: by question; empty where nothing was ranked.
+        top: how many ranks of an order are meant to be sure.
+        manifest, costs: of a run; None for files.
+    """
+
+    part: SidePart
+    judgments: Judgments
+    grades: Mapping[str, Mapping[str, int]]
+    questions: Mapping[str, Query] = field(default_factory=dict)
+    texts: Mapping[str, bytes] = field(default_factory=dict)
+    orders: Mapping[str, Ranked] = field(default_factory=dict)
+    top: int = 0
+    manifest: RunManifest | None = None
+    costs: Costs | None = None
+
+
+def read_side(path: Path) -> Side:
+    """Read a run directory, a folder of files, or a file of labels.
+
+    Raises:
+        NotFoundError: there is none, or it has no grades yet.
+        DataError: it cannot be right.
+    """
+    golden = open_golden(path)
+    judgments = golden.judgments()
+    grades = _grades(judgments)
+    if not isinstance(golden, RunGolden | LinesGolden):
+        questions = {query.qid: query for query in golden.queries()}
+        return Side(_part(golden, judgments), judgments, grades, questions)
+    side = Side(_part(golden, judgments), judgments, grades, *_contents(golden), golden.top)
+    run = golden.run if isinstance(golden, RunGolden) else None
+    return side if run is None else replace(side, manifest=run.manifest, costs=costs(run.store))
+
+
+def _contents(golden: GoldenSet) -> tuple[dict[str, Query], dict[str, bytes], dict[str, Ranked]]:
+    questions: dict[str, Query] = {}
+    texts: dict[str, bytes] = {}
+    orders: dict[str, Ranked] = {}
+    for each in golden.by_query("pool", "order"):
+        if each.query is not None:
+            questions[each.qid] = each.query
+        texts.update((passage.doc_id, _hash(passage)) for passage in each.pool)
+        if each.order:
+            orders[each.qid] = _ranked(each.order)
+    return questions, texts, orders
+
+
+def _ranked(order: tuple[RankRecord, ...]) -> Ranked:
+    return Ranked(
+        tuple(record.doc_id for record in order),
+        np.array([record.score for record in order]),
+        np.array([record.sigma for record in order]),
+    )
+
+
+def _hash(passage: Passage) -> bytes:
+    return hashlib.blake2b(f"{passage.title}\0{passage.text}".encode(), digest_size=SIZE).digest()
+
+
+def _grades(judgments: Judgments) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {}
+    for qid, doc_id, grade in _rows(judgments):
+        if grade >= 0:
+            found.setdefault(qid, {})[doc_id] = grade
+    return found
+
+
+def _rows(judgments: Judgments) -> Iterator[tuple[str, str, int]]:
+    qrels = judgments.qrels
+    docs = qrels.docs.take(np.arange(len(qrels.docs))).tolist()
+    for query, doc, grade in zip(qrels.query.tolist(), docs, qrels.grade.tolist(), strict=True):
+        yield qrels.qids[query], doc.decode(), grade
+
+
+def _part(golden: GoldenSet, judgments: Judgments) -> SidePart:
+    scale = judgments.qrels.scale
+    return SidePart(
+        source=golden.source,
+        name=golden.name,
+        queries=len(judgments.qrels.qids),
+        judgments=int((judgments.qrels.grade >= 0).sum()),
+        lowest=scale.low,
+        highest=scale.high,
+        relevant=scale.relevant,
+        digest=judgments.digest,
+        corpus=judgments.origin.corpus,
+        lacks=golden.lacks,
+    )
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """Ids of the new set that mean something of the old one under another id.
+
+    Attributes:
+        questions, passages: by new id, the old one, where these differ.
+    """
+
+    questions: Mapping[str, str] = field(default_factory=dict)
+    passages: Mapping[str, str] = field(default_factory=dict)
+
+    def shared(self, old: Side, new: Side) -> dict[str, str]:
+        """By old id, the new one: the questions that both judge, sorted."""
+        found = {self.questions.get(qid, qid): qid for qid in new.grades}
+        return {qid: found[qid] for qid in sorted(found) if qid in old.grades}
+
+    def grades(self, new: Side, qid: str) -> dict[str, int]:
+        """The grades of a question of the new set, by old ids."""
+        return {self.passages.get(doc, doc): grade for doc, grade in new.grades[qid].items()}
+
+    def order(self, new: Side, qid: str) -> Ranked | None:
+        """The order of a question of the new set, by old ids."""
+        found = new.orders.get(qid)
+        if found is None or not self.passages:
+            return found
+        return Ranked(tuple(self.passages.get(doc, doc) for doc in found.docs), found.score, found.sigma)
+
+
+FIELDS = ("text", "language", "answer", "references", "nuggets")  # of a question, that can change a judge's mind
+H = TypeVar("H", bound=Hashable)
+
+
+def questions(old: Side, new: Side) -> ContentPart:
+    """The questions that a run asks, or that have a label in files; where both sets hold their texts, also by these.
+
+    A file of questions beside labels may hold those of other sets too.
+    """
+    known = bool(old.questions and new.questions)
+    before, after = (_asked(side) for side in (old, new))
+    names = _renamed(_spoken(before), _spoken(after)) if known else {}
+    both = before.keys() & after.keys()
+    changed = [
+        ChangedPart(id=qid, fields=found) for qid in sorted(both) if (found := _differing(before[qid], after[qid]))
+    ]
+    return _content_part(before, after, names, changed, known)
+
+
+def _asked(side: Side) -> dict[str, Query | None]:
+    asked = side.questions if side.manifest is not None else {}
+    return {**asked, **{qid: side.questions.get(qid) for qid in side.grades}}
+
+
+def passages(old: Side, new: Side) -> ContentPart:
+    """The passages of the pools; of sets without texts, those with a grade."""
+    known = bool(old.texts and new.texts)
+    if not known:
+        sides = ({doc: b"" for judged in side.grades.values() for doc in judged} for side in (old, new))
+        before, after = sides
+        return _content_part(before, after, {}, [], known)
+    both = old.texts.keys() & new.texts.keys()
+    changed = [ChangedPart(id=doc, fields=("text",)) for doc in sorted(both) if old.texts[doc] != new.texts[doc]]
+    return _content_part(old.texts, new.texts, _renamed(old.texts, new.texts), changed, known)
+
+
+def alias(part: ContentPart) -> dict[str, str]:
+    """By id of the new set, that of the old one, where these differ."""
+    return {each.new: each.old for each in part.renamed}
+
+
+def _spoken(found: Mapping[str, Query | None]) -> dict[str, str]:
+    """The words of each question, in whatever spacing they stand."""
+    return {qid: one_line(query.text) for qid, query in found.items() if query is not None}
+
+
+def _renamed(before: Mapping[str, H], after: Mapping[str, H]) -> dict[str, str]:
+    """By new id, the old one: of what each side alone names, pairs of the same content, in the order of their ids."""
+    gone: dict[H, list[str]] = {}
+    for name in sorted(before.keys() - after.keys(), reverse=True):
+        gone.setdefault(before[name], []).append(name)
+    return {name: gone[after[name]].pop() for name in sorted(after.keys() - before.keys()) if gone.get(after[name])}
+
+
+def _differing(before: Query | None, after: Query | None) -> tuple[str, ...]:
+    if before is None or after is None:
+        return ()
+    return tuple(name for name in FIELDS if getattr(before, name) != getattr(after, name))
+
+
+def _content_part(
+    before: Mapping[str, object],
+    after: Mapping[str, object],
+    names: Mapping[str, str],
+    changed: list[ChangedPart],
+    known: bool,
+) -> ContentPart:
+    gone = set(names.values())
+    return ContentPart(
+        known=known,
+        same=len(before.keys() & after.keys()) - len(changed),
+        added=tuple(sorted(after.keys() - before.keys() - names.keys())),
+        removed=tuple(sorted(before.keys() - after.keys() - gone)),
+        changed=tuple(changed),
+        renamed=tuple(RenamedPart(old=names[name], new=name) for name in sorted(names)),
+    )
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Grades of the same passages for the same questions.
+
+    Attributes:
+        old, new: shape (pairs,).
+        qids: shape (pairs,), the question of each, by its old id.
+        added, removed: how many passages of these questions one set alone judged.
+    """
+
+    old: Ints
+    new: Ints
+    qids: tuple[str, ...]
+    added: int
+    removed: int
+
+    def of(self, places: range) -> tuple[int, int, float]:
+        """How many grades there are at some places, how many moved, and the mean move."""
+        steps = self.new[places.start : places.stop] - self.old[places.start : places.stop]
+        return len(steps), int((steps != 0).sum()), float(steps.mean()) if len(steps) else float("nan")
+
+    def places(self) -> dict[str, range]:
+        """Where each question's grades are: they stand together."""
+        found: dict[str, range] = {}
+        for place, qid in enumerate(self.qids):
+            begin = found[qid].start if qid in found else place
+            found[qid] = range(begin, place + 1)
+        return found
+
+
+def comparable(old: Side, new: Side) -> bool:
+    """Whether grades of both are on the same scale."""
+    scales = [(side.part.lowest, side.part.highest) for side in (old, new)]
+    return scales[0] == scales[1]
+
+
+def moved(old: Side, new: Side, pairing: Pairing) -> Moved:
+    """The grades of both sets, question by question."""
+    pairs: list[tuple[str, int, int]] = []
+    added = removed = 0
+    for qid, there in pairing.shared(old, new).items():
+        before, after = old.grades[qid], pairing.grades(new, there)
+        both = [doc for doc in before if doc in after]
+        pairs += [(qid, before[doc], after[doc]) for doc in both]
+        added += len(after) - len(both)
+        removed += len(before) - len(both)
+    columns = [np.array([pair[place] for pair in pairs], dtype=np.int64) for place in (1, 2)]
+    return Moved(columns[0], columns[1], tuple(pair[0] for pair in pairs), added, removed)
+
+
+def grades_part(found: Moved, side: Side, *, confidence: float, seed: int) -> GradesPart | None:
+    """What moved; None where nothing can be compared.
+
+    Args:
+        side: one of the sets, whose scale both have.
+    """
+    if not len(found.old):
+        return None
+    labels = tuple(range(side.part.lowest, side.part.highest + 1))
+    pairs, counts = np.unique(np.stack([found.old, found.new]), axis=1, return_counts=True)
+    known: dict[tuple[float | None, float | None], int] = {
+        (int(one), int(other)): int(count) for (one, other), count in zip(pairs.T, counts, strict=True)
+    }
+    steps, relevant = found.new - found.old, side.part.relevant
+    was, is_ = found.old >= relevant, found.new >= relevant
+    return GradesPart(
+        compared=len(steps),
+        up=int((steps > 0).sum()),
+        down=int((steps < 0).sum()),
+        far=int((np.abs(steps) > 1).sum()),
+        to_relevant=int((~was & is_).sum()),
+        from_relevant=int((was & ~is_).sum()),
+        added=found.added,
+        removed=found.removed,
+        labels=labels,
+        table=count_pairs(known, labels=labels).counts,
+        kappa=_kappa(found, labels, confidence, seed),
+    )
+
+
+def _kappa(found: Moved, labels: tuple[int, ...], confidence: float, seed: int) -> EstimatePart:
+    """Over questions where there are as many grades as most sets have; else over passages."""
+    if len(labels) <= len(GRADES):
+        shift = GRADES[0] - labels[0]
+        checked = check_labels(found.old + shift, found.new + shift, found.qids, confidence=confidence, seed=seed).kappa
+        return EstimatePart(value=number(checked.value), low=number(checked.low), high=number(checked.high))
+    kappa = cohen_kappa(found.old, found.new, weights="quadratic", labels=labels, confidence=confidence, seed=seed)
+    return EstimatePart(value=number(kappa.value), low=number(kappa.low), high=number(kappa.high))
+
+
+DEEPEST = 20
+DRAWS = 400
+FEWEST = 4  # shared passages; of fewer, the upper half says nothing
+
+
+@dataclass(frozen=True)
+class OrderMove:
+    """One question's orders.
+
+    Attributes:
+        tau_ap, rbo, overlap: see `OrdersPart`.
+        shared: overlap of the heads of the shared passages; NaN where it was not tested.
+        expected: its mean over the draws; NaN where it was not tested.
+        beyond: whether it lies below what the draws allow; None where it was not tested.
+    """
+
+    tau_ap: float
+    rbo: float
+    overlap: float
+    shared: float = math.nan
+    expected: float = math.nan
+    beyond: bool | None = None
+
+
+def depth(old_top: int, new_top: int) -> int:
+    """How many ranks both sets mean to be sure of, at most `DEEPEST`."""
+    return min(old_top, new_top, DEEPEST)
+
+
+def order_move(old: Ranked, new: Ranked, k: int, *, name: str, confidence: float, seed: int) -> OrderMove:
+    """Compare two orders of one question, whose passages have the same ids.
+
+    Args:
+        k: of the heads, at least 1.
+        name: of the question, for its draws.
+        confidence: in 0..1.
+        seed: of the draws.
+    """
+    seen = OrderMove(
+        tau_ap(old.docs, new.docs), rbo(old.docs, new.docs).extrapolated, overlap_at_k(old.docs, new.docs, k)
+    )
+    place = {doc: number for number, doc in enumerate(new.docs)}
+    here = np.array([number for number, doc in enumerate(old.docs) if doc in place], dtype=np.int64)
+    there = np.array([place[doc] for doc in old.docs if doc in place], dtype=np.int64)
+    doubt = np.hypot(old.sigma[here], new.sigma[there]) if len(here) else np.empty(0)
+    if len(here) < min(FEWEST, k + 1) or not doubt.any():
+        return seen
+    head = k if len(here) > k else len(here) // 2
+    drawn = _drawn(old.score[here], doubt, head, generator(seed, "orders", name))
+    met = float((np.argsort(there)[:head] < head).mean())
+    least = float(np.quantile(drawn, 1.0 - confidence, method="lower"))
+    return OrderMove(seen.tau_ap, seen.rbo, seen.overlap, met, float(drawn.mean()), met < least)
+
+
+def _drawn(score: Floats, doubt: Floats, k: int, rng: np.random.Generator) -> Floats:
+    """Shape (draws,): the share of the head of k, whose passages come first, that each draw has too."""
+    drawn = score + rng.normal(size=(DRAWS, len(score))) * doubt
+    heads: Ints = np.argpartition(-drawn, k - 1, axis=1)[:, :k]
+    found: Floats = (heads < k).mean(axis=1)
+    return found
+
+
+def orders_part(moves: Sequence[OrderMove], k: int, *, confidence: float) -> OrdersPart | None:
+    """Means over questions; None without any."""
+    known = [move for move in moves if not math.isnan(move.tau_ap)]
+    if not known:
+        return None
+    tested = [move for move in known if move.beyond is not None]
+    return OrdersPart(
+        compared=len(known),
+        k=k,
+        tau_ap=_mean([move.tau_ap for move in known]),
+        rbo=_mean([move.rbo for move in known]),
+        overlap=_mean([move.overlap for move in known]),
+        shared=_mean([move.shared for move in tested]),
+        expected=_mean([move.expected for move in tested]),
+        tested=len(tested),
+        beyond=sum(move.beyond is True for move in tested),
+        by_chance=(1.0 - confidence) * len(tested),
+    )
+
+
+def _mean(values: Sequence[float]) -> Number:
+    return number(float(np.mean(values))) if values else None
+
+
+@dataclass(frozen=True)
+class Moves:
+    """What moved: in all, and by question."""
+
+    grades: GradesPart | None
+    orders: OrdersPart | None
+    by_question: tuple[QuestionPart, ...]
+
+
+def moves(old: Side, new: Side, pairing: Pairing, *, confidence: float, seed: int) -> Moves:
+    """Compare the questions that both judge.
+
+    Args:
+        pairing: which ids of the new set mean which of the old one.
+        confidence: of the intervals, and of what is beyond doubt; in 0..1.
+        seed: of every draw.
+    """
+    shared, k = pairing.shared(old, new), depth(old.top, new.top)
+    orders: dict[str, OrderMove] = {}
+    for qid, there in shared.items() if k else ():
+        before, after = old.orders.get(qid), pairing.order(new, there)
+        if before is not None and after is not None:
+            orders[qid] = order_move(before, after, k, name=qid, confidence=confidence, seed=seed)
+    graded = moved(old, new, pairing) if comparable(old, new) else None
+    return Moves(
+        None if graded is None else grades_part(graded, new, confidence=confidence, seed=seed),
+        orders_part(list(orders.values()), k, confidence=confidence),
+        _by_question(list(shared), graded, orders),
+    )
+
+
+def _by_question(qids: list[str], graded: Moved | None, orders: Mapping[str, OrderMove]) -> tuple[QuestionPart, ...]:
+    places = {} if graded is None else graded.places()
+    parts = [_comparing_part(qid, graded, places.get(qid, range(0)), orders.get(qid)) for qid in qids]
+    return tuple(sorted(parts, key=lambda part: (-part.moved, part.overlap if part.overlap is not None else 1.0)))
+
+
+def _comparing_part(qid: str, graded: Moved | None, places: range, order: OrderMove | None) -> QuestionPart:
+    compared, moved, shift = (0, 0, float("nan")) if graded is None else graded.of(places)
+    part = QuestionPart(qid=qid, compared=compared, moved=moved, shift=number(shift))
+    if order is None:
+        return part
+    told = None if order.beyond is None else "beyond" if order.beyond else "within"
+    seen = {name: number(getattr(order, name)) for name in ("tau_ap", "rbo", "overlap", "expected")}
+    return part.model_copy(update={**seen, "change": told})

@@ -1,0 +1,205 @@
+"""Calls that a batch answers: the same questions, checks, budget and ledger as direct calls, at the batch's price.
+
+Stands where `raggs.llm.caller.Caller` stands in a conversation. A line that failed goes into the next batch, up to
+`rounds` times, or to direct calls if the user wants them. A line is counted and booked when its batch has answered,
+by whichever invocation waits for it then; until that its intent counts as possibly billed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from raggs.base.errors import BudgetError
+from raggs.base.hashing import hash_value
+from raggs.llm import rate
+from raggs.llm.batch_api import BATCHES, BatchAPI, BatchQueue, Progress
+from raggs.llm.budget import Reservation
+from raggs.llm.cache import AnswerCache, CachedAnswer
+from raggs.llm.caller import LONGER, ROOM, Caller
+from raggs.llm.calls import ChatCall, Completion
+from raggs.llm.conversation import Unusable, read_completion
+from raggs.llm.faults import Fault, Outage, Treatment
+from raggs.llm.ledger import CallLedger, Trace
+from raggs.llm.messages import unmark
+from raggs.llm.prices import address_of, reasons
+from raggs.llm.settings import BatchSettings, LLMSettings, Price
+
+TASK = "batch"
+
+
+class BatchCaller:
+    """Asks by batches.
+
+    Args:
+        model: who is asked.
+        direct: whose budget and prices are shared, and who is asked where batches fail.
+        cache: of answers; batches are noted in a folder beside it.
+        ledger: where answers are booked that nobody waits for.
+        settings, llm: how to ask by batches, and at all.
+        progress: hears of batches.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        direct: Caller,
+        cache: AnswerCache,
+        ledger: CallLedger,
+        settings: BatchSettings,
+        llm: LLMSettings,
+        progress: Progress,
+    ) -> None:
+        self._outage = Outage(llm.outage_after)
+        self._direct = direct
+        self._api = BatchAPI(model, address_of(model, llm.base_of(model)), llm.timeout_s, llm.of(model).api_key_env)
+        self._cache = cache
+        self._ledger = ledger
+        self._settings = settings
+        folder = cache.folder / BATCHES / hash_value([model, self._api.address])[:16]
+        self._queue = BatchQueue(
+            self._api,
+            folder,
+            settings,
+            rate.retrying(llm.max_attempts, llm.backoff_s, llm.max_wait_s),
+            progress,
+            self._spare,
+            self._intend,
+            self._never_sent,
+        )
+        self._answered: set[str] = set()
+        self._asked: dict[str, tuple[Trace, float]] = {}  # by key: who asked, what was set aside
+        self._intents: dict[str, int] = {}  # by key: of lines that were sent and not answered yet
+
+    def price(self, model: str) -> Price:
+        """What a batch charges for `model` (see `Caller.price` for the errors)."""
+        return self._direct.price(model).times(self._settings.price)
+
+    async def call(self, call: ChatCall, trace: Trace) -> Completion:
+        """One answer, with tokens told or estimated; `trace` learns what it took.
+
+        Raises:
+            Fault: no batch answered, and no direct call.
+            BudgetError, ConfigError: as `Caller.call`.
+        """
+        direct = self._settings.fallback == "direct"
+        if direct and call.key in self._answered:
+            return await self._direct.call(call, trace)
+        with self._outage.watch():
+            for left in reversed(range(1 if direct else self._settings.rounds)):
+                try:
+                    return await self._understood(call, trace)
+                except Fault as fault:
+                    if fault.treatment is not Treatment.RETRY or (left == 0 and not direct):
+                        raise
+        return await self._direct.call(call, trace)
+
+    async def _reserve(self, call: ChatCall, least: int) -> Reservation:
+        """A budget that is used up stops the run, but not before it has what the budget was enough for."""
+        direct, price = self._direct, self.price(call.model)
+        room = ROOM if least or reasons(call.model, call.parameters) else 1  # all lines are in flight together
+        try:
+            return await direct.budget.reserve(lambda: direct.cost(call, price, least, room))
+        except BudgetError:
+            await self._queue.drained()
+            raise
+
+    def forget(self, key: str) -> None:
+        """The answer to `key` is kept, or there will be none."""
+        self._queue.forget(key)
+
+    async def close(self) -> None:
+        """Stop waiting; the next invocation goes on."""
+        await self._queue.close()
+
+    def _intend(self, keys: Sequence[str]) -> None:
+        """Put on the disk which lines are about to leave together."""
+        traces, usd = zip(*(self._asked[key] for key in keys), strict=True)
+        self._intents.update(zip(keys, self._ledger.intend(traces, usd, keys), strict=False))
+
+    def _never_sent(self, keys: Sequence[str]) -> None:
+        for key in keys:
+            self._ledger.never_sent(key)
+
+    def _spare(self, key: str, completion: Completion) -> None:
+        """Keep an answer that nobody waits for; whoever asks for it later checks it then."""
+        model, payer = self._api.model, self._ledger.payer
+        completion, ours = ChatCall(model, {}, (), {}, 0).measured(completion), key in self._intents
+        with self._ledger.call(self._ledger.account(""), model, TASK) as trace:
+            usd = self._count(key, completion, trace, waited_s=0)
+            if not ours:  # else it is counted since its asker left
+                self._direct.budget.spend(usd)
+            trace.outcome = "unusable"
+            with suppress(Unusable):
+                read_completion(completion, lambda answer: answer)
+                trace.outcome = "answered"
+                if self._cache.get(key) is None:
+                    answer = CachedAnswer.of(completion.content, model, trace.spent, None, completion.by, payer)
+                    self._cache.put(key, answer)
+
+    async def _understood(self, call: ChatCall, trace: Trace) -> Completion:
+        """One batch; and another where the provider refuses marks or a limit, or the answer was cut for want of money.
+
+        Raises:
+            BudgetSpent: also where the money is not enough for an answer that was cut off.
+        """
+        least, name = 0, self._direct.limit_name(call.model)
+        while True:
+            try:
+                completion, tokens = await self._once(call, trace, least, name)
+            except Fault as fault:
+                if fault.about_marks:
+                    unmark(call.model)
+                elif fault.about_limit and name and name != call.own_limit_name:
+                    name = self._direct.other_limit(call.model, name)
+                else:
+                    raise
+                continue
+            if not self._direct.cut_short(call, completion, tokens):
+                return completion
+            trace.outcome, least = "unusable", LONGER * tokens
+
+    async def _once(self, call: ChatCall, trace: Trace, least: int, name: str) -> tuple[Completion, int]:
+        """One batch. Money is set aside, unless an earlier invocation sent the question and so promised it.
+
+        Returns:
+            The answer, and the limit of tokens that was sent with the question, 0 if there was none but the user's.
+        """
+        began, reserved, limit = time.perf_counter(), None, {}
+        spent, counted = 0.0, False
+        if not await self._queue.holds(call.key):
+            reserved = await self._reserve(call, least)
+            limit = self._direct.limit(call, reserved, name)
+            self._asked[call.key] = trace, reserved.usd
+        line = self._api.line(replace(call, parameters={**call.parameters, **limit}))
+        try:
+            completion = call.measured(await self._queue.answer(call.key, line))
+            self._answered.add(call.key)
+            counted = True
+            spent = self._count(call.key, completion, trace, time.perf_counter() - began)
+            if reserved is not None:
+                self._direct.learn_length(call.model, completion, reserved)
+            return completion, reserved.tokens if reserved and limit else 0
+        except Fault as fault:
+            if fault.treatment is not Treatment.STOP:
+                counted = True
+                self._count(call.key, None, trace, time.perf_counter() - began)
+            raise
+        finally:
+            if reserved is not None:
+                sent = call.key in self._intents  # and not answered: it still may be
+                self._direct.budget.settle(reserved, reserved.usd if sent else spent)
+            elif counted:
+                self._direct.budget.spend(spent)
+
+    def _count(self, key: str, completion: Completion | None, trace: Trace, waited_s: float) -> float:
+        """Note that a line was answered, if only by an error; returns its cost in USD."""
+        if (number := self._intents.pop(key, None)) is not None:
+            trace.intents.append(number)
+        else:
+            trace.fetched(key)
+        trace.batched(waited_s)
+        model = self._api.model
+        return 0.0 if completion is None else self._direct.account(model, completion, self.price(model), trace)

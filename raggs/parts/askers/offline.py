@@ -1,0 +1,136 @@
+"""An asker without a model: questions by rule, from headings and definitions. Good enough to try the tool.
+
+Its questions copy the words of the text, which flatters lexical search; whoever reads scores over them is told so.
+
+An asker that reads its questions from a file: for tests, demonstrations and a person's own questions.
+
+The file is JSON lines, of these forms:
+
+    {"qid": "q00001", "question": "...", "references": ["..."]}      the question of one assignment
+    {"within": "...", "question": "...", "references": ["..."]}      of every window that holds these words
+    {"qid": "q00002", "fail": "refused"}                             the asker fails on this assignment
+
+An assignment without a line fails. Of several lines that fit, the first counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from raggs.base.adapter import AdapterConfig
+from raggs.base.errors import DataError
+from raggs.base.hashing import derive_seed
+from raggs.base.jsonl import read_objects
+from raggs.base.settings import InputPath
+from raggs.parts.askers import Asker, Assignment, Kind, Question
+
+if TYPE_CHECKING:
+    from raggs.stats.question_wording import Extracted
+
+RULE = re.compile(r"^([^\w\s])\1{2,}\s+")  # above a title of reStructuredText, which Markdown takes for words of it
+NOTHING = "no rule finds anything more to ask about"
+
+
+class ExtractiveAsker(Asker):
+    """No model: questions by rule from headings and definitions (English, French), to try the tool."""
+
+    NOTE = "made by rule, not by a model or user: they repeat words of the text, which flatters search by words"
+
+    class Config(AdapterConfig):
+        type: Literal["extractive"] = "extractive"
+
+    config: Config
+
+    @property
+    def name(self) -> str:
+        return "extractive"
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        return ("fact", "procedure", "list")
+
+    async def ask(self, assignment: Assignment) -> Question:
+        from raggs.parts.chunkers.markdown import Outline
+        from raggs.stats.question_wording import Section, extract
+
+        text = assignment.windows[0]
+        sections = [
+            Section(tuple(RULE.sub("", each) for each in path), start, end)
+            for path, start, end in Outline(text).sections()
+        ]
+        fresh = [
+            each for each in extract(text, sections, assignment.language) if each.question not in assignment.earlier
+        ]
+        if not fresh:
+            return Question(None, error=NOTHING)
+        fitting = [each for each in fresh if each.kind == assignment.kind]
+        # Windows may be asked about several times at once: each takes another of the questions.
+        return _question(text, (fitting or fresh)[derive_seed(0, assignment.qid) % len(fitting or fresh)])
+
+
+def _question(text: str, found: Extracted) -> Question:
+    return Question(found.question, (text[found.start : found.end],), kind=found.kind)
+
+
+REMEDY = 'for example {"qid": "q00001", "question": "...", "references": ["..."]}'
+UNWRITTEN = "the script has no line for it"
+
+
+class ScriptedConfig(AdapterConfig):
+    type: Literal["scripted"] = "scripted"
+    path: InputPath = Field(description="one JSON object a line: qid or within, question, references")
+
+
+class ScriptedAsker(Asker):
+    """Questions from a JSON-lines file, as written."""
+
+    NOTE = "read from a script"
+    Config = ScriptedConfig
+    config: ScriptedConfig
+
+    @property
+    def name(self) -> str:
+        return f"scripted {self.config.path.name}"
+
+    def check(self) -> None:
+        self._script  # noqa: B018 - it is read, and so checked
+
+    async def ask(self, assignment: Assignment) -> Question:
+        text = "\n".join(assignment.windows)
+        for qid, words, question in self._script:
+            if qid == assignment.qid or (words and words in text):
+                return question
+        return Question(None, error=UNWRITTEN)
+
+    @cached_property
+    def _script(self) -> list[tuple[str, str, Question]]:
+        found = []
+        for number, row in read_objects(self.config.path):
+            try:
+                found.append(_read(row))
+            except ValueError as error:
+                raise DataError(str(error), where=self.config.path, line=number, remedy=REMEDY) from error
+        return found
+
+
+def _read(row: Mapping[str, object]) -> tuple[str, str, Question]:
+    """The id, the words and the question of one line.
+
+    Raises:
+        ValueError: what is wrong with it.
+    """
+    qid, words, question, references = (row.get(name) for name in ("qid", "within", "question", "references"))
+    if not any(isinstance(each, str) and each for each in (qid, words)):
+        raise ValueError("qid and within are missing, or no texts")
+    if isinstance(failure := row.get("fail"), str):
+        return str(qid or ""), str(words or ""), Question(None, error=failure)
+    if not isinstance(question, str) or not question.strip():
+        raise ValueError("question is missing, or is not a text")
+    if not isinstance(references, list) or not all(isinstance(each, str) for each in references):
+        raise ValueError("references is not a list of texts")
+    return str(qid or ""), str(words or ""), Question(question, tuple(references))

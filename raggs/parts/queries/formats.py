@@ -1,0 +1,158 @@
+"""Questions in a table with a header.
+
+A cell cannot hold a list, so the cells of the columns `references`, `nuggets` and `metadata` are read as JSON. An empty
+cell is no value. Without a column of ids, each question gets one that is made of its text. The column `guarded` that
+`writing` adds names the cells of its row that begin with an apostrophe against spreadsheets.
+
+Questions in a JSON-lines file, as BEIR has them.
+
+Questions in a YAML list: the pleasant way to write nuggets by hand.
+
+Ids, questions and dates are what their author wrote, whatever YAML takes them for: the id ``007`` is "007".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import yaml
+from pydantic import Field
+
+from raggs.base.adapter import AdapterConfig
+from raggs.base.artifacts import Query
+from raggs.base.errors import DataError
+from raggs.base.files import read_text, table_rows
+from raggs.base.jsonl import decode_json, read_objects
+from raggs.base.plainyaml import PlainYaml
+from raggs.base.settings import InputPath
+from raggs.base.text import of_spreadsheet_cell
+from raggs.parts.queries import QueryReader
+from raggs.parts.queries.fields import ALIASES, query_of
+
+GUARDED = "guarded"
+LIST = 'write a list, for example ["..."]'
+CSV_REMEDY = {"references": LIST, "nuggets": LIST, "metadata": 'write an object, for example {"source": "..."}'}
+
+
+class CsvQueriesConfig(AdapterConfig):
+    type: Literal["csv"] = "csv"
+    path: InputPath = Field(description="a table with a header")
+    delimiter: str = Field(",", min_length=1, max_length=1, description="what separates the columns")
+
+
+class CsvQueries(QueryReader):
+    """A CSV file with a header: question, and optionally id, language, answer, references.
+
+    The column `references` holds a JSON list: excerpts as texts, as objects of `text` and optionally `doc_id` and
+    `span`, or as chunking benchmarks have them, of `content`, `start_index` and `end_index` (characters in the document
+    that the column `corpus_id` names). The column `metadata` holds a JSON object.
+    """
+
+    Config = CsvQueriesConfig
+    config: CsvQueriesConfig
+
+    def queries(self) -> Iterator[tuple[int, Query]]:
+        """Row by row, each with the number of its first line.
+
+        Raises:
+            DataError: the table is not valid CSV, or a row does not fit its header.
+        """
+        rows = table_rows(read_text(self.config.path), self.config.path, self.config.delimiter)
+        header = self._header(next(rows, (1, []))[1])
+        for line, row in rows:
+            yield line, query_of(self._cells(header, row, line), self.config.path, line)
+
+    def _header(self, row: list[str]) -> list[str]:
+        """The names of the columns.
+
+        Raises:
+            DataError: a name stands twice, or no column holds questions.
+        """
+        names = [name.strip() for name in row]
+        problem, remedy = None, "give each column a name of its own"
+        if len(set(names)) < len(names):
+            problem = "a column name stands twice"
+        if not set(ALIASES["text"]) & set(names):
+            problem = f"no column {' or '.join(ALIASES['text'])} in the header: {', '.join(names)}"
+            remedy = "name the columns in the first line, or set queries.delimiter"
+        if problem and names:
+            raise DataError(problem, where=self.config.path, line=1, remedy=remedy)
+        return names
+
+    def _cells(self, header: list[str], row: list[str], line: int) -> dict[str, Any]:
+        if len(row) != len(header):
+            message = f"{len(row)} columns, the header has {len(header)}"
+            raise DataError(message, where=self.config.path, line=line, remedy="quote texts that hold the delimiter")
+        cells: dict[str, Any] = {
+            name: cell for name, cell in zip(header, row, strict=True) if cell.strip() or name in ALIASES["qid"]
+        }
+        marked = str(cells.get(GUARDED, "")).split()
+        if marked and all(name in cells for name in marked):
+            del cells[GUARDED]
+            cells.update({name: of_spreadsheet_cell(cells[name]) for name in marked})
+        for name in CSV_REMEDY:
+            if name in cells:
+                cells[name] = self._json(name, cells[name], line)
+        return cells
+
+    def _json(self, name: str, cell: str, line: int) -> Any:
+        try:
+            return decode_json(cell)
+        except ValueError as error:
+            message = f"column {name} is not valid JSON ({error})"
+            raise DataError(message, where=self.config.path, line=line, remedy=CSV_REMEDY[name]) from error
+
+
+class JsonlQueriesConfig(AdapterConfig):
+    type: Literal["jsonl"] = "jsonl"
+    path: InputPath = Field(description="one JSON object a line; may be .gz")
+
+
+class JsonlQueries(QueryReader):
+    """One JSON object a line: text, and optionally _id, language, answer, references, nuggets."""
+
+    Config = JsonlQueriesConfig
+    config: JsonlQueriesConfig
+
+    def queries(self) -> Iterator[tuple[int, Query]]:
+        """Line by line, each with its number.
+
+        Raises:
+            DataError: a line is no JSON object, or no query.
+        """
+        for number, row in read_objects(self.config.path):
+            yield number, query_of(row, self.config.path, number)
+
+
+TEXTS = frozenset({*ALIASES["qid"], *ALIASES["text"]})
+YAML_REMEDY = "start each query with `- _id: ...`"
+
+
+class YamlQueriesConfig(AdapterConfig):
+    type: Literal["yaml"] = "yaml"
+    path: InputPath = Field(description="a YAML list of mappings")
+
+
+class YamlQueries(QueryReader):
+    """A YAML list of mappings with the fields of the JSON form."""
+
+    Config = YamlQueriesConfig
+    config: YamlQueriesConfig
+
+    def queries(self) -> Iterator[tuple[int, Query]]:
+        """Entry by entry, each with the number of its first line.
+
+        Raises:
+            DataError: the file is not plain YAML, or an entry is no query.
+        """
+        document = PlainYaml(read_text(self.config.path), self.config.path)
+        root = document.root
+        if root is not None and not isinstance(root, yaml.SequenceNode):
+            raise document.fault("not a list of queries", 0, YAML_REMEDY)
+        for node in root.value if root is not None else ():
+            line = node.start_mark.line + 1
+            entry = document.value(node, TEXTS, depth=1)
+            if not isinstance(entry, dict):
+                raise document.fault("not a mapping", line, YAML_REMEDY)
+            yield line, query_of(entry, self.config.path, line)

@@ -1,1 +1,0 @@
-"""Files that others write, read into columns: runs and judgments in the formats of the field."""

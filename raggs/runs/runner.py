@@ -1,0 +1,434 @@
+"""Runs what the plan asks for: decide, run, validate, commit, stage after stage.
+
+What the runner learns of a stage while its records pass: failures, the judge's health, and what stopped it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, Protocol
+
+from raggs.base.artifacts import JournalRecord, Record, Spending, answerers_named, artifact_file
+from raggs.base.errors import BudgetError, DataError, RaggsError
+from raggs.base.files import disk
+from raggs.base.settings import Settings
+from raggs.base.types import Notice, as_object
+from raggs.llm.messages import Answerer
+from raggs.parts.judges import is_exact
+from raggs.runs.events import Listener, Progress, StageFinished, StageSkipped, StageStarted, silent
+from raggs.runs.execution import Execution
+from raggs.runs.manifests.models import Ceiling, Estimate, LockedAnswerer, Output, RunManifest, StageLock, now, versions
+from raggs.runs.manifests.opened import edited_by_hand
+from raggs.runs.manifests.reasons import FailuresLeft, LockEdited, OutputEdited, Reason
+from raggs.runs.manifests.store import MANIFEST, RunJournal, RunStore, breaks, manifest_bytes
+from raggs.runs.plan import Plan, Selection, Standing, components, fingerprint
+from raggs.stages.base import AnyStage, Services, Statistics, Work
+from raggs.stages.pipeline import Pipeline
+
+
+class Watch:
+    """Counts a stage's failed records and tallies them while they pass."""
+
+    def __init__(self, stage: AnyStage, statistics: Statistics) -> None:
+        self._stage = stage
+        self.statistics = statistics
+        self.failed = 0
+        self.answered: Counter[str] = Counter()  # records by the key of each of their answerers
+        self.stopped: RaggsError | KeyboardInterrupt | None = None
+
+    def until_stopped(self, records: Iterator[Record]) -> Iterator[Record]:
+        """The records until the judge can be asked no more; what comes before the first one is raised."""
+        some = False
+        try:
+            for record in self.passing(records):
+                some = True
+                yield record
+        except (RaggsError, KeyboardInterrupt) as error:
+            if not some:
+                raise
+            self.stopped = error
+
+    def passing(self, records: Iterator[Record]) -> Iterator[Record]:
+        """The records, counted."""
+        for record in records:
+            self.failed += self._stage.failed(record)
+            self.statistics.see(record)
+            self.answered.update(answerers_named(record))
+            yield record
+
+    def journal(self, entries: Iterable[JournalRecord]) -> Iterator[JournalRecord]:
+        """The entries of the stage's journal, counted."""
+        for entry in entries:
+            self.failed += entry.failed
+            self.statistics.see(entry)
+            self.answered.update(answerers_named(entry))
+            yield entry
+
+
+class RunWorld(Services, Protocol):
+    """What a run needs of the world besides what stages need."""
+
+    def spent(self) -> Spending:
+        """Money and calls since the services were made."""
+        ...
+
+    def book(self, stage: str, ledger: Path) -> None:
+        """Say on which stage, and in which file, calls are booked from now on."""
+        ...
+
+    def expect(self, answerers: Iterable[Answerer]) -> None:
+        """Say which models have answered before: other snapshots of them stop the run, unless that is allowed."""
+        ...
+
+    def answered(self, stage: str) -> Mapping[str, int]:
+        """How many answers each answerer has given for a stage since the services were made, by key."""
+        ...
+
+    def answerer(self, key: str) -> Answerer:
+        """Who has a key."""
+        ...
+
+    def arrive(self) -> None:
+        """Let calls on their way arrive, after which all that was paid for is booked."""
+        ...
+
+    def pay_no_more(self, why: BudgetError) -> None:
+        """From now on make no call: what was not paid for before raises `why`."""
+        ...
+
+    def check(self, stages: Collection[str]) -> None:
+        """Find what is wrong with the inputs of some stages before anything is paid for."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what is open."""
+        ...
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """A finished call of `run`: what was done, and what each stage's lock says now."""
+
+    store: RunStore
+    manifest: RunManifest
+    ran: Mapping[str, tuple[Reason, ...]]
+    seconds: float
+
+    @property
+    def failed(self) -> int:
+        """Judgments without a result, over all stages."""
+        return sum(lock.failed for lock in self.manifest.stages.values())
+
+
+def _facts(manifest: RunManifest) -> tuple[object, ...]:
+    """Return what the manifest says of the run itself, apart from how it was called."""
+    config = manifest.config
+    left_out = {name for name, section in config.items() if section is None}
+    asked = as_object(as_object(config.get("judge")).get("gate"))
+    gate = {name: limit for name, limit in asked.items() if limit is not None}
+    return manifest.stages, left_out, config.get("name"), gate
+
+
+@dataclass
+class Runner:
+    """One run directory, and the configuration that is to be true for it.
+
+    Args:
+        store: the run directory.
+        pipeline: the stages.
+        name: the run's name.
+        config: the whole effective configuration, for the manifest.
+        config_file: where it was read from, for the manifest.
+        configs: each stage's own configuration.
+        services: the world.
+        execution: where stages do their work.
+        estimate: what the stages are expected to cost, empty where nobody is paid; asked for when work begins.
+        outlook: the same less what is paid for already; nobody is asked, but it takes a while.
+        ceilings: PROC and %PROC of what was retrieved, by the grades of the run; asked for after the judge stage.
+        closing: looks at the finished work before the manifest is written for the last time, and may add to it.
+        listen: hears every event.
+    """
+
+    store: RunStore
+    pipeline: Pipeline
+    name: str
+    config: Mapping[str, Any]
+    config_file: str | None
+    configs: Mapping[str, Settings]
+    services: RunWorld
+    execution: Execution
+    estimate: Callable[[], tuple[Estimate, ...]]
+    outlook: Callable[[], tuple[Estimate, ...]] = tuple
+    ceilings: Callable[[RunStore], Mapping[str, tuple[Ceiling, ...]]] = lambda _: {}
+    closing: Callable[[RunManifest], RunManifest] = lambda manifest: manifest
+    listen: Listener = silent
+
+    @cached_property
+    def standing(self) -> Standing:
+        """Why each stage would run under this configuration."""
+        return Standing(self.store, self.pipeline, self._components)
+
+    def plan(self, selection: Selection | None = None) -> Plan:
+        """For each selected stage why it would run now (empty: it would not). Touches nothing."""
+        return self.standing.plan(selection)
+
+    def run(self, selection: Selection) -> RunResult:
+        """Run the selected stages that have a reason to.
+
+        Raises:
+            DataError: a stage that was not selected is out of date.
+            PartialError, PrerequisiteError, ProviderError: the run stopped; what was paid for is kept.
+        """
+        began = time.perf_counter()
+        ran: dict[str, tuple[Reason, ...]] = {}
+        with self.at_work():
+            self.keep_edits(selection)
+            manifest, unsealed = self._manifest(), self._unsealed_calls()
+            if manifest.seal and not unsealed:
+                self.store.account.expect(manifest.seal.ledger)
+            for name in self.pipeline.left_out:
+                self.store.finish(name)  # its journal stays, from which all of it comes again
+            for name in self.pipeline.order[: self.pipeline.order.index(selection.stages[-1]) + 1]:
+                stage, lock = self.pipeline.stage(name), manifest.stages.get(name)
+                chosen = name in selection.stages
+                reasons = self.standing.reasons(stage, lock, forced=selection.force and chosen)
+                blocking = [reason for reason in reasons if chosen or not isinstance(reason, FailuresLeft)]
+                if not blocking and lock is not None:
+                    self.listen(StageSkipped(name, lock))
+                    self.store.finish(name)
+                    continue
+                if not chosen:
+                    raise DataError(
+                        f"stage {name} is out of date: {blocking[0]}",
+                        where=self.store.folder,
+                        remedy=f"run with --from {name}",
+                    )
+                if not ran:
+                    self.services.check(selection.stages)
+                if not ran or stage.ASKS:
+                    manifest = self._expecting(manifest, stage)
+                if stage.ASKS and lock is None:  # what is done of it where it stops is read by these settings
+                    manifest = self.configured(manifest, name)
+                    self.store.save(manifest)
+                ran[name] = reasons
+                manifest = self._execute(stage, reasons, manifest)
+            now_true = self.closing(self.configured(manifest, selection.stages[-1]))
+            if now_true != manifest if ran else self._outdated(now_true):
+                manifest = now_true
+                self.store.save(manifest)
+            elif unsealed:
+                self.store.seal_ledger()
+        return RunResult(self.store, manifest, ran, time.perf_counter() - began)
+
+    def keep_edits(self, selection: Selection) -> None:
+        """Refuse to replace an artifact of a selected stage that was edited by hand, unless the selection allows it.
+
+        Raises:
+            DataError: there is one.
+        """
+        if selection.force or selection.discards_edits or not self.store.exists:
+            return
+        locks = self.store.manifest().stages
+        for name in selection.stages:
+            if name not in locks or self.store.marker(name).exists():
+                continue
+            for file in locks[name].outputs:
+                if self._edited(name, file, locks[name]):
+                    artifact = file.removesuffix(".jsonl")
+                    raise edited_by_hand(self.store, artifact, name, "pass --yes to discard the edit")
+
+    def _edited(self, stage: str, file: str, lock: StageLock) -> bool:
+        """Whether a file is there and is not what the stage wrote; by the checksums of its lines if the lock is not."""
+        if stage in self.standing.unsound:
+            return self.store.first_edited_line(file.removesuffix(".jsonl")) is not None
+        return self.standing.file_hash(file) not in (None, lock.outputs[file].sha256)
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Own the directory; what was booked is sealed also where the work stops, or by the next run if that fails."""
+        with self.store.owned(), disk(self.store.folder, "choose another workspace"):
+            try:
+                yield
+            except BaseException:
+                with suppress(OSError, RaggsError):
+                    self.services.arrive()
+                    self.store.seal_ledger()
+                raise
+
+    def components(self, stage: AnyStage) -> dict[str, Any]:
+        """Everything that a stage's result depends on, as the configuration and the artifacts are now."""
+        return components(stage, self.configs[stage.NAME], self.services, self.standing.inputs(stage))
+
+    def kept(self, manifest: RunManifest) -> Mapping[str, StageLock]:
+        """The locks of the stages that this run has; what one that is left out had written stays, unread."""
+        return {name: lock for name, lock in manifest.stages.items() if name not in self.pipeline.left_out}
+
+    def progress(self, stage: str, done: int, total: int, calls: int = 0, expected: int = 0) -> None:
+        """Tell how far a stage is, and what was spent."""
+        spent = self.services.spent()
+        self.listen(Progress(stage, done, total, spent.usd, spent.calls, spent.cached, calls, expected))
+
+    def configured(self, manifest: RunManifest, done: str) -> RunManifest:
+        """The manifest with the configuration of now, but that of the stages after `done` is the one they ran with."""
+        later = self.pipeline.order[self.pipeline.order.index(done) + 1 :]
+        kept = {name: manifest.config[name] for name in later if name in manifest.stages and name in manifest.config}
+        now = {"config": {**self.config, **kept}, "config_file": self.config_file, "stages": self.kept(manifest)}
+        return manifest.model_copy(update=now)
+
+    # --- one stage ---
+
+    def _execute(self, stage: AnyStage, reasons: tuple[Reason, ...], manifest: RunManifest) -> RunManifest:
+        config, name = self.configs[stage.NAME], stage.NAME
+        self.listen(StageStarted(name, reasons))
+        inputs, parts = self.standing.inputs(stage), self.components(stage)
+        self.store.begin(name, fingerprint(parts))
+        for later in self.pipeline.order[self.pipeline.order.index(name) + 1 :]:
+            self.store.forget_partial(later)
+        journal = self._journal(stage.JOURNAL, reasons) if stage.JOURNAL else None
+        self.services.book(name, self.store.ledger)
+        started, clock, before, booked = now(), time.perf_counter(), self.services.spent(), self.store.account.end()
+        watch = Watch(stage, stage.statistics(config))
+        watch.statistics.exact = is_exact(parts.get("judge"))
+        try:
+            work = Work({name: self._reader(name) for name in stage.READS}, journal, partial(self.progress, name))
+            watch.statistics.label = stage.label(self.services)
+            watch.statistics.probed = stage.probe(work, config, self.services)
+            records = self.execution.records(stage, work, config, self.services, self.store.folder)
+            outputs = self._written(stage, records, watch)
+            if journal is not None and stage.JOURNAL:
+                settled = watch.journal(journal.settled())
+                outputs |= self.store.write({stage.JOURNAL: JournalRecord}, settled)
+        finally:
+            self.services.book(name, self.store.ledger)  # what is not written yet is written now
+            if journal is not None:
+                journal.close()
+        lock = StageLock(
+            stage=name,
+            fingerprint=fingerprint(parts),
+            components=parts,
+            params=config.model_dump(mode="json"),
+            inputs=inputs,
+            outputs=outputs,
+            failed=watch.failed,
+            health=watch.statistics.health(),
+            counts=watch.statistics.counts(),
+            cost=self.services.spent() - before,
+            started=started,
+            ended=now(),
+            versions=versions(),
+            judge=stage.asked(self.services),
+            booked=(booked, self.store.account.end()),
+            answerers=self._answerers(stage, watch),
+            ceilings=self.ceilings(self.store) if name == "judge" else {},
+        )
+        return self._commit(manifest, lock, outputs, time.perf_counter() - clock)
+
+    def _answerers(self, stage: AnyStage, watch: Watch) -> dict[str, LockedAnswerer]:
+        """Who answered for a stage, by key: as its records say, or as was booked if they name nobody."""
+        found = watch.answered if stage.names_answerers else self.services.answered(stage.NAME)
+        return {
+            key: LockedAnswerer(**self.services.answerer(key).model_dump(), answers=found[key]) for key in sorted(found)
+        }
+
+    def _written(self, stage: AnyStage, records: Iterator[Record], watch: Watch) -> dict[str, Output]:
+        """The stage's artifacts. What asks somebody leaves the queries that are done where it is stopped.
+
+        Raises:
+            RaggsError, KeyboardInterrupt: it was stopped.
+        """
+        if not stage.ASKS:
+            return self.store.write(stage.artifacts(), watch.passing(records))
+        written = self.store.write_partial(stage.artifacts(), watch.until_stopped(records))
+        if watch.stopped is not None:
+            self.listen(Notice(f"{stage.NAME}: {self.pipeline.stopped}"))
+            raise watch.stopped
+        return self.store.promote(stage.artifacts(), written)
+
+    def _commit(
+        self, manifest: RunManifest, lock: StageLock, outputs: Mapping[str, Output], seconds: float
+    ) -> RunManifest:
+        stages = {
+            name: entry for name in self.pipeline.order if (entry := {**manifest.stages, lock.stage: lock}.get(name))
+        }
+        updated = self.configured(manifest.model_copy(update={"stages": stages}), lock.stage)
+        self.store.save(updated)
+        self.standing.mended(lock.stage)
+        self.store.finish(lock.stage)
+        for file, output in outputs.items():
+            self.standing.wrote(file, output.sha256)
+        self.listen(StageFinished(lock.stage, lock, seconds))
+        return updated
+
+    # --- helpers ---
+
+    def _journal(self, artifact: str, reasons: tuple[Reason, ...]) -> RunJournal:
+        """The journal; of one that may have been edited by hand only the lines that the run wrote."""
+        edited = any(
+            reason == OutputEdited(artifact_file(artifact)) or isinstance(reason, LockEdited) for reason in reasons
+        )
+        return RunJournal(self.store.path(artifact), (self.store.line_sums(artifact) or b"") if edited else None)
+
+    def _manifest(self) -> RunManifest:
+        if self.store.exists:
+            found, unsound = self.store.manifest(), self.standing.unsound
+            for lock in found.stages.values():
+                self.services.expect(each.answerer for each in lock.answerers.values())
+            # What was edited is not sealed anew: its stage runs again.
+            stages = {name: lock for name, lock in self.kept(found).items() if name not in unsound}
+            return found.model_copy(update={"stages": stages})
+        fresh = RunManifest(
+            name=self.name,
+            pipeline=self.pipeline.name,
+            created=now(),
+            config_file=self.config_file,
+            config=self.config,
+        )
+        self.store.save(fresh)
+        return fresh
+
+    def _unsealed_calls(self) -> bool:
+        """Whether an attempt that was stopped may have booked calls that no manifest covers yet."""
+        return any(self.store.marker(name).exists() for name in (*self.pipeline.order, *self.pipeline.left_out))
+
+    def _outdated(self, manifest: RunManifest) -> bool:
+        """Whether a run that did no work has something new to say, or puts an edited configuration right.
+
+        How, from where and under which caps it was called is nothing new: signatures and locks outlive such a run.
+        """
+        content = self.store.content()
+        if edited := {each.path for each in breaks(content)}:
+            return edited == {("config",)}
+        if content.get("seal") and (self.store.folder / MANIFEST).read_bytes() != manifest_bytes(content):
+            return True  # the same in another form
+        return _facts(self.store.manifest()) != _facts(manifest)
+
+    def _expecting(self, manifest: RunManifest, stage: AnyStage) -> RunManifest:
+        """The manifest with what the whole run is expected to cost; written with the next lock.
+
+        A stage that is resumed, and one that is done, keep what was expected of them when they began.
+        """
+        name, order, lock = stage.NAME, self.pipeline.order, manifest.stages.get(stage.NAME)
+        known = {line.stage for line in manifest.estimates}
+        before = (self.store.begun(name), lock.fingerprint if lock else "")
+        if known and fingerprint(self.components(stage)) in before:
+            return manifest
+        first = next(each for each in order if each == name or self.pipeline.stage(each).ASKS)
+        same = manifest.config.get(name) == self.config.get(name)
+        if lock is None and stage.ASKS and first != name and name in known and same:
+            return manifest  # counted when the first of them began: the pools were known by then
+        renewed = {name, *(each for each in order[order.index(name) :] if each not in manifest.stages)}
+        kept = [line for line in manifest.estimates if line.stage not in renewed]
+        lines = [*kept, *(line for line in self.estimate() if line.stage in renewed)]
+        return manifest.model_copy(update={"estimates": tuple(sorted(lines, key=lambda line: order.index(line.stage)))})
+
+    def _components(self, stage: AnyStage, _: StageLock, inputs: Mapping[str, str]) -> Mapping[str, Any]:
+        return components(stage, self.configs[stage.NAME], self.services, inputs)
+
+    def _reader(self, artifact: str) -> Callable[[], Iterator[Record]]:
+        return lambda: self.store.read(artifact, self.pipeline.record(artifact))

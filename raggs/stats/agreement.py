@@ -1,0 +1,501 @@
+"""Label against label: how far two judges, or many, agree beyond chance.
+
+Units are what was labelled. An interval comes from resampling the units (percentile bootstrap, Efron and Tibshirani,
+1993): units with the same labels are interchangeable, so that one multinomial draw of the kinds of units is a whole
+resample. Missing labels are NaN; what they leave out is counted.
+
+Shares and how sure they are; how often a system is right once it has found what it needs.
+
+Flags are 1, 0 or NaN for unknown; what the unknown leaves out is counted.
+
+A judge against people: every figure of one table of grades, with intervals that know of questions.
+
+Passages of one question are not independent: a judge that misreads the question errs on all of them. So whole
+questions are resampled (the cluster bootstrap of Davison and Hinkley, 1997, section 3.8): each keeps a table of its
+own, and a resample is a weighed sum of tables. Rows are the judge's grades, columns the people's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from raggs.base.arrays import Floats, Ints
+from raggs.base.hashing import generator
+
+Weights = Literal["linear", "quadratic"]
+Level = Literal["nominal", "ordinal", "interval"]
+
+GRADES = (1, 2, 3, 4, 5)
+DRAWS = 2_000
+MOST_VALUES = 50  # different ratings of `krippendorff_alpha`: its work grows with their square
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """A coefficient of agreement: 1 is perfect, 0 what chance brings, below 0 worse than chance.
+
+    Attributes:
+        value: NaN where chance alone agrees perfectly (nothing but one label was given) or nothing was compared.
+        low, high: the bootstrap bounds; NaN below two units or where `value` is.
+        confidence: of the interval, in 0..1.
+        units: compared.
+        missing: units left out for want of labels.
+        undefined: resamples left out of the interval because they held but one label.
+    """
+
+    value: float
+    low: float
+    high: float
+    confidence: float
+    units: int
+    missing: int
+    undefined: int
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """How often the second judge gave each label where the first gave another.
+
+    Attributes:
+        labels: of rows and columns, in order.
+        counts: one row for each label of the first judge, one column for each of the second.
+        missing: units that one of both left without a label.
+    """
+
+    labels: tuple[float, ...]
+    counts: tuple[tuple[int, ...], ...]
+    missing: int
+
+    @property
+    def total(self) -> int:
+        """Units that both judges labelled."""
+        return sum(map(sum, self.counts))
+
+    @property
+    def observed(self) -> float:
+        """The share of units with equal labels, in 0..1; NaN without units."""
+        equal = sum(row[place] for place, row in enumerate(self.counts))
+        return equal / self.total if self.total else math.nan
+
+    def kappa(self, weights: Weights | None = None) -> float:
+        """The value of `cohen_kappa`, without an interval."""
+        return float(kappa_of(self.array, costs_of(len(self.labels), weights))[0])
+
+    @property
+    def array(self) -> Ints:
+        """The counts, shape (labels, labels)."""
+        return np.array(self.counts, dtype=np.int64)
+
+
+def confusion(first: npt.ArrayLike, second: npt.ArrayLike, *, labels: Sequence[float] = GRADES) -> Confusion:
+    """The table of two judges' labels.
+
+    Args:
+        first, second: shape (units,), NaN where a judge gave none.
+        labels: all that may occur, in their order.
+
+    Raises:
+        ValueError: the shapes differ, or a label is not among `labels`.
+    """
+    sides = ([None if math.isnan(label) else label for label in side.tolist()] for side in paired(first, second))
+    return count_pairs(Counter(zip(*sides, strict=True)), labels=labels)
+
+
+def count_pairs(
+    pairs: Mapping[tuple[float | None, float | None], int], *, labels: Sequence[float] = GRADES
+) -> Confusion:
+    """The table of pairs of labels, of the first judge and of the second, that were counted already.
+
+    Args:
+        pairs: how many units were given each pair; None where a judge gave no label.
+        labels: all that may occur, in their order.
+
+    Raises:
+        ValueError: a label is not among `labels`.
+    """
+    known = {pair: count for pair, count in pairs.items() if None not in pair}
+    for one, other in known:
+        if one not in labels or other not in labels:
+            raise ValueError(f"the pair of labels {one:g}, {other:g} is not within {', '.join(map(str, labels))}")
+    counts = tuple(tuple(known.get((one, other), 0) for other in labels) for one in labels)
+    return Confusion(tuple(labels), counts, sum(pairs.values()) - sum(known.values()))
+
+
+def cohen_kappa(
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
+    *,
+    weights: Weights | None = None,
+    labels: Sequence[float] = GRADES,
+    confidence: float = 0.95,
+    draws: int = DRAWS,
+    seed: int,
+) -> Agreement:
+    """Cohen's kappa: 1 - sum(w O) / sum(w E), with O the observed shares and E those of independent judges.
+
+    Cohen, 1960; weighted: Cohen, 1968.
+
+    Args:
+        first, second: shape (units,), NaN where a judge gave none.
+        weights: of a disagreement between the i-th and the j-th label: None counts all alike, "linear" |i - j|,
+            "quadratic" (i - j)^2.
+        labels: all that may occur, in their order.
+        confidence, draws, seed: of the interval over units.
+
+    Raises:
+        ValueError: as `confusion`, or an argument is out of its range.
+    """
+    table = confusion(first, second, labels=labels)
+    costs = costs_of(len(labels), weights)
+    return _agreement(table.array.ravel(), lambda drawn: kappa_of(drawn, costs), table.missing, confidence, draws, seed)
+
+
+def krippendorff_alpha(
+    ratings: npt.ArrayLike, *, level: Level = "ordinal", confidence: float = 0.95, draws: int = DRAWS, seed: int
+) -> Agreement:
+    """Krippendorff's alpha for any number of raters: 1 - observed / expected disagreement.
+
+    Krippendorff, "Content Analysis", chapter 12. The difference of two values is 1 ("nominal"), their distance
+    squared ("interval"), or the squared distance of their mid-ranks among all paired values ("ordinal"), which is
+    what the usual sum over the values in between comes to. The interval resamples units, not pairs.
+
+    Args:
+        ratings: shape (raters, units), NaN where a rater gave none. Units with fewer than two ratings are left out.
+        level: of measurement.
+        confidence, draws, seed: of the interval over units.
+
+    Raises:
+        ValueError: the shape is not two-dimensional, a rating is infinite, there are more than 50 different ones, or
+            an argument is out of its range.
+    """
+    matrix = np.asarray(ratings, dtype=np.float64)
+    if matrix.ndim != 2 or np.isinf(matrix).any():
+        raise ValueError(f"finite ratings of shape (raters, units) are needed, got the shape {matrix.shape}")
+    if level not in get_args(Level):
+        raise ValueError(f"unknown level {level!r}; known: {', '.join(get_args(Level))}")
+    values = np.unique(matrix[~np.isnan(matrix)])
+    if values.size > MOST_VALUES:
+        raise ValueError(f"{values.size} different ratings are scores rather than labels; round them first")
+    given = (matrix[:, :, None] == values).sum(axis=0)
+    given = given[given.sum(axis=1) >= 2]
+    kinds, counts = np.unique(given, axis=0, return_counts=True)
+    pairs = _pairs(kinds)
+
+    def alpha(drawn: Ints) -> Floats:
+        found = np.tensordot(drawn, pairs, axes=1)
+        totals = found.sum(axis=2)
+        difference = difference_of(totals, values, level)
+        expected = (totals[:, :, None] * totals[:, None, :] * difference).sum(axis=(1, 2))
+        return beyond_chance((found * difference).sum(axis=(1, 2)) * (totals.sum(axis=1) - 1), expected)
+
+    return _agreement(counts, alpha, matrix.shape[1] - len(given), confidence, draws, seed)
+
+
+def costs_of(size: int, weights: Weights | None) -> Ints:
+    """What each pair of `size` labels costs, shape (size, size)."""
+    powers = {None: 0, "linear": 1, "quadratic": 2}
+    if weights not in powers:
+        raise ValueError(f"unknown weights {weights!r}; known: None, linear, quadratic")
+    steps = np.abs(np.subtract.outer(np.arange(size), np.arange(size)))
+    return np.where(steps > 0, steps ** powers[weights], 0)
+
+
+def kappa_of(tables: Ints | Floats, costs: Ints) -> Floats:
+    """Kappa of each table, flat or square; in floats, for products of counts can pass 2^63."""
+    given = tables.reshape(-1, *costs.shape).astype(np.float64)
+    chance = given.sum(axis=2)[:, :, None] * given.sum(axis=1)[:, None, :]
+    observed = (costs * given).sum(axis=(1, 2)) * given.sum(axis=(1, 2))
+    return beyond_chance(observed, (costs * chance).sum(axis=(1, 2)))
+
+
+def _pairs(kinds: Ints) -> Floats:
+    """The coincidences that a unit of each kind brings, shape (kinds, values, values).
+
+    Each ordered pair of its ratings counts 1 / (ratings - 1), so that a unit counts as many times as it was rated.
+    """
+    diagonal = np.eye(kinds.shape[1]) * kinds[:, None, :]
+    together = kinds[:, :, None] * kinds[:, None, :] - diagonal
+    return np.asarray(together / (kinds.sum(axis=1)[:, None, None] - 1))
+
+
+def difference_of(totals: Floats, values: Floats, level: Level) -> Floats:
+    """The squared difference of every two values, by resample: shape (resamples or 1, values, values)."""
+    if level == "nominal":
+        return 1 - np.eye(values.size)[None]
+    places = values[None] if level == "interval" else totals.cumsum(axis=1) - totals / 2
+    return np.asarray((places[:, :, None] - places[:, None, :]) ** 2)
+
+
+def paired(first: npt.ArrayLike, second: npt.ArrayLike) -> tuple[Floats, Floats]:
+    """Two arrays of shape (units,) as float64.
+
+    Raises:
+        ValueError: their shapes differ, or are not one-dimensional.
+    """
+    ours, theirs = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    if ours.ndim != 1 or ours.shape != theirs.shape:
+        raise ValueError(f"two arrays over the same units are needed, got the shapes {ours.shape}, {theirs.shape}")
+    return ours, theirs
+
+
+def beyond_chance(observed: Floats | Ints, expected: Floats | Ints) -> Floats:
+    """1 - observed / expected; NaN where nothing else could be expected."""
+    possible = expected > 0
+    return np.where(possible, 1 - observed / np.where(possible, expected, 1), math.nan)
+
+
+def _agreement(
+    counts: Ints, coefficient: Callable[[Ints], Floats], missing: int, confidence: float, draws: int, seed: int
+) -> Agreement:
+    """The coefficient of units of which there are `counts` by kind, with its interval."""
+    check_confidence(confidence, draws)
+    units = int(counts.sum())
+    value = float(coefficient(counts[None])[0]) if units else math.nan
+    if units < 2 or math.isnan(value):
+        return Agreement(value, math.nan, math.nan, confidence, units, missing, 0)
+    resamples = generator(seed, "agreement", units).multinomial(units, counts / units, size=draws)
+    drawn = coefficient(resamples)
+    defined = drawn[~np.isnan(drawn)]
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(defined, [tail, 1 - tail]) if defined.size else (math.nan, math.nan)
+    return Agreement(value, float(low), float(high), confidence, units, missing, draws - defined.size)
+
+
+def check_confidence(confidence: float, draws: int) -> None:
+    """Refuse what no bootstrap can use.
+
+    Raises:
+        ValueError: `confidence` is not inside 0..1, or `draws` is below 1.
+    """
+    if not (0 < confidence < 1 and draws >= 1):
+        raise ValueError(f"0 < confidence < 1 <= draws does not hold for confidence={confidence}, draws={draws}")
+
+
+def wilson(count: int, total: int, confidence: float = 0.95) -> tuple[float, float]:
+    """Wilson's score interval (Wilson, 1927) of the share `count` / `total`, within 0..1; all of it where total is 0.
+
+    Raises:
+        ValueError: not 0 <= count <= total, or the confidence is not inside 0..1.
+    """
+    check_confidence(confidence, draws=1)
+    if not 0 <= count <= total:
+        raise ValueError(f"a share counts some of a total, not {count} of {total}")
+    if not total:
+        return 0.0, 1.0
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    share, square = count / total, z**2 / total
+    centre = (share + square / 2) / (1 + square)
+    half = z / (1 + square) * math.sqrt(share * (1 - share) / total + square / (4 * total))
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+@dataclass(frozen=True)
+class AccuracyGivenHit:
+    """Acc|Hit@K: how often the answer is correct where retrieval brought all the evidence.
+
+    Attributes:
+        value: correct / hits; NaN without hits.
+        low, high: Wilson's score interval; 0 and 1 without hits.
+        confidence: of the interval, in 0..1.
+        correct: hits with a correct answer.
+        hits: queries with a hit and a known answer.
+        missed: queries without a hit.
+        missing: queries left out: no flag for the hit, or a hit without one for the answer.
+    """
+
+    value: float
+    low: float
+    high: float
+    confidence: float
+    correct: int
+    hits: int
+    missed: int
+    missing: int
+
+
+def accuracy_given_hit(correct: npt.ArrayLike, hit: npt.ArrayLike, *, confidence: float = 0.95) -> AccuracyGivenHit:
+    """Answer accuracy over the queries whose whole evidence was retrieved, with Wilson's interval.
+
+    Args:
+        correct: shape (queries,), 1 where the answer is correct, 0 where not, NaN where unknown.
+        hit: shape (queries,), 1 where every passage of grade 4 or more is in the top K, else 0; NaN where undefined.
+        confidence: inside 0..1.
+
+    Raises:
+        ValueError: the shapes differ, a flag is neither 0, 1 nor NaN, or the confidence is out of its range.
+    """
+    answers, hits = paired(correct, hit)
+    check_confidence(confidence, draws=1)
+    for flags in (answers, hits):
+        if not np.isin(flags[~np.isnan(flags)], (0, 1)).all():
+            raise ValueError("a flag is 0, 1 or NaN")
+    found = answers[(hits == 1) & ~np.isnan(answers)]
+    right, total, missed = int(found.sum()), found.size, int((hits == 0).sum())
+    missing = hits.size - missed - total
+    low, high = wilson(right, total, confidence)
+    if not total:
+        return AccuracyGivenHit(math.nan, low, high, confidence, 0, 0, missed, missing)
+    return AccuracyGivenHit(right / total, low, high, confidence, right, total, missed, missing)
+
+
+FEWEST_CASES, FEWEST_CLUSTERS = 20, 5  # below, an interval says more about chance than about the judge
+
+Figure = Callable[[Floats], Floats]  # tables of shape (draws, labels, ...) to values of shape (draws,)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A figure with its interval.
+
+    Attributes:
+        value: NaN where it is not defined.
+        low, high: the ends of the interval; NaN where there are too few cases.
+    """
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def half(self) -> float:
+        """Half the width of the interval."""
+        return (self.high - self.low) / 2
+
+
+@dataclass(frozen=True)
+class Checked:
+    """How a judge's grades stand to people's.
+
+    Attributes:
+        cases: grades that were compared.
+        clusters: questions that they are of.
+        kappa: Cohen's, with quadratic weights.
+        alpha: Krippendorff's, ordinal.
+        exact: the share of equal grades.
+        within_one: the share of grades that are at most one apart.
+        bias: the mean of the judge's grade less people's, in grades.
+        leniency: the share that the judge graded higher, less the share that it graded lower.
+        table: the counts, a row for each grade of the judge, a column for each of people.
+        confidence: of the intervals, in 0..1.
+    """
+
+    cases: int
+    clusters: int
+    kappa: Estimate
+    alpha: Estimate
+    exact: Estimate
+    within_one: Estimate
+    bias: Estimate
+    leniency: Estimate
+    table: tuple[tuple[int, ...], ...]
+    confidence: float
+
+    @property
+    def few(self) -> bool:
+        """Whether there are too few cases, or of too few questions, for an interval."""
+        return self.cases < FEWEST_CASES or self.clusters < FEWEST_CLUSTERS
+
+
+def check_labels(
+    judge: npt.ArrayLike,
+    people: npt.ArrayLike,
+    clusters: Sequence[str],
+    *,
+    confidence: float = 0.95,
+    draws: int = DRAWS,
+    seed: int,
+) -> Checked:
+    """Compare two columns of grades.
+
+    Args:
+        judge, people: shape (cases,), grades 1 to 5.
+        clusters: the question of each case.
+        confidence, draws, seed: of the intervals.
+
+    Raises:
+        ValueError: the lengths differ, a grade is none, or an argument is out of its range.
+    """
+    check_confidence(confidence, draws)
+    ours, theirs = np.asarray(judge, dtype=np.int64), np.asarray(people, dtype=np.int64)
+    if not ours.shape == theirs.shape == (len(clusters),):
+        raise ValueError(f"{ours.size} and {theirs.size} grades of {len(clusters)} questions do not make pairs")
+    if ours.size and not (min(ours.min(), theirs.min()) >= 1 and max(ours.max(), theirs.max()) <= len(GRADES)):
+        raise ValueError("grades are 1 to 5")
+    tables = tables_of((ours, theirs), clusters)
+    whole = tables.sum(axis=0)
+    few = ours.size < FEWEST_CASES or len(tables) < FEWEST_CLUSTERS
+    drawn = None if few else resampled(tables, draws, seed)
+    found = {name: estimate(figure, whole, drawn, confidence) for name, figure in FIGURES.items()}
+    counts = tuple(tuple(row) for row in whole.tolist())
+    return Checked(cases=ours.size, clusters=len(tables), table=counts, confidence=confidence, **found)
+
+
+def tables_of(columns: Sequence[Ints], clusters: Sequence[str]) -> Ints:
+    """A table for each cluster, in the order of their first cases, with an axis of labels for each column of grades."""
+    names = {name: number for number, name in enumerate(dict.fromkeys(clusters))}
+    tables = np.zeros((len(names), *(len(GRADES),) * len(columns)), dtype=np.int64)
+    places = np.array([names[name] for name in clusters], dtype=np.int64)
+    np.add.at(tables, (places, *(column - 1 for column in columns)), 1)
+    return tables
+
+
+def resampled(tables: Ints, draws: int, seed: int) -> Floats:
+    """The tables of resampled clusters, shape (draws, *of a table)."""
+    clusters = len(tables)
+    picked = generator(seed, "judge check", clusters).multinomial(clusters, np.full(clusters, 1 / clusters), size=draws)
+    return np.tensordot(picked.astype(np.float64), tables.astype(np.float64), axes=1)  # whole numbers, so exact
+
+
+def estimate(figure: Figure, whole: Ints, drawn: Floats | None, confidence: float) -> Estimate:
+    """A figure of the table of all cases, with the interval that resampled ones give; None: without."""
+    value = float(figure(whole[None].astype(np.float64))[0]) if whole.any() else math.nan
+    if drawn is None or math.isnan(value):
+        return Estimate(value, math.nan, math.nan)
+    values = figure(drawn)
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(values[~np.isnan(values)], [tail, 1 - tail])
+    return Estimate(value, float(low), float(high))
+
+
+def kappa(tables: Floats) -> Floats:
+    """Cohen's kappa of each table, with quadratic weights."""
+    return kappa_of(tables, costs_of(len(GRADES), "quadratic"))
+
+
+def _alpha(tables: Floats) -> Floats:
+    """Krippendorff's alpha of two raters, from the table of their pairs."""
+    together = tables + tables.transpose(0, 2, 1)
+    totals = together.sum(axis=2)
+    difference = difference_of(totals, np.array(GRADES, dtype=np.float64), "ordinal")
+    expected = (totals[:, :, None] * totals[:, None, :] * difference).sum(axis=(1, 2))
+    return beyond_chance((together * difference).sum(axis=(1, 2)) * (totals.sum(axis=1) - 1), expected)
+
+
+def mean_worth(worth: Floats) -> Figure:
+    """The mean of what each cell is worth."""
+
+    def figure(tables: Floats) -> Floats:
+        total = tables.sum(axis=(1, 2))
+        found: Floats = (tables * worth).sum(axis=(1, 2)) / np.where(total > 0, total, math.nan)
+        return found
+
+    return figure
+
+
+STEPS = np.subtract.outer(np.array(GRADES), np.array(GRADES)).astype(np.float64)  # the judge's less people's
+FIGURES: dict[str, Figure] = {
+    "kappa": kappa,
+    "alpha": _alpha,
+    "exact": mean_worth((STEPS == 0).astype(np.float64)),
+    "within_one": mean_worth((np.abs(STEPS) <= 1).astype(np.float64)),
+    "bias": mean_worth(STEPS),
+    "leniency": mean_worth(np.sign(STEPS)),
+}

@@ -1,0 +1,339 @@
+"""Personal data in what users typed, found by patterns and checksums, and masked.
+
+Found are e-mail addresses (also as "jane at example dot com"), phone numbers (valid ones of the regions of the text's
+language, by phonenumbers), IBANs and payment cards (by checksum), public IP addresses, social security numbers (US by
+form, French by key) and names where a pattern gives them away: after "my name is", "Mr", at the end of a letter.
+
+No pattern knows all names, and addresses of houses are not looked for: what is not flagged is not proven clean.
+Nothing here may send or keep a text.
+
+Numbers that say by their own digits whether they can be real: IBANs, payment cards, French social security.
+
+What users typed, made into questions: what is no question goes, and what is the same is counted together.
+
+Two lines are the same when they have the same words in the same order, whatever their case, accents and punctuation;
+the spelling that was typed most often stays. Lines that are near each other in meaning are told by vectors elsewhere
+(`raggs.stats.question_filters.duplicates`), but only within one `guard`: "error 404" is not "error 403", and "with" is
+not "without".
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import unicodedata
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+# Characters of an IBAN by country, ISO 13616 registry.
+IBAN_LENGTHS: Mapping[str, int] = {
+    "AD": 24, "AE": 23, "AL": 28, "AT": 20, "AZ": 28, "BA": 20, "BE": 16, "BG": 22, "BH": 22, "BR": 29, "BY": 28,
+    "CH": 21, "CR": 22, "CY": 28, "CZ": 24, "DE": 22, "DK": 18, "DO": 28, "EE": 20, "EG": 29, "ES": 24, "FI": 18,
+    "FO": 18, "FR": 27, "GB": 22, "GE": 22, "GI": 23, "GL": 18, "GR": 27, "GT": 28, "HR": 21, "HU": 28, "IE": 22,
+    "IL": 23, "IQ": 23, "IS": 26, "IT": 27, "JO": 30, "KW": 30, "KZ": 20, "LB": 28, "LC": 32, "LI": 21, "LT": 20,
+    "LU": 20, "LV": 21, "MC": 27, "MD": 24, "ME": 22, "MK": 19, "MR": 27, "MT": 31, "MU": 30, "NL": 18, "NO": 15,
+    "PK": 24, "PL": 28, "PS": 29, "PT": 25, "QA": 29, "RO": 24, "RS": 22, "SA": 24, "SC": 31, "SE": 24, "SI": 19,
+    "SK": 24, "SM": 27, "ST": 25, "SV": 28, "TL": 23, "TN": 24, "TR": 26, "UA": 29, "VA": 22, "VG": 24, "XK": 20,
+}  # fmt: skip
+CARD_DIGITS = range(13, 20)
+CARD_STARTS = "23456"  # of the networks' numbers, ISO/IEC 7812
+
+
+def is_iban(text: str) -> bool:
+    """Whether letters and digits without blanks are an IBAN: its country's length, and 1 modulo 97 (ISO 7064)."""
+    code = text.upper()
+    if not (code.isascii() and code.isalnum()) or IBAN_LENGTHS.get(code[:2]) != len(code):
+        return False
+    digits = "".join(str(int(char, 36)) for char in code[4:] + code[:4])
+    return int(digits) % 97 == 1
+
+
+def is_card(digits: str) -> bool:
+    """Whether digits are the number of a payment card: 13 to 19, a network's first digit, Luhn's sum."""
+    if not (digits.isascii() and digits.isdecimal()) or len(digits) not in CARD_DIGITS:
+        return False
+    if digits[0] not in CARD_STARTS or len(set(digits)) == 1:
+        return False
+    doubled = (int(digit) * (2 if place % 2 else 1) for place, digit in enumerate(reversed(digits)))
+    return sum(value - 9 if value > 9 else value for value in doubled) % 10 == 0
+
+
+def is_nir(text: str) -> bool:
+    """Whether 15 characters are a French social security number with its key (97 less the number modulo 97)."""
+    plain = text.upper().replace("2A", "19", 1).replace("2B", "18", 1) if text[5:7].upper() in ("2A", "2B") else text
+    if len(plain) != 15 or not (plain.isascii() and plain.isdecimal()) or plain[0] not in "12378":
+        return False
+    return 97 - int(plain[:13]) % 97 == int(plain[13:])
+
+
+Kind = Literal["email", "phone", "iban", "card", "ip", "ssn", "name"]
+# In the order in which they claim the same characters.
+KINDS: tuple[Kind, ...] = ("email", "iban", "card", "ssn", "ip", "phone", "name")
+# Where numbers without a country are dialled.
+REGIONS: Mapping[str, tuple[str, ...]] = {
+    "de": ("DE", "AT"),
+    "en": ("US", "GB"),
+    "es": ("ES",),
+    "fr": ("FR", "BE", "CH"),
+    "it": ("IT",),
+    "nl": ("NL",),
+    "pt": ("PT", "BR"),
+}
+PHONE_DIGITS = 7
+SIGNED = 60  # characters at the end of a text where a signature stands
+
+
+@dataclass(frozen=True, order=True)
+class Personal:
+    """Characters that tell who somebody is.
+
+    Attributes:
+        start, end: their place.
+        kind: what they are.
+    """
+
+    start: int
+    end: int
+    kind: Kind
+
+
+ENDINGS = "com|org|net|edu|gov|io|eu|fr|de|uk|be|ch|es|it|nl|pt|ca|us|info|dev"
+EMAIL = re.compile(
+    r"(?<![\w.+'-])(?!git@)[\w.+'-]{1,64}@(?:[\w-]{1,63}\.)+[^\W\d_]{2,24}(?![\w@])"
+    rf"|(?<!\w)[\w.+-]{{2,64}}\s?(?:\(at\)|\[at\]|\{{at\}}|\bat\b|\barobase\b)\s?(?!(?:the|a|le|la)\b)[\w-]{{2,63}}"
+    rf"\s?(?:\(dot\)|\[dot\]|\{{dot\}}|\bdot\b|\bpoint\b|\.)\s?(?:{ENDINGS})(?!\w)",
+    re.IGNORECASE,
+)
+IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2}\d{2}(?:[ -]?[A-Za-z0-9]){11,30}")
+CARD = re.compile(r"(?<![\d.,-])\d(?:[ -]?\d){12,18}(?![\d-])")
+SSN = re.compile(r"(?<![\d-])(?!000|666|9)\d{3}-(?!00)\d{2}-(?!0000)\d{4}(?![\d-])")
+NIR = re.compile(r"(?<!\d)[12378](?: ?\d){4} ?(?:\d ?\d|2 ?[AB])(?: ?\d){8}(?!\d)", re.IGNORECASE)
+IPV4 = re.compile(r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w]|\.\d)")
+IPV6 = re.compile(r"(?<![\w:.])[0-9a-f]{0,4}(?::[0-9a-f]{0,4}){2,7}(?![\w:])", re.IGNORECASE)
+VERSION = re.compile(r"\b(?:versions?|v|ver\.?|release|build)\s*$", re.IGNORECASE)
+
+UP = r"[A-ZÀ-ÖØ-Þ][\w'’-]*\w"
+FULL = rf"{UP}(?: (?:de|du|van|von|le|la|el|bin|{UP}|[A-Z]\.)){{0,2}} {UP}"  # at least two words
+ONE = rf"{UP}(?: (?:de|du|van|von|le|la|el|bin|{UP}|[A-Z]\.)){{0,3}}"
+NAME_PATTERN = r"[^\W\d_][\w'’-]*"
+NO_NAME = (
+    "not|never|on|in|the|a|an|wrong|missing|spelled|misspelled|written|showing|shown|displayed|too|being|already|still|"
+    "also|and|but|or|is|was|incorrect|different|pas|mal|dans|sur|le|la|un|une|et|mais|toujours|aussi|trop|incorrect"
+)
+TITLE = r"(?:Mr|Mrs|Ms|Miss|Dr|Prof|Mme|Mlle|Me|Sir)\.?|M\."
+LONG_TITLE = "madame|monsieur|mademoiselle|docteur|doctor|professor|professeur|maître"
+ROLE = (
+    "customer|client|patient|employee|colleague|manager|boss|tenant|user|husband|wife|son|daughter|friend|cliente|"
+    "patiente|employée?|salariée?|collègue|locataire|mari|femme|fils|fille|amie?"
+)
+CLOSING = "regards|sincerely|cheers|yours|thanks|thank you|cordialement|salutations|merci|bien à vous|bonne journée"
+NAMES = (
+    re.compile(
+        rf"(?i:\bmy (?:full |legal )?name(?: is|'s|:)|\bi am called|\bje m['’]appelle|\bmon nom(?: est| :|:))"
+        rf" (?!(?i:{NO_NAME})\b)(?P<name>{ONE}|{NAME_PATTERN}(?: {NAME_PATTERN})?)"
+    ),
+    re.compile(
+        rf"(?i:\bi am|\bi['’]m|\bthis is|\bje suis|\bici|\bc['’]est) (?P<name>{FULL})"
+        r"(?=[.,;!?]| (?:from|de|at|and|et|here|speaking)\b|$)"
+    ),
+    re.compile(rf"(?<!\w)(?:{TITLE}|(?i:{LONG_TITLE})) (?P<name>{ONE})"),
+    re.compile(rf"(?i:\b(?:{ROLE})),? (?P<name>{FULL})"),
+    re.compile(rf"(?i:\b(?:first |last |full |sur|pré)?(?:name|nom))\s*[:=] ?(?P<name>{ONE})"),
+    re.compile(rf"(?i:\b(?:{CLOSING}))\s?[,.!\n]\s*(?P<name>{ONE})\s*$"),
+)
+SIGNATURE = NAMES[-1]
+
+
+def personal_data(text: str, *languages: str) -> tuple[Personal, ...]:
+    """The personal data in a text, in its order; no two overlap.
+
+    Args:
+        languages: ISO 639-1 codes, its own and those of its surroundings, for the regions of phone numbers; those with
+            a country's code are found in any.
+    """
+    found: list[Personal] = []
+    finders = _finders(languages)
+    for kind in KINDS:
+        for start, end in finders[kind](text):
+            if start < end and not any(each.start < end and start < each.end for each in found):
+                found.append(Personal(start, end, kind))
+    return tuple(sorted(found))
+
+
+def masked(text: str, found: Collection[Personal]) -> str:
+    """The text with each of them replaced by its kind: ``write to [EMAIL]``."""
+    for each in sorted(found, reverse=True):
+        text = f"{text[: each.start]}[{each.kind.upper()}]{text[each.end :]}"
+    return text
+
+
+Places = Iterator[tuple[int, int]]
+
+
+def _finders(languages: Collection[str]) -> dict[Kind, Callable[[str], Places]]:
+    return {
+        "email": _emails,
+        "iban": _ibans,
+        "card": lambda text: _checked(CARD, text, is_card),
+        "ssn": _ssns,
+        "ip": _addresses,
+        "phone": lambda text: _phones(text, [region for each in languages for region in REGIONS.get(each, ())]),
+        "name": _names,
+    }
+
+
+def _emails(text: str) -> Places:
+    if "@" in text or "at" in text.lower() or "arobase" in text.lower():
+        yield from (match.span() for match in EMAIL.finditer(text))
+
+
+def _checked(pattern: re.Pattern[str], text: str, holds: Callable[[str], bool]) -> Places:
+    """What fits a pattern and, without blanks and hyphens, its checksum."""
+    for match in pattern.finditer(text):
+        if holds(re.sub(r"[ -]", "", match[0])):
+            yield match.span()
+
+
+def _ibans(text: str) -> Places:
+    """IBANs, of which each has the length of its country: what follows in capitals is no part of it."""
+    for match in IBAN.finditer(text):
+        wanted, end = IBAN_LENGTHS.get(match[0][:2].upper(), 0), 0
+        for place, char in enumerate(match[0]):
+            wanted -= char not in " -"
+            if not wanted:
+                end = place + 1
+                break
+        if end and is_iban(re.sub(r"[ -]", "", match[0][:end])):
+            yield match.start(), match.start() + end
+
+
+def _ssns(text: str) -> Places:
+    yield from (match.span() for match in SSN.finditer(text))
+    yield from _checked(NIR, text, is_nir)
+
+
+def _addresses(text: str) -> Places:
+    """Addresses that reach a machine from anywhere: those of one's own network tell nothing."""
+    for pattern, mark in ((IPV4, "."), (IPV6, ":")):
+        for match in pattern.finditer(text) if text.count(mark) > 1 else ():
+            try:
+                public = ipaddress.ip_address(match[0]).is_global
+            except ValueError:
+                continue
+            if public and not VERSION.search(text, 0, match.start()):
+                yield match.span()
+
+
+def _phones(text: str, regions: Collection[str]) -> Places:
+    """Valid phone numbers, those with a country's code in any region."""
+    if sum(char.isdecimal() for char in text) < PHONE_DIGITS:
+        return
+    from phonenumbers import Leniency, PhoneNumberMatcher  # late: few texts have so many digits
+
+    for region in dict.fromkeys(regions or ("ZZ",)):
+        for match in PhoneNumberMatcher(text, region, leniency=Leniency.VALID):
+            yield match.start, match.end
+
+
+def _names(text: str) -> Places:
+    for pattern in NAMES:
+        first = max(0, len(text) - SIGNED) if pattern is SIGNATURE else 0
+        yield from (match.span("name") for match in pattern.finditer(text, first))
+
+
+Reason = Literal["empty", "no words", "small talk", "too short", "too long"]
+LONGEST = 2000  # characters; longer ones are pasted documents
+LEAST_WORDS = 2
+WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")  # scripts of long words
+WIDE_LEAST = 4  # characters of these
+ADDRESS = re.compile(r"\b(?:https?://|www\.)\S+", re.IGNORECASE)
+WORD = re.compile(r"[^\W_]+")
+LETTERS = re.compile(r"[^\W\d_]{2,}")
+NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+TALK = """hi hello hey yo hiya howdy thanks thank you thx ty ok okay yes no yep nope bye goodbye good morning afternoon
+    evening night day please help cool great nice perfect sure test testing there all everyone a lot so much very lol
+    hmm how are doing bonjour salut coucou bonsoir merci beaucoup oui non au revoir bonne journée soirée nuit svp stp
+    d accord ça va bien tout le monde super génial parfait aide essai s il te vous plaît"""
+SMALL_TALK = frozenset(TALK.split())
+DENYING = """not no never without cannot nor t ne pas sans jamais aucun aucune ni non plus
+    nicht kein keine ohne nie"""
+NEGATIONS = frozenset(DENYING.split())
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Lines that are one question.
+
+    Attributes:
+        text: as it was typed most often, the first of equals.
+        line: its number where it stands first.
+        count: how often it was typed, in all spellings.
+    """
+
+    text: str
+    line: int
+    count: int
+
+
+def fault(text: str) -> Reason | None:
+    """Why a cleaned line is no question; None where it may be one."""
+    if not text:
+        return "empty"
+    if len(text) > LONGEST:
+        return "too long"
+    words = WORD.findall(ADDRESS.sub(" ", text))
+    if not any(LETTERS.search(word) or WIDE.search(word) for word in words):
+        return "no words"
+    if all(word.lower() in SMALL_TALK for word in words):
+        return "small talk"
+    wide = len(WIDE.findall(text))
+    return "too short" if len(words) < LEAST_WORDS and wide < WIDE_LEAST else None
+
+
+def same_key(text: str) -> str:
+    """The words of a line, by which it is the same as another."""
+    plain = unicodedata.normalize("NFD", text.casefold())
+    return " ".join(WORD.findall("".join(char for char in plain if not unicodedata.combining(char))))
+
+
+def guard(text: str) -> str:
+    """What two lines must share besides their meaning to be near each other: numbers, and whether they deny."""
+    words = set(same_key(text).split())
+    return f"{' '.join(sorted(NUMBER.findall(text)))}|{bool(words & NEGATIONS)}"
+
+
+def grouped(lines: Iterable[Asked]) -> tuple[Asked, ...]:
+    """The lines that are the same made one each, the most frequent first, then by their lines."""
+    spelled: dict[str, dict[str, Asked]] = {}
+    for each in lines:
+        spellings = spelled.setdefault(same_key(each.text), {})
+        known = spellings.get(each.text)
+        first = each.line if known is None else min(known.line, each.line)
+        spellings[each.text] = Asked(each.text, first, each.count + (known.count if known else 0))
+    return tuple(sorted((_most(list(each.values())) for each in spelled.values()), key=_order))
+
+
+def merged(asked: Sequence[Asked], into: Iterable[tuple[int, int]]) -> tuple[Asked, ...]:
+    """The questions that stay when near ones are counted with them, in the order of `grouped`.
+
+    Args:
+        asked: all of them.
+        into: rows of a question that goes and of the one that stays for it.
+    """
+    counts = [each.count for each in asked]
+    gone = set()
+    for row, of in into:
+        counts[of] += asked[row].count
+        gone.add(row)
+    kept = (Asked(each.text, each.line, counts[row]) for row, each in enumerate(asked) if row not in gone)
+    return tuple(sorted(kept, key=_order))
+
+
+def _most(spellings: Sequence[Asked]) -> Asked:
+    best = min(spellings, key=_order)
+    return Asked(best.text, min(each.line for each in spellings), sum(each.count for each in spellings))
+
+
+def _order(asked: Asked) -> tuple[int, int]:
+    return -asked.count, asked.line
