@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from raggs.base.errors import DataError, NotFoundError, RaggsError
-from raggs.base.files import read_lines, read_whole, regular_file, table_rows
+from raggs.base.files import hash_file, read_lines, read_whole, regular_file, table_rows
 from raggs.base.files import read_text as read_questions
-from raggs.base.hashing import hash_file
 from raggs.base.jsonl import raw_lines, read_objects
 from raggs.config.load import load_config
 from raggs.evaluation.gates import read_report

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from raggs.base import errors
 from raggs.base.artifacts import JournalRecord, Query
 from raggs.base.errors import DataError, NotFoundError, ProviderError, RaggsError
-from raggs.base.files import atomic_writer, disk, remove_leftovers, write_atomic
-from raggs.base.hashing import canonical_json, derive_seed, generator, hash_bytes, hash_file, hash_value
+from raggs.base.files import atomic_writer, disk, hash_file, remove_leftovers, write_atomic
+from raggs.base.hashing import canonical_json, derive_seed, generator, hash_bytes, hash_value
 from raggs.base.jsonl import dump_line, read_objects, read_records, read_torn, write_records, write_routed
 from raggs.base.settings import Effort, InputPath, Later, Settings, causes_of
 

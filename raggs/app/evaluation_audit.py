@@ -27,8 +27,8 @@ from raggs.app.gates import GateRequest
 from raggs.base import __version__
 from raggs.base.artifacts import artifact_file
 from raggs.base.errors import DataError, RaggsError
-from raggs.base.files import regular_file
-from raggs.base.hashing import hash_file, hash_value
+from raggs.base.files import hash_file, regular_file
+from raggs.base.hashing import hash_value
 from raggs.base.types import Number, as_object
 from raggs.evaluation.gates import read_report
 from raggs.evaluation.layout import RESULT, lay_out, markdown, per_query_csv

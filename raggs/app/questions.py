@@ -16,8 +16,7 @@ from raggs.app.addresses import Approve, nobody, permit
 from raggs.app.question_results import Made, QuestionWorld, estimate_questions, made_by, queries_of
 from raggs.app.run import run_folder
 from raggs.base.errors import UsageError
-from raggs.base.files import disk, write_atomic
-from raggs.base.hashing import hash_file
+from raggs.base.files import disk, hash_file, write_atomic
 from raggs.config.load import LoadedConfig, load_config
 from raggs.config.models import RunConfig
 from raggs.config.source import refuse_stored

@@ -37,7 +37,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from raggs.base.errors import ConfigError, PrerequisiteError, ProviderError, RaggsError
-from raggs.base.hashing import hash_file
+from raggs.base.files import hash_file
 from raggs.base.registry import Registry, installed, package_of
 from raggs.base.settings import Causes, Settings, SourcePath, causes_of
 from raggs.base.text import shorten

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import errno
 import gzip
+import hashlib
 import io
 import os
 import secrets
@@ -328,3 +329,20 @@ def held(lock: Path, folder: Path, *, who: str, wait: str, remedy: str) -> Itera
         yield
     finally:
         found.release()
+
+
+BLOCK = 1 << 20
+
+
+def hash_file(path: Path) -> str:
+    """sha256 of a file's bytes, read in blocks of 1 MiB.
+
+    Raises:
+        OSError: the file cannot be read.
+        DataError: it is a pipe or a device, which never ends.
+    """
+    digest = hashlib.sha256()
+    with regular_file(path).open("rb") as file:
+        while block := file.read(BLOCK):
+            digest.update(block)
+    return digest.hexdigest()

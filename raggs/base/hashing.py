@@ -1,25 +1,19 @@
-"""Content hashes: the same value has the same hash on every machine and in every process.
+"""Hashes of values, and random numbers that depend on names.
 
-Everything that raggs compares (fingerprints, cache keys, artifacts) goes through the three functions here.
-
-Random numbers that depend on names, not on the order of the work.
-
-Every generator is derived from the run's seed and the names of what it serves (query, stage, round), so a
-resumed, reordered or parallel run draws the same numbers as an undisturbed one.
+The same value has the same hash on every machine and in every process. Fingerprints, cache keys and hashes of artifacts
+are made by these functions and by `raggs.base.files.hash_file`. Every generator of random numbers is derived from the
+run's seed and the names of what it serves (query, stage, round), so that a resumed, reordered or parallel run draws the
+same numbers as an undisturbed one.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from raggs.base.files import regular_file
-
-BLOCK = 1 << 20
+if TYPE_CHECKING:
+    import numpy as np
 
 
 def canonical_json(value: Any) -> str:
@@ -37,20 +31,6 @@ def hash_value(value: Any) -> str:
     return hash_bytes(canonical_json(value).encode())
 
 
-def hash_file(path: Path) -> str:
-    """sha256 of a file's bytes, read in blocks of 1 MiB.
-
-    Raises:
-        OSError: the file cannot be read.
-        DataError: it is a pipe or a device, which never ends.
-    """
-    digest = hashlib.sha256()
-    with regular_file(path).open("rb") as file:
-        while block := file.read(BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
-
-
 SEPARATOR = "\x1f"
 
 
@@ -62,4 +42,6 @@ def derive_seed(seed: int, *names: object) -> int:
 
 def generator(seed: int, *names: object) -> np.random.Generator:
     """A numpy generator for `names`, independent of every other combination of names."""
+    import numpy as np  # late: `raggs init` and `raggs --help` need hashes alone
+
     return np.random.Generator(np.random.PCG64(derive_seed(seed, *names)))

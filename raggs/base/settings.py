@@ -31,7 +31,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, Val
 from pydantic.fields import FieldInfo
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from raggs.base.hashing import hash_file
+from raggs.base.files import hash_file
 
 BASE_FOLDER = "base_folder"
 UNKNOWN_KEY = "unknown_key"

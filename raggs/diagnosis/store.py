@@ -17,8 +17,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from raggs.base.errors import DataError, NotFoundError, RaggsError, UsageError
-from raggs.base.files import disk, held, read_whole, remove_leftovers, write_atomic
-from raggs.base.hashing import hash_bytes, hash_file
+from raggs.base.files import disk, hash_file, held, read_whole, remove_leftovers, write_atomic
+from raggs.base.hashing import hash_bytes
 from raggs.base.types import Notify, unheard
 from raggs.diagnosis import REGISTRY
 from raggs.diagnosis.base import AGAIN, found_in, others, page, plots

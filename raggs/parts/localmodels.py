@@ -36,8 +36,8 @@ import numpy as np
 
 from raggs.base.arrays import Ints, Vectors
 from raggs.base.errors import DataError, NotFoundError, PrerequisiteError, ProviderError
-from raggs.base.files import unreadable
-from raggs.base.hashing import canonical_json, hash_bytes, hash_file, hash_value
+from raggs.base.files import hash_file, unreadable
+from raggs.base.hashing import canonical_json, hash_bytes, hash_value
 from raggs.base.text import shorten
 from raggs.base.types import Notify, as_object, unheard
 from raggs.llm.cache import AnswerCache, CachedAnswer

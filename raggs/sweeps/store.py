@@ -24,8 +24,8 @@ from pydantic import Field, JsonValue, ValidationError
 
 from raggs.base import __version__
 from raggs.base.errors import DataError, NotFoundError, RaggsError, UsageError
-from raggs.base.files import disk, held, remove_leftovers, write_atomic
-from raggs.base.hashing import hash_file, hash_value
+from raggs.base.files import disk, hash_file, held, remove_leftovers, write_atomic
+from raggs.base.hashing import hash_value
 from raggs.base.jsonl import read_records, read_torn, write_records
 from raggs.evaluation.models import Part
 from raggs.golden.base import GoldenSet

@@ -27,8 +27,8 @@ from raggs.base.adapter import AdapterConfig
 from raggs.base.arrays import Ints
 from raggs.base.artifacts import Query
 from raggs.base.errors import ConfigError, DataError, NotFoundError
-from raggs.base.files import disk
-from raggs.base.hashing import hash_file, hash_value
+from raggs.base.files import disk, hash_file
+from raggs.base.hashing import hash_value
 from raggs.base.jsonl import first_fault
 from raggs.base.text import plural
 from raggs.base.types import Hear, Notice, deaf

@@ -12,7 +12,7 @@ from support.cli import call
 from support.llm_server import LLMServer
 from support.project import Project, make_project
 
-from raggs.base.hashing import hash_file
+from raggs.base.files import hash_file
 
 pytestmark = pytest.mark.usefixtures("provider_key")
 

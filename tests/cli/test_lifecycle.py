@@ -329,7 +329,7 @@ def test_one_changed_byte_anywhere_is_named_by_file_and_line(project: Project, a
 
 def test_audit_finds_a_lie_that_its_hashes_cover(project: Project) -> None:
     """A forger who also mends the hashes is found by deriving the run again."""
-    from raggs.base.hashing import hash_file
+    from raggs.base.files import hash_file
     from raggs.runs.manifests.store import RunStore
 
     path = project.run / "rank.jsonl"

@@ -17,7 +17,8 @@ from pydantic import ValidationError
 from support.pdf import make_pdf
 
 from raggs.base.errors import DataError, NotFoundError, PrerequisiteError
-from raggs.base.hashing import hash_file, hash_value
+from raggs.base.files import hash_file
+from raggs.base.hashing import hash_value
 from raggs.parts.corpora import LeftOut
 from raggs.parts.corpora.folder import FolderConfig, FolderCorpus, Skipped, file_id, tell
 from raggs.parts.workshop import Workshop

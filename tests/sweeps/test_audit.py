@@ -12,7 +12,7 @@ from support.sweeping import SweepProject, make_sweep
 
 from raggs.app.audit import audit
 from raggs.base.errors import UsageError
-from raggs.base.hashing import hash_file
+from raggs.base.files import hash_file
 from raggs.sweeps.store import SweepManifest, SweepStore
 
 

@@ -14,7 +14,7 @@ from support.sweeping import make_sweep
 
 from raggs.app.audit import audit
 from raggs.app.sweep import load_sweep, plan_sweep
-from raggs.base.hashing import hash_file
+from raggs.base.files import hash_file
 from raggs.metrics import Qrels, Run, Scale, evaluate
 from raggs.sweeps.reranking import WEIGHTS
 from raggs.sweeps.store import SweepStore

@@ -14,7 +14,8 @@ from itertools import groupby
 from pathlib import Path
 
 from raggs.base.errors import DataError, UsageError
-from raggs.base.hashing import hash_file, hash_value
+from raggs.base.files import hash_file
+from raggs.base.hashing import hash_value
 from raggs.base.settings import Causes
 from raggs.diagnosis.base import Bench, Diagnosis, Forecast, Need
 from raggs.diagnosis.index.comparing import (

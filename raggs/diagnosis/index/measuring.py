@@ -35,8 +35,8 @@ import numpy.typing as npt
 from raggs.base.arrays import Floats, Ints, Vectors
 from raggs.base.artifacts import Frozen
 from raggs.base.errors import DataError, UsageError
-from raggs.base.files import regular_file
-from raggs.base.hashing import generator, hash_bytes, hash_file
+from raggs.base.files import hash_file, regular_file
+from raggs.base.hashing import generator, hash_bytes
 from raggs.base.precision import Scoring
 from raggs.base.text import clean_unicode, did_you_mean, one_line, plural
 from raggs.base.types import Building, Number, number

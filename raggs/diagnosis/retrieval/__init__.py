@@ -73,14 +73,14 @@ def sections(found: RetrievalFound) -> tuple[Section, ...]:
 def plots(found: RetrievalFound) -> dict[str, str]:
     """What questions share, for each system."""
     drawn = {}
-    for number, system in enumerate(found.systems, start=1):
+    for position, system in enumerate(found.systems, start=1):
         parts = [part for part in found.traits if part.system == system.name]
         kept = sorted(sorted(parts, key=_doubtful)[:PLOTTED], key=lambda part: part.difference)
         rows = [ForestRow(part.name, part.difference, part.low, part.high, part.clear) for part in kept]
         if rows:
             title = f"{system.name}: {found.measure} of questions that …, against all others"
             told = f"difference of {found.measure}; grey: may be chance"
-            drawn["traits" if number == 1 else f"traits-{number}"] = forest(title, rows, told, changes=True)
+            drawn["traits" if position == 1 else f"traits-{position}"] = forest(title, rows, told, changes=True)
     return drawn
 
 

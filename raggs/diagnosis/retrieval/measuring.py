@@ -29,7 +29,7 @@ from pydantic import Field
 from raggs.base.arrays import Floats
 from raggs.base.artifacts import Passage
 from raggs.base.errors import DataError, NotFoundError, UsageError
-from raggs.base.hashing import hash_file
+from raggs.base.files import hash_file
 from raggs.base.languages import detect_language, names_in
 from raggs.base.text import did_you_mean, plural
 from raggs.base.types import Number

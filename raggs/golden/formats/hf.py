@@ -28,8 +28,7 @@ import yaml
 
 from raggs.base.artifacts import Passage, Query
 from raggs.base.errors import DataError, PrerequisiteError, RaggsError
-from raggs.base.files import disk, read_text
-from raggs.base.hashing import hash_file
+from raggs.base.files import disk, hash_file, read_text
 from raggs.base.jsonl import read_objects
 from raggs.base.plainyaml import load_plain
 from raggs.base.tables import SPELLINGS, ColumnNames, folded, table_cells_of

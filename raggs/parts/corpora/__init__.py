@@ -11,12 +11,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple, Protocol, runtime_checkable
+from typing import Annotated, NamedTuple, Protocol, runtime_checkable
 
 from raggs.base.adapter import Adapter, AdapterConfig, OneOf
 from raggs.base.artifacts import Passage
-from raggs.base.files import unreadable
-from raggs.base.hashing import hash_file, hash_value
+from raggs.base.files import hash_file, unreadable
+from raggs.base.hashing import hash_value
 from raggs.base.registry import Registry
 from raggs.base.settings import Causes
 from raggs.base.text import plural

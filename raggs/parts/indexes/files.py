@@ -34,9 +34,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from raggs.base.errors import DataError
+from raggs.base.files import BLOCK, disk, regular_file, remove_leftovers, sync_folder, write_atomic
 from raggs.base.files import PREFIX as atomic_PREFIX
-from raggs.base.files import disk, regular_file, remove_leftovers, sync_folder, write_atomic
-from raggs.base.hashing import BLOCK, hash_value
+from raggs.base.hashing import hash_value
 from raggs.base.types import Notify, unheard
 
 INDEX, HEADER, LOCK = "index", "header.json", "lock"

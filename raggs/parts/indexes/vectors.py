@@ -29,8 +29,8 @@ import numpy as np
 
 from raggs.base.arrays import SmallInts, Vectors
 from raggs.base.errors import DataError, ProviderError, RaggsError
-from raggs.base.files import atomic_writer, disk, regular_file, write_atomic
-from raggs.base.hashing import BLOCK, hash_value
+from raggs.base.files import BLOCK, atomic_writer, disk, regular_file, write_atomic
+from raggs.base.hashing import hash_value
 from raggs.base.precision import Scoring
 from raggs.base.types import Notify, unheard
 from raggs.parts.indexes.exact import FULL, Neighbours, search

@@ -24,7 +24,7 @@ import re
 from abc import ABC
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 from raggs.base.adapter import Adapter, AdapterConfig
 from raggs.base.registry import Registry

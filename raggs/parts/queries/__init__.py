@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from raggs.base.adapter import Adapter, AdapterConfig
 from raggs.base.artifacts import Query

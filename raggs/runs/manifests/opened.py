@@ -25,8 +25,7 @@ from pydantic import ValidationError
 
 from raggs.base.artifacts import JudgeRecord, PruneRecord, RankRecord, Record, artifact_file
 from raggs.base.errors import DataError, NotFoundError
-from raggs.base.files import near, regular_file
-from raggs.base.hashing import hash_file
+from raggs.base.files import hash_file, near, regular_file
 from raggs.base.jsonl import M, all_records, first_fault, read_records
 from raggs.base.text import plural
 from raggs.base.types import as_object

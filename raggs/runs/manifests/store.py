@@ -49,8 +49,8 @@ from pydantic import ValidationError
 
 from raggs.base.artifacts import JournalRecord, Record, artifact_file
 from raggs.base.errors import DataError, NotFoundError
-from raggs.base.files import atomic_writer, held, regular_file, remove_leftovers, sync_folder, write_atomic
-from raggs.base.hashing import canonical_json, hash_file, hash_value
+from raggs.base.files import atomic_writer, hash_file, held, regular_file, remove_leftovers, sync_folder, write_atomic
+from raggs.base.hashing import canonical_json, hash_value
 from raggs.base.jsonl import DECODER as STRICT
 from raggs.base.jsonl import M, Written, dump_line, first_fault, read_records, read_torn, write_routed
 from raggs.base.secrets import mask
