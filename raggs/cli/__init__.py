@@ -24,7 +24,7 @@ def main() -> None:
     import os
     import sys
 
-    from raggs.cli.boundary import end_at_once
+    from raggs.cli.stopping import end_at_once
 
     end_at_once()
     _open_streams()

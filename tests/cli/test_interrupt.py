@@ -122,7 +122,7 @@ def test_in_the_background_ctrl_c_stays_ignored_and_a_signal_stops_in_good_order
 
 
 WORK = """import asyncio, os, signal, sys
-from raggs.cli.boundary import stopping
+from raggs.cli.stopping import stopping
 from raggs.base.loops import open_loop
 
 async def inner():
