@@ -24,6 +24,7 @@ from raggs.app.run_result import Finished
 from raggs.app.services import RunServices
 from raggs.base.artifacts import MergeRecord
 from raggs.base.errors import UsageError
+from raggs.base.hashing import hash_value
 from raggs.base.jsonl import read_records
 from raggs.base.judge_health import JudgeHealth
 from raggs.base.settings import BASE_FOLDER
@@ -97,6 +98,7 @@ def _unpooled(services: RunServices, store: RunStore) -> Iterator[str]:
 AnyConfig = LoadedConfig | RunConfig | Mapping[str, object] | Path | str
 
 
+PART_NAME = 60  # characters of query ids in the name of a run directory; more are hashed
 DEARER = "to tell systems apart, further questions do more for that money; --set rank=null leaves it out"
 
 
@@ -160,6 +162,18 @@ def run_folder(config: RunConfig, run_id: str | None = None) -> Path:
     if run_id is not None and not re.fullmatch(RUN_NAME, run_id):
         raise UsageError(f"{run_id!r} cannot name a run", remedy="use letters, digits, dots, dashes and underscores")
     return config.workspace / (run_id or config.name)
+
+
+def name_of_part(config: RunConfig) -> str | None:
+    """Return the name of the run directory if only some queries are run, else None.
+
+    A golden set of all queries stays as it is when one of them is run alone.
+    """
+    if not config.query_ids:
+        return None
+    ids = sorted(set(config.query_ids))
+    readable = "-".join(re.sub(r"[^\w.-]+", "_", qid) for qid in ids)
+    return f"{config.name}.{readable if len(readable) <= PART_NAME else hash_value(ids)[:12]}"
 
 
 def stages_of(config: RunConfig) -> Pipeline:

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 from raggs.base.arrays import Vectors
 from raggs.base.artifacts import Query, Spending, names_of
-from raggs.base.errors import BudgetError, DataError, PrerequisiteError
+from raggs.base.errors import BudgetError, DataError, PrerequisiteError, UsageError
 from raggs.base.hashing import hash_value
 from raggs.base.jsonl import read_records, write_records, write_routed
 from raggs.base.registry import installed
@@ -175,8 +175,17 @@ class RunServices(ConfiguredParts):
 
     @cached_property
     def queries(self) -> Mapping[str, Query]:
-        """All questions by id."""
-        return open_queries(self.config.queries, self._hear)
+        """The queries of the run by id.
+
+        Raises:
+            UsageError: `query_ids` names a query that is not there.
+        """
+        found = open_queries(self.config.queries, self._hear)
+        for qid in self.config.query_ids:
+            if qid not in found:
+                where = place_of(self.config.queries)
+                raise UsageError(f"no query {qid!r}", where=where, remedy=did_you_mean(qid, found))
+        return {qid: found[qid] for qid in sorted(set(self.config.query_ids))} if self.config.query_ids else found
 
     @cached_property
     def corpus(self) -> OpenCorpus:

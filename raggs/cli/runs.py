@@ -60,6 +60,10 @@ def run(
     ] = None,
     stop: Annotated[str | None, typer.Option("--to", metavar="STAGE", help="End after this stage.")] = None,
     only: Annotated[str | None, typer.Option("--only", metavar="STAGE", help="This stage alone.")] = None,
+    query: Annotated[
+        list[str] | None,
+        typer.Option("--query", metavar="QID", help="Run this query alone, in a run directory of its own. Repeatable."),
+    ] = None,
     force: Annotated[
         bool,
         typer.Option(
@@ -102,9 +106,10 @@ def run(
       raggs run --config raggs.yaml
       raggs run --config raggs.yaml --dry-run
       raggs run --config raggs.yaml --from judge --set judge.samples=3
+      raggs run --config raggs.yaml --query q12
     """
     from raggs.app.addresses import permit
-    from raggs.app.run import forecast, open_runner, run_folder, stages_of
+    from raggs.app.run import forecast, name_of_part, open_runner, run_folder, stages_of
     from raggs.base.errors import UsageError
     from raggs.base.judge_health import FALLEN
     from raggs.cli import render
@@ -119,10 +124,11 @@ def run(
     if partial and (start or only or force or dry_run):
         raise UsageError("--partial stands alone, or with --to", remedy="leave the other flags out")
     select(GOLDEN, start, stop, only)  # says what is wrong with the words before any file is opened
-    flags = {"budget.max_usd": max_usd, "budget.max_calls": max_calls, MIXED: allow_mixed or None}
-    flags |= {"judge.human_first": human_first or None}
+    flags: dict[str, object] = {"budget.max_usd": max_usd, "budget.max_calls": max_calls, MIXED: allow_mixed or None}
+    flags |= {"judge.human_first": human_first or None, "query_ids": query or None}
     settings = (*(overrides or ()), *(f"{name}={dumps(flag)}" for name, flag in flags.items() if flag is not None))
     loaded = load_config(config, settings)
+    run_id = run_id or name_of_part(loaded.run)
     selection = select(stages_of(loaded.run), start, stop, only, force, discards_edits=yes)
     permit(loaded.run, () if dry_run else selection.stages, approver(yes, quiet))
     if dry_run:

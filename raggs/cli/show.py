@@ -280,7 +280,10 @@ def _passage(passage: PassageView, console: Console) -> Iterator[str]:
     from raggs.cli.screen import hanging
 
     place = "" if passage.place is None else f"#{passage.place.rank}, "
-    where = "" if passage.span is None else f", {passage.span.source} {passage.span.start}-{passage.span.end}"
+    span = passage.span
+    own = "" if span is not None and passage.source == span.source else passage.source
+    places = (own, "" if span is None else f"{span.source} {span.start}-{span.end}")
+    where = "".join(f", {one_line(place)}" for place in places if place)
     yield ""
     yield hanging(f"[{place}grade {_grade(passage)}] ", f"{passage.doc_id} {one_line(passage.title)}{where}", console)
     yield from _text(passage.text, console)

@@ -93,6 +93,7 @@ class RunConfig(Settings):
     workspace: AnchoredPath = Field(Path("runs"), validate_default=True, description="where runs and caches lie")
     corpus: CorpusSpec = Field(description="the passages")
     queries: QueriesSpec = Field(description="the questions")
+    query_ids: tuple[str, ...] = Field((), description="ids of the queries that are run; empty: all")
     embed: EmbedConfig = EmbedConfig()
     retrieve: RetrieveConfig = RetrieveConfig()
     merge: MergeConfig = MergeConfig()

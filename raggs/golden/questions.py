@@ -36,7 +36,7 @@ from raggs.golden.base import FUSED, GoldenQuery, GoldenSet, Graded
 from raggs.golden.files import FileGolden
 from raggs.golden.opened import System
 from raggs.golden.runs import RunGolden, graded
-from raggs.golden.views import Brief, Course, Hit, PassageView, Place, QuestionView, Returned, Word
+from raggs.golden.views import Brief, Course, Hit, PassageView, Place, QuestionView, Returned, Word, passage_source
 from raggs.parts.reviews import Reviewed, key_of
 from raggs.runs.manifests.opened import ByQuery
 
@@ -261,6 +261,7 @@ class _OfRun:
                 title=record.title,
                 text=record.text,
                 span=record.span,
+                source=passage_source(record.metadata, record.span),
                 judged=None if grade is None else graded(grade),
                 place=None if place is None else Place.of(place),
                 cut="" if cut is None or cut.kept else cut.why,
@@ -314,7 +315,17 @@ def _lists(systems: Sequence[System], depth: int | None) -> list[Lists]:
 def _judged(grade: Graded, passage: Passage | None, place: Place | None) -> PassageView:
     """A passage as files have it: its place in the pool is not known."""
     found = PassageView(grade.doc_id, judged=grade, place=place, duplicate_of=grade.duplicate_of)
-    return found if passage is None else replace(found, title=passage.title, text=passage.text, span=passage.span)
+    return (
+        found
+        if passage is None
+        else replace(
+            found,
+            title=passage.title,
+            text=passage.text,
+            span=passage.span,
+            source=passage_source(passage.metadata, passage.span),
+        )
+    )
 
 
 def _asked(qid: str, query: Query | None) -> QuestionView:

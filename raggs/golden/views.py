@@ -81,6 +81,15 @@ class Word:
     settles: bool = False
 
 
+SOURCES = ("source", "url", "uri", "file", "path")  # keys of metadata that name where a passage is from, best first
+
+
+def passage_source(metadata: Mapping[str, object], span: Span | None) -> str:
+    """Return the document, file or address that a passage is from; empty if nothing says so."""
+    named = (value for name in SOURCES if isinstance(value := metadata.get(name), str) and value.strip())
+    return next(named, "" if span is None else span.source)
+
+
 @dataclass(frozen=True, slots=True)
 class PassageView:
     """A passage that was looked at for a question.
@@ -92,6 +101,7 @@ class PassageView:
         title: of the passage; with a path of sections where the corpus gives one (Guide > Install > Linux).
         text: empty where texts are left out or not at hand.
         span: its place in the source.
+        source: the document, file or address that it is from, by its metadata or its span; empty if neither says so.
         judged: its grade and who gave it; None where the judge has not come to it.
         place: in the golden order; None where it was not ranked.
         cut: why it was not ranked, in the words of the pruning.
@@ -105,6 +115,7 @@ class PassageView:
     title: str = ""
     text: str = ""
     span: Span | None = None
+    source: str = ""
     judged: Graded | None = None
     place: Place | None = None
     cut: str = ""

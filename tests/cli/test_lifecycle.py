@@ -442,3 +442,17 @@ def test_audit_names_a_difference_of_bytes_between_equal_numbers(project: Projec
     manifest["stages"]["rank"]["outputs"]["rank.queries.jsonl"]["sha256"] = hashlib.sha256(output).hexdigest()
     (project.run / "manifest.json").write_text(json.dumps(manifest))
     assert "echo is '-0.0', derived again it is '0.0'" in call("audit", project.run, code=5).output
+
+
+def test_one_query_is_run_alone_beside_the_run_of_all(project: Project) -> None:
+    before = {path.name: path.read_bytes() for path in project.run.iterdir() if path.is_file()}
+    call("run", "--config", project.config, "--quiet", "--query", "q02")
+    alone = project.run.with_name(f"{project.run.name}.q02")
+    lines = [json.loads(line) for line in (alone / "judge.jsonl").read_text().splitlines()]
+    assert lines and {line["qid"] for line in lines} == {"q02"}
+    whole = [json.loads(line) for line in (project.run / "judge.jsonl").read_text().splitlines()]
+    graded = {line["doc_id"]: line["grade"] for line in whole if line["qid"] == "q02"}
+    assert {line["doc_id"]: line["grade"] for line in lines} == graded
+    assert {path.name: path.read_bytes() for path in project.run.iterdir() if path.is_file()} == before
+    call("audit", alone)
+    assert "no query 'q002' — did you mean" in call("run", "--config", project.config, "--query", "q002", code=2).stderr

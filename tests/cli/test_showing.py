@@ -121,3 +121,20 @@ def test_labels_alone_have_questions_too(made: Path) -> None:
     grades = re.findall(r"^ +(\d)  p\d+", out, re.MULTILINE)
     assert len(grades) == 20
     assert grades == sorted(grades, reverse=True)
+
+
+def test_a_passage_names_its_source(tmp_path: Path) -> None:
+    project = make_project(tmp_path, queries=1, corpus=8, rank={"top": 3, "max_calls": 3})
+    corpus = project.folder / "corpus.jsonl"
+    lines = [json.loads(line) for line in corpus.read_text().splitlines()]
+    for line in lines:
+        line["metadata"] = {"source": f"https://example.org/{line['_id']}"}
+    corpus.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    folder = run(load_config(project.config)).store.folder
+    best = next(iter(read_records(folder / "rank.jsonl", RankRecord)))
+    (qid,) = {each.qid for each in read_records(folder / "rank.jsonl", RankRecord)}
+    assert f", https://example.org/{best.doc_id}" in shown(folder, qid)
+    passages = json.loads(shown(folder, qid, "--json"))["passages"]
+    assert {each["doc_id"]: each["source"] for each in passages} == {
+        each["doc_id"]: f"https://example.org/{each['doc_id']}" for each in passages
+    }
