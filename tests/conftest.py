@@ -1,12 +1,16 @@
 """What tests of several packages share.
 
-Hypothesis tries the same 10 examples per test in each run, and 300 others with `HYPOTHESIS_PROFILE=nightly`.
+Hypothesis tries the same 10 examples per test in each run, and 300 others with `HYPOTHESIS_PROFILE=nightly`, which
+also runs the tests marked `nightly`. `-m nightly` runs these alone, and the id of a test (`path::name`) runs that test.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
+import sys
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -22,7 +26,8 @@ os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
 # Speed is measured in benchmarks, never in a test.
 settings.register_profile("quick", deadline=None, max_examples=10, derandomize=True)
 settings.register_profile("nightly", deadline=None, max_examples=300)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "quick")
+settings.load_profile(PROFILE)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -44,6 +49,41 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
     if config.getoption("dist", None) == "load":
         config.option.dist = "worksteal"
+    if hasattr(config, "workerinput"):  # compiling assertions that explain themselves costs each worker 20 s
+        sys.meta_path.remove(config.pluginmanager.rewrite_hook)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collect garbage only in tests: all that is made before them stays, and is not looked through again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests marked `nightly`, unless they are asked for.
+
+    `nightly(keep=2)` leaves two cases of a parametrized test in every run, the first and the last.
+    """
+    if PROFILE == "nightly" or "nightly" in config.option.markexpr:
+        return
+    asked = tuple(argument.split("::", 1)[1] for argument in config.args if "::" in argument)
+    cases: dict[tuple[object, ...], list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        mark = item.get_closest_marker("nightly")
+        if mark and not item.nodeid.split("::", 1)[1].startswith(asked):
+            cases[item.path, getattr(item, "originalname", item.name), mark.kwargs.get("keep", 0)].append(item)
+    left_out: set[pytest.Item] = set()
+    for (_, _, keep), found in cases.items():
+        kept = {round(place * (len(found) - 1) / max(keep - 1, 1)) for place in range(keep)}
+        left_out.update(item for place, item in enumerate(found) if place not in kept)
+    if left_out:
+        config.hook.pytest_deselected(items=list(left_out))
+        items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture(scope="session")
