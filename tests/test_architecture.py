@@ -111,9 +111,9 @@ def test_what_types_cannot_see_is_rare() -> None:
     assert not over, f"more lines than {most}: {over}"
 
 
-def test_a_way_through_the_house_is_short_and_there() -> None:
+def test_the_path_of_one_query_is_short_and_exists() -> None:
     """The page's list of files from the YAML to rank.jsonl."""
-    part = PAGE.read_text(encoding="utf-8").split("## The way of one question", 1)[1].split("\n## ", 1)[0]
+    part = PAGE.read_text(encoding="utf-8").split("## The path of one query", 1)[1].split("\n## ", 1)[0]
     files = re.findall(r"^\d+\. `(raggs/[\w/]+\.py)`", part, re.MULTILINE)
     assert 1 < len(files) <= 8
     missing = [file for file in files if not (ROOT / file).is_file()]

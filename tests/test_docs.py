@@ -83,9 +83,10 @@ def test_the_readme_opens_with_exactly_two_commands_and_is_short() -> None:
 
 PAGES = sorted(
     path.relative_to(ROOT).as_posix()
-    for folder in (".", "docs", "docs/diagnose", "examples", "benchmarks", "benchmarks/results")
+    for folder in (".", "docs", "docs/decisions", "docs/diagnose", "examples", "benchmarks", "benchmarks/results")
     for path in (ROOT / folder).glob("*.md")
 )
+PAGES_OF_DECISIONS = {page for page in PAGES if page.startswith("docs/decisions/")}
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -93,6 +94,20 @@ def test_links_between_pages_lead_somewhere(page: str) -> None:
     source = ROOT / page
     for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", source.read_text(encoding="utf-8")):
         assert (source.parent / target).exists(), f"{page} links to {target}"
+
+
+@pytest.mark.parametrize("page", ["docs/architecture.md", *sorted(PAGES_OF_DECISIONS)])
+def test_code_that_a_page_names_exists(page: str) -> None:
+    """Paths of files and folders in backticks, from the root of the repository."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:raggs|tests|benchmarks|docs|examples)/[\w./-]*)`", text))
+    assert any(name.startswith("raggs/") for name in named)
+    missing = sorted(name for name in named if not (ROOT / name).exists())
+    assert not missing, f"{page} names files that do not exist: {missing}"
+
+
+def test_the_page_on_the_architecture_is_short() -> None:
+    assert len((ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").split()) <= 2500
 
 
 def test_the_site_has_every_page_once_and_asks_no_other_server() -> None:
