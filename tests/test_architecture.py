@@ -22,7 +22,7 @@ MOST = {
     "code lines": 70_900,
     "modules": 396,
     "class names used twice": 132,
-    "import cycles with late imports": 2,
+    "import cycles with late imports": 0,
     "modules below 50 code lines": 42,
 }
 MODULES = sorted(path.stem for path in RAGGS.glob("*.py") if path.stem not in ("__init__", "__main__"))

@@ -18,7 +18,8 @@ from pathlib import Path
 from pydantic import Field
 
 from raggs.app.addresses import Approve, nobody, permit_parts
-from raggs.app.evaluate import EvalResult, JudgedFiles, evaluate
+from raggs.app.eval_request import JudgedFiles
+from raggs.app.evaluate import EvalResult, evaluate
 from raggs.app.status import stored_config
 from raggs.base.artifacts import Query
 from raggs.base.errors import DataError, UsageError

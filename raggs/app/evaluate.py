@@ -11,13 +11,23 @@ Where a system does badly: the questions with the worst values, or those that lo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from raggs.app.gates import GateRequest, keep_earlier, open_gates
+from raggs.app.eval_request import (
+    AnalysisRequest,
+    EvalRequest,
+    JudgedFiles,
+    JudgedLists,
+    MeasureRequest,
+    SampleFiles,
+    ScaleRequest,
+    with_sources,
+)
+from raggs.app.gates import keep_earlier, open_gates
 from raggs.base.errors import UsageError
-from raggs.base.tables import ColumnNames, check_column
+from raggs.base.tables import check_column
 from raggs.base.text import did_you_mean
 from raggs.base.types import Number
 from raggs.evaluation.analyses import REGISTRY, USUAL, Analysis
@@ -33,155 +43,16 @@ from raggs.golden.base import GoldenSet
 from raggs.golden.files import FileGolden
 from raggs.golden.judgments import Judgments
 from raggs.golden.opened import System, open_golden, open_systems, split_name
-from raggs.golden.places import USUAL as USUAL_RULE
 from raggs.metrics.bottleneck import PUBLISHED
 from raggs.metrics.columns import Scale
-from raggs.metrics.hits import Ties
 from raggs.metrics.names import Named, at_cutoffs, needs_cutoff, parse_measure
-from raggs.metrics.spans import Rule
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
     from raggs.app.corrections import Corrections
 
-__all__ = [
-    "AnalysisRequest",
-    "EvalRequest",
-    "EvalResult",
-    "GateRequest",
-    "JudgedFiles",
-    "JudgedLists",
-    "MeasureRequest",
-    "ProjectionRequest",
-    "SampleFiles",
-    "ScaleRequest",
-    "evaluate",
-]
-
-
-@dataclass(frozen=True)
-class ProjectionRequest:
-    """How grades are carried over.
-
-    Attributes:
-        corpora: ``[SYSTEM=]PATH`` each: a configuration or a run directory, whose corpus the lists are of. Without a
-            name for all systems that have none of their own; by the name golden that of labels in a file.
-        rule: by which grades are earned.
-    """
-
-    corpora: tuple[str, ...] = ()
-    rule: Rule = USUAL_RULE
-
-
-@dataclass(frozen=True)
-class JudgedFiles:
-    """Judgments and systems.
-
-    Attributes:
-        golden: a run directory or a file of labels.
-        runs: ``[NAME=]PATH`` each: a file of lists, or a run directory for its retrievers.
-        projection: whether, and how, the grades are carried over to systems whose corpus is cut in another way.
-        columns: by role, the name of a column in tables of labels or of lists, e.g. ``{"grade": "score"}``.
-    """
-
-    golden: Path
-    runs: tuple[str, ...]
-    projection: ProjectionRequest | None = None
-    columns: ColumnNames = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class JudgedLists:
-    """Judgments and systems that are open already, or never were files."""
-
-    golden: GoldenSet
-    systems: tuple[System, ...]
-
-
-@dataclass(frozen=True)
-class SampleFiles:
-    """Samples with their expected passages, and what a system returned for them."""
-
-    samples: Path
-    outputs: Path
-
-
-@dataclass(frozen=True)
-class MeasureRequest:
-    """What is measured, and on which lists.
-
-    Attributes:
-        names: of measures, with or without a cutoff; the usual ones where left out.
-        cutoffs: of measures named without one; the default where empty.
-        ties: the order of equal scores.
-        condensed: whether unjudged passages are left out of the lists.
-        facets: a file of ``doc_id<TAB>facet`` lines.
-        default_k: the cutoff where neither a name, nor `cutoffs`, nor a sample says one; None for the usual one.
-    """
-
-    names: tuple[str, ...] = ()
-    cutoffs: tuple[int, ...] = ()
-    ties: Ties = "trec"
-    condensed: bool = False
-    facets: Path | None = None
-    default_k: int | None = None
-
-
-@dataclass(frozen=True)
-class ScaleRequest:
-    """What grades mean, where that is not to follow from the labels.
-
-    Attributes:
-        ends: the lowest and the highest grade.
-        relevant: the lowest relevant grade.
-        gains: of some grades.
-    """
-
-    ends: tuple[int, int] | None = None
-    relevant: int | None = None
-    gains: Mapping[int, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class AnalysisRequest:
-    """What is asked beyond the scores.
-
-    Attributes:
-        names: of analyses, besides those that are done unasked.
-        baseline: the system that all others are tested against.
-        pool: candidates for the PROC ceilings.
-        correct: a file that says whether answers were right: ``qid<TAB>0|1`` lines, or JSON lines by system.
-        reviews: a folder of reviews, by whose random part scores are corrected.
-        against_first: whether the first system is the baseline where none is named.
-    """
-
-    names: frozenset[str] = frozenset()
-    baseline: str | None = None
-    pool: int = 50
-    correct: Path | None = None
-    reviews: Path | None = None
-    against_first: bool = False
-
-
-@dataclass(frozen=True)
-class EvalRequest:
-    """An evaluation.
-
-    Attributes:
-        subject: what is scored, and against what.
-        measures, scale, analyses, gates: see there.
-        confidence: of intervals and tests, inside 0..1.
-        seed: of the bootstrap.
-    """
-
-    subject: JudgedFiles | JudgedLists | SampleFiles
-    measures: MeasureRequest = MeasureRequest()
-    scale: ScaleRequest = ScaleRequest()
-    analyses: AnalysisRequest = AnalysisRequest()
-    gates: GateRequest = field(default_factory=GateRequest)
-    confidence: float = 0.95
-    seed: int = 1
+__all__ = ["EvalResult", "evaluate"]
 
 
 WORST = 10  # questions that are named
@@ -278,8 +149,6 @@ class EvalResult:
         Raises:
             OSError: a file is not there any more.
         """
-        from raggs.app.evaluation_audit import with_sources  # late: it reads the files again
-
         return self.report if self.request is None else with_sources(self.report, self.request, folder)
 
     def worst(self, count: int = WORST, measure: str | None = None) -> tuple[Worst, ...]:

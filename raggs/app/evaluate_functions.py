@@ -19,15 +19,8 @@ from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
-from raggs.app.evaluate import (
-    DEFAULT_CUTOFF,
-    AnalysisRequest,
-    EvalRequest,
-    EvalResult,
-    JudgedLists,
-    MeasureRequest,
-    ScaleRequest,
-)
+from raggs.app.eval_request import AnalysisRequest, EvalRequest, JudgedLists, MeasureRequest, ScaleRequest
+from raggs.app.evaluate import DEFAULT_CUTOFF, EvalResult
 from raggs.app.evaluate import evaluate as evaluate_request
 from raggs.app.gates import GateRequest
 from raggs.base.adapter import told

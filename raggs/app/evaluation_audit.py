@@ -9,12 +9,11 @@ import json
 import math
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from pathlib import Path
 
 from pydantic import BaseModel, TypeAdapter
 
-from raggs.app.evaluate import (
+from raggs.app.eval_request import (
     AnalysisRequest,
     EvalRequest,
     JudgedFiles,
@@ -22,44 +21,28 @@ from raggs.app.evaluate import (
     ProjectionRequest,
     SampleFiles,
     ScaleRequest,
+    _hash,
 )
+from raggs.app.evaluate import evaluate
 from raggs.app.gates import GateRequest
 from raggs.base import __version__
-from raggs.base.artifacts import artifact_file
 from raggs.base.errors import DataError, RaggsError
 from raggs.base.files import hash_file, regular_file
-from raggs.base.hashing import hash_value
 from raggs.base.types import Number, as_object
 from raggs.evaluation.gates import read_report
 from raggs.evaluation.layout import RESULT, lay_out, markdown, per_query_csv
-from raggs.evaluation.models import InputPart, OptionsPart, Report, SourcesPart, SystemPart
+from raggs.evaluation.models import InputPart, Report, SourcesPart, SystemPart
 from raggs.golden.files import labels_in
-from raggs.golden.opened import lists_in, split_name
 from raggs.metrics.spans import Rule
 from raggs.runs.manifests.models import Finding
 from raggs.runs.manifests.store import RunStore
 
 UNCHECKED = ("whether the lists are what the systems return (they are taken as the files hold them)",)
-ARTIFACTS = ("queries", "retrieve", "merge", "judge", "prune", "rank", "rank.queries")
 NAMED = 3  # queries of a measure whose values differ
 SAME = 1e-9  # relative; another processor may round otherwise
 SENTENCES = frozenset({"raggs", "v", "notes", "warnings", "sources"})  # of Report: not compared, or by themselves
 EACH = frozenset({"golden", "systems", "comparisons", "per_query"})  # of Report: compared in their own way
 MISSING = "is not there, so nothing of it can be compared"
-
-
-def with_sources(report: Report, request: EvalRequest, folder: Path) -> Report:
-    """The report with what it was made from, as a file in a folder names it.
-
-    Args:
-        folder: of eval.json.
-    """
-    inputs = tuple(_input(role, name, path, folder) for role, name, path in _named(request))
-    if not inputs:
-        return report
-    options = _options(request)
-    sources = SourcesPart(inputs=inputs, options=options, options_sha256=_hash(options))
-    return report.model_copy(update={"sources": sources})
 
 
 def is_evaluation(path: Path) -> bool:
@@ -107,81 +90,7 @@ def _file(path: Path) -> Path:
     return path / RESULT if path.is_dir() else path
 
 
-def _hash(options: OptionsPart) -> str:
-    return hash_value(options.model_dump(mode="json"))
-
-
 # --- what is recorded -------------------------------------------------------------------------------------------
-
-
-def _named(request: EvalRequest) -> Iterator[tuple[str, str, Path]]:
-    """Role, name and path of each file and folder; nothing where lists were in memory."""
-    subject = request.subject
-    if isinstance(subject, SampleFiles):
-        yield from (("samples", "", subject.samples), ("outputs", "", subject.outputs))
-    elif isinstance(subject, JudgedFiles):
-        yield "golden", "", subject.golden
-        yield from (("run", *split_name(spec)) for spec in subject.runs)
-        for spec in subject.projection.corpora if subject.projection else ():
-            name, _, place = ("", "", spec) if Path(spec).exists() else spec.rpartition("=")
-            yield "corpus", name, Path(place)
-    else:
-        return
-    beside = {
-        "facets": request.measures.facets,
-        "correct": request.analyses.correct,
-        "reviews": request.analyses.reviews,
-    }
-    yield from ((role, "", path) for role, path in beside.items() if path is not None)
-
-
-def _input(role: str, name: str, path: Path, folder: Path) -> InputPart:
-    whole = path.parent.resolve() / path.name  # a link keeps its name, which may be the system's
-    try:
-        place = os.path.relpath(whole, folder.resolve())
-    except ValueError:  # on another drive
-        place = str(whole)
-    sha256 = hash_file(path) if path.is_file() else None
-    files = {name: hash_file(path / name) for name in _held(path)} if path.is_dir() else {}
-    return InputPart.model_validate(
-        {"role": role, "name": name, "path": Path(place).as_posix(), "sha256": sha256, "files": files}
-    )
-
-
-def _held(folder: Path) -> list[str]:
-    """The files of a folder that an evaluation reads: a run's artifacts, an export's labels and lists, reviews."""
-    if RunStore(folder).exists:
-        files = [folder / artifact_file(name) for name in ARTIFACTS]
-    elif labels := labels_in(folder):
-        beside = [*folder.glob("*meta.json"), *([labels[1]] if labels[1] else [])]
-        files = [labels[0], *beside, *lists_in(folder)]
-    else:
-        files = [*lists_in(folder), *folder.rglob("*.jsonl")]
-    return sorted(file.relative_to(folder).as_posix() for file in files if file.is_file())
-
-
-def _options(request: EvalRequest) -> OptionsPart:
-    asked, scale, analyses = request.measures, request.scale, request.analyses
-    subject = request.subject
-    project = subject.projection if isinstance(subject, JudgedFiles) else None
-    return OptionsPart(
-        measures=asked.names,
-        cutoffs=asked.cutoffs,
-        ties=asked.ties,
-        condensed=asked.condensed,
-        default_k=asked.default_k,
-        scale=scale.ends,
-        relevant=scale.relevant,
-        gains={str(grade): gain for grade, gain in scale.gains.items()},
-        analyses=tuple(sorted(analyses.names)),
-        baseline=analyses.baseline,
-        pool=analyses.pool,
-        against_first=analyses.against_first,
-        limits=dict(request.gates.limits),
-        confidence=request.confidence,
-        seed=request.seed,
-        project=None if project is None else asdict(project.rule),
-    )
 
 
 # --- what is compared -------------------------------------------------------------------------------------------
@@ -211,8 +120,6 @@ def _again(sources: SourcesPart, folder: Path) -> Report:
     Raises:
         RaggsError: they cannot be evaluated.
     """
-    from raggs.app.evaluate import evaluate  # late: that module records what is audited here
-
     asked = sources.options
     of = {part.role: folder / part.path for part in sources.inputs}
     subject: JudgedFiles | SampleFiles

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from raggs.app.addresses import permit
-from raggs.app.evaluate import ProjectionRequest
+from raggs.app.eval_request import ProjectionRequest
 from raggs.app.status import stored_config
 from raggs.base.errors import DataError, NotFoundError, UsageError
 from raggs.base.text import did_you_mean

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from raggs.app.evaluate import AnalysisRequest, EvalRequest, JudgedFiles, MeasureRequest, evaluate
+from raggs.app.eval_request import AnalysisRequest, EvalRequest, JudgedFiles, MeasureRequest
+from raggs.app.evaluate import evaluate
 from raggs.base.errors import DataError, NotFoundError, UsageError
 from raggs.base.files import disk, write_atomic
 from raggs.diagnosis import FOLDER as DIAGNOSES

@@ -45,7 +45,7 @@ from raggs.sweeps.halving import drop_hopeless
 from raggs.sweeps.judgments import Sheet, find_holes, keep_holes, of_queries, with_holes
 from raggs.sweeps.measuring import Measuring, plan
 from raggs.sweeps.models import OutcomePart, Plan, SweepReport, SystemRow
-from raggs.sweeps.plots import report_files
+from raggs.sweeps.plots import make_frame, report_files
 from raggs.sweeps.scoring import Scorer
 from raggs.sweeps.store import TIMINGS, SweepManifest, SweepStore, now
 from raggs.sweeps.world import World, lists_of, llm_of
@@ -68,7 +68,7 @@ class SweepResult:
         Raises:
             PrerequisiteError: pandas is not installed.
         """
-        return self.report.frame()
+        return make_frame(self.report)
 
     def _repr_html_(self) -> str:
         from raggs.evaluation.document import fragment

@@ -23,7 +23,7 @@ from raggs.cli.options import AllowMixed, ColumnOption, Confidence, Json, Quiet,
 
 if TYPE_CHECKING:
     from raggs.app.answers import AnswersRequest
-    from raggs.app.evaluate import (
+    from raggs.app.eval_request import (
         AnalysisRequest,
         JudgedFiles,
         MeasureRequest,
@@ -260,7 +260,7 @@ class SubjectFlags:
         Raises:
             UsageError: something is missing, or both were given.
         """
-        from raggs.app.evaluate import JudgedFiles, SampleFiles
+        from raggs.app.eval_request import JudgedFiles, SampleFiles
         from raggs.base.tables import EVAL_ROLES, parse_column_names
 
         if self.samples is None and self.outputs is None:
@@ -279,7 +279,7 @@ class SubjectFlags:
         return SampleFiles(self.samples, self.outputs)
 
     def _projection(self) -> ProjectionRequest | None:
-        from raggs.app.evaluate import ProjectionRequest
+        from raggs.app.eval_request import ProjectionRequest
 
         if self.corpus and not self.project:
             raise UsageError("--corpus says whose passages grades are carried over to", remedy="add --project")
@@ -303,7 +303,7 @@ class MeasureFlags:
         Raises:
             UsageError: a cutoff or the rule for ties is none.
         """
-        from raggs.app.evaluate import MeasureRequest
+        from raggs.app.eval_request import MeasureRequest
         from raggs.metrics.names import split_names
 
         names = tuple(split_names(self.measures or ""))
@@ -325,7 +325,7 @@ class ScaleFlags:
         Raises:
             UsageError: a text is no scale or no gains.
         """
-        from raggs.app.evaluate import ScaleRequest
+        from raggs.app.eval_request import ScaleRequest
 
         ends = None if self.scale is None else parse_scale(self.scale)
         return ScaleRequest(ends, self.binary_at, parse_gains(self.gains or ""))
@@ -348,7 +348,7 @@ class AnalysisFlags:
 
     def request(self) -> AnalysisRequest:
         """The names of what was asked for."""
-        from raggs.app.evaluate import AnalysisRequest
+        from raggs.app.eval_request import AnalysisRequest
 
         set_ = (field.name for field in fields(self) if getattr(self, field.name) is True)
         names = frozenset({*set_, *split(self.analyses or "")})

@@ -68,7 +68,8 @@ def eval_(
         --answers litellm:openai/gpt-5-mini --dry-run
       raggs eval --samples samples.yaml --outputs outputs.jsonl
     """
-    from raggs.app.evaluate import EvalRequest, evaluate
+    from raggs.app.eval_request import EvalRequest
+    from raggs.app.evaluate import evaluate
     from raggs.app.gates import judged, keep_earlier, refusals_told, sets_apart
     from raggs.cli import documents
     from raggs.cli.plain import append_summary

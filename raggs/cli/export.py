@@ -304,7 +304,7 @@ def report(
       raggs report runs/demo --sweep sweeps/demo --no-text
       raggs report qrels.txt --eval eval/eval.json
     """
-    from raggs.app.evaluate import MeasureRequest
+    from raggs.app.eval_request import MeasureRequest
     from raggs.app.report import ReportRequest, write_report_page
     from raggs.metrics.names import split_names
 

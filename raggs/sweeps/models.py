@@ -15,7 +15,7 @@ from raggs.base.types import Number
 from raggs.evaluation.models import ComparisonPart, GoldenPart, Part, ProjectionPart, ScorePart, UnjudgedPart
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    pass
 
 StepKind = Literal["embed", "retrieve", "rerank"]
 
@@ -364,16 +364,6 @@ class SweepReport(Part):
             KeyError: there is none.
         """
         return next(iter(row for row in self.systems if row.name == name))
-
-    def frame(self) -> DataFrame:
-        """A row for each system, with the columns of sweep.csv.
-
-        Raises:
-            PrerequisiteError: pandas is not installed.
-        """
-        from raggs.sweeps.plots import make_frame
-
-        return make_frame(self)
 
 
 class CeilingPart(Part):

@@ -18,7 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from raggs.app.evaluate import AnalysisRequest, EvalRequest, EvalResult, JudgedLists, MeasureRequest, Worst
+from raggs.app.eval_request import AnalysisRequest, EvalRequest, JudgedLists, MeasureRequest
+from raggs.app.evaluate import EvalResult, Worst
 from raggs.app.evaluate import evaluate as evaluate_request
 from raggs.app.evaluate_functions import DEPTH, Asked, Given, evaluate_given, open_given
 from raggs.app.gates import GateRequest, Verdicts, judged, keep_earlier

@@ -11,7 +11,8 @@ from support.project import Project, files_copied, make_project, raggs
 from support.reviewing import graded_pool, speak
 
 from raggs.app.corrections import drawn_labels
-from raggs.app.evaluate import AnalysisRequest, EvalRequest, JudgedFiles, MeasureRequest, ProjectionRequest, evaluate
+from raggs.app.eval_request import AnalysisRequest, EvalRequest, JudgedFiles, MeasureRequest, ProjectionRequest
+from raggs.app.evaluate import evaluate
 from raggs.base.artifacts import JudgeRecord, MergeRecord
 from raggs.base.errors import DataError, UsageError
 from raggs.base.hashing import hash_value

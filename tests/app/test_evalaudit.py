@@ -12,7 +12,8 @@ from support.cli import invoke
 from support.project import make_project
 from support.scoring import BETTER, OUTPUTS, QRELS, RUN, SAMPLES, raggs_eval, write
 
-from raggs.app.evaluate import EvalRequest, JudgedFiles, evaluate
+from raggs.app.eval_request import EvalRequest, JudgedFiles
+from raggs.app.evaluate import evaluate
 from raggs.app.evaluate_functions import evaluate as evaluate_lists
 from raggs.app.run import run
 

@@ -7,15 +7,8 @@ from pathlib import Path
 import pytest
 from support.scoring import OUTPUTS, QRELS, RUN, SAMPLES, write
 
-from raggs.app.evaluate import (
-    AnalysisRequest,
-    EvalRequest,
-    JudgedFiles,
-    MeasureRequest,
-    SampleFiles,
-    ScaleRequest,
-    evaluate,
-)
+from raggs.app.eval_request import AnalysisRequest, EvalRequest, JudgedFiles, MeasureRequest, SampleFiles, ScaleRequest
+from raggs.app.evaluate import evaluate
 from raggs.app.gates import GateRequest
 from raggs.base.errors import NotFoundError, PartialError, UsageError
 

@@ -10,7 +10,8 @@ import pytest
 from support.cli import invoke
 from support.sweeping import SweepProject, make_sweep
 
-from raggs.app.evaluate import AnalysisRequest, EvalRequest, JudgedFiles, evaluate
+from raggs.app.eval_request import AnalysisRequest, EvalRequest, JudgedFiles
+from raggs.app.evaluate import evaluate
 from raggs.app.report import ReportRequest, gather, report, write_report_page
 from raggs.base.errors import DataError, UsageError
 from raggs.evaluation.layout import write_report

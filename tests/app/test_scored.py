@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from support.scoring import BETTER, QRELS, RUN, write
 
-from raggs.app.evaluate import EvalRequest, JudgedFiles
+from raggs.app.eval_request import EvalRequest, JudgedFiles
 from raggs.app.evaluate import evaluate as evaluate_files
 from raggs.app.evaluate_functions import evaluate
 from raggs.base.errors import DataError, ProviderError, RaggsError, UsageError

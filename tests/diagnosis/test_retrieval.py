@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from raggs.app.diagnose import DiagnoseRequest, run_diagnosis
-from raggs.app.evaluate import EvalRequest, JudgedFiles, MeasureRequest, evaluate
+from raggs.app.eval_request import EvalRequest, JudgedFiles, MeasureRequest
+from raggs.app.evaluate import evaluate
 from raggs.base.errors import DataError, NotFoundError, RaggsError, UsageError
 from raggs.diagnosis.retrieval.measuring import RetrievalFound
 

@@ -15,7 +15,8 @@ from support.project import make_project
 
 from raggs import load_config
 from raggs import run as run_config
-from raggs.app.evaluate import EvalRequest, JudgedFiles, MeasureRequest, evaluate
+from raggs.app.eval_request import EvalRequest, JudgedFiles, MeasureRequest
+from raggs.app.evaluate import evaluate
 from raggs.app.export import export_run
 from raggs.base.artifacts import Passage, Query, RankRecord
 from raggs.golden.base import GoldenQuery, Graded

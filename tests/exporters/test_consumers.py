@@ -12,7 +12,8 @@ from support.project import make_project
 
 from raggs import load_config, open_golden
 from raggs import run as run_config
-from raggs.app.evaluate import EvalRequest, JudgedFiles, MeasureRequest, evaluate
+from raggs.app.eval_request import EvalRequest, JudgedFiles, MeasureRequest
+from raggs.app.evaluate import evaluate
 from raggs.app.export import export_run
 from raggs.base.errors import NotFoundError, UsageError
 from raggs.base.types import Notice
@@ -95,7 +96,7 @@ def test_yes_and_no(run, tmp_path):
 
 
 def values_at(run: Path, relevant: int):
-    from raggs.app.evaluate import ScaleRequest
+    from raggs.app.eval_request import ScaleRequest
 
     asked = EvalRequest(JudgedFiles(run, (str(run),)), MeasureRequest(("P@5",)), ScaleRequest(relevant=relevant))
     report = evaluate(asked).report

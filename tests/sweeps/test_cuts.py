@@ -23,7 +23,8 @@ from support.project import environment, raggs
 from support.sweeping import SweepProject, make_sweep
 
 from raggs.app.audit import audit
-from raggs.app.evaluate import EvalRequest, JudgedFiles, MeasureRequest, ProjectionRequest, evaluate
+from raggs.app.eval_request import EvalRequest, JudgedFiles, MeasureRequest, ProjectionRequest
+from raggs.app.evaluate import evaluate
 from raggs.app.sweep import choose_again, judge_holes, load_sweep, plan_sweep
 from raggs.base.errors import UsageError
 from raggs.parts.embedders.wordllama import WordLlamaEmbedder

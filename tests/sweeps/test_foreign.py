@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.sweeping import SweepProject, make_sweep
 
-from raggs.app.evaluate import EvalRequest, JudgedFiles, MeasureRequest, ScaleRequest, evaluate
+from raggs.app.eval_request import EvalRequest, JudgedFiles, MeasureRequest, ScaleRequest
+from raggs.app.evaluate import evaluate
 from raggs.app.sweep import choose_again, load_sweep, plan_sweep
 from raggs.base.errors import NotFoundError
 from raggs.metrics.columns import Run

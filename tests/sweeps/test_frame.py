@@ -13,7 +13,7 @@ from support.sweeping import make_sweep
 
 import raggs
 from raggs.base.errors import PrerequisiteError
-from raggs.sweeps.plots import table_csv
+from raggs.sweeps.plots import make_frame, table_csv
 
 
 class _Frame:
@@ -28,11 +28,11 @@ def test_the_package_itself_sweeps_and_gives_a_frame(tmp_path: Path, monkeypatch
     report = raggs.sweep(raggs.load_sweep(project.config)).report
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(PrerequisiteError, match="pip install pandas"):
-        report.frame()
+        make_frame(report)
     fake = ModuleType("pandas")
     fake.DataFrame = _Frame  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "pandas", fake)
-    frame = report.frame()
+    frame = make_frame(report)
     head, *rows = csv.reader(io.StringIO(table_csv(report)))
     assert list(frame.columns) == head
     assert [row[0] for row in frame.rows] == [row[0] for row in rows] == ["lexical+k10", "lexical+k20"]

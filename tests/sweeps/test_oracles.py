@@ -11,7 +11,8 @@ from ir_measures import P, R, nDCG
 from support.onnx_models import write_cross_encoder
 from support.sweeping import SweepProject, make_sweep
 
-from raggs.app.evaluate import EvalRequest, JudgedFiles, MeasureRequest, evaluate
+from raggs.app.eval_request import EvalRequest, JudgedFiles, MeasureRequest
+from raggs.app.evaluate import evaluate
 from raggs.metrics.names import parse_measure
 from raggs.sweeps.models import SweepReport
 

@@ -12,7 +12,8 @@ from support.onnx_models import write_cross_encoder, write_embedder
 from support.sweeping import make_sweep
 
 from raggs.app.audit import audit
-from raggs.app.evaluate import EvalRequest, JudgedFiles, MeasureRequest, evaluate
+from raggs.app.eval_request import EvalRequest, JudgedFiles, MeasureRequest
+from raggs.app.evaluate import evaluate
 from raggs.app.sweep import choose_again, load_sweep, plan_sweep, sweep
 from raggs.base.errors import ConfigError, DataError, NotFoundError, RaggsError
 from raggs.parts.retrievers.bm25 import Bm25Retriever

@@ -10,7 +10,8 @@ from support.project import raggs
 from support.scoring import QRELS, RUN, write
 from support.studies import SYSTEMS, golden, reported, study
 
-from raggs.app.evaluate import AnalysisRequest, EvalRequest, JudgedFiles, evaluate
+from raggs.app.eval_request import AnalysisRequest, EvalRequest, JudgedFiles
+from raggs.app.evaluate import evaluate
 from raggs.base.errors import UsageError
 from raggs.evaluation.analyses import REGISTRY, USUAL, Analysis, PartAnalysis
 from raggs.evaluation.analyses.corrected import PeopleCorrection
