@@ -25,10 +25,11 @@ from raggs.metrics.measure import Measure
 from raggs.metrics.measures import REGISTRY, aliases
 from raggs.metrics.names import parse_measure
 
-NAMES = {"NumRet": "hits"}  # where raggs has another name, and no alias
-APART = frozenset({"judged_only", "dcg", "gains", "relative"})  # parameters that are no part of raggs' names
+APART = frozenset({"judged_only", "dcg", "gains"})  # parameters that are no part of raggs' names
 HIGHEST = 4  # of ir_measures' grades, as gdeval has it; higher ones raise it
 GOLDEN = (1, 5)
+COUNTS = frozenset({"NumQ", "NumRel", "NumRet"})
+SOME_LEFT_OUT = "Accuracy"  # has no value for a query whose list holds no pair to compare
 NEEDS_MORE = frozenset({"alpha_ndcg", "nrbp", "ra_nwg_novel", "containment"})  # facets or answers
 
 
@@ -91,6 +92,14 @@ class RaggsEvaluator(providers.Evaluator):
         super().__init__(list(wanted), set(labels))
         self._labels = labels
 
+    def iter_calc(self, run: util.TYPE_RUN) -> Iterator[util.Metric]:
+        """Yield the value of each measure and query."""
+        lists = util.RunConverter(run).as_dict_of_dict()
+        for row in super().iter_calc(lists):
+            defined = lists.get(row.query_id) and not math.isnan(row.value)
+            if defined or row.measure.NAME != SOME_LEFT_OUT:
+                yield row
+
     def _iter_calc(self, run: util.TYPE_RUN) -> Iterator[util.Metric]:
         lists = util.RunConverter(run).as_dict_of_dict()
         found = {qid: lists.get(qid, {}) for qid in self._labels}
@@ -98,7 +107,11 @@ class RaggsEvaluator(providers.Evaluator):
             found = {}
         together: dict[Computation, list[measures.Measure]] = {}
         for measure in self.measures:
-            together.setdefault(_computation(measure), []).append(measure)
+            if measure.NAME in COUNTS:
+                for qid in sorted(qid for qid, docs in found.items() if docs):
+                    yield util.Metric(qid, measure, _count(measure, self._labels[qid], found[qid]))
+            else:
+                together.setdefault(_computation(measure), []).append(measure)
         for how, group in together.items() if found else ():
             yield from self._values(how, group, found)
 
@@ -122,7 +135,8 @@ class RaggsEvaluator(providers.Evaluator):
         rows = dict(zip(scored.measures, scored.values.tolist(), strict=True))
         for measure, name in names.items():
             for qid, value in zip(scored.qids, rows[name], strict=True):
-                yield util.Metric(qid, measure, measure.DEFAULT if math.isnan(value) else value)
+                absent = math.isnan(value) and measure.NAME != SOME_LEFT_OUT
+                yield util.Metric(qid, measure, measure.DEFAULT if absent else value)
 
 
 def _computation(measure: measures.Measure) -> Computation:
@@ -135,10 +149,19 @@ def _computation(measure: measures.Measure) -> Computation:
     )
 
 
+def _count(measure: measures.Measure, labels: Mapping[str, int], found: Mapping[str, float]) -> int:
+    """Return the number of queries, of relevant documents or of retrieved ones, of a query with a list."""
+    rel = measure.params.get("rel")
+    if measure.NAME == "NumRel":
+        return sum(grade >= (1 if rel is None else rel) for grade in labels.values())
+    if measure.NAME == "NumRet":
+        return len(found) if rel is None else sum(doc in labels and labels[doc] >= rel for doc in found)
+    return 1
+
+
 def _text(measure: measures.Measure) -> str:
     """Return the name that raggs gives a measure."""
-    said = str(measure.NAME)
-    name = NAMES.get(said, said)
+    name = str(measure.NAME)
     if measure.params.get("dcg") == "exp-log2":
         name = "ndcg_exp"
     at = measure.params.get(measure.AT_PARAM)
@@ -151,6 +174,7 @@ def _supported() -> list[measures.Measure]:
     """Return ir_measures' measures that raggs computes, by the parameters with which it does."""
     free, some = base.Any(), base.Any(required=True)
     cut: dict[str, object] = {"cutoff": free, "rel": free, "judged_only": free}
+    graded: dict[str, object] = {"min_rel": free, "max_rel": free}
     return [
         measures._P(**cut),
         measures._R(**cut),
@@ -159,18 +183,29 @@ def _supported() -> list[measures.Measure]:
         measures._Success(**cut),
         measures._nDCG(cutoff=free, dcg=base.Choices("log2", "exp-log2"), gains=free, judged_only=free),
         measures._Rprec(rel=free, judged_only=free),
-        measures._SetP(rel=free, relative=base.Choices(False), judged_only=free),
+        measures._SetP(rel=free, relative=free, judged_only=free),
+        measures._SetAP(rel=free, judged_only=free),
         measures._SetR(rel=free),
         measures._SetF(rel=free, beta=free, judged_only=free),
         measures._IPrec(recall=free, rel=free, judged_only=free),
         measures._Bpref(rel=free),
         measures._infAP(rel=free),
-        measures._NumRet(rel=some),
+        measures._NumQ(),
+        measures._NumRel(rel=free),
+        measures._NumRet(rel=free),
+        measures._Accuracy(cutoff=free, rel=free),
         measures._Judged(cutoff=free),
         measures._ERR(cutoff=free),
         measures._RBP(cutoff=free, p=free, rel=some),
         measures._Compat(p=free, normalize=free),
-        measures._INST(T=free, min_rel=free, max_rel=free),
+        measures._INST(T=free, **graded),
+        measures._INSQ(T=free, **graded),
+        measures._SDCG(cutoff=free, dcg=free, **graded),
+        measures._BPM(cutoff=free, T=free, **graded),
+        measures._NERR8(cutoff=free, **graded),
+        measures._NERR9(cutoff=free, **graded),
+        measures._NERR10(p=free, **graded),
+        measures._NERR11(T=free, **graded),
         *(type(own)(**dict.fromkeys(own.SUPPORTED_PARAMS, free)) for own in _own_measures()),
     ]
 

@@ -27,7 +27,7 @@ OPERATORS = {
 }
 PLACED = {"span_recall4", "span_precision4"}  # need places: worked on projection.md
 RANKED = {"ndcg[utility]", "ra_nwg[utility]", "recall[utility]"}  # need a ranking: worked in code
-LONG = {"inst"}  # a sum over a thousand places: worked in code
+LONG = {"inst", "insq"}  # sums over a thousand places: worked in code
 FUNCTIONS = {"log2": math.log2, "min": min}
 
 

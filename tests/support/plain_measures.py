@@ -104,14 +104,51 @@ def expected_reciprocal_rank(shown: Shown, pool: Pool, k: int) -> float:
     return total
 
 
-def inst(shown: Shown, pool: Pool, k: int, wanted: float = 1.0) -> float:
-    gains = [0.0 if grade is None else (grade - 1) / 4 for grade in shown[:k]] + [0.0] * (1000 - len(shown[:k]))
-    weight, weights, total = 1.0, 0.0, 0.0
-    missing = wanted
-    for place, gain in enumerate(gains, 1):
-        weights, total, missing = weights + weight, total + weight * gain, missing - gain
-        weight *= ((place + wanted + missing - 1) / (place + wanted + missing)) ** 2
+def per_passage(gains: Sequence[float], going_on: Callable[[int, float, float], float]) -> float:
+    """The gain per passage of a reader who goes on from a place by its rank, its gain and the gain so far (C/W/L)."""
+    weight, weights, total, so_far = 1.0, 0.0, 0.0, 0.0
+    for place, gain in enumerate([*gains, *[0.0] * (1000 - len(gains))], 1):
+        weights, total, so_far = weights + weight, total + weight * gain, so_far + gain
+        weight *= going_on(place, gain, so_far)
     return total / weights
+
+
+def patient(place: int, goal: float) -> float:
+    return ((place + goal - 1) / (place + goal)) ** 2
+
+
+# name -> for a goal T or a persistence p, and a cutoff, the probability of going on
+GOING_ON: dict[str, Callable[[float, int], Callable[[int, float, float], float]]] = {
+    "inst": lambda t, k: lambda i, gain, so_far: patient(i, t + t - so_far),
+    "insq": lambda t, k: lambda i, gain, so_far: patient(i, 2 * t),
+    "sdcg": lambda t, k: lambda i, gain, so_far: math.log2(i + 1) / math.log2(i + 2) if i < k else 0.0,
+    "bpm": lambda t, k: lambda i, gain, so_far: float(so_far < t and i < k),
+    "nerr8": lambda t, k: lambda i, gain, so_far: 1 - gain if i < k else 0.0,
+    "nerr9": lambda t, k: lambda i, gain, so_far: i / (i + 1) * (1 - gain) if i < k else 0.0,
+    "nerr10": lambda p, k: lambda i, gain, so_far: p * (1 - gain),
+    "nerr11": lambda t, k: lambda i, gain, so_far: patient(i, 2 * t) * (1 - gain),
+}
+
+
+def scaled(shown: Shown) -> list[float]:
+    return [0.0 if grade is None else (grade - 1) / 4 for grade in shown]
+
+
+def reader(name: str, usual: float = 1.0) -> Callable[[Shown, Pool, int], float]:
+    return lambda shown, pool, k: per_passage(scaled(shown[:k]), GOING_ON[name](usual, k))
+
+
+def insq(shown: Shown, pool: Pool, k: int) -> float:
+    return sum(gain / (place + 1) ** 2 for place, gain in enumerate(scaled(shown[:k]), 1)) / INSQ
+
+
+INSQ = sum(1 / (place + 1) ** 2 for place in range(1, 1001))
+
+
+def accuracy(shown: Shown, pool: Pool, k: int) -> float:
+    pairs = [(good([one]), good([two])) for place, one in enumerate(shown[:k]) for two in shown[place + 1 : k]]
+    ordered, mixed = pairs.count((1, 0)), pairs.count((1, 0)) + pairs.count((0, 1))
+    return share(ordered, mixed) if shown else 0.0
 
 
 def compatibility(shown: Shown, pool: Pool, k: int, p: float = 0.95) -> float:
@@ -202,7 +239,16 @@ PLAIN: dict[str, Callable[..., float]] = {
     "rprec": lambda shown, pool, k: share(good(shown[: min(good(pool), k)]), good(pool), 0.0),
     "iprec": interpolated,
     "err": expected_reciprocal_rank,
-    "inst": inst,
+    "inst": reader("inst"),
+    "insq": insq,
+    "sdcg": lambda shown, pool, k: discounted(scaled(shown[:k])) / discounted([1.0] * k),
+    "bpm": reader("bpm"),
+    "nerr8": reader("nerr8"),
+    "nerr9": reader("nerr9"),
+    "nerr10": reader("nerr10", 0.9),
+    "nerr11": reader("nerr11"),
+    "accuracy": accuracy,
+    "set_ap": lambda shown, pool, k: share(good(shown[:k]) ** 2, len(shown[:k]) * good(pool), 0.0),
     "compat": compatibility,
     "infap": inferred,
     "unj": lambda shown, pool, k: sum(grade is None for grade in shown[:k]) / k,

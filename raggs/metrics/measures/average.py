@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from raggs.base.arrays import Floats
@@ -125,3 +127,22 @@ class Bpref(Measure):
         cost = w.ratio(above, np.minimum(relevant, judged - relevant)[query], 0.0)
         worth = np.where(good & (hits.rank[order] <= self.cutoff), 1.0 - cost, 0.0)
         return w.ratio(per_query(hits, query, worth), relevant, 0.0)
+
+
+class Accuracy(Measure):
+    """How often a relevant passage stands above another one: of the list, where unjudged ones are others."""
+
+    NAME = "accuracy"
+    FORMULA = "|pairs (relevant, other) of the top k with the relevant one above| / |pairs|; not defined without a pair"
+    SOURCE = "ir_measures"
+    CUTOFF = "possible"
+    PARAMS = parameters(rel=REL)
+    TIES = False
+
+    def score(self, hits: Hits) -> Floats:
+        """Return the share of pairs in order, shape (queries,); NaN if a list has no pair, 0 without a list."""
+        good = (hits.weigh(self.table(hits.qrels)) > 0) & (hits.rank <= self.cutoff)
+        found, shown = hits.total(good.astype(np.float64)), np.minimum(self.cutoff, hits.length)
+        wrong = hits.total(np.where(good, hits.rank, 0.0)) - found * (found + 1.0) / 2.0  # i-th relevant: rank - i
+        pairs = found * (shown - found)
+        return np.where(shown > 0, w.ratio(pairs - wrong, pairs, math.nan), 0.0)

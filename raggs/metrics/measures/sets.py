@@ -10,7 +10,7 @@ from raggs.base.arrays import Flags, Floats
 from raggs.metrics import weights as w
 from raggs.metrics.columns import Qrels
 from raggs.metrics.hits import Hits
-from raggs.metrics.measure import REL, Linear, Measure, Parameter, parameters
+from raggs.metrics.measure import FLAG, REL, Linear, Measure, Parameter, parameters
 
 
 class Recall(Linear):
@@ -57,18 +57,22 @@ class F1(Linear):
 
 
 class SetPrecision(Linear):
-    """Share of the retrieved passages that are relevant."""
+    """Share of the retrieved passages that are relevant.
+
+    `relative=1` divides by no more passages than are relevant, so that a list that holds them all has 1.
+    """
 
     NAME = "set_p"
     FORMULA = "|rel and the top k| / min(k, retrieved); 0 if nothing was retrieved"
     SOURCE = "set_P of trec_eval"
     CUTOFF = "possible"
-    PARAMS = parameters(rel=REL)
+    PARAMS = parameters(rel=REL, relative=FLAG)
     ALIASES = ("setp",)
 
     def norm(self, hits: Hits, table: Floats) -> Floats:
-        """Return the number of retrieved passages, at most k, shape (queries,)."""
-        return np.minimum(self.cutoff, hits.length).astype(np.float64)
+        """Return the number of retrieved passages, at most k, shape (queries,); if relative, at most the relevant."""
+        shown = np.minimum(self.cutoff, hits.length).astype(np.float64)
+        return np.minimum(shown, w.number_of(hits.qrels, table)) if self.params.get("relative") else shown
 
 
 class SetF(Linear):
@@ -89,6 +93,24 @@ class SetF(Linear):
         """Return (retrieved + beta relevant) / (beta + 1), shape (queries,)."""
         shown, beta = np.minimum(self.cutoff, hits.length), self["beta"]
         return (shown + beta * w.number_of(hits.qrels, table)) / (beta + 1.0)
+
+
+class SetAp(Measure):
+    """Precision of the retrieved set times its recall."""
+
+    NAME = "set_ap"
+    FORMULA = "P R, with P = set_p and R = recall"
+    SOURCE = "set_map of trec_eval"
+    CUTOFF = "possible"
+    PARAMS = parameters(rel=REL)
+    ALIASES = ("setap", "set_map")
+    TIES = False
+
+    def score(self, hits: Hits) -> Floats:
+        """Return the product, shape (queries,); 0 if nothing was retrieved or is relevant."""
+        table = self.table(hits.qrels)
+        found = hits.total(hits.weigh(table) * (hits.rank <= self.cutoff))
+        return w.ratio(found**2, np.minimum(self.cutoff, hits.length) * w.number_of(hits.qrels, table), 0.0)
 
 
 class RPrecision(Measure):

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import ClassVar
+
 import numpy as np
 
-from raggs.base.arrays import Floats
+from raggs.base.arrays import Floats, Ints
 from raggs.metrics import weights as w
+from raggs.metrics.columns import Qrels
 from raggs.metrics.hits import Hits
 from raggs.metrics.measure import REL, Linear, Measure, Parameter, parameters
 
@@ -35,40 +40,178 @@ DEPTH = 1000  # places that a reader may look at, as in cwl_eval
 BLOCK = 1000  # queries at a time: DEPTH * BLOCK numbers are 8 MB
 
 
-class Inst(Measure):
-    """Gain per passage of a reader who wants a gain of T: the more is missing, the more passages the reader sees.
+class Scaled(Measure):
+    """A measure whose gains are (grade - min_rel) / (max_rel - min_rel), cut to 0 to 1; unjudged passages gain 0."""
 
-    Gains are (grade - min_rel) / (max_rel - min_rel), cut to 0 to 1; unjudged passages gain 0.
-    """
+    GAINS: ClassVar[Mapping[str, Parameter]] = parameters(
+        min_rel=Parameter(None, -1e9, 1e9, True), max_rel=Parameter(None, -1e9, 1e9, True)
+    )
+    PARAMS = GAINS
+
+    def table(self, qrels: Qrels) -> Floats:
+        """Return the gain of each grade, shape (grades,)."""
+        low, high = self.params.get("min_rel", qrels.scale.low), self.params.get("max_rel", qrels.scale.high)
+        return np.clip((qrels.scale.grades() - low) / max(high - low, 1.0), 0.0, 1.0)
+
+
+class Cwl(Scaled):
+    """Gain per passage of a reader who goes on from each place with a probability: C/W/L (Moffat et al. 2017)."""
+
+    TIES = False
+
+    @abstractmethod
+    def going_on(self, place: Ints, gains: Floats) -> Floats:
+        """Return the probability of going on to the next place, shape (places,) or (queries, places).
+
+        Args:
+            place: shape (places,), from 1.
+            gains: shape (queries, places).
+        """
+
+    def score(self, hits: Hits) -> Floats:
+        """Return the expected gain per passage, shape (queries,). Memory: 8 MB for each of a few work arrays."""
+        gain = hits.weigh(self.table(hits.qrels))
+        rows = np.flatnonzero(hits.rank <= min(DEPTH, self.cutoff))
+        query, rank = hits.query[rows], hits.rank[rows]
+        found = np.zeros(len(hits.length))
+        for first in range(0, len(found), BLOCK):
+            mine = (query >= first) & (query < first + BLOCK)
+            gains = np.zeros((min(BLOCK, len(found) - first), DEPTH))
+            gains[query[mine] - first, rank[mine] - 1] = gain[rows[mine]]
+            going_on = np.broadcast_to(self.going_on(np.arange(1, DEPTH + 1), gains), gains.shape)
+            weight = np.concatenate([np.ones((len(gains), 1)), np.cumprod(going_on[:, :-1], axis=1)], axis=1)
+            found[first : first + len(gains)] = (weight * gains).sum(axis=1) / weight.sum(axis=1)
+        return found
+
+
+class Inst(Cwl):
+    """Gain per passage of a reader who wants a gain of T: the more is missing, the more passages the reader sees."""
 
     NAME = "inst"
     FORMULA = "sum w(i) gain(i) / sum w(i), w(i+1) = w(i) ((i + T + t - 1) / (i + T + t))^2, t = T - gain so far"
     SOURCE = "Moffat et al. 2015; cwl_eval"
     CUTOFF = "possible"
-    PARAMS = parameters(
-        t=Parameter(1.0, 0.5, 1e6), min_rel=Parameter(None, -1e9, 1e9, True), max_rel=Parameter(None, -1e9, 1e9, True)
-    )
+    PARAMS = parameters(t=Parameter(1.0, 0.5, 1e6), **Scaled.GAINS)
     FIRST = "t"
-    TIES = False
 
-    def score(self, hits: Hits) -> Floats:
-        """Return the expected gain per passage, shape (queries,). Memory: 8 MB for each of a few work arrays."""
-        low = self.params.get("min_rel", hits.qrels.scale.low)
-        high = self.params.get("max_rel", hits.qrels.scale.high)
-        span = max(high - low, 1.0)
-        gain = np.clip((hits.grade - low) / span, 0.0, 1.0)
-        rows = np.flatnonzero(hits.rank <= min(DEPTH, self.cutoff))
-        query, rank = hits.query[rows], hits.rank[rows]
-        found = np.zeros(len(hits.length))
-        place, wanted = np.arange(1, DEPTH + 1), self["t"]
-        for first in range(0, len(found), BLOCK):
-            mine = (query >= first) & (query < first + BLOCK)
-            gains = np.zeros((min(BLOCK, len(found) - first), DEPTH))
-            gains[query[mine] - first, rank[mine] - 1] = gain[rows[mine]]
-            reach = place + 2.0 * wanted - np.cumsum(gains, axis=1)
-            going_on = ((reach - 1.0) / reach) ** 2
-            weight = np.concatenate([np.ones((len(gains), 1)), np.cumprod(going_on[:, :-1], axis=1)], axis=1)
-            found[first : first + len(gains)] = (weight * gains).sum(axis=1) / weight.sum(axis=1)
+    def going_on(self, place: Ints, gains: Floats) -> Floats:
+        """Return what is the larger the more gain is missing, shape (queries, places)."""
+        reach = place + 2.0 * self["t"] - np.cumsum(gains, axis=1)
+        found: Floats = ((reach - 1.0) / reach) ** 2
+        return found
+
+
+GOAL = Parameter(1.0, 0.01, 1e6)  # the gain that a reader wants
+
+
+class Insq(Scaled, Linear):
+    """Gain per passage of a reader who wants a gain of T: what was found so far does not matter."""
+
+    NAME = "insq"
+    FORMULA = "sum w(i) gain(i) / sum w(i) over 1000 ranks, w(i) = 1 / (i + 2T - 1)^2"
+    SOURCE = "Moffat et al. 2012; cwl_eval"
+    FIXED = True
+    CUTOFF = "possible"
+    PARAMS = parameters(t=GOAL, **Scaled.GAINS)
+    FIRST = "t"
+
+    def worth(self, ranks: Floats) -> Floats:
+        """1 / (rank + 2T - 1)^2 up to rank 1000."""
+        return np.where(ranks <= DEPTH, 1.0 / (ranks + 2.0 * self["t"] - 1.0) ** 2, 0.0)
+
+    def norm(self, hits: Hits, table: Floats) -> Floats:
+        """The sum of the worths, for each query."""
+        return np.full(len(hits.length), w.cumulative(self.worth, DEPTH)[-1])
+
+
+class Sdcg(Scaled, Linear):
+    """Discounted cumulative gain over that of k perfect passages: whether there are as many or not."""
+
+    NAME = "sdcg"
+    FORMULA = "sum gain(i) / log2(i + 1) over the top k / sum 1 / log2(i + 1) over k ranks"
+    SOURCE = "Jaervelin and Kekaelaeinen 2002, scaled; cwl_eval"
+    FIXED = True
+
+    def worth(self, ranks: Floats) -> Floats:
+        """1 / log2(rank + 1) up to rank 1000."""
+        return np.where(ranks <= DEPTH, w.logarithmic(ranks), 0.0)
+
+    def norm(self, hits: Hits, table: Floats) -> Floats:
+        """The sum of the worths of k ranks, for each query."""
+        return np.full(len(hits.length), w.cumulative(self.worth, min(DEPTH, self.cutoff))[-1])
+
+
+class Bpm(Cwl):
+    """Gain per passage of a reader who stops: at a gain of T or at rank k."""
+
+    NAME = "bpm"
+    FORMULA = "sum gain(i) over the top n / n, n = the first rank at which the gains sum to T, at most k"
+    SOURCE = "Zhang et al. 2017, static; cwl_eval"
+    PARAMS = parameters(t=GOAL, **Scaled.GAINS)
+    FIRST = "t"
+
+    def going_on(self, place: Ints, gains: Floats) -> Floats:
+        """Return 1 until either is reached, shape (queries, places)."""
+        return ((np.cumsum(gains, axis=1) < self["t"]) & (place < self.cutoff)).astype(np.float64)
+
+
+class Nerr8(Cwl):
+    """Gain per passage of a reader whom gains may stop: at rank k at the latest."""
+
+    NAME = "nerr8"
+    FORMULA = "sum w(i) gain(i) / sum w(i) over the top k, w(i+1) = w(i) (1 - gain(i))"
+    SOURCE = "Azzopardi et al. 2021, equation 8; cwl_eval"
+
+    def going_on(self, place: Ints, gains: Floats) -> Floats:
+        """Return the patience times the probability that the gain does not stop the reader, shape (queries, places)."""
+        return self.patience(place) * (1.0 - gains)
+
+    def patience(self, place: Ints) -> Floats:
+        """Return the probability of going on where there is no gain, shape (places,)."""
+        return (place < self.cutoff).astype(np.float64)
+
+
+class Nerr9(Nerr8):
+    """Gain per passage of a reader whom gains and ranks may stop: at rank k at the latest."""
+
+    NAME = "nerr9"
+    FORMULA = "sum w(i) gain(i) / sum w(i) over the top k, w(i+1) = w(i) (1 - gain(i)) i / (i + 1)"
+    SOURCE = "Azzopardi et al. 2021, equation 9; cwl_eval"
+
+    def patience(self, place: Ints) -> Floats:
+        """Return i / (i + 1) above rank k, shape (places,)."""
+        return np.where(place < self.cutoff, place / (place + 1.0), 0.0)
+
+
+class Nerr10(Nerr8):
+    """Gain per passage of a reader with patience p: whom each gain may stop, too."""
+
+    NAME = "nerr10"
+    FORMULA = "sum w(i) gain(i) / sum w(i), w(i+1) = w(i) (1 - gain(i)) p"
+    SOURCE = "Azzopardi et al. 2021, equation 10; cwl_eval"
+    CUTOFF = "possible"
+    PARAMS = parameters(p=Parameter(0.9, 0, 1), **Scaled.GAINS)
+    FIRST = "p"
+
+    def patience(self, place: Ints) -> Floats:
+        """Return p, shape (places,)."""
+        return np.full(len(place), self["p"])
+
+
+class Nerr11(Nerr8):
+    """Gain per passage of a reader with a goal T: whom each gain may stop, and who else goes on as for insq."""
+
+    NAME = "nerr11"
+    FORMULA = "sum w(i) gain(i) / sum w(i), w(i+1) = w(i) (1 - gain(i)) ((i + 2T - 1) / (i + 2T))^2"
+    SOURCE = "Azzopardi et al. 2021, equation 11; cwl_eval"
+    CUTOFF = "possible"
+    PARAMS = parameters(t=GOAL, **Scaled.GAINS)
+    FIRST = "t"
+
+    def patience(self, place: Ints) -> Floats:
+        """Return ((i + 2T - 1) / (i + 2T))^2, shape (places,)."""
+        reach = place + 2.0 * self["t"]
+        found: Floats = ((reach - 1.0) / reach) ** 2
         return found
 
 
