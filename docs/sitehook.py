@@ -16,7 +16,15 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = ("README.md", "CHANGELOG.md", "docs/**/*.md", "examples/*.md", "benchmarks/*.md", "benchmarks/results/*.md")
+PAGES = (
+    "README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "docs/**/*.md",
+    "examples/*.md",
+    "benchmarks/*.md",
+    "benchmarks/results/*.md",
+)
 PICTURES = ("docs/**/*.svg", "docs/**/*.png")
 LINK = re.compile(r"\]\((?!\w+:)([^)#\s]+)\)")
 

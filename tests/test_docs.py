@@ -96,7 +96,7 @@ def test_links_between_pages_lead_somewhere(page: str) -> None:
         assert (source.parent / target).exists(), f"{page} links to {target}"
 
 
-@pytest.mark.parametrize("page", ["docs/architecture.md", *sorted(PAGES_OF_DECISIONS)])
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/architecture.md", *sorted(PAGES_OF_DECISIONS)])
 def test_code_that_a_page_names_exists(page: str) -> None:
     """Paths of files and folders in backticks, from the root of the repository."""
     text = (ROOT / page).read_text(encoding="utf-8")
