@@ -225,6 +225,7 @@ def test_throughput_says_whether_both_aims_are_kept(tmp_path):
     assert (config.llm.concurrency, config.llm.requests_per_minute) == (8, None)
 
 
+@pytest.mark.nightly
 def test_a_measured_process_has_its_own_peak_and_its_failure_is_told():
     hungry = "data = bytearray(300_000_000); data[::4096] = data[::4096]"
     # In a small process of its own, since no child's peak is below what its parent held.
@@ -251,6 +252,7 @@ def test_the_drawing_of_a_linear_law_has_its_points_on_the_dashed_line():
     assert "| 1,000 | 0.0 | 20.0 | 20.0 | 250 MiB | 0.0 MB |" in scale.table(points)
 
 
+@pytest.mark.nightly(keep=5)
 @pytest.mark.parametrize("part", parts.PARTS, ids=lambda part: f"{part.name}, {part.beside}")
 def test_every_part_does_its_work_and_its_yardsticks(part, tmp_path):
     for work in part.pair(tmp_path):
@@ -384,6 +386,7 @@ def test_calls_of_a_command_are_counted_in_its_package_alone(small_package, monk
     assert counter.figures() == [2, 2, 2, 2]
 
 
+@pytest.mark.nightly
 def test_the_commands_that_are_counted_still_work():
     found = callpaths.count_commands(FOLDER.parent / "raggs")
     assert list(found) == ["run", "eval", "export", "show"]

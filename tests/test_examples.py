@@ -82,6 +82,7 @@ def test_the_quickstart_asks_enough() -> None:
     assert all(2 <= len(query.nuggets) <= 5 for query in QUESTIONS.values())
 
 
+@pytest.mark.nightly(keep=8)
 @pytest.mark.parametrize("qid", QUESTIONS)
 @pytest.mark.parametrize("quote", ['"', "`"])
 def test_a_question_tells_the_passages_of_this_python_apart(qid: str, quote: str, reference: list[Passage]) -> None:

@@ -50,6 +50,7 @@ READING = {
 }
 
 
+@pytest.mark.nightly(keep=3)
 @pytest.mark.parametrize("name", READING)
 def test_what_reads_touches_nothing_but_the_run_s_directory(name: str, alone: Project, tmp_path: Path) -> None:
     before = sorted(path.relative_to(alone.folder) for path in alone.folder.rglob("*"))

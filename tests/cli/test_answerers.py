@@ -139,6 +139,7 @@ def prices(*names: str) -> dict[str, Any]:
     return {f"openai/{name}": {"input": 1.0, "output": 2.0} for name in names}
 
 
+@pytest.mark.nightly(keep=2)
 @pytest.mark.parametrize(
     "setting",
     [

@@ -100,6 +100,7 @@ def test_a_changed_judge_does_not_replace_paid_results_unasked(server: LLMServer
     assert re.search(r"note: rank would run again .* results for which \d\.\d+ USD were paid", errors), errors
 
 
+@pytest.mark.nightly(keep=1)
 @pytest.mark.parametrize(
     "more",
     [{"judge": {"samples": 2}}, {"rank": {"max_calls": 9}}, {"prune": {"max_keep": 9}}],

@@ -63,6 +63,7 @@ def test_a_judge_that_obeys_is_seen_and_nothing_is_paid_twice(server: LLMServer,
     assert project.manifest()["stages"]["judge"]["health"]["canaries"] == found
 
 
+@pytest.mark.nightly
 def test_a_kill_among_canaries_or_after_changes_no_byte_and_no_figure(
     server: LLMServer, project: Project, tmp_path: Path
 ) -> None:

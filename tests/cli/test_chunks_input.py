@@ -154,6 +154,7 @@ def test_an_excerpt_without_offsets_that_stands_twice_is_told(folder: Path) -> N
     assert "places" not in str(json.loads(call("--json").stdout)["notes"])
 
 
+@pytest.mark.nightly
 def test_a_hundred_thousand_references(folder: Path) -> None:
     (folder / "docs" / "birds.md").write_text("ab" * 100_000)
     (folder / "q.csv").write_text(

@@ -17,6 +17,7 @@ from support.paying import MODEL
 from support.project import Project, make_project
 
 
+@pytest.mark.nightly(keep=1)
 @pytest.mark.parametrize(
     ("changes", "flags"),
     [
@@ -92,6 +93,7 @@ def test_what_the_cache_saved_is_told_and_money_spent_before_stays(server: LLMSe
         call("audit", run)
 
 
+@pytest.mark.nightly(keep=1)
 @pytest.mark.parametrize("calls", [9, 60])
 def test_the_estimate_is_that_of_the_whole_run_however_often_it_stops(
     server: LLMServer, project: Project, calls: int

@@ -18,6 +18,7 @@ def call(*arguments: object) -> tuple[int, str]:
     return result.exit_code, result.stderr.strip()
 
 
+@pytest.mark.nightly(keep=1)
 @pytest.mark.parametrize("nth", [1, 5, 9, 14])
 def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nth: int) -> None:
     calm = make_project(tmp_path / "calm", queries=2, corpus=12)

@@ -125,6 +125,7 @@ def test_an_index_is_not_loaded_into_itself(tmp_path: Path, place: dict[str, Any
     assert "is the index" in done.stderr
 
 
+@pytest.mark.nightly
 def test_a_load_that_is_killed_again_and_again_ends_whole(tmp_path: Path, place: dict[str, Any]) -> None:
     project = searched(tmp_path, {**place, "batch": 1}, corpus=400, embed={"embedder": None}, modes=("bm25",))
     index = IndexPlace(**place)
@@ -174,6 +175,7 @@ def test_the_same_index_gives_the_same_bytes_wherever_passages_come_from(
     assert invoke("run", "--config", remote.config, "--dry-run").exit_code == 0
 
 
+@pytest.mark.nightly
 def test_a_run_that_is_killed_goes_on_to_the_same_bytes(
     tmp_path: Path, project: Project, place: dict[str, Any]
 ) -> None:

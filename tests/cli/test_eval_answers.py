@@ -169,6 +169,7 @@ def test_without_a_reference_answer_nothing_is_paid(tmp_path: Path, server: LLMS
     assert "add `answer` to the queries" in done.stderr
 
 
+@pytest.mark.nightly(keep=2)
 @pytest.mark.parametrize(
     ("more", "message"),
     [

@@ -65,6 +65,7 @@ def test_more_queries_to_show_than_there_are_numbers(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.stderr
 
 
+@pytest.mark.nightly(keep=1)
 @pytest.mark.parametrize("closed", ["2>&-", ">&-", "<&-", "<&- >&- 2>&-"])
 def test_streams_that_a_shell_has_closed_are_no_fault(closed: str, tmp_path: Path) -> None:
     project = make_project(tmp_path, queries=1, corpus=5)

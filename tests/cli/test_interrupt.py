@@ -46,7 +46,8 @@ def paid_project(folder: Path, server: LLMServer) -> Project:
     return project
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)])
+@pytest.mark.nightly(keep=1)
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGHUP, 129), (signal.SIGTERM, 143)])
 def test_calls_on_their_way_arrive_and_are_not_paid_again(tmp_path: Path, number: signal.Signals, code: int) -> None:
     with LLMServer(delay_s=1.0) as server:
         project = paid_project(tmp_path / "own", server)
@@ -67,6 +68,7 @@ def test_calls_on_their_way_arrive_and_are_not_paid_again(tmp_path: Path, number
         assert project.artifacts() == calm.artifacts()
 
 
+@pytest.mark.nightly(keep=1)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_second_signal_stops_at_once(tmp_path: Path, number: signal.Signals) -> None:
     with LLMServer(delay_s=120) as server:
@@ -95,6 +97,7 @@ def test_a_hang_up_after_another_signal_is_no_second_one(tmp_path: Path) -> None
         assert errors == SENTENCE + "\n"
 
 
+@pytest.mark.nightly
 def test_what_nohup_ignores_stays_ignored(tmp_path: Path) -> None:
     with LLMServer(delay_s=0.2) as server:
         project = paid_project(tmp_path, server)
@@ -187,6 +190,7 @@ main()
 """
 
 
+@pytest.mark.nightly(keep=2)
 @pytest.mark.parametrize("moment", ["import", "swallowed", "compiled", "exit"])
 def test_ctrl_c_ends_with_its_sentence_whenever_it_comes(tmp_path: Path, moment: str) -> None:
     """While modules are read; where code beneath Python swallows it, or code compiled on the way; at the end."""
@@ -196,6 +200,7 @@ def test_ctrl_c_ends_with_its_sentence_whenever_it_comes(tmp_path: Path, moment:
     assert (done.returncode, done.stderr) == (130, SENTENCE + "\n")
 
 
+@pytest.mark.nightly
 def test_ctrl_c_says_that_nothing_is_lost(tmp_path: Path) -> None:
     project = make_project(
         tmp_path, queries=60, corpus=60, rank={"top": 20, "max_calls": 400}, prune={"min_keep": 40, "max_keep": 60}

@@ -225,6 +225,7 @@ LIES: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
+@pytest.mark.nightly(keep=2)
 @pytest.mark.parametrize(("kind", "lie", "told"), LIES)
 def test_the_audit_derives_grades_and_the_end_of_each_walk(
     tmp_path: Path, kind: str, lie: dict[str, Any], told: str

@@ -72,6 +72,7 @@ def test_clouds_that_know_other_ways_are_only_told(project: Project, monkeypatch
     call("validate", "--config", project.config)
 
 
+@pytest.mark.nightly(keep=2)
 @pytest.mark.parametrize(
     ("environment", "code", "words"),
     [

@@ -91,6 +91,7 @@ EFFORTS: dict[str, tuple[str, ...]] = {
 }
 
 
+@pytest.mark.nightly(keep=4)
 @pytest.mark.parametrize("name", EFFORTS)
 def test_a_run_with_nothing_to_do_changes_no_byte(project: Project, name: str) -> None:
     before = bytes_of(project.run)
@@ -98,6 +99,7 @@ def test_a_run_with_nothing_to_do_changes_no_byte(project: Project, name: str) -
     assert bytes_of(project.run) == before
 
 
+@pytest.mark.nightly(keep=3)
 @pytest.mark.parametrize("columns", ["40", "200"])
 @pytest.mark.parametrize("form", ["absolute", "relative", "file", "below", "link"])
 def test_a_run_with_nothing_to_do_changes_no_byte_wherever_it_is_called_from(
@@ -245,6 +247,7 @@ def test_status_why_and_their_json(project: Project) -> None:
     assert all(stage["done"] and not stage["reasons"] for stage in stages.values())
 
 
+@pytest.mark.nightly(keep=1)
 @pytest.mark.parametrize("engine", sorted(REGISTRY))
 @pytest.mark.parametrize("place", [0.3, 0.77])
 def test_each_engine_resumes_in_mid_round_and_replays(tmp_path: Path, engine: str, place: float) -> None:
@@ -314,6 +317,7 @@ def test_dry_run_touches_nothing(tmp_path: Path) -> None:
     assert not project.run.exists()
 
 
+@pytest.mark.nightly(keep=6)
 @pytest.mark.parametrize("artifact", ARTIFACTS)
 @pytest.mark.parametrize("place", [0.1, 0.5, 0.95])
 def test_one_changed_byte_anywhere_is_named_by_file_and_line(project: Project, artifact: str, place: float) -> None:

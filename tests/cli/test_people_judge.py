@@ -309,6 +309,7 @@ def plain(text: str) -> str:
     return " ".join(text.split())
 
 
+@pytest.mark.nightly(keep=1)
 @pytest.mark.parametrize("switch", ["flag", "setting"])
 def test_labels_come_first_by_one_switch_and_the_judge_s_own_grades_stay_comparable(
     graded: Project, switch: str
@@ -340,6 +341,7 @@ def test_without_the_switch_no_fingerprint_knows_of_it(graded: Project) -> None:
     assert json.loads(call("run", graded.config, "--json", "--set", "judge.human_first=false").stdout)["ran"] == {}
 
 
+@pytest.mark.nightly(keep=2)
 @pytest.mark.parametrize(
     "judge",
     [

@@ -90,6 +90,7 @@ def test_a_function_that_is_not_there_is_found_before_anything_runs(project: Pro
     assert not (project.run / "embed.jsonl").exists()
 
 
+@pytest.mark.nightly(keep=2)
 @pytest.mark.parametrize(
     ("statement", "name"),
     [

@@ -101,6 +101,7 @@ def test_every_command_takes_it_with_one_meaning(words: tuple[str, ...]) -> None
     assert [(option.opts, option.help) for option in found] == [(["--quiet", "-q"], QUIET_HELP)]
 
 
+@pytest.mark.nightly(keep=8)
 @pytest.mark.parametrize("line", sorted(CALLS))
 def test_nothing_is_printed_and_json_stays(
     line: str, golden: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

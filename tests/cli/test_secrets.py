@@ -67,6 +67,7 @@ def refused(project: Project, *arguments: str) -> None:
     assert holders(project.folder, *parts) == []
 
 
+@pytest.mark.nightly(keep=6)
 @pytest.mark.parametrize("case", IN_FILE)
 def test_a_key_in_the_file_is_refused_unseen(case: str, tmp_path: Path) -> None:
     project = make_project(tmp_path, queries=1, corpus=4)

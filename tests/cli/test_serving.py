@@ -65,6 +65,7 @@ def test_the_extra_is_named_where_it_is_missing(run: Path, monkeypatch: pytest.M
         serve.serve(serve.ServeRequest([run]), lambda served: None)
 
 
+@pytest.mark.nightly(keep=1)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_ends_in_peace(run: Path, tmp_path: Path, number: int) -> None:
     with serving(run, "--reviews", tmp_path / "reviews") as (address, process):
@@ -94,6 +95,7 @@ HALF_OPEN = {
 }
 
 
+@pytest.mark.nightly(keep=1)
 @pytest.mark.parametrize("drip", [False, True], ids=["silent", "a byte at a time"])
 def test_half_open_connections_time_out_while_others_are_served(run: Path, tmp_path: Path, drip: bool) -> None:
     with serving(run, "--reviews", tmp_path / "reviews", "--timeout", 1) as (address, _):

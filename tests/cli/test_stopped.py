@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
 from support.cli import call
 from support.llm_server import LLMServer
 from support.project import Project, environment, make_project
@@ -62,6 +63,7 @@ def test_grades_that_the_budget_paid_for_are_evaluated_and_exported(server: LLMS
     goes_on(project, paid(tmp_path / "calm", server), server)
 
 
+@pytest.mark.nightly
 def test_rankings_that_are_done_are_exported(server: LLMServer, tmp_path: Path) -> None:
     project = paid(tmp_path / "own", server)
     call("run", "--config", project.config, "--quiet", "--to", "prune")
@@ -76,6 +78,7 @@ def test_rankings_that_are_done_are_exported(server: LLMServer, tmp_path: Path) 
     goes_on(project, paid(tmp_path / "calm", server), server)
 
 
+@pytest.mark.nightly
 def test_ctrl_c_leaves_what_is_done(server: LLMServer, tmp_path: Path) -> None:
     project = paid(tmp_path / "own", server)
     server.delay_s = 0.1
@@ -133,6 +136,7 @@ def test_what_is_judged_is_ranked_evaluated_and_exported(server: LLMServer, tmp_
     goes_on(project, paid(tmp_path / "calm", server), server)
 
 
+@pytest.mark.nightly
 def test_a_ranking_in_part_may_end_itself(server: LLMServer, tmp_path: Path) -> None:
     project = paid(tmp_path / "own", server)
     project.change(budget={"max_calls": 70})

@@ -141,6 +141,7 @@ def test_two_killed_workers_change_no_byte_and_cost_no_call(
     assert "amber" not in events, "texts do not travel through the scheduler"
 
 
+@pytest.mark.nightly
 def test_batches_are_as_large_as_in_a_local_run(tmp_path: Path, cluster: LocalCluster, key: None) -> None:
     """However many shards there are: a batch takes hours, and one for each shard after the other would take days."""
     judge = {"judge": PANEL, "mode": "batch", "batch": {"poll_s": 0.02, "quiet_s": 0.1}, "stop_after": 8}
@@ -160,6 +161,7 @@ def test_batches_are_as_large_as_in_a_local_run(tmp_path: Path, cluster: LocalCl
     assert booked(spread) == booked(local)
 
 
+@pytest.mark.nightly
 def test_passages_that_are_graded_together_travel_together(tmp_path: Path, cluster: LocalCluster, key: None) -> None:
     with LLMServer() as server:
         judge = {"judge": PANEL, "group": 3, "samples": 2, "stop_after": 4}
@@ -176,6 +178,7 @@ def test_passages_that_are_graded_together_travel_together(tmp_path: Path, clust
     assert told(spread) == told(local)
 
 
+@pytest.mark.nightly
 def test_a_cascade_asks_the_same_on_workers(tmp_path: Path, cluster: LocalCluster, key: None) -> None:
     judge = {"judge": {**PANEL, "type": "cascade", "ask_from": 4, "audit": 0.3, "order": "cheap"}, "samples": 2}
     with LLMServer() as server:
@@ -194,6 +197,7 @@ def test_a_cascade_asks_the_same_on_workers(tmp_path: Path, cluster: LocalCluste
 SHARED = {"top": 5, "max_calls": 12, "budget": {"calls": 20}}
 
 
+@pytest.mark.nightly(keep=1)
 @pytest.mark.parametrize("rank", [SHARED, {**SHARED, "batch_size": "auto"}, None])
 def test_rankings_that_share_a_budget_and_a_set_without_any_are_those_of_a_local_run(
     tmp_path: Path, cluster: LocalCluster, rank: dict[str, Any] | None
@@ -252,6 +256,7 @@ def lives(pid: int) -> bool:
     return True
 
 
+@pytest.mark.nightly
 def test_workers_search_and_read_an_index_of_elasticsearch(
     tmp_path: Path, cluster: LocalCluster, elastic_url: str
 ) -> None:

@@ -48,6 +48,7 @@ def test_killed_while_waiting_it_resumes_and_nothing_is_submitted_twice(b, proje
         assert cost["usd"] == pytest.approx(calls["usd"] / 2)
 
 
+@pytest.mark.nightly
 def test_killed_at_any_moment_no_question_is_submitted_twice(b, project):
     draw = random.Random(3)
     with LLMServer() as server:
@@ -113,6 +114,7 @@ def same_at_half_the_price(b, project, server, judge):
     return own
 
 
+@pytest.mark.nightly
 def test_each_member_of_a_panel_has_a_batch_with_all_samples(b, project):
     with LLMServer() as server:
         own = same_at_half_the_price(b, project, server, {"judge": PANEL, "samples": 2})
@@ -133,6 +135,7 @@ def test_a_cascade_sends_the_good_judge_one_batch_after_that_of_the_cheap_one(b,
         assert cheap == len(leaders) > good == sum(row["judge"] == "litellm openai/second" for row in leaders) > 0
 
 
+@pytest.mark.nightly
 def test_a_walk_takes_one_batch_a_step_over_all_queries(b, project):
     with LLMServer(truth=lambda query, passage: (len(query) + len(passage)) % 4 + 1) as server:
         own = same_at_half_the_price(b, project, server, {"stop_after": 4})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from support.llm_server import LLMServer
 
 MEMBERS = [{"type": "litellm", "model": f"openai/{name}"} for name in ("small", "big")]
@@ -11,6 +12,7 @@ JUDGE = {"judge": {"type": "cascade", "judges": MEMBERS, "samples": 2, "ask_from
 LLM = {"prices": {f"openai/{name}": {"input": 1.0, "output": 2.0} for name in ("small", "big")}, "concurrency": 3}
 
 
+@pytest.mark.nightly
 def test_killed_at_any_moment_it_goes_on_where_it_was(b):
     draw = random.Random(5)
     with LLMServer(delay_s=0.01) as server:

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-KILLS = int(os.environ.get("FAULT_KILLS", "5"))
+KILLS = int(os.environ.get("FAULT_KILLS", "3"))
 MONEY = (15, 26)  # chat, embeddings and reranking under a cap of calls; a cascade by batches under both caps
 
 
@@ -32,6 +32,7 @@ def test_caps_and_ledgers_hold_through_kills(faults, b):
     assert counts["calls served"] > 50
 
 
+@pytest.mark.nightly
 def test_hostile_passages_stay_inside_the_fence(faults, b):
     counts = faults.injection(b)
     assert counts["hostile passages"] == counts["shown to the server"] == 30

@@ -70,6 +70,7 @@ def test_indexes_and_caches_are_not_called_damaged(spare: int, tmp_path: Path) -
         assert "opened" in message or "ulimit -n" in message
 
 
+@pytest.mark.nightly(keep=2)
 @pytest.mark.parametrize("limit", [6, 8, 11, 16])
 def test_a_command_says_so(limit: int, tmp_path: Path) -> None:
     project = make_project(tmp_path, queries=2, corpus=10)

@@ -26,6 +26,7 @@ def test_it_speaks_embeddings_and_refuses_unknown_paths():
         assert httpx.get(f"{server.url}/models", timeout=20).status_code == 404
 
 
+@pytest.mark.nightly(keep=5)
 @pytest.mark.parametrize("number", range(len(ORDERS)))
 def test_it_obeys_each_hostile_passage_that_leaves_its_fence(number):
     text = hostile(number, "weather")

@@ -164,6 +164,7 @@ def damage(file, how):
     file.unlink() if how == "gone" else file.write_bytes(data)
 
 
+@pytest.mark.nightly(keep=8)
 @pytest.mark.parametrize("how", ["a bit", "cut", "gone"])
 @pytest.mark.parametrize("name", ["index", "header.json"])
 def test_what_was_damaged_is_built_again(recipe, tmp_path, name, how):
@@ -210,6 +211,7 @@ with vectors_of(Path(sys.argv[1]), clusters(300, 16)) as vectors:
 """
 
 
+@pytest.mark.nightly(keep=2)
 @pytest.mark.parametrize("when", ["rows", "written"])
 def test_a_killed_build_leaves_nothing_half(recipe, tmp_path, when):
     if recipe.config.type == "flat":
@@ -224,6 +226,7 @@ def test_a_killed_build_leaves_nothing_half(recipe, tmp_path, when):
         assert [path.name for path in vectors.place.rglob(".tmp-*")] == []
 
 
+@pytest.mark.nightly(keep=8)
 @pytest.mark.parametrize("dtype", ["f16", "bf16"])
 @pytest.mark.parametrize("high_precision", [True, False])
 def test_scores_of_less_than_32_bits(recipe, vectors, dtype, high_precision):

@@ -177,6 +177,7 @@ EDITS: dict[str, tuple[Callable[[Manifest], None], str, str]] = {
 }
 
 
+@pytest.mark.nightly(keep=9)
 @pytest.mark.parametrize("name", EDITS)
 def test_an_edit_of_the_manifest_is_named_with_its_line(lied: Project, name: str) -> None:
     edit, place, _ = EDITS[name]
@@ -190,6 +191,7 @@ def test_an_edit_of_the_manifest_is_named_with_its_line(lied: Project, name: str
     assert any("since raggs wrote it" in each or "not what raggs wrote" in each for each in found)
 
 
+@pytest.mark.nightly(keep=7)
 @pytest.mark.parametrize("name", [name for name, (_, _, what) in EDITS.items() if what])
 def test_what_can_be_derived_is_found_under_a_mended_seal(lied: Project, name: str) -> None:
     edit, _, what = EDITS[name]
