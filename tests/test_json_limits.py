@@ -124,6 +124,7 @@ def test_the_limits_are_where_they_are_said_to_be() -> None:
     assert decode_json("9" * MOST_DIGITS) == int("9" * MOST_DIGITS)
 
 
+@pytest.mark.nightly(keep=6)
 @pytest.mark.parametrize(
     "setting",
     ["retrieve.retrievers.0.k", "rank.max_calls", "rank.top", "prune.max_keep", "budget.max_calls", "judge.samples"],

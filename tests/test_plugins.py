@@ -102,6 +102,7 @@ def test_removed_its_name_is_unknown(project: Project) -> None:
     assert "raggs.yaml:" in told
 
 
+@pytest.mark.nightly(keep=3)
 @pytest.mark.parametrize(
     ("module", "problem"),
     [

@@ -118,6 +118,7 @@ def test_blocks_are_spread_over_the_whole_store(tmp_path: Path) -> None:
             store.verify(most=2000)
 
 
+@pytest.mark.nightly(keep=1)
 @pytest.mark.parametrize(
     "pattern", ["bm25/*/sums.json", "bm25/*/languages.json", "vectors/*/header.json", "vectors/*/*.f32"]
 )

@@ -44,6 +44,7 @@ def test_what_was_measured_is_on_disk_and_read_when_nothing_changed(tmp_path: Pa
     assert bytes_of(tmp_path / "d") == written
 
 
+@pytest.mark.nightly(keep=1)
 @pytest.mark.parametrize("name", ["tiny.md", "tiny-sums.svg", "tiny.json"])
 def test_a_file_that_was_touched_is_written_again_from_what_is_kept(tmp_path: Path, name: str) -> None:
     raggs.diagnose(NAME, out=tmp_path / "d")
@@ -62,6 +63,7 @@ def test_findings_of_an_older_form_are_measured_again(tmp_path: Path) -> None:
     assert not raggs.diagnose(NAME, out=tmp_path / "d").unchanged
 
 
+@pytest.mark.nightly(keep=1)
 @pytest.mark.parametrize("changed", [{"seed": 1}, {"texts": 2}, {"embedders": ["wordllama:64"]}])
 def test_other_causes_are_measured(tmp_path: Path, changed: dict[str, object]) -> None:
     first = raggs.diagnose(NAME, out=tmp_path / "d")
@@ -133,6 +135,7 @@ def test_what_is_wrong_is_one_sentence(tmp_path: Path, given: dict, error: type[
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.nightly(keep=2)
 @pytest.mark.parametrize("need", ["run", "golden", "corpus", "reranker"])
 def test_what_a_kind_needs_and_nobody_named_is_told_with_the_way_to_name_it(
     monkeypatch: pytest.MonkeyPatch, need: str

@@ -63,6 +63,7 @@ RIGHT = [
 ]
 
 
+@pytest.mark.nightly(keep=12)
 @pytest.mark.parametrize("address", WRONG)
 @pytest.mark.parametrize("place", ["all", "one model"])
 def test_an_address_that_cannot_be_has_line_and_key(address: str, place: str, tmp_path: Path) -> None:
@@ -77,6 +78,7 @@ def test_an_address_that_can_be(address: str) -> None:
     assert http_address(address) == address
 
 
+@pytest.mark.nightly(keep=8)
 @pytest.mark.parametrize("address", WRONG)
 def test_elasticsearch(address: str, tmp_path: Path) -> None:
     corpus = {"type": "elasticsearch", "url": address, "index": "x", "path": None}
@@ -87,6 +89,7 @@ def test_elasticsearch(address: str, tmp_path: Path) -> None:
         load_config(project.config, (), {})
 
 
+@pytest.mark.nightly(keep=4)
 @pytest.mark.parametrize(
     "index",
     [".", "..", "_all", "_x", "-x", "+x", "a/b", "../x", "a#b", "<x-{now}>", 'a"b', "a|b", "a\\b", "a\nb", "é" * 200],

@@ -286,6 +286,7 @@ def test_front_matter_gives_title_and_metadata_and_is_in_no_passage(tmp_path: Pa
     assert all((MATTER + GUIDE)[each.span.start : each.span.end] == each.text for each in cut if each.span)
 
 
+@pytest.mark.nightly(keep=3)
 @pytest.mark.parametrize("name", ["paragraphs", "markdown", "recursive", "token", "sentence", "semantic", "cluster"])
 def test_no_chunker_cuts_into_front_matter(tmp_path: Path, name: str) -> None:
     write(tmp_path, "a.md", MATTER + GUIDE)

@@ -75,6 +75,7 @@ def test_a_useful_judge_narrows_the_interval() -> None:
     assert found.high - found.low < 0.8 * (alone.high - alone.low)
 
 
+@pytest.mark.nightly(keep=1)
 @pytest.mark.parametrize("error", [0.0, 0.25, 0.5])
 def test_intervals_hold_what_they_promise(error: float) -> None:
     """Over 300 worlds, whatever the judge: right, wrong on a quarter (always upwards), no better than a coin."""

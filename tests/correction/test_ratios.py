@@ -43,6 +43,7 @@ def test_undefined_queries_do_not_count() -> None:
     assert some.low < np.nanmean(people) < some.high
 
 
+@pytest.mark.nightly(keep=1)
 @pytest.mark.parametrize("judge", ["good", "useless", "undefined"])
 def test_intervals_hold_what_they_promise(judge: str) -> None:
     """Over 200 worlds of which three in ten queries are read; what is measured need not be a sum over passages."""

@@ -61,6 +61,7 @@ def test_weighed_by_chance_a_mean_is_right() -> None:
     assert np.mean(means) == pytest.approx(30 / 330, abs=0.002)
 
 
+@pytest.mark.nightly(keep=1)
 @pytest.mark.parametrize("changed", [False, True])
 def test_a_second_draw_holds_the_first_and_its_estimate_is_unbiased(changed: bool) -> None:
     """Also where a judge put a third of the items into other strata between the two."""

@@ -135,6 +135,7 @@ def test_chunks_of_pairs_do_not_matter(monkeypatch):
         assert one.change == pytest.approx(other.change, rel=1e-12)
 
 
+@pytest.mark.nightly
 def test_noise_is_rarely_clear():
     """20 effects on nothing, 100 times: at 5 % over all of them together."""
     levels = [{"index": level} for level in "abcdef"]

@@ -45,6 +45,7 @@ def test_what_is_bad_is_dropped_and_says_by_whom():
     assert dropped.difference > 0.2 and dropped.evidence >= done.needed
 
 
+@pytest.mark.nightly(keep=1)
 @pytest.mark.parametrize("spread", [0.0, 0.05, 0.2])
 def test_the_best_system_stays(spread):
     """At most 1 % may lose it; 150 sweeps without a loss are what that allows (p = .22 at exactly 1 %)."""
@@ -76,6 +77,7 @@ def capital(table, total, counts=None, allowed=None):
     return log_capital(table, counts, allowed, total)
 
 
+@pytest.mark.nightly
 @settings(max_examples=15)
 @given(st.integers(0, 10_000), st.sampled_from([0.05, 0.2, 0.5]))
 def test_capital_rarely_grows_against_the_best(seed, level):

@@ -28,6 +28,7 @@ def test_the_published_totals(m, link_bytes):
     assert plain.links == small.links, "a graph does not shrink with its vectors"
 
 
+@pytest.mark.nightly(keep=1)
 @pytest.mark.parametrize("m", [8, 16, 32])
 def test_the_graph_is_as_large_as_that_of_faiss(m):
     faiss = pytest.importorskip("faiss", reason="raggs[ann] is not installed")

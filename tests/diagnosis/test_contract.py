@@ -80,6 +80,7 @@ def test_a_dry_run_writes_nothing_and_asks_nobody(case: dict[str, Any], tmp_path
     assert all(line.usd == 0 or line.calls for line in expected.estimates)
 
 
+@pytest.mark.nightly(keep=4)
 @pytest.mark.parametrize("part", PAID)
 def test_a_paid_part_is_priced_and_not_asked(
     kind: type[Diagnosis[Found]], case: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str

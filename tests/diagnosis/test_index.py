@@ -248,6 +248,7 @@ def test_delta_is_chosen_by_answers(config: Path) -> None:
 # --- what is refused ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.nightly(keep=3)
 @pytest.mark.parametrize(
     ("settings", "said"),
     [

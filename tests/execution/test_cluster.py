@@ -147,6 +147,7 @@ def test_after_a_client_died_the_next_run_waits_for_nobody_and_a_lost_scheduler_
     assert line == "raggs: the connection to the scheduler was lost — run again: what was paid is cached"
 
 
+@pytest.mark.nightly(keep=1)
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="counts processes by /proc")
 @pytest.mark.parametrize("early", [True, False])
 def test_an_interrupt_leaves_no_process_behind(early: bool, tmp_path: Path) -> None:

@@ -59,6 +59,7 @@ def test_the_beir_folder_reads_as_its_toolkit_reads_it(run, tmp_path):
     assert set(theirs) == set(trec)
 
 
+@pytest.mark.nightly(keep=6)
 @pytest.mark.parametrize("form", ["gain", "raw"])
 @pytest.mark.parametrize("format_", sorted(EXPORTERS))
 def test_eval_takes_the_folder_and_gets_the_numbers_of_the_run(run, tmp_path, format_, form):

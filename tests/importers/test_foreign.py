@@ -168,6 +168,7 @@ def test_nested_columns_of_parquet_come_through(tmp_path: Path) -> None:
     assert passage["metadata"] == {"x": {"y": [1, 2]}}
 
 
+@pytest.mark.nightly(keep=3)
 @pytest.mark.parametrize("name", sorted(formats.IMPORTERS))
 def test_a_folder_of_something_else_is_one_sentence(name: str, tmp_path: Path) -> None:
     (tmp_path / "x.txt").write_text("?")
@@ -212,6 +213,7 @@ def test_bad_input_is_one_sentence(arguments: list[str], code: int, said: str, t
     assert not Path("out").exists()
 
 
+@pytest.mark.nightly(keep=14)
 @pytest.mark.parametrize(
     "garbage", [b"", b"\xff\xfe\x00", b"{}\n", b"[1]\n", b"a,b\n1\n", b'{"qid": 1}\n', b"\x1f\x8b\x00"]
 )

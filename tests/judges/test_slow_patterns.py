@@ -31,6 +31,7 @@ def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("raggs.base.settings.PATIENCE_S", 0.05)
 
 
+@pytest.mark.nightly(keep=2)
 @pytest.mark.parametrize(("pattern", "text"), SLOW)
 def test_a_judgment_fails_and_names_the_pattern(pattern: str, text: str) -> None:
     judge = NuggetJudge(NuggetsConfig(), JudgeContext.__new__(JudgeContext))

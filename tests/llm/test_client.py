@@ -213,6 +213,7 @@ def test_works_in_one_loop_after_another(bench):
         assert b.server.count == 3
 
 
+@pytest.mark.nightly(keep=4)
 @pytest.mark.parametrize("model", [MODEL, OTHER])
 @pytest.mark.parametrize("fault", [*CHECKED, "truncated", "no choices"])
 def test_an_unusable_answer_is_asked_for_again(bench, fault, model):
@@ -225,6 +226,7 @@ def test_an_unusable_answer_is_asked_for_again(bench, fault, model):
         assert (llm.spent.calls, llm.spent.repaired) == (2, 1)
 
 
+@pytest.mark.nightly(keep=2)
 @pytest.mark.parametrize("fault", CHECKED)
 def test_an_answer_that_stays_unusable_is_a_failure_and_not_kept(bench, fault):
     with bench(fault_for=lambda n, _: fault if n <= 3 else None) as b:
@@ -278,6 +280,7 @@ def test_no_repairs_when_none_are_wanted(bench):
         assert b.server.count == 1
 
 
+@pytest.mark.nightly(keep=4)
 @pytest.mark.parametrize("model", [MODEL, OTHER])
 @pytest.mark.parametrize("fault", PASSING)
 def test_a_passing_fault_is_retried(bench, fault, model):
@@ -296,6 +299,7 @@ def test_a_slow_answer_is_given_up_and_retried(bench):
         assert b.server.count >= 2
 
 
+@pytest.mark.nightly(keep=2)
 @pytest.mark.parametrize("fault", PASSING)
 def test_exhausted_retries_are_a_failure_of_one_question(bench, fault):
     with bench(fault_for=lambda n, _: fault if n <= 2 else None) as b:
@@ -314,6 +318,7 @@ def test_nobody_there(bench):
         assert "Cannot connect" in reply.error
 
 
+@pytest.mark.nightly(keep=2)
 @pytest.mark.parametrize("model", [MODEL, OTHER])
 @pytest.mark.parametrize(("fault", "least"), [("429:0.2", 0.2), ("503:0.2", 0.2), ("429:date", 0.0)])
 def test_retry_after_is_honoured(bench, fault, least, model):
@@ -622,6 +627,7 @@ def test_one_models_pause_does_not_stop_another(bench):
         assert b.server.times[-1] - b.server.times[0] >= 2
 
 
+@pytest.mark.nightly(keep=2)
 @pytest.mark.parametrize("model", [MODEL, OTHER])
 @pytest.mark.parametrize("fault", ["200:500", "200:429", "deep body"])
 def test_an_error_under_the_status_of_a_success_is_tried_again_and_costs_nothing(bench, fault, model):

@@ -60,6 +60,7 @@ def test_another_vector_is_asked_anew(bench, change):
         assert b.server.count == 2
 
 
+@pytest.mark.nightly(keep=3)
 @pytest.mark.parametrize("fault", BAD)
 def test_an_answer_that_cannot_be_is_asked_for_again(bench, fault):
     with bench(faults=[fault]) as b:

@@ -40,6 +40,7 @@ def above(limit):
     return lambda now, accepted: len(accepted) >= limit and accepted[-limit] > now - 1
 
 
+@pytest.mark.nightly(keep=2)
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("share", [0.002, 0.02, 0.05])
 def test_refusals_at_random_do_not_hold_the_rate_down(share, seed):

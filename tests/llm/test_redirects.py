@@ -15,6 +15,7 @@ from raggs.llm.providers import Redirected, refused
 OTHER = "hosted_vllm/m"  # asked through litellm
 
 
+@pytest.mark.nightly(keep=3)
 @pytest.mark.parametrize("model", [MODEL, OTHER])
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_no_redirect_is_followed_and_both_hosts_are_named(bench, status, model):

@@ -61,6 +61,7 @@ def test_scores_come_in_the_order_of_the_passages(bench, model, monkeypatch):
         assert found.took.ms > 0
 
 
+@pytest.mark.nightly(keep=4)
 @pytest.mark.parametrize(
     ("model", "variable"),
     [(VLLM, "HOSTED_VLLM_API_BASE"), ("cohere/rerank-v3.5", "COHERE_API_BASE"), ("voyage/r", "VOYAGE_API_BASE")],
@@ -101,6 +102,7 @@ def test_another_score_is_asked_anew(bench, change):
         assert b.server.count == 2
 
 
+@pytest.mark.nightly(keep=4)
 @pytest.mark.parametrize("fault", [*SPOILT, "garbage", "cut body", "list body", "html", "429", "500", "reset", "noise"])
 def test_an_answer_that_cannot_be_is_asked_for_again(bench, fault):
     with bench(faults=[fault]) as b:

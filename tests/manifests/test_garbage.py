@@ -105,6 +105,7 @@ MANIFESTS: dict[str, Callable[[dict[str, Any]], object]] = {
 }
 
 
+@pytest.mark.nightly(keep=6)
 @pytest.mark.parametrize("name", MANIFESTS)
 def test_a_manifest_of_garbage_is_a_finding(broken: Project, name: str) -> None:
     path = broken.run / "manifest.json"
@@ -114,6 +115,7 @@ def test_a_manifest_of_garbage_is_a_finding(broken: Project, name: str) -> None:
     each_command(broken)
 
 
+@pytest.mark.nightly(keep=4)
 @pytest.mark.parametrize(
     "data", [b"", b"{", b"[]", b"null", b"\xff\xfe", b"\xef\xbb\xbf{}", b"[" * 100_000, b"{}", b'"x"']
 )
@@ -122,6 +124,7 @@ def test_a_manifest_that_is_none_is_a_finding(broken: Project, data: bytes) -> N
     each_command(broken)
 
 
+@pytest.mark.nightly(keep=3)
 @pytest.mark.parametrize("seed", MUTATIONS)
 def test_no_mutation_of_a_manifest_shows_a_traceback(broken: Project, seed: int) -> None:
     path = broken.run / "manifest.json"
@@ -168,6 +171,7 @@ def forged(chance: random.Random, rows: list[dict[str, Any]]) -> None:
         rows.insert(place, rows[chance.randrange(len(rows))])
 
 
+@pytest.mark.nightly(keep=10)
 @pytest.mark.parametrize("seed", FORGERIES)
 def test_no_forged_line_shows_a_traceback(broken: Project, seed: int) -> None:
     chance = random.Random(seed)

@@ -204,6 +204,7 @@ def test_a_seal_that_was_taken_away_is_missed(lied: Project) -> None:
     assert "manifest.json: the seal was removed: there are traces of it" in told(lied)
 
 
+@pytest.mark.nightly(keep=2)
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -283,6 +284,7 @@ FORGERIES: dict[str, Forgery] = {
 }
 
 
+@pytest.mark.nightly(keep=5)
 @pytest.mark.parametrize("name", FORGERIES)
 def test_a_forged_artifact_is_named_with_its_line_though_its_hash_was_mended(lied: Project, name: str) -> None:
     forgery = FORGERIES[name]
@@ -292,6 +294,7 @@ def test_a_forged_artifact_is_named_with_its_line_though_its_hash_was_mended(lie
     assert any(each.startswith("manifest.json:") and "since raggs wrote it" in each for each in found), found
 
 
+@pytest.mark.nightly(keep=3)
 @pytest.mark.parametrize("name", [name for name, forgery in FORGERIES.items() if forgery.resealed])
 def test_a_foreign_form_is_found_under_a_mended_seal(lied: Project, name: str) -> None:
     forgery = FORGERIES[name]
@@ -353,6 +356,7 @@ PAIRS: dict[str, Forgery] = {
 }
 
 
+@pytest.mark.nightly(keep=5)
 @pytest.mark.parametrize("name", PAIRS)
 def test_what_is_stated_twice_must_agree_though_all_hashes_were_mended(lied: Project, name: str) -> None:
     forgery = PAIRS[name]
@@ -380,6 +384,7 @@ LOCKS: dict[str, tuple[Callable[[Manifest], None], str]] = {
 }
 
 
+@pytest.mark.nightly(keep=2)
 @pytest.mark.parametrize("name", LOCKS)
 def test_what_locks_state_twice_must_agree_under_a_mended_seal(lied: Project, name: str) -> None:
     edit, what = LOCKS[name]
@@ -395,6 +400,7 @@ def test_two_stages_cannot_claim_the_same_calls(lied: Project) -> None:
     assert any("claims calls in llm.ledger.jsonl that stage" in each for each in told(lied)), told(lied)
 
 
+@pytest.mark.nightly(keep=2)
 @pytest.mark.parametrize("file", ["rank.jsonl", "rank.journal.jsonl", "llm.ledger.jsonl", MANIFEST])
 def test_a_link_in_place_of_a_file_is_named(lied: Project, tmp_path: Path, file: str) -> None:
     shutil.move(lied.run / file, tmp_path / "elsewhere")
@@ -423,6 +429,7 @@ LEDGERS: dict[str, tuple[Callable[[bytes], bytes], int]] = {
 }
 
 
+@pytest.mark.nightly(keep=3)
 @pytest.mark.parametrize("name", LEDGERS)
 def test_an_edit_of_the_ledger_is_named_with_its_line(lied: Project, name: str) -> None:
     edit, line = LEDGERS[name]

@@ -65,6 +65,7 @@ def grade(line: bytes) -> bytes:
     return line.replace(f'"grade":{record["grade"]},'.encode(), f'"grade":{record["grade"] % 5 + 1},'.encode())
 
 
+@pytest.mark.nightly(keep=3)
 @pytest.mark.parametrize(
     ("artifact", "change", "finding"),
     [
@@ -90,6 +91,7 @@ def test_a_changed_part_is_found(
     assert any(each.startswith(finding) for each in told(project)), told(project)
 
 
+@pytest.mark.nightly(keep=1)
 @pytest.mark.parametrize(
     ("asked", "said"),
     [(True, ("small", "another")), (True, ("small",)), (False, ("small", "big")), (False, ("another",))],

@@ -71,6 +71,7 @@ def test_every_measure_with_known_ties_has_a_plain_twin():
     assert set(TIED) <= set(PLAIN)
 
 
+@pytest.mark.nightly(keep=4)
 @pytest.mark.parametrize(("groups", "missed"), SEVENS)
 @pytest.mark.parametrize(("k", "depth"), [(1, 2), (3, 5), (6, 6), (20, 50)])
 def test_groups_of_seven(groups, missed, k, depth):

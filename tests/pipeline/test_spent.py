@@ -84,6 +84,7 @@ def is_usable(project: Project, told: dict, out: Path) -> None:
         assert f"query '{qid}' is left out" in call("why", project.run, "--query", qid, code=4).stderr
 
 
+@pytest.mark.nightly(keep=1)
 @pytest.mark.parametrize("cap", ["0.3 of grades", "0.66 of grades", "0.99 of grades", "0.5 of orders"])
 def test_a_budget_that_ends_leaves_a_usable_set(
     cap: str, server: LLMServer, calm: tuple[Project, int, int], tmp_path: Path

@@ -46,6 +46,7 @@ def test_a_signal_that_tells_who_gains_beats_random_on_questions_it_was_not_fitt
     assert found.share == pytest.approx(0.33, abs=0.12)
 
 
+@pytest.mark.nightly
 def test_where_no_signal_tells_who_gains_a_router_is_rarely_taken_for_better_than_random() -> None:
     beyond = [judge(*routed(seed, helps=False)[1:], seed=1).above_random.low > 0 for seed in range(40)]
     assert sum(beyond) <= 4  # 2.5 % expected

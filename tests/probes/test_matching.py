@@ -81,6 +81,7 @@ def test_a_difference_is_paired() -> None:
         differences(one, swept("few", [even(0.7), even(0.9)]), 0.8)
 
 
+@pytest.mark.nightly
 def test_the_interval_of_a_difference_holds_the_truth_as_often_as_it_says() -> None:
     rng, held = np.random.default_rng(3), 0
     for _ in range(60):

@@ -10,6 +10,7 @@ import pytest
 from raggs.stats.name_margins import predict
 
 
+@pytest.mark.nightly
 def test_an_order_that_is_kept_is_predicted_whatever_the_distances():
     dear = np.repeat([[-0.5], [-0.1], [0.0], [0.2]], 6, axis=1)
     found = predict(np.array([-100.0, -3.0, -2.0, 90.0]), dear, seed=1)
@@ -17,6 +18,7 @@ def test_an_order_that_is_kept_is_predicted_whatever_the_distances():
     assert predict(np.array([9.0, 3.0, 2.0, 1.0]), dear, seed=1).spearman == -1.0
 
 
+@pytest.mark.nightly
 def test_noise_between_questions_widens_the_interval():
     rng = np.random.default_rng(4)
     cheap = np.linspace(-1, 0, 8)

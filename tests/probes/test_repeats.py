@@ -76,6 +76,7 @@ def test_orders_of_other_passages_are_refused() -> None:
         Told.of("ab", "ac")
 
 
+@pytest.mark.nightly(keep=1)
 @pytest.mark.parametrize(("sharpness", "favour"), [(1.5, 0.0), (3.0, 1.2), (6.0, -2.0)])
 def test_sharpness_and_favour_of_a_known_judge_lie_in_their_intervals(sharpness: float, favour: float) -> None:
     held = {"sharpness": 0, "favour": 0, "grades": 0, "toward": 0}

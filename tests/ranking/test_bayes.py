@@ -57,6 +57,7 @@ def test_bad_options_are_refused_in_a_sentence(options, complaint):
 # --- what it finds --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.nightly
 def test_it_beats_the_baseline():
     ours, theirs = [], []
     for seed in range(4):
@@ -68,6 +69,7 @@ def test_it_beats_the_baseline():
     assert np.mean(ours) < np.mean(theirs) / 2
 
 
+@pytest.mark.nightly
 def test_few_locks_are_wrong_and_they_do_not_hurt_the_order():
     wrong = made = 0
     for seed in range(4):
@@ -80,6 +82,7 @@ def test_few_locks_are_wrong_and_they_do_not_hurt_the_order():
     assert made > 400 and wrong / made < 0.01
 
 
+@pytest.mark.nightly
 def test_doubts_are_calibrated():
     """On worlds drawn from the model itself: utilities around the grades, Plackett-Luce orders."""
     expected, actual, covered = [], [], []
@@ -147,6 +150,7 @@ def test_observing_a_win_never_lowers_the_winners_score(history):
         assert after >= before - 1e-9
 
 
+@pytest.mark.nightly(keep=2)
 @pytest.mark.parametrize("grades", [(3, 3), (2, 3), (1, 2), (1, 5), (5, 1)])
 def test_a_win_never_lowers_the_chance_in_short_histories(grades):
     """A pool of two has two presentations; up to three answers are tried, folded by hand. After five and more, equal
@@ -173,6 +177,7 @@ def test_calls_go_to_the_top_and_its_border():
     assert np.mean(ranking.exposures[:15]) > 1.5 * np.mean(ranking.exposures[25:])
 
 
+@pytest.mark.nightly(keep=1)
 @pytest.mark.parametrize("size", [2, 3, 8, 10])
 def test_any_batch_size_works(size):
     world = make_world(2, size=30)
@@ -253,6 +258,7 @@ def test_small_pools(size):
     check(play(bayes(names(size), [3] * size), sorted), size)
 
 
+@pytest.mark.nightly
 def test_a_pool_of_500():
     world = make_world(6, size=500)
     check(play(over(world, max_calls=8), world.judge(3.0)), 500)
@@ -268,6 +274,7 @@ def odd_judge(kind, seed):
     }[kind]
 
 
+@pytest.mark.nightly(keep=1)
 @pytest.mark.parametrize(
     "kind", ["reversed half of the time", "in the order shown", "always against the order shown", "never wavering"]
 )
@@ -289,6 +296,7 @@ def test_one_item_above_all():
     assert ranking.order[0] == "d007" and ranking.membership[0] > 0.99 and ranking.rank_high[0] < 6
 
 
+@pytest.mark.nightly
 @given(st.randoms(use_true_random=False), st.sampled_from([0.3, 1.0, 3.0]))
 def test_the_locks_stay_acyclic_under_adversarial_orders(chaos, z):
     """The judge answers by a hidden order that it turns around from time to time."""
@@ -313,6 +321,7 @@ def test_locks_are_released_when_the_judge_changes_its_mind():
     assert ranking.released and ranking.order == tuple(reversed(names(8)))
 
 
+@pytest.mark.nightly
 def test_two_seeds_agree_on_a_settled_top():
     """The expected agreement is not above the real one, and tops that are settled by it agree."""
     expected, shared, settled = [], [], []

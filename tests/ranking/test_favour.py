@@ -64,6 +64,7 @@ def biased(seed, **options) -> tuple[float, float | None]:
     return tau(ranking, utilities), ranking.position_bias
 
 
+@pytest.mark.nightly
 def test_the_order_of_a_biased_judge_is_better_without_its_bias():
     plain, mended = [biased(seed, favour=False) for seed in range(8)], [biased(seed) for seed in range(8)]
     assert np.mean([tau for tau, _ in mended]) > np.mean([tau for tau, _ in plain]) + 0.02

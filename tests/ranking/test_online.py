@@ -193,6 +193,7 @@ def reversed_half_of_the_time():
 JUDGES = {"position": lambda: list, "contradictory": reversed_half_of_the_time, "sharp": lambda: sorted}
 
 
+@pytest.mark.nightly(keep=6)
 @pytest.mark.parametrize("judge", sorted(JUDGES))
 @pytest.mark.parametrize("size", [2, 3, 5, 12, 60])
 @pytest.mark.parametrize("grade", [None, 4])

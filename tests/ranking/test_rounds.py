@@ -263,6 +263,7 @@ def test_seeds_decide_the_batches(engine):
     assert fresh(engine, seed=1).next_batches(4) != fresh(engine, seed=2).next_batches(4)
 
 
+@pytest.mark.nightly(keep=1)
 def test_hash_randomisation_has_no_influence(engine):
     code = (
         "from support.worlds import make_world, play\n"

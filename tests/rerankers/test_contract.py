@@ -53,6 +53,7 @@ def ids(found: Reranking) -> list[str]:
     return [each.doc_id for each in found.ranked]
 
 
+@pytest.mark.nightly(keep=14)
 @pytest.mark.parametrize("passages", [CANDIDATES, HOSTILE, ODD, CANDIDATES[:1]], ids=["usual", "hostile", "odd", "one"])
 def test_every_candidate_comes_back_once_sorted_and_finite(make: Make, passages: list[Passage]) -> None:
     found = ask(make(), passages)

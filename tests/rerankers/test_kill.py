@@ -43,6 +43,7 @@ def work(kind, folder, tell):
     workshop.close()
 
 
+@pytest.mark.nightly(keep=1)
 @pytest.mark.parametrize(("kind", "at_once"), [("litellm", 1), ("listwise", 1), ("pointwise", 2)])
 def test_after_a_kill_nothing_is_paid_twice(kind, at_once, tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "none-of-your-business")

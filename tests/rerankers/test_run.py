@@ -69,6 +69,7 @@ def healthy(tmp_path_factory):
     return (made.run / "retrieve.jsonl").read_bytes()
 
 
+@pytest.mark.nightly(keep=1)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_server_that_fails_changes_no_list_and_every_call_is_in_the_ledger(healthy, seed, tmp_path):
     made = project(tmp_path / "demo")

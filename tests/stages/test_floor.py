@@ -117,6 +117,7 @@ def with_grades_of_at_most(project: Project, most: int, qids: set[str]) -> None:
     (project.folder / "few.txt").write_text("".join(lowered))
 
 
+@pytest.mark.nightly(keep=1)
 @pytest.mark.parametrize("rank", [{}, {"batch_size": "auto"}, {"budget": {"calls": 60}}])
 def test_a_query_without_a_relevant_passage_is_not_ranked(tmp_path: Path, rank: dict[str, Any]) -> None:
     judge = {"judge": {"type": "qrels", "path": "few.txt"}}

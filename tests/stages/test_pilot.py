@@ -196,6 +196,7 @@ def test_an_engine_that_cannot_choose_is_told_before_anything_is_done(tmp_path: 
     assert "engine online does not choose the length of lists" in done.stderr
 
 
+@pytest.mark.nightly(keep=1)
 @pytest.mark.parametrize("at", [3, 9, 15])
 def test_a_kill_in_the_pilot_or_after_changes_no_byte_and_pays_nothing_twice(
     tmp_path: Path, at: int, monkeypatch: pytest.MonkeyPatch

@@ -91,6 +91,7 @@ def test_an_audit_finds_rounds_that_were_nobodys_turn(ranked: Project, tmp_path:
     assert done.returncode != 0 and "slot 1 is missing" in done.stdout + done.stderr
 
 
+@pytest.mark.nightly(keep=1)
 @pytest.mark.parametrize(
     ("rank", "at"),
     [({"budget": {"usd": 0.03}}, 15), ({**SHARED, "batch_size": "auto"}, 21)],

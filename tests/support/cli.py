@@ -8,12 +8,16 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from raggs.cli.app import app
+from raggs.cli.plain import end_quiet
 
 
 def invoke(*arguments: object, env: Mapping[str, str] | None = None, input: str | None = None) -> Result:
     """However it ends. `input`: what is typed."""
     words = [str(argument) for argument in arguments]
-    return CliRunner().invoke(app, words, env=env, input=input, prog_name="raggs")
+    try:
+        return CliRunner().invoke(app, words, env=env, input=input, prog_name="raggs")
+    finally:
+        end_quiet()
 
 
 def call(*arguments: object, code: int = 0, env: Mapping[str, str] | None = None) -> Result:

@@ -133,6 +133,7 @@ LIES = {
 }
 
 
+@pytest.mark.nightly(keep=8)
 @pytest.mark.parametrize("lie", LIES)
 @pytest.mark.parametrize("knows_of_hashes", [False, True])
 def test_a_lie_is_found(folder: Path, lie: str, knows_of_hashes: bool) -> None:

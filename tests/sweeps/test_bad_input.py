@@ -31,6 +31,7 @@ def rerank(**settings: Any) -> dict[str, Any]:
     return {**FAST, "reranker": ["none", settings]}
 
 
+@pytest.mark.nightly(keep=4)
 @pytest.mark.parametrize(
     ("keys", "code", "said"),
     [
@@ -74,6 +75,7 @@ def test_a_missing_extra_is_told_with_its_line_for_pip(tmp_path: Path, monkeypat
     assert 'pip install "raggs[local]"' in project.said(code=3)
 
 
+@pytest.mark.nightly(keep=2)
 @pytest.mark.parametrize(
     ("body", "said"),
     [

@@ -388,6 +388,7 @@ def test_a_paid_embedder_reads_no_text_twice_and_each_question_once_for_all_cuts
         assert server.paid_twice == []
 
 
+@pytest.mark.nightly
 def test_kills_change_nothing(project: SweepProject, tmp_path: Path) -> None:
     calm = SweepProject(tmp_path / "calm")
     shutil.copytree(project.folder, calm.folder)

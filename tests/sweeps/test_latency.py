@@ -84,6 +84,7 @@ def test_what_is_timed_once_counts_in_every_round_and_only_for_the_queries_that_
     assert found.paid
 
 
+@pytest.mark.nightly
 def test_the_interval_covers_the_true_tail_about_as_often_as_it_says() -> None:
     """Searches with an effect of the query, of the round, and of neither."""
     rng, rounds, queries = np.random.default_rng(7), 8, 60

@@ -93,6 +93,7 @@ def trouble(seed: int) -> Any:
     return fault_for
 
 
+@pytest.mark.nightly(keep=1)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_server_that_fails_changes_no_list_and_no_score(healthy: dict[str, bytes], seed: int, tmp_path: Path) -> None:
     with LLMServer(fault_for=trouble(seed)) as server:
@@ -103,6 +104,7 @@ def test_a_server_that_fails_changes_no_list_and_no_score(healthy: dict[str, byt
         assert not server.paid_twice
 
 
+@pytest.mark.nightly(keep=2)
 @pytest.mark.parametrize("dying", [EMBEDDER, REWRITER, *RERANKERS.values()])
 def test_systems_whose_provider_dies_are_named_and_the_next_sweep_finishes_them(
     healthy: dict[str, bytes], dying: str, tmp_path: Path
@@ -244,6 +246,7 @@ def test_a_thousand_questions_cost_what_the_server_was_paid(server: LLMServer, t
     )
 
 
+@pytest.mark.nightly(keep=2)
 @pytest.mark.parametrize("search", [{"type": "exhaustive"}, {"type": "halving", "queries": [2, "all"]}])
 @pytest.mark.parametrize(
     ("fault", "said"),

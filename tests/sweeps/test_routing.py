@@ -131,6 +131,7 @@ def test_reading_twice_takes_both_unless_scores_hang_on_nothing_else() -> None:
     assert together.usd == pytest.approx(0.15)
 
 
+@pytest.mark.nightly(keep=3)
 @pytest.mark.parametrize(
     ("keys", "told"),
     [

@@ -135,6 +135,7 @@ def reverse_vectors(folder: Path) -> None:
         kept.unlink()
 
 
+@pytest.mark.nightly(keep=2)
 @pytest.mark.parametrize("damage", [reverse_hits, exchange_files, cut_files, reverse_vectors])
 def test_a_damaged_cache_is_told_and_changes_no_score(tmp_path: Path, damage: Callable[[Path], None]) -> None:
     project = make_sweep(tmp_path, axes={"mode": ["dense", "lexical"], "k": [10]})
@@ -231,6 +232,7 @@ def test_the_plan_names_systems_and_asks_nobody(tmp_path: Path) -> None:
     assert plan_sweep(load_sweep(project.config)).kept == 6
 
 
+@pytest.mark.nightly(keep=3)
 @pytest.mark.parametrize(
     ("keys", "error", "said"),
     [

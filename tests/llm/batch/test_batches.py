@@ -391,6 +391,7 @@ DAMAGES = {
 }
 
 
+@pytest.mark.nightly(keep=3)
 @pytest.mark.parametrize("mode", ["batch", "direct"])
 @pytest.mark.parametrize("content", DAMAGES.values(), ids=DAMAGES)
 def test_a_damaged_note_is_named_and_nothing_is_paid(bench, mode, content):
