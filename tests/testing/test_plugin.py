@@ -177,5 +177,5 @@ def test_a_start_of_pytest_loads_no_more_of_raggs_than_the_plugin():
         "print(sorted(set(sys.modules) - before))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    loaded = "['raggs', 'raggs.base', 'raggs.base', 'raggs.testing', 'raggs.testing.plugin']"
+    loaded = "['raggs', 'raggs.base', 'raggs.testing', 'raggs.testing.plugin']"
     assert done.stdout.strip() == loaded
