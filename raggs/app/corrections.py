@@ -1,9 +1,9 @@
 """People's grades of the passages of a run that were drawn at random: what scores are corrected by.
 
 Only grades count that were given without having seen a machine's, of passages whose chance to be drawn is known: those
-of a draw that was read to its end (`reviews/draws.py`), or, where no draw is noted, those whose reviews tell a chance.
-Near-duplicates have the grade and the chance of their representative, which is read for them. A run whose own grades
-are people's where they spoke cannot be corrected: there the judge is right exactly where one looks.
+of a draw that was read to its end (`raggs.parts.reviews.Draw`), or, where no draw is noted, those whose reviews tell a
+chance. Near-duplicates have the grade and the chance of their representative, which is read for them. A run whose own
+grades are people's where they spoke cannot be corrected: there the judge is right exactly where one looks.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A thing is one file and one line of a table: ``"bm25": "raggs.parts.retrievers.bm25:Bm25Retriever"``. Its module is
 imported when its name is first used, so listing names costs nothing, and a missing extra or a broken thing hurts only
-those who ask for it. Packages add to a table by entry points (see `raggs.base.registry`), which are looked for only
+those who ask for it. Packages add to a table by entry points (see below), which are looked for only
 where a name is not in the table, or where all names are wanted. A name in the table is always the table's own.
 
 Pure but for the imports: it knows neither settings nor pydantic (see `raggs.base.adapter` for what is configured).

@@ -1,6 +1,12 @@
-"""The command line: arguments in, calls into the library, results on the screen. No logic of its own.
+"""The command line: arguments in, calls into `raggs.app`, results on the screen.
 
 The only place that catches `RaggsError`: one sentence to stderr and the exit code of its class.
+
+app                                        the table of commands; each is imported when it is called
+boundary, stopping                         errors to exit codes; signals
+options, eval_options, diagnose_options    options that several commands share
+screen, plain, render, documents, progress output; nothing else prints
+runs, evals, sweeps, diagnoses, ...        the commands, one module per group
 """
 
 from __future__ import annotations

@@ -1,15 +1,18 @@
-"""`raggs diagnose`: why retrieval fails, told by small controlled probes in minutes and before a sweep.
+"""Diagnoses: why retrieval fails, shown by small controlled probes before a sweep.
 
-A kind is one file or package here and one line in the table below:
+base     what a diagnosis is, and the `Bench` that it works with
+models   diagnose/<kind>.json, and parts of findings that several kinds have; `store`: the folder of reports
 
-    raggs/diagnosis/mine.py      class Mine(Diagnosis[MineFound]): Config, Result, TITLE, NEEDS, TIME, and five methods
-                                 (`base.py` says which); it works with a `Bench` and gives typed findings
-    raggs/stats/mine.py   its mathematics, pure
-    raggs/cli/diagnoses/mine.py  its command, a function of `DiagnosisFlags` and its own typed flags
-    docs/diagnose/mine.md        its page
-    tests/diagnosis/test_mine.py its tests, with a `contract_case` (tests/diagnosis/test_contract.py)
+Each diagnosis is a package here and one line in the table below. To add one, write:
 
-Tables and plots are drawn of the findings alone, so that what is read from the disk is shown as what was just measured.
+    the package in raggs/diagnosis    class Mine(Diagnosis[MineFound]): Config, Result, TITLE, NEEDS, TIME, and the
+                                      methods of `raggs.diagnosis.base.Diagnosis`; it returns typed findings
+    its mathematics in raggs/stats    pure functions
+    its command                       a function in raggs/cli/diagnoses.py, named in raggs/cli/app.py
+    its page in docs/diagnose
+    its tests in tests/diagnosis      with a `contract_case` (tests/diagnosis/test_contract.py)
+
+Tables and plots are computed from the findings alone, so a report that is read from disk looks like a new one.
 """
 
 from __future__ import annotations

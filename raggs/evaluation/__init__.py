@@ -1,4 +1,12 @@
-"""Scores of systems against golden sets: the report, its analyses, its words, and the files it is written to.
+"""Systems scored against golden sets: the report, its analyses, and the files that present it.
 
-May import the golden sets, readers and libraries below; knows neither a configuration nor a terminal.
+study, report              the scores of every system, and the report that each analysis extends
+models                     eval.json
+analyses                   one question about the systems each: comparisons, losses, ties, unjudged passages
+document, layout, svg      the report as sections, tables and figures; eval.csv and eval.md
+gates                      conditions of CI jobs, and JUnit XML
+diff_sets, diff_results    two golden sets compared
+samples                    expected passages and outputs in two files
+
+It knows neither a configuration nor a terminal.
 """

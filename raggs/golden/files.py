@@ -1,4 +1,4 @@
-"""Files of others as golden sets: labels in any format that `readers` know, with the questions where they lie beside.
+"""Files of other tools as golden sets: labels in any format that `raggs.parts.run_files` reads, and queries beside.
 
 A folder in the layout of BEIR holds `qrels/test.tsv` (or one other table there) and `queries.jsonl`; of an export of
 raggs the sidecar names the file of labels. What it says of the scale is believed, so that its grades are those of the

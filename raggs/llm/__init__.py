@@ -1,22 +1,22 @@
-"""Language models: structured answers, paid for once, within a budget. The only package that asks providers.
+"""Language models: structured answers, paid for once, within a budget. No other package calls providers.
 
-    client         the door: `LLM`, which needs settings, a budget, a folder and a ledger, and no run
-    messages       what is asked for and what comes back; settings: what the user says about it
-    conversation   a question until its answer can be used; embedding, reranking: the same for vectors and scores
-    caller         slots, retries, work shared by those who want the same; rate, pace, limits: how fast
-    budget, prices, ledger, cache    what may be spent, what it costs, where it is booked, what was paid for
-    keys, claims                     under which names the cache holds it, and who asks what just now
-    calls, http, providers           one call as a value, and the two ways on which it goes; redirects: none is followed
-    batch          the same questions by a provider's Batch API
-    faults         what can go wrong, and what is done about it; guard: marks around texts that may hold orders
+client            the entry point, `LLM`; it needs settings, a budget, a folder and a ledger, and no run
+messages          requests and replies; `settings`: what the user configures
+conversation      repeats a request until its answer can be used; `embedding`, `reranking`: vectors and scores
+caller            concurrency, shared work, attempts; `rate`: rate limits and retries
+calls             one call as a value, and the keys under which the cache holds its answer
+providers         sends a call over HTTP or through litellm
+faults            what can go wrong, what is done about it, and what headers say about limits
+budget, prices    what may be spent, what it costs, token counts, keys
+ledger, cache     what was spent, and the answers that were paid for
+batch, batch_api  the same requests through a provider's Batch API
+rehearsal         models that only remember: what a dry run calls
 
-There are two ways to a provider. Servers of OpenAI's protocol (chat, embeddings, files and batches), and rerankers
-whose address is set, are asked by `http` over aiohttp; every other provider, and every parameter that the protocol
-does not have, goes through litellm. The openai package is not called: it stands beneath litellm, whose exceptions
-derive from its own, and for the five requests of the protocol it would be a third way to the same servers, with
-retries, time-outs and clients of its own.
+Servers of OpenAI's protocol (chat, embeddings, files, batches), and rerankers with a configured address, are called
+over aiohttp. Every other provider, and every parameter outside the protocol, goes through litellm. The openai package
+is not called: it would be a third path to the same servers, with its own retries, time-outs and clients.
 
-litellm, aiohttp and diskcache are imported at the first call that needs them. May import leaves alone.
+litellm, aiohttp and diskcache are imported at the first call that needs them.
 """
 
 from __future__ import annotations

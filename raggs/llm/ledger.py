@@ -5,7 +5,7 @@ nor a cause: nothing depends on it, and a run without it is whole. A line is wit
 answer is used; a torn last line goes when the file is opened again. Answers from the cache come by the thousand a
 second, so neighbours of the same query share a line.
 
-Before a call leaves, its intent is on the disk (`raggs.llm.ledger`). The next invocation books the calls whose end a
+Before a call leaves, its intent is on the disk (`IntentLog`). The next invocation books the calls whose end a
 kill took as `unknown`: they are possibly billed, and count as spent with all that they can have cost.
 
 All that is spent passes through here, so the ledger is also the one place that counts it, with or without a file.

@@ -148,7 +148,7 @@ class Reply(Generic[T]):
     `took`: what all calls took that were answered, also where the answer was kept. `unusable`: whether there is no
     value since no answer could be used, not even a corrected one, rather than for want of answers. `rejected`: whether
     the provider would not have the question itself, such as one longer than the model's context. `answerer`: key of
-    the model that answered (see `raggs.llm.messages`), empty where none did.
+    the model that answered (see `Answerer`), empty where none did.
     """
 
     value: T | None

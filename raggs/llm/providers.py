@@ -1,4 +1,4 @@
-"""Where a call goes: to `raggs.llm.providers` where the server speaks OpenAI's protocol, through litellm elsewhere.
+"""Where a call goes: to `Server` where the server speaks OpenAI's protocol, through litellm elsewhere.
 
 The only module that imports litellm, and not before it is needed. litellm is kept quiet and passive: no telemetry, no
 log lines (they may hold prompts and keys), no price list from the network, no retries of its own. Whatever goes wrong

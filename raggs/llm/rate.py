@@ -1,7 +1,7 @@
 """How fast calls may follow each other: a token bucket that learns what a provider allows.
 
 The rate is the least of three: what the settings allow; what the provider's headers leave for the time until its
-allowance is whole again; and what refusals taught (`raggs.llm.rate`). A Retry-After stops all calls to the model for
+allowance is whole again; and what refusals taught (`Pace`). A Retry-After stops all calls to the model for
 exactly that long; afterwards they go one by one at the learned rate, so that those who waited do not come as a herd.
 
 How fast calls may follow each other by what refusals (429, or any Retry-After) have taught.

@@ -1,4 +1,12 @@
-"""Every number that judges retrieval: pure mathematics, columns in and frozen results out."""
+"""Measures of retrieval: pure mathematics, columns in and frozen results out.
+
+evaluate, names     the function that scores a run, and how measures are written
+columns, hits       judgments and runs as columns; where a run ranked the judged passages
+measure, measures   what a measure is, and the measures by name; `weights`: what several of them share
+unjudged            bounds for unjudged passages
+bottleneck          losses by retrieval and by order
+spans               measures over characters, and grades projected to another chunking
+"""
 
 from __future__ import annotations
 

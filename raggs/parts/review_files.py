@@ -5,7 +5,7 @@ is for others to say. A row whose grade is empty was left open: it is given, and
 itself is taken as it is. Texts of others are not interpreted: a cell that was guarded against spreadsheets loses its
 guard, and that is all.
 
-Reviews, and passages that nobody has read yet, as files for elsewhere; `reading` gives back what was said.
+Reviews, and passages that nobody has read yet, as files for elsewhere; `read_rows` gives back what was said.
 
 A task carries ids and digests, so that its grade finds its way back whatever the ids are by then; it shows no machine's
 grade, rank or system. Argilla knows its users by UUIDs, so that names stand in the metadata of a record; Label Studio

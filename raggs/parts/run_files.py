@@ -6,13 +6,11 @@ read it. So a fast way and a slow one give the same columns, and an error always
 
 Judgments in the formats of the field, into columns: TREC qrels, BEIR tables, CSV with a header, ranx JSON.
 
-TREC qrels into columns: the fast way of `raggs.parts.run_files`. It has no slow way of its own; see
-`labels`.
+TREC qrels into columns: the fast way. It has no slow way of its own; see `read_labels`.
 
 Runs in the formats of the field, into columns: TREC, CSV with a header, ranx JSON; plain or ``.gz``.
 
-TREC runs into columns: the fast way of `raggs.parts.run_files`, and `raggs.base.trec` where that is not
-sure.
+TREC runs into columns: the fast way, and `raggs.base.trec` where that is not sure.
 
 Judgments and lists that are in memory already: mappings, rows, and tables of whatever library, into columns.
 

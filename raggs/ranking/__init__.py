@@ -10,7 +10,13 @@ observed, so replaying the same observations rebuilds it bit for bit.
             ranker.observe(order_of(batch))      # best first; ranker.skip(batch) when the judge failed
     ranking = ranker.ranking()
 
-Importing this module is cheap: numpy, scipy and networkx arrive with the first engine.
+base                the types that callers need: `Ranker`, `Ranking`, `Lock`
+bayes, online       the engines; `rounds`: input checks, rounds and the fold of answers, which both share
+posterior, profile  the Plackett-Luce posterior of one query; what several queries teach about a judge
+locks               settled pairs: when they are locked and released, and the orders that respect them
+fusion, pruning     ranked lists to one pool, and a pool to the candidates of a ranking
+
+Importing this module is cheap: numpy, scipy and networkx are imported with the first engine.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Several retrievers' lists made into one: a registry of small scoring methods, and one loop around them.
 
-Pure: ranks and scores in, a fused list out. A method gives each list's hits their points (see `base.Fusion`); what a
+Pure: ranks and scores in, a fused list out. A method gives each list's hits their points (see `Fusion`); what a
 passage gets is the weighted sum over the lists. Equal inputs give equal bytes: lists are added up in the order of their
 names, ties go to the smaller doc_id.
 

@@ -1,20 +1,25 @@
-"""The report of a golden set as one HTML file, for the meeting where the decision falls: sections, one file each.
+"""The HTML report of a golden set, in one file: sections, one class each.
 
-A section takes `Facts` (what was opened and scored before) and gives typed data, which its template draws. Nothing is
-scored here, and sentences are those of the screen and of Markdown: a section takes them from `raggs.evaluation`,
-`raggs.sweeps` and `raggs.runs.manifests.words` and writes none of its own where one exists.
+base, page            what a section is; sections to one HTML file with a strict content policy
+sections              the sections, with their templates, styles and scripts
+figures               SVG figures; `sheets`: queries in the page as compact JSON
+surveying             statistics of a golden set: labels, pools, sources, languages
 
-    sections/mine.py      class Mine(ReportSection): NAME = "mine", TITLE, data(facts) -> a `Part`, None: nothing to say
-    sections/mine.html    its template: `data` is the part; macros of `page/macros.html` draw tables, figures, chips
-    sections/mine.css     if it needs any; and sections/mine.js, which reads the part's JSON by `raggs.data("mine")`
-                          where the section says SCRIPTED = True
+A section takes `Facts` (what was opened and scored before) and returns typed data, which its template draws. Nothing
+is scored here. Sentences come from `raggs.evaluation`, `raggs.sweeps` and `raggs.runs.manifests.words` if they exist
+there. To add a section, write in the folder `sections`:
 
-`raggs.table` (page.js) draws a table that sorts, its rows as they come into view; `raggs.link(qid)` leads to a question
-(`raggs.asks(qid, text)` with its text), and the section "questions" hears by `raggs.listen` which one is wanted.
+    mine.py      class Mine(ReportSection): NAME = "mine", TITLE, data(facts) -> a `Part`, or None: nothing to say
+    mine.html    its template: `data` is the part; macros of `page/macros.html` draw tables, figures, chips
+    mine.css     if needed; and mine.js, which reads the part's JSON by `raggs.data("mine")` if SCRIPTED = True
 
-And a line in the table below, whose order is that of the page. What users wrote (titles, ids, questions, passages,
-notes) is hostile: templates escape all of it, scripts set it as `textContent`, and the page's policy lets no script run
-but its own.
+`raggs.table` (page.js) draws a sortable table whose rows are drawn as they come into view. `raggs.link(qid)` links to
+a question (`raggs.asks(qid, text)` with its text), and the section "questions" learns by `raggs.listen` which one is
+wanted.
+
+Then add a line to the table below, whose order is that of the page. Everything that users wrote (titles, ids,
+questions, passages, notes) is hostile: templates escape it, scripts set it as `textContent`, and the policy of the
+page lets no other script run.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ A run whose budget ends: what is paid for becomes the best set that it can buy, 
 A provider that is gone is back in an hour, and who pressed Ctrl-C wants an end at once: such runs stop where they are.
 Money that has ended stays ended until somebody raises a cap, so what it bought is finished: queries that are graded in
 full go on to the end, others are left out as a whole, and each ranking ends with the answers that there are. All of
-that are parts (see `raggs.runs.partial`), never results, and nobody is asked: they hang on what is paid for
+that are parts, never results, and nobody is asked: they hang on what is paid for
 alone. So under the same caps the next run asks nobody, and ends with the same bytes.
 """
 

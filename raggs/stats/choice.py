@@ -7,7 +7,7 @@ first: a system may be dominated by one that is not allowed.
 
 "Near" is told by the caller, who has values by query: `Peers` names the systems that are statistically equivalent to
 the best one. Means alone cannot tell; without `Peers` only equal means are tied. Whether a difference is more than
-noise is not judged here either, see `winners`.
+noise is not judged here either, see `raggs.stats.resampling.find_winners`.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ The randomisation test leads: it supposes nothing but that, under the null hypot
 either score (Smucker, Allan and Carterette, "A comparison of statistical significance tests for information
 retrieval evaluation", CIKM 2007). The others are there because readers ask for them.
 
-Wilcoxon's signed-rank test, for 21 differences or more: fewer flip their signs (`stats.paired`).
+Wilcoxon's signed-rank test, for 21 differences or more: fewer flip their signs (`randomisation_test`).
 
 The same p as `scipy.stats.wilcoxon`, which the tests hold it to. It is here because importing
 `scipy.stats` takes half a second, and neither the ranks nor their distribution need it.

@@ -1,6 +1,6 @@
 """What each setting buys: the mean change of quality, latency or cost when one axis goes from one level to another.
 
-A main effect is the mean over matched systems (see `matching`) of the change on each query; its interval is that of the
+A main effect is the mean over matched systems (see `Grid`) of the change on each query; its interval is that of the
 mean over queries, by resampling them: it speaks of other questions, not of other systems. Intervals are those of
 single effects; `clear` allows for how many were looked at.
 

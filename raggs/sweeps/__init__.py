@@ -1,5 +1,15 @@
-"""Sweeps: which retrieval stack to ship. Systems from a grid, measured on the same questions, and a choice among them.
+"""Sweeps: retrieval systems from a grid, measured on the same queries, compared, and one of them recommended.
 
-Knows what a system is and how parts are shared between systems; scores are those of `raggs.evaluation`, the rules of
-choosing those of `raggs.stats`.
+config, grid               the YAML, and the systems that its axes describe
+world                      what all systems share: golden set, queries, corpus, chunkings
+parts, part_store          parts of systems, made once and stored; `reranking`: rerankers and fitted weights
+measuring, timing          what is measured of each system: lists, latency, cost, memory
+scoring, judgments         scores; unjudged passages, and grades added for them
+halving                    drops systems that are clearly worse before all queries are searched
+deriving                   the report from what the folder holds; `models`: its records
+deciding, effects          the recommendation, main effects of the axes, bounds for unjudged passages
+layout, comparing, words   the report as a document; `plots`: figures and files
+store, audit               the folder of a sweep, and its verification
+
+Scores are computed by `raggs.evaluation`, choices by `raggs.stats`.
 """

@@ -1,14 +1,8 @@
-"""`raggs diagnose depth`: is it worth to search some questions deeper than others, and which?
+"""Diagnosis `depth`: whether a router can tell which queries need a deeper search.
 
-`kind.py` measures with the parts of sweeps and fits with `raggs.stats.search_depth`; `world.py` is a sweep's
-surroundings on a bench; `models.py` is what is found, `showing.py` how it is told, `config.py` the run that a router
-becomes.
-
-The kind `depth`: a stack at two depths, signals of doubt, and whether they tell who should go deep.
-
-The run that a router becomes: the configuration that was named, with `retrieve.depth` and retrievers for it.
-
-What was found as tables and a plot; computed from the findings alone.
+It compares a system at two depths, fits thresholds of uncertainty signals, and writes the `retrieve.depth` of a run
+that uses them. `measuring` measures with the parts of sweeps and fits with `raggs.stats.search_depth`; this module
+holds the diagnosis, its tables and plot, and the configuration.
 """
 
 from __future__ import annotations
@@ -394,11 +388,11 @@ class Depth(Diagnosis[DepthFound]):
         return found.told.questions
 
     def sections(self, found: DepthFound) -> tuple[Section, ...]:
-        """See `showing`."""
+        """Return the findings as tables and sentences."""
         return sections(found)
 
     def plots(self, found: DepthFound) -> Mapping[str, str]:
-        """See `showing`."""
+        """Return SVG files by name, from the findings alone."""
         return plots(found)
 
     def files(self, found: DepthFound) -> Mapping[str, str]:

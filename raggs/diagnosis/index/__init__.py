@@ -1,10 +1,7 @@
-"""`raggs diagnose index`: what approximate indexes lose, and whom they lose it for.
+"""Diagnosis `index`: which passages approximate indexes lose, and for which queries.
 
-The kind `index`: exact truth, sweeps of efforts, comparison at equal mean recall, and what is chosen by it.
-
-The findings as tables: indexes at equal mean recall first, then what was chosen, then every point.
-
-Curves of the findings: robustness over mean recall, over delta at equal recall, and speed.
+`models` holds settings and findings, `measuring` measures indexes at several efforts, and `comparing` compares them at
+equal mean recall. This module holds the diagnosis, its tables and its plots.
 """
 
 from __future__ import annotations

@@ -1,20 +1,8 @@
-"""What a judge's orders are worth: one prompt of 40 passages against the rank stage, with the user's own model.
+"""Diagnosis `judge`: one prompt of 40 passages against the rank stage, with the user's own model.
 
-kind.py      settings, causes, what it would cost, the order of the work
-pools.py     the pools: of a run, or searched for
-asking.py    who is asked for what, how often, and what the answers took
-finding.py   the figures
-models.py    what is found
-showing.py   sentences, tables and plots of that
-
-The kind `judge`: pools, orders of them in one prompt and by the rank stage, and what the difference is worth.
-
-What the diagnosis of a judge would ask that is not paid for yet: its work, with a judge that only remembers.
-
-One prompt of a pool is counted exactly. A ranking is followed until the first answer that is missing; what may come
-after it is bounded by `rank.max_calls`.
-
-What the diagnosis of a judge found, as a verdict, sentences, tables and plots; from that alone.
+`measuring` holds pools, orders, grades and findings; this module holds the diagnosis, its forecast, tables and plots.
+A dry run counts a prompt of a pool exactly. It follows a ranking to the first missing answer, and bounds the rest by
+`rank.max_calls`.
 """
 
 from __future__ import annotations
@@ -442,11 +430,11 @@ class JudgeDiagnosis(Diagnosis[JudgeFound]):
         return found.pools
 
     def sections(self, found: JudgeFound) -> tuple[Section, ...]:
-        """See `showing`."""
+        """Return the findings as tables and sentences."""
         return sections(found)
 
     def plots(self, found: JudgeFound) -> Mapping[str, str]:
-        """See `showing`."""
+        """Return SVG files by name, from the findings alone."""
         return plots(found)
 
     def _found(self, bench: Bench, run: RunConfig, grading: Asking, answers: Answers) -> JudgeFound:

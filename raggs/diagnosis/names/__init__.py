@@ -1,16 +1,10 @@
-"""`raggs diagnose names`: how much of a score hangs on who is named, and which changes of a text destroy that.
+"""Diagnosis `names`: how much of a score depends on the person who is named, and which changes of a text remove that.
 
-The kind: bundles are drawn, perturbed, scored by all embedders and rerankers, and told as margins and changes.
+`models` holds settings, findings and the drawn bundles, `scoring` scores them by embedders and rerankers. This module
+holds the diagnosis, its tables, plots and verdict.
 
-The findings as sections: base margins, what each perturber does to them, and what that does to recall.
-
-Bars of what each perturber does to the name margin, a figure a language, with what was published beside.
-
-What was published of two paid embedders, to stand beside what is measured here. None of it was repeated by raggs.
-
-Source: "Practical RAG Evaluation" (2025), tables 4.1, 4.2, 10 and 11: mean change of the name margin in percent.
-
-The verdict on each scorer, and the one sentence on all.
+Published figures of two paid embedders are shown beside the measured ones; raggs did not repeat them. Source:
+"Practical RAG Evaluation" (2025), tables 4.1, 4.2, 10 and 11: mean change of the name margin in percent.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
-"""What conversational noise costs, and what rewriting brings back: by cosine to an ideal text, and by what is found.
+"""Diagnosis `noise`: what conversational noise costs, and what rewriting recovers.
 
-The kind: questions made noisy, rewritten, compared to ideal texts, and searched where there is a golden set.
+`measuring` compares noisy and rewritten questions to ideal texts by cosine, and `losses` by what is found on a golden
+set. This module holds the diagnosis, its tables and plots.
 
-What the diagnosis of noise found, as sentences, tables and plots; from that alone.
-
-Cosines that were published for other models: "Practical RAG Evaluation" (2025), table 12. Not repeated here.
-
-The one sentence: what the most noise costs, and what the best rewriter brings back of it.
+Cosines that were published for other models are shown beside the measured ones: "Practical RAG Evaluation" (2025),
+table 12. raggs did not repeat them.
 """
 
 from __future__ import annotations

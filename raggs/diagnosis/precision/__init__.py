@@ -1,16 +1,7 @@
-"""What the precision of scores does to an evaluation: the kind `precision`.
+"""Diagnosis `precision`: what low-precision scores (16-bit, bfloat16) change in an evaluation.
 
-kind.py      settings, causes, the order of the work
-lists.py     scores of dense retrieval, of rerankers and of files, at each precision
-weighing.py  what the order of equal scores makes of a measure, from lists to parts
-models.py    what is found
-showing.py   sentences and tables of that; drawing.py its plots
-
-The kind `precision`: scores in 32, 16 and bfloat16 bits, with and without high-precision scoring.
-
-What was found in sentences and tables; points are hundredths of a score.
-
-Precision over the cutoff: each measure as it stands and by expectation, and how wide it is.
+`measuring` computes lists of dense retrieval, rerankers and files at each precision, and what the order of equal scores
+changes. This module holds the diagnosis, its tables and its plots. Points are hundredths of a score.
 """
 
 from __future__ import annotations

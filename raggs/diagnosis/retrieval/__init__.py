@@ -1,17 +1,7 @@
-"""Which questions of a golden set fail, what they share, and what rules find in the lists: the kind `retrieval`.
+"""Diagnosis `retrieval`: which queries of a golden set fail, and what they have in common.
 
-kind.py        settings, causes, the order of the work
-lists.py       systems, scored once: values and quantities, question by question
-questions.py   what is known of each question and of what answers it
-rules.py       the table of findings: condition, sentence, knob
-models.py      what is found
-showing.py     sentences, tables and plots of that
-
-The kind `retrieval`: it scores the systems, reads the questions, and puts both before the traits and the rules.
-
-From what was measured and is known of the questions to what is found: traits told from chance, rules, a verdict.
-
-What the diagnosis of retrieval found, as sentences, tables and plots; from that alone.
+`measuring` scores the systems, reads the queries, and holds the rules: condition, sentence, what to change. This
+module holds the diagnosis, the traits that are told from chance, its tables and its plots.
 """
 
 from __future__ import annotations
@@ -386,11 +376,11 @@ class Retrieval(Diagnosis[RetrievalFound]):
         return found.systems[0].questions
 
     def sections(self, found: RetrievalFound) -> tuple[Section, ...]:
-        """See `showing`."""
+        """Return the findings as tables and sentences."""
         return sections(found)
 
     def plots(self, found: RetrievalFound) -> Mapping[str, str]:
-        """See `showing`."""
+        """Return SVG files by name, from the findings alone."""
         return plots(found)
 
     def _asked(self, bench: Bench) -> Asked:

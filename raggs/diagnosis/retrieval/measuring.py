@@ -8,7 +8,7 @@ hold no lists, so that only changes against the baseline can be found in them.
 The findings that may be made of lists, each a row: its conditions, its sentence, what to turn.
 
 Quantities are means over questions: losses in points of the measure, shares of places or of relevant passages, changes
-against the baseline, doublings of length. Another rule is another row, of quantities that `lists.py` gives.
+against the baseline, doublings of length. Another rule is another row, of quantities that `measure_lists` gives.
 
 What is known of each question and of what answers it: read off the golden set, and off its corpus where it is named.
 

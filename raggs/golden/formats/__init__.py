@@ -1,6 +1,6 @@
-"""Exporters by name: one file and one line each (see `base.Exporter`).
+"""Exporters by name: one file and one line each (see `Exporter`).
 
-Importers by name: golden sets in the formats of others, read as typed ones (see `base.Importer`).
+Importers by name: golden sets in the formats of others, read as typed ones (see `Importer`).
 
 What an exporter is: a golden set in, files of another tool's format out, and word of what the format cannot hold.
 

@@ -1,4 +1,4 @@
-""""""
+"""Average precision and its kin: map, infap, iprec, bpref."""
 
 from __future__ import annotations
 

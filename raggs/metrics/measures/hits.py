@@ -1,4 +1,4 @@
-""""""
+"""Measures by the rank of single passages: hit, hits, hit_all, mrr, containment, and span measures."""
 
 from __future__ import annotations
 

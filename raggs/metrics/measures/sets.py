@@ -1,4 +1,4 @@
-""""""
+"""Measures of sets: recall, precision, F1, harm, and how much of a list is judged."""
 
 from __future__ import annotations
 

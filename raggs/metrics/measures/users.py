@@ -1,4 +1,4 @@
-""""""
+"""Measures by a model of a user who reads down a list: rbp, err, inst, compat."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Askers by name: who makes a question of a window of a document; one file and one line each (see `base.Asker`).
+"""Askers by name: who makes a question of a window of a document; one file and one line each (see `Asker`).
 
 What an asker is: windows of documents in, one question with the excerpts that answer it out.
 

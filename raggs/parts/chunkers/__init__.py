@@ -1,4 +1,4 @@
-"""Chunkers by name: each cuts documents into passages with exact places (see `base.Chunker`).
+"""Chunkers by name: each cuts documents into passages with exact places (see `Chunker`).
 
 What a chunker is: a document in, the places at which it is cut out.
 

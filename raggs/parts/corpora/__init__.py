@@ -1,4 +1,4 @@
-"""Corpora by name: one file and one line each (see `base.Corpus`).
+"""Corpora by name: one file and one line each (see `Corpus`).
 
 What a corpus is: passages from somewhere, and a cheap hash that tells when they changed.
 

@@ -1,4 +1,4 @@
-"""Files of documents as texts, by their suffix: one file and one line a format (see `base.DocumentReader`).
+"""Files of documents as texts, by their suffix: one file and one line a format (see `DocumentReader`).
 
 What a reader of documents is: a file in, its text out, with what stands where in it.
 

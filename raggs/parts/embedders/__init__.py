@@ -1,4 +1,4 @@
-"""Embedders by name: one file and one line each (see `base.Embedder`).
+"""Embedders by name: one file and one line each (see `Embedder`).
 
 What an embedder is: texts in, float32 vectors out.
 

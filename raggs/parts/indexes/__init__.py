@@ -1,6 +1,6 @@
 """What searching needs on disk: the passages of a corpus, their vectors, and indexes over these.
 
-The indexes over vectors have names (see `base.Index`).
+The indexes over vectors have names (see `Index`).
 
 What an index over vectors is: the vectors of a corpus in, the nearest rows of a query out.
 

@@ -11,7 +11,7 @@ things make the result a function of the query and the rows alone, whatever else
 A product is cut into tiles that BLAS computes on the calling thread: with threads of its own a product under
 load is up to twenty times slower, and work is spread by running queries in several workers, not inside one.
 
-No index at all: each query is compared with every vector. See `raggs.parts.indexes.exact`.
+No index at all: each query is compared with every vector.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Judges by name: one file and one line each (see `base.Judge`).
+"""Judges by name: one file and one line each (see `Judge`).
 
 What a judge is: someone who grades one passage, and orders a few.
 

@@ -1,6 +1,6 @@
 """What people say around a question, by seeded generators: greetings, fillers, digressions, emoji, slips.
 
-One file each and one line here, as other adapters; `levels` puts them together. The same question, seed and level
+One file each and one line here, as other adapters; `noisy` puts them together. The same question, seed and level
 give the same noise. A few phrases are those of the paper that this follows; the others are written for themselves and
 not for the lists of the rewriter `clean`, which knows some and not the rest: docs/diagnose/noise.md says how many.
 

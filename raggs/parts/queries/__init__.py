@@ -1,4 +1,4 @@
-"""Query readers by name: one file and one line each (see `base.QueryReader`).
+"""Query readers by name: one file and one line each (see `QueryReader`).
 
 What a set of questions is: queries from a file, each complete with what a judge may need.
 

@@ -1,4 +1,4 @@
-"""Rerankers by name, who read a query with its best passages: one file and one line each (see `base.Reranker`).
+"""Rerankers by name, who read a query with its best passages: one file and one line each (see `Reranker`).
 
 What a reranker is: a query and its candidates in, the same candidates in a better order out.
 

@@ -1,4 +1,4 @@
-"""Retrievers by name: one file and one line each (see `base.Retriever`).
+"""Retrievers by name: one file and one line each (see `Retriever`).
 
 What a retriever is: embedded queries in, the best k passages of each out.
 """

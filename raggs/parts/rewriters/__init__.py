@@ -1,4 +1,4 @@
-"""Rewriters by name: one file and one line each (see `base.Rewriter`).
+"""Rewriters by name: one file and one line each (see `Rewriter`).
 
 What a rewriter is: a question in, what should be searched for out.
 

@@ -1,17 +1,15 @@
-"""Noise taken off a question by rules; the rules are `stripping`'s, what they know of a language is `chatter`'s.
+"""Noise taken off a question by rules: greetings, fillers, thanks, small talk, emoji, cries.
 
-Noise taken off a question by rules: greetings, fillers, thanks, small talk, emoji, cries.
-
-The rules know English and French and apply to both at once, since people greet in one language and ask in
-another. They only ever remove, and only whole pieces between marks that closed lists know word for word (`chatter`),
-at the ends of a sentence: what is asked is never reworded and its letters keep their case. A piece that holds a
-name, a number or a word that is in no list stays, and so does all in front of what is no question ("Hello World in
-C", "Sorry, Wrong Number cast"). What people tell of themselves goes only where the rest can be read without it: "I
-have an exam tomorrow. Can I bring it?" stays whole. A text of which nothing would be left stays as it is.
+The rules know English and French and apply to both at once, since people greet in one language and ask in another.
+They only ever remove, and only whole pieces between marks that closed lists know word for word (`chatter.toml`), at
+the ends of a sentence: what is asked is never reworded and its letters keep their case. A piece that holds a name, a
+number or a word that is in no list stays, and so does all in front of what is no question ("Hello World in C", "Sorry,
+Wrong Number cast"). What people tell of themselves goes only where the rest can be read without it: "I have an exam
+tomorrow. Can I bring it?" stays whole. A text of which nothing would be left stays as it is.
 
 What people say around a question, in English and French: `chatter.toml` as patterns and sets of words.
 
-All lists are closed, and know words only as `fold` leaves them. What a sentence is, `stripping` knows.
+All lists are closed, and know words only as `fold` leaves them. `strip_politeness` splits sentences.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Ways to execute a stage by name: one file and one line each (see `base.Execution`).
+"""Ways to execute a stage by name: one file and one line each (see `Execution`).
 
 What an execution is: it decides where a stage's queries are worked on, never what comes out.
 

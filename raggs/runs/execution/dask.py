@@ -2,7 +2,7 @@
 
 Workers compute; they need the workspace and the files that judge and retrievers name, on a file system that they
 share with the client. The client keeps the run: it cuts the queries into shards, answers for the judge
-(`judgeserver`), and merges what comes back by query id, so the artifacts have the bytes of a local run. When a worker
+(`JudgeServer`), and merges what comes back by query id, so the artifacts have the bytes of a local run. When a worker
 dies, dask gives its shard to another one, which meets the journal's entries and the cache's answers of the first.
 
 Tasks travel as dask sends them (by pickle): a scheduler and its workers are trusted like this machine itself (see

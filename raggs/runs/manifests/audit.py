@@ -1,10 +1,10 @@
 """Is a run what its manifest says? Everything that can be derived is derived again and compared.
 
-1. The manifest fits its seal: no part of it was changed since raggs wrote it (`seal`); the ledger fits its mark.
-2. Every file has the hash, lines and bytes in its lock, and every line is what its record writes (`filecheck`).
-3. Each lock agrees with its components, the other locks, the configuration, the records and the ledger (`lockcheck`).
-4. Merge, judge, prune and rank are computed again from their inputs and compared line by line (`rederived`); of a
-   stage that was stopped, what it has done (`partcheck`).
+1. The manifest fits its seal: no part of it was changed since raggs wrote it; the ledger fits its mark.
+2. Every file has the hash, lines and bytes in its lock, and every line is what its record writes.
+3. Each lock agrees with its components, the other locks, the configuration, the records and the ledger.
+4. Merge, judge, prune and rank are computed again from their inputs and compared line by line (`derivations`); of a
+   stage that was stopped, what it has done (`part_findings`).
 
 A manifest may hold anything, so whatever cannot be read is a finding. Nothing is written and nobody is asked: no
 network, no corpus, no key.
@@ -14,7 +14,7 @@ Are the files of a stage those that its lock describes? Each is read once, and e
 A file is a regular one with the hash, the lines and the bytes of its lock; each line has the checksum that was kept
 of it, is a valid record in its place, and has exactly the bytes that the record writes again, so that byte order
 marks, blank lines and foreign line ends are found even under a mended hash. What the records say of the stage
-(failures, the judge's health, who judged) is tallied meanwhile, for `lockcheck`.
+(failures, the judge's health, who judged) is tallied meanwhile, for `lock_findings`.
 
 Does each lock say what happened? Held against its own components, the other locks, the ledger and the files.
 

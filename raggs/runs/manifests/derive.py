@@ -1,7 +1,7 @@
 """What the artifacts of a run must hold, derived again from the artifacts before them. Nobody is asked.
 
 Questions are prepared, pools merged and grades pruned once more; judge with the answers that it recorded (see
-`regrade`); rank by replaying the journal. Of the pipeline that makes questions, verify is computed once more, and
+`regraded`); rank by replaying the journal. Of the pipeline that makes questions, verify is computed once more, and
 filter but for its cosines. Each stage gets the few services that it asks for, and no others.
 
 Are merge, judge, prune and rank what their inputs lead to? Each is computed again and compared line by line.

@@ -2,7 +2,7 @@
 
 Computes nothing and shows nothing: the command line prints these lines, and so may a report.
 
-What a cascade's figures say, in sentences; see `raggs.runs.manifests.words`.
+What a cascade's figures say, in sentences.
 
 What neighbours do to grades where several passages are graded in one call, in sentences for people.
 
