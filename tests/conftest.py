@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import signal
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -26,6 +28,15 @@ os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
 # Speed is measured in benchmarks, never in a test.
 settings.register_profile("quick", deadline=None, max_examples=10, derandomize=True)
 settings.register_profile("nightly", deadline=None, max_examples=300)
+# Else each process that a test starts would compile raggs anew.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# In memory, where there is enough, nobody waits for a disk; tests whose processes are killed need none.
+MEMORY = Path("/dev/shm")
+if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 4 << 30:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "quick")
 settings.load_profile(PROFILE)
 

@@ -15,6 +15,7 @@ bench = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(bench)
 
 
+@pytest.mark.nightly
 def test_files_are_made_once_and_both_tools_find_the_same_in_them(tmp_path):
     qrels, run = bench.write_files(tmp_path, 3000)
     made = run.stat().st_mtime_ns

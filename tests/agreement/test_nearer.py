@@ -37,6 +37,7 @@ def test_the_figures_are_those_of_their_definitions() -> None:
     assert (turned.off.gain.low, turned.off.gain.high) == pytest.approx((-found.off.gain.high, -found.off.gain.low))
 
 
+@pytest.mark.nightly
 def test_judges_alike_are_told_apart_as_seldom_as_promised() -> None:
     told = [verdict.winner is not None for verdict in (_alike(seed) for seed in range(200))]
     assert 2 <= sum(told) <= 20

@@ -274,6 +274,7 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
 }
 
 
+@pytest.mark.nightly(keep=3)
 @pytest.mark.parametrize("name", DAMAGE)
 def test_the_remedy_of_an_audit_restores_the_run(
     project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str

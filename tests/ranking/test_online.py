@@ -242,6 +242,7 @@ def test_bad_options_are_refused(option, complaint):
 # --- quality --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.nightly(keep=1)
 @pytest.mark.parametrize(("beta", "low", "high"), [(1.5, 0.62, 0.74), (3, 0.74, 0.85)])
 def test_it_beats_the_grades_as_the_published_algorithm_does(beta, low, high):
     """The reference implementation reaches tau .66 and .79 at its own stop (about 140 calls) on pools of 40."""

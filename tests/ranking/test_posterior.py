@@ -69,6 +69,7 @@ def test_a_fit_settles_from_anywhere():
     assert settled(found, judged)
 
 
+@pytest.mark.nightly
 def test_with_much_data_the_map_is_the_maximum_likelihood_of_choix():
     rng = generator(1, "choix")
     utilities = rng.normal(0, 1, 12)

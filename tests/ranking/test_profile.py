@@ -65,6 +65,7 @@ def profiles() -> dict[str, Profile]:
     return {"careful": taught(CAREFUL), "copies": taught(COPIES), "favours": taught(CAREFUL, bonus=1.0)}
 
 
+@pytest.mark.nightly
 def test_a_judge_that_copies_the_tail_is_found_out_and_a_careful_one_is_believed(profiles):
     careful, copies = profiles["careful"], profiles["copies"]
     assert (careful.left, careful.strain, careful.overhead) == ((), 0.0, 0.5)
@@ -138,6 +139,7 @@ def test_errors_that_come_again_are_learned_and_what_somebody_knows_of_them_stay
     assert believing.ranking().echo >= profile.echo and knowing.ranking().echo == 0.2
 
 
+@pytest.mark.nightly
 def test_how_far_utilities_spread_around_grades_is_learned_and_believed():
     """Taken for wider than they are, they would make a careful judge look dull, or tired late in a list."""
     narrow, wide = taught(CAREFUL, spread=0.25), taught(CAREFUL, spread=1.0)
@@ -222,6 +224,7 @@ def test_an_audit_of_a_long_list_is_left_out_where_it_would_cost_more_than_is_le
     assert most - 1 < price <= most + 1e-9
 
 
+@pytest.mark.nightly
 def test_an_overhead_makes_lists_longer():
     world = make_world(8)
 
@@ -265,6 +268,7 @@ def test_who_cannot_learn_says_so():
         ranker.pilot_batches()
 
 
+@pytest.mark.nightly(keep=3)
 @pytest.mark.parametrize("size", [1, 2, 3, 6, 21])
 def test_pools_of_any_size_have_a_pilot(size):
     world = make_world(2, size)

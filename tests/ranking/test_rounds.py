@@ -133,6 +133,7 @@ def test_the_cap_holds_in_any_round_size(engine, max_calls, parallel):
     assert ranking.calls + ranking.skipped == asked <= max_calls
 
 
+@pytest.mark.nightly(keep=4)
 @pytest.mark.parametrize(("size", "batch_size"), [(2, 5), (3, 5), (4, 5), (5, 5), (3, 2), (6, 2), (5, 3)])
 def test_no_presentation_is_shown_twice_until_none_is_left(engine, size, batch_size):
     options = {"batch_size": batch_size, "max_calls": 150, **PATIENT[engine]}

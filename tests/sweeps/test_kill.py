@@ -97,6 +97,7 @@ def test_kills_at_random_moments_change_no_list_and_no_score(server: LLMServer, 
     assert raggs("audit", project.out).returncode == 0
 
 
+@pytest.mark.nightly(keep=1)
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_stops_it_as_it_stops_a_run(server: LLMServer, tmp_path: Path, number: int, code: int) -> None:
     project, silent = make(tmp_path, server), server.fault_for

@@ -96,6 +96,7 @@ def test_holes_are_judged_as_far_as_the_money_goes_and_then_on(
     assert server.count == asked
 
 
+@pytest.mark.nightly
 def test_a_kill_while_holes_are_judged_costs_nothing(server: LLMServer, judged: SweepProject, tmp_path: Path) -> None:
     answered = 9
     asked: list[object] = []

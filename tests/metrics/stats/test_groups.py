@@ -20,6 +20,7 @@ def _groups(rng: np.random.Generator, questions: int, kinds: int = 12) -> np.nda
     return np.array([row > np.sort(row)[-int(rng.integers(6, questions // 2))] for row in rows], dtype=np.float64)
 
 
+@pytest.mark.nightly
 def test_chance_is_found_in_one_family_of_twenty_at_most() -> None:
     rng, found = np.random.default_rng(5), 0
     for world in range(WORLDS):
