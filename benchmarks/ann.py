@@ -33,7 +33,7 @@ from ir_measures import R, nDCG
 
 from raggs.app.diagnose import diagnose
 from raggs.base.artifacts import Passage
-from raggs.base.precision import Scoring
+from raggs.base.precision import PrecisionSettings
 from raggs.evaluation.layout import markdown
 from raggs.parts.embedders.wordllama import WordLlamaEmbedder
 from raggs.parts.indexes import REGISTRY, IndexFacts, OpenIndex
@@ -92,7 +92,7 @@ def opened(store: PassageStore, folder: Path, matrix: np.ndarray) -> VectorIndex
 
 def index_of(settings: Mapping[str, object], vectors: VectorIndex) -> OpenIndex:
     adapter = REGISTRY.load(str(settings["type"]))
-    return adapter(adapter.Config(**settings)).open(vectors, None, Scoring())
+    return adapter(adapter.Config(**settings)).open(vectors, None, PrecisionSettings())
 
 
 def one_by_one(search: Callable[[np.ndarray], object], queries: np.ndarray) -> Timed:

@@ -50,7 +50,7 @@ from ranking_worlds import (
 
 from raggs.base.artifacts import JudgeRecord
 from raggs.base.hashing import generator
-from raggs.base.judge_health import Cascade
+from raggs.base.judge_health import CascadeHealth
 from raggs.parts.judges.several import CascadeConfig
 from raggs.stages.judge_health import CascadeStatistics
 from raggs.stats.agreement import count_pairs
@@ -331,7 +331,7 @@ def told_by_chance(queries: Sequence[Query], seeds: int) -> Iterator[str]:
 class OneSet:
     """What a set's records tell, and the share of the good judge's high grades that it never gave."""
 
-    health: Cascade
+    health: CascadeHealth
     unseen: float
 
 

@@ -25,10 +25,10 @@ from pathlib import Path
 import numpy as np
 
 from raggs.base.arrays import Ints
-from raggs.chunking.documents import Cut, Documents, cut, read_documents
-from raggs.chunking.questions import Asked, place_questions
-from raggs.metrics.spans import Line, Questions, Scores, Spans, Target, score, summary
-from raggs.metrics.spans import Ruler as Lengths
+from raggs.chunking.documents import ChunkedDocuments, Documents, cut, read_documents
+from raggs.chunking.questions import ReferencedQuestions, place_questions
+from raggs.metrics.spans import ChunkTargets, DocumentOffsets, ReferenceColumns, Scores, Spans, score, summary
+from raggs.metrics.spans import LengthScale as Lengths
 from raggs.parts import queries
 from raggs.parts.chunkers import Chunker
 from raggs.parts.chunkers.recursive import RecursiveChunker
@@ -79,17 +79,19 @@ class Data:
     """The report's documents and questions."""
 
     documents: Documents
-    asked: Asked
-    line: Line
+    asked: ReferencedQuestions
+    line: DocumentOffsets
 
     @classmethod
     def of(cls, folder: Path) -> Data:
         documents, path = read_documents(folder / "corpora"), folder / "questions.csv"
         reader = queries.REGISTRY.load("csv").Config.model_validate({"path": path})
-        return cls(documents, place_questions(open_queries(reader), documents, path), Line.of(documents.lengths))
+        return cls(
+            documents, place_questions(open_queries(reader), documents, path), DocumentOffsets.of(documents.lengths)
+        )
 
-    def target(self, found: Cut) -> Target:
-        return Target(self.asked.questions, found.spans, self.line, Lengths.characters(), compat=True)
+    def target(self, found: ChunkedDocuments) -> ChunkTargets:
+        return ChunkTargets(self.asked.questions, found.spans, self.line, Lengths.characters(), compat=True)
 
 
 def rows(data: Data, model: Path | None, out: Path, wanted: Sequence[int]) -> bool:
@@ -123,7 +125,7 @@ def rows(data: Data, model: Path | None, out: Path, wanted: Sequence[int]) -> bo
     return good
 
 
-def retrieve(data: Data, found: Cut, model: Path, out: Path) -> Ints:
+def retrieve(data: Data, found: ChunkedDocuments, model: Path, out: Path) -> Ints:
     """The best chunks of each question by exact cosine."""
     embedder = OnnxEmbedder(OnnxEmbedder.Config(path=model, max_length=TOKENS), None)
     kept = KeptVectors(embedder, out, lambda *_: None)
@@ -140,13 +142,13 @@ Range = tuple[int, int]
 class World:
     """Questions, chunks and what was retrieved: as columns, and as the lists that loops run over."""
 
-    target: Target
+    target: ChunkTargets
     retrieved: Ints
     references: list[list[tuple[int, int, int]]]
     chunks: list[tuple[int, int, int]]
 
 
-def world(data: Data, found: Cut, times: int) -> World:
+def world(data: Data, found: ChunkedDocuments, times: int) -> World:
     """The data `times` over: copies of the documents, with the questions about each copy."""
     number = len(data.documents.texts)
     own, spans = data.asked.questions, found.spans
@@ -162,8 +164,10 @@ def world(data: Data, found: Cut, times: int) -> World:
         np.tile(spans.start, times),
         np.tile(spans.end, times),
     )
-    line = Line.of(data.documents.lengths * times)
-    target = Target(Questions(own.count * times, references, question), chunks, line, Lengths.characters(), compat=True)
+    line = DocumentOffsets.of(data.documents.lengths * times)
+    target = ChunkTargets(
+        ReferenceColumns(own.count * times, references, question), chunks, line, Lengths.characters(), compat=True
+    )
     retrieved = np.random.default_rng(1).integers(len(chunks), size=(own.count * times, K))
     listed: list[list[tuple[int, int, int]]] = [[] for _ in range(own.count * times)]
     for asked, *place in zip(question.tolist(), *map(np.ndarray.tolist, columns(references)), strict=True):
@@ -238,7 +242,7 @@ def _passed(
 def fresh(given: World) -> Scores:
     """Scores with nothing computed before."""
     made = given.target
-    return score(Target(made.questions, made.chunks, made.line, made.ruler, made.compat), given.retrieved, K)
+    return score(ChunkTargets(made.questions, made.chunks, made.line, made.ruler, made.compat), given.retrieved, K)
 
 
 def best(work: Callable[[], object], turns: int) -> float:

@@ -26,7 +26,7 @@ from scipy.special import stdtr
 from raggs.base.arrays import Floats, Ints
 from raggs.base.hashing import generator
 from raggs.stats.agreement import wilson
-from raggs.stats.choice import Limits, choose, turning_points
+from raggs.stats.choice import ChoiceLimits, choose, turning_points
 from raggs.stats.effects import contributions, main_effects, main_shifts, strongest_interactions
 from raggs.stats.front import Candidate, find_front
 from raggs.stats.resampling import draw_order, find_winners, halve
@@ -73,7 +73,7 @@ def measure_time(systems: int, queries: int) -> None:
         )
         for row, (mean, level) in enumerate(zip(np.nanmean(values, axis=1).tolist(), levels, strict=True))
     ]
-    limits = Limits(latency_ms=500, usd_per_1k=3)
+    limits = ChoiceLimits(latency_ms=500, usd_per_1k=3)
     grade = rng.integers(1, 6, size=200 * queries)
     pools = {
         str(row): (rng.integers(200, size=(queries, 10)) + 200 * np.arange(queries)[:, None]).ravel()

@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from raggs.metrics.columns import Qrels, Run, Scale
+from raggs.metrics.columns import GradeScale, Qrels, Run
 from raggs.metrics.evaluate import measure_hits
 from raggs.metrics.hits import find_hits
 from raggs.metrics.names import parse_measures
@@ -151,7 +151,7 @@ def columns_of(world: World, ids: np.ndarray) -> tuple[Qrels, Run]:
         f"q{query}": dict(zip(row, scores, strict=True))
         for query, (row, scores) in enumerate(zip(names, world.score.tolist(), strict=True))
     }
-    return Qrels.of(labels, Scale.of(0, 3)), Run.of(lists)
+    return Qrels.of(labels, GradeScale.of(0, 3)), Run.of(lists)
 
 
 def least_time(work: Callable[[], object], repeats: int) -> float:

@@ -38,7 +38,7 @@ from ranking_worlds import POOL, Floats, Ints, Query, World, load_queries, make_
 from raggs.base.artifacts import JudgeRecord
 from raggs.base.hashing import generator
 from raggs.prompts import load_prompt
-from raggs.stages.judge import CompanyMoves, groups
+from raggs.stages.judge import GroupContextMoves, groups
 
 SIZES = (1, 3, 5, 10)
 LENGTHS = (60, 120, 250, 500, 1000)  # tokens of a passage
@@ -146,7 +146,7 @@ def said(seen: Floats, judge: Judge, noise: Floats) -> Ints:
 
 def told(benches: Sequence[Bench], judge: Judge, way: Way) -> str:
     """What three samples of a set of so many questions tell of company, by the stage's own measure."""
-    moves = CompanyMoves(way.samples, None, way.size, 2)
+    moves = GroupContextMoves(way.samples, None, way.size, 2)
     for bench in benches:
         given = [samples(bench, judge, way, number) for number in range(way.samples)]
         for place, grades in enumerate(zip(*given, strict=True)):

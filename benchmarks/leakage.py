@@ -19,7 +19,7 @@ from raggs.base.languages import quiet_bm25s
 from raggs.chunking.documents import cut, read_documents
 from raggs.chunking.models import parse_spec
 from raggs.chunking.questions import place_questions
-from raggs.metrics.spans import Line, Ruler, Target, score
+from raggs.metrics.spans import ChunkTargets, DocumentOffsets, LengthScale, score
 from raggs.parts import chunkers, embedders, queries
 from raggs.parts.chunkers import ChunkerConfig
 from raggs.parts.embedders import EmbedderConfig
@@ -51,7 +51,9 @@ def main() -> None:
         workshop.close()
     words = [words_of(text, "en") for text in chunks.texts]
     sought = [words_of(text, "en") for text in asked.texts]
-    target = Target(asked.questions, chunks.spans, Line.of(documents.lengths), Ruler.characters())
+    target = ChunkTargets(
+        asked.questions, chunks.spans, DocumentOffsets.of(documents.lengths), LengthScale.characters()
+    )
     found = {
         "BM25": lexical(words, sought, options.k),
         "vectors": search(vectors, np.arange(len(vectors), dtype=np.int32), aimed, options.k).positions,

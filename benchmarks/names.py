@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 import raggs
-from raggs.diagnosis.names.models import NamesFound, SubjectPart
+from raggs.diagnosis.names.models import NamesFindings, SubjectPart
 
 GATES = {
     "hard_name_mask": (-100.0, -100.0),
@@ -28,13 +28,13 @@ GATES = {
 }
 
 
-def measure(seed: int, runs: int, *, raw: bool) -> tuple[NamesFound, float]:
+def measure(seed: int, runs: int, *, raw: bool) -> tuple[NamesFindings, float]:
     """What is found, and the seconds that it took."""
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
         found = raggs.diagnose("names", out=Path(folder) / "names", seed=seed, runs=runs, raw=raw).found
         took = time.perf_counter() - began
-    if not isinstance(found, NamesFound):
+    if not isinstance(found, NamesFindings):
         raise TypeError("findings of another kind")
     return found, took
 
@@ -45,7 +45,7 @@ def percent(subject: SubjectPart, perturber: str) -> float:
     return float("nan") if found is None else found
 
 
-def show(seed: int, found: NamesFound, took: float) -> bool:
+def show(seed: int, found: NamesFindings, took: float) -> bool:
     """Print a seed's figures; whether all gates hold."""
     print(f"seed {seed}: {took:.1f} s")
     good = True

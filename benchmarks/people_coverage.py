@@ -30,11 +30,11 @@ from people_impact import labelled
 from raggs.base.arrays import Flags, Floats, Ints
 from raggs.base.hashing import generator
 from raggs.metrics import weights as w
-from raggs.metrics.columns import Qrels, Scale
+from raggs.metrics.columns import GradeScale, Qrels
 from raggs.metrics.hits import Hits, find_hits
 from raggs.metrics.measure import Linear
 from raggs.metrics.names import parse_measure, parse_measures
-from raggs.stats.correction import Corrected, Totals, correct, correct_ratio, correct_values, totals_of
+from raggs.stats.correction import CorrectedMean, QueryTotals, correct, correct_ratio, correct_values, totals_of
 from raggs.stats.correction import draw as draw_strata
 
 POOL, GRADES = 20, 5
@@ -62,7 +62,7 @@ class Collection:
 @cache
 def collection_of(folder: Path, first: str = "bm25", second: str = "dense 256") -> Collection:
     found = labelled(folder, POOL)
-    qrels = Qrels.of(found.labels, Scale.of(1, GRADES))
+    qrels = Qrels.of(found.labels, GradeScale.of(1, GRADES))
     return Collection(qrels, (find_hits(qrels, found.runs[first]), find_hits(qrels, found.runs[second])))
 
 
@@ -112,13 +112,13 @@ class World:
     drawn: Flags
     chance: Floats
 
-    def totals(self, hits: Hits, measure: Linear, shares: Floats) -> Totals:
+    def totals(self, hits: Hits, measure: Linear, shares: Floats) -> QueryTotals:
         ends = np.searchsorted(hits.query, np.arange(len(hits.length) + 1))
         query, row = spread(ends, self.picked)
         place = self._start[query] + hits.item[row] - self.collection.first[self.picked[query]]
         return self._totals(query, shares[row], place, measure.table(hits.qrels))
 
-    def pooled(self, measure: Linear) -> Totals:
+    def pooled(self, measure: Linear) -> QueryTotals:
         """Of all passages, whatever a system returned."""
         query = np.repeat(np.arange(len(self.picked)), np.diff(np.append(self._start, len(self.item))))
         table = measure.table(self.collection.qrels)
@@ -129,7 +129,7 @@ class World:
         sizes = np.diff(self.collection.first)[self.picked]
         return np.cumsum(sizes) - sizes
 
-    def _totals(self, query: Ints, weight: Floats, place: Ints, table: Floats) -> Totals:
+    def _totals(self, query: Ints, weight: Floats, place: Ints, table: Floats) -> QueryTotals:
         item = self.item[place]
         truth = np.where(self.drawn[place], table[self.collection.qrels.grade[item] - 1], math.nan)
         machine = table[self.judge[item] - 1]
@@ -169,7 +169,7 @@ class Count:
     known: int = 0
     sums: Floats = field(default_factory=lambda: np.zeros(5))  # width, alone, power; machine off, corrected off
 
-    def add(self, found: Corrected, alone: Corrected, machine: float) -> None:
+    def add(self, found: CorrectedMean, alone: CorrectedMean, machine: float) -> None:
         self.worlds += 1
         self.sums[3] += machine - self.truth
         if not math.isnan(found.low):
@@ -225,7 +225,9 @@ def by_passages(collection: Collection, judge: str, way: str, share: float, worl
     return counts
 
 
-def told(name: str, truths: Sequence[float], first: Totals, second: Totals) -> Iterator[tuple[str, float, Totals]]:
+def told(
+    name: str, truths: Sequence[float], first: QueryTotals, second: QueryTotals
+) -> Iterator[tuple[str, float, QueryTotals]]:
     yield name, truths[0], first
     yield f"{name}, difference", truths[0] - truths[1], first - second
 

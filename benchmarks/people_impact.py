@@ -25,11 +25,11 @@ from projection import systems
 from raggs.base.arrays import Floats, Ints
 from raggs.base.hashing import generator
 from raggs.base.trec import read_qrels
-from raggs.metrics.columns import Qrels, Run, Scale
+from raggs.metrics.columns import GradeScale, Qrels, Run
 from raggs.metrics.hits import Hits, find_hits
 from raggs.metrics.names import parse_measures
 from raggs.metrics.unjudged import flip_effects
-from raggs.stats.annotation_value import Heard, Impact, believe, choose
+from raggs.stats.annotation_value import KnownGrades, LabelImpact, believe, choose
 from raggs.stats.correction import draw
 
 POOL, GRADES, QUESTIONS = 10, 5, 75
@@ -68,7 +68,7 @@ class World:
 
     collection: Collection
     truth: Ints
-    heard: Heard
+    heard: KnownGrades
     seed: int
 
     @property
@@ -89,7 +89,7 @@ class Labelled:
     def some(self, seed: int) -> Collection:
         """A part of the questions, drawn at random."""
         chosen = generator(seed, "questions").permutation(sorted(self.labels))[:QUESTIONS]
-        qrels = Qrels.of({qid: self.labels[qid] for qid in chosen.tolist()}, Scale.of(1, GRADES))
+        qrels = Qrels.of({qid: self.labels[qid] for qid in chosen.tolist()}, GradeScale.of(1, GRADES))
         return Collection(qrels, tuple(find_hits(qrels, run) for run in self.runs.values()))
 
 
@@ -119,7 +119,7 @@ def world_of(collection: Collection, seed: int, answers: int, noise: float, lean
     said = np.clip(truth[:, None] + step, 0, GRADES - 1)
     voices = np.stack([(said == grade).sum(axis=1) for grade in range(GRADES)], axis=1)
     median = np.sort(said, axis=1)[:, (answers - 1) // 2]
-    return World(collection, truth, Heard(median, voices, np.zeros(len(truth))), seed)
+    return World(collection, truth, KnownGrades(median, voices, np.zeros(len(truth))), seed)
 
 
 def unread(world: World, read: Ints) -> Ints:
@@ -139,7 +139,7 @@ def by_entropy(world: World, read: Ints, _: Ints, count: int) -> Ints:
     return left[np.argsort(-entropy, kind="stable")][:count]
 
 
-def by_impact(share: float = RANDOM_SHARE, make: Callable[..., Impact] = Impact) -> Strategy:
+def by_impact(share: float = RANDOM_SHARE, make: Callable[..., LabelImpact] = LabelImpact) -> Strategy:
     def next_(world: World, read: Ints, drawn: Ints, count: int) -> Ints:
         beliefs = believe(world.heard, drawn, world.truth[drawn])
         left = unread(world, read)

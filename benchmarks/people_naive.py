@@ -19,7 +19,7 @@ from raggs.base.hashing import generator
 from raggs.metrics.columns import IdColumn, Qrels
 from raggs.metrics.hits import Hits
 from raggs.metrics.names import parse_measures
-from raggs.stats.correction import Corrected, Totals, correct, correct_values
+from raggs.stats.correction import CorrectedMean, QueryTotals, correct, correct_values
 
 OTHERS = parse_measures(["recall@10", "ndcg@10", "ra_nwg@10", "mrr@10"])
 TIMES = 20
@@ -63,7 +63,7 @@ def effects_of(collection: Collection, judge: Ints) -> tuple[Floats, Floats]:
     return now, found
 
 
-def label_by_label(world: World, chance: float, _: int) -> list[Corrected]:
+def label_by_label(world: World, chance: float, _: int) -> list[CorrectedMean]:
     collection, queries = world.collection, len(world.picked)
     now, effect = effects_of(collection, world.judge)
     query, _ = spread(collection.first, world.picked)
@@ -72,12 +72,12 @@ def label_by_label(world: World, chance: float, _: int) -> list[Corrected]:
     for place in range(len(OTHERS)):
         worth = effect[place, world.item] * world.drawn / chance
         added = np.bincount(query, weights=worth, minlength=queries)
-        sums = Totals(now[place, world.picked] + added, nothing, nothing, nothing, nothing, drawn)
+        sums = QueryTotals(now[place, world.picked] + added, nothing, nothing, nothing, nothing, drawn)
         found.append(correct(sums, power=0.0))
     return found
 
 
-def imputed(world: World, _: float, seed: int) -> list[Corrected]:
+def imputed(world: World, _: float, seed: int) -> list[CorrectedMean]:
     hits, truth = copied(world), world.collection.qrels.grade[world.item]
     judge, draw = world.judge[world.item], generator(seed, "imputed")
     table = np.ones((GRADES, GRADES)) / GRADES  # a passage of each grade in all, before anybody has read
@@ -91,7 +91,7 @@ def imputed(world: World, _: float, seed: int) -> list[Corrected]:
     return [_pooled(np.array(each)) for each in np.array(values).swapaxes(0, 1)]
 
 
-def _pooled(values: Floats) -> Corrected:
+def _pooled(values: Floats) -> CorrectedMean:
     """Of several imputations, shape (times, queries): Rubin's rules, and queries drawn from all."""
     ones = np.ones(values.shape[1])
     found = [correct_values(each, each, ones) for each in values]

@@ -31,12 +31,12 @@ from raggs.base.artifacts import Passage, Span
 from raggs.base.hashing import generator
 from raggs.chunking.documents import cut
 from raggs.golden.judgments import Judgments
-from raggs.golden.places import Canvas, JudgedPlaces, Projection, project_onto
-from raggs.metrics.columns import Qrels, Run, Scale
+from raggs.golden.places import JudgedPlaces, JudgedText, Projection, project_onto
+from raggs.metrics.columns import GradeScale, Qrels, Run
 from raggs.metrics.evaluate import measure_hits
 from raggs.metrics.hits import find_hits
 from raggs.metrics.names import parse_measures
-from raggs.metrics.spans import HOLE, Rule, Ruler, SpanIndex, Target, score
+from raggs.metrics.spans import HOLE, ChunkTargets, LengthScale, ProjectionRule, SpanIndex, score
 from raggs.parts.chunkers.recursive import RecursiveChunker
 from raggs.parts.embedders.wordllama import WordLlamaEmbedder
 from raggs.parts.judges import grade_of
@@ -48,16 +48,16 @@ WILD = 10  # of so many errors by one grade there is one more that may be any gr
 THRESHOLDS = (0.25, 0.5, 0.8)
 MEASURES = ("ra_nwg@10", "n_recall4@10", "ndcg@10", "span_recall4@10", "span_precision4@10")
 RULES = {
-    "cover .5": Rule(),
-    "cover .8": Rule(least=0.8),
-    "cover .3": Rule(least=0.3),
-    "share .5": Rule("share"),
-    "share .25": Rule("share", least=0.25),
-    "mean": Rule("mean"),
-    "max": Rule("max"),
-    "cover .5, holes count as judged": Rule(known=0.0),
-    "cover .5, no proof": Rule(proof=6),
-    "cover .5, known .8": Rule(known=0.8),
+    "cover .5": ProjectionRule(),
+    "cover .8": ProjectionRule(least=0.8),
+    "cover .3": ProjectionRule(least=0.3),
+    "share .5": ProjectionRule("share"),
+    "share .25": ProjectionRule("share", least=0.25),
+    "mean": ProjectionRule("mean"),
+    "max": ProjectionRule("max"),
+    "cover .5, holes count as judged": ProjectionRule(known=0.0),
+    "cover .5, no proof": ProjectionRule(proof=6),
+    "cover .5, known .8": ProjectionRule(known=0.8),
 }
 TRUE = {"span_recall4@10": "recall", "span_precision4@10": "precision"}  # the excerpts' own
 Lists = list[list[tuple[str, float]]]
@@ -71,7 +71,7 @@ class Cut:
     passages: tuple[Passage, ...]
     grades: Ints
     systems: Mapping[str, Run]
-    target: Target
+    target: ChunkTargets
 
     @cached_property
     def truth(self) -> dict[str, Floats]:
@@ -101,16 +101,16 @@ class Cut:
     def golden(self, qids: Sequence[str]) -> JudgedPlaces:
         """The golden set that is judged at this cut."""
         query, passage = np.nonzero(self.pool)
-        canvas = Canvas(self.name)
+        canvas = JudgedText(self.name)
         for row in np.unique(passage).tolist():
             canvas.paint(self.passages[row])
         grade = self.grades[query, passage]
         labels = [str(row) for row in passage.tolist()]
-        qrels = Qrels.from_columns([qids[row] for row in query.tolist()], labels, grade, Scale.of(1, 5))
+        qrels = Qrels.from_columns([qids[row] for row in query.tolist()], labels, grade, GradeScale.of(1, 5))
         spans = tuple(span for row in passage.tolist() if (span := self.passages[row].span))
         return JudgedPlaces(Judgments(self.name, qrels), query, grade, spans, canvas)
 
-    def carried(self, places: JudgedPlaces, rule: Rule) -> Projection:
+    def carried(self, places: JudgedPlaces, rule: ProjectionRule) -> Projection:
         """A golden set on the passages of this cut."""
         return project_onto(places, self.passages, self.name, self.name, rule)
 
@@ -138,7 +138,7 @@ def cut_at(data: Data, seed: int, noise: float, size: int, overlap: int = 0) -> 
     grades = np.where(
         wild.random(plain.shape) < noise / WILD, wild.integers(1, 6, plain.shape), np.clip(plain + off, 1, 5)
     )
-    target = Target(data.asked.questions, found.spans, line, Ruler.characters())
+    target = ChunkTargets(data.asked.questions, found.spans, line, LengthScale.characters())
     return Cut(name, passages, grades, dict(systems(data.asked.texts, found.texts)), target)
 
 
@@ -241,7 +241,7 @@ def row(name: str, projection: Projection, target: Cut, direct: Mapping[str, Flo
     return f"| {name} | {' | '.join(cells)} |"
 
 
-def across(source: Cut, cuts: Sequence[Cut], draws: Floats, rules: Mapping[str, Rule]) -> None:
+def across(source: Cut, cuts: Sequence[Cut], draws: Floats, rules: Mapping[str, ProjectionRule]) -> None:
     """All systems of all cuts in one order, by projected measures, beside the excerpts' own recall and precision."""
     qids = [f"q{query:03d}" for query in range(len(source.grades))]
     places = source.golden(qids)
@@ -260,16 +260,18 @@ def across(source: Cut, cuts: Sequence[Cut], draws: Floats, rules: Mapping[str, 
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 
-def report(source: Cut, target: Cut, draws: Floats, rules: Mapping[str, Rule], other: Cut | None = None) -> None:
+def report(
+    source: Cut, target: Cut, draws: Floats, rules: Mapping[str, ProjectionRule], other: Cut | None = None
+) -> None:
     """The table of one projection."""
     qids = [f"q{query:03d}" for query in range(len(source.grades))]
-    places, own = source.golden(qids), target.carried(target.golden(qids), Rule())
+    places, own = source.golden(qids), target.carried(target.golden(qids), ProjectionRule())
     direct = values(target, own)
     print(f"\n### {source.name} to {target.name}\n")
     print(f"| rule | kappa | bias | not graded | {' | '.join(MEASURES)} | {' | '.join(TRUE.values())} |")
     print("|" + "---|" * (4 + len(MEASURES) + len(TRUE)))
     if other is not None:
-        print(row("judged there again", other.carried(other.golden(qids), Rule()), target, direct, draws))
+        print(row("judged there again", other.carried(other.golden(qids), ProjectionRule()), target, direct, draws))
     for name, rule in rules.items():
         print(row(name, target.carried(places, rule), target, direct, draws), flush=True)
 
@@ -290,13 +292,13 @@ def main() -> None:
         again = cut_at(data, given.seed + 1, given.noise, size)
         report(cuts[200], cuts[size], draws, RULES, again)
     several = [cuts[size] for size in (100, 200, 400)]
-    report(cuts[100], cuts[200], draws, {"cover .5": Rule()})
-    report(cuts[100], cuts[400], draws, {"cover .5": Rule()})
+    report(cuts[100], cuts[200], draws, {"cover .5": ProjectionRule()})
+    report(cuts[100], cuts[400], draws, {"cover .5": ProjectionRule()})
     for size in (100, 200, 400):
         across(cuts[size], several, draws, {name: RULES[name] for name in ("cover .5", "mean", "max")})
     for overlap in (50, 100):
         windows = cut_at(data, given.seed, given.noise, 200, overlap=overlap)
-        some = {"highest": Rule(overlap="highest"), "lowest": Rule()}
+        some = {"highest": ProjectionRule(overlap="highest"), "lowest": ProjectionRule()}
         for size in (400, 100):
             report(windows, cuts[size], draws, some)
         across(windows, several, draws, some)

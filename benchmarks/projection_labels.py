@@ -23,8 +23,8 @@ from raggs.base.artifacts import Passage, Span
 from raggs.base.hashing import generator
 from raggs.base.jsonl import read_objects
 from raggs.golden.judgments import Judgments
-from raggs.golden.places import Canvas, JudgedPlaces, project_onto
-from raggs.metrics.columns import Qrels, Run, Scale
+from raggs.golden.places import JudgedPlaces, JudgedText, project_onto
+from raggs.metrics.columns import GradeScale, Qrels, Run
 from raggs.metrics.evaluate import measure_hits
 from raggs.metrics.hits import find_hits
 from raggs.metrics.names import parse_measures
@@ -65,7 +65,7 @@ def main() -> None:
     asked = {str(row["_id"]): str(row["text"]) for _, row in read_objects(given.folder / "queries.jsonl")}
     labels = [each for each in read_labels(given.folder / "qrels.trec") if each.doc_id in texts]
     columns = ([each.qid for each in labels], [each.doc_id for each in labels], [each.grade for each in labels])
-    qrels = Qrels.from_columns(*columns, Scale.of(1, 5))
+    qrels = Qrels.from_columns(*columns, GradeScale.of(1, 5))
     qids = list(qrels.qids)
     chunker = RecursiveChunker(RecursiveChunker.Config(size=given.size))
     parts = [
@@ -73,7 +73,7 @@ def main() -> None:
         for name, text in texts.items()
         for row, each in enumerate(chunker.chunk(Document(text, name)))
     ]
-    canvas, docs = Canvas("labels"), [doc.decode() for doc in qrels.docs.take(np.arange(len(qrels.docs))).tolist()]
+    canvas, docs = JudgedText("labels"), [doc.decode() for doc in qrels.docs.take(np.arange(len(qrels.docs))).tolist()]
     spans = [Span(source=name, start=0, end=len(texts[name])) for name in docs]
     for name, span in dict(zip(docs, spans, strict=True)).items():
         canvas.paint(Passage(doc_id=name, text=texts[name], span=span))

@@ -32,7 +32,7 @@ from ranking_worlds import JUDGES, POOL, Query, load_queries, make_judge, make_w
 
 from raggs.base.hashing import generator
 from raggs.ranking import make_ranker
-from raggs.ranking.bayes import Offer, next_wave, promise
+from raggs.ranking.bayes import NextRound, next_wave, promise
 
 TOP, ROUND, MOST = 20, 4, 240
 CALLS = (20, 40, 80)
@@ -113,10 +113,10 @@ def shared(tracks: Sequence[Track], calls: int, gain: Gain | None = None) -> lis
     return [track.at(count) for track, count in zip(tracks, rounds, strict=True)]
 
 
-def _offers(told: Gain, rounds: Sequence[int]) -> Iterator[Offer]:
+def _offers(told: Gain, rounds: Sequence[int]) -> Iterator[NextRound]:
     for number, count in enumerate(rounds):
         if (gain := told(number, count)) is not None:
-            yield Offer(f"{number:04}", gain, float(ROUND), asked=count > 0)
+            yield NextRound(f"{number:04}", gain, float(ROUND), asked=count > 0)
 
 
 def values(states: Sequence[State]) -> tuple[float, ...]:

@@ -21,11 +21,20 @@ from configpage import configuration
 
 from raggs.app.catalog import WORDS, MeasureEntry, measure_entries
 from raggs.base.artifacts import ARTIFACTS, Nugget, Placement, Reference, Span, Spending, artifact_file
-from raggs.base.judge_health import Depth, JudgeHealth, Member, PairAgreement, Panel, RankHealth, Rate, Samples
+from raggs.base.judge_health import (
+    JudgeHealth,
+    JudgingDepth,
+    PairAgreement,
+    PanelHealth,
+    PanelMemberHealth,
+    RankHealth,
+    SelfAgreement,
+    WilsonRate,
+)
 from raggs.llm.ledger import INTENTS_FILE as INTENTS
 from raggs.llm.ledger import LEDGER_FILE as LEDGER
 from raggs.llm.ledger import CallIntent, LedgerLine
-from raggs.runs.manifests.models import LedgerMark, Output, RunManifest, Seal, StageLock
+from raggs.runs.manifests.models import LedgerMark, ManifestSeal, RunManifest, StageLock, StageOutput
 from raggs.stages.questions.records import ARTIFACTS as QUESTION_ARTIFACTS
 from raggs.stages.questions.records import Window
 
@@ -73,8 +82,17 @@ def page() -> str:
     for part in (Reference, Nugget, Placement, Span, Window):
         parts += [f"### {part.__name__}", _text(part), _table(part)]
     parts += ["## manifest.json", _text(RunManifest), _table(RunManifest)]
-    health = (JudgeHealth, Depth, Samples, Panel, Member, PairAgreement, RankHealth, Rate)
-    for part in (StageLock, Output, Seal, LedgerMark, Spending, *health):
+    health = (
+        JudgeHealth,
+        JudgingDepth,
+        SelfAgreement,
+        PanelHealth,
+        PanelMemberHealth,
+        PairAgreement,
+        RankHealth,
+        WilsonRate,
+    )
+    for part in (StageLock, StageOutput, ManifestSeal, LedgerMark, Spending, *health):
         parts += [f"### {part.__name__}", _text(part), _table(part)]
     parts += [f"## {LEDGER}", _text(LedgerLine), ACCOUNT, _table(LedgerLine)]
     parts += [f"## {INTENTS}", INTENDED, _table(CallIntent)]

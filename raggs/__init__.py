@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 from raggs.base import __version__
 
 if TYPE_CHECKING:
-    from raggs.app.diagnose import Diagnosed as Diagnosed
+    from raggs.app.diagnose import DiagnosisResult as DiagnosisResult
     from raggs.app.diagnose import diagnose as diagnose
     from raggs.app.evaluate import EvalResult as EvalResult
-    from raggs.app.evaluate import Worst as Worst
+    from raggs.app.evaluate import WorstQuery as WorstQuery
     from raggs.app.evaluate_functions import evaluate as evaluate
     from raggs.app.run import run as run
-    from raggs.app.run_result import Finished as Finished
+    from raggs.app.run_result import RunResult as RunResult
     from raggs.app.sweep import SweepResult as SweepResult
     from raggs.app.sweep import load_sweep as load_sweep
     from raggs.app.sweep import plan_sweep as plan_sweep
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
     from raggs.runs.manifests.opened import open_run as open_run
 
 __all__ = [
-    "Diagnosed",
+    "DiagnosisResult",
     "EvalResult",
-    "Finished",
     "GoldenSet",
     "LoadedConfig",
     "RaggsError",
+    "RunResult",
     "SweepResult",
-    "Worst",
+    "WorstQuery",
     "__version__",
     "diagnose",
     "evaluate",
@@ -57,14 +57,14 @@ __all__ = [
 
 # Names that cost an import are fetched when they are first used: `import raggs` itself loads nothing.
 _LAZY = {
-    "Diagnosed": "raggs.app.diagnose",
+    "DiagnosisResult": "raggs.app.diagnose",
     "EvalResult": "raggs.app.evaluate",
-    "Finished": "raggs.app.run_result",
     "GoldenSet": "raggs.golden.base",
     "LoadedConfig": "raggs.config.load",
     "RaggsError": "raggs.base.errors",
+    "RunResult": "raggs.app.run_result",
     "SweepResult": "raggs.app.sweep",
-    "Worst": "raggs.app.evaluate",
+    "WorstQuery": "raggs.app.evaluate",
     "diagnose": "raggs.app.diagnose",
     "evaluate": "raggs.app.evaluate_functions",
     "load_config": "raggs.config.load",

@@ -16,7 +16,7 @@ import pytest
 import yaml
 from typer.main import get_command
 
-from raggs.cli.app import COMMANDS, Group, app
+from raggs.cli.app import COMMANDS, CommandGroup, app
 from raggs.config.models import RunConfig
 from raggs.diagnosis import REGISTRY as DIAGNOSES
 from raggs.sweeps.config import SweepConfig
@@ -295,7 +295,7 @@ def test_every_kind_of_diagnosis_has_a_page_a_line_in_the_overview_and_a_command
     assert set(pages) == set(DIAGNOSES.builtin)
     assert not [page for page in pages.values() if not (ROOT / "docs" / "diagnose" / page).is_file()]
     group = COMMANDS["diagnose"]
-    assert isinstance(group, Group)
+    assert isinstance(group, CommandGroup)
     assert set(group.commands) == {"list", "all", *DIAGNOSES.builtin}
 
 

@@ -8,31 +8,31 @@ from pathlib import Path
 import pytest
 
 from raggs.base.errors import ProviderError
-from raggs.base.stores import ASKED, Kept
+from raggs.base.stores import ASKED, StoredFile
 
 
 def test_what_is_put_is_found_by_whoever_looks(tmp_path: Path) -> None:
     file = tmp_path / "deep" / "kept.sqlite"
-    assert Kept(file, "").find(["a"]) == {} and not file.exists(), "looking writes nothing"
-    Kept(file, "").put({"a": b"1", "b": b"2"})
-    Kept(file, "").put({"b": b"3"})
-    assert Kept(file, "").find(["b", "c", "a", "a"]) == {"a": b"1", "b": b"3"}
+    assert StoredFile(file, "").find(["a"]) == {} and not file.exists(), "looking writes nothing"
+    StoredFile(file, "").put({"a": b"1", "b": b"2"})
+    StoredFile(file, "").put({"b": b"3"})
+    assert StoredFile(file, "").find(["b", "c", "a", "a"]) == {"a": b"1", "b": b"3"}
 
 
 def test_many_keys_are_looked_up(tmp_path: Path) -> None:
-    kept = Kept(tmp_path / "kept.sqlite", "")
+    kept = StoredFile(tmp_path / "kept.sqlite", "")
     rows = {str(number): bytes([number % 256]) for number in range(2 * ASKED + 1)}
     kept.put(rows)
     assert kept.find(rows) == rows
 
 
 def test_a_damaged_file_and_a_folder_that_cannot_be_are_told(tmp_path: Path) -> None:
-    kept = Kept(tmp_path / "kept.sqlite", "choose another")
+    kept = StoredFile(tmp_path / "kept.sqlite", "choose another")
     kept.file.write_bytes(b"no database, but long enough to be looked at " * 10)
     with pytest.raises(ProviderError, match="delete it"):
         kept.find(["a"])
     with pytest.raises(ProviderError):
-        Kept(kept.file / "below.sqlite", "choose another").put({"a": b""})
+        StoredFile(kept.file / "below.sqlite", "choose another").put({"a": b""})
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_a_damaged_file_and_a_folder_that_cannot_be_are_told(tmp_path: Path) -> 
 )
 def test_a_row_that_is_not_what_was_put_is_told_and_not_found(tmp_path: Path, change: str) -> None:
     said = list[str]()
-    kept = Kept(tmp_path / "kept.sqlite", "", said.append)
+    kept = StoredFile(tmp_path / "kept.sqlite", "", said.append)
     kept.put({"a": b"1", "b": b"2"})
     with sqlite3.connect(kept.file) as database:
         database.execute(change)

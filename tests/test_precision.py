@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.base.arrays import rounded
-from raggs.base.precision import Scoring
+from raggs.base.precision import PrecisionSettings
 
 FLOATS = st.floats(width=32, allow_nan=False, allow_infinity=False)
 
@@ -68,10 +68,10 @@ def largest_tie(scores: np.ndarray) -> int:
 def test_rounded_scores_tie_where_those_of_rounded_logits_do_not() -> None:
     """100 confident logits, as a reranker gives them: near 1 a sigmoid has few values in bf16."""
     logits = np.linspace(2.0, 9.0, 100, dtype=np.float32)
-    plain, careful = (Scoring(dtype="bf16", high_precision=each) for each in (False, True))
+    plain, careful = (PrecisionSettings(dtype="bf16", high_precision=each) for each in (False, True))
     assert largest_tie(plain.last(sigmoid(plain.part(logits)))) >= 17
     assert largest_tie(careful.last(sigmoid(careful.part(logits)))) <= 4
-    assert largest_tie(Scoring().last(sigmoid(Scoring().part(logits)))) == 1
+    assert largest_tie(PrecisionSettings().last(sigmoid(PrecisionSettings().part(logits)))) == 1
 
 
 # The logits, each a bfloat16, behind a published list of 94 scores that a reranker gave to the candidates of one query
@@ -88,7 +88,7 @@ PUBLISHED = {0: 0.99948066, 1: 0.99933332, 2: 0.99929035, 7: 0.9987551, -5: 0.30
 
 def test_a_published_list_has_ties_of_4_and_of_19_where_its_scores_are_rounded() -> None:
     logits = np.array(LOGITS, dtype=np.float32)
-    careful, plain = (Scoring(dtype="bf16", high_precision=each) for each in (True, False))
+    careful, plain = (PrecisionSettings(dtype="bf16", high_precision=each) for each in (True, False))
     assert (careful.part(logits) == logits).all(), "they are bfloat16 already"
     scores = careful.last(sigmoid(careful.part(logits)))
     assert {place: float(scores[place]) for place in PUBLISHED} == pytest.approx(PUBLISHED, abs=8e-8)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.base.errors import DataError, NotFoundError
-from raggs.base.trec import Label, Scored, read_qrels, read_scored
+from raggs.base.trec import Label, ScoredPassage, read_qrels, read_scored
 
 IDS = st.text(st.characters(categories=["L", "N", "P", "S"]), min_size=1, max_size=8).filter(
     lambda text: text[0] != "#"
@@ -32,9 +32,9 @@ def test_rows_come_in_order_with_their_lines(tmp_path: Path) -> None:
 def test_a_run_is_not_sorted_and_its_ranks_are_not_used(tmp_path: Path) -> None:
     path = write(tmp_path, "q1 Q0 d1 99 0.5 a\nq1 Q0 d2 x 7e1 a\n# end\nq1 Q0 d3 1 -2 a\n")
     assert list(read_scored(path)) == [
-        Scored(1, "q1", "d1", 0.5),
-        Scored(2, "q1", "d2", 70.0),
-        Scored(4, "q1", "d3", -2.0),
+        ScoredPassage(1, "q1", "d1", 0.5),
+        ScoredPassage(2, "q1", "d2", 70.0),
+        ScoredPassage(4, "q1", "d3", -2.0),
     ]
 
 

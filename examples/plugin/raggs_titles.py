@@ -9,7 +9,7 @@ from typing import Literal
 from raggs.base.arrays import Floats
 from raggs.base.artifacts import EmbedRecord
 from raggs.metrics.hits import Hits
-from raggs.metrics.measures.hits import Hit as HitMeasure
+from raggs.metrics.measures.hits import HitAny as HitMeasure
 from raggs.parts.retrievers import Hit, Retriever, RetrieverConfig
 
 

@@ -83,15 +83,15 @@ def permit(config: Settings, stages: Collection[str], approve: Approve = nobody)
     _approved.update(new)
 
 
-class _Model(Settings):
+class _ModelSettings(Settings):
     model: str
 
 
-class _Sent(Settings):
+class _KeyDestinations(Settings):
     """What says where keys would go: the models of parts that flags name."""
 
     llm: LLMSettings
-    asked: tuple[_Model, ...]
+    asked: tuple[_ModelSettings, ...]
 
 
 def permit_parts(llm: LLMSettings, parts: Iterable[Settings], approve: Approve = nobody) -> None:
@@ -101,8 +101,8 @@ def permit_parts(llm: LLMSettings, parts: Iterable[Settings], approve: Approve =
         PrerequisiteError: as `permit`.
     """
     found = [value for part in parts for at, value in leaves(part.model_dump(mode="json")) if at[-1:] == ("model",)]
-    models = tuple(_Model(model=value) for value in found if isinstance(value, str))
-    permit(_Sent(llm=llm, asked=models), ["compare"], approve)
+    models = tuple(_ModelSettings(model=value) for value in found if isinstance(value, str))
+    permit(_KeyDestinations(llm=llm, asked=models), ["compare"], approve)
 
 
 def destinations(config: Settings, stages: Collection[str]) -> Iterator[Destination]:

@@ -21,7 +21,7 @@ LEARNED = 8  # answers from which on the ledger knows better; fewer can only len
 
 
 @dataclass(frozen=True)
-class Answers:
+class AnswerLengths:
     """How long answers are, and how many are of no use.
 
     Attributes:
@@ -59,7 +59,7 @@ class Answers:
         return max([0, *(-(-tokens // count) - assumed for count, tokens, assumed in kinds)])
 
 
-def learned(services: RunServices, store: RunStore) -> Answers:
+def learned(services: RunServices, store: RunStore) -> AnswerLengths:
     """What the ledger of a run tells of the length of answers."""
     sums: dict[tuple[str, str], tuple[int, int]] = {}
     unusable = 0
@@ -68,4 +68,4 @@ def learned(services: RunServices, store: RunStore) -> Answers:
             count, tokens = sums.get((line.model, line.task), (0, 0))
             sums[line.model, line.task] = count + 1, tokens + line.completion_tokens
             unusable += line.outcome == "unusable"
-    return Answers(services, sums, unusable)
+    return AnswerLengths(services, sums, unusable)

@@ -26,7 +26,7 @@ from raggs.base.errors import DataError, UsageError
 from raggs.base.files import make_folder, write_atomic
 from raggs.base.settings import Settings
 from raggs.base.text import plural, shorten
-from raggs.base.types import Building, JsonObject
+from raggs.base.types import BuildProgress, JsonObject
 from raggs.config.models import RunConfig
 from raggs.evaluation.study import Study
 from raggs.golden.runs import RunGolden
@@ -38,7 +38,7 @@ from raggs.parts.indexes.passages import Passages
 from raggs.parts.workshop import Workshop
 from raggs.prompts import labelled, load_prompt
 from raggs.runs.events import Listener, beside, in_loop, silent
-from raggs.runs.manifests.models import Estimate
+from raggs.runs.manifests.models import CostEstimate
 from raggs.runs.plan import line_of
 
 CAP = 1.0  # USD
@@ -151,7 +151,7 @@ def generate_answers(
             nonlocal done
             found = await _answer(workshop.llm, request.model, job, passages)
             done += 1
-            listen(Building("answers", done, len(jobs)))
+            listen(BuildProgress("answers", done, len(jobs)))
             return found
 
         async def every() -> list[_Answer | BaseException]:
@@ -178,7 +178,7 @@ def evaluate_with(result: EvalResult, answers: GeneratedAnswers) -> EvalResult:
     return evaluate(replace(result.request, analyses=analyses))
 
 
-def forecast_answers(result: EvalResult, request: AnswersRequest) -> tuple[Estimate, ...]:
+def forecast_answers(result: EvalResult, request: AnswersRequest) -> tuple[CostEstimate, ...]:
     """Return what `generate_answers` would cost: a line for the answers and one for their verdicts. No model is called.
 
     Raises:

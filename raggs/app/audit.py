@@ -27,17 +27,17 @@ from raggs.base.types import as_object
 from raggs.golden.files import labels_in
 from raggs.golden.opened import ceiling_findings, open_golden
 from raggs.parts import retrievers
-from raggs.parts.indexes.files import Places
+from raggs.parts.indexes.files import CacheFolders
 from raggs.parts.indexes.passages import PassageStore
 from raggs.runs.manifests import goldenlock
 from raggs.runs.manifests.audit import audit as findings_of
 from raggs.runs.manifests.audit import notes, unfinished
 from raggs.runs.manifests.audit_pairs import store_of, text_findings
-from raggs.runs.manifests.models import MANIFEST, Cure, Finding, parameters
+from raggs.runs.manifests.models import MANIFEST, AuditFinding, Cure, parameters
 from raggs.runs.manifests.opened import OpenedRun, open_run
 from raggs.runs.manifests.store import RunStore, breaks
 from raggs.runs.manifests.words import answerer_lines
-from raggs.runs.plan import Standing
+from raggs.runs.plan import RunState
 from raggs.stages.questions import QUESTIONS
 from raggs.stages.retrieve import RetrieveConfig
 
@@ -49,13 +49,13 @@ WHOLE = 100_000  # passages that are all read, in about a second
 class Copies:
     """What was found wrong, and what was not looked at."""
 
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[AuditFinding, ...] = ()
     unchecked: tuple[str, ...] = ()
 
 
 def cached_copies(run: OpenedRun) -> Copies:
     """Hold a run and the caches beside it against each other."""
-    places = Places.of(run.folder.parent)
+    places = CacheFolders.of(run.folder.parent)
     store = store_of(run, sorted(places.corpora.glob("*.sqlite")))
     if store is None:
         return Copies(unchecked=(NO_STORE,))
@@ -65,14 +65,14 @@ def cached_copies(run: OpenedRun) -> Copies:
         return Copies(found, tuple(_unread(store)))
 
 
-def _passages(store: PassageStore, places: Places) -> Iterator[Finding]:
+def _passages(store: PassageStore, places: CacheFolders) -> Iterator[AuditFinding]:
     try:
         store.verify(WHOLE)
     except RaggsError as error:
-        yield Finding(_shown(store.path, places), None, f"{error.message}; {error.remedy}", "told")
+        yield AuditFinding(_shown(store.path, places), None, f"{error.message}; {error.remedy}", "told")
 
 
-def _indexes(run: OpenedRun, store: PassageStore, places: Places) -> Iterator[Finding]:
+def _indexes(run: OpenedRun, store: PassageStore, places: CacheFolders) -> Iterator[AuditFinding]:
     """What is wrong with the indexes of the run's retrievers; a manifest that names none is found elsewhere."""
     lock = run.manifest.stages.get("retrieve")
     try:
@@ -80,7 +80,7 @@ def _indexes(run: OpenedRun, store: PassageStore, places: Places) -> Iterator[Fi
         for spec in specs:
             for folder, fault in retrievers.REGISTRY.of(spec).index_faults(spec, store, places):
                 said = f"the index is damaged ({fault}); delete the folder, and it is built again"
-                yield Finding(_shown(folder, places), None, said, "told")
+                yield AuditFinding(_shown(folder, places), None, said, "told")
     except RaggsError:
         return
 
@@ -93,7 +93,7 @@ def _unread(store: PassageStore) -> Iterator[str]:
         )
 
 
-def _shown(path: Path, places: Places) -> str:
+def _shown(path: Path, places: CacheFolders) -> str:
     return str(path.relative_to(places.root.parent))
 
 
@@ -126,7 +126,7 @@ class Audit:
         left_out: stages that the run does without; what lies there of them was not read.
     """
 
-    findings: tuple[Finding, ...]
+    findings: tuple[AuditFinding, ...]
     records: int
     unchecked: tuple[str, ...] = UNCHECKED
     notes: tuple[str, ...] = ()
@@ -170,7 +170,7 @@ def audit(folder: Path, *, lock: Path | None = None, public_key: Path | None = N
             found += ceiling_findings(run.store, judged)
         copies = cached_copies(run)
     except (DataError, UsageError) as error:  # a manifest that cannot be read, or of a pipeline that is none
-        return Audit((Finding(MANIFEST, error.line, error.message, "copy"), *outside), 0)
+        return Audit((AuditFinding(MANIFEST, error.line, error.message, "copy"), *outside), 0)
     meant = [] if lock is None else [*goldenlock.lock_findings(run, meaning_of_run(run), lock)]
     lies = (*found, *copies.findings, *meant, *outside)
     answered = tuple(line.text for line in answerer_lines(run.manifest.answerers) if not line.warning)
@@ -206,7 +206,7 @@ def _restoring(folder: Path, cures: Collection[Cure]) -> str:
     """Return the command that makes again what was changed; by another name if no run restores it."""
     try:
         run = open_run(folder)
-        plan = Standing(run.store, run.pipeline).plan()
+        plan = RunState(run.store, run.pipeline).plan()
     except RaggsError as error:
         return error.remedy or f"restore {folder / MANIFEST} from a copy"
     if "copy" in cures or run.pipeline is QUESTIONS:
@@ -306,6 +306,6 @@ def make_key(file: Path) -> Path:
     return goldenlock.make_key(file)
 
 
-def _signature(folder: Path, key: Path | None) -> Iterator[Finding]:
+def _signature(folder: Path, key: Path | None) -> Iterator[AuditFinding]:
     if key is not None and (found := goldenlock.signature_finding(folder, key)) is not None:
         yield found

@@ -144,7 +144,7 @@ def _bound(value: float) -> float | None:
 
 
 @dataclass(frozen=True)
-class Entry:
+class CatalogEntry:
     """What is to be said about a name: one line, and the package that gives it; `usable` where that can be used."""
 
     summary: str
@@ -158,7 +158,7 @@ class Entry:
         return f"{self.package} {self.version}"
 
 
-def catalog(kind: str | None = None) -> dict[str, dict[str, Entry]]:
+def catalog(kind: str | None = None) -> dict[str, dict[str, CatalogEntry]]:
     """Everything that has a name, by kind; what a package adds and nobody can use is there, with the reason.
 
     Raises:
@@ -170,23 +170,25 @@ def catalog(kind: str | None = None) -> dict[str, dict[str, Entry]]:
     return {title: _entries(title) for title in kinds if kind in (None, title)}
 
 
-def _entries(title: str) -> dict[str, Entry]:
+def _entries(title: str) -> dict[str, CatalogEntry]:
     if title in OTHERS:
-        return {name: Entry(summary) for name, summary in OTHERS[title]().items()}
+        return {name: CatalogEntry(summary) for name, summary in OTHERS[title]().items()}
     registry = REGISTRIES[title]
     found = {name: _entry(registry, name) for name in registry}
     for plugin in registry.shadowed():
         message = f"not used: raggs has a {registry.kind} of this name itself"
-        found[f"{plugin.point.name} of {plugin.package.name}"] = Entry(message, *plugin.package, usable=False)
+        found[f"{plugin.point.name} of {plugin.package.name}"] = CatalogEntry(message, *plugin.package, usable=False)
     return found
 
 
-def _entry(registry: Registry[object], name: str) -> Entry:
+def _entry(registry: Registry[object], name: str) -> CatalogEntry:
     try:
-        return Entry(registry.summary(name), *registry.origin(name))
+        return CatalogEntry(registry.summary(name), *registry.origin(name))
     except PrerequisiteError as error:
         packages = registry.packages(name)
-        return Entry(error.message, " and ".join(each.name for each in packages), packages[0].version, usable=False)
+        return CatalogEntry(
+            error.message, " and ".join(each.name for each in packages), packages[0].version, usable=False
+        )
 
 
 OTHERS: dict[str, Callable[[], dict[str, str]]] = {
@@ -291,7 +293,7 @@ LINK = re.compile(r"\[([^\]]+)\]\(([^)]+)\)")
 
 
 @dataclass(frozen=True)
-class Meaning:
+class GlossaryEntry:
     """An entry.
 
     Attributes:
@@ -303,7 +305,7 @@ class Meaning:
     text: str
 
 
-def explain_word(word: str) -> tuple[Meaning, ...]:
+def explain_word(word: str) -> tuple[GlossaryEntry, ...]:
     """What a word means: its entry in the glossary, the measure of that name, the settings and parts of that name.
 
     Raises:
@@ -323,12 +325,12 @@ def explain_word(word: str) -> tuple[Meaning, ...]:
 
 
 @cache
-def meanings() -> Mapping[str, Meaning]:
+def meanings() -> Mapping[str, GlossaryEntry]:
     """The entries by each of their words, in lower case, in the order of the page."""
-    found: dict[str, Meaning] = {}
+    found: dict[str, GlossaryEntry] = {}
     for names, text in ENTRY.findall(WORDS.read_text(encoding="utf-8")):
         words = tuple(WORD.findall(names))
-        entry = Meaning(words, LINK.sub(_named, " ".join(text.split())))
+        entry = GlossaryEntry(words, LINK.sub(_named, " ".join(text.split())))
         found |= {_plain(word): entry for word in words}
     return found
 
@@ -341,7 +343,7 @@ def _plain(word: str) -> str:
     return " ".join(word.split()).lower()
 
 
-def _measure(word: str) -> Meaning | None:
+def _measure(word: str) -> GlossaryEntry | None:
     try:
         named = parse_measure(word if "@" in word else f"{word}@10")
     except (UsageError, PrerequisiteError):
@@ -350,22 +352,24 @@ def _measure(word: str) -> Meaning | None:
     entry = measure_entries()[name]
     wrapped = [f"{sign}: {said}." for sign, said in glossary([named.name]).items() if sign != name]
     text = f"{entry.summary} {entry.formula} ({entry.better} is better; docs/metrics.md)."
-    return Meaning((entry.written,), " ".join([text, *wrapped]))
+    return GlossaryEntry((entry.written,), " ".join([text, *wrapped]))
 
 
-def _settings(word: str) -> Iterator[Meaning]:
+def _settings(word: str) -> Iterator[GlossaryEntry]:
     """The section of that name; else the key, or all keys of a run that end so."""
     (runs, of_sweeps), named = _all_keys(), sections(SweepConfig) | sections()
     keys = [*runs, *of_sweeps]
     if word in named:
         about = " ".join((inspect.getdoc(named[word]) or "").split())
-        yield Meaning((word,), f"{word}, a section of the configuration. {about}{_listed(keys, word)}")
+        yield GlossaryEntry((word,), f"{word}, a section of the configuration. {about}{_listed(keys, word)}")
         return
     for key in [key for key in keys if _is(word, key.name)] or _ending(runs, word):
-        yield Meaning((key.name,), _setting(key, f"In the YAML file, or --set {key.name}=…") + _listed(keys, key.name))
+        yield GlossaryEntry(
+            (key.name,), _setting(key, f"In the YAML file, or --set {key.name}=…") + _listed(keys, key.name)
+        )
     above = dict.fromkeys(key.name.rpartition(".")[0] for key in keys)
     for place in (place for place in above if place.endswith(">") and _is(word, place)):
-        yield Meaning((place,), f"{place}: <name> is a name of yours.{_listed(keys, place)}")
+        yield GlossaryEntry((place,), f"{place}: <name> is a name of yours.{_listed(keys, place)}")
 
 
 def _is(word: str, name: str) -> bool:
@@ -380,20 +384,20 @@ def _all_keys() -> tuple[tuple[Key, ...], tuple[Key, ...]]:
     return tuple(run_keys()), tuple(of_sweeps)
 
 
-def _parts(word: str) -> Iterator[Meaning]:
+def _parts(word: str) -> Iterator[GlossaryEntry]:
     """What has that name in `raggs list`, but for measures."""
     for registry in REGISTRIES.values():
         if registry.group != "measures" and word in registry:
             keys = ", ".join(key.name for key in _keys_of_part(registry.load(word)))
             text = f"{word}, one of the {registry.group}. {registry.summary(word)}"
-            yield Meaning((word,), text + (f" Its settings: {keys}." if keys else ""))
+            yield GlossaryEntry((word,), text + (f" Its settings: {keys}." if keys else ""))
 
 
-def _prompts(word: str) -> Iterator[Meaning]:
-    yield from (Meaning((word,), f"a prompt: {page.note}") for page in prompt_pages() if page.name == word)
+def _prompts(word: str) -> Iterator[GlossaryEntry]:
+    yield from (GlossaryEntry((word,), f"a prompt: {page.note}") for page in prompt_pages() if page.name == word)
 
 
-def _below_parts(path: str) -> Iterator[Meaning]:
+def _below_parts(path: str) -> Iterator[GlossaryEntry]:
     """Yield what a key means that `--set` takes below a part, such as judge.judge.model, or below a map of any keys."""
     runs, of_sweeps = _all_keys()
     steps = path.split(".")
@@ -405,15 +409,15 @@ def _below_parts(path: str) -> Iterator[Meaning]:
         if key.group is not None:
             yield from _of_parts(path, key.group, below)
         elif MAP.match(key.form):
-            yield Meaning((path,), f"{'.'.join(below)} is a key of yours in {_setting(key, 'In the YAML file')}")
+            yield GlossaryEntry((path,), f"{'.'.join(below)} is a key of yours in {_setting(key, 'In the YAML file')}")
 
 
-def _of_parts(path: str, group: str, below: Sequence[str]) -> Iterator[Meaning]:
+def _of_parts(path: str, group: str, below: Sequence[str]) -> Iterator[GlossaryEntry]:
     """Yield the meanings of a key below a part of a registry; each names the types that have it."""
     rest = below[1:] if below[0].isdecimal() else below  # a place in a list
     registry = next(each for each in REGISTRIES.values() if each.group == group)
     if rest in ([], ["type"]):
-        yield Meaning((path,), f"{path}: which of the {group}: {', '.join(registry.builtin)}.")
+        yield GlossaryEntry((path,), f"{path}: which of the {group}: {', '.join(registry.builtin)}.")
         return
     types: dict[str, list[str]] = {}
     for name in registry.builtin:
@@ -426,15 +430,15 @@ def _of_parts(path: str, group: str, below: Sequence[str]) -> Iterator[Meaning]:
             elif rest[: len(steps)] == steps and MAP.match(key.form):
                 types.setdefault(f"{rest[-1]} is a key of yours in {_setting(key, 'Beside type')}", []).append(name)
     for text, names in types.items():
-        yield Meaning((path,), f"{text} For type: {' or '.join(names)}.")
+        yield GlossaryEntry((path,), f"{text} For type: {' or '.join(names)}.")
 
 
-def _settings_of_parts(word: str) -> Iterator[Meaning]:
+def _settings_of_parts(word: str) -> Iterator[GlossaryEntry]:
     """The keys of that name which parts have; all parts are imported."""
     for registry in REGISTRIES.values():
         for name in registry.builtin:
             for key in _ending(_keys_of_part(registry.load(name)), word):
-                yield Meaning(
+                yield GlossaryEntry(
                     (f"{name}.{key.name}",), _setting(key, f"Beside type: {name}, one of the {registry.group}")
                 )
 

@@ -25,18 +25,34 @@ from raggs.base.artifacts import Query, Reference, Span
 from raggs.base.errors import ProviderError, UsageError
 from raggs.base.files import disk, write_atomic
 from raggs.base.text import did_you_mean, plural
-from raggs.base.types import Building
-from raggs.chunking.comparing import Embedding, Study, chunks_read, compare_chunkers, questions_read, system_names
+from raggs.base.types import BuildProgress
+from raggs.chunking.comparing import (
+    ChunkStudy,
+    EmbeddingFunctions,
+    chunks_read,
+    compare_chunkers,
+    questions_read,
+    system_names,
+)
 from raggs.chunking.cuts import cut_page
 from raggs.chunking.cuts import show_cuts as cuts_of
-from raggs.chunking.documents import Cut, Documents, Foreseen, Made, cut, foresee, make_cuts, read_documents
+from raggs.chunking.documents import (
+    ChunkedDocuments,
+    ChunkingForecast,
+    ChunkingResult,
+    Documents,
+    cut,
+    foresee,
+    make_cuts,
+    read_documents,
+)
 from raggs.chunking.layout import write_files
 from raggs.chunking.models import ChunkReport, CutReport, Unit, parse_spec, split_names
 from raggs.chunking.questions import place_questions
 from raggs.config.models import DocumentsConfig, RunConfig
 from raggs.llm import BudgetSettings, LLMSettings
 from raggs.llm.prices import HIDDEN, reasons, require_keys
-from raggs.llm.rehearsal import Rehearsal
+from raggs.llm.rehearsal import DryRunLLM
 from raggs.metrics.spans import MIN, Cutoff
 from raggs.parts import chunkers, corpora, embedders, queries
 from raggs.parts.chunkers import Chunker, ChunkerConfig, ChunkerContext
@@ -50,7 +66,7 @@ from raggs.parts.queries.fields import DOCUMENT
 from raggs.parts.queries.writing import write_queries
 from raggs.parts.workshop import Workshop, open_numbered
 from raggs.runs.events import Listener, beside, in_loop, silent
-from raggs.runs.manifests.models import Estimate
+from raggs.runs.manifests.models import CostEstimate
 from raggs.runs.plan import line_of
 
 
@@ -97,13 +113,13 @@ class CutForecast:
 
     cut: int
     before: int
-    estimates: tuple[Estimate, ...]
+    estimates: tuple[CostEstimate, ...]
 
     def __str__(self) -> str:
         return f"{plural(self.cut, 'document')} to be cut, {self.before:,} cut already"
 
 
-def in_words(estimates: Sequence[Estimate], cap: float | None, why: str = CUT_EARLY) -> Iterator[str]:
+def in_words(estimates: Sequence[CostEstimate], cap: float | None, why: str = CUT_EARLY) -> Iterator[str]:
     """What models would take, for people; `cap`: of the budget, in USD; `why`: why calls are not counted exactly."""
     for line in estimates:
         about, usd = "" if line.exact else "about ", line.usd
@@ -129,7 +145,7 @@ def total(costs: Iterable[float | None]) -> float | None:
 
 def make_paid_cuts(
     config: RunConfig, listen: Listener = silent, approve: Approve = nobody, *, again: bool = False
-) -> Made:
+) -> ChunkingResult:
     """Cut what of a configuration's corpus is not cut yet. Works in notebooks too.
 
     The budget holds for the workspace: what its ledger has of earlier cuts counts.
@@ -152,7 +168,7 @@ def make_paid_cuts(
             chunker,
             corpus.documents(),
             workshop,
-            lambda done: listen(Building("cuts of documents", done, 0)),
+            lambda done: listen(BuildProgress("cuts of documents", done, 0)),
             again=again,
         )
 
@@ -169,7 +185,7 @@ def forecast_cuts(config: RunConfig, *, again: bool = False) -> CutForecast:
         return CutForecast(found.cut, found.before, tuple(lines_of(found, workshop)))
 
 
-def lines_of(found: Foreseen, workshop: Workshop) -> Iterator[Estimate]:
+def lines_of(found: ChunkingForecast, workshop: Workshop) -> Iterator[CostEstimate]:
     """A line for each model that is paid for cuts."""
     for model, asked in found.asked.items():
         settings = workshop.llm.settings
@@ -290,7 +306,7 @@ def eval_chunks(request: ChunkRequest, out: Path, listen: Listener = silent, app
     return ChunkResult(report, tuple(write_files(report, out)))
 
 
-def _study(request: ChunkRequest, workshop: Workshop, listen: Listener) -> Study:
+def _study(request: ChunkRequest, workshop: Workshop, listen: Listener) -> ChunkStudy:
     """Everything that is compared, cut already; what is wrong with a request is told before the work."""
     cutters, embeddings = _chunkers(request, workshop), _embeddings(request, workshop, listen)
     cutoffs, names = _cutoffs(request.cutoffs), system_names(cutters, embeddings)
@@ -309,7 +325,7 @@ def _study(request: ChunkRequest, workshop: Workshop, listen: Listener) -> Study
         cuts[name] = _cut(chunker, documents, made.get(name), request.compat, tell)
         if found := workshop.pieces_found - before:
             notes.append(f"{name}: vectors of {plural(found, 'piece')} were kept; its seconds leave their making out")
-    return Study(
+    return ChunkStudy(
         documents=documents,
         asked=asked,
         cuts=cuts,
@@ -332,7 +348,7 @@ def _chunkers(request: ChunkRequest, workshop: Workshop) -> dict[str, Chunker]:
 
 def _make(
     cutters: Mapping[str, Chunker], documents: Documents, workshop: Workshop, listen: Listener
-) -> dict[str, Made]:
+) -> dict[str, ChunkingResult]:
     """What of the documents is cut by those chunkers that are paid.
 
     Raises:
@@ -353,25 +369,27 @@ def _make(
 
 
 def _told(listen: Listener, what: str, total: int, done: int) -> None:
-    listen(Building(what, done, total))
+    listen(BuildProgress(what, done, total))
 
 
-def _cut(chunker: Chunker, documents: Documents, made: Made | None, compat: bool, tell: Callable[[int], None]) -> Cut:
+def _cut(
+    chunker: Chunker, documents: Documents, made: ChunkingResult | None, compat: bool, tell: Callable[[int], None]
+) -> ChunkedDocuments:
     """The chunks; what a model took for cutting is of the chunker's time."""
     found = cut(chunker, documents, compat=compat, tell=tell)
     return found if made is None else replace(found, seconds=found.seconds + made.seconds)
 
 
-def _embeddings(request: ChunkRequest, workshop: Workshop, listen: Listener) -> dict[str, Embedding]:
+def _embeddings(request: ChunkRequest, workshop: Workshop, listen: Listener) -> dict[str, EmbeddingFunctions]:
     specs = request.embedder_specs().items()
     return {name: _embedding(name, workshop.embedder(spec), workshop, listen) for name, spec in specs}
 
 
-def _embedding(name: str, embedder: Embedder, workshop: Workshop, listen: Listener) -> Embedding:
+def _embedding(name: str, embedder: Embedder, workshop: Workshop, listen: Listener) -> EmbeddingFunctions:
     def tell(done: int, total: int) -> None:
-        listen(Building(f"vectors of {name}", done, total))
+        listen(BuildProgress(f"vectors of {name}", done, total))
 
-    return Embedding(
+    return EmbeddingFunctions(
         KeptVectors(embedder, workshop.places.vectors, tell, notify=workshop.notify).of, embedder.embed_queries
     )
 
@@ -397,7 +415,7 @@ def _cutoffs(given: Sequence[str]) -> tuple[Cutoff, ...]:
 EMBED = "embed"  # the ledger's name for it
 
 
-def forecast_chunks(request: ChunkRequest, out: Path) -> tuple[Estimate, ...]:
+def forecast_chunks(request: ChunkRequest, out: Path) -> tuple[CostEstimate, ...]:
     """A line for each model and task that `eval_chunks` would pay for. Nobody is asked, nothing is written.
 
     Raises:
@@ -412,7 +430,7 @@ def forecast_chunks(request: ChunkRequest, out: Path) -> tuple[Estimate, ...]:
         workshop.close()
 
 
-def _lines(request: ChunkRequest, workshop: Workshop, rehearsal: Rehearsal) -> Iterator[Estimate]:
+def _lines(request: ChunkRequest, workshop: Workshop, rehearsal: DryRunLLM) -> Iterator[CostEstimate]:
     documents, asked = read_documents(request.corpus), open_questions(request.questions)
     embedders = [workshop.embedder(spec, rehearsal) for spec in request.embedder_specs().values()]
     paid, guessed = [each for each in embedders if each.models], False
@@ -443,7 +461,7 @@ def _texts(chunker: Chunker, documents: Documents) -> list[str]:
     return [chunk.text for document in documents.whole for chunk in chunker.chunk(document)]
 
 
-def _guessed(chunker: PaidChunker, documents: Documents, workshop: Workshop, rehearsal: Rehearsal) -> list[str]:
+def _guessed(chunker: PaidChunker, documents: Documents, workshop: Workshop, rehearsal: DryRunLLM) -> list[str]:
     """The chunks of documents that are cut, and of others what is taken for them."""
     texts = []
     for document in (each.body for each in documents.whole):
@@ -453,7 +471,7 @@ def _guessed(chunker: PaidChunker, documents: Documents, workshop: Workshop, reh
 
 
 @dataclass(frozen=True)
-class Placed:
+class PlacedQuestions:
     """What was written.
 
     Attributes:
@@ -468,7 +486,7 @@ class Placed:
     notes: tuple[str, ...]
 
 
-def place_excerpts(corpus: Path, questions: Path, to: Path, listen: Listener = silent) -> Placed:
+def place_excerpts(corpus: Path, questions: Path, to: Path, listen: Listener = silent) -> PlacedQuestions:
     """Check each excerpt against the documents, search for those without offsets, and write all questions with places.
 
     Args:
@@ -494,7 +512,7 @@ def place_excerpts(corpus: Path, questions: Path, to: Path, listen: Listener = s
     places = zip(spans.document.tolist(), spans.start.tolist(), spans.end.tolist(), strict=True)
     written = [_with_places(query, documents, places) for query in queries.values()]
     write_queries(written, to)
-    return Placed(to, len(written), len(spans), asked.notes)
+    return PlacedQuestions(to, len(written), len(spans), asked.notes)
 
 
 def _with_places(query: Query, documents: Documents, places: Iterator[tuple[int, int, int]]) -> Query:

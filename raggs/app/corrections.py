@@ -20,7 +20,7 @@ from raggs.base.errors import DataError, UsageError
 from raggs.base.text import plural
 from raggs.evaluation.analyses.corrected import DrawnLabel, PeopleCorrection, WholeQuestions
 from raggs.parts.judges import by_people, unaided
-from raggs.parts.reviews import Draw, Finished, Key, Reviewed, ReviewStore, latest, read_draws
+from raggs.parts.reviews import CompletedDraw, CurrentReviews, Draw, Key, ReviewStore, latest, read_draws
 from raggs.runs.manifests.opened import OpenedRun, open_run
 
 REMEDY = "read the random part of a plan, without seeing the judge's grades"
@@ -84,8 +84,8 @@ def drawn_labels(run: OpenedRun, folder: Path | None = None) -> DrawnLabels:
     by_passage, unread = latest(draws, "passage", pool.asked, read)
     by_question, open_ = latest(draws, "question", pool.asked, pool.read_whole(read))
     if not unread and not by_passage and not _of_run(draws, pool):
-        by_passage = Finished(_told(held, pool.asked), 0)
-    found = _Found(held, pool)
+        by_passage = CompletedDraw(_told(held, pool.asked), 0)
+    found = _DrawnGrades(held, pool)
     labels = found.labels({} if by_passage is None else by_passage.chance)
     whole = found.whole({} if by_question is None else by_question.chance)
     if not labels and not whole.grades:
@@ -138,14 +138,14 @@ class _Pool:
         return {key for key in self.asked if key[0] not in open_}
 
 
-class _Found:
+class _DrawnGrades:
     """What people say of what was drawn.
 
     Attributes:
         notes: on what does not count.
     """
 
-    def __init__(self, held: Reviewed, pool: _Pool) -> None:
+    def __init__(self, held: CurrentReviews, pool: _Pool) -> None:
         self._held, self._pool = held, pool
         self.notes: list[str] = []
 
@@ -187,12 +187,12 @@ def _of_run(draws: list[Draw], pool: _Pool) -> bool:
     return any(item.key in pool.asked for draw in draws for item in draw.items)
 
 
-def _told(held: Reviewed, asked: Mapping[Key, str]) -> dict[Key, float]:
+def _told(held: CurrentReviews, asked: Mapping[Key, str]) -> dict[Key, float]:
     """The chances that reviews tell."""
     return {key: odds for key in asked if (odds := chance_of(held, key)) is not None}
 
 
-def chance_of(held: Reviewed, key: Key) -> float | None:
+def chance_of(held: CurrentReviews, key: Key) -> float | None:
     """The probability with which an item was drawn; the largest where it was drawn more than once."""
     chances = [word.chance for word in held.grades.get(key, {}).values() if word.chance is not None]
     return max(chances, default=None)

@@ -29,8 +29,8 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
 
-from raggs.app.answer_lengths import Answers, learned
-from raggs.app.dry_run import Rehearsed, rehearse, rehearse_passages, rehearse_questions
+from raggs.app.answer_lengths import AnswerLengths, learned
+from raggs.app.dry_run import DryRunResult, rehearse, rehearse_passages, rehearse_questions
 from raggs.app.services import RunServices
 from raggs.base.artifacts import MergeRecord, RankingRecord
 from raggs.base.errors import ConfigError
@@ -38,14 +38,14 @@ from raggs.base.judge_health import PEOPLE, JudgeHealth
 from raggs.base.types import as_list, as_object
 from raggs.llm.messages import written_unasked
 from raggs.llm.prices import estimate_tokens, likely_tokens, longest_prompt, remembered_tokens
-from raggs.llm.rehearsal import Asked
+from raggs.llm.rehearsal import CallEstimate
 from raggs.llm.settings import Price
 from raggs.parts.judges import Calls, Task
 from raggs.prompts import FALLBACK
-from raggs.runs.manifests.models import Estimate
-from raggs.runs.manifests.reasons import Changed
+from raggs.runs.manifests.models import CostEstimate
+from raggs.runs.manifests.reasons import ComponentChanged
 from raggs.runs.manifests.store import RunStore
-from raggs.runs.plan import Selection, Standing
+from raggs.runs.plan import RunState, Selection
 from raggs.runs.runner import Runner
 from raggs.stages.canaries import planned, planned_calls
 from raggs.stages.rank import likely_calls
@@ -82,7 +82,7 @@ def _share_sent_for(store: RunStore) -> float | None:
     return None if found is None else found.asked.rate
 
 
-def bounded(line: Estimate, each: Calls, store: RunStore) -> Estimate:
+def bounded(line: CostEstimate, each: Calls, store: RunStore) -> CostEstimate:
     """A line of the most calls that there may be, with the least, and with those that the run's share comes to.
 
     Args:
@@ -99,7 +99,7 @@ def bounded(line: Estimate, each: Calls, store: RunStore) -> Estimate:
     return line.model_copy(update={"least": least, "expected": expected, "likely_usd": likely})
 
 
-def sent_for_advice(lines: Sequence[Estimate]) -> Iterator[str]:
+def sent_for_advice(lines: Sequence[CostEstimate]) -> Iterator[str]:
     """What there is to say of such lines among others, and where the model alone would cost less."""
     for line in lines:
         if line.least is None:
@@ -114,7 +114,7 @@ def sent_for_advice(lines: Sequence[Estimate]) -> Iterator[str]:
             yield f"that does not pay: {line.who} alone would cost ${line.usd:,.4f}, both {at_least}${whole:,.4f}"
 
 
-def sent_for_words(line: Estimate) -> str:
+def sent_for_words(line: CostEstimate) -> str:
     """The calls and the money of such a line, from, to, and as they are to be expected."""
     least, expected = line.least or 0, line.expected
     usd = [line.usd_for(calls) for calls in (least, line.calls)]
@@ -139,11 +139,11 @@ class _Known:
     """What a run's directory and its cache tell, looked up once. `looks`: whether what is paid for is looked up."""
 
     services: RunServices
-    standing: Standing
+    standing: RunState
     looks: bool
 
     @cached_property
-    def answers(self) -> Answers:
+    def answers(self) -> AnswerLengths:
         """How long this run's answers were."""
         return learned(self.services, self.standing.store)
 
@@ -153,13 +153,13 @@ class _Known:
         return self.standing.store.exists and not self.standing.plan()["merge"]
 
     @cached_property
-    def questions(self) -> Rehearsed | None:
+    def questions(self) -> DryRunResult | None:
         """What is asked for the questions, where anyone is paid."""
         paid = self.services.rewriter.models or (self.services.embedder and self.services.embedder.models)
         return rehearse_questions(self.services) if self.looks and paid else None
 
     @cached_property
-    def passages(self) -> Rehearsed | None:
+    def passages(self) -> DryRunResult | None:
         """What is asked for the passages, where an embedder of whole corpora is paid."""
         dense = any(each.needs_vectors(each.config) for each in self.services.retrievers.values())
         paid = self.services.embedder and self.services.embedder.models
@@ -177,13 +177,13 @@ class _Known:
         return guess(self.services, self.standing.store)
 
     @cached_property
-    def rehearsed(self) -> Rehearsed | None:
+    def rehearsed(self) -> DryRunResult | None:
         """What judges would ask, where the pools are known and anyone is paid."""
         wanted = self.looks and self.merged and self.services.judge.models
         return rehearse(self.services, self.standing.store) if wanted else None
 
 
-def estimate(services: RunServices, standing: Standing, *, looks: bool = False) -> Iterator[Estimate]:
+def estimate(services: RunServices, standing: RunState, *, looks: bool = False) -> Iterator[CostEstimate]:
     """The stages that ask someone: judge and rank; embed and retrieve where a model rewrites or embeds.
 
     Args:
@@ -214,14 +214,14 @@ def _line(
     cached: int,
     exact: bool,
     share: float = 1.0,
-) -> Estimate:
+) -> CostEstimate:
     """What calls of a model cost. `asks`: how many, and tokens that all of them send. `share`: of them, as expected."""
     calls, sent = asks
     length, hidden = known.answers.length(model, task)
     price = known.services.llm.price(model)
     home = known.services.config.llm.base_of(model) is None
     written = calls * written_unasked(model, sent // calls, home=home) if calls else 0
-    return Estimate(
+    return CostEstimate(
         stage=stage,
         calls=calls,
         cached=cached,
@@ -248,7 +248,7 @@ def _remembered(services: RunServices, model: str, task: str) -> int:
     return 0 if prompt is None else remembered_tokens(model, prompt.template(FALLBACK).system)
 
 
-def _rewrites(known: _Known, question: int) -> Iterator[Estimate]:
+def _rewrites(known: _Known, question: int) -> Iterator[CostEstimate]:
     services, found = known.services, known.questions
     count = len(services.queries)
     for model in services.rewriter.models:
@@ -259,7 +259,7 @@ def _rewrites(known: _Known, question: int) -> Iterator[Estimate]:
             yield _line(known, "embed", "rewrite", model, (asked.missing, asked.tokens), asked.known, True)
 
 
-def _embeddings(known: _Known, question: int, passage: int) -> Iterator[Estimate]:
+def _embeddings(known: _Known, question: int, passage: int) -> Iterator[CostEstimate]:
     """Questions, and for dense retrieval the whole corpus. A text stands for a rewrite that nobody has made yet."""
     services, embedder = known.services, known.services.embedder
     if embedder is None:
@@ -273,14 +273,18 @@ def _embeddings(known: _Known, question: int, passage: int) -> Iterator[Estimate
 
 
 def _embedding(
-    known: _Known, stage: str, model: str, found: Rehearsed | None, most: tuple[int, int], exact: bool
-) -> Estimate:
+    known: _Known, stage: str, model: str, found: DryRunResult | None, most: tuple[int, int], exact: bool
+) -> CostEstimate:
     """The line of an embedder. `most`: texts and the tokens of each, where nothing was `found`."""
     services, (count, tokens) = known.services, most
     batch = services.embedder.config.batch if services.embedder else 1
-    asked = Asked(calls=-(-count // batch), tokens=count * tokens) if found is None else found.llm.asked(model, "embed")
+    asked = (
+        CallEstimate(calls=-(-count // batch), tokens=count * tokens)
+        if found is None
+        else found.llm.asked(model, "embed")
+    )
     price = services.llm.price(model)
-    return Estimate(
+    return CostEstimate(
         stage=stage,
         calls=asked.calls,
         cached=asked.known,
@@ -292,12 +296,12 @@ def _embedding(
     )
 
 
-def _searches(services: RunServices, question: int, passage: int) -> Iterator[Estimate]:
+def _searches(services: RunServices, question: int, passage: int) -> Iterator[CostEstimate]:
     """Retrievers that ask models, at most: what is kept of their answers is not counted."""
     count = len(services.queries)
     for retriever in (*services.retrievers.values(), *services.deeper.values()):
         for model, each in retriever.outlays(question, passage):
-            yield Estimate(
+            yield CostEstimate(
                 stage="retrieve",
                 calls=count * each.calls,
                 input_tokens=count * each.input_tokens,
@@ -308,7 +312,7 @@ def _searches(services: RunServices, question: int, passage: int) -> Iterator[Es
             )
 
 
-def _judge(known: _Known, passage: int, question: int) -> Iterator[Estimate]:
+def _judge(known: _Known, passage: int, question: int) -> Iterator[CostEstimate]:
     services, config = known.services, known.services.config.judge
     found = known.rehearsed
     if found is None:
@@ -339,7 +343,7 @@ def _judge(known: _Known, passage: int, question: int) -> Iterator[Estimate]:
     return map(partial(_by_batches, config.batch.price), lines) if config.mode == "batch" else lines
 
 
-def _counted(known: _Known, found: Rehearsed) -> Iterator[Estimate]:
+def _counted(known: _Known, found: DryRunResult) -> Iterator[CostEstimate]:
     """The judge stage's lines, where each question is known; a walk may end before its last one."""
     together, missing = _grading(known.services)[0], 0
     whole = known.services.config.judge.stop_after is None
@@ -359,7 +363,7 @@ def _grading(services: RunServices) -> tuple[Task, int]:
     return ("grades", group) if group > 1 and services.judge.grades_together else ("grade", 1)
 
 
-def _by_batches(share: float, line: Estimate) -> Estimate:
+def _by_batches(share: float, line: CostEstimate) -> CostEstimate:
     """The line of a model at the price of its batches; a judge that nobody pays sends none."""
     if line.usd is not None and not line.input_tokens:
         return line
@@ -370,7 +374,7 @@ def _by_batches(share: float, line: Estimate) -> Estimate:
     )
 
 
-def _rank(known: _Known, config: RankConfig, tokens: int) -> Iterator[Estimate]:
+def _rank(known: _Known, config: RankConfig, tokens: int) -> Iterator[CostEstimate]:
     services, found = known.services, known.rehearsed
     calls, each = len(services.queries) * config.max_calls, tokens + _prompt_tokens(services, "order")
     lines = _bounds(known, "rank", calls, each, "order", exact=False)
@@ -398,12 +402,12 @@ def _rank_share(known: _Known, config: RankConfig) -> float:
 
 def _bounds(
     known: _Known, stage: str, calls: int, tokens: int, task: Task, exact: bool, share: float = 1.0
-) -> Iterator[Estimate]:
+) -> Iterator[CostEstimate]:
     """A line for each model that is paid, or one for a judge that is not. `tokens`: that a call sends."""
     judge = known.services.judge
     if not judge.models:
         who = f"{judge.name} (local)"
-        yield Estimate(stage=stage, calls=calls, input_tokens=0, output_tokens=0, usd=0.0, exact=exact, who=who)
+        yield CostEstimate(stage=stage, calls=calls, input_tokens=0, output_tokens=0, usd=0.0, exact=exact, who=who)
     for model, each in judge.calls(task).items():
         most, sure = round(calls * each.most), exact and each.least == each.most
         yield bounded(
@@ -448,11 +452,11 @@ HUMAN_FIRST = ("human_first", "judge")  # settings that put people first
 
 
 @dataclass(frozen=True)
-class Loss:
+class ReplacedResults:
     """Results of a stage that would be replaced: why, and what they have cost in USD, cached answers included."""
 
     stage: str
-    reason: Changed
+    reason: ComponentChanged
     usd: float
 
     def __str__(self) -> str:
@@ -473,7 +477,7 @@ def _machine(components: Mapping[str, object]) -> object:
     return {**components, "judge": judge, "config": config, "inputs": None}
 
 
-def losses(runner: Runner, selection: Selection) -> list[Loss]:
+def losses(runner: Runner, selection: Selection) -> list[ReplacedResults]:
     """Paid results that the selected stages would replace. Touches nothing."""
     locks = runner.store.manifest().stages if runner.store.exists else {}
     found = []
@@ -485,7 +489,7 @@ def losses(runner: Runner, selection: Selection) -> list[Loss]:
         if _machine(lock.components) == _machine(runner.components(stage)):
             continue  # human labels come first, or no longer: what the model is asked is the same
         reasons = runner.standing.reasons(stage, lock)
-        changed = (reason for reason in reasons if isinstance(reason, Changed))
+        changed = (reason for reason in reasons if isinstance(reason, ComponentChanged))
         if why := next((reason for reason in changed if reason.component.startswith(beginnings)), None):
-            found.append(Loss(name, why, usd))
+            found.append(ReplacedResults(name, why, usd))
     return found

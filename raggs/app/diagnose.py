@@ -28,10 +28,20 @@ from raggs.config.load import LoadedConfig, load_config
 from raggs.config.models import RunConfig
 from raggs.config.source import refuse_stored
 from raggs.diagnosis import FOLDER, REGISTRY
-from raggs.diagnosis.base import NAMES, Bench, Diagnosis, Forecast, Found, Given, found_in, hedged, lay_out
+from raggs.diagnosis.base import (
+    NAMES,
+    Bench,
+    Diagnosis,
+    DiagnosisFindings,
+    DiagnosisForecast,
+    DiagnosisInputs,
+    found_in,
+    hedged,
+    lay_out,
+)
 from raggs.diagnosis.models import DiagnosisReport
 from raggs.diagnosis.store import DiagnosisStore
-from raggs.evaluation.document import Document
+from raggs.evaluation.document import ReportDocument
 from raggs.llm import BudgetSettings, LLMSettings
 from raggs.llm.ledger import LEDGER_FILE as LEDGER
 from raggs.llm.prices import require_keys
@@ -47,8 +57,8 @@ from raggs.sweeps.world import llm_of
 __all__ = [
     "CAP",
     "DiagnoseRequest",
-    "Diagnosed",
-    "Forecast",
+    "DiagnosisForecast",
+    "DiagnosisResult",
     "diagnose",
     "forecast_diagnosis",
     "opened",
@@ -100,7 +110,7 @@ class DiagnoseRequest:
         return config.run if isinstance(config, LoadedConfig) else load_config(config).run
 
     @cached_property
-    def diagnosis(self) -> Diagnosis[Found]:
+    def diagnosis(self) -> Diagnosis[DiagnosisFindings]:
         """The kind with its settings.
 
         Raises:
@@ -115,7 +125,7 @@ class DiagnoseRequest:
             ) from error
 
     @cached_property
-    def given(self) -> Given:
+    def given(self) -> DiagnosisInputs:
         """What was named, checked but not opened.
 
         Raises:
@@ -123,7 +133,7 @@ class DiagnoseRequest:
         """
         run = self.run
         own = None if run is None else run_folder(run)
-        return Given(run, self.golden, own, self._embedders(), self._rerankers(), self.seed)
+        return DiagnosisInputs(run, self.golden, own, self._embedders(), self._rerankers(), self.seed)
 
     @cached_property
     def folder(self) -> Path:
@@ -183,11 +193,11 @@ class DiagnoseRequest:
 
 
 @dataclass(frozen=True)
-class Diagnosed:
+class DiagnosisResult:
     """What was found, where it lies, and whether anything was done for it."""
 
     report: DiagnosisReport
-    found: Found
+    found: DiagnosisFindings
     folder: Path
     files: tuple[Path, ...]
     unchanged: bool
@@ -203,7 +213,7 @@ class Diagnosed:
         return self.found.passed
 
     @property
-    def document(self) -> Document:
+    def document(self) -> ReportDocument:
         """The verdict, sentences and tables."""
         return lay_out(self.report)
 
@@ -226,7 +236,7 @@ def diagnose(
     listen: Listener = silent,
     approve: Approve = nobody,
     **settings: object,
-) -> Diagnosed:
+) -> DiagnosisResult:
     """Diagnose one kind; see `DiagnoseRequest`. Works in notebooks too: ``diagnose("names", embedders=["wordllama"])``.
 
     Args:
@@ -251,7 +261,7 @@ def diagnose(
     return run_diagnosis(request, listen, approve)
 
 
-def run_diagnosis(request: DiagnoseRequest, listen: Listener = silent, approve: Approve = nobody) -> Diagnosed:
+def run_diagnosis(request: DiagnoseRequest, listen: Listener = silent, approve: Approve = nobody) -> DiagnosisResult:
     """The same of a request."""
     if in_loop():
         return beside(lambda hear: run_diagnosis(request, hear, approve), listen)
@@ -271,7 +281,7 @@ def run_diagnosis(request: DiagnoseRequest, listen: Listener = silent, approve: 
     return _result(report, store, unchanged=False)
 
 
-def forecast_diagnosis(request: DiagnoseRequest) -> Forecast:
+def forecast_diagnosis(request: DiagnoseRequest) -> DiagnosisForecast:
     """What `run_diagnosis` would do and cost. Nobody is asked, nothing is measured or written.
 
     Raises:
@@ -284,7 +294,7 @@ def forecast_diagnosis(request: DiagnoseRequest) -> Forecast:
         bench.require(kind.needs)
         kind.check(bench)
         if store.unchanged(hash_value(kind.causes(bench))) is not None:
-            return Forecast((f"nothing: {store.path} is of the same causes",))
+            return DiagnosisForecast((f"nothing: {store.path} is of the same causes",))
         return kind.forecast(bench)
 
 
@@ -305,14 +315,14 @@ def opened(request: DiagnoseRequest, listen: Listener, *, rehearses: bool = Fals
         workshop.close()
 
 
-def _require_keys(kind: Diagnosis[Found], bench: Bench) -> None:
+def _require_keys(kind: Diagnosis[DiagnosisFindings], bench: Bench) -> None:
     """Find a missing key before the work, unless what was answered before may do."""
     answers = bench.workshop.places.llm
     if not (answers.is_dir() and any(answers.iterdir())):
         require_keys(kind.models(bench), bench.workshop.llm.settings)
 
 
-def _report(kind: Diagnosis[Found], bench: Bench, causes: str) -> DiagnosisReport:
+def _report(kind: Diagnosis[DiagnosisFindings], bench: Bench, causes: str) -> DiagnosisReport:
     looks_at = {*kind.needs, *kind.TAKES}
     judged = "golden" in looks_at and bench.has("golden")
     found = hedged(kind, kind.measure(bench))
@@ -333,15 +343,15 @@ def _report(kind: Diagnosis[Found], bench: Bench, causes: str) -> DiagnosisRepor
     )
 
 
-def _result(report: DiagnosisReport, store: DiagnosisStore, *, unchanged: bool) -> Diagnosed:
-    return Diagnosed(report, found_in(report, store.path), store.folder, store.files, unchanged)
+def _result(report: DiagnosisReport, store: DiagnosisStore, *, unchanged: bool) -> DiagnosisResult:
+    return DiagnosisResult(report, found_in(report, store.path), store.folder, store.files, unchanged)
 
 
 QUICK = "seconds"
 
 
 @dataclass(frozen=True)
-class Outlook:
+class DiagnosisOverview:
     """One kind, and what stands between it and its findings.
 
     Attributes:
@@ -379,15 +389,15 @@ class Outlook:
 
 
 @dataclass(frozen=True)
-class Rounds:
+class DiagnosisRounds:
     """What became of all kinds: those that ran, and by kind why others did not, or could not go on."""
 
-    done: tuple[Diagnosed, ...]
+    done: tuple[DiagnosisResult, ...]
     skipped: dict[str, str]
     failed: dict[str, str]
 
 
-def outlooks(request: DiagnoseRequest) -> tuple[Outlook, ...]:
+def outlooks(request: DiagnoseRequest) -> tuple[DiagnosisOverview, ...]:
     """Every kind, looked at with what a request names; its own kind does not matter. Nobody is asked.
 
     Raises:
@@ -401,11 +411,11 @@ def outlooks(request: DiagnoseRequest) -> tuple[Outlook, ...]:
         return tuple(_outlook(name, request, bench) for name in REGISTRY)
 
 
-def _outlook(name: str, request: DiagnoseRequest, bench: Bench) -> Outlook:
+def _outlook(name: str, request: DiagnoseRequest, bench: Bench) -> DiagnosisOverview:
     try:
         kind = replace(request, kind=name, settings={}).diagnosis
     except RaggsError as error:  # a package that offers it is broken
-        return Outlook(name, "", lacks=str(error))
+        return DiagnosisOverview(name, "", lacks=str(error))
     lacks, models = "", tuple[str, ...]()
     try:
         bench.require(kind.needs)
@@ -414,12 +424,12 @@ def _outlook(name: str, request: DiagnoseRequest, bench: Bench) -> Outlook:
     except RaggsError as error:
         lacks = str(error)
     needs, takes = (tuple(NAMES[need] for need in each) for each in (kind.NEEDS, kind.TAKES))
-    return Outlook(name, kind.TITLE, needs, takes, lacks, kind.TIME, models)
+    return DiagnosisOverview(name, kind.TITLE, needs, takes, lacks, kind.TIME, models)
 
 
 def diagnose_all(
     request: DiagnoseRequest, listen: Listener = silent, approve: Approve = nobody, *, quick: bool = False
-) -> Rounds:
+) -> DiagnosisRounds:
     """Run each kind that can run and pays nobody, one after the other; what one cannot do stops no other.
 
     Args:
@@ -430,7 +440,7 @@ def diagnose_all(
     """
     if in_loop():
         return beside(lambda hear: diagnose_all(request, hear, approve, quick=quick), listen)
-    done, skipped, failed = list[Diagnosed](), dict[str, str](), dict[str, str]()
+    done, skipped, failed = list[DiagnosisResult](), dict[str, str](), dict[str, str]()
     for each in outlooks(request):
         if why := each.hindrance(quick=quick):
             skipped[each.name] = why
@@ -439,10 +449,10 @@ def diagnose_all(
             done.append(run_diagnosis(replace(request, kind=each.name, settings={}), listen, approve))
         except RaggsError as error:
             failed[each.name] = str(error)
-    return Rounds(tuple(done), skipped, failed)
+    return DiagnosisRounds(tuple(done), skipped, failed)
 
 
-def lines(found: tuple[Outlook, ...]) -> Iterator[tuple[str, str]]:
+def lines(found: tuple[DiagnosisOverview, ...]) -> Iterator[tuple[str, str]]:
     """For people: what stands before a text, and the text, a few lines a kind."""
     width = max((len(each.name) for each in found), default=0)
     for each in found:

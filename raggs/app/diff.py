@@ -30,7 +30,7 @@ from raggs.evaluation.diff_results import (
     Column,
     RunsReport,
     SpentPart,
-    StagePart,
+    StageDiffPart,
     decisions_part,
     health_words,
     runs_report,
@@ -42,12 +42,12 @@ from raggs.evaluation.diff_sets import (
     DiffReport,
     EstimatePart,
     FigurePart,
+    GoldenSide,
     GradesPart,
+    IdPairing,
     OrdersPart,
-    Pairing,
-    QuestionPart,
-    SettingPart,
-    Side,
+    QuestionDiffPart,
+    SettingDiffPart,
     SidePart,
     VerdictPart,
     comparable,
@@ -58,8 +58,8 @@ from raggs.evaluation.document import (
     UNDEFINED,
     VERDICTS,
     Cell,
-    Document,
     Legend,
+    ReportDocument,
     Row,
     Section,
     Table,
@@ -68,11 +68,11 @@ from raggs.evaluation.document import (
 )
 from raggs.evaluation.gates import read_report
 from raggs.evaluation.layout import markdown
-from raggs.evaluation.study import Scoring, Study, doubt_of, ends_between, study_systems, unjudged_in
-from raggs.golden.opened import System, open_systems
+from raggs.evaluation.study import ScoringSettings, Study, doubt_of, ends_between, study_systems, unjudged_in
+from raggs.golden.opened import NamedSystem, open_systems
 from raggs.metrics.columns import Run
 from raggs.metrics.hits import Hits
-from raggs.metrics.names import Named, at_cutoffs, needs_cutoff
+from raggs.metrics.names import MeasureSpec, at_cutoffs, needs_cutoff
 from raggs.runs.manifests.costs import costs
 from raggs.runs.manifests.opened import open_run
 from raggs.stats.comparison import Verdict
@@ -115,7 +115,7 @@ def diff(request: DiffRequest) -> DiffReport:
         raise UsageError(f"{request.old} and {request.new} are one and the same", remedy="raggs diff OLD NEW")
     old, new = _read(request.old), _read(request.new)
     questions, passages = diff_sets.questions(old, new), diff_sets.passages(old, new)
-    pairing = Pairing(diff_sets.alias(questions), diff_sets.alias(passages))
+    pairing = IdPairing(diff_sets.alias(questions), diff_sets.alias(passages))
     if not pairing.shared(old, new):
         raise _strangers(old, new)
     moved = moves(old, new, pairing, confidence=request.confidence, seed=request.seed)
@@ -141,7 +141,7 @@ def diff(request: DiffRequest) -> DiffReport:
     )
 
 
-def _read(path: Path) -> Side:
+def _read(path: Path) -> GoldenSide:
     """A set; a result of an evaluation is none, and names the one that it was made with."""
     try:
         return read_side(path)
@@ -154,7 +154,7 @@ def _read(path: Path) -> Side:
         raise
 
 
-def _strangers(old: Side, new: Side) -> DataError:
+def _strangers(old: GoldenSide, new: GoldenSide) -> DataError:
     here, there = (", ".join(list(side.grades)[:SHOWN]) for side in (new, old))
     return DataError(
         f"has no question in common with {old.part.source}, by id or by text: here {here}, there {there}",
@@ -163,7 +163,7 @@ def _strangers(old: Side, new: Side) -> DataError:
     )
 
 
-def _notes(old: Side, new: Side, pairing: Pairing) -> Iterator[str]:
+def _notes(old: GoldenSide, new: GoldenSide, pairing: IdPairing) -> Iterator[str]:
     for word, side in (("OLD", old), ("NEW", new)):
         if side.part.lacks:
             yield f"{word}: {side.part.lacks}"
@@ -174,13 +174,13 @@ def _notes(old: Side, new: Side, pairing: Pairing) -> Iterator[str]:
         yield f"{plural(count, 'id')} changed and not the content: compared as the same, but lists name either id"
 
 
-def _decisions(request: DiffRequest, old: Side, new: Side) -> tuple[DecisionsPart | None, tuple[str, ...]]:
+def _decisions(request: DiffRequest, old: GoldenSide, new: GoldenSide) -> tuple[DecisionsPart | None, tuple[str, ...]]:
     """What both say of the systems, and why their numbers may say nothing."""
     given = _systems(request.runs, old, new)
     if not given.old:
         return None, given.warnings
     measures = _measures(request.measures, old, new)
-    scoring = Scoring(measures=measures, confidence=request.confidence, seed=request.seed)
+    scoring = ScoringSettings(measures=measures, confidence=request.confidence, seed=request.seed)
     before = study_systems(old.judgments, given.old, scoring)
     after = study_systems(new.judgments, given.new, scoring)
     part = decisions_part(
@@ -200,7 +200,7 @@ def _unlisted(name: str, hits: Hits) -> str:
     return f"{name} has no list for {plural(missing, 'judged query')}: each scores 0" if missing else ""
 
 
-def _measures(names: Sequence[str], old: Side, new: Side) -> list[Named]:
+def _measures(names: Sequence[str], old: GoldenSide, new: GoldenSide) -> list[MeasureSpec]:
     both = old.judgments.qrels.scale.golden and new.judgments.qrels.scale.golden
     usual = GRADED if both else OTHERS
     wanted = [(name, [CUTOFF] if needs_cutoff(name) else []) for name in names] or [(name, [CUTOFF]) for name in usual]
@@ -212,7 +212,7 @@ def _columns(study: Study) -> dict[str, Column]:
     return {named.name: _column(study, named) for named in study.scoring.measures}
 
 
-def _column(study: Study, named: Named) -> Column:
+def _column(study: Study, named: MeasureSpec) -> Column:
     """Values of one measure, and what unjudged passages could make of the difference of each pair of systems."""
     values = {name: each.column(named.name) for name, each in study.values.items()}
     bounds = {pair: ends_between(named, *map(study.shown, pair)) for pair in combinations(values, 2)}
@@ -222,43 +222,43 @@ def _column(study: Study, named: Named) -> Column:
 
 
 @dataclass(frozen=True)
-class _Given:
+class _ScoredSets:
     """Systems as each set scores them, alike in number and names, and what is to be said of their lists."""
 
-    old: list[System]
-    new: list[System]
+    old: list[NamedSystem]
+    new: list[NamedSystem]
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
-def _systems(specs: Sequence[str], old: Side, new: Side) -> _Given:
+def _systems(specs: Sequence[str], old: GoldenSide, new: GoldenSide) -> _ScoredSets:
     if specs:
         systems = list(open_systems(list(specs)))
-        return _Given(systems, systems)
+        return _ScoredSets(systems, systems)
     held = [
         {} if side.manifest is None else {system.name: system for system in open_systems([side.part.source])}
         for side in (old, new)
     ]
     if not any(held):
-        return _Given([], [], (), ("neither is a run, so nothing is said of decisions; --run FILE names systems",))
+        return _ScoredSets([], [], (), ("neither is a run, so nothing is said of decisions; --run FILE names systems",))
     if not all(held):
         systems = list((held[0] or held[1]).values())
-        return _Given(systems, systems, ("systems: the retrievers of the one run among both",))
+        return _ScoredSets(systems, systems, ("systems: the retrievers of the one run among both",))
     names = [name for name in held[0] if name in held[1]]
     if not names:
-        return _Given([], [], (), ("the runs have no retriever in common; --run FILE names systems",))
+        return _ScoredSets([], [], (), ("the runs have no retriever in common; --run FILE names systems",))
     return _of_both([held[0][name] for name in names], [held[1][name] for name in names])
 
 
-def _of_both(old: list[System], new: list[System]) -> _Given:
+def _of_both(old: list[NamedSystem], new: list[NamedSystem]) -> _ScoredSets:
     """Retrievers of two runs: by the lists of NEW, and by those of OLD for the questions that only OLD asks."""
     if old[0].origin.other_corpus(new[0].origin):
         said = "the runs search other corpora: each retriever is scored under each set by that run's own lists"
-        return _Given(old, new, (), (said,))
+        return _ScoredSets(old, new, (), (said,))
     joined = [replace(after, run=_joined(before.run, after.run)) for before, after in zip(old, new, strict=True)]
     alike = old[0].origin.retrieved == new[0].origin.retrieved
     said = "" if alike else ", for the runs retrieved other lists"
-    return _Given(joined, joined, (f"systems: the retrievers that both runs hold, by the lists of NEW{said}",))
+    return _ScoredSets(joined, joined, (f"systems: the retrievers that both runs hold, by the lists of NEW{said}",))
 
 
 def _joined(old: Run, new: Run) -> Run:
@@ -285,10 +285,10 @@ BEYOND = (
 )
 
 
-def lay_out_diff(report: DiffReport) -> Document:
+def lay_out_diff(report: DiffReport) -> ReportDocument:
     """The document of a comparison; nothing is computed here."""
     sections = tuple(section for section in _sections(report) if section.sentences or section.table)
-    return Document("Golden sets: OLD and NEW", _first(report), sections, report.notes, report.warnings)
+    return ReportDocument("Golden sets: OLD and NEW", _first(report), sections, report.notes, report.warnings)
 
 
 def _first(report: DiffReport) -> Section:
@@ -389,7 +389,7 @@ def _grades(found: GradesPart | None) -> Section:
     return Section(title, said, Table(("", *(f"NEW {label}" for label in found.labels)), tuple(rows)))
 
 
-def _orders(found: OrdersPart | None, questions: Sequence[QuestionPart]) -> Section:
+def _orders(found: OrdersPart | None, questions: Sequence[QuestionDiffPart]) -> Section:
     title = "Orders that moved"
     if found is None:
         return Section(title, ("no question is ranked in both",))
@@ -440,7 +440,7 @@ def _listed(names: Sequence[str]) -> str:
     return f": {', '.join(names[:MAX_LISTED])}{more}" if names else ""
 
 
-def _most(parts: Sequence[QuestionPart]) -> Section:
+def _most(parts: Sequence[QuestionDiffPart]) -> Section:
     moved = [each for each in parts if each.moved or (each.overlap is not None and each.overlap < 1)][:MAX_LISTED]
     if not moved:
         return Section("")
@@ -450,7 +450,7 @@ def _most(parts: Sequence[QuestionPart]) -> Section:
     return Section("Questions that moved most", table=table, terms=BEYOND if ranked else ())
 
 
-def _moved(each: QuestionPart) -> Iterator[Cell]:
+def _moved(each: QuestionDiffPart) -> Iterator[Cell]:
     yield from (Cell(each.qid), Cell(f"{each.moved} of {each.compared}"), Cell(_plain(each.shift, "+z.2f")))
     yield from (Cell(_plain(value)) for value in (each.tau_ap, each.overlap, each.expected))
     yield Cell(each.change or UNDEFINED)
@@ -461,18 +461,18 @@ def _figures(title: str, parts: Sequence[FigurePart]) -> Section:
     return Section(title, table=Table(("figure", "OLD", "NEW"), rows) if rows else None)
 
 
-def settings_section(title: str, parts: Sequence[SettingPart], sides: tuple[str, str] = ("OLD", "NEW")) -> Section:
+def settings_section(title: str, parts: Sequence[SettingDiffPart], sides: tuple[str, str] = ("OLD", "NEW")) -> Section:
     """A row for each value that differs."""
     rows = tuple((Cell(_place(part)), Cell(_value(part, old=True)), Cell(_value(part, old=False))) for part in parts)
     return Section(title, table=Table(("setting", *sides), rows) if rows else None)
 
 
-def _place(part: SettingPart) -> str:
+def _place(part: SettingDiffPart) -> str:
     stage = getattr(part, "stage", "")
     return f"{stage}: {part.name}" if stage else part.name
 
 
-def _value(part: SettingPart, *, old: bool) -> str:
+def _value(part: SettingDiffPart, *, old: bool) -> str:
     if part.change == ("added" if old else "removed"):
         return UNDEFINED
     return written(part.old if old else part.new)
@@ -541,7 +541,7 @@ def compare_runs(first: Path, second: Path) -> RunsReport:
     return runs_report((str(first), str(second)), (one.manifest, two.manifest), spent)
 
 
-def lay_out_runs(report: RunsReport) -> Document:
+def lay_out_runs(report: RunsReport) -> ReportDocument:
     """The document of a comparison of runs; nothing is computed here."""
     sections = (
         Section("Stages", table=_stages(report)),
@@ -549,7 +549,7 @@ def lay_out_runs(report: RunsReport) -> Document:
         settings_section("What else results were made from", report.made, ("A", "B")),
     )
     held = tuple(section for section in sections if section.sentences or section.table)
-    return Document("Two runs: A and B", _settings(report), held, ())
+    return ReportDocument("Two runs: A and B", _settings(report), held, ())
 
 
 def _settings(report: RunsReport) -> Section:
@@ -565,7 +565,7 @@ def _settings(report: RunsReport) -> Section:
     return Section("Settings", said, Table(head, rows) if rows else None)
 
 
-def _setting(part: SettingPart) -> Row:
+def _setting(part: SettingDiffPart) -> Row:
     old = UNDEFINED if part.change == "added" else written(part.old)
     new = UNDEFINED if part.change == "removed" else written(part.new)
     return Cell(part.name), Cell(old), Cell(new), Cell("yes" if getattr(part, "counts", False) else "no")
@@ -576,7 +576,7 @@ def _stages(report: RunsReport) -> Table:
     return Table(head, tuple(_stage(part) for part in report.stages))
 
 
-def _stage(part: StagePart) -> Row:
+def _stage(part: StageDiffPart) -> Row:
     sides = (part.first, part.second)
     calls, usd = (Cell(f"{side.calls:,}") for side in sides), (Cell(f"{side.usd:.4f}") for side in sides)
     return (Cell(part.stage), Cell(part.result), *calls, *usd)

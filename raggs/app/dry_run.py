@@ -23,21 +23,21 @@ from raggs.base.errors import ProviderError
 from raggs.base.jsonl import read_torn
 from raggs.base.languages import detect_language
 from raggs.base.text import clean_unicode, one_line
-from raggs.llm.rehearsal import Rehearsal
+from raggs.llm.rehearsal import DryRunLLM
 from raggs.parts.indexes.passages import PassageStore
 from raggs.parts.indexes.vectors import SHARD, rows_done
 from raggs.parts.judges import Judge, Ordering
 from raggs.runs.manifests.store import RunStore
-from raggs.stages.base import Work
+from raggs.stages.base import StageWork
 from raggs.stages.canaries import ask_plan, make_cases, make_plan
 from raggs.stages.embed import BATCH
 from raggs.stages.judge import STAGE as JUDGE
 from raggs.stages.prune import STAGE as PRUNE
-from raggs.stages.replay import Answers, KeptPool, kept_pool, known_entries, rounds
+from raggs.stages.replay import JournalAnswers, KeptPool, kept_pool, known_entries, rounds
 
 
 @dataclass
-class Before:
+class PreviousRun:
     """What the last run knew by the same judge.
 
     Attributes:
@@ -76,7 +76,7 @@ def guess(services: RunServices, store: RunStore) -> str:
     return "where a pool changes, none of its grades of the last run can be used: it is cut into other groups"
 
 
-def grades_before(services: RunServices, store: RunStore) -> Before | None:
+def grades_before(services: RunServices, store: RunStore) -> PreviousRun | None:
     """The last run's grades; None where nobody saw several passages at once, then or now, or another judge gave them.
 
     Raises:
@@ -92,11 +92,11 @@ def grades_before(services: RunServices, store: RunStore) -> Before | None:
     for record in store.read("judge", JudgeRecord):
         if record.grade is not None and record.duplicate_of is None:
             graded.setdefault(record.qid, set()).add(record.doc_id)
-    return Before(was, now, graded)
+    return PreviousRun(was, now, graded)
 
 
 @dataclass
-class Rehearsed:
+class DryRunResult:
     """What was found.
 
     Attributes:
@@ -106,10 +106,10 @@ class Rehearsed:
         before: the last run's grades and how many of them are lost, where passages are graded together.
     """
 
-    llm: Rehearsal
+    llm: DryRunLLM
     journal: int = 0
     beyond: int | None = None
-    before: Before | None = None
+    before: PreviousRun | None = None
 
     @property
     def anew(self) -> str:
@@ -126,13 +126,13 @@ class _Grading:
 
 
 @dataclass
-class _Rankings:
+class _ReplayedRankings:
     """Follows rankings by what is known."""
 
     services: RunServices
     judge: Judge
     journal: Mapping[str, list[JournalRecord]]
-    found: Rehearsed
+    found: DryRunResult
     causes: object = field(init=False)
 
     def __post_init__(self) -> None:
@@ -147,7 +147,7 @@ class _Rankings:
         known = await self.judge.known(query, [passages[doc_id] for doc_id in course.ids]) if course else ()
         state = config.state(pool, self.causes, known)
         blank = JournalRecord(qid=pool.qid, state=state, engine="", round=0, slot=0, shown=(), order=None)
-        answers = Answers(entry for entry in self.journal.get(pool.qid, ()) if entry.state == state)
+        answers = JournalAnswers(entry for entry in self.journal.get(pool.qid, ()) if entry.state == state)
         if course is not None and course.informed:
             course.inform(known_entries(blank, known))
         if course is None or len(course.ids) < 2:  # includes a query without a relevant passage
@@ -174,20 +174,20 @@ class _Rankings:
         return 0
 
 
-def rehearse(services: RunServices, store: RunStore) -> Rehearsed:
+def rehearse(services: RunServices, store: RunStore) -> DryRunResult:
     """Walk through the judge and rank stages over the pools of `store`, which must be those of today.
 
     Raises:
         RaggsError: inputs, artifacts or the cache cannot be read.
     """
 
-    found = Rehearsed(services.workshop.rehearsal(), beyond=0, before=grades_before(services, store))
+    found = DryRunResult(services.workshop.rehearsal(), beyond=0, before=grades_before(services, store))
     prompts, config = services.prompts, services.config
     judge = services.workshop.judge(
         config.judge.judge, prompts["grade"], prompts["order"], found.llm, grades=prompts.get("grades")
     )
     grading = _Grading(services.queries, judge)
-    rankings = _Rankings(services, judge, _journal(store), found)
+    rankings = _ReplayedRankings(services, judge, _journal(store), found)
 
     def pools() -> Iterator[tuple[str, list[MergeRecord]]]:
         merged = groupby(store.read("merge", MergeRecord), key=lambda record: record.qid)
@@ -217,12 +217,12 @@ def rehearse(services: RunServices, store: RunStore) -> Rehearsed:
     return found
 
 
-def rehearse_questions(services: RunServices) -> Rehearsed:
+def rehearse_questions(services: RunServices) -> DryRunResult:
     """Ask for each question's rewrite, and for its vector, those who only remember.
 
     Where a rewrite is missing, the question stands for it.
     """
-    found, config = Rehearsed(services.workshop.rehearsal()), services.config.embed
+    found, config = DryRunResult(services.workshop.rehearsal()), services.config.embed
     rewriter = services.workshop.rewriter(config.rewrite, found.llm)
 
     async def walk() -> list[str]:
@@ -244,12 +244,12 @@ def rehearse_questions(services: RunServices) -> Rehearsed:
     return found
 
 
-def rehearse_passages(services: RunServices) -> Rehearsed | None:
+def rehearse_passages(services: RunServices) -> DryRunResult | None:
     """Ask those who only remember for the vectors that the index lacks; None where the passages are elsewhere."""
     spec, own, store = services.config.embed.embedder, services.embedder, services.passages
     if spec is None or own is None or not isinstance(store, PassageStore):
         return None
-    found = Rehearsed(services.workshop.rehearsal())
+    found = DryRunResult(services.workshop.rehearsal())
     embedder = services.workshop.embedder(spec, found.llm)
     for start in range(rows_done(services.workshop.places.vectors, own.identity, own.dims, store), len(store), SHARD):
         embedder.embed(store.contents(start, min(start + SHARD, len(store))))
@@ -258,7 +258,7 @@ def rehearse_passages(services: RunServices) -> Rehearsed | None:
 
 
 def _pruned(qid: str, graded: Sequence[JudgeRecord], services: RunServices) -> KeptPool:
-    work = Work({"judge": lambda: iter(graded)})
+    work = StageWork({"judge": lambda: iter(graded)})
     return kept_pool(qid, PRUNE.run(work, services.config.prune, services))
 
 

@@ -13,13 +13,13 @@ from raggs.base.artifacts import artifact_file
 from raggs.base.files import hash_file
 from raggs.base.hashing import hash_value
 from raggs.base.tables import ColumnNames
-from raggs.evaluation.models import InputPart, OptionsPart, Report, SourcesPart
+from raggs.evaluation.models import EvalReport, InputPart, OptionsPart, SourcesPart
 from raggs.golden.base import GoldenSet
 from raggs.golden.files import labels_in
-from raggs.golden.opened import System, lists_in, split_name
+from raggs.golden.opened import NamedSystem, lists_in, split_name
 from raggs.golden.places import USUAL as USUAL_RULE
 from raggs.metrics.hits import Ties
-from raggs.metrics.spans import Rule
+from raggs.metrics.spans import ProjectionRule
 from raggs.runs.manifests.store import RunStore
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class ProjectionRequest:
     """
 
     corpora: tuple[str, ...] = ()
-    rule: Rule = USUAL_RULE
+    rule: ProjectionRule = USUAL_RULE
 
 
 @dataclass(frozen=True)
@@ -58,11 +58,11 @@ class JudgedFiles:
 
 
 @dataclass(frozen=True)
-class JudgedLists:
+class JudgedSystems:
     """Judgments and systems that are open already, or never were files."""
 
     golden: GoldenSet
-    systems: tuple[System, ...]
+    systems: tuple[NamedSystem, ...]
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class EvalRequest:
         seed: of the bootstrap.
     """
 
-    subject: JudgedFiles | JudgedLists | SampleFiles
+    subject: JudgedFiles | JudgedSystems | SampleFiles
     measures: MeasureRequest = MeasureRequest()
     scale: ScaleRequest = ScaleRequest()
     analyses: AnalysisRequest = AnalysisRequest()
@@ -153,7 +153,7 @@ class EvalRequest:
 ARTIFACTS = ("queries", "retrieve", "merge", "judge", "prune", "rank", "rank.queries")
 
 
-def with_sources(report: Report, request: EvalRequest, folder: Path) -> Report:
+def with_sources(report: EvalReport, request: EvalRequest, folder: Path) -> EvalReport:
     """The report with what it was made from, as a file in a folder names it.
 
     Args:

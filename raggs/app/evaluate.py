@@ -19,7 +19,7 @@ from raggs.app.eval_request import (
     AnalysisRequest,
     EvalRequest,
     JudgedFiles,
-    JudgedLists,
+    JudgedSystems,
     MeasureRequest,
     SampleFiles,
     ScaleRequest,
@@ -33,19 +33,19 @@ from raggs.base.types import Number
 from raggs.evaluation.analyses import REGISTRY, USUAL, Analysis
 from raggs.evaluation.analyses.answers import GivenAnswers
 from raggs.evaluation.analyses.comparisons import Comparisons
-from raggs.evaluation.analyses.losses import Bottleneck
+from raggs.evaluation.analyses.losses import BottleneckAnalysis
 from raggs.evaluation.gates import Gates
-from raggs.evaluation.models import Report
+from raggs.evaluation.models import EvalReport
 from raggs.evaluation.report import make_report, study_and_report
 from raggs.evaluation.samples import read_correct, read_facets
-from raggs.evaluation.study import Scoring
+from raggs.evaluation.study import ScoringSettings
 from raggs.golden.base import GoldenSet
 from raggs.golden.files import FileGolden
 from raggs.golden.judgments import Judgments
-from raggs.golden.opened import System, open_golden, open_systems, split_name
+from raggs.golden.opened import NamedSystem, open_golden, open_systems, split_name
 from raggs.metrics.bottleneck import PUBLISHED
-from raggs.metrics.columns import Scale
-from raggs.metrics.names import Named, at_cutoffs, needs_cutoff, parse_measure
+from raggs.metrics.columns import GradeScale
+from raggs.metrics.names import MeasureSpec, at_cutoffs, needs_cutoff, parse_measure
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -59,7 +59,7 @@ WORST = 10  # questions that are named
 
 
 @dataclass(frozen=True)
-class Worst:
+class WorstQuery:
     """A question where a system does badly.
 
     Attributes:
@@ -77,13 +77,13 @@ class Worst:
 
 
 def worst_of(
-    report: Report,
+    report: EvalReport,
     golden: GoldenSet | None,
-    before: Report | None = None,
+    before: EvalReport | None = None,
     *,
     measure: str | None = None,
     count: int = WORST,
-) -> tuple[Worst, ...]:
+) -> tuple[WorstQuery, ...]:
     """The worst questions, worst first; of equal ones the first by id.
 
     Args:
@@ -105,15 +105,15 @@ def worst_of(
     return tuple(replace(each, text=texts.get(each.qid, "")) for _, each in found[:count])
 
 
-def _values(report: Report, before: Report | None, measure: str) -> Iterator[Worst]:
+def _values(report: EvalReport, before: EvalReport | None, measure: str) -> Iterator[WorstQuery]:
     for system, by_measure in report.per_query.items():
         then = _earlier(report, before, system).get(measure, {})
         for qid, value in by_measure.get(measure, {}).items():
             if value is not None:
-                yield Worst(system, qid, value, then.get(qid), "")
+                yield WorstQuery(system, qid, value, then.get(qid), "")
 
 
-def _earlier(report: Report, before: Report | None, system: str) -> Mapping[str, Mapping[str, Number]]:
+def _earlier(report: EvalReport, before: EvalReport | None, system: str) -> Mapping[str, Mapping[str, Number]]:
     """The earlier values of a system: those of its name, or of the only one there is."""
     if before is None or report.golden.digest != before.golden.digest:
         return {}
@@ -136,14 +136,14 @@ class EvalResult:
     `request`: what was asked for.
     """
 
-    report: Report
+    report: EvalReport
     gates: Gates
-    systems: Sequence[System] = ()
+    systems: Sequence[NamedSystem] = ()
     judgments: Judgments | None = None
     golden: GoldenSet | None = None
     request: EvalRequest | None = None
 
-    def recorded(self, folder: Path) -> Report:
+    def recorded(self, folder: Path) -> EvalReport:
         """The report with the hashes of the files that it was made from, for an eval.json in a folder.
 
         Raises:
@@ -151,7 +151,7 @@ class EvalResult:
         """
         return self.report if self.request is None else with_sources(self.report, self.request, folder)
 
-    def worst(self, count: int = WORST, measure: str | None = None) -> tuple[Worst, ...]:
+    def worst(self, count: int = WORST, measure: str | None = None) -> tuple[WorstQuery, ...]:
         """The questions where systems do worst, or lost most against the gates' earlier result (`worst_of`)."""
         return worst_of(self.report, self.golden, self.gates.before, measure=measure, count=count)
 
@@ -198,10 +198,10 @@ def evaluate(request: EvalRequest) -> EvalResult:
     return _of_judged(request, subject, gates)
 
 
-def _of_judged(request: EvalRequest, subject: JudgedFiles | JudgedLists, gates: Gates) -> EvalResult:
+def _of_judged(request: EvalRequest, subject: JudgedFiles | JudgedSystems, gates: Gates) -> EvalResult:
     corrections, ends = _corrections(subject, request.analyses), request.scale.ends
     golden = _golden(subject)
-    known = golden.judgments(None if ends is None else Scale.of(*ends))
+    known = golden.judgments(None if ends is None else GradeScale.of(*ends))
     meant = judgments = _on_scale(known, request.scale)
     systems = list(
         open_systems(list(subject.runs), subject.columns) if isinstance(subject, JudgedFiles) else subject.systems
@@ -226,8 +226,8 @@ def _of_judged(request: EvalRequest, subject: JudgedFiles | JudgedLists, gates: 
     return EvalResult(told, replace(gates, study=study), systems, meant, golden, request)
 
 
-def _golden(subject: JudgedFiles | JudgedLists) -> GoldenSet:
-    if isinstance(subject, JudgedLists):
+def _golden(subject: JudgedFiles | JudgedSystems) -> GoldenSet:
+    if isinstance(subject, JudgedSystems):
         return subject.golden
     found = open_golden(subject.golden, subject.columns)
     labels = [found.labels] if isinstance(found, FileGolden) else []
@@ -239,17 +239,17 @@ def _golden(subject: JudgedFiles | JudgedLists) -> GoldenSet:
     return found
 
 
-def _corrections(subject: JudgedFiles | JudgedLists, asked: AnalysisRequest) -> Corrections | None:
+def _corrections(subject: JudgedFiles | JudgedSystems, asked: AnalysisRequest) -> Corrections | None:
     if asked.reviews is None:
         return None
     from raggs.app.corrections import corrections_of  # late: most evaluations read no reviews
 
-    if isinstance(subject, JudgedLists):
+    if isinstance(subject, JudgedSystems):
         raise UsageError("reviews correct what files hold", remedy="evaluate JudgedFiles, or raggs eval --reviews")
     return corrections_of(subject.golden, asked.reviews, asked.baseline, projected=subject.projection is not None)
 
 
-def _of_samples(request: EvalRequest, subject: SampleFiles) -> Report:
+def _of_samples(request: EvalRequest, subject: SampleFiles) -> EvalReport:
     if request.analyses.reviews is not None:
         raise UsageError("people graded passages of a run", remedy="--reviews needs --golden RUN_DIRECTORY")
     if request.gates.lock is not None:
@@ -276,7 +276,7 @@ def _on_scale(judgments: Judgments, asked: ScaleRequest) -> Judgments:
         if grade not in gains:
             raise UsageError(f"--gains: {grade} is no grade", remedy=f"grades are {scale.low} to {scale.high}")
     relevant = scale.relevant if asked.relevant is None else asked.relevant
-    tuned = Scale.of(scale.low, scale.high, relevant, {**gains, **asked.gains})
+    tuned = GradeScale.of(scale.low, scale.high, relevant, {**gains, **asked.gains})
     return replace(judgments, qrels=replace(judgments.qrels, scale=tuned))
 
 
@@ -284,7 +284,7 @@ def _analyses(asked: AnalysisRequest, measured: MeasureRequest) -> list[Analysis
     """The usual ones and those asked for, in the order of the report's sections."""
     made: Mapping[str, Analysis] = {
         "comparisons": Comparisons(asked.baseline, asked.against_first),
-        "bottleneck": Bottleneck(asked.pool, () if measured.names or measured.cutoffs else PUBLISHED),
+        "bottleneck": BottleneckAnalysis(asked.pool, () if measured.names or measured.cutoffs else PUBLISHED),
         "answers": _given_answers(asked.correct),
     }
     wanted = {*USUAL, *asked.names}
@@ -316,7 +316,7 @@ class _Usual:
         """The cutoffs of a measure that was asked for without one."""
         return [self.k] if needs_cutoff(name) or (self.always and not _uncut(name)) else []
 
-    def all(self, cutoffs: Sequence[int]) -> Iterator[Named]:
+    def all(self, cutoffs: Sequence[int]) -> Iterator[MeasureSpec]:
         """What is measured where no measure was asked for, at the cutoffs that were, or at the usual one."""
         for name in self.names:
             whole = self.always and _uncut(name)
@@ -325,12 +325,12 @@ class _Usual:
             yield from at_cutoffs(name, cutoffs or ([] if whole else [self.k]))
 
 
-def _scoring(request: EvalRequest, usual: _Usual) -> Scoring:
+def _scoring(request: EvalRequest, usual: _Usual) -> ScoringSettings:
     asked = request.measures
     wanted = _measures(asked, usual)
     shown = sorted({named.measure.k for named in wanted if named.measure.k}) or [usual.k]
     wanted += [parse_measure(name) for name in (*request.gates.limits, *(f"holes@{k}" for k in shown))]
-    return Scoring(
+    return ScoringSettings(
         measures=list({named.name: named for named in wanted}.values()),
         cutoffs=asked.cutoffs or shown,
         ties=asked.ties,
@@ -341,7 +341,7 @@ def _scoring(request: EvalRequest, usual: _Usual) -> Scoring:
     )
 
 
-def _measures(asked: MeasureRequest, usual: _Usual) -> list[Named]:
+def _measures(asked: MeasureRequest, usual: _Usual) -> list[MeasureSpec]:
     """Each measure at its own cutoff, at those asked for, or at the usual one."""
     if asked.names:
         return [one for name in asked.names for one in at_cutoffs(name, asked.cutoffs or usual.at(name))]

@@ -19,7 +19,7 @@ from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
-from raggs.app.eval_request import AnalysisRequest, EvalRequest, JudgedLists, MeasureRequest, ScaleRequest
+from raggs.app.eval_request import AnalysisRequest, EvalRequest, JudgedSystems, MeasureRequest, ScaleRequest
 from raggs.app.evaluate import DEFAULT_CUTOFF, EvalResult
 from raggs.app.evaluate import evaluate as evaluate_request
 from raggs.app.gates import GateRequest
@@ -28,9 +28,9 @@ from raggs.base.errors import DataError, UsageError
 from raggs.base.loops import open_loop
 from raggs.base.text import plural
 from raggs.golden.base import GoldenSet
-from raggs.golden.files import GivenGolden, Worded, queries_of
-from raggs.golden.opened import System, open_golden, open_systems
-from raggs.metrics.columns import Run, Scale
+from raggs.golden.files import GivenGolden, RewordedGolden, queries_of
+from raggs.golden.opened import NamedSystem, open_golden, open_systems
+from raggs.metrics.columns import GradeScale, Run
 from raggs.metrics.names import at_cutoffs
 from raggs.parts.run_files import as_id, as_real, run_of, shown
 from raggs.runs.events import beside, in_loop, silent
@@ -53,7 +53,7 @@ def named_functions(search: Search | Mapping[str, Search]) -> dict[str, Search]:
     return {str(name): function for name, function in named.items()}
 
 
-def system_of(name: str, search: Search, golden: GoldenSet, qids: Sequence[str], depth: int) -> System:
+def system_of(name: str, search: Search, golden: GoldenSet, qids: Sequence[str], depth: int) -> NamedSystem:
     """What a function returns for some questions of a golden set; an async one is awaited, a question at a time.
 
     Args:
@@ -70,7 +70,7 @@ def system_of(name: str, search: Search, golden: GoldenSet, qids: Sequence[str],
         lists = beside(lambda _: _asked(name, search, texts, depth), silent)
     else:
         lists = _asked(name, search, texts, depth)
-    return System(name, f"function {name}", Run.of(lists))
+    return NamedSystem(name, f"function {name}", Run.of(lists))
 
 
 def _texts(golden: GoldenSet, qids: Sequence[str]) -> dict[str, str]:
@@ -157,7 +157,7 @@ DEPTH = 100  # passages that a function is asked for
 
 
 @dataclass(frozen=True)
-class Given:
+class EvalInputs:
     """A golden set and systems as somebody has them in Python.
 
     Attributes:
@@ -177,7 +177,7 @@ class Given:
     queries: object = None
     depth: int = DEPTH
 
-    def opened(self, ends: tuple[int, int] | None = None) -> JudgedLists:
+    def opened(self, ends: tuple[int, int] | None = None) -> JudgedSystems:
         """The set and the systems; every function has been asked.
 
         Raises:
@@ -187,7 +187,7 @@ class Given:
         systems = [*_systems(self.runs)]
         functions = {} if self.search is None else named_functions(self.search)
         if functions:
-            scale = None if ends is None else Scale.of(*ends)
+            scale = None if ends is None else GradeScale.of(*ends)
             qids = golden.judgments(scale).qrels.qids
             systems += [system_of(name, each, golden, qids, self.depth) for name, each in functions.items()]
         names = [system.name for system in systems]
@@ -195,7 +195,7 @@ class Given:
             raise UsageError(f"two systems are called {twice}", remedy="name them apart")
         if not systems:
             raise UsageError("no system to evaluate", remedy="give search=a function, or runs={name: lists}")
-        return JudgedLists(golden, tuple(systems))
+        return JudgedSystems(golden, tuple(systems))
 
 
 def open_given(golden: object, queries: object = None) -> GoldenSet:
@@ -210,7 +210,7 @@ def open_given(golden: object, queries: object = None) -> GoldenSet:
         found = open_golden(golden)
     else:
         return GivenGolden(golden, queries)
-    return found if queries is None else Worded(found, queries_of(queries))
+    return found if queries is None else RewordedGolden(found, queries_of(queries))
 
 
 def evaluate(
@@ -232,7 +232,7 @@ def evaluate(
     """Score functions and lists against a golden set, as `raggs eval` scores files. Works in notebooks too.
 
     Args:
-        golden, search, runs, queries, depth: see `Given`.
+        golden, search, runs, queries, depth: see `EvalInputs`.
         measures: names of measures, with or without a cutoff ("ndcg@10"); the usual ones where left out.
         cutoffs: of measures named without one; 10 where left out.
         baseline: the system that all others are tested against.
@@ -249,15 +249,15 @@ def evaluate(
     named = (measures,) if isinstance(measures, str) else tuple(measures)
     asked = MeasureRequest(named, tuple(cutoffs))
     return evaluate_given(
-        Given(golden, search, runs, queries, depth),
-        Asked(asked, ScaleRequest(scale, relevant, dict(gains or {})), AnalysisRequest(baseline=baseline)),
+        EvalInputs(golden, search, runs, queries, depth),
+        EvalOptions(asked, ScaleRequest(scale, relevant, dict(gains or {})), AnalysisRequest(baseline=baseline)),
         confidence,
         seed,
     )
 
 
 @dataclass(frozen=True)
-class Asked:
+class EvalOptions:
     """What is measured and held against what; see `EvalRequest`."""
 
     measures: MeasureRequest = field(default_factory=MeasureRequest)
@@ -266,7 +266,7 @@ class Asked:
     gates: GateRequest = field(default_factory=GateRequest)
 
 
-def evaluate_given(given: Given, asked: Asked, confidence: float = 0.95, seed: int = 1) -> EvalResult:
+def evaluate_given(given: EvalInputs, asked: EvalOptions, confidence: float = 0.95, seed: int = 1) -> EvalResult:
     """Score what is given; wrong names of measures are told before any function is asked.
 
     Raises:
@@ -288,7 +288,7 @@ def _cutoffs(asked: MeasureRequest, gates: GateRequest) -> list[int]:
     return [DEFAULT_CUTOFF, *asked.cutoffs, *(each.measure.k or 0 for each in named)]
 
 
-def _systems(runs: Mapping[str, object] | Iterable[str | Path] | None) -> Iterable[System]:
+def _systems(runs: Mapping[str, object] | Iterable[str | Path] | None) -> Iterable[NamedSystem]:
     if runs is None:
         return
     if not isinstance(runs, Mapping):
@@ -298,4 +298,4 @@ def _systems(runs: Mapping[str, object] | Iterable[str | Path] | None) -> Iterab
         if isinstance(lists, str | Path):
             yield from open_systems([f"{name}={lists}"])
         else:
-            yield System(str(name), "lists in memory", run_of(lists, str(name)))
+            yield NamedSystem(str(name), "lists in memory", run_of(lists, str(name)))

@@ -31,10 +31,10 @@ from raggs.base.files import hash_file, regular_file
 from raggs.base.types import Number, as_object
 from raggs.evaluation.gates import read_report
 from raggs.evaluation.layout import RESULT, lay_out, markdown, per_query_csv
-from raggs.evaluation.models import InputPart, Report, SourcesPart, SystemPart
+from raggs.evaluation.models import EvalReport, InputPart, SourcesPart, SystemPart
 from raggs.golden.files import labels_in
-from raggs.metrics.spans import Rule
-from raggs.runs.manifests.models import Finding
+from raggs.metrics.spans import ProjectionRule
+from raggs.runs.manifests.models import AuditFinding
 from raggs.runs.manifests.store import RunStore
 
 UNCHECKED = ("whether the lists are what the systems return (they are taken as the files hold them)",)
@@ -57,7 +57,7 @@ def is_evaluation(path: Path) -> bool:
     return {"golden", "systems", "measures", "per_query"} <= found.keys()
 
 
-def findings(path: Path) -> tuple[list[Finding], int, tuple[str, ...]]:
+def findings(path: Path) -> tuple[list[AuditFinding], int, tuple[str, ...]]:
     """Every finding, the values that were compared, and what could not be looked at.
 
     Raises:
@@ -69,9 +69,9 @@ def findings(path: Path) -> tuple[list[Finding], int, tuple[str, ...]]:
     found = list(_pages(report, file.parent))
     if report.sources is None:
         said = "names no files: it was made of lists in memory, or by an earlier version of raggs"
-        return [*found, Finding(file.name, None, said)], values, UNCHECKED
+        return [*found, AuditFinding(file.name, None, said)], values, UNCHECKED
     if report.sources.options_sha256 != _hash(report.sources.options):
-        found.append(Finding(file.name, None, "options are not those that it was made with, by their sha256"))
+        found.append(AuditFinding(file.name, None, "options are not those that it was made with, by their sha256"))
     changed, missing = _files(report.sources, file.parent)
     found += changed
     if missing:
@@ -80,8 +80,12 @@ def findings(path: Path) -> tuple[list[Finding], int, tuple[str, ...]]:
         fresh = _again(report.sources, file.parent)
     except RaggsError as error:
         where = str(error.where) if error.where else file.name
-        return [*found, Finding(where, error.line, f"cannot be evaluated again: {error.message}")], values, UNCHECKED
-    found += [Finding(file.name, None, said) for said in _differences(report, fresh)]
+        return (
+            [*found, AuditFinding(where, error.line, f"cannot be evaluated again: {error.message}")],
+            values,
+            UNCHECKED,
+        )
+    found += [AuditFinding(file.name, None, said) for said in _differences(report, fresh)]
     other = () if report.raggs == __version__ else (f"by raggs {report.raggs}, which wrote it: this is {__version__}",)
     return found, values, (*UNCHECKED, *other)
 
@@ -96,7 +100,7 @@ def _file(path: Path) -> Path:
 # --- what is compared -------------------------------------------------------------------------------------------
 
 
-def _files(sources: SourcesPart, folder: Path) -> tuple[list[Finding], list[Finding]]:
+def _files(sources: SourcesPart, folder: Path) -> tuple[list[AuditFinding], list[AuditFinding]]:
     """The files with another content than they had, and those that are not there."""
     changed, missing = [], []
     for part in sources.inputs:
@@ -106,15 +110,15 @@ def _files(sources: SourcesPart, folder: Path) -> tuple[list[Finding], list[Find
         for file, sha256 in held.items():
             what, shown = f"{part.role} {part.name}".strip(), os.path.normpath(file)
             if not file.exists():
-                missing.append(Finding(shown, None, f"{MISSING} ({what})"))
+                missing.append(AuditFinding(shown, None, f"{MISSING} ({what})"))
             elif sha256 is None and not file.is_dir():
-                missing.append(Finding(shown, None, f"was a pipe, which cannot be read again ({what})"))
+                missing.append(AuditFinding(shown, None, f"was a pipe, which cannot be read again ({what})"))
             elif sha256 is not None and hash_file(file) != sha256:
-                changed.append(Finding(shown, None, f"is not the file that was evaluated, by its sha256 ({what})"))
+                changed.append(AuditFinding(shown, None, f"is not the file that was evaluated, by its sha256 ({what})"))
     return changed, missing
 
 
-def _again(sources: SourcesPart, folder: Path) -> Report:
+def _again(sources: SourcesPart, folder: Path) -> EvalReport:
     """The evaluation of the same files by the same options.
 
     Raises:
@@ -128,7 +132,7 @@ def _again(sources: SourcesPart, folder: Path) -> Report:
     else:
         runs = tuple(_spec(part, folder) for part in sources.inputs if part.role == "run")
         corpora = tuple(_spec(part, folder) for part in sources.inputs if part.role == "corpus")
-        rule = None if asked.project is None else TypeAdapter(Rule).validate_python(asked.project)
+        rule = None if asked.project is None else TypeAdapter(ProjectionRule).validate_python(asked.project)
         subject = JudgedFiles(of["golden"], runs, None if rule is None else ProjectionRequest(corpora, rule))
     return evaluate(
         EvalRequest(
@@ -153,7 +157,7 @@ def _spec(part: InputPart, folder: Path) -> str:
     return f"{part.name}={place}" if part.name else str(place)
 
 
-def _differences(stored: Report, fresh: Report) -> Iterator[str]:
+def _differences(stored: EvalReport, fresh: EvalReport) -> Iterator[str]:
     """A sentence on each thing that differs: system, measure, both values."""
     for name, said in _fields(stored.golden, fresh.golden, {"source"}):
         yield f"golden set: {name} is {said}"
@@ -175,12 +179,12 @@ def _differences(stored: Report, fresh: Report) -> Iterator[str]:
         if (part.unjudged and part.unjudged.tops) != (found.unjudged and found.unjudged.tops):
             yield f"{against}: the unjudged shares are not what the files give"
     yield from (f"comparison of {system} on {measure}: is missing" for system, measure in pairs)
-    for name in Report.model_fields:
+    for name in EvalReport.model_fields:
         if name not in SENTENCES | EACH and not _same(_plain(stored, name), _plain(fresh, name)):
             yield f"{name} is not what the files give"
 
 
-def _system(stored: SystemPart, fresh: SystemPart, report: Report, again: Report) -> Iterator[str]:
+def _system(stored: SystemPart, fresh: SystemPart, report: EvalReport, again: EvalReport) -> Iterator[str]:
     """One system: its scores, values by query, and all else that is told of it."""
     which = f"system {stored.name}"
     for measure in report.measures:
@@ -235,9 +239,9 @@ def _same(one: object, other: object) -> bool:
     return one == other
 
 
-def _pages(report: Report, folder: Path) -> Iterator[Finding]:
+def _pages(report: EvalReport, folder: Path) -> Iterator[AuditFinding]:
     """eval.csv and eval.md beside it, derived again."""
     for name, text in (("eval.csv", per_query_csv(report)), ("eval.md", markdown(lay_out(report)))):
         page = folder / name
         if page.is_file() and page.read_text(encoding="utf-8") != text:
-            yield Finding(name, None, f"is not what {RESULT} gives")
+            yield AuditFinding(name, None, f"is not what {RESULT} gives")

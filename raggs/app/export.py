@@ -16,13 +16,13 @@ from raggs.base.errors import DataError, NotFoundError, UsageError
 from raggs.base.tables import NO_COLUMNS, ColumnNames
 from raggs.base.types import Hear, Notice, deaf
 from raggs.golden import formats
-from raggs.golden.base import PARTS, RUNS, Part, Stock, contents_of
-from raggs.golden.formats import TEST, UNORDERED, Exporter, ExportOptions, Importer, Loss, claimed
+from raggs.golden.base import PARTS, RUNS, Part, PartStock, contents_of
+from raggs.golden.formats import TEST, UNORDERED, Exporter, ExportLoss, ExportOptions, Importer, claimed
 from raggs.golden.formats.tables import JsonlExporter
 from raggs.golden.opened import lists_in
 from raggs.golden.runs import RunGolden, check_golden
-from raggs.parts.file_shapes import RELEVANT, GradeForm, GradeScale, stated_labels, stated_name
-from raggs.parts.indexes.files import Places
+from raggs.parts.file_shapes import RELEVANT, GradeForm, GradeFormat, stated_labels, stated_name
+from raggs.parts.indexes.files import CacheFolders
 from raggs.parts.indexes.passages import PassageStore
 from raggs.runs.manifests.opened import OpenedRun
 from raggs.runs.manifests.reasons import ungraded
@@ -33,7 +33,7 @@ SPLIT = re.compile(r"\w+(\.\w+)*")  # as the tools name parts of data
 
 
 @dataclass(frozen=True)
-class Exported:
+class ExportResult:
     """What an export wrote.
 
     Attributes:
@@ -42,7 +42,7 @@ class Exported:
     """
 
     files: tuple[Path, ...]
-    lost: tuple[Loss, ...]
+    lost: tuple[ExportLoss, ...]
 
 
 def export_run(
@@ -56,11 +56,11 @@ def export_run(
     split: str = TEST,
     force: bool = False,
     hear: Hear = deaf,
-) -> Exported:
+) -> ExportResult:
     """Write a run's golden set as `format_` into `folder`. What cannot be exported leaves no trace there.
 
     Args:
-        grades: on which numbers labels are written (see `GradeScale`).
+        grades: on which numbers labels are written (see `GradeFormat`).
         binary_at: the lowest grade that a binary label takes for 1.
         corpus: for formats with a corpus, all passages where the workspace's cache has them, or those of the pools.
         split: what the part of the data is called that the questions are, in formats with parts.
@@ -74,7 +74,7 @@ def export_run(
         UsageError: the run leaves ranking out, and the format needs it.
         DataError: the run was made before questions were kept.
     """
-    kind, scale = formats.EXPORTERS.load(format_), GradeScale(grades, binary_at)
+    kind, scale = formats.EXPORTERS.load(format_), GradeFormat(grades, binary_at)
     if not SPLIT.fullmatch(split):
         raise UsageError(f"{split!r} is no name of a split", remedy="letters, figures and _, such as --split dev")
     _check_finished(run, kind, hear)
@@ -91,7 +91,7 @@ def export_run(
         files = exporter.write(golden, folder)
     for path in _strange_lists(files):
         hear(Notice(f"{path} is not of this export and stays; raggs eval takes it for a system of the folder"))
-    return Exported(tuple(files), exporter.losses(contents))
+    return ExportResult(tuple(files), exporter.losses(contents))
 
 
 def _check_order(run: OpenedRun, kind: type[Exporter], hear: Hear) -> None:
@@ -154,7 +154,7 @@ def _whole_corpus(run: OpenedRun, wanted: bool, hear: Hear) -> Iterator[PassageS
 def _store(run: OpenedRun) -> PassageStore | None:
     lock = run.manifest.stages.get("retrieve")
     content = lock and lock.components.get("corpus")
-    for path in sorted(Places.of(run.folder.absolute().parent).corpora.glob("*.sqlite")):
+    for path in sorted(CacheFolders.of(run.folder.absolute().parent).corpora.glob("*.sqlite")):
         try:
             store = PassageStore.open(path)
         except (DataError, NotFoundError):
@@ -169,7 +169,7 @@ Came = Literal["whole", "changed", "partly", "lost", "read"]
 
 
 @dataclass(frozen=True)
-class Through:
+class ConvertedPart:
     """What became of one part of a set.
 
     Attributes:
@@ -193,7 +193,7 @@ class Through:
 
 
 @dataclass(frozen=True)
-class Imported:
+class ImportResult:
     """What an import wrote.
 
     Attributes:
@@ -205,7 +205,7 @@ class Imported:
 
     format: str
     files: tuple[Path, ...]
-    through: tuple[Through, ...]
+    through: tuple[ConvertedPart, ...]
     notes: tuple[str, ...] = ()
 
 
@@ -217,7 +217,7 @@ def import_set(
     split: str | None = None,
     columns: ColumnNames = NO_COLUMNS,
     force: bool = False,
-) -> Imported:
+) -> ImportResult:
     """Read a golden set in another's format, and write it into `folder` as JSON lines, which hold everything.
 
     Args:
@@ -248,7 +248,7 @@ def import_set(
     with claimed(folder, JsonlExporter, force=force):
         exporter = JsonlExporter(ExportOptions(corpus=passages, contents=contents, facts=facts))
         files = exporter.write(golden, folder)
-    return Imported(name, tuple(files), through, golden.notes)
+    return ImportResult(name, tuple(files), through, golden.notes)
 
 
 def _check_options(name: str, importer: type[Importer], split: str | None, columns: ColumnNames) -> None:
@@ -278,12 +278,12 @@ def _format(path: Path, asked: str | None) -> str:
     raise UsageError(f"{path} does not say of which format it is", remedy=f"name it by --format: {known}")
 
 
-def _through(contents: Mapping[Part, Stock], stated: Mapping[Part, Stock]) -> tuple[Through, ...]:
+def _through(contents: Mapping[Part, PartStock], stated: Mapping[Part, PartStock]) -> tuple[ConvertedPart, ...]:
     parts = [part for part in PARTS if contents[part].count or (part in stated and stated[part].count)]
-    return tuple(_part(part, contents[part], stated.get(part, Stock()) if stated else None) for part in parts)
+    return tuple(_part(part, contents[part], stated.get(part, PartStock()) if stated else None) for part in parts)
 
 
-def _part(part: Part, now: Stock, before: Stock | None) -> Through:
+def _part(part: Part, now: PartStock, before: PartStock | None) -> ConvertedPart:
     if before is None:
         came: Came = "read"
     elif now == before:
@@ -292,4 +292,4 @@ def _part(part: Part, now: Stock, before: Stock | None) -> Through:
         came = "lost"
     else:
         came = "partly" if now.count < before.count else "changed"
-    return Through(part, PARTS[part], came, now.count, None if before is None else before.count)
+    return ConvertedPart(part, PARTS[part], came, now.count, None if before is None else before.count)

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 
 from raggs.base.errors import DataError, NotFoundError, RaggsError, UsageError
 from raggs.base.files import disk, write_atomic
-from raggs.evaluation.gates import Gates, Inconclusive, Outcome, junit_of_refusal, junit_xml, read_report, settle
+from raggs.evaluation.gates import GateOutcome, Gates, Inconclusive, junit_of_refusal, junit_xml, read_report, settle
 from raggs.evaluation.layout import lay_out, markdown
-from raggs.evaluation.models import Report
+from raggs.evaluation.models import EvalReport
 from raggs.golden.judgments import Judgments
 from raggs.golden.opened import open_golden
-from raggs.metrics.names import Named, definitions
-from raggs.runs.manifests.goldenlock import LockedJudgments, Meaning, meaning_findings, read_lock
+from raggs.metrics.names import MeasureSpec, definitions
+from raggs.runs.manifests.goldenlock import LockDefinitions, LockedJudgments, meaning_findings, read_lock
 from raggs.runs.manifests.opened import OpenedRun
 from raggs.stages.questions import QUESTIONS
 
@@ -92,7 +92,7 @@ def open_gates(asked: GateRequest) -> Gates:
     return Gates(asked.limits, before, asked.before, asked.drop, asked.across, asked.inconclusive)
 
 
-def sets_apart(report: Report, gates: Gates, runs: tuple[str, ...]) -> Apart:
+def sets_apart(report: EvalReport, gates: Gates, runs: tuple[str, ...]) -> Apart:
     """What tells the set of the earlier result from this one's; None where it is the same, or may not differ.
 
     Args:
@@ -121,7 +121,7 @@ def sets_apart(report: Report, gates: Gates, runs: tuple[str, ...]) -> Apart:
 
 
 @dataclass(frozen=True)
-class Verdicts:
+class GateVerdicts:
     """What the gates say of a report.
 
     Attributes:
@@ -130,8 +130,8 @@ class Verdicts:
         refused: why it could not be held against the earlier result; it is among the outcomes too.
     """
 
-    report: Report
-    outcomes: tuple[Outcome, ...]
+    report: EvalReport
+    outcomes: tuple[GateOutcome, ...]
     refused: DataError | None = None
 
     @property
@@ -152,15 +152,15 @@ class Verdicts:
         settle(self.outcomes, self.report)
 
 
-def judged(report: Report, gates: Gates) -> Verdicts:
+def judged(report: EvalReport, gates: Gates) -> GateVerdicts:
     """Hold a report against the gates; nothing is raised yet, so that all of it can be written first."""
     try:
-        return Verdicts(report, gates.outcomes(report))
+        return GateVerdicts(report, gates.outcomes(report))
     except DataError as error:
-        return Verdicts(report, (Outcome(f"not worse than {gates.where}", str(error), True),), error)
+        return GateVerdicts(report, (GateOutcome(f"not worse than {gates.where}", str(error), True),), error)
 
 
-def summary(verdicts: Verdicts, apart: Apart = None) -> str:
+def summary(verdicts: GateVerdicts, apart: Apart = None) -> str:
     """The report in Markdown, the gates before it, and after it what tells the set of the earlier result apart.
 
     Args:
@@ -175,7 +175,7 @@ def summary(verdicts: Verdicts, apart: Apart = None) -> str:
     return "\n".join([*(head if lines else []), markdown(lay_out(verdicts.report)), *_told(apart)])
 
 
-def _mark(outcome: Outcome) -> str:
+def _mark(outcome: GateOutcome) -> str:
     """What a reader sees first; an inconclusive outcome is neither met nor missed."""
     if outcome.inconclusive:
         return "❔"
@@ -212,7 +212,7 @@ def refusals_told(lock: Path | None, junit: Path | None, append: Callable[[str],
         raise
 
 
-def write_junit(verdicts: Verdicts, file: Path) -> None:
+def write_junit(verdicts: GateVerdicts, file: Path) -> None:
     """JUnit XML: a case for each gate, and for each measure of each system.
 
     Raises:
@@ -230,7 +230,7 @@ def _write_junit(xml: bytes, file: Path) -> None:
 SHOWN = 3  # differences; all of them are in the audit
 
 
-def meaning_of(judgments: Judgments) -> Meaning:
+def meaning_of(judgments: Judgments) -> LockDefinitions:
     """What some judgments are, and what measures make of them."""
     qrels = judgments.qrels
     counts = Counter(grade for grade in qrels.grade.tolist() if grade >= 0)
@@ -241,17 +241,17 @@ def meaning_of(judgments: Judgments) -> Meaning:
         relevant=qrels.scale.relevant,
         gains=qrels.scale.gains,
     )
-    return Meaning(judgments=locked, measures=definitions())
+    return LockDefinitions(judgments=locked, measures=definitions())
 
 
-def meaning_of_run(run: OpenedRun) -> Meaning:
+def meaning_of_run(run: OpenedRun) -> LockDefinitions:
     """The same of a run; of one that has judged nothing, the measures alone."""
     if run.pipeline is QUESTIONS:
-        return Meaning()
+        return LockDefinitions()
     try:
         return meaning_of(open_golden(run.folder).judgments())
     except (DataError, NotFoundError):
-        return Meaning(measures=definitions())
+        return LockDefinitions(measures=definitions())
 
 
 def check_meant(lock: Path) -> None:
@@ -266,7 +266,7 @@ def check_meant(lock: Path) -> None:
         raise DataError(said, where=lock, remedy=f"raggs audit SET --write-lock {quote(str(lock))} writes it again")
 
 
-def check_lock(lock: Path, judgments: Judgments, measures: Sequence[Named]) -> None:
+def check_lock(lock: Path, judgments: Judgments, measures: Sequence[MeasureSpec]) -> None:
     """Refuse judgments, or measures, that a lock does not mean.
 
     Args:

@@ -34,8 +34,8 @@ from raggs.llm.cache import DATABASE, cache_stats, clear_cache
 from raggs.llm.prices import key_state
 from raggs.parts import corpora, retrievers
 from raggs.parts.elastic import VectorPlace
-from raggs.parts.elastic.load import Contents, Document, Loaded, Loader, Standing
-from raggs.parts.indexes.files import NOTES, Places
+from raggs.parts.elastic.load import Contents, IndexDocument, IndexState, Loaded, Loader
+from raggs.parts.indexes.files import NOTES, CacheFolders
 from raggs.parts.indexes.vectors import VectorIndex, open_vectors
 from raggs.parts.retrievers import name_of
 
@@ -54,7 +54,7 @@ CONNECT_TIMEOUT = 3.0
 
 
 @dataclass(frozen=True)
-class Check:
+class HealthCheck:
     """One thing looked at: ok, not ok, or (None) merely told."""
 
     name: str
@@ -62,35 +62,37 @@ class Check:
     note: str
 
 
-def examine(config: Path | None) -> list[Check]:
+def examine(config: Path | None) -> list[HealthCheck]:
     """All checks of the machine, and of a configuration where one is given."""
     found = [] if config is None else [*_configuration(config)]  # first, since it reads the .env
     return [*_machine(), *found]
 
 
-def _machine() -> Iterator[Check]:
-    yield Check("raggs", True, f"{__version__} on Python {platform.python_version()}")
+def _machine() -> Iterator[HealthCheck]:
+    yield HealthCheck("raggs", True, f"{__version__} on Python {platform.python_version()}")
     for package in ("litellm", "bm25s", "wordllama", "numpy"):
         found = installed(package)
-        yield Check(package, found is not None, found or "not installed; run: pip install --force-reinstall raggs")
+        yield HealthCheck(
+            package, found is not None, found or "not installed; run: pip install --force-reinstall raggs"
+        )
     for extra, module in EXTRAS.items():
         there = importlib.util.find_spec(module) is not None
-        yield Check(
+        yield HealthCheck(
             f"extra {extra}",
             True if there else None,
             "installed" if there else f'not installed; pip install "raggs[{extra}]"',
         )
     for key in KEYS:
-        yield Check(key, True if os.environ.get(key) else None, "set" if os.environ.get(key) else "not set")
+        yield HealthCheck(key, True if os.environ.get(key) else None, "set" if os.environ.get(key) else "not set")
 
 
-def _configuration(path: Path) -> Iterator[Check]:
+def _configuration(path: Path) -> Iterator[HealthCheck]:
     try:
         config = load_config(path).run
     except RaggsError as error:
-        yield Check("configuration", False, str(error))
+        yield HealthCheck("configuration", False, str(error))
         return
-    yield Check("configuration", True, str(path))
+    yield HealthCheck("configuration", True, str(path))
     services = RunServices(config)
     try:
         yield from _disk(config.workspace)
@@ -100,7 +102,7 @@ def _configuration(path: Path) -> Iterator[Check]:
         for model in models:
             yield from _key(model, config)
         services.check_inputs()
-        yield Check(
+        yield HealthCheck(
             "inputs", True, f"{plural(len(services.queries), 'query')}, {plural(len(services.passages), 'passage')}"
         )
         for model in models:
@@ -111,30 +113,30 @@ def _configuration(path: Path) -> Iterator[Check]:
         if address := getattr(config.execution, "address", None):
             yield _server(address)
     except RaggsError as error:
-        yield Check("inputs", False, str(error))
+        yield HealthCheck("inputs", False, str(error))
     finally:
         services.close()
 
 
-def _disk(workspace: Path) -> Iterator[Check]:
+def _disk(workspace: Path) -> Iterator[HealthCheck]:
     existing = next(folder for folder in (workspace, *workspace.resolve().parents) if folder.exists())
     free = shutil.disk_usage(existing).free
-    yield Check("disk", free > LOW_DISK, f"{free / 1e9:,.1f} GB free for {workspace}")
-    yield Check(
+    yield HealthCheck("disk", free > LOW_DISK, f"{free / 1e9:,.1f} GB free for {workspace}")
+    yield HealthCheck(
         "workspace",
         os.access(existing, os.W_OK),
         "can be written" if os.access(existing, os.W_OK) else f"{existing} cannot be written",
     )
 
 
-def _model(model: str, config: RunConfig, services: RunServices) -> Iterator[Check]:
+def _model(model: str, config: RunConfig, services: RunServices) -> Iterator[HealthCheck]:
     try:
         price = services.llm.price(model)
     except RaggsError as error:
-        yield Check("price", False, str(error))
+        yield HealthCheck("price", False, str(error))
     else:
         note = f"{model}: {_told(price)}" if price else f"{model} has no known price; set llm.prices"
-        yield Check("price", price is not None or not config.budget.limits_usd, note)
+        yield HealthCheck("price", price is not None or not config.budget.limits_usd, note)
 
 
 def _told(price: Price) -> str:
@@ -144,24 +146,24 @@ def _told(price: Price) -> str:
     return f"${price.input:g} in{remembered}, ${price.output:g} out per million tokens"
 
 
-def _key(model: str, config: RunConfig) -> Iterator[Check]:
+def _key(model: str, config: RunConfig) -> Iterator[HealthCheck]:
     if (state := key_state(model, config.llm)) is not None:
         variable, there = state
         lacking = f"{model} needs {variable}, which is not set"
         if there is None:
             lacking = f"{variable} is not set; {model} may find credentials elsewhere"
-        yield Check("key", there, f"{variable} is set" if there else lacking)
+        yield HealthCheck("key", there, f"{variable} is set" if there else lacking)
 
 
-def _server(url: str) -> Check:
+def _server(url: str) -> HealthCheck:
     """Whether something listens there; nothing is sent."""
     parts = urlsplit(url)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     try:
         with socket.create_connection((parts.hostname or "", port), timeout=CONNECT_TIMEOUT):
-            return Check("server", True, f"{parts.hostname}:{port} answers")
+            return HealthCheck("server", True, f"{parts.hostname}:{port} answers")
     except OSError as error:
-        return Check("server", False, f"{parts.hostname}:{port} does not answer ({error.strerror or error})")
+        return HealthCheck("server", False, f"{parts.hostname}:{port} does not answer ({error.strerror or error})")
 
 
 OTHER = "other"
@@ -210,16 +212,16 @@ def clear(workspace: Path, what: str) -> list[str]:
     return [name for name in names if _clear(places, name)]
 
 
-def _places(workspace: Path) -> Places:
+def _places(workspace: Path) -> CacheFolders:
     """Where the caches of a workspace lie."""
-    places = Places.of(workspace)
+    places = CacheFolders.of(workspace)
     for path in (workspace, places.root, *(places.folder(name) for name in NOTES)):
         if path.exists() and not path.is_dir():
             raise UsageError(f"{path} is not a folder", remedy="name the folder that holds the runs: --workspace")
     return places
 
 
-def _clear(places: Places, name: str) -> bool:
+def _clear(places: CacheFolders, name: str) -> bool:
     held = [folder for folder in _folders(places, name) if folder.is_dir()]
     for folder in held:
         if name == "llm":
@@ -229,7 +231,7 @@ def _clear(places: Places, name: str) -> bool:
     return bool(held)
 
 
-def _folders(places: Places, name: str) -> list[Path]:
+def _folders(places: CacheFolders, name: str) -> list[Path]:
     return _strangers(places) if name == OTHER else [places.folder(name)]
 
 
@@ -243,7 +245,7 @@ def _stay(workspace: Path, folder: Path) -> None:
             )
 
 
-def _strangers(places: Places) -> list[Path]:
+def _strangers(places: CacheFolders) -> list[Path]:
     """Folders beside the caches that are none of them."""
     if not places.root.is_dir():
         return []
@@ -260,7 +262,7 @@ def _part(name: str, folders: list[Path], note: str) -> CachePart:
 
 
 @dataclass(frozen=True)
-class Inputs:
+class ConfigInputs:
     """What a configuration's inputs hold: queries, passages, the retrievers' names, and what was found on the way."""
 
     queries: int
@@ -269,7 +271,7 @@ class Inputs:
     notes: tuple[str, ...] = ()
 
 
-def validate(config: Path, overrides: Sequence[str] = ()) -> Inputs:
+def validate(config: Path, overrides: Sequence[str] = ()) -> ConfigInputs:
     """Check a configuration and its inputs.
 
     Raises:
@@ -283,7 +285,7 @@ def validate(config: Path, overrides: Sequence[str] = ()) -> Inputs:
         services.check_keys()
         services.check_inputs()
         sizes = len(services.queries), len(services.passages)
-        return Inputs(*sizes, tuple(services.retrievers), tuple(dict.fromkeys(notes)))
+        return ConfigInputs(*sizes, tuple(services.retrievers), tuple(dict.fromkeys(notes)))
     finally:
         services.close()
 
@@ -292,14 +294,14 @@ SAME = ("id_field", "title_field", "text_field", "metadata_field")
 
 
 @dataclass(frozen=True)
-class Load:
+class IndexLoad:
     """One index to be made, and how it stands now."""
 
     loader: Loader
-    standing: Standing
+    standing: IndexState
 
 
-def loads(config: RunConfig, services: RunServices) -> Iterator[Load]:
+def loads(config: RunConfig, services: RunServices) -> Iterator[IndexLoad]:
     """What there is to do; each index is asked how it stands when its job is taken.
 
     Raises:
@@ -311,7 +313,7 @@ def loads(config: RunConfig, services: RunServices) -> Iterator[Load]:
         contents = _contents(services, place)
         loader = Loader(place, config.index, contents)
         try:
-            yield Load(loader, loader.standing())
+            yield IndexLoad(loader, loader.standing())
         finally:
             loader.close()
 
@@ -350,7 +352,7 @@ def targets(config: RunConfig) -> list[VectorPlace]:
     return [place for _, place in found.values()]
 
 
-def run_load(load: Load, services: RunServices, overwrite: bool) -> Loaded:
+def run_load(load: IndexLoad, services: RunServices, overwrite: bool) -> Loaded:
     """Make the index and load it.
 
     Raises:
@@ -367,7 +369,7 @@ def _contents(services: RunServices, place: VectorPlace) -> Contents:
     return Contents(len(store), store.search_hash, embedder.identity, embedder.dims, place.vector_field)
 
 
-def _documents(services: RunServices) -> Callable[[int, int], Sequence[Document]]:
+def _documents(services: RunServices) -> Callable[[int, int], Sequence[IndexDocument]]:
     """The documents by position; vectors are made once and kept, like those of the dense retriever."""
     store, embedder, workshop = services.corpus.store, services.embedder, services.workshop
     vectors: VectorIndex | None = None
@@ -377,12 +379,12 @@ def _documents(services: RunServices) -> Callable[[int, int], Sequence[Document]
             folder, embedder.identity, embedder.dims, store, embed, workshop.building, workshop.notify
         )
 
-    def part(start: int, stop: int) -> list[Document]:
+    def part(start: int, stop: int) -> list[IndexDocument]:
         passages = store.slice(start, stop)
         if vectors is None:
-            return [Document(passage, None) for passage in passages]
+            return [IndexDocument(passage, None) for passage in passages]
         rows = vectors.vectors[start:stop]
-        return [Document(passage, _values(row)) for passage, row in zip(passages, rows, strict=True)]
+        return [IndexDocument(passage, _values(row)) for passage, row in zip(passages, rows, strict=True)]
 
     return part
 

@@ -35,26 +35,26 @@ from raggs.app.review import items_of, reviews_of
 from raggs.base.artifacts import EmbedRecord, JournalRecord, JudgeRecord, MergeRecord
 from raggs.base.errors import DataError
 from raggs.base.files import disk, write_atomic, write_texts
-from raggs.base.judge_health import PEOPLE, AgainstPeople, JudgeHealth, rounded, source_of
+from raggs.base.judge_health import PEOPLE, HumanAgreement, JudgeHealth, rounded, source_of
 from raggs.base.text import plural
 from raggs.config.models import RunConfig
-from raggs.evaluation.document import Cell, Document, Legend, Row, Section, Table
+from raggs.evaluation.document import Cell, Legend, ReportDocument, Row, Section, Table
 from raggs.evaluation.layout import markdown
 from raggs.parts.indexes.files import reviews_beside
 from raggs.parts.judges import answers_of, by_people, unaided
-from raggs.parts.reviews import Key, Reviewed, ReviewStore, ever_drawn, read_draws
+from raggs.parts.reviews import CurrentReviews, Key, ReviewStore, ever_drawn, read_draws
 from raggs.runs.manifests.models import RunManifest
 from raggs.runs.manifests.opened import OpenedRun
 from raggs.runs.manifests.store import RunStore, dump_json
-from raggs.stats.agreement import FEWEST_CASES, FEWEST_CLUSTERS, Checked, Estimate, check_labels
-from raggs.stats.correction import Calibration, calibrate
-from raggs.stats.judge_agreement import Trust, trust
+from raggs.stats.agreement import FEWEST_CASES, FEWEST_CLUSTERS, AgreementEstimate, JudgeHumanAgreement, check_labels
+from raggs.stats.correction import GradeCalibration, calibrate
+from raggs.stats.judge_agreement import JudgeValidity, trust
 
 PLACE = "place in the prompt"
 
 
 @dataclass(frozen=True)
-class Pair:
+class PromptPair:
     """A passage beside another of its prompt.
 
     Attributes:
@@ -69,7 +69,7 @@ class Pair:
     qid: str
 
 
-def ordered_pairs(run: OpenedRun, grades: Mapping[tuple[str, str], int]) -> list[Pair]:
+def ordered_pairs(run: OpenedRun, grades: Mapping[tuple[str, str], int]) -> list[PromptPair]:
     """All that the run's orders say of passages that people graded; none where there was no ranking.
 
     Args:
@@ -81,13 +81,13 @@ def ordered_pairs(run: OpenedRun, grades: Mapping[tuple[str, str], int]) -> list
     return [pair for entry in entries if source_of(entry.by) != PEOPLE for pair in _pairs(entry, grades)]
 
 
-def _pairs(entry: JournalRecord, grades: Mapping[tuple[str, str], int]) -> Iterator[Pair]:
+def _pairs(entry: JournalRecord, grades: Mapping[tuple[str, str], int]) -> Iterator[PromptPair]:
     rank = {doc_id: place for place, doc_id in enumerate(entry.order or ())}
     known = [doc_id for doc_id in entry.shown if doc_id in rank and (entry.qid, doc_id) in grades]
     for one, other in permutations(known, 2):
         mine, theirs = grades[entry.qid, one], grades[entry.qid, other]
         if mine != theirs:
-            yield Pair(entry.shown.index(one) + 1, rank[one] < rank[other], mine > theirs, entry.qid)
+            yield PromptPair(entry.shown.index(one) + 1, rank[one] < rank[other], mine > theirs, entry.qid)
 
 
 RANKS = (("1 to 10", 10), ("11 to 20", 20), ("21 to 50", 50), ("51 and below", None))
@@ -95,7 +95,7 @@ REMEDY = "raggs review serve {run} shows its passages without grades, and what y
 
 
 @dataclass(frozen=True)
-class Case:
+class GradePair:
     """A passage with both grades.
 
     Attributes:
@@ -115,16 +115,16 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Group:
+class CaseGroup:
     """The cases of one kind: `kind` says by what they were divided, `name` which of them these are."""
 
     kind: str
     name: str
-    checked: Checked
+    checked: JudgeHumanAgreement
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class ExcludedLabels:
     """Passages and words that do not count.
 
     Attributes:
@@ -160,14 +160,14 @@ class JudgeCheck:
     run: str
     reviews: str
     judges: Mapping[str, int]
-    whole: Checked
-    groups: tuple[Group, ...]
-    places: tuple[Group, ...]
-    people: Checked | None
+    whole: JudgeHumanAgreement
+    groups: tuple[CaseGroup, ...]
+    places: tuple[CaseGroup, ...]
+    people: JudgeHumanAgreement | None
     drawn: int
-    left_out: LeftOut
-    trust: tuple[Trust, ...]
-    calibration: Calibration
+    left_out: ExcludedLabels
+    trust: tuple[JudgeValidity, ...]
+    calibration: GradeCalibration
 
 
 def check_judge(run: OpenedRun, folder: Path | None = None, *, confidence: float = 0.95, seed: int = 1) -> JudgeCheck:
@@ -193,7 +193,7 @@ def check_judge(run: OpenedRun, folder: Path | None = None, *, confidence: float
     drawn |= {key for key in held.grades if _drawn(held, key)}
     by_item = {item: settled[key].grade for item, key in present.items() if key in settled}
     cases = [
-        Case(record.grade, by_item[item], item[0], answers_of(record), facts[item], present[item] in drawn)
+        GradePair(record.grade, by_item[item], item[0], answers_of(record), facts[item], present[item] in drawn)
         for item, record in machine
         if record.grade is not None
     ]
@@ -218,12 +218,12 @@ def check_judge(run: OpenedRun, folder: Path | None = None, *, confidence: float
     )
 
 
-def blind_only(said: Reviewed) -> Reviewed:
+def blind_only(said: CurrentReviews) -> CurrentReviews:
     """What people said before they had seen what a machine said, also where they changed it afterwards."""
     return said.unseen
 
 
-def _remedy(left_out: LeftOut, run: Path) -> str:
+def _remedy(left_out: ExcludedLabels, run: Path) -> str:
     blind = REMEDY.format(run=quote(str(run)))
     if left_out.by_people:
         own = f"the run keeps no grade by its model of {plural(left_out.by_people, 'passage')} that people graded"
@@ -233,14 +233,16 @@ def _remedy(left_out: LeftOut, run: Path) -> str:
     return f"words given after a machine's grade was seen do not count, nor imported ones without `blind`; {blind}"
 
 
-def _left_out(said: Reviewed, held: Reviewed, keys: set[Key], by_people: int, ungraded: int) -> LeftOut:
+def _left_out(
+    said: CurrentReviews, held: CurrentReviews, keys: set[Key], by_people: int, ungraded: int
+) -> ExcludedLabels:
     spoken = [key for key in keys if said.grades.get(key) or key in said.settling]
     blind = [key for key in spoken if held.grades.get(key) or key in held.settling]
     unsure = sum(held.settled(key) is None for key in blind)
-    return LeftOut(len(spoken) - len(blind), unsure, ungraded, by_people)
+    return ExcludedLabels(len(spoken) - len(blind), unsure, ungraded, by_people)
 
 
-def _drawn(held: Reviewed, key: Key) -> bool:
+def _drawn(held: CurrentReviews, key: Key) -> bool:
     return any(word.chance is not None for word in held.grades.get(key, {}).values())
 
 
@@ -275,34 +277,36 @@ def _length(length: int, cuts: Sequence[int]) -> str:
     return f"up to {cuts[0]:,}" if place == 0 else f"{cuts[place - 1] + 1:,} to {cuts[place]:,}"
 
 
-def _calibrated(cases: Sequence[Case], seed: int) -> Calibration:
+def _calibrated(cases: Sequence[GradePair], seed: int) -> GradeCalibration:
     judge, people = [case.judge for case in cases], [case.people for case in cases]
     several = any(len(case.answers) > 1 for case in cases)
     means = [fmean(case.answers) if case.answers else case.judge for case in cases] if several else None
     return calibrate(judge, people, [case.qid for case in cases], seed=seed, means=means)
 
 
-def _checked(cases: Sequence[Case], confidence: float, seed: int) -> Checked:
+def _checked(cases: Sequence[GradePair], confidence: float, seed: int) -> JudgeHumanAgreement:
     judge, people = [case.judge for case in cases], [case.people for case in cases]
     return check_labels(judge, people, [case.qid for case in cases], confidence=confidence, seed=seed)
 
 
-def _groups(cases: Sequence[Case], confidence: float, seed: int) -> Iterable[Group]:
+def _groups(cases: Sequence[GradePair], confidence: float, seed: int) -> Iterable[CaseGroup]:
     """Every group of each kind, in a fixed order; a kind with one group says nothing."""
     for kind in cases[0].facts:
         names = sorted({case.facts[kind] for case in cases}, key=_order)
         for name in names if len(names) > 1 else ():
-            yield Group(kind, name, _checked([case for case in cases if case.facts[kind] == name], confidence, seed))
+            yield CaseGroup(
+                kind, name, _checked([case for case in cases if case.facts[kind] == name], confidence, seed)
+            )
 
 
-def _places(run: OpenedRun, grades: Mapping[tuple[str, str], int], confidence: float, seed: int) -> Iterable[Group]:
+def _places(run: OpenedRun, grades: Mapping[tuple[str, str], int], confidence: float, seed: int) -> Iterable[CaseGroup]:
     """How far orders agree with people's grades, by place in the prompt."""
     found = ordered_pairs(run, grades)
     for place in sorted({each.place for each in found}):
         mine = [each for each in found if each.place == place]
         labels = [2 if each.judge else 1 for each in mine], [2 if each.people else 1 for each in mine]
         checked = check_labels(*labels, [each.qid for each in mine], confidence=confidence, seed=seed)
-        yield Group(PLACE, str(place), checked)
+        yield CaseGroup(PLACE, str(place), checked)
 
 
 def _order(name: str) -> tuple[int, int, str]:
@@ -312,8 +316,8 @@ def _order(name: str) -> tuple[int, int, str]:
 
 
 def _among_people(
-    held: Reviewed, present: Mapping[tuple[str, str], Key], confidence: float, seed: int
-) -> Checked | None:
+    held: CurrentReviews, present: Mapping[tuple[str, str], Key], confidence: float, seed: int
+) -> JudgeHumanAgreement | None:
     """Every two people who graded the same passage."""
     qids = {key: qid for (qid, _), key in present.items()}
     pairs = [
@@ -339,9 +343,9 @@ TERMS = (
 )
 
 
-def lay_out_check(found: JudgeCheck) -> Document:
+def lay_out_check(found: JudgeCheck) -> ReportDocument:
     """The document of a check; nothing is computed here."""
-    return Document("The judge against people", _first(found), tuple(_sections(found)), tuple(_notes(found)))
+    return ReportDocument("The judge against people", _first(found), tuple(_sections(found)), tuple(_notes(found)))
 
 
 def _first(found: JudgeCheck) -> Section:
@@ -354,7 +358,7 @@ def _first(found: JudgeCheck) -> Section:
     return Section("Verdict", said)
 
 
-def trusted(verdict: Trust) -> str:
+def trusted(verdict: JudgeValidity) -> str:
     """A verdict in a sentence."""
     more = f", about {plural(verdict.more, 'more judgment')} would tell" if verdict.more else ""
     return f"usable for {verdict.use}: {verdict.answer}{more} ({verdict.rule})"
@@ -375,7 +379,7 @@ def _sections(found: JudgeCheck) -> Iterator[Section]:
         yield _placed(found.places)
 
 
-def confusion(checked: Checked) -> Table:
+def confusion(checked: JudgeHumanAgreement) -> Table:
     """The counts, and of each grade of the judge how many there are."""
     rows = (
         (Cell(f"judge {grade}"), *(Cell(count) if count else Cell("·") for count in row), Cell(sum(row)))
@@ -384,7 +388,7 @@ def confusion(checked: Checked) -> Table:
     return Table(("", *(f"people {grade}" for grade in range(1, 6)), "all"), tuple(rows))
 
 
-def _judgelayout_calibrated(found: Calibration) -> Section:
+def _judgelayout_calibrated(found: GradeCalibration) -> Section:
     rows = (
         (Cell(str(grade)), Cell(f"{expected:.2f}"), Cell(cases))
         for grade, (expected, cases) in enumerate(zip(found.expected, found.cases, strict=True), 1)
@@ -397,19 +401,19 @@ def _judgelayout_calibrated(found: Calibration) -> Section:
     return Section("What the judge's grades are worth in people's", (f"{said}: {helps}", *more), table)
 
 
-def _by_mean(found: Calibration) -> str:
+def _by_mean(found: GradeCalibration) -> str:
     kept = "--calibration has both maps" if found.by_mean else "no nearer, so that the map of the grade stands alone"
     return f"{found.error_by_mean:.2f} by a map of the mean of its answers: {kept}"
 
 
-def _divided(kind: str, groups: list[Group]) -> Section:
+def _divided(kind: str, groups: list[CaseGroup]) -> Section:
     by_grade = kind == "grade of the judge"
     names = ("exact", "bias") if by_grade else ("kappa", "bias")  # all figures are in the JSON; these fit a screen
     rows = tuple(_row(group, names) for group in groups)
     return Section(f"By {kind}", table=Table((kind, "grades", *names), rows))
 
 
-def _placed(groups: tuple[Group, ...]) -> Section:
+def _placed(groups: tuple[CaseGroup, ...]) -> Section:
     """Orders; grades are asked one passage a prompt, or in places drawn by lot."""
     said = ("pairs that people grade differently",)
     head, rows = (
@@ -419,14 +423,14 @@ def _placed(groups: tuple[Group, ...]) -> Section:
     return Section("Orders by place in the prompt", said, Table(head, tuple(rows)))
 
 
-def _row(group: Group, names: tuple[str, ...]) -> Row:
+def _row(group: CaseGroup, names: tuple[str, ...]) -> Row:
     checked = group.checked
     if checked.few:
         return (Cell(group.name), Cell(checked.cases), Cell(f"too few ({checked.cases})"), Cell(""))
     return (Cell(group.name), Cell(checked.cases), *(_figure(name, checked) for name in names))
 
 
-def _figure(name: str, checked: Checked) -> Cell:
+def _figure(name: str, checked: JudgeHumanAgreement) -> Cell:
     found = {
         "kappa": checked.kappa,
         "alpha": checked.alpha,
@@ -438,7 +442,7 @@ def _figure(name: str, checked: Checked) -> Cell:
     return Cell(written(found, signed=name in {"bias", "leniency"}))
 
 
-def written(found: Estimate, *, signed: bool = False) -> str:
+def written(found: AgreementEstimate, *, signed: bool = False) -> str:
     """A figure with its interval, as far as they are defined."""
     form = "+z.2f" if signed else "z.2f"
     if math.isnan(found.value):
@@ -528,7 +532,7 @@ def witnesses(config: RunConfig) -> ReviewStore:
     return ReviewStore(config.judge.gate.reviews or reviews_beside(config.workspace))
 
 
-def against_people(run: OpenedRun, store: ReviewStore) -> AgainstPeople:
+def against_people(run: OpenedRun, store: ReviewStore) -> HumanAgreement:
     """How a run's judge stands to what people said who had not seen a machine's grade.
 
     Raises:
@@ -548,7 +552,7 @@ def against_people(run: OpenedRun, store: ReviewStore) -> AgainstPeople:
     checked = check_labels(judge, people, questions, confidence=CONFIDENCE, seed=SEED)
     kappa = checked.kappa
     known = not (checked.few or math.isnan(kappa.low))
-    return AgainstPeople(
+    return HumanAgreement(
         kappa=rounded(kappa.value),
         interval=(round(kappa.low, 4), round(kappa.high, 4)) if known else None,
         grades=checked.cases,

@@ -28,17 +28,17 @@ from raggs.base.hashing import generator
 from raggs.base.judge_health import is_people
 from raggs.base.text import plural, shorten
 from raggs.base.types import as_object
-from raggs.evaluation.document import UNDEFINED, Cell, Document, Legend, Row, Section, Table, formatted
+from raggs.evaluation.document import UNDEFINED, Cell, Legend, ReportDocument, Row, Section, Table, formatted
 from raggs.evaluation.layout import markdown
 from raggs.parts.judges import by_people, lower_median, unaided
-from raggs.parts.reviews import Key, PlanItem, Reviewed, ReviewStore, key_of, write_plan
+from raggs.parts.reviews import CurrentReviews, Key, PlanItem, ReviewStore, key_of, write_plan
 from raggs.runs.manifests.costs import LedgerSum, costs
 from raggs.runs.manifests.models import StageLock
 from raggs.runs.manifests.opened import OpenedRun
 from raggs.runs.manifests.reasons import ABSENT, differences
 from raggs.runs.manifests.store import dump_json
-from raggs.stats.agreement import FEWEST_CASES, FEWEST_CLUSTERS, Checked, Estimate, check_labels
-from raggs.stats.judge_agreement import FEWEST_DIFFERING, Against, Nearer, nearer
+from raggs.stats.agreement import FEWEST_CASES, FEWEST_CLUSTERS, AgreementEstimate, JudgeHumanAgreement, check_labels
+from raggs.stats.judge_agreement import FEWEST_DIFFERING, HumanAgreementGain, JudgesVersusHumans, nearer
 
 STAGE = "judge"
 KIND = "judge.type"
@@ -47,7 +47,7 @@ HASH = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
-class Bill:
+class GradeCosts:
     """What a judge's grades cost.
 
     Attributes:
@@ -67,7 +67,7 @@ class Bill:
 
 
 @dataclass(frozen=True)
-class Side:
+class JudgeSide:
     """One of the two.
 
     Attributes:
@@ -81,12 +81,12 @@ class Side:
     run: str
     judges: Mapping[str, int]
     graded: int
-    bill: Bill
+    bill: GradeCosts
     lacks: str
 
 
 @dataclass(frozen=True)
-class Item:
+class JudgedItem:
     """A passage of a run's pool, with what its judge said.
 
     Attributes:
@@ -106,7 +106,7 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Judged:
+class RunGrades:
     """A run's grades, or those of one member of its panel.
 
     Attributes:
@@ -115,7 +115,7 @@ class Judged:
     """
 
     run: OpenedRun
-    items: Mapping[Key, Item]
+    items: Mapping[Key, JudgedItem]
     member: str = ""
 
 
@@ -125,19 +125,19 @@ def members_of(run: OpenedRun) -> tuple[str, ...]:
     return tuple(name for name in found if not is_people(name))
 
 
-def judged_by(run: OpenedRun, member: str = "") -> Judged:
+def judged_by(run: OpenedRun, member: str = "") -> RunGrades:
     """What the judge of a run graded, or one member of its panel."""
     queries = {record.qid: record for record in run.typed("queries", QueryRecord)}
     own = partial(_voted, member=member) if member else unaided
     records = {(record.qid, record.doc_id): own(record) for record in run.typed(STAGE, JudgeRecord)}
-    found: dict[Key, Item] = {}
+    found: dict[Key, JudgedItem] = {}
     for pooled in run.typed("merge", MergeRecord):
         record, query = records.get((pooled.qid, pooled.doc_id)), queries.get(pooled.qid)
         if record is not None and query is not None:
             passage = pooled.passage
-            item = Item(query, passage.title or passage.text[:BEGINNING], len(passage.content), record)
+            item = JudgedItem(query, passage.title or passage.text[:BEGINNING], len(passage.content), record)
             found.setdefault(key_of(query, passage), item)
-    return Judged(run, found, member)
+    return RunGrades(run, found, member)
 
 
 def _voted(record: JudgeRecord, member: str) -> JudgeRecord:
@@ -146,7 +146,7 @@ def _voted(record: JudgeRecord, member: str) -> JudgeRecord:
     return record.model_copy(update={"grade": lower_median(votes), "judge": member, "reason": "", "votes": {}})
 
 
-def side_of(judged: Judged, judges: Sequence[str]) -> Side:
+def side_of(judged: RunGrades, judges: Sequence[str]) -> JudgeSide:
     """One beside another.
 
     Args:
@@ -157,7 +157,7 @@ def side_of(judged: Judged, judges: Sequence[str]) -> Side:
     """
     run = judged.run
     own = [item for item in judged.items.values() if item.judged and item.record.duplicate_of is None]
-    return Side(
+    return JudgeSide(
         run=str(run.folder),
         judges=dict(sorted(Counter(judges).items())),
         graded=len(own),
@@ -166,14 +166,14 @@ def side_of(judged: Judged, judges: Sequence[str]) -> Side:
     )
 
 
-def _bill(run: OpenedRun, grades: int) -> Bill:
+def _bill(run: OpenedRun, grades: int) -> GradeCosts:
     """Sums of the ledger; what a grade takes is told by the answers of the latest attempt, cached ones too."""
     spent, lock = costs(run.store, STAGE).total, run.manifest.stages.get(STAGE)
     asked = spent.answered + spent.unusable + spent.failed
     whole = None if lock is None else lock.cost.usd + lock.cost.saved_usd
     answers = 0 if lock is None else lock.cost.calls + lock.cost.cached
     tokens = (spent.prompt_tokens + spent.completion_tokens) / spent.calls if spent.calls else None
-    return Bill(
+    return GradeCosts(
         usd=spent.usd,
         usd_per_1000=None if whole is None or not grades else 1000 * whole / grades,
         tokens_per_grade=None if tokens is None or not (grades and answers) else tokens * answers / grades,
@@ -183,7 +183,7 @@ def _bill(run: OpenedRun, grades: int) -> Bill:
     )
 
 
-def _member_bill(run: OpenedRun, member: str) -> Bill:
+def _member_bill(run: OpenedRun, member: str) -> GradeCosts:
     """Of the model that a member is named after, if any; each grade takes as many answers as samples are asked."""
     lock, models = run.manifest.stages.get(STAGE), costs(run.store, STAGE).model
     spent = next((each for model, each in models.items() if member.split(" #")[0].endswith(f" {model}")), LedgerSum())
@@ -191,7 +191,7 @@ def _member_bill(run: OpenedRun, member: str) -> Bill:
     each_grade = samples if isinstance(samples, int) else 1
     asked, paid = spent.answered + spent.unusable + spent.failed, spent.answered + spent.unusable + spent.cached
     tokens = (spent.prompt_tokens + spent.completion_tokens) / spent.calls if spent.calls else None
-    return Bill(
+    return GradeCosts(
         usd=spent.usd,
         usd_per_1000=1000 * each_grade * (spent.usd + spent.saved_usd) / paid if paid else 0.0,
         tokens_per_grade=None if tokens is None else tokens * each_grade,
@@ -233,7 +233,7 @@ SAME = "compare runs over the same questions and passages: raggs run CONFIG --ru
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedPassage:
     """A passage that both judges graded.
 
     Attributes:
@@ -262,7 +262,7 @@ class Compared:
 
 
 @dataclass(frozen=True)
-class Unmatched:
+class UnmatchedPassages:
     """Passages that are not compared.
 
     Attributes:
@@ -291,17 +291,17 @@ class JudgeComparison:
         unmatched: what was left out.
     """
 
-    first: Side
-    second: Side
+    first: JudgeSide
+    second: JudgeSide
     settings: Mapping[str, tuple[str, str]]
-    agreement: Checked
-    cases: tuple[Compared, ...]
+    agreement: JudgeHumanAgreement
+    cases: tuple[ComparedPassage, ...]
     reviews: str
-    nearer: Nearer | None
-    unmatched: Unmatched
+    nearer: JudgesVersusHumans | None
+    unmatched: UnmatchedPassages
 
     @property
-    def unread(self) -> tuple[Compared, ...]:
+    def unread(self) -> tuple[ComparedPassage, ...]:
         """Where the judges differ and nobody has spoken: what tells most of which is nearer."""
         return tuple(case for case in self.cases if case.apart and case.people is None)
 
@@ -359,7 +359,7 @@ def _meant(part: str, known: Sequence[str]) -> list[str]:
     return [part] if part in known else [name for name in known if part in name]
 
 
-def _compared(one: Judged, other: Judged, folder: Path | None, confidence: float, seed: int) -> JudgeComparison:
+def _compared(one: RunGrades, other: RunGrades, folder: Path | None, confidence: float, seed: int) -> JudgeComparison:
     store = ReviewStore(reviews_of(one.run.folder, folder))
     held = blind_only(store.held())
     ours, theirs = one.items, other.items
@@ -396,7 +396,7 @@ def plan_differing(found: JudgeComparison, file: Path, seed: int = 1) -> int:
     return len(unread)
 
 
-def _item(case: Compared) -> PlanItem:
+def _item(case: ComparedPassage) -> PlanItem:
     return PlanItem(
         qid=case.qid,
         query=case.key[0],
@@ -408,18 +408,20 @@ def _item(case: Compared) -> PlanItem:
     )
 
 
-def _own(key: Key, ours: Mapping[Key, Item], theirs: Mapping[Key, Item]) -> bool:
+def _own(key: Key, ours: Mapping[Key, JudgedItem], theirs: Mapping[Key, JudgedItem]) -> bool:
     """Whether a passage counts that both have: near-duplicates that took over another's grade in both do not."""
     return ours[key].record.duplicate_of is None or theirs[key].record.duplicate_of is None
 
 
-def _cases(ours: Mapping[Key, Item], theirs: Mapping[Key, Item], held: Reviewed) -> Iterator[Compared]:
+def _cases(
+    ours: Mapping[Key, JudgedItem], theirs: Mapping[Key, JudgedItem], held: CurrentReviews
+) -> Iterator[ComparedPassage]:
     for key, mine in ours.items():
         other = theirs.get(key)
         if other is None or not (mine.judged and other.judged and _own(key, ours, theirs)):
             continue
         settled = held.settled(key)
-        yield Compared(
+        yield ComparedPassage(
             key=key,
             qid=mine.query.qid,
             doc_id=mine.record.doc_id,
@@ -432,11 +434,13 @@ def _cases(ours: Mapping[Key, Item], theirs: Mapping[Key, Item], held: Reviewed)
         )
 
 
-def _columns(cases: Sequence[Compared]) -> tuple[list[int], list[int], list[str]]:
+def _columns(cases: Sequence[ComparedPassage]) -> tuple[list[int], list[int], list[str]]:
     return [case.grades[0] for case in cases], [case.grades[1] for case in cases], [case.key[0] for case in cases]
 
 
-def _nearer(cases: Sequence[Compared], file: Path, *, required: bool, confidence: float, seed: int) -> Nearer | None:
+def _nearer(
+    cases: Sequence[ComparedPassage], file: Path, *, required: bool, confidence: float, seed: int
+) -> JudgesVersusHumans | None:
     read = [case for case in cases if case.people is not None]
     if read:
         people = [case.people or 0 for case in read]
@@ -450,15 +454,15 @@ def _nearer(cases: Sequence[Compared], file: Path, *, required: bool, confidence
     return None
 
 
-def _unmatched(ours: Mapping[Key, Item], theirs: Mapping[Key, Item]) -> Unmatched:
+def _unmatched(ours: Mapping[Key, JudgedItem], theirs: Mapping[Key, JudgedItem]) -> UnmatchedPassages:
     both = [(ours[key], theirs[key]) for key in ours if key in theirs and _own(key, ours, theirs)]
     people = sum(by_people(mine.record) or by_people(other.record) for mine, other in both)
     judged = sum(mine.judged and other.judged for mine, other in both)
     shared = len(ours.keys() & theirs.keys())
-    return Unmatched(len(ours) - shared, len(theirs) - shared, len(both) - judged - people, people)
+    return UnmatchedPassages(len(ours) - shared, len(theirs) - shared, len(both) - judged - people, people)
 
 
-def _nothing(ours: Mapping[Key, Item], theirs: Mapping[Key, Item]) -> str:
+def _nothing(ours: Mapping[Key, JudgedItem], theirs: Mapping[Key, JudgedItem]) -> str:
     if not {question for question, _ in ours} & {question for question, _ in theirs}:
         return "the runs share no question"
     return (
@@ -481,13 +485,13 @@ AGAINST = (
 )
 
 
-def lay_out_comparison(found: JudgeComparison, shown: int = 10) -> Document:
+def lay_out_comparison(found: JudgeComparison, shown: int = 10) -> ReportDocument:
     """The document of a comparison; nothing is computed here.
 
     Args:
         shown: of the passages on which the judges differ, how many are listed, the farthest apart first.
     """
-    return Document("Two judges", _first(found), tuple(_sections(found, shown)), tuple(_notes(found)))
+    return ReportDocument("Two judges", _first(found), tuple(_sections(found, shown)), tuple(_notes(found)))
 
 
 def _first(found: JudgeComparison) -> Section:
@@ -522,11 +526,11 @@ def verdict(found: JudgeComparison) -> str:
     return f"cannot tell which is nearer to people ({_read(near)}): {_wanted(near, len(found.unread))}"
 
 
-def _read(near: Nearer) -> str:
+def _read(near: JudgesVersusHumans) -> str:
     return f"{plural(near.cases, 'passage')} read, {near.differing:,} of them where the two differ"
 
 
-def _wanted(near: Nearer, unread: int) -> str:
+def _wanted(near: JudgesVersusHumans, unread: int) -> str:
     least = (
         f"{FEWEST_CASES} passages of {FEWEST_CLUSTERS} questions are needed, the judges differing on {FEWEST_DIFFERING}"
     )
@@ -564,7 +568,7 @@ def _sections(found: JudgeComparison, shown: int) -> Iterator[Section]:
         )
 
 
-def _differing(case: Compared) -> Row:
+def _differing(case: ComparedPassage) -> Row:
     people = UNDEFINED if case.people is None else str(case.people)
     grades = (Cell(str(grade)) for grade in case.grades)
     return (*grades, Cell(people), Cell(case.qid), Cell(case.doc_id), Cell(shorten(case.title, TITLE)))
@@ -588,7 +592,7 @@ def _cost(found: JudgeComparison) -> Section:
     return Section("What they cost", said, Table(("", *bills), rows))
 
 
-def _cheaper(bills: Mapping[str, Bill]) -> Iterator[str]:
+def _cheaper(bills: Mapping[str, GradeCosts]) -> Iterator[str]:
     one, other = (bill.usd_per_1000 for bill in bills.values())
     if one is None or other is None or one == other:
         return
@@ -597,7 +601,7 @@ def _cheaper(bills: Mapping[str, Bill]) -> Iterator[str]:
     yield f"{NAMES[0] if one > other else NAMES[1]} costs {high - low:.3f} USD more for 1,000 grades{times}"
 
 
-def _against(near: Nearer) -> Section:
+def _against(near: JudgesVersusHumans) -> Section:
     figures = {"off by": near.off, "kappa": near.kappa, "exact": near.exact}
     equal = near.differing - near.first - near.second
     neither = f", on {equal:,} neither" if equal else ""
@@ -606,8 +610,8 @@ def _against(near: Nearer) -> Section:
     return Section("Against people", (said,), Table(("figure", "A", "B", "A's gain"), rows), terms=AGAINST)
 
 
-def _row(name: str, against: Against) -> Row:
-    alone = (Estimate(each.value, math.nan, math.nan) for each in (against.first, against.second))
+def _row(name: str, against: HumanAgreementGain) -> Row:
+    alone = (AgreementEstimate(each.value, math.nan, math.nan) for each in (against.first, against.second))
     return (Cell(name), *(Cell(written(each)) for each in alone), Cell(written(against.gain, signed=True)))
 
 
@@ -619,7 +623,7 @@ def _confusion(table: tuple[tuple[int, ...], ...]) -> Table:
     return Table(("", *(f"B {grade}" for grade in range(1, 6)), "all"), tuple(rows))
 
 
-def _sides(found: JudgeComparison) -> dict[str, Side]:
+def _sides(found: JudgeComparison) -> dict[str, JudgeSide]:
     return dict(zip(NAMES, (found.first, found.second), strict=True))
 
 
@@ -647,7 +651,7 @@ def _notes(found: JudgeComparison) -> Iterator[str]:
         yield "both judges have the same settings: where they differ, the judge does not repeat itself"
 
 
-def _differ(found: JudgeComparison) -> list[Compared]:
+def _differ(found: JudgeComparison) -> list[ComparedPassage]:
     return [case for case in found.cases if case.apart]
 
 
@@ -662,7 +666,7 @@ def comparison_json(found: JudgeComparison) -> str:
     return dump_json(plain({**told, "nearer": near, "verdict": verdict(found), "differing": listed}))
 
 
-def _winner(near: Nearer) -> str | None:
+def _winner(near: JudgesVersusHumans) -> str | None:
     return {"first": NAMES[0], "second": NAMES[1], None: None}[near.winner]
 
 

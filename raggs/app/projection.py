@@ -19,10 +19,10 @@ from raggs.base.text import did_you_mean
 from raggs.config.load import load_config
 from raggs.config.models import RunConfig
 from raggs.golden.base import GoldenSet
-from raggs.golden.judgments import Judgments, Origin
-from raggs.golden.opened import System
+from raggs.golden.judgments import DataOrigin, Judgments
+from raggs.golden.opened import NamedSystem
 from raggs.golden.places import USUAL, JudgedPlaces, Projection, judged_places, project_onto
-from raggs.metrics.spans import Rule
+from raggs.metrics.spans import ProjectionRule
 from raggs.parts.workshop import OpenCorpus, Workshop
 from raggs.runs.events import Listener, silent
 from raggs.runs.manifests.store import RunStore
@@ -34,10 +34,10 @@ NAME_IT = "--corpus CONFIG names the configuration whose corpus it is (SYSTEM=CO
 def projected(
     golden: GoldenSet,
     judgments: Judgments,
-    systems: Sequence[System],
+    systems: Sequence[NamedSystem],
     asked: ProjectionRequest,
     listen: Listener = silent,
-) -> tuple[Judgments, list[System]]:
+) -> tuple[Judgments, list[NamedSystem]]:
     """The systems with the golden set on the passages of each one's corpus, and the set without the doubt about its
     labels, which nobody can carry over.
 
@@ -63,7 +63,7 @@ def projected(
 
 
 def project_corpus(
-    places: JudgedPlaces, config: RunConfig, rule: Rule = USUAL, listen: Listener = silent
+    places: JudgedPlaces, config: RunConfig, rule: ProjectionRule = USUAL, listen: Listener = silent
 ) -> Projection:
     """A golden set on the passages of a configuration's corpus, which is read, and cut where that was not done yet.
 
@@ -97,7 +97,7 @@ def _judged(golden: GoldenSet, judgments: Judgments, path: Path | None, listen: 
     if path is None:
         return judged_places(golden, judgments)
     with _opened(_config(path), listen) as corpus:
-        if other := Origin(corpus.store.content_hash).other_corpus(judgments.origin):
+        if other := DataOrigin(corpus.store.content_hash).other_corpus(judgments.origin):
             raise DataError(
                 f"was judged on another corpus than {corpus.place} now is (content {other})",
                 where=golden.source,
@@ -106,7 +106,7 @@ def _judged(golden: GoldenSet, judgments: Judgments, path: Path | None, listen: 
         return judged_places(golden, judgments, corpus.store.get)
 
 
-def _fitting(projection: Projection, system: System) -> Projection:
+def _fitting(projection: Projection, system: NamedSystem) -> Projection:
     """The projection, where it is onto the corpus that the system searched.
 
     Raises:
@@ -138,7 +138,7 @@ def _named(specs: Sequence[str], systems: Sequence[str]) -> dict[str, Path]:
     return found
 
 
-def _own(system: System) -> Path | None:
+def _own(system: NamedSystem) -> Path | None:
     """The run directory that a system is of; None for a file."""
     path = Path(system.source)
     return path if path.is_dir() and RunStore(path).exists else None

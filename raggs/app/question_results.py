@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from raggs.app.answer_lengths import Answers, learned
+from raggs.app.answer_lengths import AnswerLengths, learned
 from raggs.app.services import RunServices
 from raggs.base.artifacts import Passage, Query
 from raggs.base.errors import UsageError
@@ -27,11 +27,11 @@ from raggs.parts.judges import Task
 from raggs.parts.queries import MADE
 from raggs.parts.retrievers import Retriever
 from raggs.runs.manifests.costs import costs
-from raggs.runs.manifests.models import Estimate
+from raggs.runs.manifests.models import CostEstimate
 from raggs.runs.manifests.opened import OpenedRun
 from raggs.runs.manifests.store import RunStore
 from raggs.runs.runner import Runner
-from raggs.stages.base import Work
+from raggs.stages.base import StageWork
 from raggs.stages.questions import QUESTIONS
 from raggs.stages.questions.ask import assignment_of, rounds, shown_before
 from raggs.stages.questions.filter import required_embedder
@@ -46,7 +46,7 @@ EXCERPTS = 2  # of a question
 EXCERPT = 60  # tokens of an excerpt
 
 
-class QuestionWorld(RunServices):
+class QuestionRunServices(RunServices):
     """The parts of a run that makes questions (see `raggs.stages.questions.records.QuestionServices`)."""
 
     @cached_property
@@ -120,13 +120,15 @@ def _text(passage: Passage) -> Text:
     return Text(passage.doc_id, passage.text, doc_id=passage.doc_id)
 
 
-def estimate_questions(services: QuestionWorld, store: RunStore, *, looks: bool) -> Iterator[Estimate]:
+def estimate_questions(services: QuestionRunServices, store: RunStore, *, looks: bool) -> Iterator[CostEstimate]:
     """What the stages would cost that ask someone. `looks`: leave out what is paid for already."""
-    samples = list(SAMPLE.run(Work({}), services.config.questions.sample, services))
+    samples = list(SAMPLE.run(StageWork({}), services.config.questions.sample, services))
     answers = learned(services, store)
     if not services.asker.models:
         who = f"{services.asker.name} (local)"
-        yield Estimate(stage="ask", calls=len(samples), input_tokens=0, output_tokens=0, usd=0.0, exact=True, who=who)
+        yield CostEstimate(
+            stage="ask", calls=len(samples), input_tokens=0, output_tokens=0, usd=0.0, exact=True, who=who
+        )
     known = _known(services, samples) if looks and services.asker.models else frozenset()
     for model in services.asker.models:
         yield _asked(services, model, samples, known, answers)
@@ -135,8 +137,12 @@ def estimate_questions(services: QuestionWorld, store: RunStore, *, looks: bool)
 
 
 def _asked(
-    services: QuestionWorld, model: str, samples: Sequence[SampleRecord], known: Collection[str], answers: Answers
-) -> Estimate:
+    services: QuestionRunServices,
+    model: str,
+    samples: Sequence[SampleRecord],
+    known: Collection[str],
+    answers: AnswerLengths,
+) -> CostEstimate:
     config, tokens = services.config.questions.ask, estimate_tokens
     length, hidden = answers.length(model, "ask")
     missing = [(number, sample) for number, sample in enumerate(samples) if sample.qid not in known]
@@ -145,7 +151,7 @@ def _asked(
         shown = min(config.earlier, max(0, number - config.round // 2))
         sent += prompt + sum(tokens(window.text) for window in sample.windows) + shown * EARLIER
     price = services.llm.price(model)
-    return Estimate(
+    return CostEstimate(
         stage="ask",
         calls=len(missing),
         cached=len(known),
@@ -159,7 +165,7 @@ def _asked(
     )
 
 
-def _known(services: QuestionWorld, samples: Sequence[SampleRecord]) -> frozenset[str]:
+def _known(services: QuestionRunServices, samples: Sequence[SampleRecord]) -> frozenset[str]:
     """The questions whose answers are paid for; after the first that is not, what others would be shown is unknown."""
     config, llm = services.config.questions.ask, services.workshop.rehearsal()
     asker = services.workshop.asker(config.asker, llm)
@@ -183,12 +189,12 @@ def _known(services: QuestionWorld, samples: Sequence[SampleRecord]) -> frozense
     return frozenset(found)
 
 
-def _embedded(services: QuestionWorld, model: str, count: int) -> Estimate:
+def _embedded(services: QuestionRunServices, model: str, count: int) -> CostEstimate:
     """What the filter embeds at most: each question and its excerpts."""
     texts, price = count * (1 + EXCERPTS), services.llm.price(model)
     sent = count * (EARLIER + EXCERPTS * EXCERPT)
     batch = services.embedder.config.batch if services.embedder else 1
-    return Estimate(
+    return CostEstimate(
         stage="filter",
         calls=-(-texts // batch),
         input_tokens=sent,
@@ -203,7 +209,7 @@ NONE = "none"  # the expected answer of a question that has none
 
 
 @dataclass(frozen=True)
-class Made:
+class QuestionsResult:
     """What came of making questions.
 
     Attributes:
@@ -247,16 +253,16 @@ class Made:
         return self.usd / self.kept if self.kept else None
 
 
-def made_by(runner: Runner, stopped: BudgetSpent | None) -> Made:
+def made_by(runner: Runner, stopped: BudgetSpent | None) -> QuestionsResult:
     """What a runner's run directory holds, whole or in part."""
     run = OpenedRun(runner.store, runner.store.manifest())
     kinds = kinds_of(run)
     records = list(run.typed("filter", FilterRecord))
     kept = [record for record in records if record.kept]
     services = runner.services
-    if not isinstance(services, QuestionWorld):
+    if not isinstance(services, QuestionRunServices):
         raise TypeError("a runner of another pipeline")
-    return Made(
+    return QuestionsResult(
         run=run,
         files=(),
         asked=len(records),
@@ -286,7 +292,7 @@ def _told(records: Iterable[FilterRecord]) -> dict[str, str]:
     return found
 
 
-def _short(asked: int, services: QuestionWorld) -> str:
+def _short(asked: int, services: QuestionRunServices) -> str:
     """Why the sample is smaller than was wanted."""
     config = services.config.questions.sample
     if asked >= config.n:
@@ -309,7 +315,7 @@ def _counted(levels: Iterable[Level]) -> dict[str, int]:
     return {level: counts[level] for level in DIFFICULTIES if counts[level]}
 
 
-def queries_of(made: Made) -> Iterator[Query]:
+def queries_of(made: QuestionsResult) -> Iterator[Query]:
     """The questions that are kept, with what is known of each."""
     samples = {sample.qid: sample for sample in made.run.typed("sample", SampleRecord)}
     kinds = kinds_of(made.run)

@@ -34,7 +34,7 @@ from raggs.base.errors import ConfigError, DataError, RaggsError, UsageError
 from raggs.base.files import disk, write_atomic
 from raggs.base.languages import detect_language
 from raggs.base.text import clean_unicode, did_you_mean, one_line, plural
-from raggs.base.types import Building
+from raggs.base.types import BuildProgress
 from raggs.chunking.models import parse_spec
 from raggs.config.load import load_config
 from raggs.config.models import RunConfig
@@ -50,11 +50,21 @@ from raggs.parts.queries.logs import read_log
 from raggs.parts.queries.writing import write_queries
 from raggs.parts.workshop import Workshop, open_queries
 from raggs.runs.events import Listener, beside, in_loop, silent
-from raggs.stats.personal_data import KINDS, Asked, Personal, fault, grouped, guard, masked, merged, personal_data
+from raggs.stats.personal_data import (
+    KINDS,
+    PersonalSpan,
+    QuestionLines,
+    fault,
+    grouped,
+    guard,
+    masked,
+    merged,
+    personal_data,
+)
 from raggs.stats.personal_data import Kind as personal_Kind
 from raggs.stats.question_filters import (
-    Search,
     Thresholds,
+    ThresholdSearch,
     duplicates,
     excerpt_cosines,
     furthest_excerpt,
@@ -64,7 +74,15 @@ from raggs.stats.question_filters import (
     thresholds_for,
 )
 
-__all__ = ["CalibrateRequest", "Calibration", "Kind", "Pairs", "Search", "Thresholds", "calibrate"]
+__all__ = [
+    "CalibrateRequest",
+    "Kind",
+    "ThresholdCalibration",
+    "ThresholdPairs",
+    "ThresholdSearch",
+    "Thresholds",
+    "calibrate",
+]
 
 Kind = Literal["duplicate", "excerpt"]
 CORPUS = "corpus_id"
@@ -90,7 +108,7 @@ class CalibrateRequest:
 
 
 @dataclass(frozen=True)
-class Pairs:
+class ThresholdPairs:
     """The pairs by which one threshold is judged.
 
     Attributes:
@@ -110,7 +128,7 @@ class Pairs:
 
 
 @dataclass(frozen=True)
-class Calibration:
+class ThresholdCalibration:
     """Questions, embedded.
 
     Attributes:
@@ -123,7 +141,7 @@ class Calibration:
     questions: int
     embedder: str
     usual: Thresholds
-    pairs: Mapping[Kind, Pairs]
+    pairs: Mapping[Kind, ThresholdPairs]
     _vectors: tuple[np.ndarray[tuple[int, ...], np.dtype[np.float32]], ...]
     _owner: tuple[int, ...]
 
@@ -136,7 +154,7 @@ class Calibration:
         }
 
 
-def calibrate(request: CalibrateRequest, listen: Listener = silent) -> Calibration:
+def calibrate(request: CalibrateRequest, listen: Listener = silent) -> ThresholdCalibration:
     """Embed questions and excerpts, and pair them. Works in notebooks.
 
     Raises:
@@ -175,7 +193,7 @@ def _corpora(query: Query) -> set[str]:
     return {*spans, *([named] if isinstance(named, str) else [])}
 
 
-def _paired(queries: list[Query], embedder: Embedder, usual: Thresholds) -> Calibration:
+def _paired(queries: list[Query], embedder: Embedder, usual: Thresholds) -> ThresholdCalibration:
     texts = [query.text for query in queries]
     excerpts = [(number, each.text) for number, query in enumerate(queries) for each in query.references]
     owner = [number for number, _ in excerpts]
@@ -183,11 +201,13 @@ def _paired(queries: list[Query], embedder: Embedder, usual: Thresholds) -> Cali
     held = embedder.embed([text for _, text in excerpts]) if excerpts else np.empty((0, embedder.dims), np.float32)
     near, nearest = nearest_earlier(vectors)
     far, furthest = furthest_excerpt(excerpt_cosines(vectors, held, owner), owner)
-    pairs: dict[Kind, Pairs] = {
-        "duplicate": Pairs("duplicate", tuple((texts[of], texts[row + 1]) for row, of in enumerate(nearest)), near),
-        "excerpt": Pairs("excerpt", tuple((texts[owner[row]], excerpts[row][1]) for row in furthest), far),
+    pairs: dict[Kind, ThresholdPairs] = {
+        "duplicate": ThresholdPairs(
+            "duplicate", tuple((texts[of], texts[row + 1]) for row, of in enumerate(nearest)), near
+        ),
+        "excerpt": ThresholdPairs("excerpt", tuple((texts[owner[row]], excerpts[row][1]) for row in furthest), far),
     }
-    return Calibration(len(queries), embedder.identity, usual, pairs, (vectors, held), tuple(owner))
+    return ThresholdCalibration(len(queries), embedder.identity, usual, pairs, (vectors, held), tuple(owner))
 
 
 NEAR = 0.92  # WordLlama's cosine above which two questions are one
@@ -222,7 +242,7 @@ class ImportRequest:
 
 
 @dataclass(frozen=True)
-class Imported:
+class QuestionImportResult:
     """What became of the entries.
 
     Attributes:
@@ -285,8 +305,8 @@ class _Read:
 class _Sorted:
     """Distinct texts, told apart by personal data."""
 
-    sound: list[Asked] = field(default_factory=list)
-    flagged: list[Asked] = field(default_factory=list)
+    sound: list[QuestionLines] = field(default_factory=list)
+    flagged: list[QuestionLines] = field(default_factory=list)
     kinds: dict[str, tuple[personal_Kind, ...]] = field(default_factory=dict)
     masked: Counter[str] = field(default_factory=Counter)
 
@@ -296,7 +316,7 @@ def flagged_file(out: Path) -> Path:
     return out.with_name(f"{out.stem}.flagged.jsonl")
 
 
-def import_logs(request: ImportRequest, listen: Listener = silent) -> Imported:
+def import_logs(request: ImportRequest, listen: Listener = silent) -> QuestionImportResult:
     """Make questions out of logs.
 
     Raises:
@@ -315,7 +335,7 @@ def import_logs(request: ImportRequest, listen: Listener = silent) -> Imported:
     kept = _joined(sound, request)
     questions = tuple(_query(each, read, request) for each in kept)
     aside = tuple(_query(each, read, request, told.kinds.get(each.text, ())) for each in flagged)
-    return Imported(
+    return QuestionImportResult(
         entries=read.entries,
         dropped=dict(read.dropped.most_common()),
         questions=questions,
@@ -357,13 +377,13 @@ def _sort(read: _Read, request: ImportRequest, listen: Listener) -> _Sorted:
     usual = _usual(Counter(spoken.values()))
     for number, (text, count) in enumerate(read.asked.items()):
         if number % STEP == 0:
-            listen(Building("personal data", number, len(read.asked)))
+            listen(BuildProgress("personal data", number, len(read.asked)))
         found = [each for each in personal_data(text, spoken[text], *usual) if each.kind not in request.allow]
-        asked = Asked(text, read.lines[text], count)
+        asked = QuestionLines(text, read.lines[text], count)
         if not found:
             told.sound.append(asked)
         elif request.mask:
-            told.sound.append(Asked(masked(text, found), asked.line, count))
+            told.sound.append(QuestionLines(masked(text, found), asked.line, count))
             told.masked.update({each.kind for each in found})
         else:
             told.flagged.append(asked)
@@ -379,12 +399,12 @@ def _usual(languages: Counter[str]) -> list[str]:
     return [language for language, count in languages.most_common() if count >= SHARE * total]
 
 
-def _kinds(found: Sequence[Personal]) -> tuple[personal_Kind, ...]:
+def _kinds(found: Sequence[PersonalSpan]) -> tuple[personal_Kind, ...]:
     held = {each.kind for each in found}
     return tuple(kind for kind in KINDS if kind in held)
 
 
-def _joined(asked: Sequence[Asked], request: ImportRequest) -> tuple[Asked, ...]:
+def _joined(asked: Sequence[QuestionLines], request: ImportRequest) -> tuple[QuestionLines, ...]:
     """The questions without those near a more frequent one, which are counted with it."""
     if request.near >= 1 or len(asked) < 2:
         return tuple(asked)
@@ -398,7 +418,7 @@ def _joined(asked: Sequence[Asked], request: ImportRequest) -> tuple[Asked, ...]
     return merged(asked, [(gone.row, gone.of) for gone in duplicates(vectors, request.near, groups)])
 
 
-def _query(asked: Asked, read: _Read, request: ImportRequest, kinds: Sequence[personal_Kind] = ()) -> Query:
+def _query(asked: QuestionLines, read: _Read, request: ImportRequest, kinds: Sequence[personal_Kind] = ()) -> Query:
     facts: dict[str, object] = {"frequency": asked.count, "first": read.places[asked.line]}
     return Query(
         qid=made_id(asked.text),

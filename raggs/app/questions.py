@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from raggs.app.addresses import Approve, nobody, permit
-from raggs.app.question_results import Made, QuestionWorld, estimate_questions, made_by, queries_of
+from raggs.app.question_results import QuestionRunServices, QuestionsResult, estimate_questions, made_by, queries_of
 from raggs.app.run import run_folder
 from raggs.base.errors import UsageError
 from raggs.base.files import disk, hash_file, write_atomic
@@ -32,7 +32,15 @@ from raggs.runs.plan import Selection
 from raggs.runs.runner import Runner
 from raggs.stages.questions import QUESTIONS
 
-__all__ = ["Made", "check_free", "make_questions", "open_questions", "output_of", "questions", "questions_folder"]
+__all__ = [
+    "QuestionsResult",
+    "check_free",
+    "make_questions",
+    "open_questions",
+    "output_of",
+    "questions",
+    "questions_folder",
+]
 
 SUFFIX = ".questions"
 WRITTEN = "written.json"
@@ -59,7 +67,7 @@ def open_questions(
     permit(settings, ())
     stored = settings.model_dump(mode="json", exclude={"questions"}) | settings.questions.model_dump(mode="json")
     refuse_stored(stored)
-    services = QuestionWorld(settings, listen)
+    services = QuestionRunServices(settings, listen)
     store = RunStore(folder or questions_folder(settings), durable=lambda: bool(services.models()), pipeline=QUESTIONS)
     runner = Runner(
         store=store,
@@ -117,7 +125,7 @@ def questions(
     force: bool = False,
     listen: Listener = silent,
     approve: Approve = nobody,
-) -> Made:
+) -> QuestionsResult:
     """Make questions of a configuration's documents, or go on with that. Works in notebooks too.
 
     Args:
@@ -139,7 +147,7 @@ def questions(
 
 def make_questions(
     runner: Runner, out: Path, *, partial: bool = False, force: bool = False, discard_edits: bool = False
-) -> Made:
+) -> QuestionsResult:
     """Run the pipeline, and write the questions. Where the budget ends, what is done is made use of.
 
     Args:
@@ -168,7 +176,7 @@ def make_questions(
     return _write(made, out)
 
 
-def _write(made: Made, out: Path) -> Made:
+def _write(made: QuestionsResult, out: Path) -> QuestionsResult:
     """Write the files, and note what was written."""
     if not made.kept:
         return made
@@ -185,7 +193,7 @@ def _write(made: Made, out: Path) -> Made:
     noted = {**before, **{str(path.resolve()): hash_file(path) for path in places}}
     with disk(store.folder, "choose another workspace"):
         write_atomic(store.folder / WRITTEN, json.dumps(noted, indent=2).encode() + b"\n")
-    return Made(**{**made.__dict__, "files": tuple(places)})
+    return QuestionsResult(**{**made.__dict__, "files": tuple(places)})
 
 
 def _unanswerable(out: Path) -> Path:

@@ -18,18 +18,18 @@ from raggs.base.errors import DataError, NotFoundError, UsageError
 from raggs.base.files import disk, write_atomic
 from raggs.diagnosis import FOLDER as DIAGNOSES
 from raggs.evaluation.gates import read_report
-from raggs.evaluation.models import Report
+from raggs.evaluation.models import EvalReport
 from raggs.golden.base import GoldenSet
 from raggs.golden.judgments import Judgments
-from raggs.golden.opened import System, open_golden, open_systems
-from raggs.reporting.base import Facts, People
+from raggs.golden.opened import NamedSystem, open_golden, open_systems
+from raggs.reporting.base import JudgeValidation, ReportFacts
 from raggs.reporting.page import report_page
 from raggs.runs.manifests.opened import OpenedRun, open_run
 from raggs.runs.manifests.store import RunStore
 
 if TYPE_CHECKING:
     from raggs.diagnosis.models import DiagnosisReport
-    from raggs.parts.reviews import Reviewed
+    from raggs.parts.reviews import CurrentReviews
     from raggs.sweeps.models import SweepReport
 
 ANALYSES = frozenset({"bounds", "depths", "robustness", "sensitivity", "waterfall"})  # besides the usual ones
@@ -69,9 +69,9 @@ class ReportRequest:
 class _Scored:
     """An evaluation, or why there is none; and what its systems returned, where that is at hand."""
 
-    report: Report | None = None
+    report: EvalReport | None = None
     missing: str = ""
-    systems: tuple[System, ...] | None = None
+    systems: tuple[NamedSystem, ...] | None = None
     judgments: Judgments | None = None
 
 
@@ -94,7 +94,7 @@ def write_report_page(request: ReportRequest) -> Path:
     return keep_page(gather(request), request.out)
 
 
-def keep_page(facts: Facts, file: Path) -> Path:
+def keep_page(facts: ReportFacts, file: Path) -> Path:
     """Write the page of some facts.
 
     Raises:
@@ -107,7 +107,7 @@ def keep_page(facts: Facts, file: Path) -> Path:
     return file
 
 
-def gather(request: ReportRequest) -> Facts:
+def gather(request: ReportRequest) -> ReportFacts:
     """All that the report may say.
 
     Raises:
@@ -119,7 +119,7 @@ def gather(request: ReportRequest) -> Facts:
     run = open_run(request.golden) if _is_run(request.golden) else None
     scored = _scored(request, golden, run)
     diagnoses, undiagnosed = _diagnoses(request, golden, run, scored)
-    return Facts(
+    return ReportFacts(
         place=str(request.golden),
         golden=golden,
         run=run,
@@ -150,7 +150,7 @@ def _diagnoses(
     return read_folder(folder, (scored.judgments or golden.judgments()).digest if judged else None)
 
 
-def _reviews(run: OpenedRun | None, folder: Path | None) -> Reviewed | None:
+def _reviews(run: OpenedRun | None, folder: Path | None) -> CurrentReviews | None:
     from raggs.app.review import reviews_of
     from raggs.parts.reviews import ReviewStore
 
@@ -182,7 +182,7 @@ def _scored(request: ReportRequest, golden: GoldenSet, run: OpenedRun | None) ->
     return _Scored(scored.report, systems=tuple(scored.systems), judgments=scored.judgments)
 
 
-def _read(path: Path, golden: GoldenSet) -> Report:
+def _read(path: Path, golden: GoldenSet) -> EvalReport:
     found = read_report(path)
     ours = golden.judgments().digest
     if found.golden.digest != ours:
@@ -211,15 +211,15 @@ def _sweep(folder: Path, golden: GoldenSet) -> SweepReport:
     return found
 
 
-def _people(run: OpenedRun | None, folder: Path | None) -> People:
+def _people(run: OpenedRun | None, folder: Path | None) -> JudgeValidation:
     """The judge held against people; why not, where nobody graded anything that can be compared."""
     if run is None:
-        return People(why="labels from a file: who gave them is not known")
+        return JudgeValidation(why="labels from a file: who gave them is not known")
     from raggs.app.review import reviews_of
     from raggs.parts.reviews import ReviewStore
 
     if folder is None and not ReviewStore(reviews_of(run.folder, None)).size:
-        return People()
+        return JudgeValidation()
     from raggs.app.judge_check import check_judge, lay_out_check, trusted
 
     try:
@@ -227,8 +227,8 @@ def _people(run: OpenedRun | None, folder: Path | None) -> People:
     except (NotFoundError, DataError) as error:
         if folder is not None:
             raise
-        return People(why=error.message)
-    return People(found.trust, tuple(map(trusted, found.trust)), lay_out_check(found))
+        return JudgeValidation(why=error.message)
+    return JudgeValidation(found.trust, tuple(map(trusted, found.trust)), lay_out_check(found))
 
 
 def _command(request: ReportRequest) -> Iterator[str]:

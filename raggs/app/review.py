@@ -18,9 +18,9 @@ from raggs.parts.indexes.files import reviews_beside
 from raggs.parts.reviews import (
     MOST_NAME,
     MOST_NOTE,
+    CurrentReviews,
     GradeReview,
     Key,
-    Reviewed,
     ReviewStore,
     fold,
     key_of,
@@ -32,7 +32,7 @@ from raggs.runs.manifests.opened import OpenedRun
 
 
 @dataclass(frozen=True)
-class Standing:
+class ReviewStatus:
     """What people have said of the passages of a run.
 
     Attributes:
@@ -178,7 +178,7 @@ def items_of(run: OpenedRun) -> dict[tuple[str, str], Key]:
     }
 
 
-def standing(run: OpenedRun, folder: Path | None = None) -> Standing:
+def standing(run: OpenedRun, folder: Path | None = None) -> ReviewStatus:
     """What people have said of a run so far.
 
     Raises:
@@ -189,7 +189,7 @@ def standing(run: OpenedRun, folder: Path | None = None) -> Standing:
     held = fold(lines)
     keys = set(present.values())
     settled, unseen = {key: found for key, found in held.items().items() if key in keys}, held.unseen.items()
-    return Standing(
+    return ReviewStatus(
         folder=store.folder,
         lines=len(lines),
         reviewers=_reviewers(held, keys),
@@ -203,7 +203,7 @@ def standing(run: OpenedRun, folder: Path | None = None) -> Standing:
     )
 
 
-def _reviewers(held: Reviewed, keys: set[Key]) -> dict[str, int]:
+def _reviewers(held: CurrentReviews, keys: set[Key]) -> dict[str, int]:
     counts: dict[str, int] = {}
     for key, words in held.grades.items():
         for name in words if key in keys else ():

@@ -19,19 +19,19 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from raggs.app.review import reviewer, reviews_of
-from raggs.app.review_pool import Items, text_of, word_of
+from raggs.app.review_pool import PassageItems, text_of, word_of
 from raggs.base.artifacts import MAX_GRADE, MIN_GRADE
 from raggs.base.errors import UsageError
 from raggs.base.files import disk, write_atomic
 from raggs.base.jsonl import first_fault
 from raggs.base.tables import NO_COLUMNS, ColumnNames, check_column
 from raggs.base.text import clean_unicode, did_you_mean, plural
-from raggs.parts.review_files import CANNOT_TELL, FORMS, Row, Task, read_rows
+from raggs.parts.review_files import CANNOT_TELL, FORMS, ReviewFileRow, Task, read_rows
 from raggs.parts.reviews import (
+    CurrentReviews,
     GradeReview,
     OrderReview,
     Review,
-    Reviewed,
     ReviewStore,
     Withdrawal,
     fold,
@@ -41,7 +41,7 @@ from raggs.runs.manifests.opened import OpenedRun
 
 
 @dataclass(frozen=True)
-class Given:
+class ReviewFileResult:
     """What was written.
 
     Attributes:
@@ -63,7 +63,7 @@ def export_reviews(
     todo: bool = False,
     everything: bool = False,
     force: bool = False,
-) -> Given:
+) -> ReviewFileResult:
     """Write what people say of a run's passages, or the passages that nobody has read, for elsewhere.
 
     Args:
@@ -82,24 +82,24 @@ def export_reviews(
         raise UsageError("only JSON lines hold all that was ever said", remedy="pass --all with --format jsonl alone")
     if out.exists() and not force:
         raise UsageError(f"{out} exists", remedy="name another --out, or pass --force to replace it")
-    lines, items = ReviewStore(reviews_of(run.folder, folder)).read(), Items(run)
+    lines, items = ReviewStore(reviews_of(run.folder, folder)).read(), PassageItems(run)
     if everything:
         questions = set(items.questions.values())
         of_run = [line for line in lines if line.query in questions or line.qid in items.queries]
-        text, given = "".join(line.model_dump_json() + "\n" for line in of_run), Given(out, 0, len(of_run))
+        text, given = "".join(line.model_dump_json() + "\n" for line in of_run), ReviewFileResult(out, 0, len(of_run))
     else:
         tasks = _tasks(items, fold(lines), todo)
-        text, given = FORMS[form](tasks), Given(out, len(tasks), sum(len(task.words) for task in tasks))
+        text, given = FORMS[form](tasks), ReviewFileResult(out, len(tasks), sum(len(task.words) for task in tasks))
         if form == "jsonl" and not todo:
             orders = _orders(items, fold(lines))
-            text, given = text + "".join(orders), Given(out, len(tasks), given.words + len(orders))
+            text, given = text + "".join(orders), ReviewFileResult(out, len(tasks), given.words + len(orders))
     with disk(out, "write to another folder"):
         out.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(out, text.encode())
     return given
 
 
-def _tasks(items: Items, held: Reviewed, todo: bool) -> list[Task]:
+def _tasks(items: PassageItems, held: CurrentReviews, todo: bool) -> list[Task]:
     found = []
     for key, query, passage in items.tasks():
         words = list(held.grades.get(key, {}).values())
@@ -110,7 +110,7 @@ def _tasks(items: Items, held: Reviewed, todo: bool) -> list[Task]:
     return found
 
 
-def _orders(items: Items, held: Reviewed) -> list[str]:
+def _orders(items: PassageItems, held: CurrentReviews) -> list[str]:
     questions = set(items.questions.values())
     orders = [order for by in held.orders.values() for order in by.values() if order.query in questions]
     return [order.model_dump_json() + "\n" for order in orders]
@@ -124,7 +124,7 @@ TRUE, FALSE = ("true", "1", "yes"), ("false", "0", "no")
 
 
 @dataclass(frozen=True)
-class Taken:
+class ReviewImportResult:
     """What became of the rows.
 
     Attributes:
@@ -143,7 +143,7 @@ class Taken:
 
 
 @dataclass(frozen=True)
-class Names:
+class ReviewerNames:
     """Who reviewers are.
 
     Attributes:
@@ -155,7 +155,7 @@ class Names:
     known: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def told(cls, said: Sequence[str]) -> Names:
+    def told(cls, said: Sequence[str]) -> ReviewerNames:
         """From ``NAME``, at most once, and ``AS=NAME``.
 
         Raises:
@@ -168,14 +168,14 @@ class Names:
             raise UsageError("two names for the same rows", remedy="give --who NAME once, and --who AS=NAME for others")
         return cls(reviewer(usual[0]) if usual else None, known)
 
-    def of(self, row: Row) -> str:
+    def of(self, row: ReviewFileRow) -> str:
         """Whose word a row is; empty where that is not known."""
         called = word_of(row.cells.get("who"))
         if self.usual and (not called or UUID.fullmatch(called)):
             return self.known.get(called, self.usual)
         return self.known.get(called, called)
 
-    def check(self, rows: Sequence[Row]) -> None:
+    def check(self, rows: Sequence[ReviewFileRow]) -> None:
         """Refuse reviewers whom a file calls by UUIDs alone and nobody has named.
 
         Raises:
@@ -193,7 +193,7 @@ class Names:
 
 
 @dataclass
-class _Reading:
+class _ReviewImport:
     """One import, on its way.
 
     Attributes:
@@ -203,17 +203,17 @@ class _Reading:
         spelling: gives the spelling under which a reviewer is known.
     """
 
-    items: Items
-    names: Names
+    items: PassageItems
+    names: ReviewerNames
     now: datetime
-    held: Reviewed
+    held: CurrentReviews
     said: set[Identity]
-    seen: dict[Identity, Row]
+    seen: dict[Identity, ReviewFileRow]
     spelling: Callable[[str], str]
     known: int = 0
     open: int = 0
 
-    def take(self, row: Row) -> Review | None:
+    def take(self, row: ReviewFileRow) -> Review | None:
         """The line that a row becomes; None where it says nothing, or nothing new."""
         review = row.review or self._grade(row)
         if review is None:
@@ -228,7 +228,7 @@ class _Reading:
         self.said.add(_identity(review))
         return review
 
-    def _grade(self, row: Row) -> GradeReview | None:
+    def _grade(self, row: ReviewFileRow) -> GradeReview | None:
         """A row of any form as a line; None where its grade was left open."""
         given = word_of(row.cells.get("grade"))
         if not given:
@@ -263,7 +263,7 @@ class _Reading:
     def _words(self, query: str, passage: str) -> Mapping[str, GradeReview]:
         return self.held.grades.get((query, passage), {})
 
-    def _who(self, row: Row) -> str:
+    def _who(self, row: ReviewFileRow) -> str:
         found = self.names.of(row)
         if not found:
             raise row.wrong("does not say who gave the grade", "name the reviewer of such rows: --who NAME")
@@ -272,7 +272,7 @@ class _Reading:
         except UsageError as error:
             raise row.wrong(error.message, "shorten it") from error
 
-    def _at(self, row: Row) -> datetime:
+    def _at(self, row: ReviewFileRow) -> datetime:
         given = word_of(row.cells.get("at"))
         try:
             found = datetime.fromisoformat(given) if given else self.now
@@ -280,15 +280,15 @@ class _Reading:
         except ValueError as error:
             raise row.wrong(f"{given!r} is no time", "write it as 2026-01-31T12:00:00+00:00") from error
 
-    def _check(self, row: Row, review: Review) -> None:
+    def _check(self, row: ReviewFileRow, review: Review) -> None:
         """A line of reviews must be of this run."""
         if isinstance(review, GradeReview):
             cells = {"qid": review.qid, "doc_id": review.doc_id, "query": review.query, "passage": review.passage}
-            self.items.find(Row(row.path, row.line, cells))
+            self.items.find(ReviewFileRow(row.path, row.line, cells))
         elif review.query not in self.items.questions.values() and review.qid not in self.items.queries:
             raise row.wrong(f"no query {review.qid} in this run", did_you_mean(review.qid, self.items.queries))
 
-    def _once(self, row: Row, review: Review) -> None:
+    def _once(self, row: ReviewFileRow, review: Review) -> None:
         """A reviewer says one thing of a passage at a time."""
         if isinstance(review, GradeReview):
             timed = row.review is not None or bool(word_of(row.cells.get("at")))
@@ -297,7 +297,7 @@ class _Reading:
                 said = f"{review.who} grades passage {review.doc_id} of query {review.qid} twice"
                 raise row.wrong(said, f"keep one row; the first is {first.path}:{first.line}")
 
-    def _repeats(self, row: Row, review: Review) -> bool:
+    def _repeats(self, row: ReviewFileRow, review: Review) -> bool:
         """Whether a row without a time says what its reviewer says already."""
         if not isinstance(review, GradeReview) or word_of(row.cells.get("at")):
             return False
@@ -312,7 +312,7 @@ def import_reviews(
     folder: Path | None = None,
     who: Sequence[str] = (),
     columns: ColumnNames = NO_COLUMNS,
-) -> Taken:
+) -> ReviewImportResult:
     """Add what files say of a run's passages to its reviews: all of it, or nothing.
 
     Args:
@@ -328,17 +328,19 @@ def import_reviews(
         ProviderError: the disk refuses.
     """
     store = ReviewStore(reviews_of(run.folder, folder))
-    lines, items = store.read(), Items(run)
+    lines, items = store.read(), PassageItems(run)
     for role, name in columns.items():
         check_column(role, name, [path for path in files if path.suffix == ".csv" or ".jsonl" in path.suffixes])
-    names, rows = Names.told(who), [row for path in files for row in read_rows(path, columns)]
+    names, rows = ReviewerNames.told(who), [row for path in files for row in read_rows(path, columns)]
     names.check(rows)
-    reading = _Reading(items, names, datetime.now(UTC), fold(lines), set(map(_identity, lines)), {}, store.spelling)
+    reading = _ReviewImport(
+        items, names, datetime.now(UTC), fold(lines), set(map(_identity, lines)), {}, store.spelling
+    )
     new = [review for row in rows if (review := reading.take(row)) is not None]
     if new:
         store.append(*new)
     stale = sum(isinstance(review, GradeReview) and review.key not in items.ids for review in new)
-    return Taken(len(new), reading.known, reading.open, stale, store.folder)
+    return ReviewImportResult(len(new), reading.known, reading.open, stale, store.folder)
 
 
 def _identity(review: Review) -> Identity:
@@ -351,7 +353,7 @@ def _identity(review: Review) -> Identity:
     return (*said, review.passage, review.grade, review.settles, review.note)
 
 
-def _number_of(row: Row, given: str) -> int | None:
+def _number_of(row: ReviewFileRow, given: str) -> int | None:
     if given == CANNOT_TELL:
         return None
     whole = given.removesuffix(".0")
@@ -362,7 +364,7 @@ def _number_of(row: Row, given: str) -> int | None:
     return int(whole)
 
 
-def _number(row: Row, name: str) -> float | None:
+def _number(row: ReviewFileRow, name: str) -> float | None:
     given = word_of(row.cells.get(name))
     try:
         return float(given) if given else None
@@ -370,7 +372,7 @@ def _number(row: Row, name: str) -> float | None:
         raise row.wrong(f"{name}: {given!r} is no number", "leave it empty if it is not known") from error
 
 
-def _flag(row: Row, name: str, usual: bool) -> bool:
+def _flag(row: ReviewFileRow, name: str, usual: bool) -> bool:
     given = word_of(row.cells.get(name)).lower()
     if given and given not in (*TRUE, *FALSE):
         raise row.wrong(f"{name}: {given!r} is neither true nor false", "leave it empty if it is not known")

@@ -22,20 +22,20 @@ from pathlib import Path
 import numpy as np
 
 from raggs.app.review import reviews_of
-from raggs.app.review_pool import GRADES, Entry, Pool, RandomPart, draw_part, open_review_pool
+from raggs.app.review_pool import GRADES, PoolEntry, RandomDraw, RunPools, draw_part, open_review_pool
 from raggs.base.arrays import Floats, Ints
 from raggs.base.artifacts import MIN_GRADE, Frozen
 from raggs.base.errors import DataError, RaggsError, UsageError
 from raggs.base.text import plural
-from raggs.evaluation.document import Cell, Document, Legend, Section, Table
-from raggs.golden.opened import System, open_systems
+from raggs.evaluation.document import Cell, Legend, ReportDocument, Section, Table
+from raggs.golden.opened import NamedSystem, open_systems
 from raggs.metrics.hits import Hits, find_hits
-from raggs.metrics.names import Named, parse_measures
+from raggs.metrics.names import MeasureSpec, parse_measures
 from raggs.metrics.unjudged import flip_effects
 from raggs.parts.reviews import Draw, Key, PlanItem, read_draws, write_plan
 from raggs.runs.manifests.opened import OpenedRun, open_run
 from raggs.runs.manifests.store import dump_json
-from raggs.stats.annotation_value import Impact, Outlook, believe, choose
+from raggs.stats.annotation_value import LabelImpact, VerdictCertainty, believe, choose
 from raggs.stats.correction import FEWEST_WHOLE
 
 OPENING, PER_CHARACTER = 8.0, 1 / 24  # seconds: to see what is asked and to answer; 240 words a minute
@@ -43,10 +43,10 @@ FEWEST_TIMED, LONGEST = 10, 600.0  # words that tell a pace; seconds, above whic
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenItems:
     """Numbers among the open entries, in the order of reading, with their worth, and the chance of those drawn."""
 
-    part: RandomPart
+    part: RandomDraw
     items: Ints
     worth: Mapping[int, float]
     chance: Mapping[int, float]
@@ -60,7 +60,7 @@ def mixed(drawn: Ints, others: Ints) -> Ints:
 
 
 @dataclass(frozen=True)
-class Names:
+class ComparedNames:
     """Of what is compared."""
 
     systems: tuple[str, ...]
@@ -68,7 +68,7 @@ class Names:
 
 
 def planned_items(
-    pool: Pool, impact: Impact, open_: Ints, seconds: Floats, chosen: Chosen, names: Names
+    pool: RunPools, impact: LabelImpact, open_: Ints, seconds: Floats, chosen: ChosenItems, names: ComparedNames
 ) -> Sequence[PlanItem]:
     """What is to be read, in its order."""
     pulls, part = impact.pulls(chosen.items), chosen.part
@@ -90,7 +90,7 @@ def planned_items(
     ]
 
 
-def items_before(pool: Pool, part: RandomPart) -> Iterator[PlanItem]:
+def items_before(pool: RunPools, part: RandomDraw) -> Iterator[PlanItem]:
     """What chance hit, and somebody had read."""
     for number, odds in part.chance.items():
         entry = pool.entries[number]
@@ -110,7 +110,7 @@ def items_before(pool: Pool, part: RandomPart) -> Iterator[PlanItem]:
             )
 
 
-def _why(entry: Entry, drawn: bool, pull: list[int], names: Names) -> str:
+def _why(entry: PoolEntry, drawn: bool, pull: list[int], names: ComparedNames) -> str:
     if drawn:
         return "drawn at random"
     measure, one, other = pull
@@ -124,7 +124,7 @@ def usual_seconds(length: float) -> float:
     return OPENING + PER_CHARACTER * length
 
 
-def reading_seconds(pool: Pool, entries: Sequence[Entry]) -> tuple[Floats, float]:
+def reading_seconds(pool: RunPools, entries: Sequence[PoolEntry]) -> tuple[Floats, float]:
     """What reading each takes, and people's pace."""
     told = [(took, length) for took, length in pool.timed if 0 < took <= LONGEST]
     usual = [took / usual_seconds(length) for took, length in told]
@@ -241,7 +241,7 @@ def plan_reading(run: OpenedRun, request: PlanRequest, folder: Path | None = Non
     chosen = _choose(part, impact, open_, seconds, request)
     names = tuple(system.name for system in found)
     now, after = impact.outlook(), impact.outlook(chosen.items)
-    told = Names(names, tuple(each.name for each in measures))
+    told = ComparedNames(names, tuple(each.name for each in measures))
     items = tuple(planned_items(pool, impact, open_, seconds, chosen, told))
     return ReadingPlan(
         run=str(run.folder),
@@ -280,7 +280,7 @@ def _check(request: PlanRequest) -> None:
         raise UsageError(f"--random {request.share:g} is no share", remedy="give a number from 0 to 1")
 
 
-def hits_of_pool(systems: Sequence[System], pool: Pool) -> list[Hits]:
+def hits_of_pool(systems: Sequence[NamedSystem], pool: RunPools) -> list[Hits]:
     """Where each system put the passages of the pools.
 
     Raises:
@@ -298,16 +298,16 @@ def hits_of_pool(systems: Sequence[System], pool: Pool) -> list[Hits]:
     return found
 
 
-def _impact(pool: Pool, hits: Sequence[Hits], measures: Sequence[Named], open_: Ints) -> Impact:
+def _impact(pool: RunPools, hits: Sequence[Hits], measures: Sequence[MeasureSpec], open_: Ints) -> LabelImpact:
     number = np.full(len(pool.entries) + 1, -1)
     number[open_] = np.arange(len(open_))
     values = [[float(np.nan_to_num(named.values(each)).mean()) for named in measures] for each in hits]
     beliefs = believe(pool.heard, *pool.learned)
     effects = flip_effects(hits, measures, number[pool.entry_of])
-    return Impact(np.array(values), effects, beliefs[open_], len(pool.qrels.qids))
+    return LabelImpact(np.array(values), effects, beliefs[open_], len(pool.qrels.qids))
 
 
-def _part(pool: Pool, before: Sequence[Draw], seconds: Floats, request: PlanRequest) -> RandomPart:
+def _part(pool: RunPools, before: Sequence[Draw], seconds: Floats, request: PlanRequest) -> RandomDraw:
     """What is drawn in the time that is meant for it."""
     budget = request.share * request.minutes * 60
     usual = _whole(pool, seconds) if request.whole else float(seconds.mean())
@@ -316,17 +316,21 @@ def _part(pool: Pool, before: Sequence[Draw], seconds: Floats, request: PlanRequ
     )
 
 
-def _choose(part: RandomPart, impact: Impact, open_: Ints, seconds: Floats, request: PlanRequest) -> Chosen:
+def _choose(part: RandomDraw, impact: LabelImpact, open_: Ints, seconds: Floats, request: PlanRequest) -> ChosenItems:
     place = {entry: number for number, entry in enumerate(open_.tolist())}
     chance = {place[entry]: odds for entry, odds in part.chance.items() if entry in place}
     some = np.array(list(chance), dtype=np.int64)
     picks = list(choose(impact, seconds, request.minutes * 60 - float(seconds[some].sum()), some))
     worth = dict.fromkeys(some.tolist(), 0.0) | {pick.item: pick.worth for pick in picks}
-    return Chosen(part, mixed(some, np.array([pick.item for pick in picks], dtype=np.int64)), worth, chance)
+    return ChosenItems(part, mixed(some, np.array([pick.item for pick in picks], dtype=np.int64)), worth, chance)
 
 
 def _verdicts(
-    impact: Impact, names: tuple[str, ...], measures: Sequence[Named], now: Outlook, after: Outlook
+    impact: LabelImpact,
+    names: tuple[str, ...],
+    measures: Sequence[MeasureSpec],
+    now: VerdictCertainty,
+    after: VerdictCertainty,
 ) -> tuple[PlannedVerdict, ...]:
     found = []
     for place, named in enumerate(measures):
@@ -340,7 +344,7 @@ def _verdicts(
 
 
 def _notes(
-    systems: Sequence[System], hits: Sequence[Hits], seconds: Floats, chosen: Chosen, request: PlanRequest
+    systems: Sequence[NamedSystem], hits: Sequence[Hits], seconds: Floats, chosen: ChosenItems, request: PlanRequest
 ) -> Sequence[str]:
     notes: list[str] = []
     for system, each in zip(systems, hits, strict=True):
@@ -353,7 +357,7 @@ def _notes(
     return notes
 
 
-def _of_questions(part: RandomPart, pool: Pool, seconds: Floats, request: PlanRequest) -> Iterator[str]:
+def _of_questions(part: RandomDraw, pool: RunPools, seconds: Floats, request: PlanRequest) -> Iterator[str]:
     """How far whole questions reach."""
     if not (request.whole and request.share):
         return
@@ -370,7 +374,7 @@ def _of_questions(part: RandomPart, pool: Pool, seconds: Floats, request: PlanRe
     yield said
 
 
-def _whole(pool: Pool, seconds: Floats) -> float:
+def _whole(pool: RunPools, seconds: Floats) -> float:
     """How long reading a question takes on average, as far as nobody has."""
     return float(seconds.sum()) / len({entry.key[0] for entry in pool.entries if entry.open})
 
@@ -382,9 +386,9 @@ TERMS = (
 )
 
 
-def lay_out_plan(plan: ReadingPlan) -> Document:
+def lay_out_plan(plan: ReadingPlan) -> ReportDocument:
     """The document of a plan; nothing is computed here."""
-    return Document("What to read next", _first(plan), tuple(_sections(plan)), tuple(_told(plan)))
+    return ReportDocument("What to read next", _first(plan), tuple(_sections(plan)), tuple(_told(plan)))
 
 
 def plan_json(plan: ReadingPlan) -> str:
@@ -441,7 +445,7 @@ def _told(plan: ReadingPlan) -> Iterator[str]:
     yield from plan.notes
 
 
-class Asked(Frozen):
+class PlanInputs(Frozen):
     """What is to be weighed.
 
     Attributes:
@@ -467,11 +471,11 @@ class DecidedVerdict(Frozen):
     apart: float
 
 
-class Told(Frozen):
+class DifferenceWorth(Frozen):
     """What differences are worth.
 
     Attributes:
-        told, impact: as `Weights` has them.
+        told, impact: as `DisputeWeights` has them.
         verdicts: on what they are.
         place: which of the differences that were asked for each row is about; the columns below are as long.
         worth: 0 and up.
@@ -488,18 +492,18 @@ class Told(Frozen):
     moves: tuple[float, ...] = ()
 
 
-def weigh(asked: Asked) -> Told:
+def weigh(asked: PlanInputs) -> DifferenceWorth:
     """Weigh differences in the run's pools; where they cannot be, why."""
     try:
         systems = list(open_systems(list(asked.systems) or [str(asked.run)]))
         pool, grades = open_review_pool(open_run(asked.run), asked.folder), dict(asked.grades)
         return _reviewimpact_told(asked, pool, _compared(pool, grades, systems, parse_measures(asked.measures)))
     except RaggsError as error:
-        return Told(told=error.message)
+        return DifferenceWorth(told=error.message)
 
 
 @dataclass(frozen=True)
-class _Compared:
+class _ComparedVerdicts:
     """What verdicts are on, and what the disputed entries of a pool would do to them.
 
     Attributes:
@@ -511,15 +515,15 @@ class _Compared:
     measures: tuple[str, ...]
     entries: Ints
     rows: Ints
-    impact: Impact
+    impact: LabelImpact
 
 
-def _reviewimpact_told(asked: Asked, pool: Pool, compared: _Compared) -> Told:
+def _reviewimpact_told(asked: PlanInputs, pool: RunPools, compared: _ComparedVerdicts) -> DifferenceWorth:
     impact, rows = compared.impact, compared.rows
     numbers = {key: number for number, (key, _) in enumerate(asked.grades)}
     pulls = [tuple(pull) for pull in impact.pulls(rows).tolist()]
     verdicts = {pull: number for number, pull in enumerate(dict.fromkeys(pulls))}
-    return Told(
+    return DifferenceWorth(
         told=f"{', '.join(compared.systems)} · {', '.join(compared.measures)}",
         impact=True,
         verdicts=tuple(_verdict(compared, *pull) for pull in verdicts),
@@ -531,8 +535,8 @@ def _reviewimpact_told(asked: Asked, pool: Pool, compared: _Compared) -> Told:
 
 
 def _compared(
-    pool: Pool, grades: dict[Key, tuple[int, ...]], systems: Sequence[System], measures: Sequence[Named]
-) -> _Compared:
+    pool: RunPools, grades: dict[Key, tuple[int, ...]], systems: Sequence[NamedSystem], measures: Sequence[MeasureSpec]
+) -> _ComparedVerdicts:
     hits = hits_of_pool(systems, pool)
     items = np.flatnonzero([entry.open or entry.key in grades for entry in pool.entries])
     rows = np.flatnonzero([pool.entries[entry].key in grades for entry in items.tolist()])
@@ -543,12 +547,12 @@ def _compared(
         beliefs[row] = _shares(grades[pool.entries[int(items[row])].key])
     values = [[float(np.nan_to_num(named.values(each)).mean()) for named in measures] for each in hits]
     effects = flip_effects(hits, measures, number[pool.entry_of])
-    return _Compared(
+    return _ComparedVerdicts(
         tuple(system.name for system in systems),
         tuple(named.name for named in measures),
         items[rows],
         rows,
-        Impact(np.array(values), effects, beliefs, len(pool.qrels.qids)),
+        LabelImpact(np.array(values), effects, beliefs, len(pool.qrels.qids)),
     )
 
 
@@ -558,7 +562,7 @@ def _shares(grades: Sequence[int]) -> Floats:
     return found
 
 
-def _verdict(compared: _Compared, measure: int, one: int, other: int) -> DecidedVerdict:
+def _verdict(compared: _ComparedVerdicts, measure: int, one: int, other: int) -> DecidedVerdict:
     return DecidedVerdict(
         one=compared.systems[one],
         other=compared.systems[other],
@@ -567,7 +571,7 @@ def _verdict(compared: _Compared, measure: int, one: int, other: int) -> Decided
     )
 
 
-def _moves(impact: Impact, row: int, measure: int, one: int, other: int) -> float:
+def _moves(impact: LabelImpact, row: int, measure: int, one: int, other: int) -> float:
     """How far an item's label moves a verdict."""
     effects = impact.effects[row, :, one, measure] - impact.effects[row, :, other, measure]
     return float(np.abs(effects[impact.beliefs[row] > 0]).max(initial=0.0) / impact.queries)

@@ -23,15 +23,15 @@ from raggs.app.review import reviews_of
 from raggs.base.arrays import Flags, Ints
 from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, JudgeRecord, MergeRecord, Passage, Query, QueryRecord, RankRecord
 from raggs.base.text import clean_unicode, did_you_mean, one_line
-from raggs.metrics.columns import Qrels, Scale
+from raggs.metrics.columns import GradeScale, Qrels
 from raggs.parts.judges import by_people
-from raggs.parts.review_files import Row
+from raggs.parts.review_files import ReviewFileRow
 from raggs.parts.reviews import (
+    CurrentReviews,
     Draw,
     DrawnItem,
     Key,
     PlanItem,
-    Reviewed,
     ReviewStore,
     Unit,
     ever_drawn,
@@ -41,11 +41,11 @@ from raggs.parts.reviews import (
 )
 from raggs.runs.manifests.opened import OpenedRun
 from raggs.runs.manifests.reasons import no_grades
-from raggs.stats.annotation_value import Heard
-from raggs.stats.correction import Drawn, draw, lots
+from raggs.stats.annotation_value import KnownGrades
+from raggs.stats.correction import RandomSample, draw, lots
 
 
-class Items:
+class PassageItems:
     """What a run shows: found by what it says, or by its ids."""
 
     def __init__(self, run: OpenedRun) -> None:
@@ -63,7 +63,7 @@ class Items:
         for key, (qid, doc_id) in self.ids.items():
             yield key, self.queries[qid], self.pools[qid][doc_id]
 
-    def find(self, row: Row) -> tuple[str, str, Key]:
+    def find(self, row: ReviewFileRow) -> tuple[str, str, Key]:
         """The ids of a row, and what its review is filed under.
 
         Raises:
@@ -97,7 +97,7 @@ GRADES = MAX_GRADE - MIN_GRADE + 1
 
 
 @dataclass(frozen=True)
-class Entry:
+class PoolEntry:
     """A passage to read, with its near-duplicates.
 
     Attributes:
@@ -122,7 +122,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Pool:
+class RunPools:
     """All pools of a run.
 
     Attributes:
@@ -134,15 +134,15 @@ class Pool:
         timed: of people's words, the seconds they took and the characters of the passage.
     """
 
-    entries: tuple[Entry, ...]
+    entries: tuple[PoolEntry, ...]
     qrels: Qrels
     entry_of: Ints
-    heard: Heard
+    heard: KnownGrades
     learned: tuple[Ints, Ints]
     timed: tuple[tuple[float, int], ...]
 
 
-def open_review_pool(run: OpenedRun, folder: Path | None = None) -> Pool:
+def open_review_pool(run: OpenedRun, folder: Path | None = None) -> RunPools:
     """Read the pools, the grades and the reviews.
 
     Raises:
@@ -159,18 +159,18 @@ def open_review_pool(run: OpenedRun, folder: Path | None = None) -> Pool:
     voices = np.zeros((len(entries), GRADES), dtype=np.int64)
     for number, entry in enumerate(entries):
         np.add.at(voices[number], np.array(entry.voices, dtype=np.int64) - MIN_GRADE, 1)
-    heard = Heard(np.array(machine), voices, _sigma(run, entries))
+    heard = KnownGrades(np.array(machine), voices, _sigma(run, entries))
     qrels, entry_of = _columns(entries, rows, held)
     drawn = ever_drawn(read_draws(reviewed), {entry.key for entry in entries}, held.grades)
-    return Pool(entries, qrels, entry_of, heard, _learned(entries, held, drawn), tuple(_timed(entries, held)))
+    return RunPools(entries, qrels, entry_of, heard, _learned(entries, held, drawn), tuple(_timed(entries, held)))
 
 
 def _entries(
-    run: OpenedRun, judged: Mapping[tuple[str, str], JudgeRecord], held: Reviewed
-) -> tuple[tuple[Entry, ...], dict[tuple[str, str], int]]:
+    run: OpenedRun, judged: Mapping[tuple[str, str], JudgeRecord], held: CurrentReviews
+) -> tuple[tuple[PoolEntry, ...], dict[tuple[str, str], int]]:
     """The entries, and the number of that of each passage."""
     questions = {record.qid: question_digest(record) for record in run.typed("queries", QueryRecord)}
-    found: list[Entry] = []
+    found: list[PoolEntry] = []
     asked: set[Key] = set()
     numbers: dict[tuple[str, str], int] = {}
     twins: list[tuple[tuple[str, str], tuple[str, str]]] = []
@@ -191,12 +191,12 @@ def _entries(
 
 
 def _entry(
-    pooled: MergeRecord, key: Key, length: int, record: JudgeRecord | None, held: Reviewed, *, again: bool
-) -> Entry:
+    pooled: MergeRecord, key: Key, length: int, record: JudgeRecord | None, held: CurrentReviews, *, again: bool
+) -> PoolEntry:
     theirs = record is not None and by_people(record)
     read = again or theirs or bool(held.grades.get(key)) or key in held.settling
     grade = None if record is None else record.grade
-    return Entry(pooled.qid, pooled.doc_id, key, length, grade, _voices(record), not read)
+    return PoolEntry(pooled.qid, pooled.doc_id, key, length, grade, _voices(record), not read)
 
 
 def _voices(record: JudgeRecord | None) -> tuple[int, ...]:
@@ -206,7 +206,7 @@ def _voices(record: JudgeRecord | None) -> tuple[int, ...]:
     return tuple(grade for grade in said if grade is not None) or (record.grade,)
 
 
-def _sigma(run: OpenedRun, entries: tuple[Entry, ...]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _sigma(run: OpenedRun, entries: tuple[PoolEntry, ...]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """The ranking's standard error of each entry; 0 where it was not ranked."""
     ranked: Mapping[tuple[str, str], float] = {}
     if "rank" in run.pipeline.order and run.file("rank").is_file():
@@ -214,17 +214,19 @@ def _sigma(run: OpenedRun, entries: tuple[Entry, ...]) -> np.ndarray[tuple[int],
     return np.array([ranked.get((entry.qid, entry.doc_id), 0.0) for entry in entries])
 
 
-def _columns(entries: tuple[Entry, ...], rows: Mapping[tuple[str, str], int], held: Reviewed) -> tuple[Qrels, Ints]:
+def _columns(
+    entries: tuple[PoolEntry, ...], rows: Mapping[tuple[str, str], int], held: CurrentReviews
+) -> tuple[Qrels, Ints]:
     labels: dict[str, dict[str, int]] = {}
     for (qid, doc_id), number in rows.items():
         said = held.settled(entries[number].key)
         grade = entries[number].grade if said is None else said.grade
         labels.setdefault(qid, {})[doc_id] = grade or MIN_GRADE
-    qrels = Qrels.of(labels, Scale.of(MIN_GRADE, MAX_GRADE))
+    qrels = Qrels.of(labels, GradeScale.of(MIN_GRADE, MAX_GRADE))
     return qrels, np.array([rows[qid, doc_id] for qid in qrels.qids for doc_id in labels[qid]])
 
 
-def _learned(entries: tuple[Entry, ...], held: Reviewed, drawn: set[Key]) -> tuple[Ints, Ints]:
+def _learned(entries: tuple[PoolEntry, ...], held: CurrentReviews, drawn: set[Key]) -> tuple[Ints, Ints]:
     """Entries that chance hit and somebody read, whatever for, and what people say of them."""
     found = []
     blind = replace(held, grades=held.blind)
@@ -237,7 +239,7 @@ def _learned(entries: tuple[Entry, ...], held: Reviewed, drawn: set[Key]) -> tup
     return pairs[:, 0], pairs[:, 1]
 
 
-def _timed(entries: tuple[Entry, ...], held: Reviewed) -> list[tuple[float, int]]:
+def _timed(entries: tuple[PoolEntry, ...], held: CurrentReviews) -> list[tuple[float, int]]:
     return [
         (word.seconds, entry.length)
         for entry in entries
@@ -247,7 +249,7 @@ def _timed(entries: tuple[Entry, ...], held: Reviewed) -> list[tuple[float, int]
 
 
 @dataclass(frozen=True)
-class RandomPart:
+class RandomDraw:
     """What chance chose.
 
     Attributes:
@@ -261,7 +263,7 @@ class RandomPart:
     chance: dict[int, float]
 
 
-def draw_part(pool: Pool, before: Sequence[Draw], wanted: int, *, whole: bool, seed: int) -> RandomPart:
+def draw_part(pool: RunPools, before: Sequence[Draw], wanted: int, *, whole: bool, seed: int) -> RandomDraw:
     """Draw until there are so many that nobody has read, and what earlier draws by the same seed hold.
 
     Args:
@@ -272,7 +274,7 @@ def draw_part(pool: Pool, before: Sequence[Draw], wanted: int, *, whole: bool, s
     held = next((each for each in reversed(before) if (each.unit, each.seed) == (unit, seed)), None)
     items = () if held is None else held.items
     make = _questions if whole else _passages
-    return RandomPart(unit, seed, make(pool, items, wanted, seed))
+    return RandomDraw(unit, seed, make(pool, items, wanted, seed))
 
 
 def draw_of_plan(plan: Iterable[PlanItem]) -> Draw | None:
@@ -297,7 +299,7 @@ def draw_of_sample(keys: Sequence[Key], chances: Sequence[float | None], seed: i
     return Draw(unit="passage", seed=seed, items=items)
 
 
-def _passages(pool: Pool, held: Sequence[DrawnItem], wanted: int, seed: int) -> dict[int, float]:
+def _passages(pool: RunPools, held: Sequence[DrawnItem], wanted: int, seed: int) -> dict[int, float]:
     heard, known, own = pool.heard, {item.key for item in held}, _once(pool)
     entries = [pool.entries[number] for number in own.tolist()]
     stratum = (heard.kind * (heard.voices.shape[1] + 1) + heard.grade)[own]
@@ -308,7 +310,7 @@ def _passages(pool: Pool, held: Sequence[DrawnItem], wanted: int, seed: int) -> 
     return dict(zip(own[found.items].tolist(), found.chance.tolist(), strict=True))
 
 
-def _questions(pool: Pool, held: Sequence[DrawnItem], wanted: int, seed: int) -> dict[int, float]:
+def _questions(pool: RunPools, held: Sequence[DrawnItem], wanted: int, seed: int) -> dict[int, float]:
     """Whole questions, in the order of their numbers: who stops early has read a smaller draw."""
     members: dict[str, list[int]] = {}
     for number in _once(pool).tolist():
@@ -323,13 +325,13 @@ def _questions(pool: Pool, held: Sequence[DrawnItem], wanted: int, seed: int) ->
     return {number: chance[place] for place in order for number in groups[place]}
 
 
-def _once(pool: Pool) -> Ints:
+def _once(pool: RunPools) -> Ints:
     """The entries, without those that ask for another question's words once more."""
     first = {entry.key: number for number, entry in reversed([*enumerate(pool.entries)])}
     return np.array(sorted(first.values()), dtype=np.int64)
 
 
-def _grown(open_: Flags, wanted: int, make: Callable[[int], Drawn]) -> Drawn:
+def _grown(open_: Flags, wanted: int, make: Callable[[int], RandomSample]) -> RandomSample:
     """The smallest draw with so many open ones; all where there are not."""
     count = wanted
     while True:

@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 
 from raggs.app.addresses import Approve, nobody, permit
-from raggs.app.run_result import Finished
+from raggs.app.run_result import RunResult
 from raggs.app.services import RunServices
 from raggs.base.artifacts import MergeRecord
 from raggs.base.errors import UsageError
@@ -38,16 +38,16 @@ from raggs.parts.file_shapes import RELEVANT
 from raggs.runs import execution
 from raggs.runs.events import Event, Listener, StageFinished, beside, in_loop, silent
 from raggs.runs.execution import Execution, ExecutionContext
-from raggs.runs.manifests.models import Ceiling, Estimate, RunManifest
+from raggs.runs.manifests.models import CostEstimate, RetrieverCeiling, RunManifest
 from raggs.runs.manifests.reasons import Reason
 from raggs.runs.manifests.store import RunStore, config_place
 from raggs.runs.partial import run_within_budget
-from raggs.runs.plan import Selection, Standing, select
+from raggs.runs.plan import RunState, Selection, select
 from raggs.runs.runner import Runner
 from raggs.stages import GOLDEN
 from raggs.stages.pipeline import Pipeline
 
-__all__ = ["BudgetSpent", "Forecast", "forecast", "open_runner", "run", "run_folder"]
+__all__ = ["BudgetSpent", "RunForecast", "forecast", "open_runner", "run", "run_folder"]
 
 
 def make_execution(config: RunConfig) -> Execution:
@@ -103,14 +103,14 @@ DEARER = "to tell systems apart, further questions do more for that money; --set
 
 
 @dataclass(frozen=True)
-class Forecast:
+class RunForecast:
     """What a run would do: for each stage why it would run (empty: it would not), and what that would cost."""
 
     plan: dict[str, tuple[Reason, ...]]
-    estimates: tuple[Estimate, ...]
+    estimates: tuple[CostEstimate, ...]
 
     @property
-    def running(self) -> tuple[Estimate, ...]:
+    def running(self) -> tuple[CostEstimate, ...]:
         """The estimates of the stages that would run."""
         return tuple(line for line in self.estimates if self.plan.get(line.stage))
 
@@ -232,13 +232,13 @@ def _config_file(config: LoadedConfig | RunConfig, store: RunStore) -> str | Non
     return config_place(config.path, store.folder)
 
 
-def _estimates(services: RunServices, standing: Standing, *, looks: bool) -> tuple[Estimate, ...]:
+def _estimates(services: RunServices, standing: RunState, *, looks: bool) -> tuple[CostEstimate, ...]:
     from raggs.app.costs import estimate  # late: a run that pays nobody needs none
 
     return tuple(estimate(services, standing, looks=looks))
 
 
-def _ceilings(store: RunStore) -> Mapping[str, tuple[Ceiling, ...]]:
+def _ceilings(store: RunStore) -> Mapping[str, tuple[RetrieverCeiling, ...]]:
     from raggs.golden.opened import ceilings_of  # late: only a run that grades needs measures
 
     return ceilings_of(store)
@@ -257,14 +257,14 @@ def _told_of_people(manifest: RunManifest) -> bool:
     return lock is not None and isinstance(lock.health, JudgeHealth) and lock.health.people is not None
 
 
-def forecast(runner: Runner, selection: Selection) -> Forecast:
+def forecast(runner: Runner, selection: Selection) -> RunForecast:
     """What a run would do and cost. Nothing is written, nobody is asked.
 
     Raises:
         RaggsError: the inputs cannot be read.
     """
     plan = runner.plan(selection)
-    return Forecast(plan, runner.outlook() if any(plan.values()) else ())
+    return RunForecast(plan, runner.outlook() if any(plan.values()) else ())
 
 
 def run(
@@ -280,7 +280,7 @@ def run(
     run_id: str | None = None,
     listen: Listener = silent,
     approve: Approve = nobody,
-) -> Finished:
+) -> RunResult:
     """Run a configuration; stages whose inputs have not changed are skipped. Works in notebooks too.
 
     Args:
@@ -317,7 +317,7 @@ def run(
     selection = select(stages_of(settings), start, stop, only, force, discard_edits)
     permit(settings, selection.stages, approve)
     with open_runner(ready, run_id=run_id, listen=listen) as runner:
-        return Finished.of(run_within_budget(runner, selection))
+        return RunResult.of(run_within_budget(runner, selection))
 
 
 def _ready(config: AnyConfig, corpus: object, queries: object) -> LoadedConfig | RunConfig:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from raggs.base.judge_health import FALLEN
 from raggs.base.text import plural
-from raggs.evaluation.document import UNDEFINED, Cell, Document, Row, Section, Table
+from raggs.evaluation.document import UNDEFINED, Cell, ReportDocument, Row, Section, Table
 from raggs.runs.manifests.costs import fallen
 from raggs.runs.manifests.models import StageLock
 from raggs.runs.manifests.words import answerer_lines, lock_lines
-from raggs.runs.runner import RunResult
+from raggs.runs.runner import PipelineResult
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -26,11 +26,11 @@ GOLDEN_COLUMNS = ("qid", "query", "doc_id", "grade", "rank")
 
 
 @dataclass(frozen=True)
-class Finished(RunResult):
+class RunResult(PipelineResult):
     """A finished call of `run`."""
 
     @classmethod
-    def of(cls, result: RunResult) -> Finished:
+    def of(cls, result: PipelineResult) -> RunResult:
         """The same with what is made of it."""
         return cls(result.store, result.manifest, result.ran, result.seconds)
 
@@ -72,7 +72,7 @@ class Finished(RunResult):
 STAGE_COLUMNS = ("stage", "what", "records", "calls", "cached", "failed", "USD")
 
 
-def lay_out_run(result: RunResult) -> Document:
+def lay_out_run(result: PipelineResult) -> ReportDocument:
     """The document; nothing is computed here but sums."""
     manifest = result.manifest
     spent = sum(manifest.stages[name].cost.usd for name in result.ran)
@@ -82,7 +82,7 @@ def lay_out_run(result: RunResult) -> Document:
     health = tuple(line.text for lock in manifest.stages.values() for line in lock_lines(lock) if not line.warning)
     health += tuple(line.text for line in answerer_lines(manifest.answerers) if not line.warning)
     sections = (Section("The judge", health),) if health else ()
-    return Document(
+    return ReportDocument(
         f"Run {manifest.name}", Section("Stages", said, Table(STAGE_COLUMNS, rows)), sections, (), tuple(_told(result))
     )
 
@@ -95,7 +95,7 @@ def _row(name: str, lock: StageLock, *, ran: bool) -> Row:
     return tuple(map(Cell, cells))
 
 
-def _told(result: RunResult) -> Iterator[str]:
+def _told(result: PipelineResult) -> Iterator[str]:
     """What a person should look into."""
     if result.failed:
         yield f"{plural(result.failed, 'judgment')} failed; the next run tries again"

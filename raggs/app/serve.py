@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from raggs.app.review import reviewer, reviews_of
-from raggs.app.review_plan import MEASURES, Asked, Told, weigh
+from raggs.app.review_plan import MEASURES, DifferenceWorth, PlanInputs, weigh
 from raggs.app.review_pool import draw_of_plan, draw_of_sample
 from raggs.base.errors import BusyError, PrerequisiteError, ProviderError, UsageError
 from raggs.base.text import plural
@@ -37,14 +37,14 @@ from raggs.golden.opened import open_systems
 from raggs.metrics.names import parse_measures
 from raggs.parts.reviews import Draw, Key, ReviewStore, note_draw, read_plan
 from raggs.reviewing.agreeing import rubric_of_runs
-from raggs.reviewing.deciding import Dispute, Pull, Weigh, Weights
-from raggs.reviewing.ordering import Ordering, kept_of
+from raggs.reviewing.deciding import DecisiveVerdict, Dispute, DisputeWeights, Weigh
+from raggs.reviewing.ordering import OrderingSession, kept_of
 from raggs.reviewing.pool import open_pool
 from raggs.reviewing.session import By, Session, SessionSettings
 from raggs.runs.manifests.opened import OpenedRun, open_run
 
 if TYPE_CHECKING:
-    from raggs.reviewing.server import Gate
+    from raggs.reviewing.server import AccessGate
 
 SMALL = 5_000  # passages that are weighed here: a process takes as long to start
 # Modules are found where they are found here, and never in the folder that the server was started in.
@@ -56,7 +56,7 @@ def weigher(
     folder: Path | None,
     systems: Sequence[str] = (),
     measures: Sequence[str] = (),
-    aside: Aside | None = None,
+    aside: BackgroundProcess | None = None,
 ) -> Weigh:
     """Weighs disputes in the first run's pools, when it is asked to.
 
@@ -74,28 +74,28 @@ def weigher(
     for _ in open_systems(list(systems)):
         pass  # told now, and not when somebody decides
 
-    def weights(found: tuple[Dispute, ...]) -> Weights:
+    def weights(found: tuple[Dispute, ...]) -> DisputeWeights:
         grades = tuple((each.key, each.grades) for each in found)
-        asked = Asked(run=runs[0].folder, folder=folder, systems=tuple(systems), measures=named, grades=grades)
+        asked = PlanInputs(run=runs[0].folder, folder=folder, systems=tuple(systems), measures=named, grades=grades)
         told = weigh(asked) if aside is None else aside.weigh(asked)
         places = {found[place].key: row for row, place in enumerate(told.place)}
         worth = {key: told.worth[row] for key, row in places.items()}
-        return Weights(told.told, told.impact, worth, _Pulls(told, places))
+        return DisputeWeights(told.told, told.impact, worth, _Pulls(told, places))
 
     return weights
 
 
-class _Pulls(Mapping[Key, Pull]):
+class _Pulls(Mapping[Key, DecisiveVerdict]):
     """What each difference is about, made when it is asked for: one is shown at a time, of tens of thousands."""
 
-    def __init__(self, told: Told, rows: Mapping[Key, int]) -> None:
+    def __init__(self, told: DifferenceWorth, rows: Mapping[Key, int]) -> None:
         self._told = told
         self._rows = {key: row for key, row in rows.items() if told.moves[row]}
 
-    def __getitem__(self, key: Key) -> Pull:
+    def __getitem__(self, key: Key) -> DecisiveVerdict:
         row = self._rows[key]
         verdict = self._told.verdicts[self._told.verdict[row]]
-        return Pull(
+        return DecisiveVerdict(
             one=verdict.one,
             other=verdict.other,
             measure=verdict.measure,
@@ -110,29 +110,29 @@ class _Pulls(Mapping[Key, Pull]):
         return len(self._rows)
 
 
-class Aside:
+class BackgroundProcess:
     """One process beside this one, at most, until it is closed."""
 
     def __init__(self) -> None:
         self._lock, self._open = Lock(), True
         self._process: subprocess.Popen[bytes] | None = None
 
-    def weigh(self, asked: Asked) -> Told:
+    def weigh(self, asked: PlanInputs) -> DifferenceWorth:
         """Weigh there."""
         try:
             process = self._start()
             if process is None:
-                return Told(told="the server stops")
+                return DifferenceWorth(told="the server stops")
             with process:
                 said = _talk(process, asked.model_dump_json())
         except OSError as error:
-            return Told(told=f"no process could be started ({error.strerror or error})")
+            return DifferenceWorth(told=f"no process could be started ({error.strerror or error})")
         if process.returncode:
-            return Told(told=f"the process that weighs them ended with code {process.returncode}")
+            return DifferenceWorth(told=f"the process that weighs them ended with code {process.returncode}")
         try:
-            return Told.model_validate_json(said)
+            return DifferenceWorth.model_validate_json(said)
         except ValidationError:
-            return Told(told="the process that weighs them said nothing")
+            return DifferenceWorth(told="the process that weighs them said nothing")
 
     def close(self) -> None:
         """End the process, if there is one; no other is started."""
@@ -170,7 +170,7 @@ def _talk(process: subprocess.Popen[bytes], asked: str) -> bytes:
 
 def main() -> None:
     """Weigh what the standard input asks for, in the process of its own."""
-    asked = Asked.model_validate_json(sys.stdin.buffer.readline())
+    asked = PlanInputs.model_validate_json(sys.stdin.buffer.readline())
     Thread(target=_end_with_server, daemon=True).start()
     sys.stdout.write(weigh(asked).model_dump_json())
 
@@ -234,7 +234,7 @@ class ServeRequest:
 
 
 @dataclass(frozen=True)
-class Served:
+class ServedReview:
     """What is being served.
 
     Attributes:
@@ -252,7 +252,7 @@ class Served:
     notes: tuple[str, ...] = ()
 
 
-def serve(request: ServeRequest, tell: Callable[[Served], None]) -> None:
+def serve(request: ServeRequest, tell: Callable[[ServedReview], None]) -> None:
     """Serve the page until Ctrl-C or SIGTERM.
 
     Args:
@@ -272,12 +272,12 @@ def serve(request: ServeRequest, tell: Callable[[Served], None]) -> None:
         from raggs.reviewing import server as _  # noqa: F401 - starlette too
     except ImportError as error:
         raise PrerequisiteError("the page needs starlette and uvicorn", remedy=INSTALL) from error
-    token, aside = request.token or secrets.token_urlsafe(24), Aside()
+    token, aside = request.token or secrets.token_urlsafe(24), BackgroundProcess()
     app, served = prepare(request, token, aside)
     with _listen(request.host, request.port) as listener:
         port = listener.getsockname()[1]
         shown = f"[{request.host}]" if ":" in request.host else request.host
-        tell(Served(f"http://{shown}:{port}/?token={token}", *served))
+        tell(ServedReview(f"http://{shown}:{port}/?token={token}", *served))
         # No access log: the first address holds the token.
         settings = uvicorn.Config(
             app,
@@ -328,8 +328,8 @@ def protocol_with_timeout(seconds: float) -> type[asyncio.Protocol]:
 
 
 def prepare(
-    request: ServeRequest, token: str, aside: Aside | None = None
-) -> tuple[Gate, tuple[Path, int, int, tuple[str, ...]]]:
+    request: ServeRequest, token: str, aside: BackgroundProcess | None = None
+) -> tuple[AccessGate, tuple[Path, int, int, tuple[str, ...]]]:
     """The page's application, and what it offers: folder of the reviews, passages, questions, notes.
 
     Args:
@@ -338,9 +338,9 @@ def prepare(
     Raises:
         UsageError, NotFoundError, DataError: as `serve`.
     """
-    from raggs.reviewing.deciding import Deciding, Looking, Revealing
-    from raggs.reviewing.pool import Machine
-    from raggs.reviewing.server import About, make_app
+    from raggs.reviewing.deciding import Adjudication, ModelLabelReveal, RunBrowser
+    from raggs.reviewing.pool import ModelJudges
+    from raggs.reviewing.server import PageInfo, make_app
 
     runs = [open_run(folder) for folder in request.runs]
     pool = whole = open_pool(runs)
@@ -358,12 +358,12 @@ def prepare(
     )
     store = ReviewStore(folder)
     session = Session(pool, store, settings)
-    ordering = Ordering(whole, store, kept_of(runs), request.seed, blind=settings.blind)
-    machine = Machine(runs, pool)
+    ordering = OrderingSession(whole, store, kept_of(runs), request.seed, blind=settings.blind)
+    machine = ModelJudges(runs, pool)
     elsewhere = aside if len(whole.items) > SMALL else None
     weigh = weigher(runs, request.folder, request.systems, request.measures, elsewhere)
-    deciding = Deciding(session, machine, weigh)
-    about = About(
+    deciding = Adjudication(session, machine, weigh)
+    about = PageInfo(
         rubric=rubric.meanings,
         text=rubric.texts,
         title=", ".join(run.manifest.name for run in runs),
@@ -371,11 +371,11 @@ def prepare(
         reveal=request.reveal,
         look=request.look,
     )
-    looking = Looking(runs, store) if request.look else None
+    looking = RunBrowser(runs, store) if request.look else None
     notes = (*([NOT_BLIND] if request.look else []), *rubric.notes)
     questions = len({item.question for item in pool.items})
     hosts = (*request.hosts, request.host)
-    revealing = Revealing(session, machine, request.reveal)
+    revealing = ModelLabelReveal(session, machine, request.reveal)
     app = make_app(session, ordering, deciding, revealing, about, token, looking, hosts, request.timeout)
     return app, (folder, len(pool.items), questions, notes)
 
@@ -385,7 +385,7 @@ def _note(folder: Path, drawn: Draw | None) -> None:
         note_draw(folder, drawn)
 
 
-def offered(served: Served) -> str:
+def offered(served: ServedReview) -> str:
     """What is served, in a sentence."""
     return f"{plural(served.passages, 'passage')} of {plural(served.questions, 'question')}"
 

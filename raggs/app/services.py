@@ -159,7 +159,7 @@ READ = f"hygiene {HYGIENE}"  # how passages are read that are not clean
 
 
 class RunServices(ConfiguredParts):
-    """The parts of one run (see `raggs.runs.runner.RunWorld`).
+    """The parts of one run (see `raggs.runs.runner.RunnerServices`).
 
     Args:
         config: the configuration.

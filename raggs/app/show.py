@@ -13,11 +13,21 @@ from raggs.base.errors import NotFoundError, UsageError
 from raggs.base.judge_health import source_of
 from raggs.base.text import did_you_mean
 from raggs.golden.opened import open_golden, open_systems
-from raggs.golden.questions import Questions
-from raggs.golden.views import Hit, PassageView, QuestionView
-from raggs.parts.reviews import Reviewed, ReviewStore
+from raggs.golden.questions import GoldenQuestions
+from raggs.golden.views import HitView, PassageView, QuestionView
+from raggs.parts.reviews import CurrentReviews, ReviewStore
 
-__all__ = ["Hit", "Line", "PassageView", "QuestionView", "ShowRequest", "Shown", "lines", "said_by", "show"]
+__all__ = [
+    "HitView",
+    "PassageView",
+    "QuestionLine",
+    "QuestionView",
+    "ShowRequest",
+    "ShownQuestion",
+    "lines",
+    "said_by",
+    "show",
+]
 
 
 @dataclass(frozen=True)
@@ -38,7 +48,7 @@ class ShowRequest:
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownQuestion:
     """A question, and how many ranks of its order count (0: nothing is ranked).
 
     `by_grade`: whether nobody is to be asked for an order, so that grades say what comes first.
@@ -61,7 +71,7 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Line:
+class QuestionLine:
     """A question in a line.
 
     Attributes:
@@ -84,7 +94,7 @@ class Line:
         return str(self.relevant) if self.graded else "–"
 
 
-def show(request: ShowRequest, qid: str, system: str | None = None) -> Shown:
+def show(request: ShowRequest, qid: str, system: str | None = None) -> ShownQuestion:
     """One question.
 
     Args:
@@ -95,10 +105,10 @@ def show(request: ShowRequest, qid: str, system: str | None = None) -> Shown:
         UsageError, DataError: as the readers of golden sets, systems and reviews.
     """
     golden = open_golden(request.golden)
-    questions = Questions(golden, reviews=_reviews(request), texts=request.texts)
+    questions = GoldenQuestions(golden, reviews=_reviews(request), texts=request.texts)
     found = questions.view(qid)
     if request.runs:
-        others = Questions(golden, [*open_systems([*request.runs])]).view(qid)
+        others = GoldenQuestions(golden, [*open_systems([*request.runs])]).view(qid)
         found = replace(found, systems=(*found.systems, *others.systems))
     known = [each.system for each in found.systems]
     if twice := next((name for name in known if known.count(name) > 1), None):
@@ -107,18 +117,18 @@ def show(request: ShowRequest, qid: str, system: str | None = None) -> Shown:
         found = replace(found, systems=tuple(each for each in found.systems if each.system == system))
         if not found.systems:
             raise NotFoundError(f"there is no system {system!r}", remedy=did_you_mean(system, known))
-    return Shown(found, questions.top, golden.by_grade)
+    return ShownQuestion(found, questions.top, golden.by_grade)
 
 
-def lines(request: ShowRequest) -> Iterator[Line]:
+def lines(request: ShowRequest) -> Iterator[QuestionLine]:
     """Every question, in the order of their ids.
 
     Raises:
         NotFoundError, DataError: as `show`.
     """
-    for found in Questions(open_golden(request.golden)).briefs():
+    for found in GoldenQuestions(open_golden(request.golden)).briefs():
         graded = len(found.grades)
-        yield Line(found.qid, found.text, found.language, found.pooled, graded, found.relevant, found.doubt)
+        yield QuestionLine(found.qid, found.text, found.language, found.pooled, graded, found.relevant, found.doubt)
 
 
 def said_by(passage: PassageView) -> str:
@@ -126,7 +136,7 @@ def said_by(passage: PassageView) -> str:
     return "" if passage.judged is None else source_of(passage.judged.judge)
 
 
-def _reviews(request: ShowRequest) -> Reviewed | None:
+def _reviews(request: ShowRequest) -> CurrentReviews | None:
     if not request.golden.is_dir():
         return None
     return ReviewStore(reviews_of(request.golden, request.reviews)).held()

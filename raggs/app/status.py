@@ -25,21 +25,21 @@ from raggs.config.load import load_config
 from raggs.config.models import RunConfig
 from raggs.runs.manifests.costs import LedgerSum, answerers_in, costs
 from raggs.runs.manifests.models import LockedAnswerer, RunManifest, StageLock
-from raggs.runs.manifests.opened import Bought, OpenedRun, bought, open_run
-from raggs.runs.manifests.reasons import Reason, Ungraded, ungraded
+from raggs.runs.manifests.opened import BudgetCoverage, OpenedRun, bought, open_run
+from raggs.runs.manifests.reasons import Reason, UngradedQueries, ungraded
 from raggs.runs.manifests.store import RunStore
-from raggs.runs.plan import Plan, Standing
+from raggs.runs.plan import Plan, RunState
 from raggs.stages.pipeline import load_pipeline, pipeline_of
 from raggs.stages.questions import QUESTIONS
 
 if TYPE_CHECKING:
-    from raggs.reporting.surveying import Labels
+    from raggs.reporting.surveying import LabelMix
 
 JUDGE = "judge"
 
 
 @dataclass(frozen=True)
-class Status:
+class RunStatus:
     """How a run stands.
 
     Attributes:
@@ -107,7 +107,7 @@ class Status:
         return (*self.manifest.answerers, *(each for name in begun for each in answerers_in(self.run.store, name)))
 
     @cached_property
-    def bought(self) -> Bought | None:
+    def bought(self) -> BudgetCoverage | None:
         """What the budget has bought, where it ended."""
         return bought(self.run)
 
@@ -125,10 +125,10 @@ class Status:
         return first.outputs[artifact_file(first.stage)].rows if first else 0
 
     @cached_property
-    def labels(self) -> Labels | None:
+    def labels(self) -> LabelMix | None:
         """The label mix of what is graded, over its queries; None where nothing is, or it cannot be read."""
         from raggs.golden.judgments import Judgments  # late: where nothing is graded nobody waits for arrays
-        from raggs.metrics.columns import Qrels, Scale
+        from raggs.metrics.columns import GradeScale, Qrels
         from raggs.reporting.surveying import labels_of
 
         try:
@@ -137,7 +137,7 @@ class Status:
             return None
         if not grades:
             return None
-        return labels_of(Judgments(str(self.run.folder), Qrels.of(grades, Scale.of(MIN_GRADE, MAX_GRADE))))
+        return labels_of(Judgments(str(self.run.folder), Qrels.of(grades, GradeScale.of(MIN_GRADE, MAX_GRADE))))
 
     def _grades(self) -> Mapping[str, Mapping[str, int]]:
         found: dict[str, dict[str, int]] = {}
@@ -148,7 +148,7 @@ class Status:
         return found
 
     @cached_property
-    def ungraded(self) -> Ungraded | None:
+    def ungraded(self) -> UngradedQueries | None:
         """What became of the queries of a golden set that was judged and has no grade."""
         if JUDGE not in self.plan or JUDGE not in self.manifest.stages:
             return None
@@ -170,10 +170,10 @@ class StageStatus:
     stage: str
     reasons: tuple[Reason, ...]
     lock: StageLock | None
-    status: Status
+    status: RunStatus
 
 
-def status(folder: Path, config: Path | None = None, overrides: Sequence[str] = ()) -> Status:
+def status(folder: Path, config: Path | None = None, overrides: Sequence[str] = ()) -> RunStatus:
     """How the run in `folder` stands, by its own directory, or compared with a configuration.
 
     Where the configuration's inputs cannot be read, the run's own directory speaks alone, and the result says so.
@@ -186,16 +186,16 @@ def status(folder: Path, config: Path | None = None, overrides: Sequence[str] = 
     run = open_run(folder)
     if overrides and config is None:
         raise UsageError("--set needs --config", remedy="name the YAML file that it overrides")
-    alone = Standing(run.store, run.pipeline)
+    alone = RunState(run.store, run.pipeline)
     if config is None:
-        return Status(run, alone.plan())
+        return RunStatus(run, alone.plan())
     loaded = load_config(config, overrides)
     try:
         opener = open_questions if run.pipeline.name == QUESTIONS.name else open_runner
         with opener(loaded, folder=folder) as runner:
-            return Status(run, runner.plan(), config, overrides=overrides)
+            return RunStatus(run, runner.plan(), config, overrides=overrides)
     except RaggsError as error:
-        return Status(run, alone.plan(), config, str(error), overrides)
+        return RunStatus(run, alone.plan(), config, str(error), overrides)
 
 
 def stage_status(folder: Path, stage: str, config: Path | None = None, overrides: Sequence[str] = ()) -> StageStatus:

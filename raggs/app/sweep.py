@@ -25,7 +25,7 @@ from raggs.base.errors import BudgetError, DataError, UsageError
 from raggs.base.hashing import hash_value
 from raggs.base.settings import causes_of
 from raggs.base.text import plural
-from raggs.base.types import Building, Hear, Notice
+from raggs.base.types import BuildProgress, Hear, Notice
 from raggs.config.load import load_settings
 from raggs.config.models import RunConfig
 from raggs.config.source import refuse_stored
@@ -37,18 +37,18 @@ from raggs.parts.workshop import Workshop, judge_prompts
 from raggs.runs.events import Listener, beside, in_loop, silent
 from raggs.runs.manifests.store import RunStore
 from raggs.stages.judge import STAGE
-from raggs.stats.annotation_value import Hole
+from raggs.stats.annotation_value import UnjudgedPassage
 from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.deriving import derive
-from raggs.sweeps.grid import CHUNKER, Grid, cut_labels, make_grid
+from raggs.sweeps.grid import CHUNKER, SystemGrid, cut_labels, make_grid
 from raggs.sweeps.halving import drop_hopeless
-from raggs.sweeps.judgments import Sheet, find_holes, keep_holes, of_queries, with_holes
-from raggs.sweeps.measuring import Measuring, plan
-from raggs.sweeps.models import OutcomePart, Plan, SweepReport, SystemRow
+from raggs.sweeps.judgments import ChunkingJudgments, find_holes, keep_holes, of_queries, with_holes
+from raggs.sweeps.measuring import SystemMeasurement, plan
+from raggs.sweeps.models import OutcomePart, SweepPlan, SweepReport, SystemRow
 from raggs.sweeps.plots import make_frame, report_files
-from raggs.sweeps.scoring import Scorer
+from raggs.sweeps.scoring import SystemScorer
 from raggs.sweeps.store import TIMINGS, SweepManifest, SweepStore, now
-from raggs.sweeps.world import World, lists_of, llm_of
+from raggs.sweeps.world import SweepContext, lists_of, llm_of
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -115,11 +115,11 @@ def sweep(
     permit(config, ["sweep"], approve)
     stored = config.model_dump(mode="json")
     refuse_stored(stored)
-    with closing(World(config, listen)) as world:
+    with closing(SweepContext(config, listen)) as world:
         return _sweep(config, stored, world, make_grid(config))
 
 
-def plan_sweep(config: SweepConfig, listen: Listener = silent) -> Plan:
+def plan_sweep(config: SweepConfig, listen: Listener = silent) -> SweepPlan:
     """What a sweep would do and cost. Nobody is asked, nothing is searched.
 
     Raises:
@@ -128,16 +128,16 @@ def plan_sweep(config: SweepConfig, listen: Listener = silent) -> Plan:
     if in_loop():
         return beside(lambda hear: plan_sweep(config, hear), listen)
     config = with_run_llm(config)
-    with closing(World(config, listen)) as world:
+    with closing(SweepContext(config, listen)) as world:
         grid = make_grid(config)
-        return plan(Measuring(world, grid.systems, SweepStore(world.folder)), world, grid)
+        return plan(SystemMeasurement(world, grid.systems, SweepStore(world.folder)), world, grid)
 
 
-def _sweep(config: SweepConfig, stored: Mapping[str, object], world: World, grid: Grid) -> SweepResult:
+def _sweep(config: SweepConfig, stored: Mapping[str, object], world: SweepContext, grid: SystemGrid) -> SweepResult:
     store = SweepStore(world.folder)
-    Scorer(config, world.labels, sheet=_any_sheet(world)).measures()  # a wrong name is told before the work
+    SystemScorer(config, world.labels, sheet=_any_sheet(world)).measures()  # a wrong name is told before the work
     _require_relevant(world)
-    measuring = Measuring(world, grid.systems, store)
+    measuring = SystemMeasurement(world, grid.systems, store)
     causes = hash_value(
         {
             "config": causes_of(config),
@@ -186,7 +186,7 @@ def choose_again(config: SweepConfig, listen: Listener = silent) -> SweepResult:
         NotFoundError: there is no finished sweep.
         DataError: its files cannot be read.
     """
-    with closing(World(config, listen)) as world:
+    with closing(SweepContext(config, listen)) as world:
         store = SweepStore(world.folder)
         asked, report = store.manifest().questions, store.report()
         labels = with_holes(of_queries(world.judgments, asked), store.folder)
@@ -195,7 +195,7 @@ def choose_again(config: SweepConfig, listen: Listener = silent) -> SweepResult:
         return SweepResult(fresh, store.folder, unchanged=True)
 
 
-def _any_sheet(world: World) -> Sheet | None:
+def _any_sheet(world: SweepContext) -> ChunkingJudgments | None:
     """What systems of one of several cuts are scored by; all cuts and documents are known to be right by then."""
     return None if world.atlas is None else world.atlas.sheet(world.atlas.parts[0].label)
 
@@ -222,7 +222,7 @@ def _finished(store: SweepStore, causes: str, settings: str, hear: Hear) -> Swee
         return None
 
 
-def _require_relevant(world: World) -> None:
+def _require_relevant(world: SweepContext) -> None:
     """Refuse grades by which all systems are worth the same.
 
     Raises:
@@ -241,7 +241,7 @@ BOOKED = "holes"
 
 
 @dataclass(frozen=True)
-class Asked:
+class UnjudgedGrading:
     """How many holes there were, how many of them got a grade now, on how many the judge abstained; why it stopped."""
 
     holes: int
@@ -262,7 +262,7 @@ class _Services:
     passages: Passages
 
 
-def judge_holes(config: SweepConfig, listen: Listener = silent, approve: Approve = nobody) -> Asked:
+def judge_holes(config: SweepConfig, listen: Listener = silent, approve: Approve = nobody) -> UnjudgedGrading:
     """Grade holes of a finished sweep, as far as `budget` goes.
 
     Raises:
@@ -274,7 +274,7 @@ def judge_holes(config: SweepConfig, listen: Listener = silent, approve: Approve
         return beside(lambda hear: judge_holes(config, hear, approve), listen)
     run = _golden_run(config.golden)
     permit(run, ["judge"], approve)
-    world, store = World(config, listen), SweepStore(config.folder / config.name)
+    world, store = SweepContext(config, listen), SweepStore(config.folder / config.name)
     llm = run.llm.mixing() if config.llm.allow_mixed else run.llm
     workshop = Workshop(run.workspace, llm, config.budget, hear=listen)
     try:
@@ -292,7 +292,7 @@ def judge_holes(config: SweepConfig, listen: Listener = silent, approve: Approve
         world.close()
 
 
-def _judged_alike(world: World, rows: Sequence[SystemRow]) -> tuple[Sequence[SystemRow], Passages]:
+def _judged_alike(world: SweepContext, rows: Sequence[SystemRow]) -> tuple[Sequence[SystemRow], Passages]:
     """The systems whose passages are cut as those of the golden set, which alone get grades of their own, and these.
 
     Raises:
@@ -316,12 +316,14 @@ def _judged_alike(world: World, rows: Sequence[SystemRow]) -> tuple[Sequence[Sys
     return kept, world.passages_of(next(cut for cut in world.config.cuts if labels[repr(cut)] in own))
 
 
-def _ask(holes: Sequence[Hole], world: World, run: RunConfig, workshop: Workshop, services: _Services) -> Asked:
+def _ask(
+    holes: Sequence[UnjudgedPassage], world: SweepContext, run: RunConfig, workshop: Workshop, services: _Services
+) -> UnjudgedGrading:
     """Some at a time, in order, so that what the money buys is what matters most."""
     done = silent = 0
     settings = run.judge.model_copy(update={"stop_after": None})
 
-    async def grade(hole: Hole) -> JudgeRecord:
+    async def grade(hole: UnjudgedPassage) -> JudgeRecord:
         passage = services.passages.get([hole.doc_id])[hole.doc_id]
         shown = MergeRecord(
             qid=hole.qid, rank=1, doc_id=hole.doc_id, score=0.0, sources={}, title=passage.title, text=passage.text,
@@ -329,11 +331,11 @@ def _ask(holes: Sequence[Hole], world: World, run: RunConfig, workshop: Workshop
         )  # fmt: skip
         return (await STAGE.pool([shown], settings, services))[0]
 
-    async def several(part: Sequence[Hole]) -> list[JudgeRecord | BaseException]:
+    async def several(part: Sequence[UnjudgedPassage]) -> list[JudgeRecord | BaseException]:
         return await asyncio.gather(*map(grade, part), return_exceptions=True)
 
     for start in range(0, len(holes), run.llm.concurrency):
-        world.hear(Building("holes judged", start, len(holes)))
+        world.hear(BuildProgress("holes judged", start, len(holes)))
         found = workshop.loop.run(several(holes[start : start + run.llm.concurrency]))
         records = [each for each in found if isinstance(each, JudgeRecord)]
         keep_holes(world.folder, (record for record in records if record.skipped is None))
@@ -342,10 +344,10 @@ def _ask(holes: Sequence[Hole], world: World, run: RunConfig, workshop: Workshop
         for each in found:
             if isinstance(each, BudgetError):
                 world.hear(Notice(str(each)))
-                return Asked(len(holes), done, "the budget is spent", silent)
+                return UnjudgedGrading(len(holes), done, "the budget is spent", silent)
             if isinstance(each, BaseException):
                 raise each
-    return Asked(len(holes), done, silent=silent)
+    return UnjudgedGrading(len(holes), done, silent=silent)
 
 
 def _golden_run(golden: Path) -> RunConfig:

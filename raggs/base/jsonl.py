@@ -73,7 +73,7 @@ TOO_DEEP = f"nested more than {MOST_DEPTH} levels deep"
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenFile:
     """What a finished file holds: sha256, lines, bytes, and the CRC-32 of each line (4 bytes, little-endian)."""
 
     sha256: str
@@ -108,11 +108,11 @@ class _Lines:
         self._rows += 1
         self._size += len(line)
 
-    def written(self) -> Written:
-        return Written(self._digest.hexdigest(), self._rows, self._size, bytes(self._sums))
+    def written(self) -> WrittenFile:
+        return WrittenFile(self._digest.hexdigest(), self._rows, self._size, bytes(self._sums))
 
 
-def write_records(path: Path, records: Iterable[BaseModel]) -> Written:
+def write_records(path: Path, records: Iterable[BaseModel]) -> WrittenFile:
     """Write all records to `path`, whole or not at all, in one pass and constant memory."""
     with atomic_writer(path) as file:
         lines = _Lines(file)
@@ -121,7 +121,7 @@ def write_records(path: Path, records: Iterable[BaseModel]) -> Written:
     return lines.written()
 
 
-def write_routed(places: Mapping[type[M], Path], records: Iterable[M], *, durable: bool = True) -> list[Written]:
+def write_routed(places: Mapping[type[M], Path], records: Iterable[M], *, durable: bool = True) -> list[WrittenFile]:
     """Write each record to the file of its class, in one pass and constant memory.
 
     Each file appears whole or not at all, and none before the last record.

@@ -21,7 +21,7 @@ SLOPE = 0.1  # the same for each grade by which company is better; good company 
 ECHO = 0.2  # from here on, a judge that is asked again repeats its own errors
 
 
-class Rate(Frozen):
+class WilsonRate(Frozen):
     """Some of a total, with Wilson's score interval at 95%."""
 
     rate: float | None = Field(description="null where there was nothing to rate")
@@ -30,7 +30,7 @@ class Rate(Frozen):
     total: int = Field(ge=0)
 
 
-class Depth(Frozen):
+class JudgingDepth(Frozen):
     """How much of the pools was judged, where the walk down a pool may end early."""
 
     stop_after: int = Field(ge=1, description="low grades in a row that end a walk")
@@ -39,7 +39,7 @@ class Depth(Frozen):
     stopped: int = Field(ge=0, description="queries whose walk ended early")
 
 
-class Shift(Frozen):
+class GradeShift(Frozen):
     """By how much the grade of the same passage moves with what it is shown beside."""
 
     grades: float | None = Field(description="over questions; null where none could be asked")
@@ -47,7 +47,7 @@ class Shift(Frozen):
     questions: int = Field(ge=0)
 
 
-class Samples(Frozen):
+class SelfAgreement(Frozen):
     """How far the judge agrees with itself when it is asked more than once."""
 
     asked: int = Field(ge=1, description="grades of each passage")
@@ -55,7 +55,7 @@ class Samples(Frozen):
     unanimous: float | None = Field(description="share of these with one and the same grade")
     exact: float | None = Field(description="share of pairs of grades that are equal")
     kappa: float | None = Field(description="of the pairs, with quadratic weights")
-    company: Shift | None = Field(
+    company: GradeShift | None = Field(
         None,
         exclude_if=not_,
         description="where several passages are graded together, by how many grades a grade moves for each grade that"
@@ -63,7 +63,7 @@ class Samples(Frozen):
     )
 
 
-class Member(Frozen):
+class PanelMemberHealth(Frozen):
     """One member of a panel."""
 
     mean: float | None = Field(description="of its grades")
@@ -80,15 +80,15 @@ class PairAgreement(Frozen):
     kappa: float | None = Field(description="with quadratic weights")
 
 
-class Panel(Frozen):
+class PanelHealth(Frozen):
     """How the members of a panel grade, each and among themselves."""
 
-    members: Mapping[str, Member]
+    members: Mapping[str, PanelMemberHealth]
     agreement: tuple[PairAgreement, ...]
     warnings: tuple[str, ...]
 
 
-class Share(Frozen):
+class ShareEstimate(Frozen):
     """A share that a sample tells, with an interval at 95%."""
 
     share: float | None = Field(description="null where nothing was drawn")
@@ -105,16 +105,16 @@ class CascadeGrade(Frozen):
     interval: tuple[float, float] = Field(description="of that share, 95%")
 
 
-class Cascade(Frozen):
+class CascadeHealth(Frozen):
     """How a cascade's cheap judge stands to its good one."""
 
-    asked: Rate = Field(description="passages on which the good judge was asked")
+    asked: WilsonRate = Field(description="passages on which the good judge was asked")
     by_rule: int = Field(ge=0, description="of these, where the cheap grade matters, or cheap grades differ")
     by_chance: int = Field(ge=0, description="of these, where only the draw decided")
     lost: int = Field(ge=0, description="passages without a cheap grade, or on which the good judge failed")
-    overruled: Rate = Field(description="grades that the good judge changed, of those asked")
-    missed: Rate = Field(description="of those asked by chance, the good judge's grades from `ask_from` on")
-    unseen: Share = Field(
+    overruled: WilsonRate = Field(description="grades that the good judge changed, of those asked")
+    missed: WilsonRate = Field(description="of those asked by chance, the good judge's grades from `ask_from` on")
+    unseen: ShareEstimate = Field(
         description="of all that the good judge would give such a grade, those it was not asked about"
     )
     ask_from: int | None = Field(description="cheap grades from here up are asked of the good judge")
@@ -122,12 +122,14 @@ class Cascade(Frozen):
     warnings: tuple[str, ...]
 
 
-class Canaries(Frozen):
+class CanaryHealth(Frozen):
     """How a judge did on cases of known grade."""
 
-    passed: Rate = Field(description="cases with the grade that was expected, of those asked; null if none could be")
-    kinds: Mapping[str, Rate] = Field(description="the same by kind of case")
-    company: Mapping[str, Shift] = Field(
+    passed: WilsonRate = Field(
+        description="cases with the grade that was expected, of those asked; null if none could be"
+    )
+    kinds: Mapping[str, WilsonRate] = Field(description="the same by kind of case")
+    company: Mapping[str, GradeShift] = Field(
         default_factory=dict,
         exclude_if=not_,
         description="where several passages are graded together, what neighbours do to a grade: `neighbours`, good ones"
@@ -135,7 +137,7 @@ class Canaries(Frozen):
     )
 
 
-class AgainstPeople(Frozen):
+class HumanAgreement(Frozen):
     """How a judge's grades stand to those of people who had not seen a machine's, as `raggs judge check` says."""
 
     kappa: float | None = Field(description="Cohen's, with quadratic weights; null where it is not defined")
@@ -148,21 +150,23 @@ class AgainstPeople(Frozen):
 class JudgeHealth(Frozen):
     """Of the judge stage: depth, repeats, panel or cascade, canaries and people's word; null what was not asked for."""
 
-    depth: Depth | None = None
-    samples: Samples | None = None
-    place: Shift | None = Field(
+    depth: JudgingDepth | None = None
+    samples: SelfAgreement | None = None
+    place: GradeShift | None = Field(
         None,
         exclude_if=not_,
         description="where several passages are graded together, in places drawn by lot: by how many grades being shown"
         " first rather than last moves a grade",
     )
-    panel: Panel | None = None
-    cascade: Cascade | None = Field(None, exclude_if=not_, description="where a cheap judge stands before a good one")
-    canaries: Canaries | None = None
-    people: AgainstPeople | None = Field(
+    panel: PanelHealth | None = None
+    cascade: CascadeHealth | None = Field(
+        None, exclude_if=not_, description="where a cheap judge stands before a good one"
+    )
+    canaries: CanaryHealth | None = None
+    people: HumanAgreement | None = Field(
         None, exclude_if=not_, description="where the gate asks for it, as of the end of the latest run"
     )
-    noise: Rate | None = Field(
+    noise: WilsonRate | None = Field(
         None,
         exclude_if=not_,
         description="of a judge that adds simulated noise to labels, the grades that differ from their label",
@@ -178,10 +182,10 @@ class JudgeHealth(Frozen):
 class RankHealth(Frozen):
     """Of the rank stage, rates over all batches that the judge ordered, and means over the queries."""
 
-    first: Rate = Field(description="batches won by the passage shown first, of those ordered")
-    flips: Rate = Field(description="pairs that changed places when the same passages were shown again")
-    cycles: Rate = Field(description="triples that go round, of those whose pairs all have a majority")
-    invalid: Rate = Field(description="batches without an order, of those asked")
+    first: WilsonRate = Field(description="batches won by the passage shown first, of those ordered")
+    flips: WilsonRate = Field(description="pairs that changed places when the same passages were shown again")
+    cycles: WilsonRate = Field(description="triples that go round, of those whose pairs all have a majority")
+    invalid: WilsonRate = Field(description="batches without an order, of those asked")
     fair_first: float | None = Field(description="the rate that a fair judge would have at `first`")
     sharpness: float | None = Field(None, description="of the judge, as the engine estimates it")
     echo: float | None = Field(None, description="correlation of the judge's errors when it meets a pair again")

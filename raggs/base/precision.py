@@ -12,10 +12,10 @@ from pydantic import Field
 from raggs.base.arrays import Dtype, Vectors, rounded
 from raggs.base.settings import Settings
 
-__all__ = ["Dtype", "Scoring", "rounded"]
+__all__ = ["Dtype", "PrecisionSettings", "rounded"]
 
 
-class Scoring(Settings):
+class PrecisionSettings(Settings):
     """At which precision scores are computed."""
 
     dtype: Dtype = Field("f32", description="what the parts of a score (vectors, logits) are rounded to")

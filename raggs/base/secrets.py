@@ -53,7 +53,7 @@ PAIR = re.compile(r"(?<=[?&;])(?P<name>[\w.\-]+)=(?P<value>[^&;\s#\"']+)")
 _remembered: set[str] = set()
 
 
-class Held(NamedTuple):
+class FoundSecret(NamedTuple):
     """A secret in a tree of settings: where, and what makes it one. `why` never holds it."""
 
     place: tuple[str | int, ...]
@@ -97,14 +97,14 @@ def mask(text: str) -> str:
     return PAIR.sub(_pair, text) if "=" in text else text
 
 
-def held(tree: object, environment: Mapping[str, str] | None = None) -> Iterator[Held]:
+def held(tree: object, environment: Mapping[str, str] | None = None) -> Iterator[FoundSecret]:
     """The secrets that stand in a tree of settings (mappings, lists and plain values), in its order."""
     known = secrets_of(os.environ if environment is None else environment)
     for place, value in leaves(tree):
         if (why := _why(place, value, known)) is not None:
             if isinstance(value, str):
                 remember([value])
-            yield Held(place, why)
+            yield FoundSecret(place, why)
 
 
 def _why(place: Sequence[str | int], value: object, known: Mapping[str, str]) -> str | None:

@@ -33,7 +33,7 @@ PATIENCE_S = 30.0  # how long another process may write
 TABLE = "CREATE TABLE IF NOT EXISTS rows (key TEXT PRIMARY KEY, value BLOB, sum BLOB) WITHOUT ROWID"
 
 
-class Kept:
+class StoredFile:
     """One file.
 
     Args:

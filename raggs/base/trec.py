@@ -35,7 +35,7 @@ class Label(NamedTuple):
     grade: int
 
 
-class Scored(NamedTuple):
+class ScoredPassage(NamedTuple):
     """A retrieved passage."""
 
     line: int
@@ -44,7 +44,7 @@ class Scored(NamedTuple):
     score: float
 
 
-class Seen:
+class SeenPairs:
     """The line of each (qid, docid) of a file.
 
     Two ids that look the same are refused too: they differ by their Unicode form alone, or by characters without width.
@@ -136,7 +136,7 @@ def read_qrels(path: Path) -> Iterator[Label]:
         DataError: not UTF-8, not 4 columns, a NUL, a grade that is no integer, a (qid, docid) twice, or a comment that
             reads as a label; with file and line.
     """
-    seen = Seen(path)
+    seen = SeenPairs(path)
     for number, (qid, _, doc_id, grade) in _rows(path, "qid 0 docid grade", lambda row: _is_grade(row[3])):
         if not _is_grade(grade):
             message = f"grade {grade!r} is not an integer"
@@ -145,7 +145,7 @@ def read_qrels(path: Path) -> Iterator[Label]:
         yield Label(number, qid, doc_id, int(grade))
 
 
-def read_scored(path: Path, order: RankOrder | None = None) -> Iterator[Scored]:
+def read_scored(path: Path, order: RankOrder | None = None) -> Iterator[ScoredPassage]:
     """The hits of a run file, in its order; its rank column is only compared with the scores.
 
     Args:
@@ -157,7 +157,7 @@ def read_scored(path: Path, order: RankOrder | None = None) -> Iterator[Scored]:
         DataError: not UTF-8, not 6 columns, a NUL, a score that is no finite number, a (qid, docid) twice, or a comment
             that reads as a hit, with file and line; scores that rise with the rank.
     """
-    seen, ranks = Seen(path), order or RankOrder()
+    seen, ranks = SeenPairs(path), order or RankOrder()
     form = "qid Q0 docid rank score tag"
     for number, (qid, _, doc_id, rank, text, _) in _rows(path, form, lambda row: math.isfinite(as_number(row[4]))):
         score = as_number(text)
@@ -166,7 +166,7 @@ def read_scored(path: Path, order: RankOrder | None = None) -> Iterator[Scored]:
             raise DataError(message, where=path, line=number, remedy="remove or repair the line")
         seen.note(qid, doc_id, number)
         ranks.note(qid, rank, score)
-        yield Scored(number, qid, doc_id, score)
+        yield ScoredPassage(number, qid, doc_id, score)
     if order is None:
         ranks.checked(path)
 

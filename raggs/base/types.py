@@ -54,7 +54,7 @@ def leaves(value: object, place: Place = ()) -> Iterator[tuple[Place, object]]:
 
 
 @dataclass(frozen=True)
-class Building:
+class BuildProgress:
     """Something that is made once (a passage store, vectors, an index) is being made; `total` is 0 where unknown."""
 
     what: str
@@ -63,7 +63,7 @@ class Building:
 
 
 @dataclass(frozen=True)
-class Waiting:
+class WaitProgress:
     """Answers that someone else is working on, such as a provider's batch."""
 
     what: str
@@ -78,7 +78,7 @@ class Notice:
     message: str
 
 
-News = Building | Waiting | Notice
+News = BuildProgress | WaitProgress | Notice
 Hear = Callable[[News], None]
 
 

@@ -13,10 +13,20 @@ import numpy as np
 from raggs.base.arrays import Floats, Ints, Vectors
 from raggs.base.text import clean_passage, clean_unicode, one_line, token_borders
 from raggs.base.types import number
-from raggs.chunking.documents import Cut, Documents
-from raggs.chunking.models import ChunkerPart, ChunkReport, ComparisonPart, Mean, SystemPart, Unit
-from raggs.chunking.questions import Asked
-from raggs.metrics.spans import MEASURES, MIN, Cutoff, Line, Ruler, Scores, Target, score, summary
+from raggs.chunking.documents import ChunkedDocuments, Documents
+from raggs.chunking.models import ChunkComparisonPart, ChunkerPart, ChunkMeanPart, ChunkReport, ChunkSystemPart, Unit
+from raggs.chunking.questions import ReferencedQuestions
+from raggs.metrics.spans import (
+    MEASURES,
+    MIN,
+    ChunkTargets,
+    Cutoff,
+    DocumentOffsets,
+    LengthScale,
+    Scores,
+    score,
+    summary,
+)
 from raggs.parts.indexes.exact import search
 from raggs.stats.comparison import compare_many
 from raggs.stats.intervals import Interval, bootstrap_means
@@ -28,7 +38,7 @@ Embed = Callable[[Sequence[str]], Vectors]
 
 
 @dataclass(frozen=True)
-class Embedding:
+class EmbeddingFunctions:
     """One embedder, as two functions: the vectors of chunks, and of questions."""
 
     chunks: Embed
@@ -36,7 +46,7 @@ class Embedding:
 
 
 @dataclass(frozen=True)
-class Study:
+class ChunkStudy:
     """What is compared.
 
     Attributes:
@@ -52,9 +62,9 @@ class Study:
     """
 
     documents: Documents
-    asked: Asked
-    cuts: Mapping[str, Cut]
-    embeddings: Mapping[str, Embedding]
+    asked: ReferencedQuestions
+    cuts: Mapping[str, ChunkedDocuments]
+    embeddings: Mapping[str, EmbeddingFunctions]
     cutoffs: Sequence[Cutoff]
     baseline: str | None = None
     unit: Unit = "characters"
@@ -77,16 +87,16 @@ def system_names(chunkers: Iterable[str], embedders: Collection[str]) -> dict[st
     }
 
 
-def compare_chunkers(study: Study) -> ChunkReport:
+def compare_chunkers(study: ChunkStudy) -> ChunkReport:
     """Search and score everything.
 
     Raises:
         ProviderError: an embedder failed.
     """
-    line = Line.of(study.documents.lengths)
+    line = DocumentOffsets.of(study.documents.lengths)
     ruler = ruler_of(study.documents, line, study.unit)
     questions, asked = study.asked.questions, study.asked
-    targets = {name: Target(questions, cut.spans, line, ruler, study.compat) for name, cut in study.cuts.items()}
+    targets = {name: ChunkTargets(questions, cut.spans, line, ruler, study.compat) for name, cut in study.cuts.items()}
     scores = {name: _searched(study, targets[pair[0]], *pair) for name, pair in study.systems.items()}
     baseline = study.baseline or next(iter(scores))
     comparisons = tuple(_comparisons(scores, baseline, study)) if len(scores) > 1 else ()
@@ -107,12 +117,12 @@ def compare_chunkers(study: Study) -> ChunkReport:
     )
 
 
-def ruler_of(documents: Documents, line: Line, unit: Unit) -> Ruler:
+def ruler_of(documents: Documents, line: DocumentOffsets, unit: Unit) -> LengthScale:
     """What counts lengths; where the vocabulary of tokens cannot be read, a token is three bytes."""
     if unit == "characters":
-        return Ruler.characters()
+        return LengthScale.characters()
     starts = [_borders(text) for text in documents.texts]
-    return Ruler.tokens(line, starts, documents.lengths)
+    return LengthScale.tokens(line, starts, documents.lengths)
 
 
 def _borders(text: str) -> list[int]:
@@ -120,7 +130,7 @@ def _borders(text: str) -> list[int]:
     return list(range(0, len(text), 3)) if found is None else found
 
 
-def _searched(study: Study, target: Target, chunker: str, embedder: str) -> dict[Cutoff, Scores]:
+def _searched(study: ChunkStudy, target: ChunkTargets, chunker: str, embedder: str) -> dict[Cutoff, Scores]:
     """The scores of one system by cutoff."""
     embedding = study.embeddings[embedder]
     vectors = embedding.chunks(chunks_read(study.cuts[chunker].texts, study.compat))
@@ -141,7 +151,7 @@ def questions_read(texts: Sequence[str], compat: bool) -> Sequence[str]:
     return texts if compat else [one_line(clean_unicode(text)) for text in texts]
 
 
-def _chunker(name: str, cut: Cut, target: Target, documents: Documents) -> ChunkerPart:
+def _chunker(name: str, cut: ChunkedDocuments, target: ChunkTargets, documents: Documents) -> ChunkerPart:
     lengths = target.lengths
     return ChunkerPart(
         chunker=name,
@@ -154,12 +164,12 @@ def _chunker(name: str, cut: Cut, target: Target, documents: Documents) -> Chunk
     )
 
 
-def _system(name: str, cutoff: Cutoff, found: Scores, study: Study) -> SystemPart:
+def _system(name: str, cutoff: Cutoff, found: Scores, study: ChunkStudy) -> ChunkSystemPart:
     chunker, embedder = study.systems[name]
     owner = np.array(study.asked.documents)
     matrix = np.stack([found.values[measure] for measure in MEASURES])
     intervals = bootstrap_means(matrix, seed=study.seed)
-    return SystemPart(
+    return ChunkSystemPart(
         system=name,
         chunker=chunker,
         embedder=embedder,
@@ -180,22 +190,22 @@ def _system(name: str, cutoff: Cutoff, found: Scores, study: Study) -> SystemPar
     )
 
 
-def _mean(values: Floats, interval: Interval | None = None) -> Mean:
+def _mean(values: Floats, interval: Interval | None = None) -> ChunkMeanPart:
     found = summary(values)
     low, high = (None, None) if interval is None else map(number, interval)
-    return Mean(mean=number(found.mean), sd=number(found.sd), low=low, high=high)
+    return ChunkMeanPart(mean=number(found.mean), sd=number(found.sd), low=low, high=high)
 
 
 def _comparisons(
-    scores: Mapping[str, Mapping[Cutoff, Scores]], baseline: str, study: Study
-) -> Iterator[ComparisonPart]:
+    scores: Mapping[str, Mapping[Cutoff, Scores]], baseline: str, study: ChunkStudy
+) -> Iterator[ChunkComparisonPart]:
     others = [name for name in scores if name != baseline]
     for cutoff in study.cutoffs:
         for measure in MEASURES:
             against = {name: scores[name][cutoff].values[measure] for name in others}
             every = compare_many(scores[baseline][cutoff].values[measure], against, seed=study.seed, tests=[TEST])
             for name, found in every.items():
-                yield ComparisonPart(
+                yield ChunkComparisonPart(
                     system=name,
                     cutoff=str(cutoff),
                     measure=measure,

@@ -34,7 +34,7 @@ from raggs.base.errors import NotFoundError
 from raggs.base.text import count_tokens, did_you_mean, plural, shorten, visible
 from raggs.chunking.models import ChunkRow, CutFile, CutReport
 from raggs.evaluation.document import Cell, Legend, Row, Section, Table
-from raggs.evaluation.document import Document as document_Document
+from raggs.evaluation.document import ReportDocument as document_Document
 from raggs.parts.chunkers import Document
 from raggs.parts.corpora import CutCorpus
 from raggs.parts.corpora.folder import file_name
@@ -50,14 +50,14 @@ ON = re.compile(r"[^\S\n]*\S")
 
 
 @dataclass(frozen=True)
-class Shown:
+class ChunkView:
     """How files are cut, and their texts, in the same order."""
 
     report: CutReport
     documents: tuple[Document, ...]
 
 
-def show_cuts(corpus: CutCorpus, file: str | None = None) -> Shown:
+def show_cuts(corpus: CutCorpus, file: str | None = None) -> ChunkView:
     """How the documents of a corpus are cut.
 
     Args:
@@ -75,7 +75,7 @@ def show_cuts(corpus: CutCorpus, file: str | None = None) -> Shown:
             held[passage.span.source].append(passage)
     files = tuple(_file(read[name], passages) for name, passages in held.items())
     report = CutReport(files=files, notes=() if file else (*corpus.outside(), *corpus.notes()))
-    return Shown(report, tuple(read[name] for name in held))
+    return ChunkView(report, tuple(read[name] for name in held))
 
 
 def _named(file: str, names: Sequence[str], corpus: CutCorpus) -> str:
@@ -165,7 +165,7 @@ BINS = 12  # of a histogram at most
 TORN = "~"
 
 
-class Bar(NamedTuple):
+class SizeBin(NamedTuple):
     """A class of sizes: from where to where, and how many chunks fall into it."""
 
     label: str
@@ -253,7 +253,7 @@ def _histogram(sizes: Sequence[int]) -> Iterator[str]:
         yield f"{bar.label}  {'▇' * -(-bar.chunks * BARS // most):<{BARS}} {bar.chunks:,}"
 
 
-def bars_of(sizes: Sequence[int]) -> list[Bar]:
+def bars_of(sizes: Sequence[int]) -> list[SizeBin]:
     """How many sizes fall into each class, from 0 on; none where there are no sizes."""
     if not sizes:
         return []
@@ -263,7 +263,7 @@ def bars_of(sizes: Sequence[int]) -> list[Bar]:
         counts[size // width] += 1
     places = len(f"{len(counts) * width:,}")
     return [
-        Bar(f"{number * width:>{places},} – {(number + 1) * width - 1:>{places},}", count)
+        SizeBin(f"{number * width:>{places},} – {(number + 1) * width - 1:>{places},}", count)
         for number, count in enumerate(counts)
     ]
 
@@ -283,7 +283,7 @@ ROW, LABEL, ROOM, COUNT = 18, 92, 216, 52  # of the histogram, in its own units
 
 
 @dataclass(frozen=True)
-class Piece:
+class FilePiece:
     """A stretch of a document that the same chunks hold.
 
     Attributes:
@@ -309,10 +309,10 @@ class FileView:
     median: float
     longest: int
     torn: int
-    pieces: tuple[Piece, ...] | None
+    pieces: tuple[FilePiece, ...] | None
 
 
-def cut_page(shown: Shown, title: str) -> str:
+def cut_page(shown: ChunkView, title: str) -> str:
     """The page.
 
     Args:
@@ -335,7 +335,7 @@ def cut_page(shown: Shown, title: str) -> str:
     )
 
 
-def _views(shown: Shown) -> Iterator[FileView]:
+def _views(shown: ChunkView) -> Iterator[FileView]:
     room = MOST
     for number, (file, document) in enumerate(zip(shown.report.files, shown.documents, strict=True), start=1):
         fits = len(document.text) <= room
@@ -347,7 +347,7 @@ def _views(shown: Shown) -> Iterator[FileView]:
         )
 
 
-def pieces_of(document: Document, chunks: Sequence[ChunkRow]) -> Iterator[Piece]:
+def pieces_of(document: Document, chunks: Sequence[ChunkRow]) -> Iterator[FilePiece]:
     """A document's text in pieces, in order and without a gap, cut wherever a chunk begins or ends."""
     text, begin = document.text, document.begin
     edges = sorted({0, begin, len(text), *(chunk.start for chunk in chunks), *(chunk.end for chunk in chunks)})
@@ -358,7 +358,7 @@ def pieces_of(document: Document, chunks: Sequence[ChunkRow]) -> Iterator[Piece]
         while waiting and waiting[-1].start <= start:
             fresh.append(waiting.pop())
         held += fresh
-        yield Piece(
+        yield FilePiece(
             text=visible(text[start:end].replace("\r\n", "\n")),
             kind=_kind(text[start:end], held) if start >= begin else "head",
             begins=tuple(fresh),
@@ -374,7 +374,7 @@ def _kind(text: str, held: Sequence[ChunkRow]) -> str:
     return "none" if text.strip() else "gap"
 
 
-def _drawn(bars: Sequence[Bar]) -> Iterator[dict[str, object]]:
+def _drawn(bars: Sequence[SizeBin]) -> Iterator[dict[str, object]]:
     """Each bar with its place in the picture."""
     most = max((bar.chunks for bar in bars), default=1)
     for number, bar in enumerate(bars):

@@ -22,11 +22,11 @@ from pathlib import Path
 
 from raggs.base.errors import DataError, NotFoundError
 from raggs.base.text import did_you_mean, plural
-from raggs.llm.rehearsal import Asked
+from raggs.llm.rehearsal import CallEstimate
 from raggs.metrics.spans import Spans, locate
 from raggs.metrics.spans.columns import Place
 from raggs.parts.chunkers import Chunk, Chunker, Document
-from raggs.parts.chunkers.paid import Cuts, NotCut, PaidChunker
+from raggs.parts.chunkers.paid import ChunkBoundaries, NotCut, PaidChunker
 from raggs.parts.corpora.folder import FolderConfig, FolderCorpus
 from raggs.parts.workshop import Workshop
 from raggs.stages.ordered import run_ordered
@@ -100,7 +100,7 @@ def read_documents(folder: Path) -> Documents:
 
 
 @dataclass(frozen=True)
-class Cut:
+class ChunkedDocuments:
     """The chunks of all documents.
 
     Attributes:
@@ -116,7 +116,7 @@ class Cut:
 
 def cut(
     chunker: Chunker, documents: Documents, *, compat: bool = False, tell: Callable[[int], None] = lambda _: None
-) -> Cut:
+) -> ChunkedDocuments:
     """Cut all documents.
 
     Args:
@@ -137,7 +137,7 @@ def cut(
     spans = Spans.of(
         _places(found, documents) if compat else ((number, each.start, each.end) for number, each in found)
     )
-    return Cut(tuple(chunk.text for _, chunk in found), spans, seconds)
+    return ChunkedDocuments(tuple(chunk.text for _, chunk in found), spans, seconds)
 
 
 def _places(found: list[tuple[int, Chunk]], documents: Documents) -> Iterator[Place]:
@@ -150,7 +150,7 @@ SHOWN = 3
 
 
 @dataclass
-class Made:
+class ChunkingResult:
     """What came of cutting.
 
     Attributes:
@@ -187,7 +187,7 @@ class Made:
 
 
 @dataclass(frozen=True)
-class Foreseen:
+class ChunkingForecast:
     """What cutting would ask.
 
     Attributes:
@@ -198,7 +198,7 @@ class Foreseen:
 
     cut: int
     before: int
-    asked: dict[str, Asked]
+    asked: dict[str, CallEstimate]
     guessed: bool
 
 
@@ -209,7 +209,7 @@ def make_cuts(
     tell: Callable[[int], None] = lambda _: None,
     *,
     again: bool = False,
-) -> Made:
+) -> ChunkingResult:
     """Cut what is not cut yet.
 
     Args:
@@ -219,9 +219,9 @@ def make_cuts(
     Raises:
         RaggsError: a provider refused, the budget is used up, or the disk: whatever was answered is kept.
     """
-    made, began = Made(), time.perf_counter()
+    made, began = ChunkingResult(), time.perf_counter()
 
-    async def work(given: Document) -> Cuts | str | None:
+    async def work(given: Document) -> ChunkBoundaries | str | None:
         document = given.body
         if _is_cut(chunker, document, again=again):
             return None
@@ -252,7 +252,7 @@ def _is_cut(chunker: PaidChunker, document: Document, *, again: bool) -> bool:
 
 def foresee(
     chunker: PaidChunker, documents: Iterable[Document], workshop: Workshop, *, again: bool = False
-) -> Foreseen:
+) -> ChunkingForecast:
     """What `make_cuts` would ask. Nobody is asked, nothing is written.
 
     Raises:
@@ -270,4 +270,6 @@ def foresee(
         workshop.loop.run(chunker.ask(document.body, rehearsal, guess=True))
         guessed = guessed or rehearsal.missing > missing + 1
     workshop.loop.run(rehearsal.close())
-    return Foreseen(count, before, {model: rehearsal.asked(model, chunker.TASK) for model in chunker.models}, guessed)
+    return ChunkingForecast(
+        count, before, {model: rehearsal.asked(model, chunker.TASK) for model in chunker.models}, guessed
+    )

@@ -17,10 +17,10 @@ from pathlib import Path
 from raggs.base.files import write_texts
 from raggs.base.text import plural, spreadsheet_cell
 from raggs.base.types import Number
-from raggs.chunking.models import ChunkReport, ComparisonPart, Mean, SystemPart
-from raggs.evaluation.document import Cell, Document, Legend, Row, Section, Table, interval
+from raggs.chunking.models import ChunkComparisonPart, ChunkMeanPart, ChunkReport, ChunkSystemPart
+from raggs.evaluation.document import Cell, Legend, ReportDocument, Row, Section, Table, interval
 from raggs.evaluation.layout import markdown
-from raggs.evaluation.svg import LINE, WIDTH, Drawing, ForestRow, Scale, forest, shortened, spread
+from raggs.evaluation.svg import LINE, WIDTH, AxisScale, Drawing, ForestRow, forest, shortened, spread
 from raggs.metrics.spans import MEASURES, MIN
 
 TITLES = {"recall": "recall", "precision": "precision", "iou": "IoU", "f1": "F1", "precision_omega": "precision_Ω"}
@@ -28,10 +28,10 @@ SHOWN = ("recall", "precision", "precision_omega", "iou")  # on the screen
 COMPARED = ("recall", "precision", "iou")  # the same of differences
 
 
-def lay_out(report: ChunkReport, *, full: bool = False) -> Document:
+def lay_out(report: ChunkReport, *, full: bool = False) -> ReportDocument:
     """The document; `full` with all measures."""
     sections = (_chunkers(report), _against(report, full), _by_corpus(report))
-    return Document("Chunkers compared", _scores(report, full), tuple(filter(None, sections)), report.notes)
+    return ReportDocument("Chunkers compared", _scores(report, full), tuple(filter(None, sections)), report.notes)
 
 
 def _scores(report: ChunkReport, full: bool) -> Section:
@@ -75,12 +75,12 @@ def _place(report: ChunkReport, cutoff: str) -> int:
     return list(dict.fromkeys(part.cutoff for part in report.systems)).index(cutoff)
 
 
-def _score(part: SystemPart, measure: str, best: float) -> Cell:
+def _score(part: ChunkSystemPart, measure: str, best: float) -> Cell:
     found = part.scores[measure]
     return Cell(_plus_minus(found), best=found.mean == best)
 
 
-def _plus_minus(found: Mean) -> str | None:
+def _plus_minus(found: ChunkMeanPart) -> str | None:
     return None if found.mean is None or found.sd is None else f"{found.mean:.1%} ± {found.sd:.1%}".replace("%", "")
 
 
@@ -128,7 +128,7 @@ def _against(report: ChunkReport, full: bool) -> Section | None:
 
 
 def _sentences(report: ChunkReport) -> Iterator[str]:
-    grouped: dict[tuple[str, str], list[ComparisonPart]] = {}
+    grouped: dict[tuple[str, str], list[ChunkComparisonPart]] = {}
     for part in report.comparisons:
         if part.measure not in COMPARED:
             continue
@@ -156,7 +156,7 @@ def _by_corpus(report: ChunkReport) -> Section | None:
     return Section("By document", (), Table(("chunker", "k", "document", *(TITLES[name] for name in MEASURES)), rows))
 
 
-def _means(scores: Mapping[str, Mean]) -> Row:
+def _means(scores: Mapping[str, ChunkMeanPart]) -> Row:
     return tuple(Cell(_plus_minus(scores[measure])) for measure in MEASURES)
 
 
@@ -166,7 +166,7 @@ ROWS = 24
 WIDE = 85  # letters of a line of text
 APART = ("win", "loss")  # verdicts that tell a system from the baseline
 
-Point = tuple[float, float, SystemPart]
+Point = tuple[float, float, ChunkSystemPart]
 
 
 def plots(report: ChunkReport) -> dict[str, tuple[str, str]]:
@@ -186,7 +186,7 @@ def _recall(report: ChunkReport) -> str | None:
     every = [point for points in lines.values() for point in points]
     heights = [value for _, y, part in every for value in (y, *_ends(part, "recall"))]
     foot = TOP + HIGH
-    across, up = Scale.of([x for x, _, _ in every], LEFT, RIGHT - 26, log=True), Scale.of(heights, foot, TOP)
+    across, up = AxisScale.of([x for x, _, _ in every], LEFT, RIGHT - 26, log=True), AxisScale.of(heights, foot, TOP)
     drawing = Drawing("Recall over what is retrieved", foot + 4.2 * LINE + len(lines) * LINE)
     scale = ", logarithmic" if across.log else ""
     drawing.frame(across, up, (f"{report.unit} retrieved for a question, in the mean{scale}", "recall"))
@@ -201,7 +201,7 @@ def _recall(report: ChunkReport) -> str | None:
     return drawing.svg()
 
 
-def _series(drawing: Drawing, points: Sequence[Point], scales: tuple[Scale, Scale]) -> None:
+def _series(drawing: Drawing, points: Sequence[Point], scales: tuple[AxisScale, AxisScale]) -> None:
     across, up = scales
     drawing.path([(across.at(x), up.at(y)) for x, y, _ in points], "series")
     for x, y, part in points:
@@ -245,7 +245,7 @@ def _names(report: ChunkReport) -> list[str]:
     return list(dict.fromkeys(part.system for part in report.systems))
 
 
-def _ends(part: SystemPart, measure: str) -> tuple[float, ...]:
+def _ends(part: ChunkSystemPart, measure: str) -> tuple[float, ...]:
     found = part.scores[measure]
     return () if found.low is None or found.high is None else (found.low, found.high)
 

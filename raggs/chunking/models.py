@@ -22,13 +22,13 @@ from raggs.base.jsonl import first_fault
 from raggs.base.registry import Registry
 from raggs.base.text import did_you_mean
 from raggs.base.types import Number
-from raggs.evaluation.models import Part, Verdict
+from raggs.evaluation.models import ReportPart, Verdict
 
 Unit = Literal["characters", "tokens"]
 Values = Mapping[str, tuple[Number, ...]]  # by measure, one a question
 
 
-class Mean(Part):
+class ChunkMeanPart(ReportPart):
     """Of one measure over questions."""
 
     mean: Number = Field(description="0 to 1; null where no question has a value")
@@ -37,7 +37,7 @@ class Mean(Part):
     high: Number = Field(None, description="of the interval of the mean")
 
 
-class ChunkerPart(Part):
+class ChunkerPart(ReportPart):
     """How one chunker cut all documents."""
 
     chunker: str
@@ -49,7 +49,7 @@ class ChunkerPart(Part):
     megabytes: float = Field(description="of the documents, in UTF-8")
 
 
-class SystemPart(Part):
+class ChunkSystemPart(ReportPart):
     """A chunker and an embedder at one cutoff."""
 
     system: str
@@ -58,12 +58,12 @@ class SystemPart(Part):
     cutoff: str = Field(description="chunks that are retrieved: a number, or min: as many as hold something")
     retrieved: float = Field(description="chunks a question, in the mean")
     retrieved_length: float = Field(description="of these together a question, in the report's unit, in the mean")
-    scores: Mapping[str, Mean] = Field(description="by measure, over all questions")
-    by_corpus: Mapping[str, Mapping[str, Mean]] = Field(description="by document, then by measure")
+    scores: Mapping[str, ChunkMeanPart] = Field(description="by measure, over all questions")
+    by_corpus: Mapping[str, Mapping[str, ChunkMeanPart]] = Field(description="by document, then by measure")
     per_question: Values = Field(description="by measure, a value for each of `questions`")
 
 
-class ComparisonPart(Part):
+class ChunkComparisonPart(ReportPart):
     """A system against the baseline on one measure at one cutoff, paired by question."""
 
     system: str
@@ -79,7 +79,7 @@ class ComparisonPart(Part):
     losses: int
 
 
-class ChunkReport(Part):
+class ChunkReport(ReportPart):
     """chunks.json."""
 
     v: int = 2
@@ -91,12 +91,12 @@ class ChunkReport(Part):
     questions: tuple[str, ...] = Field(description="ids")
     corpora: tuple[str, ...] = Field(description="of each question, the document of its first reference")
     chunkers: tuple[ChunkerPart, ...]
-    systems: tuple[SystemPart, ...]
-    comparisons: tuple[ComparisonPart, ...]
+    systems: tuple[ChunkSystemPart, ...]
+    comparisons: tuple[ChunkComparisonPart, ...]
     notes: tuple[str, ...]
 
 
-class ChunkRow(Part):
+class ChunkRow(ReportPart):
     """One chunk of a file."""
 
     number: int
@@ -109,7 +109,7 @@ class ChunkRow(Part):
     title: str = Field("", description="its passage's title")
 
 
-class CutFile(Part):
+class CutFile(ReportPart):
     """How one file is cut."""
 
     file: str
@@ -119,7 +119,7 @@ class CutFile(Part):
     chunks: tuple[ChunkRow, ...]
 
 
-class CutReport(Part):
+class CutReport(ReportPart):
     """How the files of a folder are cut."""
 
     files: tuple[CutFile, ...]

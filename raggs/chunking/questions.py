@@ -17,7 +17,7 @@ from raggs.base.artifacts import Query, Reference, Span
 from raggs.base.errors import DataError
 from raggs.base.text import plural, shorten
 from raggs.chunking.documents import Documents
-from raggs.metrics.spans import Questions, Spans
+from raggs.metrics.spans import ReferenceColumns, Spans
 from raggs.metrics.spans.columns import Place
 from raggs.metrics.spans.scores import overlapping
 from raggs.parts.queries import made_notes
@@ -27,7 +27,7 @@ SHOWN, TOLD = 60, 10
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReferencedQuestions:
     """Questions that have references.
 
     Attributes:
@@ -40,13 +40,13 @@ class Asked:
     ids: tuple[str, ...]
     texts: tuple[str, ...]
     documents: tuple[int, ...]
-    questions: Questions
+    questions: ReferenceColumns
     notes: tuple[str, ...]
 
 
 def place_questions(
     queries: Mapping[str, Query], documents: Documents, path: Path, lines: Mapping[str, int] | None = None
-) -> Asked:
+) -> ReferencedQuestions:
     """The questions with the places of their references.
 
     Args:
@@ -71,11 +71,11 @@ def place_questions(
         said, remedy = ("are the same", "leave one out") if again else ("overlap", "make one excerpt of them")
         raise finder.wrong(kept[rows[pair[0]][0]], f"its excerpts {one} and {other} {said}", remedy)
     first = {number: place[0] for number, place in reversed(rows)}
-    return Asked(
+    return ReferencedQuestions(
         tuple(query.qid for query in kept),
         tuple(query.text for query in kept),
         tuple(first[number] for number in range(len(kept))),
-        Questions(len(kept), spans, owner),
+        ReferenceColumns(len(kept), spans, owner),
         (*_notes(len(queries) - len(kept), finder.searched, finder.repeated), *made_notes(kept)),
     )
 

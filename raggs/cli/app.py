@@ -54,7 +54,7 @@ Command = TyperCommand | TyperGroup
 
 
 @dataclass(frozen=True)
-class Group:
+class CommandGroup:
     """Commands below a word of their own, such as ``config show``.
 
     Attributes:
@@ -89,15 +89,15 @@ class Commands(UserDict[str, Any]):
         words: those before the names, in the names of variables.
     """
 
-    def __init__(self, table: Mapping[str, Target | Group], words: tuple[str, ...] = ("RAGGS",)) -> None:
+    def __init__(self, table: Mapping[str, Target | CommandGroup], words: tuple[str, ...] = ("RAGGS",)) -> None:
         super().__init__(table)
         self._words = words
 
     def __getitem__(self, name: str) -> Command:
-        found: Target | Group | Command = super().__getitem__(name)
+        found: Target | CommandGroup | Command = super().__getitem__(name)
         if isinstance(found, Target):
             found = _command(name, found, self._words)
-        elif isinstance(found, Group):
+        elif isinstance(found, CommandGroup):
             found = _group(name, found, self._words)
         self.data[name] = found
         return found
@@ -132,7 +132,7 @@ def _with_quiet(does: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def _group(name: str, found: Group, words: tuple[str, ...]) -> Command:
+def _group(name: str, found: CommandGroup, words: tuple[str, ...]) -> Command:
     shows, kind = found.usual is None, TyperGroup if found.usual is None else UsualGroup
     made = get_group(typer.Typer(name=name, cls=kind, help=found.help, no_args_is_help=shows, rich_markup_mode=None))
     if isinstance(made, UsualGroup) and found.usual is not None:
@@ -152,7 +152,7 @@ Golden sets for retrieval-augmented generation: graded, ranked, audited, and pai
   raggs status demo/runs/demo                where it stands, what is next
 """
 
-COMMANDS: dict[str, str | Group] = {
+COMMANDS: dict[str, str | CommandGroup] = {
     "init": "housekeeping:init",
     "index": "housekeeping:index",
     "run": "runs:run",
@@ -168,7 +168,7 @@ COMMANDS: dict[str, str | Group] = {
     "diff": "evals:diff",
     "compare": "evals:compare",
     "sweep": "sweeps:sweep",
-    "diagnose": Group(
+    "diagnose": CommandGroup(
         "Say why retrieval fails, by small probes.",
         {
             "list": "diagnose_options:kinds",
@@ -189,13 +189,15 @@ COMMANDS: dict[str, str | Group] = {
     "list": "export:list_",
     "explain": "show:explain",
     "schema": "export:schema",
-    "config": Group("Look at a configuration.", {"show": "housekeeping:show"}),
-    "prompts": Group("Read the prompts that come with raggs.", {"list": "show:list_", "show": "show:show_prompt"}),
-    "chunks": Group(
+    "config": CommandGroup("Look at a configuration.", {"show": "housekeeping:show"}),
+    "prompts": CommandGroup(
+        "Read the prompts that come with raggs.", {"list": "show:list_", "show": "show:show_prompt"}
+    ),
+    "chunks": CommandGroup(
         "Compare ways of cutting documents, look at one, or make one.",
         {"eval": "chunks:eval_", "make": "chunks:make", "place": "chunks:place", "show": "chunks:show"},
     ),
-    "review": Group(
+    "review": CommandGroup(
         "People's word on passages: give it, and see where it stands.",
         {
             "plan": "reviews:plan",
@@ -206,17 +208,19 @@ COMMANDS: dict[str, str | Group] = {
             "export": "reviews:export",
         },
     ),
-    "reviews": Group("People's word as files.", {"import": "reviews:import_", "export": "reviews:export"}, hidden=True),
-    "judge": Group(
+    "reviews": CommandGroup(
+        "People's word as files.", {"import": "reviews:import_", "export": "reviews:export"}, hidden=True
+    ),
+    "judge": CommandGroup(
         "A judge, held against people or against another judge.",
         {"check": "reviews:check", "compare": "reviews:compare"},
     ),
-    "questions": Group(
+    "questions": CommandGroup(
         "Make questions of documents or logs, or find their thresholds.",
         {"make": "questions:make", "import": "questions:import_", "calibrate": "questions:calibrate"},
         usual="make",
     ),
-    "cache": Group(
+    "cache": CommandGroup(
         "Look at the caches of a workspace, or empty them.",
         {"stats": "housekeeping:cache_stats", "clear": "housekeeping:cache_clear"},
     ),

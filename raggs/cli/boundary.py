@@ -28,7 +28,7 @@ from raggs.base.files import HANDLES, MORE_HANDLES
 from raggs.base.secrets import mask
 from raggs.base.text import shorten
 from raggs.cli.plain import end_quiet, say
-from raggs.cli.stopping import INTERRUPTED, Stop, forget, stopping
+from raggs.cli.stopping import INTERRUPTED, StopSignal, forget, stopping
 
 Parameter = TyperArgument | TyperOption
 PLAIN: dict[object, Callable[[str], object]] = {str: str, str | None: str, Path: Path, Path | None: Path}
@@ -74,12 +74,12 @@ BUG = 6
 MOST_TOLD = 300  # characters of an unknown error's message
 
 
-class _State:
+class _BoundaryState:
     debug = False
 
 
 def _remember(value: bool) -> bool:
-    _State.debug = _State.debug or value
+    _BoundaryState.debug = _BoundaryState.debug or value
     return value
 
 
@@ -95,7 +95,7 @@ class BoundaryGroup(TyperGroup):
         return take_plainly(super().get_help_option(ctx))
 
     def invoke(self, ctx: Any) -> Any:
-        _State.debug = False
+        _BoundaryState.debug = False
         end_quiet()
         with stopping() as stop:
             try:
@@ -133,7 +133,7 @@ class BoundaryGroup(TyperGroup):
                 raise typer.Exit(BUG) from error
 
 
-def _interrupted(stop: Stop) -> typer.Exit:
+def _interrupted(stop: StopSignal) -> typer.Exit:
     forget()
     with suppress(OSError):
         say(INTERRUPTED, err=True)
@@ -141,6 +141,6 @@ def _interrupted(stop: Stop) -> typer.Exit:
 
 
 def _say(error: BaseException, sentence: str) -> None:
-    if _State.debug:
+    if _BoundaryState.debug:
         say(mask("".join(traceback.format_exception(error))), err=True, nl=False)
     say(mask(sentence), err=True)

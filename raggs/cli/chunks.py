@@ -19,9 +19,9 @@ from raggs.cli.options import AllowMixed, DryRun, GivenConfig, Json, Overrides, 
 from raggs.cli.plain import say, say_json
 
 if TYPE_CHECKING:
-    from raggs.chunking.documents import Made
+    from raggs.chunking.documents import ChunkingResult
     from raggs.llm import LLMSettings
-    from raggs.runs.manifests.models import Estimate
+    from raggs.runs.manifests.models import CostEstimate
 
 IN_PART = 7
 
@@ -76,7 +76,7 @@ def make(
     _show(made, as_json=as_json, quiet=quiet)
 
 
-def _show(made: Made, *, as_json: bool, quiet: bool) -> None:
+def _show(made: ChunkingResult, *, as_json: bool, quiet: bool) -> None:
     from raggs.runs.manifests.store import dump_json
 
     if as_json:
@@ -90,7 +90,7 @@ def _show(made: Made, *, as_json: bool, quiet: bool) -> None:
 
 
 def show_costs(
-    estimates: Sequence[Estimate],
+    estimates: Sequence[CostEstimate],
     cap: float | None,
     *,
     as_json: bool,

@@ -18,7 +18,7 @@ from raggs.cli.options import AllowMixed, DryRun, Json, Overrides, Quiet, Yes, e
 from raggs.cli.plain import say, say_json
 
 if TYPE_CHECKING:
-    from raggs.app.diagnose import Diagnosed, DiagnoseRequest, Rounds
+    from raggs.app.diagnose import DiagnoseRequest, DiagnosisResult, DiagnosisRounds
     from raggs.llm import BudgetSpent
 
 RunConfigFile = Annotated[
@@ -126,7 +126,7 @@ def _going_on(error: BudgetSpent, request: DiagnoseRequest) -> str:
     return f"what was paid is cached, to go on: the same command with {flag}"
 
 
-def _show(result: Diagnosed) -> None:
+def _show(result: DiagnosisResult) -> None:
     from raggs.cli.documents import show_sweep
     from raggs.cli.screen import open_console
 
@@ -207,7 +207,7 @@ def all_(
         raise typer.Exit(IN_PART)
 
 
-def _show_all(found: Rounds) -> None:
+def _show_all(found: DiagnosisRounds) -> None:
     from raggs.cli.screen import hanging
 
     for each in found.done:

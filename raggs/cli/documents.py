@@ -20,15 +20,15 @@ from rich.text import Text
 from raggs.base.text import visible
 from raggs.cli.plain import say
 from raggs.cli.screen import hanging
-from raggs.evaluation.document import GLOSSARY, Cell, Document, Legend, Section, Table
+from raggs.evaluation.document import GLOSSARY, Cell, Legend, ReportDocument, Section, Table
 from raggs.evaluation.layout import lay_out, per_query_head, per_query_rows
-from raggs.evaluation.models import Report
+from raggs.evaluation.models import EvalReport
 
 GAP = 2  # between columns
 MIN_COLUMN_WIDTH = 8  # characters of a column that is folded; a narrower screen cuts
 
 
-def show(report: Report, screen: Console, *, per_query: bool, files: Sequence[Path]) -> None:
+def show(report: EvalReport, screen: Console, *, per_query: bool, files: Sequence[Path]) -> None:
     """Print the report; nothing is computed here."""
     if per_query:
         _per_query(report)
@@ -37,7 +37,7 @@ def show(report: Report, screen: Console, *, per_query: bool, files: Sequence[Pa
         say(str(file))
 
 
-def show_document(document: Document, screen: Console) -> None:
+def show_document(document: ReportDocument, screen: Console) -> None:
     """The scores as a table; of what the analyses found, the sentences, which stand for their tables."""
     _say([f"warning: {warning}" for warning in document.warnings], screen, style="bold yellow")
     _scores(document.scores, screen)
@@ -171,7 +171,7 @@ def _cell(cell: Cell, between: str) -> Text:
     return text
 
 
-def _per_query(report: Report) -> None:
+def _per_query(report: EvalReport) -> None:
     say("\t".join(per_query_head(report)))
     for name, qid, values in per_query_rows(report):
         say("\t".join([name, qid, *("" if value is None else f"{value:.4f}" for value in values)]))
@@ -182,7 +182,7 @@ NARROW = 0.42  # of the width, to which long names are broken
 PIECE = re.compile(r"[^+ ]*[+ ]?")
 
 
-def show_sweep(document: Document, screen: Console) -> None:
+def show_sweep(document: ReportDocument, screen: Console) -> None:
     """Print a sweep's report, or its plan."""
     _section(document.scores, screen)
     for place, section in enumerate(document.sections):

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from raggs.app.answers import AnswersRequest
     from raggs.app.evaluate import EvalResult
-    from raggs.app.gates import Apart, Verdicts
+    from raggs.app.gates import Apart, GateVerdicts
     from raggs.evaluation.diff_sets import DiffReport
 
 
@@ -138,7 +138,7 @@ def _show_costs(result: EvalResult, asked: AnswersRequest, output: OutputFlags) 
     show_costs(estimates, asked.max_usd, as_json=output.as_json, llm=llm, about=ESTIMATED)
 
 
-def _hand_on(verdicts: Verdicts, output: OutputFlags, apart: Apart) -> None:
+def _hand_on(verdicts: GateVerdicts, output: OutputFlags, apart: Apart) -> None:
     """Tell a CI server what the gates say, then fail where one did."""
     from raggs.app.gates import summary, write_junit
     from raggs.cli.plain import append_summary

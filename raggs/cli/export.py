@@ -24,8 +24,8 @@ from raggs.cli.reviews import ReviewsFolder
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from raggs.app.catalog import Entry, MeasureEntry
-    from raggs.app.export import Imported
+    from raggs.app.catalog import CatalogEntry, MeasureEntry
+    from raggs.app.export import ImportResult
 
 Format = Annotated[
     str, typer.Option("--format", "-f", metavar="FORMAT", help="trec, beir, hf, ...; see: raggs list exporters.")
@@ -140,7 +140,7 @@ def list_(
             say(hanging(f"  {name:<{width}}  {entry.origin:<{origins}}  ", entry.summary))
 
 
-def _plain(entries: Mapping[str, Entry]) -> dict[str, dict[str, str | bool]]:
+def _plain(entries: Mapping[str, CatalogEntry]) -> dict[str, dict[str, str | bool]]:
     return {name: asdict(entry) for name, entry in entries.items()}
 
 
@@ -195,9 +195,9 @@ def schema(
       raggs schema rank
     """
     if artifact.removesuffix(".json") == "eval":
-        from raggs.evaluation.models import Report
+        from raggs.evaluation.models import EvalReport
 
-        found = Report.model_json_schema(mode="serialization")
+        found = EvalReport.model_json_schema(mode="serialization")
     else:
         from raggs.app.catalog import json_schema
 
@@ -259,7 +259,7 @@ def import_(
     say("\n".join(map(str, done.files)))
 
 
-def _lines(done: Imported) -> Iterator[str]:
+def _lines(done: ImportResult) -> Iterator[str]:
     width = max(len(each.counted) for each in done.through)
     for came, said in SAID.items():
         parts = [each for each in done.through if each.came == came]

@@ -36,7 +36,7 @@ from raggs.cli.plain import agree, say, say_json
 
 if TYPE_CHECKING:
     from raggs.app.audit import Audit
-    from raggs.app.housekeeping import Load
+    from raggs.app.housekeeping import IndexLoad
     from raggs.app.services import RunServices
     from raggs.cli.progress import LiveProgress, PlainProgress
 
@@ -160,7 +160,7 @@ def validate(
     """
     from raggs.app.housekeeping import validate as inputs_of
     from raggs.base.text import plural
-    from raggs.cli.options import Asked
+    from raggs.cli.options import RunFlags
     from raggs.runs.manifests.store import dump_json
 
     config = meant(file, config, "raggs.yaml", "name one: raggs validate raggs.yaml; raggs init DIR makes one")
@@ -172,7 +172,7 @@ def validate(
     say(f"{config} is valid: {sizes}, retrievers {', '.join(found.retrievers)}")
     for note in found.notes:
         say(note)
-    say(f"next: {Asked(config, overrides or ()).command()}")
+    say(f"next: {RunFlags(config, overrides or ()).command()}")
 
 
 def show(
@@ -270,7 +270,7 @@ def index(
         say(f"next: raggs {'index' if dry_run else 'run'} --config {config}")
 
 
-def _overwrite(load: Load, yes: bool) -> bool:
+def _overwrite(load: IndexLoad, yes: bool) -> bool:
     """Whether an index that holds something else may go; asked where somebody can answer."""
     if yes or load.standing.kind != "other" or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return yes
@@ -278,7 +278,7 @@ def _overwrite(load: Load, yes: bool) -> bool:
     return agree(question, err=True)
 
 
-def _done(load: Load, services: RunServices, display: Display, overwrite: bool) -> Row:
+def _done(load: IndexLoad, services: RunServices, display: Display, overwrite: bool) -> Row:
     from raggs.app.housekeeping import run_load
     from raggs.base.text import plural
 
@@ -297,7 +297,7 @@ def _done(load: Load, services: RunServices, display: Display, overwrite: bool) 
     }
 
 
-def _described(load: Load) -> Row:
+def _described(load: IndexLoad) -> Row:
     from raggs.base.text import plural
 
     contents, place = load.loader.contents, load.loader.place.shown

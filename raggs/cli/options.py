@@ -28,7 +28,7 @@ from raggs.cli.plain import QUIET_HELP, agree, be_quiet, say
 
 if TYPE_CHECKING:
     from raggs.app.addresses import Approve, Destination
-    from raggs.llm.budget import Cap
+    from raggs.llm.budget import BudgetCap
 
 ConfigFile = Annotated[Path, typer.Option("--config", "-c", metavar="FILE", help="The run's YAML file.")]
 MaybeConfig = Annotated[
@@ -166,7 +166,7 @@ def approver(yes: bool, quiet: bool = False) -> Approve:
 
 
 @dataclass(frozen=True)
-class Asked:
+class RunFlags:
     """The flags of `raggs run`, or of another `verb`, that say which run is meant, and what of it."""
 
     config: Path
@@ -194,7 +194,7 @@ class Asked:
         return replace(self, start=None, stop=None, only=None).command()
 
 
-def enough(cap: Cap, left: float | None) -> str:
+def enough(cap: BudgetCap, left: float | None) -> str:
     """A cap that suffices for what was spent and is left to do, in USD or calls; twice as much where nobody knows."""
     most = 2 * cap.limit if left is None else cap.spent + left
     return f"{math.ceil(100 * most) / 100 or 0.01:.2f}" if cap.money else str(math.ceil(most))

@@ -25,35 +25,35 @@ from raggs.base.text import COMMANDS, visible
 QUIET_HELP = "Print no texts, progress or notes; JSON, files, warnings and errors stay."
 
 
-class _State:
+class _OutputState:
     quiet = False
 
 
 def be_quiet(value: bool) -> bool:
     """Print no texts for people from now on if `value`; the callback of `--quiet`."""
-    _State.quiet = _State.quiet or value
+    _OutputState.quiet = _OutputState.quiet or value
     return value
 
 
 def end_quiet() -> None:
     """Print again: a new command begins."""
-    _State.quiet = False
+    _OutputState.quiet = False
 
 
 def is_quiet() -> bool:
     """Return whether the command that runs was called with `--quiet`."""
-    return _State.quiet
+    return _OutputState.quiet
 
 
 def say(text: str, err: bool = False, nl: bool = True) -> None:
     """Print a text for people to stdout, unless `--quiet` is set; or an error or a warning to stderr (`err`)."""
-    if err or not _State.quiet:
+    if err or not _OutputState.quiet:
         typer.echo(visible(mask(text)), err=err, nl=nl)
 
 
 def say_note(text: str) -> None:
     """Print to stderr what is worth knowing and not wrong, unless `--quiet` is set."""
-    if not _State.quiet:
+    if not _OutputState.quiet:
         say(text, err=True)
 
 

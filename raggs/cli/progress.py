@@ -11,10 +11,10 @@ from rich.console import Console
 
 from raggs.base.secrets import mask
 from raggs.base.text import visible
-from raggs.base.types import Building, Notice, Waiting
+from raggs.base.types import BuildProgress, Notice, WaitProgress
 from raggs.cli.plain import is_quiet
 from raggs.cli.screen import Screen
-from raggs.runs.events import Event, Progress, StageFinished, StageSkipped, StageStarted
+from raggs.runs.events import Event, StageFinished, StageProgress, StageSkipped, StageStarted
 from raggs.stages.pipeline import Pipeline, pipeline_of
 
 if TYPE_CHECKING:
@@ -98,15 +98,15 @@ class LiveProgress:
             case StageStarted(stage, reasons):
                 self._began, self._stage = time.monotonic(), stage
                 self._bars.update(self._task(stage), note=str(reasons[0]))
-            case Building(what, done, total):
+            case BuildProgress(what, done, total):
                 pace = self._pace.rate(what, done)
                 if self._stage:
                     self._bars.update(self._task(self._stage), note=f"building {what}: {done:,}/{total:,}")
                 else:
                     self._bars.update(self._task(what), completed=done, total=total or None, rate=pace)
-            case Waiting(what, done, total):
+            case WaitProgress(what, done, total):
                 self._bars.update(self._task(self._stage), note=f"waiting for {what}: {done:,}/{total:,}")
-            case Progress(stage, done, total, usd, calls, cached, _, expected):
+            case StageProgress(stage, done, total, usd, calls, cached, _, expected):
                 part, whole = event.share
                 rate = part / max(time.monotonic() - self._began, 1e-9)
                 note = money(usd, calls, cached)
@@ -153,19 +153,19 @@ class PlainProgress:
             case StageFinished(stage, lock, seconds):
                 rows = next(iter(lock.outputs.values())).rows
                 self._say(f"{self._number(stage)} done: {rows:,} records in {seconds:.1f} s")
-            case Progress(stage, done, total, usd, calls, cached, steps, expected):
+            case StageProgress(stage, done, total, usd, calls, cached, steps, expected):
                 passed, (part, whole) = time.monotonic() - self._began, event.share
                 if part and self._due():
                     asked = f"{steps:,}/{expected:,} calls, " if expected else ""
                     left, spent = passed / part * (whole - part), money(usd, calls, cached, ", ")
                     self._say(f"{self._number(stage)} {asked}{done:,}/{total:,} queries, {left:,.0f} s left{spent}")
-            case Building(what, done, total):
+            case BuildProgress(what, done, total):
                 rate = self._pace.rate(what, done)
                 if self._due():
                     more = self._pace.left(what, done, total)
                     count = f"{done:,}/{total:,}" if total else f"{done:,}"  # a reader does not know its end
                     self._say(f"      building {what}: {count}" if self._stage else f"{what}: {count} ({rate}{more})")
-            case Waiting(what, done, total):
+            case WaitProgress(what, done, total):
                 if self._due():
                     self._say(f"      waiting for {what}: {done:,}/{total:,}")
 

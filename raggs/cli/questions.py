@@ -23,9 +23,9 @@ from raggs.cli.options import AllowMixed, Json, MaxCalls, MaxUsd, Overrides, Qui
 from raggs.cli.plain import ask, is_quiet, say, say_json
 
 if TYPE_CHECKING:
-    from raggs.app.question_results import Made
-    from raggs.app.question_tools import Calibration, Imported, Kind, Pairs
-    from raggs.cli.options import Asked
+    from raggs.app.question_results import QuestionsResult
+    from raggs.app.question_tools import Kind, QuestionImportResult, ThresholdCalibration, ThresholdPairs
+    from raggs.cli.options import RunFlags
     from raggs.config.load import LoadedConfig
     from raggs.llm import BudgetSpent
     from raggs.runs.runner import Runner
@@ -86,7 +86,7 @@ def make(
     from raggs.app.run import forecast
     from raggs.base.errors import PartialError
     from raggs.cli import render
-    from raggs.cli.options import Asked, approver, meant
+    from raggs.cli.options import RunFlags, approver, meant
     from raggs.config.load import load_config
     from raggs.runs.plan import Selection
     from raggs.stages.questions import QUESTIONS
@@ -104,9 +104,9 @@ def make(
             expected = forecast(runner, Selection(QUESTIONS.order))
             render.dry_run(expected, loaded.run.budget.max_usd, as_json, loaded.run.llm)
         return
-    asked = Asked(config, settings, verb="questions")
+    asked = RunFlags(config, settings, verb="questions")
     asks = not (yes or quiet or partial) and sys.stdin.isatty() and sys.stderr.isatty()
-    flags = Flags(partial=partial, force=force, asks=asks, shows=not (quiet or as_json), sure=yes)
+    flags = QuestionsFlags(partial=partial, force=force, asks=asks, shows=not (quiet or as_json), sure=yes)
     made = _make(loaded, target, asked, flags)
     if as_json:
         say_json(made_json(made))
@@ -136,7 +136,7 @@ def _settings(n: int | None, asker: str | None) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Flags:
+class QuestionsFlags:
     """How the work is done. `asks`: whether a user is there who can be asked; `shows`: who sees how far it is.
 
     `sure`: whether artifacts that were edited by hand may be replaced.
@@ -149,7 +149,7 @@ class Flags:
     sure: bool
 
 
-def _make(loaded: LoadedConfig, target: Path, asked: Asked, flags: Flags) -> Made:
+def _make(loaded: LoadedConfig, target: Path, asked: RunFlags, flags: QuestionsFlags) -> QuestionsResult:
     from raggs.app.questions import check_free, make_questions, open_questions
     from raggs.app.run import forecast
     from raggs.cli.progress import listener
@@ -176,7 +176,7 @@ def _make(loaded: LoadedConfig, target: Path, asked: Asked, flags: Flags) -> Mad
         return made
 
 
-def _tell_how_to_go_on(error: BudgetSpent, runner: Runner, asked: Asked) -> None:
+def _tell_how_to_go_on(error: BudgetSpent, runner: Runner, asked: RunFlags) -> None:
     """Put into the error the command that goes on under a budget that suffices."""
     from raggs.app.run import forecast
     from raggs.runs.plan import Selection
@@ -190,7 +190,7 @@ def _tell_how_to_go_on(error: BudgetSpent, runner: Runner, asked: Asked) -> None
     error.remedy = f"what was paid is cached, to go on: {again}"
 
 
-def made_json(made: Made) -> str:
+def made_json(made: QuestionsResult) -> str:
     """What came of it, for pipes."""
     from raggs.runs.manifests.store import dump_json
 
@@ -215,7 +215,7 @@ def made_json(made: Made) -> str:
     )
 
 
-def _tell(made: Made, asked: Asked, loaded: LoadedConfig, written: Path | None) -> None:
+def _tell(made: QuestionsResult, asked: RunFlags, loaded: LoadedConfig, written: Path | None) -> None:
     """What came of it, and what is next."""
     from raggs.base.text import plural
 
@@ -303,7 +303,7 @@ def import_(
         say("\n".join(_lines(found)))
 
 
-def _as_json(found: Imported) -> dict[str, object]:
+def _as_json(found: QuestionImportResult) -> dict[str, object]:
     return {
         "entries": found.entries,
         "questions": len(found.questions),
@@ -317,7 +317,7 @@ def _as_json(found: Imported) -> dict[str, object]:
     }
 
 
-def _lines(found: Imported) -> Iterator[str]:
+def _lines(found: QuestionImportResult) -> Iterator[str]:
     from raggs.base.text import plural, shorten
 
     yield f"{plural(found.entries, 'entry')}: {plural(len(found.questions), 'question')} ({_counts(found.languages)})"
@@ -407,7 +407,7 @@ def calibrate(
     _end(found, thresholds)
 
 
-def _calibrating_as_json(found: Calibration, thresholds: Thresholds) -> dict[str, object]:
+def _calibrating_as_json(found: ThresholdCalibration, thresholds: Thresholds) -> dict[str, object]:
     gone = found.gone(thresholds)
     return {
         "questions": found.questions,
@@ -424,7 +424,7 @@ def _calibrating_as_json(found: Calibration, thresholds: Thresholds) -> dict[str
     }
 
 
-def _histogram(pairs: Pairs) -> None:
+def _histogram(pairs: ThresholdPairs) -> None:
     """Bars of the bins that hold something and those between them."""
     say(f"\ncosines of {NAMES[pairs.kind]}: {len(pairs.texts):,}")
     bins = pairs.histogram
@@ -434,7 +434,7 @@ def _histogram(pairs: Pairs) -> None:
         say(f"  {edge:.2f}  {'#' * -(-BAR * count // most)} {count:,}")
 
 
-def _near(pairs: Pairs, threshold: float) -> None:
+def _near(pairs: ThresholdPairs, threshold: float) -> None:
     """The pairs next to a threshold, the nearest to it in the middle."""
     order = pairs.cosines.argsort(kind="stable")[::-1].tolist()
     above = [row for row in order if pairs.cosines[row] > threshold]
@@ -445,14 +445,14 @@ def _near(pairs: Pairs, threshold: float) -> None:
         _pair(pairs, row)
 
 
-def _pair(pairs: Pairs, row: int, err: bool = False) -> None:
+def _pair(pairs: ThresholdPairs, row: int, err: bool = False) -> None:
     from raggs.base.text import shorten
 
     one, other = (shorten(text, WIDTH) for text in pairs.texts[row])
     say(f"  {pairs.cosines[row]:.3f}  {one}\n         {other}", err=err)
 
 
-def _searched(found: Calibration, usual: Thresholds) -> Thresholds:
+def _searched(found: ThresholdCalibration, usual: Thresholds) -> Thresholds:
     """Both thresholds, as the answers say; the usual one where there is nothing to look at."""
     from raggs.stats.question_filters import Thresholds
 
@@ -463,11 +463,11 @@ def _searched(found: Calibration, usual: Thresholds) -> Thresholds:
     )
 
 
-def _search(kind: Kind, pairs: Pairs) -> float | None:
+def _search(kind: Kind, pairs: ThresholdPairs) -> float | None:
     """One threshold; None where there is nothing to look at."""
-    from raggs.stats.question_filters import Search
+    from raggs.stats.question_filters import ThresholdSearch
 
-    search = Search(pairs.cosines)
+    search = ThresholdSearch(pairs.cosines)
     if not len(pairs.cosines):
         return None
     while (standing := search.standing()).row is not None:
@@ -490,7 +490,7 @@ def _answer(question: str) -> str:
             return given
 
 
-def _end(found: Calibration, thresholds: Thresholds) -> None:
+def _end(found: ThresholdCalibration, thresholds: Thresholds) -> None:
     """What the thresholds take out, and how they are set."""
     gone = found.gone(thresholds)
     say(

@@ -26,7 +26,7 @@ from raggs.base.artifacts import EmbedRecord, JournalRecord, JudgeRecord, MergeR
 from raggs.base.judge_health import FALLEN
 from raggs.base.text import plural, shorten
 from raggs.base.types import as_object
-from raggs.cli.options import Asked, typed
+from raggs.cli.options import RunFlags, typed
 from raggs.cli.plain import say_json
 from raggs.cli.screen import open_console, table
 from raggs.llm import BudgetSpent
@@ -37,18 +37,18 @@ from raggs.runs.manifests.opened import OpenedRun, bought, open_run
 from raggs.runs.manifests.orderwords import PLACES, against_next, order_lines
 from raggs.runs.manifests.store import dump_json
 from raggs.runs.manifests.words import CONFIDENCE, answerer_lines, lock_lines
-from raggs.runs.partial import Part
-from raggs.runs.runner import RunResult
+from raggs.runs.partial import ResumedRun
+from raggs.runs.runner import PipelineResult
 from raggs.stages import GOLDEN
 
 if TYPE_CHECKING:
-    from raggs.app.run import Forecast
-    from raggs.app.status import Status
+    from raggs.app.run import RunForecast
+    from raggs.app.status import RunStatus
     from raggs.llm import LLMSettings
     from raggs.llm.prices import CallTarget
-    from raggs.reporting.surveying import Labels, Spread
-    from raggs.runs.manifests.models import Estimate
-    from raggs.runs.manifests.reasons import Ungraded
+    from raggs.reporting.surveying import LabelMix, QuerySpread
+    from raggs.runs.manifests.models import CostEstimate
+    from raggs.runs.manifests.reasons import UngradedQueries
 
 __all__ = ["mix_json", "mix_words"]
 
@@ -58,7 +58,7 @@ def rows_of(lock: StageLock) -> int:
     return next(iter(lock.outputs.values())).rows
 
 
-def standing(found: Status) -> Table:
+def standing(found: RunStatus) -> Table:
     """Each stage: its state, and what it has done and cost; then those that the run does without."""
     rows = table("stage", "state", "records", "failed", "USD", "ended")
     for name, reasons in found.plan.items():
@@ -78,7 +78,7 @@ def standing(found: Status) -> Table:
     return rows
 
 
-def say_unlooked(console: Console, found: Status) -> None:
+def say_unlooked(console: Console, found: RunStatus) -> None:
     """What was not compared, and how to do it; a command is never broken."""
     told = "corpus, questions and settings were not looked at; to compare them:"
     if found.unread:
@@ -98,7 +98,7 @@ def spent_json(folder: Path, error: BudgetSpent) -> str:
     return dump_json({**told, "error": error.message, "remedy": error.remedy})
 
 
-def part_summary(part: Part, asked: Asked, *, as_json: bool, quiet: bool) -> None:
+def part_summary(part: ResumedRun, asked: RunFlags, *, as_json: bool, quiet: bool) -> None:
     """What was done of a run whose money ended, and what to do next."""
     folder, lacks = part.run.folder, part.run.lacks
     if as_json:
@@ -193,14 +193,14 @@ def _places(console: Console, run: OpenedRun, found: Explanation) -> None:
     console.print(rows)
 
 
-def mix_words(labels: Labels) -> str:
+def mix_words(labels: LabelMix) -> str:
     """``labels a query, median/mean: grade 5 1.0/1.3, ...; 2.0% of the judged are relevant (mean 2.4%)``."""
     relevant = ", ".join(f"{spread.name} {spread.median:.1f}/{spread.mean:.1f}" for spread in _relevant(labels))
     share = f"{labels.prevalence.median:.1%} of the judged are relevant (mean {labels.prevalence.mean:.1%})"
     return f"labels a query, median/mean: {relevant}; {share}"
 
 
-def mix_json(labels: Labels | None) -> Mapping[str, Mapping[str, float]] | None:
+def mix_json(labels: LabelMix | None) -> Mapping[str, Mapping[str, float]] | None:
     """Median and mean of each figure over the queries, by its name; None where nothing is graded."""
     if labels is None:
         return None
@@ -208,7 +208,7 @@ def mix_json(labels: Labels | None) -> Mapping[str, Mapping[str, float]] | None:
     return {spread.name: {"median": spread.median, "mean": spread.mean} for spread in spreads}
 
 
-def _relevant(labels: Labels) -> tuple[Spread, ...]:
+def _relevant(labels: LabelMix) -> tuple[QuerySpread, ...]:
     """All but the last, which counts the judged passages."""
     return labels.spreads[:-1]
 
@@ -221,7 +221,7 @@ SHOWN_FAILURES = 3
 # --- raggs run ------------------------------------------------------------------------------------------------
 
 
-def run_summary(result: RunResult, asked: Asked, show: int) -> None:
+def run_summary(result: PipelineResult, asked: RunFlags, show: int) -> None:
     """What a finished run found, did, cost, and what to do next."""
     console = open_console()
     run = OpenedRun(result.store, result.manifest)
@@ -307,7 +307,7 @@ def _texts(run: OpenedRun, show: int) -> dict[tuple[str, str], str]:
     return found
 
 
-def _stages(console: Console, result: RunResult) -> None:
+def _stages(console: Console, result: PipelineResult) -> None:
     rows = table("stage", "what", "records", "calls", "cached", "failed", "USD")
     for name in GOLDEN.order:
         lock = result.manifest.stages.get(name)
@@ -335,7 +335,7 @@ def _stages(console: Console, result: RunResult) -> None:
         console.print(told, style="yellow", soft_wrap=not console.is_terminal)
 
 
-def failures(result: RunResult) -> str:
+def failures(result: PipelineResult) -> str:
     """The first judgments that failed, each with its reason, and how many there are in all."""
     run = OpenedRun(result.store, result.manifest)
     found: list[str] = []
@@ -352,7 +352,7 @@ def failures(result: RunResult) -> str:
     return f"{plural(result.failed, 'judgment')} failed; run again to retry ({shown}{more})"
 
 
-def run_json(result: RunResult) -> str:
+def run_json(result: PipelineResult) -> str:
     return dump_json(
         {
             "run": str(result.store.folder),
@@ -367,7 +367,9 @@ def run_json(result: RunResult) -> str:
     )
 
 
-def _next(folder: Path, manifest: RunManifest, again: str, failed: int, nothing: Ungraded | None) -> tuple[str, ...]:
+def _next(
+    folder: Path, manifest: RunManifest, again: str, failed: int, nothing: UngradedQueries | None
+) -> tuple[str, ...]:
     """What to do next, and what else could be done."""
     if any(name not in manifest.stages for name in GOLDEN.of(manifest.config).order):
         return (again,)
@@ -388,7 +390,7 @@ def _say_next(console: Console, command: str, *others: str) -> None:
 # --- raggs run --dry-run --------------------------------------------------------------------------------------
 
 
-def dry_run(expected: Forecast, cap: float | None, as_json: bool, llm: LLMSettings) -> None:
+def dry_run(expected: RunForecast, cap: float | None, as_json: bool, llm: LLMSettings) -> None:
     """Print what a run would do, what that would cost under a cap in USD, and where its calls would go."""
     plan, lines, total = expected.plan, expected.running, expected.usd
     if as_json:
@@ -421,7 +423,7 @@ def dry_run(expected: Forecast, cap: float | None, as_json: bool, llm: LLMSettin
         console.print(told, soft_wrap=not console.is_terminal, highlight=False)
 
 
-def who_is_paid(estimates: Iterable[Estimate]) -> Iterator[str]:
+def who_is_paid(estimates: Iterable[CostEstimate]) -> Iterator[str]:
     """Yield the models of a dry run that are called over a network."""
     for line in estimates:
         if line.calls and not line.who.endswith("(local)"):
@@ -449,7 +451,7 @@ def _targets(models: Iterable[str], llm: LLMSettings) -> list[CallTarget]:
     return [call_target(model, llm) for model in dict.fromkeys(models)]
 
 
-def _expected(expected: Forecast, cap: float | None) -> Iterator[str]:
+def _expected(expected: RunForecast, cap: float | None) -> Iterator[str]:
     """The dry run's sum, and what it takes for granted."""
     limit = "no cap" if cap is None else f"cap ${cap:,.2f}"
     usd, at_most = expected.usd, expected.usd_at_most
@@ -494,7 +496,7 @@ def times(count: int) -> str:
 # --- raggs status ---------------------------------------------------------------------------------------------
 
 
-def status(found: Status, as_json: bool) -> None:
+def status(found: RunStatus, as_json: bool) -> None:
     """How a run stands, and what is next."""
     manifest, plan, folder = found.manifest, found.plan, found.run.folder
     failed = sum(lock.failed for lock in manifest.stages.values())
@@ -529,7 +531,7 @@ def status(found: Status, as_json: bool) -> None:
     _answerers(console, found.answerers)
     if below := "; ".join(fallen(manifest)):
         console.print(f"{FALLEN}: {below}", style="yellow", soft_wrap=not console.is_terminal)
-    asked = Asked(found.config or found.run.config_file, found.overrides)
+    asked = RunFlags(found.config or found.run.config_file, found.overrides)
     if found.config is None and as_object(manifest.config.get("judge")).get("human_first"):
         asked = replace(asked, overrides=("judge.human_first=true",))
     if manifest.pipeline != GOLDEN.name:

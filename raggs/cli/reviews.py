@@ -23,7 +23,7 @@ from raggs.cli.options import Seed as options_Seed
 from raggs.cli.plain import say, say_json, say_note, say_secret
 
 if TYPE_CHECKING:
-    from raggs.app.review import Standing
+    from raggs.app.review import ReviewStatus
 
 ReviewsFolder = Annotated[
     Path | None,
@@ -102,7 +102,7 @@ def _grade(given: str) -> int | None:
     return int(given[:9])
 
 
-def _told(found: Standing) -> list[str]:
+def _told(found: ReviewStatus) -> list[str]:
     from raggs.base.text import plural
 
     lines = [
@@ -340,11 +340,11 @@ def serve(
       raggs review serve runs/demo --who ada --sample 200
       raggs review serve runs/a runs/b --host 0.0.0.0 --token "$SECRET"
     """
-    from raggs.app.serve import Served, ServeRequest, offered
+    from raggs.app.serve import ServedReview, ServeRequest, offered
     from raggs.app.serve import serve as run
     from raggs.metrics.names import split_names
 
-    def tell(served: Served) -> None:
+    def tell(served: ServedReview) -> None:
         say_secret(served.address)  # the token in it is what it is for
         say_note(f"{offered(served)}; grades go to {served.folder}; Ctrl-C ends")
         for note in served.notes:

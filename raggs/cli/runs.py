@@ -35,15 +35,15 @@ from raggs.cli.plain import agree, say, say_json
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from raggs.app.run import Forecast
-    from raggs.cli.options import Asked
+    from raggs.app.run import RunForecast
+    from raggs.cli.options import RunFlags
     from raggs.config.load import LoadedConfig
     from raggs.llm.budget import BudgetSpent
-    from raggs.runs.manifests.costs import Costs, LedgerSum, RunCost
-    from raggs.runs.manifests.models import Estimate
-    from raggs.runs.partial import Part
+    from raggs.runs.manifests.costs import LedgerSum, LedgerTotals, RunCost
+    from raggs.runs.manifests.models import CostEstimate
+    from raggs.runs.partial import ResumedRun
     from raggs.runs.plan import Selection
-    from raggs.runs.runner import Runner, RunResult
+    from raggs.runs.runner import PipelineResult, Runner
 
 IN_PART = 7
 MIXED = "llm.allow_mixed"
@@ -113,7 +113,7 @@ def run(
     from raggs.base.errors import UsageError
     from raggs.base.judge_health import FALLEN
     from raggs.cli import render
-    from raggs.cli.options import Asked, approver
+    from raggs.cli.options import RunFlags, approver
     from raggs.config.load import load_config
     from raggs.llm.budget import BudgetSpent
     from raggs.runs.manifests.costs import fallen
@@ -136,7 +136,7 @@ def run(
             render.dry_run(forecast(runner, selection), loaded.run.budget.max_usd, as_json, loaded.run.llm)
         return
     asks = not yes and not quiet and sys.stdin.isatty() and sys.stderr.isatty()
-    asked = Asked(config, settings, run_id, start, stop, only)
+    asked = RunFlags(config, settings, run_id, start, stop, only)
     if partial:
         from raggs.cli.render import part_summary
 
@@ -172,7 +172,7 @@ def _say_how_to_keep_labels_first(config: Path, by_flag: bool) -> None:
         say(f"note: to put human labels first in every run, write human_first: true under judge: in {config}", err=True)
 
 
-def _summarise(result: RunResult) -> None:
+def _summarise(result: PipelineResult) -> None:
     from raggs.app.run_result import lay_out_run
     from raggs.cli.plain import append_summary
     from raggs.evaluation.layout import markdown
@@ -181,8 +181,8 @@ def _summarise(result: RunResult) -> None:
 
 
 def _run_asking(
-    loaded: LoadedConfig, selection: Selection, asked: Asked, *, asks: bool, sure: bool, shows: bool, hears: bool
-) -> RunResult:
+    loaded: LoadedConfig, selection: Selection, asked: RunFlags, *, asks: bool, sure: bool, shows: bool, hears: bool
+) -> PipelineResult:
     """As `_run`; if another snapshot answers than before, ask whether it may go on."""
     from raggs.base.errors import SnapshotError
     from raggs.config.load import load_config
@@ -199,8 +199,8 @@ def _run_asking(
 
 
 def _run(
-    loaded: LoadedConfig, selection: Selection, asked: Asked, *, asks: bool, sure: bool, shows: bool, hears: bool
-) -> RunResult:
+    loaded: LoadedConfig, selection: Selection, asked: RunFlags, *, asks: bool, sure: bool, shows: bool, hears: bool
+) -> PipelineResult:
     from raggs.app.run import forecast, open_runner, stages_of
     from raggs.cli.progress import listener
     from raggs.llm.budget import BudgetSpent
@@ -221,7 +221,7 @@ def _run(
             raise
 
 
-def _run_part(loaded: LoadedConfig, selection: Selection, asked: Asked, *, shows: bool) -> Part:
+def _run_part(loaded: LoadedConfig, selection: Selection, asked: RunFlags, *, shows: bool) -> ResumedRun:
     from raggs.app.run import open_runner, stages_of
     from raggs.cli.progress import listener
     from raggs.llm.budget import BudgetSpent
@@ -258,7 +258,7 @@ def _keep_what_was_paid(runner: Runner, selection: Selection, *, asks: bool, sur
         raise UsageError(told, where=runner.store.folder, remedy=remedy)
 
 
-def _tell_how_to_go_on(error: BudgetSpent, runner: Runner, selection: Selection, asked: Asked) -> None:
+def _tell_how_to_go_on(error: BudgetSpent, runner: Runner, selection: Selection, asked: RunFlags) -> None:
     """Put into the error what is left to do, and the command that does it under a budget that suffices."""
     from raggs.app.run import forecast
     from raggs.cli.options import enough
@@ -272,7 +272,7 @@ def _tell_how_to_go_on(error: BudgetSpent, runner: Runner, selection: Selection,
     error.remedy = f"what was paid is cached, to go on: {again}"
 
 
-def confirm_cost(expected: Forecast, cap: float | None) -> None:
+def confirm_cost(expected: RunForecast, cap: float | None) -> None:
     """On a terminal, tell what a paid run may cost before it costs anything."""
     from raggs.base.errors import UsageError
 
@@ -369,7 +369,7 @@ def cost(
     say_json(dump_json({"run": str(run), "total": total, **told, "estimates": estimated}))
 
 
-def _tables(found: Costs) -> dict[str, Mapping[str, LedgerSum]]:
+def _tables(found: LedgerTotals) -> dict[str, Mapping[str, LedgerSum]]:
     return {"stage": found.stage, "model": found.model, "query": found.query}
 
 
@@ -381,7 +381,7 @@ def _print(cost: RunCost, top: int) -> None:
     from raggs.cli.screen import open_console, table
 
     screen, found = open_console(), cost.spent
-    expected: dict[str, list[Estimate]] = {line.stage: [] for line in cost.estimates}
+    expected: dict[str, list[CostEstimate]] = {line.stage: [] for line in cost.estimates}
     for line in cost.estimates:
         expected[line.stage].append(line)
     stages = table("stage", *COLUMNS, "est. calls", "est. USD")
@@ -413,7 +413,7 @@ def _print(cost: RunCost, top: int) -> None:
         screen.print(told)
 
 
-def _remembered(found: Costs) -> str:
+def _remembered(found: LedgerTotals) -> str:
     """What of the tokens sent was in the providers' own caches, and what that was worth; empty where nothing was."""
     total = found.total
     if not (total.cached_tokens or total.discount_usd):
@@ -445,7 +445,7 @@ def _cells(entry: LedgerSum | None) -> tuple[str, ...]:
     )
 
 
-def _expected(lines: list[Estimate]) -> tuple[str, str]:
+def _expected(lines: list[CostEstimate]) -> tuple[str, str]:
     if not lines:
         return "", ""
     calls = f"{'' if all(line.exact for line in lines) else '≤ '}{sum(line.calls for line in lines):,}"

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from raggs.app.catalog import Meaning
-    from raggs.app.show import Shown, ShowRequest
-    from raggs.golden.views import Hit, PassageView, QuestionView
+    from raggs.app.catalog import GlossaryEntry
+    from raggs.app.show import ShownQuestion, ShowRequest
+    from raggs.golden.views import HitView, PassageView, QuestionView
 
 MOST_ROWS = 20  # of a table, unless all are asked for
 FIRST = 10  # hits of each system, as grades in a line
@@ -122,7 +122,7 @@ class _Wanted(NamedTuple):
         return f"; {left} more with --all" if left else ""
 
 
-def _one(golden: Path, shown: Shown, wanted: _Wanted) -> None:
+def _one(golden: Path, shown: ShownQuestion, wanted: _Wanted) -> None:
     from raggs.cli.screen import open_console
 
     console, found = open_console(), shown.question
@@ -155,7 +155,7 @@ def _asked(found: QuestionView, console: Console) -> Iterator[str]:
             yield hanging(f"{name}: ", shorten(str(value), MOST_FACT), console)
 
 
-def _order(console: Console, shown: Shown, wanted: _Wanted) -> None:
+def _order(console: Console, shown: ShownQuestion, wanted: _Wanted) -> None:
     """The golden order; where nothing is ranked, the pool."""
     from raggs.app.show import said_by
     from raggs.cli.screen import table
@@ -210,7 +210,7 @@ def _confidences(order: tuple[PassageView, ...]) -> Iterator[str]:
             yield "locked" if after in place.below else f"{place.confidence:.0%}"
 
 
-def _systems(console: Console, shown: Shown) -> None:
+def _systems(console: Console, shown: ShownQuestion) -> None:
     """What each system returned, as grades."""
     from raggs.cli.screen import table
 
@@ -257,7 +257,7 @@ def _numbers(rows: Table, *columns: int) -> Table:
     return rows
 
 
-def _judged(hit: Hit, passage: PassageView | None) -> str:
+def _judged(hit: HitView, passage: PassageView | None) -> str:
     return "not judged" if hit.grade is None and passage is None else str(hit.grade or "-")
 
 
@@ -346,7 +346,7 @@ def explain(
         say(f"a command: raggs {word} --help")
 
 
-def _explained(word: str, command: bool) -> tuple[Meaning, ...]:
+def _explained(word: str, command: bool) -> tuple[GlossaryEntry, ...]:
     """What a word means; nothing, where it is a command and no word besides."""
     from raggs.app.catalog import explain_word
     from raggs.base.errors import NotFoundError

@@ -32,7 +32,7 @@ STANDARD_ERROR = 2
 INTERRUPTED = "raggs: interrupted; what is finished and what was paid for is kept, run again to go on"
 
 
-class Stop:
+class StopSignal:
     """What stopped a command.
 
     Attributes:
@@ -66,9 +66,9 @@ class Stop:
 
 
 @contextmanager
-def stopping() -> Iterator[Stop]:
+def stopping() -> Iterator[StopSignal]:
     """Hear signals while the block runs. In a thread other than the first one nothing can be heard."""
-    stop = Stop()
+    stop = StopSignal()
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return

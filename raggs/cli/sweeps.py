@@ -18,7 +18,7 @@ from raggs.cli.plain import say, say_json
 if TYPE_CHECKING:
     from raggs.app.sweep import SweepResult
     from raggs.llm import LLMSettings
-    from raggs.sweeps.models import Plan
+    from raggs.sweeps.models import SweepPlan
 
 IN_PART = 7
 REMEDY = "name one: raggs sweep --config sweep.yaml; see raggs sweep --help"
@@ -153,7 +153,7 @@ def _show(result: SweepResult) -> None:
     say(f"{'unchanged: ' if result.unchanged else ''}{result.folder / 'sweep.md'}")
 
 
-def _show_plan(plan: Plan, as_json: bool, llm: LLMSettings) -> None:
+def _show_plan(plan: SweepPlan, as_json: bool, llm: LLMSettings) -> None:
     from raggs.cli.documents import show_sweep
     from raggs.cli.render import targets_in_words, targets_json
     from raggs.cli.screen import open_console

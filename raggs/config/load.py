@@ -22,8 +22,8 @@ from raggs.base.types import Place, leaves
 from raggs.config.models import DocumentsConfig, RunConfig
 from raggs.config.source import (
     PREFIX,
-    Origin,
-    Source,
+    ConfigSource,
+    ValueOrigin,
     assign,
     environment_for,
     join_key,
@@ -43,7 +43,7 @@ class LoadedConfig:
 
     path: Path
     run: RunConfig
-    origins: Mapping[Place, Origin]
+    origins: Mapping[Place, ValueOrigin]
 
     def effective(self) -> dict[str, Any]:
         """All settings as plain JSON values."""
@@ -54,7 +54,7 @@ class LoadedConfig:
         for place, value in leaves(self.effective()):
             yield join_key(place), value, str(self._origin(place))
 
-    def _origin(self, place: Place) -> Origin | str:
+    def _origin(self, place: Place) -> ValueOrigin | str:
         for length in range(len(place), 0, -1):
             origin = self.origins.get(place[:length])
             if origin is not None and (length == len(place) or origin.kind != "file"):
@@ -91,7 +91,7 @@ def load_settings(
     file: Path | Mapping[str, object],
     overrides: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
-) -> tuple[S, Mapping[Place, Origin]]:
+) -> tuple[S, Mapping[Place, ValueOrigin]]:
     """Settings that a YAML file or a mapping holds as a whole, and where each value is from; as `load_config`."""
     if environment is None:
         environment = environment_for(IN_MEMORY if isinstance(file, Mapping) else file)
@@ -99,24 +99,24 @@ def load_settings(
     _refuse_other_kinds(model, source)
     for name, text in sorted(environment.items()):
         if name.startswith(PREFIX):
-            assign(source, tuple(name.removeprefix(PREFIX).lower().split("__")), text, Origin("environment", name))
+            assign(source, tuple(name.removeprefix(PREFIX).lower().split("__")), text, ValueOrigin("environment", name))
     for override in overrides:
         key, equals, text = override.partition("=")
         if not equals or not key.strip():
             raise UsageError(
                 f"--set {override}: not of the form key=value", remedy="for example --set rank.max_calls=40"
             )
-        assign(source, split_key(key.strip()), text, Origin("--set", key.strip()))
+        assign(source, split_key(key.strip()), text, ValueOrigin("--set", key.strip()))
     refuse_secrets(source, environment)
     return _checked(model, source), source.origins
 
 
-def _in_memory(values: Mapping[str, object]) -> Source:
+def _in_memory(values: Mapping[str, object]) -> ConfigSource:
     """A mapping as a file of the same content; variables in its texts are not expanded."""
-    return Source(IN_MEMORY, {str(key): deepcopy(value) for key, value in values.items()}, {})
+    return ConfigSource(IN_MEMORY, {str(key): deepcopy(value) for key, value in values.items()}, {})
 
 
-def _refuse_other_kinds(model: type[S], source: Source) -> None:
+def _refuse_other_kinds(model: type[S], source: ConfigSource) -> None:
     """A file that was given to the wrong command."""
     known = set(model.model_fields)
     if issubclass(model, DocumentsConfig):
@@ -127,7 +127,7 @@ def _refuse_other_kinds(model: type[S], source: Source) -> None:
             raise ConfigError(what, where=source.path, remedy=f"raggs {kind} --config {source.path}")
 
 
-def _checked(model: type[S], source: Source) -> S:
+def _checked(model: type[S], source: ConfigSource) -> S:
     try:
         return model.model_validate(source.values, context={BASE_FOLDER: source.path.parent.resolve()})
     except ValidationError as error:
@@ -137,7 +137,7 @@ def _checked(model: type[S], source: Source) -> S:
 # --- mistakes as sentences ------------------------------------------------------------------------------------
 
 
-def _explain(error: ValidationError, source: Source) -> ConfigError:
+def _explain(error: ValidationError, source: ConfigSource) -> ConfigError:
     details = error.errors(include_url=False)
     # A key that nobody knows is most often the cause of the others (a misspelt required key), so it goes first.
     first = min(details, key=lambda detail: detail["type"] != UNKNOWN_KEY)
@@ -213,7 +213,7 @@ def _sentence(detail: ErrorDetails, name: str, context: Mapping[str, Any]) -> tu
     return f"{name}: {message}" if name else message, _as_given(detail["input"])
 
 
-def _nearest_origin(place: Place, origins: Mapping[Place, Origin]) -> Origin | None:
+def _nearest_origin(place: Place, origins: Mapping[Place, ValueOrigin]) -> ValueOrigin | None:
     for length in range(len(place), -1, -1):
         if place[:length] in origins:
             return origins[place[:length]]

@@ -27,7 +27,7 @@ from raggs.base.settings import EFFORT, AnchoredPath, Effort, PromptName, Settin
 from raggs.base.types import as_list, as_object
 from raggs.llm import BudgetSettings, LLMSettings
 from raggs.parts import corpora, queries
-from raggs.parts.elastic import IndexSettings
+from raggs.parts.elastic import ElasticIndexSettings
 from raggs.parts.retrievers import name_of
 from raggs.ranking import fusion
 from raggs.runs import execution
@@ -104,7 +104,9 @@ class RunConfig(Settings):
     )
     budget: BudgetSettings = BudgetSettings()
     llm: LLMSettings = LLMSettings()
-    index: IndexSettings = Field(IndexSettings(), description="how `raggs index` makes an index; no stage reads it")
+    index: ElasticIndexSettings = Field(
+        ElasticIndexSettings(), description="how `raggs index` makes an index; no stage reads it"
+    )
     questions: QuestionsConfig = QuestionsConfig()
     execution: Effort[ExecutionSpec] = Field(
         {"type": "local"}, validate_default=True, description="where the work is done"

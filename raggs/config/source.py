@@ -43,7 +43,7 @@ VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}
 
 
 @dataclass(frozen=True)
-class Origin:
+class ValueOrigin:
     """Where a value comes from: "file", "environment" or "--set", and there exactly."""
 
     kind: str
@@ -55,16 +55,16 @@ class Origin:
 
 
 @dataclass(frozen=True)
-class Source:
+class ConfigSource:
     """A configuration file as read: values and the origin of each."""
 
     path: Path
     values: dict[str, Any]
-    origins: dict[Place, Origin]
+    origins: dict[Place, ValueOrigin]
     secret: dict[Place, str] = field(default_factory=dict)  # where a variable expanded that must not be stored: which
 
 
-def read_source(path: Path, environment: Mapping[str, str] | None = None) -> Source:
+def read_source(path: Path, environment: Mapping[str, str] | None = None) -> ConfigSource:
     """Read a YAML file and expand ``${NAME}`` and ``${NAME:-default}`` in its texts (``$$`` is a plain ``$``).
 
     Raises:
@@ -74,9 +74,9 @@ def read_source(path: Path, environment: Mapping[str, str] | None = None) -> Sou
     document = PlainYaml(_read_text(path), path, ConfigError)
     if not isinstance(document.root, yaml.MappingNode):
         raise ConfigError("not a mapping of settings", where=path, remedy="start with `name: my-run`; see `raggs init`")
-    reader = _Reader(path, document, os.environ if environment is None else environment)
+    reader = _ConfigReader(path, document, os.environ if environment is None else environment)
     values = reader.mapping(document.root, ())
-    return Source(path, values, reader.origins, reader.secret)
+    return ConfigSource(path, values, reader.origins, reader.secret)
 
 
 def _read_text(path: Path) -> str:
@@ -90,11 +90,11 @@ def _read_text(path: Path) -> str:
         ) from error
 
 
-class _Reader:
+class _ConfigReader:
     def __init__(self, path: Path, document: PlainYaml, environment: Mapping[str, str]) -> None:
         self.path = path
         self.environment = environment
-        self.origins: dict[Place, Origin] = {}
+        self.origins: dict[Place, ValueOrigin] = {}
         self.secret: dict[Place, str] = {}
         self._document = document
 
@@ -116,7 +116,7 @@ class _Reader:
         return self._scalar(node, place, line)
 
     def _note(self, place: Place, line: int) -> None:
-        self.origins[place] = Origin("file", f"{self.path.name}:{line}", line)
+        self.origins[place] = ValueOrigin("file", f"{self.path.name}:{line}", line)
 
     def _scalar(self, node: yaml.Node, place: Place, line: int) -> Any:
         text = node.value
@@ -167,7 +167,7 @@ def join_key(place: Place) -> str:
     return ".".join(f'"{part}"' if "." in str(part) else str(part) for part in place)
 
 
-def assign(source: Source, keys: tuple[str, ...], text: str, origin: Origin) -> None:
+def assign(source: ConfigSource, keys: tuple[str, ...], text: str, origin: ValueOrigin) -> None:
     """Put a text, read as YAML, where `keys` say; `origin` is noted as where it comes from.
 
     Raises:
@@ -187,7 +187,7 @@ def assign(source: Source, keys: tuple[str, ...], text: str, origin: Origin) -> 
     source.origins[place] = origin
 
 
-def _level(source: Source, target: Any, step: str | int, place: Place, origin: Origin) -> Any:
+def _level(source: ConfigSource, target: Any, step: str | int, place: Place, origin: ValueOrigin) -> Any:
     """The mapping or list at a step, made where the file leaves it out."""
     if isinstance(target, list):
         return target[int(step)]
@@ -203,7 +203,7 @@ def _level(source: Source, target: Any, step: str | int, place: Place, origin: O
     return target[step]
 
 
-def _step(target: object, key: str, keys: tuple[str, ...], place: Place, origin: Origin) -> str | int:
+def _step(target: object, key: str, keys: tuple[str, ...], place: Place, origin: ValueOrigin) -> str | int:
     """A key of a mapping, or the number of a list's entry.
 
     Raises:
@@ -230,7 +230,7 @@ def _name(entry: object) -> str:
     return str(entry.get("name") or entry.get("type") or "") if isinstance(entry, dict) else ""
 
 
-def _effective(source: Source, place: Place) -> Any:
+def _effective(source: ConfigSource, place: Place) -> Any:
     """What stands at a place of the configuration as it is so far; None where it cannot be right yet."""
     try:
         found: Any = RunConfig.model_validate(source.values).model_dump(mode="json")
@@ -302,7 +302,7 @@ def _values(file: Path) -> dict[str, str | None]:
     return dotenv_values(file)
 
 
-def refuse_secrets(source: Source, environment: Mapping[str, str]) -> None:
+def refuse_secrets(source: ConfigSource, environment: Mapping[str, str]) -> None:
     """Refuse a configuration that holds a secret, since it is stored in each run's manifest.
 
     Raises:
@@ -310,7 +310,7 @@ def refuse_secrets(source: Source, environment: Mapping[str, str]) -> None:
     """
     remember(secrets_of(environment).values())
     for place, variable in source.secret.items():
-        if source.origins.get(place, Origin("", "")).kind == "file":
+        if source.origins.get(place, ValueOrigin("", "")).kind == "file":
             raise _refusal(source, place, f"the value of {variable} does not belong into a configuration")
     for place, why in held(source.values, environment):
         raise _refusal(source, place, why)
@@ -326,7 +326,7 @@ def refuse_stored(settings: Mapping[str, object]) -> None:
         raise ConfigError(f"{'.'.join(map(str, place))}: {why}", remedy=REMEDY)
 
 
-def _refusal(source: Source, place: Place, why: str) -> ConfigError:
+def _refusal(source: ConfigSource, place: Place, why: str) -> ConfigError:
     origin = next(
         (source.origins[place[:length]] for length in range(len(place), -1, -1) if place[:length] in source.origins),
         None,

@@ -22,20 +22,20 @@ from typing import TYPE_CHECKING
 from raggs.base.registry import Registry
 
 if TYPE_CHECKING:
-    from raggs.diagnosis.base import Diagnosis, Found
+    from raggs.diagnosis.base import Diagnosis, DiagnosisFindings
 
 FOLDER = "diagnose"  # of reports, in a run's folder, or here where there is none
-REGISTRY: Registry[Diagnosis[Found]] = Registry(
+REGISTRY: Registry[Diagnosis[DiagnosisFindings]] = Registry(
     "diagnosis",
     "diagnoses",
     "raggs.diagnosis.base:Diagnosis",
     {
-        "names": "raggs.diagnosis.names:Names",
+        "names": "raggs.diagnosis.names:NamesDiagnosis",
         "precision": "raggs.diagnosis.precision:PrecisionDiagnosis",
         "noise": "raggs.diagnosis.noise:NoiseDiagnosis",
         "judge": "raggs.diagnosis.judge:JudgeDiagnosis",
-        "depth": "raggs.diagnosis.depth:Depth",
-        "retrieval": "raggs.diagnosis.retrieval:Retrieval",
+        "depth": "raggs.diagnosis.depth:DepthDiagnosis",
+        "retrieval": "raggs.diagnosis.retrieval:RetrievalDiagnosis",
         "index": "raggs.diagnosis.index:IndexDiagnosis",
     },
 )

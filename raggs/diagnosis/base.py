@@ -40,19 +40,19 @@ from raggs.base.types import Hear, deaf
 from raggs.config.models import RunConfig
 from raggs.diagnosis import REGISTRY
 from raggs.diagnosis.models import DiagnosisReport
-from raggs.evaluation.document import Document, Section
+from raggs.evaluation.document import ReportDocument, Section
 from raggs.evaluation.layout import markdown
-from raggs.evaluation.models import Part
+from raggs.evaluation.models import ReportPart
 from raggs.golden.base import GoldenSet
 from raggs.golden.judgments import Judgments
 from raggs.golden.opened import open_golden
 from raggs.llm.prices import estimate_tokens
-from raggs.llm.rehearsal import Rehearsal
+from raggs.llm.rehearsal import DryRunLLM
 from raggs.parts.embedders import Embedder, EmbedderConfig
 from raggs.parts.indexes.passages import Passages
 from raggs.parts.rerankers import Reranker, RerankerConfig
 from raggs.parts.workshop import Workshop, open_queries, place_of
-from raggs.runs.manifests.models import Estimate
+from raggs.runs.manifests.models import CostEstimate
 from raggs.runs.plan import line_of
 from raggs.stages.embed import quotes_folded
 from raggs.stats.resampling import FEWEST as FEWEST
@@ -71,7 +71,7 @@ REMEDIES: Mapping[Need, str] = {
 
 
 @dataclass(frozen=True)
-class Given:
+class DiagnosisInputs:
     """What was named, checked but not opened.
 
     Attributes:
@@ -99,7 +99,9 @@ class Bench:
         rehearsal: language models that only remember, in place of the workshop's own, for a forecast.
     """
 
-    def __init__(self, given: Given, workshop: Workshop, hear: Hear = deaf, rehearsal: Rehearsal | None = None) -> None:
+    def __init__(
+        self, given: DiagnosisInputs, workshop: Workshop, hear: Hear = deaf, rehearsal: DryRunLLM | None = None
+    ) -> None:
         self.given, self.workshop, self.hear = given, workshop, hear
         self.run, self.seed = given.run, given.seed
         self.rehearsal = rehearsal
@@ -251,7 +253,7 @@ class Bench:
         parts: Collection[Embedder | Reranker] = [*self.embedders.values(), *self.rerankers.values()]
         return tuple(dict.fromkeys(model for part in parts for model in part.models))
 
-    def asked(self, *tasks: str) -> tuple[Estimate, ...]:
+    def asked(self, *tasks: str) -> tuple[CostEstimate, ...]:
         """A line for each model and task that was asked on this bench so far, where its models only remember.
 
         Args:
@@ -309,7 +311,7 @@ NAMES: Mapping[Need, str] = {
 
 def reranking(
     reranker: Reranker, times: int, candidates: int, queries: Sequence[str], passages: Sequence[str]
-) -> Iterator[Estimate]:
+) -> Iterator[CostEstimate]:
     """A line for each model that a reranker pays; none for one of this machine.
 
     Args:
@@ -320,7 +322,7 @@ def reranking(
     query, passage = mean_tokens(queries), mean_tokens(passages)
     for model in reranker.models:
         one = reranker.outlay(model, candidates, query, passage)
-        yield Estimate(
+        yield CostEstimate(
             stage="rerank",
             calls=times * one.calls,
             input_tokens=times * one.input_tokens,
@@ -344,22 +346,22 @@ class DiagnosisConfig(AdapterConfig):
     """What every kind's settings derive from; each has a default and a description."""
 
 
-class Found(Part):
+class DiagnosisFindings(ReportPart):
     """What a kind found. A number that is not defined is null."""
 
     verdict: str = Field(description="what was found and what is to be done first: at most two sentences")
     passed: bool | None = Field(description="whether it holds what was asked of it; null: nothing was, or who knows")
 
 
-P = TypeVar("P", bound=Found)
+P = TypeVar("P", bound=DiagnosisFindings)
 
 
 @dataclass(frozen=True)
-class Forecast:
+class DiagnosisForecast:
     """What a diagnosis would do, in sentences, and a line for each model and task that would be paid for."""
 
     what: tuple[str, ...] = ()
-    estimates: tuple[Estimate, ...] = ()
+    estimates: tuple[CostEstimate, ...] = ()
     about: str = "at most so many: what is asked later depends on the answers"
 
 
@@ -377,7 +379,7 @@ class Diagnosis(Adapter, ABC, Generic[P]):
     """
 
     Config: ClassVar[type[AdapterConfig]] = DiagnosisConfig
-    Result: ClassVar[type[Found]] = Found
+    Result: ClassVar[type[DiagnosisFindings]] = DiagnosisFindings
     TITLE: ClassVar[str]
     NEEDS: ClassVar[tuple[Need, ...]] = ()
     TAKES: ClassVar[tuple[Need, ...]] = ()
@@ -415,7 +417,7 @@ class Diagnosis(Adapter, ABC, Generic[P]):
         return
 
     @abstractmethod
-    def forecast(self, bench: Bench) -> Forecast:
+    def forecast(self, bench: Bench) -> DiagnosisForecast:
         """What `measure` would do and cost. The embedders and rerankers of this bench only remember: see `Bench.asked`.
 
         Raises:
@@ -450,7 +452,7 @@ class Diagnosis(Adapter, ABC, Generic[P]):
 AGAIN = "run raggs diagnose again"
 
 
-def kind_of(name: str) -> Diagnosis[Found]:
+def kind_of(name: str) -> Diagnosis[DiagnosisFindings]:
     """A kind with the settings that it has by itself: enough to draw its findings.
 
     Raises:
@@ -460,7 +462,7 @@ def kind_of(name: str) -> Diagnosis[Found]:
     return kind(kind.Config.model_validate({"type": name}))
 
 
-def found_in(report: DiagnosisReport, where: Path | None = None) -> Found:
+def found_in(report: DiagnosisReport, where: Path | None = None) -> DiagnosisFindings:
     """The kind's findings, read from its report.
 
     Raises:
@@ -480,14 +482,14 @@ def shows_passages(report: DiagnosisReport) -> bool:
     return REGISTRY.load(report.kind).PASSAGES
 
 
-def lay_out(report: DiagnosisReport) -> Document:
+def lay_out(report: DiagnosisReport) -> ReportDocument:
     """The document of a report.
 
     Raises:
         UsageError, DataError: as `found_in`.
     """
     found = found_in(report)
-    return Document(
+    return ReportDocument(
         title=report.title,
         scores=Section("Verdict", (found.verdict,)),
         sections=kind_of(report.kind).sections(found),

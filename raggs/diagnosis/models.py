@@ -16,7 +16,7 @@ from raggs.base.hashing import hash_value
 from raggs.base.types import Number, number
 from raggs.diagnosis import REGISTRY
 from raggs.evaluation.document import Cell, Form, bounded
-from raggs.evaluation.models import Part
+from raggs.evaluation.models import ReportPart
 from raggs.stats.intervals import Interval
 
 MODE: JsonSchemaMode = "serialization"
@@ -33,7 +33,7 @@ def report_schema() -> JsonSchemaValue:
     return schema
 
 
-class DiagnosisReport(Part):
+class DiagnosisReport(ReportPart):
     """One diagnosis. It holds no time, so that equal work gives equal bytes."""
 
     v: Literal[1] = 1
@@ -60,7 +60,7 @@ class DiagnosisReport(Part):
         return hash_value(self.model_dump(mode="json", exclude={"seal"}))
 
 
-class MeanPart(Part):
+class MeanPart(ReportPart):
     """A mean with its 95% interval over resampled questions; bounds are null where too few resamples have a value."""
 
     mean: Number = None

@@ -32,19 +32,19 @@ from raggs.evaluation.diff_sets import (
     DecisionsPart,
     EstimatePart,
     FigurePart,
-    MadePart,
+    GoldenSide,
     MovePart,
-    ScorePart,
-    SettingPart,
-    Side,
+    ScoreDiffPart,
+    SettingDiffPart,
+    StageInputDiffPart,
     VerdictPart,
 )
 from raggs.llm import LLMSettings
-from raggs.runs.manifests.costs import Costs, LedgerSum
+from raggs.runs.manifests.costs import LedgerSum, LedgerTotals
 from raggs.runs.manifests.models import RunManifest
-from raggs.runs.manifests.reasons import ABSENT, Changed, differences
+from raggs.runs.manifests.reasons import ABSENT, ComponentChanged, differences
 from raggs.stages.pipeline import load_pipeline
-from raggs.stats.comparison import Comparison, Ends, Verdict, compare_many
+from raggs.stats.comparison import Comparison, DifferenceBounds, Verdict, compare_many
 
 Figures = Mapping[str, float | None]
 
@@ -60,7 +60,7 @@ def differing(parts: Iterable[FigurePart]) -> tuple[FigurePart, ...]:
     return tuple(part for part in parts if part.old != part.new)
 
 
-def coverage(side: Side) -> dict[str, float | None]:
+def coverage(side: GoldenSide) -> dict[str, float | None]:
     """How much was judged, and with what result."""
     counts = Counter(grade for judged in side.grades.values() for grade in judged.values())
     queries = len(side.grades)
@@ -76,7 +76,7 @@ def coverage(side: Side) -> dict[str, float | None]:
     return found | {f"grade {grade}, per question": counts[grade] / queries if queries else None for grade in grades}
 
 
-def cost(side: Side) -> dict[str, float | None]:
+def cost(side: GoldenSide) -> dict[str, float | None]:
     """Calls and USD, in all and by stage; empty for files."""
     if side.costs is None:
         return {}
@@ -86,7 +86,7 @@ def cost(side: Side) -> dict[str, float | None]:
     return found
 
 
-def health(side: Side) -> dict[str, float | None]:
+def health(side: GoldenSide) -> dict[str, float | None]:
     """Every figure of the judge's health, by its place in the locks; empty for files."""
     return dict(_health(side.manifest)) if side.manifest else {}
 
@@ -204,7 +204,7 @@ class Column:
     qids: tuple[str, ...]
     values: Mapping[str, Floats]
     higher: bool
-    ends: Mapping[tuple[str, str], Ends] = field(default_factory=dict)
+    ends: Mapping[tuple[str, str], DifferenceBounds] = field(default_factory=dict)
     why: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
 
@@ -292,11 +292,11 @@ def _difference(found: Comparison, sign: float) -> EstimatePart:
     return EstimatePart(value=number(sign * found.difference.mean), low=number(low), high=number(high))
 
 
-def _score(name: str, measure: str, old: Column, new: Column) -> ScorePart:
+def _score(name: str, measure: str, old: Column, new: Column) -> ScoreDiffPart:
     sides = [column.values[name] for column in (old, new)]
     counts = [int(np.isfinite(values).sum()) for values in sides]
     means = [number(float(np.nanmean(values))) if count else None for values, count in zip(sides, counts, strict=True)]
-    return ScorePart(
+    return ScoreDiffPart(
         system=name, measure=measure, old=means[0], new=means[1], old_queries=counts[0], new_queries=counts[1]
     )
 
@@ -306,10 +306,10 @@ LOCATIONS = {"workspace"}  # where a run lies is nothing about it
 TOLD = {"config", "inputs"}  # by the settings, and by the stage that wrote them
 
 
-def settings(old: RunManifest, new: RunManifest) -> tuple[SettingPart, ...]:
+def settings(old: RunManifest, new: RunManifest) -> tuple[SettingDiffPart, ...]:
     """Every setting that differs, whether or not it can change a result."""
     before, after = ({key: value for key, value in side.config.items() if key not in LOCATIONS} for side in (old, new))
-    return tuple(SettingPart(**_values(found)) for found in differences(by_name(before), by_name(after)))
+    return tuple(SettingDiffPart(**_values(found)) for found in differences(by_name(before), by_name(after)))
 
 
 def by_name(value: object) -> object:
@@ -331,7 +331,7 @@ def _label(entry: object) -> str:
     return as_text(found.get("name")) or as_text(found.get("type")) or ""
 
 
-def made(old: RunManifest, new: RunManifest, told: Iterable[SettingPart]) -> tuple[MadePart, ...]:
+def made(old: RunManifest, new: RunManifest, told: Iterable[SettingDiffPart]) -> tuple[StageInputDiffPart, ...]:
     """What differs of all else that the stages' results depend on: code, prompts, corpus, models, packages.
 
     Args:
@@ -339,7 +339,7 @@ def made(old: RunManifest, new: RunManifest, told: Iterable[SettingPart]) -> tup
     """
     known = {_sign(part) for part in told}
     parts = [
-        MadePart(stage=stage, **_values(found))
+        StageInputDiffPart(stage=stage, **_values(found))
         for stage in old.stages
         if stage in new.stages
         for found in differences(by_name(_causes(old, stage)), by_name(_causes(new, stage)))
@@ -351,12 +351,12 @@ def _causes(manifest: RunManifest, stage: str) -> Mapping[str, object]:
     return {key: value for key, value in manifest.stages[stage].components.items() if key not in TOLD}
 
 
-def _sign(part: SettingPart) -> tuple[str, str]:
+def _sign(part: SettingDiffPart) -> tuple[str, str]:
     """The last word of its place, and the values."""
     return part.name.rpartition(".")[2], canonical_json([part.old, part.new])
 
 
-def _values(found: Changed) -> dict[str, JsonValue]:
+def _values(found: ComponentChanged) -> dict[str, JsonValue]:
     old, new = (None if side is ABSENT else VALUE.validate_python(side) for side in (found.old, found.new))
     change = "added" if found.old is ABSENT else "removed" if found.new is ABSENT else "changed"
     return {"name": found.component, "change": change, "old": old, "new": new}
@@ -373,7 +373,7 @@ PROMPTS = {  # the settings of the prompts that a component's `prompt` is the ha
 }
 
 
-class RunSetting(SettingPart):
+class RunSetting(SettingDiffPart):
     """A setting that differs."""
 
     counts: bool = Field(description="whether it can change results; of a file, whether its content differs")
@@ -386,7 +386,7 @@ class SpentPart(Frozen):
     usd: float
 
 
-class StagePart(Frozen):
+class StageDiffPart(Frozen):
     """One stage of both runs."""
 
     stage: str
@@ -404,13 +404,15 @@ class RunsReport(Frozen):
     first: str = Field(description="the run directory")
     second: str
     settings: tuple[RunSetting, ...]
-    made: tuple[MadePart, ...] = Field(description="what else results were made from: code, prompts, models, corpus")
-    stages: tuple[StagePart, ...]
+    made: tuple[StageInputDiffPart, ...] = Field(
+        description="what else results were made from: code, prompts, models, corpus"
+    )
+    stages: tuple[StageDiffPart, ...]
     total: tuple[SpentPart, SpentPart]
 
 
 def runs_report(
-    places: tuple[str, str], manifests: tuple[RunManifest, RunManifest], spent: tuple[Costs, Costs]
+    places: tuple[str, str], manifests: tuple[RunManifest, RunManifest], spent: tuple[LedgerTotals, LedgerTotals]
 ) -> RunsReport:
     """Compare two runs of one pipeline by what their manifests and ledgers say."""
     one, two = manifests
@@ -504,13 +506,15 @@ def _counts(name: str, counting: set[str]) -> bool:
     return inside or any(place.startswith(f"{name}.") for place in counting)
 
 
-def _stage(name: str, manifests: tuple[RunManifest, RunManifest], spent: tuple[Costs, Costs]) -> StagePart:
+def _stage(
+    name: str, manifests: tuple[RunManifest, RunManifest], spent: tuple[LedgerTotals, LedgerTotals]
+) -> StageDiffPart:
     one, two = (side.stages.get(name) for side in manifests)
     costs = [_spent(side.stage.get(name, LedgerSum())) for side in spent]
     if one is None or two is None:
-        return StagePart(stage=name, result="one only", reasons=(), first=costs[0], second=costs[1])
+        return StageDiffPart(stage=name, result="one only", reasons=(), first=costs[0], second=costs[1])
     alike = {file: out.sha256 for file, out in one.outputs.items()} == {f: out.sha256 for f, out in two.outputs.items()}
-    return StagePart(
+    return StageDiffPart(
         stage=name,
         result="same" if alike else "other",
         reasons=tuple(_reasons(one.components, two.components)),

@@ -44,7 +44,7 @@ from raggs.golden.files import LinesGolden
 from raggs.golden.judgments import Judgments
 from raggs.golden.opened import open_golden
 from raggs.golden.runs import RunGolden
-from raggs.runs.manifests.costs import Costs, costs
+from raggs.runs.manifests.costs import LedgerTotals, costs
 from raggs.runs.manifests.models import RunManifest
 from raggs.stats.agreement import GRADES, check_labels, cohen_kappa, count_pairs
 from raggs.stats.comparison import Verdict
@@ -133,7 +133,7 @@ class OrdersPart(Frozen):
     by_chance: float = Field(description="how many of them that would be at most if nothing had changed")
 
 
-class QuestionPart(Frozen):
+class QuestionDiffPart(Frozen):
     """One question that both sets judge."""
 
     qid: str = Field(description="in the old set")
@@ -149,7 +149,7 @@ class QuestionPart(Frozen):
     )
 
 
-class ScorePart(Frozen):
+class ScoreDiffPart(Frozen):
     """One measure of one system under both sets."""
 
     system: str
@@ -194,7 +194,7 @@ class DecisionsPart(Frozen):
 
     measures: tuple[str, ...]
     systems: tuple[str, ...]
-    scores: tuple[ScorePart, ...]
+    scores: tuple[ScoreDiffPart, ...]
     verdicts: tuple[VerdictPart, ...] = Field(description="of all pairs; those that flip come first")
     confidence: float
     notes: tuple[str, ...] = Field((), description="what the lists are that were scored")
@@ -213,7 +213,7 @@ class FigurePart(Frozen):
     new: Number
 
 
-class SettingPart(Frozen):
+class SettingDiffPart(Frozen):
     """A value in a tree that differs."""
 
     name: str = Field(description="its place, with dots")
@@ -222,7 +222,7 @@ class SettingPart(Frozen):
     new: JsonValue = None
 
 
-class MadePart(SettingPart):
+class StageInputDiffPart(SettingDiffPart):
     """Something that a stage's result was made from, other than its settings."""
 
     stage: str
@@ -240,12 +240,12 @@ class DiffReport(Frozen):
     passages: ContentPart
     grades: GradesPart | None = Field(description="null where the sets share no judgment, or use other scales")
     orders: OrdersPart | None = Field(description="null where one of them ranks nothing")
-    by_question: tuple[QuestionPart, ...] = Field(description="those that both judge, the most moved first")
+    by_question: tuple[QuestionDiffPart, ...] = Field(description="those that both judge, the most moved first")
     coverage: tuple[FigurePart, ...]
     cost: tuple[FigurePart, ...]
     health: tuple[FigurePart, ...]
-    settings: tuple[SettingPart, ...]
-    made: tuple[MadePart, ...]
+    settings: tuple[SettingDiffPart, ...]
+    made: tuple[StageInputDiffPart, ...]
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
@@ -259,7 +259,7 @@ SIZE = 16  # bytes of a text's hash
 
 
 @dataclass(frozen=True)
-class Ranked:
+class RankedQuestion:
     """The order of one question.
 
     Attributes:
@@ -273,7 +273,7 @@ class Ranked:
 
 
 @dataclass(frozen=True)
-class Side:
+class GoldenSide:
     """A golden set.
 
     Attributes:
@@ -292,13 +292,13 @@ class Side:
     grades: Mapping[str, Mapping[str, int]]
     questions: Mapping[str, Query] = field(default_factory=dict)
     texts: Mapping[str, bytes] = field(default_factory=dict)
-    orders: Mapping[str, Ranked] = field(default_factory=dict)
+    orders: Mapping[str, RankedQuestion] = field(default_factory=dict)
     top: int = 0
     manifest: RunManifest | None = None
-    costs: Costs | None = None
+    costs: LedgerTotals | None = None
 
 
-def read_side(path: Path) -> Side:
+def read_side(path: Path) -> GoldenSide:
     """Read a run directory, a folder of files, or a file of labels.
 
     Raises:
@@ -310,16 +310,16 @@ def read_side(path: Path) -> Side:
     grades = _grades(judgments)
     if not isinstance(golden, RunGolden | LinesGolden):
         questions = {query.qid: query for query in golden.queries()}
-        return Side(_part(golden, judgments), judgments, grades, questions)
-    side = Side(_part(golden, judgments), judgments, grades, *_contents(golden), golden.top)
+        return GoldenSide(_part(golden, judgments), judgments, grades, questions)
+    side = GoldenSide(_part(golden, judgments), judgments, grades, *_contents(golden), golden.top)
     run = golden.run if isinstance(golden, RunGolden) else None
     return side if run is None else replace(side, manifest=run.manifest, costs=costs(run.store))
 
 
-def _contents(golden: GoldenSet) -> tuple[dict[str, Query], dict[str, bytes], dict[str, Ranked]]:
+def _contents(golden: GoldenSet) -> tuple[dict[str, Query], dict[str, bytes], dict[str, RankedQuestion]]:
     questions: dict[str, Query] = {}
     texts: dict[str, bytes] = {}
-    orders: dict[str, Ranked] = {}
+    orders: dict[str, RankedQuestion] = {}
     for each in golden.by_query("pool", "order"):
         if each.query is not None:
             questions[each.qid] = each.query
@@ -329,8 +329,8 @@ def _contents(golden: GoldenSet) -> tuple[dict[str, Query], dict[str, bytes], di
     return questions, texts, orders
 
 
-def _ranked(order: tuple[RankRecord, ...]) -> Ranked:
-    return Ranked(
+def _ranked(order: tuple[RankRecord, ...]) -> RankedQuestion:
+    return RankedQuestion(
         tuple(record.doc_id for record in order),
         np.array([record.score for record in order]),
         np.array([record.sigma for record in order]),
@@ -373,7 +373,7 @@ def _part(golden: GoldenSet, judgments: Judgments) -> SidePart:
 
 
 @dataclass(frozen=True)
-class Pairing:
+class IdPairing:
     """Ids of the new set that mean something of the old one under another id.
 
     Attributes:
@@ -383,28 +383,28 @@ class Pairing:
     questions: Mapping[str, str] = field(default_factory=dict)
     passages: Mapping[str, str] = field(default_factory=dict)
 
-    def shared(self, old: Side, new: Side) -> dict[str, str]:
+    def shared(self, old: GoldenSide, new: GoldenSide) -> dict[str, str]:
         """By old id, the new one: the questions that both judge, sorted."""
         found = {self.questions.get(qid, qid): qid for qid in new.grades}
         return {qid: found[qid] for qid in sorted(found) if qid in old.grades}
 
-    def grades(self, new: Side, qid: str) -> dict[str, int]:
+    def grades(self, new: GoldenSide, qid: str) -> dict[str, int]:
         """The grades of a question of the new set, by old ids."""
         return {self.passages.get(doc, doc): grade for doc, grade in new.grades[qid].items()}
 
-    def order(self, new: Side, qid: str) -> Ranked | None:
+    def order(self, new: GoldenSide, qid: str) -> RankedQuestion | None:
         """The order of a question of the new set, by old ids."""
         found = new.orders.get(qid)
         if found is None or not self.passages:
             return found
-        return Ranked(tuple(self.passages.get(doc, doc) for doc in found.docs), found.score, found.sigma)
+        return RankedQuestion(tuple(self.passages.get(doc, doc) for doc in found.docs), found.score, found.sigma)
 
 
 FIELDS = ("text", "language", "answer", "references", "nuggets")  # of a question, that can change a judge's mind
 H = TypeVar("H", bound=Hashable)
 
 
-def questions(old: Side, new: Side) -> ContentPart:
+def questions(old: GoldenSide, new: GoldenSide) -> ContentPart:
     """The questions that a run asks, or that have a label in files; where both sets hold their texts, also by these.
 
     A file of questions beside labels may hold those of other sets too.
@@ -419,12 +419,12 @@ def questions(old: Side, new: Side) -> ContentPart:
     return _content_part(before, after, names, changed, known)
 
 
-def _asked(side: Side) -> dict[str, Query | None]:
+def _asked(side: GoldenSide) -> dict[str, Query | None]:
     asked = side.questions if side.manifest is not None else {}
     return {**asked, **{qid: side.questions.get(qid) for qid in side.grades}}
 
 
-def passages(old: Side, new: Side) -> ContentPart:
+def passages(old: GoldenSide, new: GoldenSide) -> ContentPart:
     """The passages of the pools; of sets without texts, those with a grade."""
     known = bool(old.texts and new.texts)
     if not known:
@@ -479,7 +479,7 @@ def _content_part(
 
 
 @dataclass(frozen=True)
-class Moved:
+class SharedGrades:
     """Grades of the same passages for the same questions.
 
     Attributes:
@@ -508,13 +508,13 @@ class Moved:
         return found
 
 
-def comparable(old: Side, new: Side) -> bool:
+def comparable(old: GoldenSide, new: GoldenSide) -> bool:
     """Whether grades of both are on the same scale."""
     scales = [(side.part.lowest, side.part.highest) for side in (old, new)]
     return scales[0] == scales[1]
 
 
-def moved(old: Side, new: Side, pairing: Pairing) -> Moved:
+def moved(old: GoldenSide, new: GoldenSide, pairing: IdPairing) -> SharedGrades:
     """The grades of both sets, question by question."""
     pairs: list[tuple[str, int, int]] = []
     added = removed = 0
@@ -525,10 +525,10 @@ def moved(old: Side, new: Side, pairing: Pairing) -> Moved:
         added += len(after) - len(both)
         removed += len(before) - len(both)
     columns = [np.array([pair[place] for pair in pairs], dtype=np.int64) for place in (1, 2)]
-    return Moved(columns[0], columns[1], tuple(pair[0] for pair in pairs), added, removed)
+    return SharedGrades(columns[0], columns[1], tuple(pair[0] for pair in pairs), added, removed)
 
 
-def grades_part(found: Moved, side: Side, *, confidence: float, seed: int) -> GradesPart | None:
+def grades_part(found: SharedGrades, side: GoldenSide, *, confidence: float, seed: int) -> GradesPart | None:
     """What moved; None where nothing can be compared.
 
     Args:
@@ -558,7 +558,7 @@ def grades_part(found: Moved, side: Side, *, confidence: float, seed: int) -> Gr
     )
 
 
-def _kappa(found: Moved, labels: tuple[int, ...], confidence: float, seed: int) -> EstimatePart:
+def _kappa(found: SharedGrades, labels: tuple[int, ...], confidence: float, seed: int) -> EstimatePart:
     """Over questions where there are as many grades as most sets have; else over passages."""
     if len(labels) <= len(GRADES):
         shift = GRADES[0] - labels[0]
@@ -597,7 +597,9 @@ def depth(old_top: int, new_top: int) -> int:
     return min(old_top, new_top, DEEPEST)
 
 
-def order_move(old: Ranked, new: Ranked, k: int, *, name: str, confidence: float, seed: int) -> OrderMove:
+def order_move(
+    old: RankedQuestion, new: RankedQuestion, k: int, *, name: str, confidence: float, seed: int
+) -> OrderMove:
     """Compare two orders of one question, whose passages have the same ids.
 
     Args:
@@ -655,15 +657,15 @@ def _mean(values: Sequence[float]) -> Number:
 
 
 @dataclass(frozen=True)
-class Moves:
+class GradeMoves:
     """What moved: in all, and by question."""
 
     grades: GradesPart | None
     orders: OrdersPart | None
-    by_question: tuple[QuestionPart, ...]
+    by_question: tuple[QuestionDiffPart, ...]
 
 
-def moves(old: Side, new: Side, pairing: Pairing, *, confidence: float, seed: int) -> Moves:
+def moves(old: GoldenSide, new: GoldenSide, pairing: IdPairing, *, confidence: float, seed: int) -> GradeMoves:
     """Compare the questions that both judge.
 
     Args:
@@ -678,22 +680,24 @@ def moves(old: Side, new: Side, pairing: Pairing, *, confidence: float, seed: in
         if before is not None and after is not None:
             orders[qid] = order_move(before, after, k, name=qid, confidence=confidence, seed=seed)
     graded = moved(old, new, pairing) if comparable(old, new) else None
-    return Moves(
+    return GradeMoves(
         None if graded is None else grades_part(graded, new, confidence=confidence, seed=seed),
         orders_part(list(orders.values()), k, confidence=confidence),
         _by_question(list(shared), graded, orders),
     )
 
 
-def _by_question(qids: list[str], graded: Moved | None, orders: Mapping[str, OrderMove]) -> tuple[QuestionPart, ...]:
+def _by_question(
+    qids: list[str], graded: SharedGrades | None, orders: Mapping[str, OrderMove]
+) -> tuple[QuestionDiffPart, ...]:
     places = {} if graded is None else graded.places()
     parts = [_comparing_part(qid, graded, places.get(qid, range(0)), orders.get(qid)) for qid in qids]
     return tuple(sorted(parts, key=lambda part: (-part.moved, part.overlap if part.overlap is not None else 1.0)))
 
 
-def _comparing_part(qid: str, graded: Moved | None, places: range, order: OrderMove | None) -> QuestionPart:
+def _comparing_part(qid: str, graded: SharedGrades | None, places: range, order: OrderMove | None) -> QuestionDiffPart:
     compared, moved, shift = (0, 0, float("nan")) if graded is None else graded.of(places)
-    part = QuestionPart(qid=qid, compared=compared, moved=moved, shift=number(shift))
+    part = QuestionDiffPart(qid=qid, compared=compared, moved=moved, shift=number(shift))
     if order is None:
         return part
     told = None if order.beyond is None else "beyond" if order.beyond else "within"

@@ -1,7 +1,7 @@
 """A report as it is shown, before anyone has decided where: sections of sentences, typed tables and a legend.
 
-Built once from a `Report` (`layout.py`, with the sections of the analyses); the screen, Markdown and every other page
-are thin renderers of it. Nothing here computes, and nothing knows of a terminal or a file.
+Built once from a `EvalReport` (`layout.py`, with the sections of the analyses); the screen, Markdown and every other
+page are thin renderers of it. Nothing here computes, and nothing knows of a terminal or a file.
 
 A document as a fragment of HTML, for notebooks. Everything that comes from outside is text in it, never markup.
 
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Literal
 from raggs.base.errors import PrerequisiteError
 from raggs.base.text import visible
 from raggs.base.types import Number
-from raggs.evaluation.models import ComparisonPart, GoldenPart, Report, UnjudgedPart, UnjudgedTopPart, Verdict
+from raggs.evaluation.models import ComparisonPart, EvalReport, GoldenPart, UnjudgedPart, UnjudgedTopPart, Verdict
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -40,7 +40,7 @@ UNDEFINED = "–"
 
 
 @dataclass(frozen=True)
-class Range:
+class ScoreRange:
     """Two values that enclose a score.
 
     Attributes:
@@ -81,7 +81,7 @@ class Cell:
     value: Value
     form: Form = "text"
     mark: str = ""
-    ranges: tuple[Range, ...] = ()
+    ranges: tuple[ScoreRange, ...] = ()
     best: bool = False
 
     @property
@@ -130,7 +130,7 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Document:
+class ReportDocument:
     """A whole report.
 
     Attributes:
@@ -153,9 +153,9 @@ def cells(*values: Value, form: Form = "score") -> Row:
     return tuple(Cell(value, "text" if isinstance(value, str) else form) for value in values)
 
 
-def interval(low: float | None, high: float | None, form: Form = "score") -> tuple[Range, ...]:
+def interval(low: float | None, high: float | None, form: Form = "score") -> tuple[ScoreRange, ...]:
     """The 95% interval of a value of this form; none where it is not defined."""
-    return () if low is None or high is None else (Range(low, high, "[]", form),)
+    return () if low is None or high is None else (ScoreRange(low, high, "[]", form),)
 
 
 def bounded(value: float | None, low: float | None, high: float | None, form: Form = "score", mark: str = "") -> Cell:
@@ -163,7 +163,7 @@ def bounded(value: float | None, low: float | None, high: float | None, form: Fo
     return Cell(value, form, mark, interval(low, high, form))
 
 
-def fragment(document: Document) -> str:
+def fragment(document: ReportDocument) -> str:
     """The document without a page around it; the notebook's own style holds."""
     parts = [
         f"<h3>{_text(document.title)}</h3>",
@@ -265,7 +265,7 @@ def judgments(golden: GoldenPart) -> str:
     )
 
 
-def interval_words(report: Report) -> str:
+def interval_words(report: EvalReport) -> str:
     """What an interval of a mean is about."""
     over = "queries and labels" if report.label_uncertainty else "queries"
     return f"{100 * report.confidence:g}% interval over {over} (bootstrap)"

@@ -29,15 +29,15 @@ from raggs.base.jsonl import first_fault
 from raggs.base.text import plural, visible
 from raggs.base.types import Number
 from raggs.evaluation.document import VERDICTS, score, unjudged_tops
-from raggs.evaluation.models import Report, ScorePart, SystemPart, UnjudgedTopPart
+from raggs.evaluation.models import EvalReport, ScorePart, SystemPart, UnjudgedTopPart
 from raggs.evaluation.report import rule_words
 from raggs.evaluation.study import Study, judging_remedy, unjudged_in
 from raggs.metrics.columns import Run
 from raggs.metrics.hits import find_hits
-from raggs.metrics.names import Named, parse_measure
-from raggs.metrics.unjudged import Shown, difference_ends, top_of, value_ends
+from raggs.metrics.names import MeasureSpec, parse_measure
+from raggs.metrics.unjudged import ShownPassages, difference_ends, top_of, value_ends
 from raggs.parts.file_shapes import replayable
-from raggs.stats.comparison import Comparison, Ends, compare, could_cross, could_reverse
+from raggs.stats.comparison import Comparison, DifferenceBounds, compare, could_cross, could_reverse
 
 AGAIN = "evaluate the earlier system again in the same way"
 SHOWN = 12  # digits of a fingerprint
@@ -62,14 +62,14 @@ class Gates:
     """
 
     limits: Mapping[str, float]
-    before: Report | None
+    before: EvalReport | None
     where: Path | None
     drop: float
     across: bool = False
     inconclusive: Inconclusive = "fail"
     study: Study | None = None
 
-    def outcomes(self, report: Report) -> tuple[Outcome, ...]:
+    def outcomes(self, report: EvalReport) -> tuple[GateOutcome, ...]:
         """What each of them says of a result.
 
         Raises:
@@ -84,7 +84,7 @@ class Gates:
             found = [replace(each, failed=False) if each.inconclusive else each for each in found]
         return tuple(found)
 
-    def judge(self, report: Report) -> None:
+    def judge(self, report: EvalReport) -> None:
         """Hold a result against all of them.
 
         Raises:
@@ -95,7 +95,7 @@ class Gates:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class GateOutcome:
     """What a gate says of one measure of one system.
 
     Attributes:
@@ -116,7 +116,7 @@ class Outcome:
     remedy: str = ""
 
 
-def settle(outcomes: Iterable[Outcome], report: Report) -> None:
+def settle(outcomes: Iterable[GateOutcome], report: EvalReport) -> None:
     """Fail where a gate did.
 
     Raises:
@@ -127,7 +127,7 @@ def settle(outcomes: Iterable[Outcome], report: Report) -> None:
         raise GateError([each.said for each in failed], report.golden.source, "; ".join(remedies) or None)
 
 
-def limits_kept(report: Report, limits: Mapping[str, float], study: Study | None = None) -> Iterator[Outcome]:
+def limits_kept(report: EvalReport, limits: Mapping[str, float], study: Study | None = None) -> Iterator[GateOutcome]:
     """Each system held against each limit, by its score as reported: an unjudged passage counts as not relevant there.
 
     If grades for unjudged passages could move the score across the limit, the outcome is inconclusive.
@@ -140,7 +140,7 @@ def limits_kept(report: Report, limits: Mapping[str, float], study: Study | None
             yield found if study is None else _if_judged(found, study, limit)
 
 
-def _if_judged(found: Outcome, study: Study, limit: float) -> Outcome:
+def _if_judged(found: GateOutcome, study: Study, limit: float) -> GateOutcome:
     """The outcome of a limit; an inconclusive one if grades for unjudged passages could move the score across it."""
     shown = None if UNGATED.match(found.measure) else study.shown(found.system)
     if shown is None or not (parts := unjudged_in(named := parse_measure(found.measure), {found.system: shown.top})):
@@ -158,17 +158,19 @@ def _if_judged(found: Outcome, study: Study, limit: float) -> Outcome:
     return replace(found, said=said, failed=True, inconclusive=True, remedy=remedy)
 
 
-def _limited(system: SystemPart, measure: str, limit: float, *, higher: bool) -> Outcome:
+def _limited(system: SystemPart, measure: str, limit: float, *, higher: bool) -> GateOutcome:
     mean, gate = system.scores[measure].mean, f"{measure} {'at least' if higher else 'at most'} {limit:g}"
     if mean is None:
         said = f"{measure} of {system.name} is not defined for any query, wanted is {limit:g}"
-        return Outcome(gate, said, True, system.name, measure)
+        return GateOutcome(gate, said, True, system.name, measure)
     failed = (mean < limit) if higher else (mean > limit)
     side = ("below" if higher else "above") if failed else f"wanted is {'at least' if higher else 'at most'}"
-    return Outcome(gate, f"{measure} of {system.name} is {mean:.4f}, {side} {limit:g}", failed, system.name, measure)
+    return GateOutcome(
+        gate, f"{measure} of {system.name} is {mean:.4f}, {side} {limit:g}", failed, system.name, measure
+    )
 
 
-def read_report(path: Path) -> Report:
+def read_report(path: Path) -> EvalReport:
     """An eval.json.
 
     Raises:
@@ -177,7 +179,7 @@ def read_report(path: Path) -> Report:
     """
     try:
         with replayable(path) as file:
-            return Report.model_validate_json(read_whole(file))
+            return EvalReport.model_validate_json(read_whole(file))
     except NotFoundError as error:
         error.remedy = "write one with raggs eval ... --out DIR"
         raise
@@ -189,14 +191,14 @@ def read_report(path: Path) -> Report:
 
 
 def against(
-    report: Report,
-    before: Report,
+    report: EvalReport,
+    before: EvalReport,
     *,
     drop: float,
     where: Path | None,
     across: bool = False,
     study: Study | None = None,
-) -> Iterator[Outcome]:
+) -> Iterator[GateOutcome]:
     """Whether each measure of each system got worse: by more than `drop` in the mean, or significantly.
 
     So has whatever the earlier result holds and this one lacks: a system, a measure, values of queries.
@@ -231,10 +233,10 @@ def against(
         for measure in shared:
             yield _held(_Change(*side, measure, drop, apart, study), gate)
     for said in _not_compared(before, pairs, [name for name in gated if name not in shared]):
-        yield Outcome(gate, said, True)
+        yield GateOutcome(gate, said, True)
 
 
-def _other_set(report: Report, before: Report, where: Path | None) -> DataError:
+def _other_set(report: EvalReport, before: EvalReport, where: Path | None) -> DataError:
     here, there = report.golden, before.golden
     return DataError(
         f"was measured on other judgments: fingerprint {there.digest[:SHOWN]} ({there.source}), here "
@@ -244,7 +246,7 @@ def _other_set(report: Report, before: Report, where: Path | None) -> DataError:
     )
 
 
-def _other(report: Report, before: Report) -> str:
+def _other(report: EvalReport, before: EvalReport) -> str:
     """What makes values of two results incomparable, whatever the judgments; empty where nothing does."""
     ours, theirs = report.golden, before.golden
     scales = [(side.lowest, side.highest, side.relevant, side.gains) for side in (ours, theirs)]
@@ -263,7 +265,7 @@ def _other(report: Report, before: Report) -> str:
     return ""
 
 
-def _carried(before: Report, report: Report) -> str:
+def _carried(before: EvalReport, report: EvalReport) -> str:
     """What tells two results apart where grades were carried over to other passages in one of them."""
     then, now = ({rule_words(each.projection) for each in side.systems if each.projection} for side in (before, report))
     if not then or not now:
@@ -275,7 +277,9 @@ def _listed(gains: Sequence[float]) -> str:
     return " ".join(f"{gain:g}" for gain in gains)
 
 
-def _not_compared(before: Report, pairs: Sequence[tuple[SystemPart, SystemPart]], measures: Sequence[str]) -> list[str]:
+def _not_compared(
+    before: EvalReport, pairs: Sequence[tuple[SystemPart, SystemPart]], measures: Sequence[str]
+) -> list[str]:
     """A sentence for the systems, and one for the measures, that only the earlier result has."""
     met = {theirs.name for _, theirs in pairs}
     systems = [system.name for system in before.systems if system.name not in met]
@@ -286,12 +290,12 @@ def _not_compared(before: Report, pairs: Sequence[tuple[SystemPart, SystemPart]]
     ]
 
 
-def _common(report: Report, name: str, before: Report, earlier: str, measure: str) -> list[str]:
+def _common(report: EvalReport, name: str, before: EvalReport, earlier: str, measure: str) -> list[str]:
     """The queries that have a value in both results, sorted."""
     return sorted(_values(report, name, measure).keys() & _values(before, earlier, measure).keys())
 
 
-def _values(report: Report, name: str, measure: str) -> Mapping[str, Number]:
+def _values(report: EvalReport, name: str, measure: str) -> Mapping[str, Number]:
     return report.per_query.get(name, {}).get(measure, {})
 
 
@@ -306,9 +310,9 @@ def _pairs(ours: Sequence[SystemPart], theirs: Sequence[SystemPart]) -> list[tup
 class _Change:
     """One measure of one system, now and in the earlier result."""
 
-    report: Report
+    report: EvalReport
     name: str
-    before: Report
+    before: EvalReport
     earlier: str
     measure: str
     drop: float
@@ -344,9 +348,9 @@ class _Change:
         return -found.difference.mean > self.drop or (found.verdict == "loss" and not found.negligible)
 
 
-def _held(change: _Change, gate: str) -> Outcome:
+def _held(change: _Change, gate: str) -> GateOutcome:
     """What the gate says of one measure of one system."""
-    outcome = partial(Outcome, gate, system=change.name, measure=change.measure)
+    outcome = partial(GateOutcome, gate, system=change.name, measure=change.measure)
     now, then, qids, measure, name = change.now, change.then, change.qids, change.measure, change.name
     if not qids and (now or then):
         return outcome(f"not compared: {measure} of {name}, for no query has a value in both results", True)
@@ -386,7 +390,7 @@ def _differences(change: _Change) -> Floats:
     return change.sign * np.array(found)
 
 
-def _unjudged(change: _Change) -> tuple[tuple[UnjudgedTopPart, ...], Ends | None]:
+def _unjudged(change: _Change) -> tuple[tuple[UnjudgedTopPart, ...], DifferenceBounds | None]:
     """How much of both tops is unjudged, and how far that could move each query's difference; more is better."""
     ours = None if change.study is None else change.study.shown(change.name)
     try:
@@ -410,11 +414,11 @@ def _unjudged(change: _Change) -> tuple[tuple[UnjudgedTopPart, ...], Ends | None
     except DataError:  # the measure needs more of the earlier lists than is held
         ends = _loose(named, ours, earlier, change)
     if change.apart:  # queries of one set alone are not compared
-        ends = Ends(*(np.where(np.isnan(stands), np.nan, end) for end in ends))
+        ends = DifferenceBounds(*(np.where(np.isnan(stands), np.nan, end) for end in ends))
     return parts, ends if change.sign > 0 else -ends
 
 
-def _earlier(change: _Change, ours: Shown) -> Shown | None:
+def _earlier(change: _Change, ours: ShownPassages) -> ShownPassages | None:
     """The earlier lists, as far as they are held, by the judgments of these; None where they have other judgments."""
     lists = change.before.shown.get(change.earlier)
     parts = [next(each for each in side.systems if each.name == name).projection
@@ -424,33 +428,33 @@ def _earlier(change: _Change, ours: Shown) -> Shown | None:
         return None
     run = Run.of(lists)
     hits = replace(find_hits(ours.hits.qrels, run, "file"), facet=ours.hits.facet)
-    return Shown(hits, top_of(hits, run, "file", ours.top.depth))
+    return ShownPassages(hits, top_of(hits, run, "file", ours.top.depth))
 
 
-def _moved(named: Named, ours: Shown, theirs: Shown, stands: Floats) -> Ends:
+def _moved(named: MeasureSpec, ours: ShownPassages, theirs: ShownPassages, stands: Floats) -> DifferenceBounds:
     """The bounds of a difference; what the earlier lists hold below the ranks that are held counts as it did."""
     found = difference_ends(named, ours, theirs)
     with np.errstate(invalid="ignore"):
         rest = stands - (named.values(ours.hits) - named.values(theirs.hits))
     rest = np.nan_to_num(rest)
-    return Ends(found.low + rest, found.high + rest)
+    return DifferenceBounds(found.low + rest, found.high + rest)
 
 
-def _loose(named: Named, ours: Shown, earlier: Flags, change: _Change) -> Ends:
+def _loose(named: MeasureSpec, ours: ShownPassages, earlier: Flags, change: _Change) -> DifferenceBounds:
     """The same if the earlier lists are not known: any value counts for a query where they hold unjudged passages."""
     low, high = named.measure.RANGE
     qids = ours.hits.qrels.qids
     values = np.array([np.nan if (value := change.then.get(qid)) is None else value for qid in qids])
     mine = value_ends(named, ours)
-    return Ends(mine.low - np.where(earlier, high, values), mine.high - np.where(earlier, low, values))
+    return DifferenceBounds(mine.low - np.where(earlier, high, values), mine.high - np.where(earlier, low, values))
 
 
-def _open(change: _Change, named: Named) -> Mapping[str, Number]:
+def _open(change: _Change, named: MeasureSpec) -> Mapping[str, Number]:
     """By query, the unjudged share of the earlier result's top."""
     return _values(change.before, change.earlier, f"holes@{named.measure.k}")
 
 
-def _holes(change: _Change, named: Named) -> Flags:
+def _holes(change: _Change, named: MeasureSpec) -> Flags:
     """The queries of the judgments on which the earlier result shows unjudged passages."""
     if change.study is None:
         return np.zeros(0, dtype=bool)
@@ -461,7 +465,7 @@ def _holes(change: _Change, named: Named) -> Flags:
 NO_CHARACTERS = re.compile("[\ufffe\uffff]")
 
 
-def junit_xml(report: Report, outcomes: Sequence[Outcome]) -> bytes:
+def junit_xml(report: EvalReport, outcomes: Sequence[GateOutcome]) -> bytes:
     """The XML: first the gates, then a suite for each system; a measure without a value was skipped."""
     root = Element("testsuites", name="raggs eval")
     if outcomes:
@@ -478,7 +482,7 @@ def junit_xml(report: Report, outcomes: Sequence[Outcome]) -> bytes:
 def junit_of_refusal(what: str, why: str) -> bytes:
     """The XML of an evaluation that was refused: one gate, which says why, and no score."""
     root = Element("testsuites", name="raggs eval")
-    _gate(_suite(root, "gates"), Outcome(what, why, True))
+    _gate(_suite(root, "gates"), GateOutcome(what, why, True))
     return _written_out(root)
 
 
@@ -494,7 +498,7 @@ def _suite(root: Element, name: str) -> Element:
     return SubElement(root, "testsuite", name=_text(name), errors="0")
 
 
-def _gate(suite: Element, found: Outcome) -> None:
+def _gate(suite: Element, found: GateOutcome) -> None:
     place = f"gates.{found.system}" if found.system else "gates"
     name = found.gate if not found.measure or found.measure in found.gate else f"{found.measure} {found.gate}"
     case = SubElement(suite, "testcase", classname=_text(place), name=_text(name))

@@ -18,21 +18,21 @@ from raggs.evaluation.document import (
     GLOSSARY,
     MARKS,
     Cell,
-    Document,
     Legend,
-    Range,
+    ReportDocument,
     Row,
+    ScoreRange,
     Section,
     Table,
     interval_words,
     judgments,
 )
-from raggs.evaluation.models import Report, ScorePart
+from raggs.evaluation.models import EvalReport, ScorePart
 from raggs.evaluation.report import projections
 from raggs.metrics.names import glossary
 
 
-def lay_out(report: Report) -> Document:
+def lay_out(report: EvalReport) -> ReportDocument:
     """The document of a report; nothing is computed here.
 
     Raises:
@@ -48,22 +48,22 @@ def lay_out(report: Report) -> Document:
     legend = tuple(filter(None, signs))
     said = (judgments(report.golden), *projections(report))
     scores = Section("Scores", said, _scores(report), legend, _terms(report))
-    return Document("Evaluation", scores, sections, report.notes, report.warnings)
+    return ReportDocument("Evaluation", scores, sections, report.notes, report.warnings)
 
 
-def _terms(report: Report) -> tuple[Legend, ...]:
+def _terms(report: EvalReport) -> tuple[Legend, ...]:
     """What the measures shown are."""
     return tuple(Legend(name, said) for name, said in glossary(report.measures).items())
 
 
-def _scores(report: Report) -> Table:
+def _scores(report: EvalReport) -> Table:
     """A row for each measure, a column for each system; and the queries in the mean where that is not all of them."""
     partial = any(score.valid < report.golden.queries for _, score in _each(report))
     head = ("measure", *(system.name for system in report.systems), *(["valid queries"] if partial else []))
     return Table(head, tuple(_row(report, measure, partial) for measure in report.measures))
 
 
-def _row(report: Report, measure: str, partial: bool) -> Row:
+def _row(report: EvalReport, measure: str, partial: bool) -> Row:
     scores = {system.name: system.scores[measure] for system in report.systems}
     best = _best(report, measure, [score.mean for score in scores.values()])
     marks = {part.system: MARKS[part.verdict] for part in report.comparisons if part.measure == measure}
@@ -71,7 +71,7 @@ def _row(report: Report, measure: str, partial: bool) -> Row:
     return (Cell(measure), *cells, *([Cell(_valid(report, list(scores.values())))] if partial else []))
 
 
-def _best(report: Report, measure: str, means: list[Number]) -> Number:
+def _best(report: EvalReport, measure: str, means: list[Number]) -> Number:
     """The best mean; none where there is nothing to be better than."""
     better: Callable[[list[float]], float] = max if report.higher_is_better[measure] else min
     known = [mean for mean in means if mean is not None]
@@ -81,20 +81,20 @@ def _best(report: Report, measure: str, means: list[Number]) -> Number:
 def _cell(score: ScorePart, mark: str, best: bool) -> Cell:
     ranges = []
     if score.low is not None and score.high is not None:
-        ranges.append(Range(score.low, score.high, "[]"))
+        ranges.append(ScoreRange(score.low, score.high, "[]"))
     if score.lowest is not None and score.highest is not None:
-        ranges.append(Range(score.lowest, score.highest, "{}"))
+        ranges.append(ScoreRange(score.lowest, score.highest, "{}"))
     return Cell(score.mean, "score", mark, tuple(ranges), best and score.mean is not None)
 
 
-def _valid(report: Report, scores: list[ScorePart]) -> str:
+def _valid(report: EvalReport, scores: list[ScorePart]) -> str:
     """``26 of 28``; where systems differ, one number each, in their order."""
     counts = [score.valid for score in scores]
     said = str(counts[0]) if len(set(counts)) == 1 else "/".join(map(str, counts))
     return f"{said} of {report.golden.queries}"
 
 
-def _each(report: Report) -> Iterator[tuple[str, ScorePart]]:
+def _each(report: EvalReport) -> Iterator[tuple[str, ScorePart]]:
     for system in report.systems:
         yield from system.scores.items()
 
@@ -102,7 +102,7 @@ def _each(report: Report) -> Iterator[tuple[str, ScorePart]]:
 RESULT = "eval.json"
 
 
-def write_report(report: Report, folder: Path) -> list[Path]:
+def write_report(report: EvalReport, folder: Path) -> list[Path]:
     """Write all files into `folder`, made if missing; each appears whole or not at all.
 
     Raises:
@@ -116,24 +116,24 @@ def write_report(report: Report, folder: Path) -> list[Path]:
     return write_texts(folder, texts)
 
 
-def report_json(report: Report) -> str:
+def report_json(report: EvalReport) -> str:
     """All that is known, as `raggs schema eval` describes it."""
     return report.model_dump_json(indent=2)
 
 
-def per_query_head(report: Report) -> list[str]:
+def per_query_head(report: EvalReport) -> list[str]:
     """The titles of `per_query_rows`."""
     return ["system", "qid", *report.measures]
 
 
-def per_query_rows(report: Report) -> Iterator[tuple[str, str, list[Number]]]:
+def per_query_rows(report: EvalReport) -> Iterator[tuple[str, str, list[Number]]]:
     """System, query and a value for each measure, None where it is not defined; queries sorted."""
     for system, by_measure in report.per_query.items():
         for qid in sorted({qid for values in by_measure.values() for qid in values}):
             yield system, qid, [by_measure[measure].get(qid) for measure in report.measures]
 
 
-def per_query_csv(report: Report) -> str:
+def per_query_csv(report: EvalReport) -> str:
     """A row for each system and query, a column for each measure; an empty cell is "not defined".
 
     No cell is one that a spreadsheet would run; `raggs.base.text.of_spreadsheet_cell` gives names back as they were.
@@ -147,7 +147,7 @@ def per_query_csv(report: Report) -> str:
     return text.getvalue()
 
 
-def markdown(document: Document, *, glossary: bool = True) -> str:
+def markdown(document: ReportDocument, *, glossary: bool = True) -> str:
     """The document for people and for pull requests.
 
     Args:

@@ -22,13 +22,13 @@ def _is_none(value: object) -> bool:
     return value is None
 
 
-class Part(BaseModel):
+class ReportPart(BaseModel):
     """A piece of the report: frozen, and without numbers that JSON has not."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
 
-class GoldenPart(Part):
+class GoldenPart(ReportPart):
     """What was scored against."""
 
     source: str = Field(description="the run directory or file")
@@ -41,7 +41,7 @@ class GoldenPart(Part):
     digest: str = Field(description="sha256 over all judgments; evaluations with another one cannot be compared")
 
 
-class ScorePart(Part):
+class ScorePart(ReportPart):
     """One measure of one system, over queries."""
 
     mean: Number
@@ -52,7 +52,7 @@ class ScorePart(Part):
     highest: Number = Field(None, description="the same at the highest grade")
 
 
-class TiePart(Part):
+class TiePart(ReportPart):
     """What ties make of a measure, mean over queries."""
 
     measure: str
@@ -65,7 +65,7 @@ class TiePart(Part):
     reached: float = Field(0.0, description="share of the queries with judged passages in ties that reach the cutoff")
 
 
-class BottleneckPart(Part):
+class BottleneckPart(ReportPart):
     """Where a system loses (PROC)."""
 
     measure: str
@@ -81,7 +81,7 @@ class BottleneckPart(Part):
     by_query: Mapping[str, str]
 
 
-class RobustnessPart(Part):
+class RobustnessPart(ReportPart):
     """The distribution of recall over queries."""
 
     measure: str
@@ -94,7 +94,7 @@ class RobustnessPart(Part):
     beside: Mapping[str, Number] = Field(description="MAP, nDCG and MRR of the same run")
 
 
-class AnswersPart(Part):
+class AnswersPart(ReportPart):
     """Acc|Hit: answers given that all evidence was shown."""
 
     measure: str
@@ -109,7 +109,7 @@ class AnswersPart(Part):
     )
 
 
-class ProjectionPart(Part):
+class ProjectionPart(ReportPart):
     """The golden set as it falls on the passages of a system that are cut in another way."""
 
     corpus: str | None = Field(description="hash of the content of the system's corpus")
@@ -128,7 +128,7 @@ class ProjectionPart(Part):
     judged: Number = Field(description="share of the characters retrieved up to the cutoff that are judged")
 
 
-class SystemPart(Part):
+class SystemPart(ReportPart):
     """One system."""
 
     name: str
@@ -144,7 +144,7 @@ class SystemPart(Part):
     projection: ProjectionPart | None = None
 
 
-class UnjudgedTopPart(Part):
+class UnjudgedTopPart(ReportPart):
     """How much of what a system shows is not judged."""
 
     system: str
@@ -152,7 +152,7 @@ class UnjudgedTopPart(Part):
     share: float = Field(description="unjudged passages in the top `cutoff`, of all passages there")
 
 
-class UnjudgedPart(Part):
+class UnjudgedPart(ReportPart):
     """Why a verdict is inconclusive: unjudged passages could reverse it."""
 
     tops: tuple[UnjudgedTopPart, ...] = Field(description="the systems that show unjudged passages")
@@ -161,7 +161,7 @@ class UnjudgedPart(Part):
     remedy: str = Field(description="what has the passages judged")
 
 
-class ComparisonPart(Part):
+class ComparisonPart(ReportPart):
     """A system against the baseline on one measure."""
 
     system: str
@@ -187,7 +187,7 @@ class ComparisonPart(Part):
     )
 
 
-class PoolPart(Part):
+class PoolPart(ReportPart):
     """Systems under test that the golden set was pooled from."""
 
     makers: tuple[str, ...]
@@ -201,7 +201,7 @@ class PoolPart(Part):
         return None if self.alone is None or not self.relevant else self.alone / self.relevant
 
 
-class LeaveOneOutPart(Part):
+class LeaveOneOutPart(ReportPart):
     """A system scored without the judgments that it alone brought into the pool."""
 
     measure: str
@@ -214,7 +214,7 @@ class LeaveOneOutPart(Part):
     overtaken_by: tuple[str, ...] = Field(description="systems that would be ahead then, and were not")
 
 
-class SettingPart(Part):
+class SensitivityPart(ReportPart):
     """One point of the sensitivity grid of RA-nWG."""
 
     alpha: float
@@ -225,14 +225,14 @@ class SettingPart(Part):
     swapped: tuple[tuple[str, str], ...] = Field(description="pairs whose order differs from the usual parameters'")
 
 
-class FoundPart(Part):
+class FoundPart(ReportPart):
     """What an analysis without a field of its own found."""
 
     system: str = Field(description="the system that it is about; empty where it is about all of them")
     part: Mapping[str, JsonValue]
 
 
-class InputPart(Part):
+class InputPart(ReportPart):
     """A file or folder that an evaluation was made from."""
 
     role: Literal["golden", "run", "samples", "outputs", "facets", "correct", "reviews", "corpus"]
@@ -242,7 +242,7 @@ class InputPart(Part):
     files: Mapping[str, str] = Field({}, description="of a folder, the sha256 of each file that counts, by its path")
 
 
-class OptionsPart(Part):
+class OptionsPart(ReportPart):
     """What was asked for; with the files, all that it takes to evaluate again."""
 
     measures: tuple[str, ...] = Field(description="as asked for; none means the usual ones")
@@ -263,7 +263,7 @@ class OptionsPart(Part):
     project: Mapping[str, JsonValue] | None = Field(description="the rule by which grades were carried over")
 
 
-class SourcesPart(Part):
+class SourcesPart(ReportPart):
     """What an evaluation was made from: `raggs audit eval.json` evaluates it again and compares."""
 
     inputs: tuple[InputPart, ...]
@@ -271,7 +271,7 @@ class SourcesPart(Part):
     options_sha256: str
 
 
-class Report(Part):
+class EvalReport(ReportPart):
     """eval.json."""
 
     v: Literal[1] = 1
@@ -286,7 +286,7 @@ class Report(Part):
     label_uncertainty: bool = Field(description="whether the intervals also cover doubt about the labels")
     systems: tuple[SystemPart, ...]
     comparisons: tuple[ComparisonPart, ...] = ()
-    sensitivity: tuple[SettingPart, ...] = ()
+    sensitivity: tuple[SensitivityPart, ...] = ()
     analyses: Mapping[str, tuple[FoundPart, ...]] = Field({}, description="of further analyses, by name")
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = Field((), description="why the numbers may say nothing of the systems")
@@ -302,7 +302,7 @@ class Report(Part):
         "result that is compared with this one looks for unjudged passages there",
     )
 
-    def with_systems(self, changes: Mapping[str, Mapping[str, object]]) -> Report:
+    def with_systems(self, changes: Mapping[str, Mapping[str, object]]) -> EvalReport:
         """The same with some fields of some systems replaced; they are taken as they are.
 
         Args:

@@ -13,10 +13,10 @@ from raggs.base.judge_health import sources_words
 from raggs.base.text import plural
 from raggs.base.types import Number, number
 from raggs.evaluation.analyses import Analysis
-from raggs.evaluation.models import GoldenPart, ProjectionPart, Report, ScorePart, SystemPart
-from raggs.evaluation.study import Scoring, Study, doubt_of, harmless_note, study_systems
+from raggs.evaluation.models import EvalReport, GoldenPart, ProjectionPart, ScorePart, SystemPart
+from raggs.evaluation.study import ScoringSettings, Study, doubt_of, harmless_note, study_systems
 from raggs.golden.judgments import Judgments
-from raggs.golden.opened import System
+from raggs.golden.opened import NamedSystem
 from raggs.golden.places import Projection
 from raggs.metrics.evaluate import Evaluation
 from raggs.metrics.hits import Hits
@@ -47,7 +47,7 @@ def projection_part(projection: Projection, hits: Hits, cutoff: int) -> Projecti
     )
 
 
-def projections(report: Report) -> Iterator[str]:
+def projections(report: EvalReport) -> Iterator[str]:
     """A sentence on the rule, and one for all systems on which the set fell alike."""
     parts = {system.name: system.projection for system in report.systems if system.projection}
     for rule in dict.fromkeys(rule_words(part) for part in parts.values()):
@@ -95,8 +95,8 @@ def _share(share: Number) -> str:
 
 
 def make_report(
-    judgments: Judgments, systems: Sequence[System], scoring: Scoring, analyses: Sequence[Analysis] = ()
-) -> Report:
+    judgments: Judgments, systems: Sequence[NamedSystem], scoring: ScoringSettings, analyses: Sequence[Analysis] = ()
+) -> EvalReport:
     """Score every system and ask each analysis.
 
     Raises:
@@ -107,8 +107,8 @@ def make_report(
 
 
 def study_and_report(
-    judgments: Judgments, systems: Sequence[System], scoring: Scoring, analyses: Sequence[Analysis] = ()
-) -> tuple[Study, Report]:
+    judgments: Judgments, systems: Sequence[NamedSystem], scoring: ScoringSettings, analyses: Sequence[Analysis] = ()
+) -> tuple[Study, EvalReport]:
     """As `make_report`, with the study that the report was made of.
 
     Raises:
@@ -123,11 +123,11 @@ def study_and_report(
     return study, report
 
 
-def _scores(study: Study, systems: Sequence[System]) -> Report:
+def _scores(study: Study, systems: Sequence[NamedSystem]) -> EvalReport:
     """The report before any analysis."""
     scoring = study.scoring
     parts = tuple(_system(study, system) for system in systems)
-    return Report(
+    return EvalReport(
         golden=golden_part(study.judgments),
         measures=tuple(named.name for named in scoring.measures),
         higher_is_better={named.name: named.higher for named in scoring.measures},
@@ -164,7 +164,7 @@ def golden_part(judgments: Judgments) -> GoldenPart:
     )
 
 
-def _system(study: Study, system: System) -> SystemPart:
+def _system(study: Study, system: NamedSystem) -> SystemPart:
     hits, intervals = study.hits[system.name], study.values[system.name].interval
     return SystemPart(
         name=system.name,

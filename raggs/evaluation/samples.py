@@ -30,25 +30,25 @@ from raggs.base.plainyaml import load_plain
 from raggs.base.text import one_line, shorten
 from raggs.evaluation.analyses import Analysis
 from raggs.evaluation.document import OWN_CUTOFFS
-from raggs.evaluation.models import Report
+from raggs.evaluation.models import EvalReport
 from raggs.evaluation.report import make_report, score_part
-from raggs.evaluation.study import Scoring, hits_of
+from raggs.evaluation.study import ScoringSettings, hits_of
 from raggs.golden.judgments import Judgments
-from raggs.golden.opened import System
-from raggs.metrics.columns import MOST_GAIN, Qrels, Run, Scale
+from raggs.golden.opened import NamedSystem
+from raggs.metrics.columns import MOST_GAIN, GradeScale, Qrels, Run
 from raggs.metrics.evaluate import measure_hits
-from raggs.metrics.names import Named
+from raggs.metrics.names import MeasureSpec
 from raggs.parts.file_shapes import check_ids, replayable
 from raggs.stats.intervals import bootstrap_means
 
 
 def merged_by_cutoff(
     judgments: Judgments,
-    system: System,
-    scoring: Scoring,
+    system: NamedSystem,
+    scoring: ScoringSettings,
     cutoffs: Mapping[int | None, frozenset[str]],
     analyses: Sequence[Analysis] = (),
-) -> Report:
+) -> EvalReport:
     """A report where each sample is scored at its own cutoff, where it has one.
 
     The measures are then called ``name@k`` with the letter k, for cutoffs differ.
@@ -63,7 +63,7 @@ def merged_by_cutoff(
     Raises:
         DataError, UsageError: as `make_report`.
     """
-    labels: dict[str, Named] = {}
+    labels: dict[str, MeasureSpec] = {}
     for named in scoring.measures:  # of several cutoffs of a measure the first is that of samples without their own
         labels.setdefault(_label(named), named)
     values: dict[str, dict[str, float | None]] = {}
@@ -78,8 +78,8 @@ def merged_by_cutoff(
 
 
 def _joined(
-    whole: Report, system: System, values: Mapping[str, Mapping[str, float | None]], higher: Mapping[str, bool]
-) -> Report:
+    whole: EvalReport, system: NamedSystem, values: Mapping[str, Mapping[str, float | None]], higher: Mapping[str, bool]
+) -> EvalReport:
     qids = sorted({qid for column in values.values() for qid in column})
     matrix: Floats = np.array([[column.get(qid, np.nan) for qid in qids] for column in values.values()], dtype=float)
     intervals = bootstrap_means(matrix, confidence=whole.confidence, seed=whole.seed)
@@ -95,13 +95,13 @@ def _joined(
     )
 
 
-def _moved(named: Named, k: int | None) -> Named:
+def _moved(named: MeasureSpec, k: int | None) -> MeasureSpec:
     if k is None or named.measure.k is None:
         return named
     return replace(named, measure=replace(named.measure, k=k))
 
 
-def _label(named: Named) -> str:
+def _label(named: MeasureSpec) -> str:
     return named.name if named.measure.k is None else named.name.replace(f"@{named.measure.k}", "@k")
 
 
@@ -198,7 +198,7 @@ FORM = 'write {"retrieved": [{"id": "doc-7", "text": "..."}]} or ["doc-7", ...]'
 
 
 @dataclass(frozen=True)
-class Sample:
+class ExpectedSample:
     """What is expected of one question."""
 
     gains: Mapping[str, float]
@@ -207,7 +207,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Samples:
+class SampleSet:
     """Samples and outputs, ready to be evaluated.
 
     Attributes:
@@ -218,12 +218,12 @@ class Samples:
     """
 
     judgments: Judgments
-    system: System
+    system: NamedSystem
     cutoffs: Mapping[int | None, frozenset[str]]
     answer_rank: Mapping[str, float]
 
 
-def open_samples(samples: Path, outputs: Path) -> Samples:
+def open_samples(samples: Path, outputs: Path) -> SampleSet:
     """Read both files.
 
     Raises:
@@ -255,14 +255,14 @@ def open_samples(samples: Path, outputs: Path) -> Samples:
         cutoffs.setdefault(sample.k, set()).add(name)
     judgments = Judgments(str(samples), _qrels(wanted))
     frozen = {k: frozenset(names) for k, names in cutoffs.items()}
-    return Samples(judgments, System(outputs.stem, str(outputs), Run.of(lists)), frozen, ranks)
+    return SampleSet(judgments, NamedSystem(outputs.stem, str(outputs), Run.of(lists)), frozen, ranks)
 
 
-def _qrels(samples: Mapping[str, Sample]) -> Qrels:
+def _qrels(samples: Mapping[str, ExpectedSample]) -> Qrels:
     """Gains become grades: the number of the gain among all gains, 0 for none."""
     levels = [0.0, *sorted({gain for sample in samples.values() for gain in sample.gains.values() if gain > 0})]
     high = max(len(levels) - 1, 1)
-    scale = Scale.of(0, high, 1, dict(enumerate(levels if len(levels) > 1 else [0.0, 1.0])))
+    scale = GradeScale.of(0, high, 1, dict(enumerate(levels if len(levels) > 1 else [0.0, 1.0])))
     labels = {
         name: {doc_id: levels.index(float(gain)) for doc_id, gain in sample.gains.items()}
         for name, sample in samples.items()
@@ -270,7 +270,7 @@ def _qrels(samples: Mapping[str, Sample]) -> Qrels:
     return Qrels.of(labels, scale)
 
 
-def _samples(path: Path) -> Iterator[tuple[str, Sample]]:
+def _samples(path: Path) -> Iterator[tuple[str, ExpectedSample]]:
     seen = set()
     for place, entry in enumerate(_entries(path), start=1):
         if not isinstance(entry, dict) or (name := _id(entry.get("id"))) is None:
@@ -283,7 +283,7 @@ def _samples(path: Path) -> Iterator[tuple[str, Sample]]:
         if not isinstance(meta, dict):
             raise DataError(f"sample {name}: metadata is no mapping", where=path, remedy="write metadata: {k: 5}")
         answer = _answer(path, name, meta.get("answer", entry.get("expected_answer")))
-        yield name, Sample(_gains(path, name, entry.get("expected_output")), _cutoff(path, name, meta), answer)
+        yield name, ExpectedSample(_gains(path, name, entry.get("expected_output")), _cutoff(path, name, meta), answer)
 
 
 def _entries(path: Path) -> list[object]:

@@ -27,21 +27,23 @@ from raggs.base.errors import DataError
 from raggs.base.types import Number, number
 from raggs.evaluation.models import UnjudgedPart, UnjudgedTopPart
 from raggs.golden.judgments import Judgments
-from raggs.golden.opened import System
+from raggs.golden.opened import NamedSystem
 from raggs.golden.places import same_documents
 from raggs.metrics.columns import Qrels, Run
 from raggs.metrics.evaluate import Evaluation, measure_hits
 from raggs.metrics.hits import Hits, Ties, find_hits
 from raggs.metrics.measures.novelty import with_first
-from raggs.metrics.names import Named, parse_measure
-from raggs.metrics.unjudged import Shown, Top, difference_ends, reach, top_of
-from raggs.stats.comparison import Ends
+from raggs.metrics.names import MeasureSpec, parse_measure
+from raggs.metrics.unjudged import ShownPassages, TopPassages, difference_ends, reach, top_of
+from raggs.stats.comparison import DifferenceBounds
 
 POOL = "pool and judge it: raggs run, with {retrievers} under retrieve.retrievers"
 DEEPER = "judge deeper pools: raggs run --set merge.depth=N, with N above the run's own"
 
 
-def ends_between(named: Named, ours: Shown | None, theirs: Shown | None) -> Ends | None:
+def ends_between(
+    named: MeasureSpec, ours: ShownPassages | None, theirs: ShownPassages | None
+) -> DifferenceBounds | None:
     """How far unjudged passages could move each query's difference; None if neither system shows any.
 
     The difference is turned round where lower is better, so that more is always better.
@@ -55,7 +57,7 @@ def ends_between(named: Named, ours: Shown | None, theirs: Shown | None) -> Ends
     return found if named.higher else -found
 
 
-def unjudged_in(named: Named, tops: Mapping[str, Top]) -> tuple[UnjudgedTopPart, ...]:
+def unjudged_in(named: MeasureSpec, tops: Mapping[str, TopPassages]) -> tuple[UnjudgedTopPart, ...]:
     """The systems that show unjudged passages within the reach of a measure, those with the most first."""
     found = []
     for system, top in tops.items():
@@ -65,7 +67,7 @@ def unjudged_in(named: Named, tops: Mapping[str, Top]) -> tuple[UnjudgedTopPart,
     return tuple(sorted(found, key=lambda part: -part.share))
 
 
-def unjudged_part(tops: Sequence[UnjudgedTopPart], ends: Ends, sign: float, remedy: str) -> UnjudgedPart:
+def unjudged_part(tops: Sequence[UnjudgedTopPart], ends: DifferenceBounds, sign: float, remedy: str) -> UnjudgedPart:
     """Why a verdict is inconclusive.
 
     Args:
@@ -103,7 +105,7 @@ SHOWN = 3
 
 
 @dataclass(frozen=True)
-class Scoring:
+class ScoringSettings:
     """How lists are scored.
 
     Attributes:
@@ -117,7 +119,7 @@ class Scoring:
         answer_rank: by query, the first rank whose text holds the answer, inf for none; None where texts are not known.
     """
 
-    measures: Sequence[Named]
+    measures: Sequence[MeasureSpec]
     cutoffs: Sequence[int] = (10,)
     ties: Ties = "trec"
     condensed: bool = False
@@ -143,17 +145,17 @@ class Study:
     """
 
     judgments: Judgments
-    scoring: Scoring
+    scoring: ScoringSettings
     hits: Mapping[str, Hits]
     values: Mapping[str, Evaluation]
     makers: Mapping[str, bool] = field(default_factory=dict)
     derived: frozenset[str] = frozenset()
     sources: Mapping[str, str] = field(default_factory=dict)
-    tops: Mapping[str, Top] = field(default_factory=dict)
+    tops: Mapping[str, TopPassages] = field(default_factory=dict)
 
-    def shown(self, system: str) -> Shown | None:
+    def shown(self, system: str) -> ShownPassages | None:
         """A system with the top of its lists; None where unjudged passages say nothing."""
-        return Shown(self.hits[system], self.tops[system]) if system in self.tops else None
+        return ShownPassages(self.hits[system], self.tops[system]) if system in self.tops else None
 
     @property
     def cutoff(self) -> int:
@@ -171,7 +173,7 @@ class Study:
         return self.judgments.qrels.scale.golden
 
 
-def study_systems(judgments: Judgments, systems: Sequence[System], scoring: Scoring) -> Study:
+def study_systems(judgments: Judgments, systems: Sequence[NamedSystem], scoring: ScoringSettings) -> Study:
     """Score every system.
 
     Raises:
@@ -189,13 +191,13 @@ def study_systems(judgments: Judgments, systems: Sequence[System], scoring: Scor
 
 
 def _tops(
-    judgments: Judgments, systems: Sequence[System], hits: Mapping[str, Hits], scoring: Scoring
-) -> dict[str, Top]:
+    judgments: Judgments, systems: Sequence[NamedSystem], hits: Mapping[str, Hits], scoring: ScoringSettings
+) -> dict[str, TopPassages]:
     tops = ((each.name, top_in(judgments, each.run, hits[each.name], scoring)) for each in systems)
     return {name: top for name, top in tops if top is not None}
 
 
-def top_in(judgments: Judgments, run: Run, hits: Hits, scoring: Scoring) -> Top | None:
+def top_in(judgments: Judgments, run: Run, hits: Hits, scoring: ScoringSettings) -> TopPassages | None:
     """The top of a system's lists to the deepest cutoff; None where unjudged passages say nothing.
 
     Args:
@@ -208,7 +210,7 @@ def top_in(judgments: Judgments, run: Run, hits: Hits, scoring: Scoring) -> Top 
     return top_of(hits, run, scoring.ties, depth)
 
 
-def _made(judgments: Judgments, system: System, hits: Mapping[str, Hits], scoring: Scoring) -> bool | None:
+def _made(judgments: Judgments, system: NamedSystem, hits: Mapping[str, Hits], scoring: ScoringSettings) -> bool | None:
     """Whether the set says that it was pooled from a system; None where it was not, as far as its lists show.
 
     A set that was projected has the pool of no system that is cut in another way.
@@ -220,7 +222,7 @@ def _made(judgments: Judgments, system: System, hits: Mapping[str, Hits], scorin
     return False if holes_at(hits[system.name], max(scoring.cutoffs)) == 0 and not scoring.condensed else None
 
 
-def hits_of(judgments: Judgments, system: System, scoring: Scoring) -> Hits:
+def hits_of(judgments: Judgments, system: NamedSystem, scoring: ScoringSettings) -> Hits:
     """Where a system put the judged passages, or those with a projected grade, as `scoring` says of its lists.
 
     Raises:
@@ -274,7 +276,7 @@ ELSEWHERE = (
 RECUT = "both are cut from the same documents: --project carries the grades over by their places"
 
 
-def check_corpus(judgments: Judgments, system: System) -> None:
+def check_corpus(judgments: Judgments, system: NamedSystem) -> None:
     """Refuse lists from another corpus than the judgments are about.
 
     Raises:

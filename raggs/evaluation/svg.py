@@ -41,7 +41,7 @@ STYLE = """
 
 
 @dataclass(frozen=True)
-class Scale:
+class AxisScale:
     """From values to places.
 
     Attributes:
@@ -57,7 +57,7 @@ class Scale:
     log: bool = False
 
     @classmethod
-    def of(cls, values: Iterable[float], start: float, end: float, *, log: bool = False) -> Scale:
+    def of(cls, values: Iterable[float], start: float, end: float, *, log: bool = False) -> AxisScale:
         """A scale around values, logarithmic where that is allowed and they lie far apart."""
         found = sorted(values)
         low, high = found[0], found[-1]
@@ -122,7 +122,9 @@ class Drawing:
         told = f"<title>{clean(name)}</title>"
         self._parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}"{_class(kind)}>{told}</circle>')
 
-    def frame(self, across: Scale, up: Scale, titles: tuple[str, str], at: Sequence[float] | None = None) -> None:
+    def frame(
+        self, across: AxisScale, up: AxisScale, titles: tuple[str, str], at: Sequence[float] | None = None
+    ) -> None:
         """Ticks with their values, and what the two scales are; `at`: ticks across."""
         left, right, foot, top = across.start, across.end, up.start, up.end
         for value in across.ticks() if at is None else at:
@@ -245,8 +247,8 @@ def curves(
         coloured: whether lines have classes ``s0``, ``s1``, ... of a page's style, besides their numbers.
     """
     foot = TOP + HIGH
-    across = Scale.of(ticks, LEFT, RIGHT - 26)
-    up = Scale.of([y for line in lines for _, y in line.points], foot, TOP)
+    across = AxisScale.of(ticks, LEFT, RIGHT - 26)
+    up = AxisScale.of([y for line in lines for _, y in line.points], foot, TOP)
     drawing = Drawing(title, foot + 3.2 * LINE + len(lines) * LINE)
     drawing.frame(across, up, titles, ticks)
     ends = spread([up.at(line.points[-1][1]) + 4 for line in lines], 13, TOP, foot)
@@ -290,7 +292,7 @@ def forest(title: str, rows: Sequence[ForestRow], told: str, *, changes: bool) -
     """
     foot = FOREST_TOP + len(rows) * STEP + 8
     ends = [value for row in rows for value in (row.value, row.low, row.high) if value is not None]
-    across = Scale.of([*ends, 0.0] if changes else ends, FOREST_LEFT, FOREST_RIGHT)
+    across = AxisScale.of([*ends, 0.0] if changes else ends, FOREST_LEFT, FOREST_RIGHT)
     drawing = Drawing(title, foot + 3.4 * LINE)
     for value in across.ticks():
         drawing.line(across.at(value), foot, across.at(value), FOREST_TOP, "grid")
@@ -304,7 +306,7 @@ def forest(title: str, rows: Sequence[ForestRow], told: str, *, changes: bool) -
     return drawing.svg()
 
 
-def _row(drawing: Drawing, row: ForestRow, across: Scale, y: float) -> None:
+def _row(drawing: Drawing, row: ForestRow, across: AxisScale, y: float) -> None:
     drawing.text(288, y + 4, shortened(row.name, LETTERS), "", "end")
     if row.low is not None and row.high is not None:
         drawing.line(across.at(row.low), y, across.at(row.high), y, "bar" if row.clear else "doubt")

@@ -24,12 +24,12 @@ from pydantic import Field
 
 from raggs.base.artifacts import Frozen, Passage, Query, RankRecord, RetrieveRecord
 from raggs.base.hashing import canonical_json
-from raggs.parts.file_shapes import AS_GRADED, GradeScale
+from raggs.parts.file_shapes import AS_GRADED, GradeFormat
 from raggs.parts.queries.writing import query_facts
 
 if TYPE_CHECKING:
     from raggs.golden.judgments import Judgments
-    from raggs.metrics.columns import Scale
+    from raggs.metrics.columns import GradeScale
 
 FUSED = "fused"  # what the fusion of a run's retrievers is called among them
 RUNS = "runs"  # where an export keeps the systems' lists
@@ -39,7 +39,7 @@ SetPart = Literal["pool", "grades", "order"]
 
 
 @dataclass(frozen=True)
-class Graded:
+class PassageGrade:
     """What is known of one passage's grade.
 
     Attributes:
@@ -83,16 +83,16 @@ class GoldenQuery:
     qid: str
     query: Query | None
     pool: tuple[Passage, ...] = ()
-    grades: tuple[Graded, ...] = ()
+    grades: tuple[PassageGrade, ...] = ()
     order: tuple[RankRecord, ...] = ()
 
     @property
-    def by_grade(self) -> list[Graded]:
+    def by_grade(self) -> list[PassageGrade]:
         """The graded passages by grade, then by fused rank: what stands for an order where nobody is asked for one."""
         return sorted((each for each in self.grades if each.grade is not None), key=lambda each: -(each.grade or 0))
 
 
-class Provenance(Frozen):
+class GoldenProvenance(Frozen):
     """Whence the grades of a run are and how they were made, as the sidecars of exports say it.
 
     Of the corpus a hash of its content is given, of what was retrieved from it the sha256 of its lists. `sources`: if
@@ -129,14 +129,14 @@ class GoldenSet(ABC):
     """
 
     lacks: str = ""
-    form: GradeScale | None = AS_GRADED
+    form: GradeFormat | None = AS_GRADED
     sure: bool = True
     partial: bool = False
     by_grade: bool = False
     name: str
     source: str
     top: int
-    provenance: Provenance | None
+    provenance: GoldenProvenance | None
 
     @property
     def made(self) -> tuple[str, ...]:
@@ -164,7 +164,7 @@ class GoldenSet(ABC):
         return iter(())
 
     @abstractmethod
-    def judgments(self, scale: Scale | None = None) -> Judgments:
+    def judgments(self, scale: GradeScale | None = None) -> Judgments:
         """All grades as columns, with their doubt, as measures read them.
 
         Args:
@@ -218,7 +218,7 @@ Item = tuple[Part, object]
 
 
 @dataclass(frozen=True)
-class Stock:
+class PartStock:
     """What there is of one part.
 
     Attributes:
@@ -230,7 +230,7 @@ class Stock:
     digest: str = "0" * 2 * SIZE
 
 
-def contents_of(golden: GoldenSet) -> dict[Part, Stock]:
+def contents_of(golden: GoldenSet) -> dict[Part, PartStock]:
     """All that a golden set holds, each part; reads it once, and its lists.
 
     Raises:
@@ -240,7 +240,7 @@ def contents_of(golden: GoldenSet) -> dict[Part, Stock]:
     for part, item in _items(golden):
         counts[part] += 1
         sums[part] += _hash(item)
-    return {part: Stock(counts[part], f"{sums[part] % (1 << 8 * SIZE):0{2 * SIZE}x}") for part in PARTS}
+    return {part: PartStock(counts[part], f"{sums[part] % (1 << 8 * SIZE):0{2 * SIZE}x}") for part in PARTS}
 
 
 def _hash(item: object) -> int:
@@ -278,7 +278,7 @@ def _of_question(query: GoldenQuery) -> Iterator[Item]:
             yield "facts", (query.qid, facts)
 
 
-def _of_label(qid: str, graded: Graded) -> Iterator[Item]:
+def _of_label(qid: str, graded: PassageGrade) -> Iterator[Item]:
     row = (qid, graded.doc_id)
     if graded.grade is None:
         yield "unjudged", (*row, graded.skipped, graded.error)

@@ -33,11 +33,11 @@ from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, Frozen, Passage, Query, R
 from raggs.base.errors import DataError
 from raggs.base.jsonl import decode_json, first_fault, read_objects
 from raggs.base.tables import LABEL_ROLES, NO_COLUMNS, ColumnNames, ObjectColumns, object_id
-from raggs.base.trec import Seen
+from raggs.base.trec import SeenPairs
 from raggs.base.types import as_list, as_object, as_text
-from raggs.golden.base import SURE, GoldenQuery, GoldenSet, Graded, SetPart
+from raggs.golden.base import SURE, GoldenQuery, GoldenSet, PassageGrade, SetPart
 from raggs.golden.judgments import Judgments, stated_fall, stated_lacks, stated_origin, stated_sources
-from raggs.metrics.columns import Qrels, Scale
+from raggs.metrics.columns import GradeScale, Qrels
 from raggs.parts.file_shapes import check_ids, sidecar, stated_labels, stated_scale
 from raggs.parts.queries.fields import query_of
 from raggs.parts.queries.writing import query_facts
@@ -45,7 +45,7 @@ from raggs.parts.run_files import as_id, qrels_of, rows_of, shown
 
 if TYPE_CHECKING:
     from raggs.golden.judgments import Judgments
-    from raggs.metrics.columns import Scale
+    from raggs.metrics.columns import GradeScale
 
 GIVEN = Path("queries")  # what errors call questions that are of no file
 
@@ -81,10 +81,10 @@ class GivenGolden(GoldenSet):
         rows = zip(qrels.query.tolist(), docs, qrels.grade.tolist(), strict=True)
         for number, found in groupby(rows, key=lambda row: row[0]):
             qid = qrels.qids[number]
-            grades = tuple(Graded(doc_id, grade if grade >= 0 else None) for _, doc_id, grade in found)
+            grades = tuple(PassageGrade(doc_id, grade if grade >= 0 else None) for _, doc_id, grade in found)
             yield GoldenQuery(qid, self._questions.get(qid), grades=grades)
 
-    def judgments(self, scale: Scale | None = None) -> Judgments:
+    def judgments(self, scale: GradeScale | None = None) -> Judgments:
         """See `GoldenSet.judgments`."""
         qrels: Qrels = qrels_of(self._given, scale)
         return Judgments(self.source, qrels)
@@ -134,7 +134,7 @@ def _query(row: object, place: int) -> Query:
     return query_of(plain, GIVEN, place)
 
 
-class Worded(GoldenSet):
+class RewordedGolden(GoldenSet):
     """The same set with other questions.
 
     Args:
@@ -167,7 +167,7 @@ class Worded(GoldenSet):
         """See `GoldenSet.hits`."""
         return self._golden.hits()
 
-    def judgments(self, scale: Scale | None = None) -> Judgments:
+    def judgments(self, scale: GradeScale | None = None) -> Judgments:
         """See `GoldenSet.judgments`."""
         return self._golden.judgments(scale)
 
@@ -273,15 +273,17 @@ class FileGolden(GoldenSet):
         lift = stated.offset if stated else 0
         labels = sorted(read_labels(self.labels, self.columns), key=lambda label: label.qid)
         for qid, found in groupby(labels, key=lambda label: label.qid):
-            grades = tuple(Graded(label.doc_id, label.grade + lift if label.grade >= 0 else None) for label in found)
+            grades = tuple(
+                PassageGrade(label.doc_id, label.grade + lift if label.grade >= 0 else None) for label in found
+            )
             yield GoldenQuery(qid, known.get(qid), grades=grades)
 
-    def judgments(self, scale: Scale | None = None) -> Judgments:
+    def judgments(self, scale: GradeScale | None = None) -> Judgments:
         """See `GoldenSet.judgments`."""
         import numpy as np
 
         from raggs.golden.judgments import Judgments
-        from raggs.metrics.columns import Scale
+        from raggs.metrics.columns import GradeScale
         from raggs.parts.run_files import read_judgments
 
         stated = stated_scale(self.labels)
@@ -290,7 +292,7 @@ class FileGolden(GoldenSet):
         qrels = read_judgments(self.labels, stated.scale if stated else scale, self.columns)
         if stated and stated.offset:
             grade = np.where(qrels.grade < 0, qrels.grade, qrels.grade + stated.offset)
-            qrels = replace(qrels, grade=grade, scale=Scale.of(MIN_GRADE, MAX_GRADE))
+            qrels = replace(qrels, grade=grade, scale=GradeScale.of(MIN_GRADE, MAX_GRADE))
         labels = self.labels
         return Judgments(
             self.source,
@@ -335,7 +337,7 @@ UNSURE: Mapping[str, object] = {
 }
 
 
-class Word(Frozen):
+class LabelRecord(Frozen):
     """What a line says of a passage."""
 
     qid: str
@@ -350,9 +352,9 @@ class Word(Frozen):
     error: str | None = None
 
     @property
-    def graded(self) -> Graded:
+    def graded(self) -> PassageGrade:
         """The same by itself."""
-        return Graded(
+        return PassageGrade(
             self.doc_id,
             self.grade if self.grade is None or self.grade >= 0 else None,
             self.samples,
@@ -365,7 +367,7 @@ class Word(Frozen):
         )
 
 
-class _Row(NamedTuple):
+class _LabelRow(NamedTuple):
     qid: str
     doc_id: str
     samples: tuple[int, ...]
@@ -404,17 +406,17 @@ class LinesGolden(FileGolden):
                 tuple(orders.get(qid, ())),
             )
 
-    def judgments(self, scale: Scale | None = None) -> Judgments:
+    def judgments(self, scale: GradeScale | None = None) -> Judgments:
         """See `GoldenSet.judgments`."""
         import numpy as np
 
         from raggs.metrics.columns import belief_of
-        from raggs.metrics.unjudged import Doubt
+        from raggs.metrics.unjudged import LabelUncertainty
 
         found = super().judgments(scale)
         rows = sorted(_rows(self.labels), key=lambda row: row.qid)  # stable: as the columns have them
         sigma = _sigma(self.labels.parent / ORDER)
-        doubt = Doubt(
+        doubt = LabelUncertainty(
             np.array([sigma.get((row.qid, row.doc_id), 0.0) for row in rows]), tuple(row.samples for row in rows)
         )
         belief = belief_of([(row.qid, row.doc_id) for row in rows], _placed(self.labels.parent / ORDER))
@@ -422,11 +424,11 @@ class LinesGolden(FileGolden):
         return replace(found, doubt=doubt, facets={row.doc_id: row.facet for row in rows})
 
 
-def _rows(labels: Path) -> Iterator[_Row]:
+def _rows(labels: Path) -> Iterator[_LabelRow]:
     for _, row in read_objects(labels):
         qid, doc_id = str(row.get("qid")), str(row.get("doc_id"))
         samples = tuple(each for each in as_list(row.get("samples")) if isinstance(each, int))
-        yield _Row(qid, doc_id, samples if len(samples) > 1 else (), as_text(row.get("duplicate_of")) or doc_id)
+        yield _LabelRow(qid, doc_id, samples if len(samples) > 1 else (), as_text(row.get("duplicate_of")) or doc_id)
 
 
 def _sigma(order: Path) -> dict[tuple[str, str], float]:
@@ -452,7 +454,7 @@ def _placed(order: Path) -> dict[tuple[str, str], tuple[float, float]]:
     }
 
 
-def words_of(files: Iterable[Path], columns: ColumnNames = NO_COLUMNS) -> dict[str, list[Graded]]:
+def words_of(files: Iterable[Path], columns: ColumnNames = NO_COLUMNS) -> dict[str, list[PassageGrade]]:
     """By query what the lines of some files say of passages.
 
     Args:
@@ -462,14 +464,14 @@ def words_of(files: Iterable[Path], columns: ColumnNames = NO_COLUMNS) -> dict[s
     Raises:
         NotFoundError, DataError: a file is missing, a line cannot be right, or a passage occurs twice for a query.
     """
-    grades: dict[str, list[Graded]] = {}
+    grades: dict[str, list[PassageGrade]] = {}
     places: dict[tuple[str, str], str] = {}
     for place, path in enumerate(files):
-        seen = Seen(path)
+        seen = SeenPairs(path)
         for number, row in _named_rows(path, columns, LABEL_ROLES if place == 0 else LABEL_ROLES[:2]):
             if isinstance(row.get("grade"), bool):
                 raise DataError("a grade is true or false", where=path, line=number, remedy="write a whole number")
-            word = _record(path, number, row, Word)
+            word = _record(path, number, row, LabelRecord)
             check_ids(path, number, word.qid, word.doc_id)
             seen.note(word.qid, word.doc_id, number)
             first = places.setdefault((word.qid, word.doc_id), f"{path.name}:{number}")
@@ -523,7 +525,7 @@ def _there(path: Path) -> Path | None:
     return path if path.is_file() and path.stat().st_size else None
 
 
-def _texts(path: Path | None, grades: Mapping[str, Iterable[Graded]]) -> dict[str, Passage]:
+def _texts(path: Path | None, grades: Mapping[str, Iterable[PassageGrade]]) -> dict[str, Passage]:
     """The passages that were judged, by id."""
     if path is None:
         return {}

@@ -23,7 +23,7 @@ from raggs.base.judge_health import FALLEN, PEOPLE
 from raggs.base.text import shorten
 from raggs.base.types import as_object, as_text
 from raggs.metrics.columns import Qrels, pair_keys
-from raggs.metrics.unjudged import Doubt
+from raggs.metrics.unjudged import LabelUncertainty
 from raggs.parts.file_shapes import sidecar
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ MOST_SAID = 400  # characters that a sidecar says of a gate
 
 
 @dataclass(frozen=True)
-class Origin:
+class DataOrigin:
     """What is known of whence something is; None where its files do not say.
 
     Attributes:
@@ -45,30 +45,30 @@ class Origin:
     corpus: str | None = None
     retrieved: str | None = None
 
-    def other_corpus(self, other: Origin) -> str:
+    def other_corpus(self, other: DataOrigin) -> str:
         """The two corpora, where both are known and differ; else empty."""
         if self.corpus is None or other.corpus is None or self.corpus == other.corpus:
             return ""
         return f"{self.corpus[:SHOWN]}, there {other.corpus[:SHOWN]}"
 
 
-UNKNOWN = Origin()
+UNKNOWN = DataOrigin()
 
 
-def origin_of(manifest: RunManifest) -> Origin:
+def origin_of(manifest: RunManifest) -> DataOrigin:
     """Of a run's lists and of the grades of its pool."""
     lock = manifest.stages.get("retrieve")
     if lock is None:
         return UNKNOWN
     corpus, lists = lock.components.get("corpus"), lock.outputs.get(artifact_file("retrieve"))
-    return Origin(corpus if isinstance(corpus, str) else None, lists.sha256 if lists else None)
+    return DataOrigin(corpus if isinstance(corpus, str) else None, lists.sha256 if lists else None)
 
 
-def stated_origin(labels: Path) -> Origin:
+def stated_origin(labels: Path) -> DataOrigin:
     """What the sidecar of an export says of the run that a file of labels is from."""
     stated = as_object(sidecar(labels).get("provenance"))
     corpus, retrieved = stated.get("corpus"), stated.get("retrieved")
-    return Origin(*(found if isinstance(found, str) else None for found in (corpus, retrieved)))
+    return DataOrigin(*(found if isinstance(found, str) else None for found in (corpus, retrieved)))
 
 
 def stated_lacks(labels: Path) -> str:
@@ -107,9 +107,9 @@ class Judgments:
 
     source: str
     qrels: Qrels
-    doubt: Doubt | None = None
+    doubt: LabelUncertainty | None = None
     facets: Mapping[str, str] = field(default_factory=dict)
-    origin: Origin = UNKNOWN
+    origin: DataOrigin = UNKNOWN
     warnings: tuple[str, ...] = ()
     sources: Mapping[str, int] = field(default_factory=dict)
 

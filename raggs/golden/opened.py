@@ -25,14 +25,14 @@ from raggs.base.tables import NO_COLUMNS, ColumnNames
 from raggs.base.types import as_object, number
 from raggs.golden.base import FUSED, LISTS, RUNS, GoldenSet
 from raggs.golden.files import FileGolden, LinesGolden, labels_in
-from raggs.golden.judgments import UNKNOWN, Origin, origin_of
+from raggs.golden.judgments import UNKNOWN, DataOrigin, origin_of
 from raggs.golden.places import Projection
 from raggs.metrics.bottleneck import PAIRS, PUBLISHED, bottleneck
-from raggs.metrics.columns import Qrels, Run, Scale
+from raggs.metrics.columns import GradeScale, Qrels, Run
 from raggs.metrics.hits import Hits, find_hits
 from raggs.parts.file_shapes import sidecar
 from raggs.parts.run_files import read_run
-from raggs.runs.manifests.models import MANIFEST, Ceiling, Finding, StageLock
+from raggs.runs.manifests.models import MANIFEST, AuditFinding, RetrieverCeiling, StageLock
 from raggs.runs.manifests.store import RunStore
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def _of_labels(
 
 
 @dataclass(frozen=True)
-class System:
+class NamedSystem:
     """A run with the name that reports give it.
 
     Attributes:
@@ -93,12 +93,12 @@ class System:
     name: str
     source: str
     run: Run
-    origin: Origin = UNKNOWN
+    origin: DataOrigin = UNKNOWN
     derived: bool = False
     projection: Projection | None = None
 
 
-def open_systems(specs: list[str], columns: ColumnNames = NO_COLUMNS) -> Iterator[System]:
+def open_systems(specs: list[str], columns: ColumnNames = NO_COLUMNS) -> Iterator[NamedSystem]:
     """The systems that ``[NAME=]PATH`` specifications name; a run directory holds its retrievers and their fusion.
 
     Args:
@@ -119,7 +119,7 @@ def open_systems(specs: list[str], columns: ColumnNames = NO_COLUMNS) -> Iterato
             if label in taken:
                 raise UsageError(f"two systems are called {label}", remedy=f"name one: --run NAME={path}")
             taken.add(label)
-            yield System(label, str(path), run, origin, folder and own == FUSED)
+            yield NamedSystem(label, str(path), run, origin, folder and own == FUSED)
 
 
 def split_name(spec: str) -> tuple[str, Path]:
@@ -174,7 +174,7 @@ def lists_in(folder: Path) -> list[Path]:
     return sorted(path for ending in LISTS for path in (folder / RUNS).glob(f"*{ending}"))
 
 
-def _origin(path: Path) -> Origin:
+def _origin(path: Path) -> DataOrigin:
     if not path.is_dir():
         return UNKNOWN
     from raggs.runs.manifests.store import RunStore  # late: files need no manifests
@@ -187,7 +187,7 @@ def _stem(path: Path) -> str:
     return path.name.removesuffix(".gz").rpartition(".")[0] or path.name
 
 
-def ceilings_of(store: RunStore) -> Mapping[str, tuple[Ceiling, ...]]:
+def ceilings_of(store: RunStore) -> Mapping[str, tuple[RetrieverCeiling, ...]]:
     """Return the ceilings of each retriever and of their fusion; none where no passage has a grade.
 
     Args:
@@ -202,12 +202,12 @@ def ceilings_of(store: RunStore) -> Mapping[str, tuple[Ceiling, ...]]:
             labels.setdefault(record.qid, {})[record.doc_id] = record.grade
     if not labels:
         return {}
-    qrels = Qrels.of(labels, Scale.of(MIN_GRADE, MAX_GRADE))
+    qrels = Qrels.of(labels, GradeScale.of(MIN_GRADE, MAX_GRADE))
     lists = lists_of_records(store.read("retrieve", RetrieveRecord), store.read("merge", MergeRecord))
     return {name: tuple(_ceilings(find_hits(qrels, run))) for name, run in lists}
 
 
-def ceiling_findings(store: RunStore, lock: StageLock) -> Iterator[Finding]:
+def ceiling_findings(store: RunStore, lock: StageLock) -> Iterator[AuditFinding]:
     """Compare the ceilings in a lock with those that the artifacts give; none for a lock that has none."""
     if not lock.ceilings:
         return
@@ -215,16 +215,16 @@ def ceiling_findings(store: RunStore, lock: StageLock) -> Iterator[Finding]:
         found = ceilings_of(store)
         for name in sorted(found.keys() | lock.ceilings.keys()):
             if found.get(name) != lock.ceilings.get(name):
-                yield Finding(
+                yield AuditFinding(
                     MANIFEST, None, f"stage {lock.stage}: the ceilings of {name} are not what its records give"
                 )
 
 
-def _ceilings(hits: Hits) -> Iterator[Ceiling]:
+def _ceilings(hits: Hits) -> Iterator[RetrieverCeiling]:
     for measure in PAIRS:
         for k in PUBLISHED:
             found = bottleneck(hits, measure, k=k)
-            yield Ceiling(
+            yield RetrieverCeiling(
                 measure=f"{measure}@{k}",
                 pool=found.pool,
                 score=number(found.actual),

@@ -25,20 +25,29 @@ from raggs.base.artifacts import MergeRecord, Passage, Span
 from raggs.base.errors import DataError
 from raggs.base.text import shorten
 from raggs.golden.base import GoldenSet
-from raggs.golden.judgments import Judgments, Origin
+from raggs.golden.judgments import DataOrigin, Judgments
 from raggs.metrics.columns import IdColumn, Qrels, Run
 from raggs.metrics.hits import Ties, find_hits
-from raggs.metrics.spans import Line, Painted, Projected, Rule, SpanIndex, Spans, fresh, project
+from raggs.metrics.spans import (
+    DocumentOffsets,
+    JudgedSpans,
+    ProjectedPassages,
+    ProjectionRule,
+    SpanIndex,
+    Spans,
+    fresh,
+    project,
+)
 from raggs.metrics.spans.columns import Place
 from raggs.metrics.spans.projection import merged
-from raggs.metrics.spans.scores import Reading
+from raggs.metrics.spans.scores import RetrievedSpans
 from raggs.parts.file_shapes import RELEVANT
 
 Lookup = Callable[[Iterable[str]], Mapping[str, Passage]]
 SAME = "project onto a corpus of the same documents, or judge its passages anew"
 
 
-class Canvas:
+class JudgedText:
     """The text of documents as far as anybody judged it, in stretches that neither overlap nor touch.
 
     Args:
@@ -180,7 +189,7 @@ class JudgedPlaces:
     query: Ints
     grade: Ints
     spans: tuple[Span, ...]
-    canvas: Canvas
+    canvas: JudgedText
 
 
 def judged_places(golden: GoldenSet, judgments: Judgments, lookup: Lookup | None = None) -> JudgedPlaces:
@@ -200,7 +209,7 @@ def judged_places(golden: GoldenSet, judgments: Judgments, lookup: Lookup | None
     ids = [name.decode() for name in qrels.docs.take(rows).tolist()]
     wanted = set(ids)
     passages = lookup(wanted) if lookup else _pooled(golden, wanted)
-    canvas, places = Canvas(golden.source), dict[str, Span]()
+    canvas, places = JudgedText(golden.source), dict[str, Span]()
     for row, doc_id in zip(rows.tolist(), ids, strict=True):
         passage = passages.get(doc_id)
         if passage is None or passage.span is None:
@@ -227,11 +236,11 @@ def _no_place(golden: GoldenSet, qid: str, doc_id: str) -> DataError:
 
 
 SHOWN = 3
-USUAL = Rule()
+USUAL = ProjectionRule()
 
 
 @dataclass(frozen=True)
-class Cut:
+class PassagePlaces:
     """The passages of a corpus by place.
 
     Attributes:
@@ -264,9 +273,9 @@ class Projection:
     """
 
     judged: JudgedPlaces
-    cut: Cut
-    rule: Rule
-    origin: Origin = field(default=Origin())
+    cut: PassagePlaces
+    rule: ProjectionRule
+    origin: DataOrigin = field(default=DataOrigin())
 
     @cached_property
     def judgments(self) -> Judgments:
@@ -277,12 +286,12 @@ class Projection:
         return Judgments(golden.source, qrels, origin=self.origin, warnings=golden.warnings, sources=golden.sources)
 
     @cached_property
-    def projected(self) -> Projected:
+    def projected(self) -> ProjectedPassages:
         """The passages that hold something of a judged place: all that the best possible list is made of."""
         return project(self.painted, self.cut.spans, self.rule)
 
     @cached_property
-    def painted(self) -> Painted:
+    def painted(self) -> JudgedSpans:
         """The judged places by the corpus' documents; documents that it lacks come behind its own."""
         numbers = {name: number for number, name in enumerate(self.cut.sources)}
         spans = Spans.of(
@@ -292,7 +301,7 @@ class Projection:
         for each in (spans, self.cut.spans):
             np.maximum.at(lengths, each.document, each.end)
         qids = self.judged.golden.qrels.qids
-        return Painted(len(qids), spans, self.judged.query, self.judged.grade, Line.of(lengths.tolist()))
+        return JudgedSpans(len(qids), spans, self.judged.query, self.judged.grade, DocumentOffsets.of(lengths.tolist()))
 
     @cached_property
     def lost(self) -> float:
@@ -311,7 +320,7 @@ class Projection:
         spans, places = self.painted.spans, self._places(self.projected.passage)
         return float(np.median(spans.end - spans.start)), float(np.median(places.end - places.start))
 
-    def reading(self, run: Run, ties: Ties, where: str) -> Reading:
+    def reading(self, run: Run, ties: Ties, where: str) -> RetrievedSpans:
         """The lists of a system in characters.
 
         Args:
@@ -329,7 +338,7 @@ class Projection:
         hits = find_hits(everything, run, ties)
         query, passage = hits.query, passage[hits.item]
         spans, wanted = self._places(passage), self.painted.from_grade(RELEVANT, self.rule.overlap)
-        return Reading(
+        return RetrievedSpans(
             query,
             hits.rank,
             spans.end - spans.start,
@@ -372,7 +381,7 @@ class Projection:
 
 
 def project_onto(
-    judged: JudgedPlaces, corpus: Iterable[Passage], content: str, place: Path | str, rule: Rule = USUAL
+    judged: JudgedPlaces, corpus: Iterable[Passage], content: str, place: Path | str, rule: ProjectionRule = USUAL
 ) -> Projection:
     """The grades of a golden set for the passages of a corpus.
 
@@ -394,13 +403,13 @@ def project_onto(
             where=place,
             remedy=SAME,
         )
-    found = Projection(judged, cut, rule, Origin(content))
+    found = Projection(judged, cut, rule, DataOrigin(content))
     if not len(found.projected.query):
         raise DataError(f"no passage stands where {judged.golden.source} judged anything", where=place, remedy=SAME)
     return found
 
 
-def _cut(corpus: Iterable[Passage], canvas: Canvas, place: Path | str) -> Cut:
+def _cut(corpus: Iterable[Passage], canvas: JudgedText, place: Path | str) -> PassagePlaces:
     numbers: dict[str, int] = {}
     ids: list[str] = []
     places: list[Place] = []
@@ -408,7 +417,7 @@ def _cut(corpus: Iterable[Passage], canvas: Canvas, place: Path | str) -> Cut:
         span = canvas.check(passage, place)
         ids.append(passage.doc_id)
         places.append((numbers.setdefault(span.source, len(numbers)), span.start, span.end))
-    return Cut(place, tuple(ids), tuple(numbers), Spans.of(places))
+    return PassagePlaces(place, tuple(ids), tuple(numbers), Spans.of(places))
 
 
 def _some(names: Iterable[str]) -> str:

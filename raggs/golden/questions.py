@@ -32,32 +32,42 @@ from raggs.base.artifacts import (
 )
 from raggs.base.errors import NotFoundError
 from raggs.base.text import did_you_mean
-from raggs.golden.base import FUSED, GoldenQuery, GoldenSet, Graded
+from raggs.golden.base import FUSED, GoldenQuery, GoldenSet, PassageGrade
 from raggs.golden.files import FileGolden
-from raggs.golden.opened import System
+from raggs.golden.opened import NamedSystem
 from raggs.golden.runs import RunGolden, graded
-from raggs.golden.views import Brief, Course, Hit, PassageView, Place, QuestionView, Returned, Word, passage_source
-from raggs.parts.reviews import Reviewed, key_of
-from raggs.runs.manifests.opened import ByQuery
+from raggs.golden.views import (
+    GoldenPlace,
+    HitView,
+    HumanLabel,
+    PassageView,
+    QuestionBrief,
+    QuestionView,
+    RankingSummary,
+    ReturnedHits,
+    passage_source,
+)
+from raggs.parts.reviews import CurrentReviews, key_of
+from raggs.runs.manifests.opened import ArtifactByQuery
 
 if TYPE_CHECKING:
-    from raggs.golden.opened import System
+    from raggs.golden.opened import NamedSystem
 
 
-class Lists:
+class SystemLists:
     """A system's lists by question.
 
     Args:
         depth: how many hits are given; all if left out.
     """
 
-    def __init__(self, system: System, depth: int | None) -> None:
+    def __init__(self, system: NamedSystem, depth: int | None) -> None:
         self._name, self._run, self._depth = system.name, system.run, depth
         order = np.argsort(self._run.query, kind="stable")
         ends = np.cumsum(np.bincount(self._run.query, minlength=len(self._run.qids)))[:-1]
         self._rows = dict(zip(self._run.qids, np.split(order, ends), strict=True))
 
-    def of(self, qid: str, grades: Mapping[str, int | None]) -> Returned:
+    def of(self, qid: str, grades: Mapping[str, int | None]) -> ReturnedHits:
         """What it returned; nothing where it has no list for the question.
 
         Args:
@@ -65,13 +75,13 @@ class Lists:
         """
         rows = self._rows.get(qid)
         if rows is None:
-            return Returned(self._name, (), 0)
+            return ReturnedHits(self._name, (), 0)
         first = self._first(rows)
         docs = [doc.decode() for doc in self._run.docs.take(first).tolist()]
         found = sorted(zip(docs, self._run.score[first].tolist(), strict=True), reverse=True)
         found.sort(key=lambda pair: pair[1], reverse=True)
-        hits = (Hit(rank, doc, score, grades.get(doc)) for rank, (doc, score) in enumerate(found, start=1))
-        return Returned(self._name, tuple(hits)[: self._depth], len(rows))
+        hits = (HitView(rank, doc, score, grades.get(doc)) for rank, (doc, score) in enumerate(found, start=1))
+        return ReturnedHits(self._name, tuple(hits)[: self._depth], len(rows))
 
     def _first(self, rows: Ints) -> Ints:
         """Of a list's rows those that may be given: as many as are wanted, and all that share the last one's score."""
@@ -87,7 +97,7 @@ LISTED = 20  # ids that an error lists
 RANKED = ("rank", "rank.queries")  # what an earlier, other ranking may have left
 
 
-class Questions:
+class GoldenQuestions:
     """The questions of a golden set.
 
     Args:
@@ -107,8 +117,8 @@ class Questions:
     def __init__(
         self,
         golden: GoldenSet,
-        systems: Sequence[System] | None = None,
-        reviews: Reviewed | None = None,
+        systems: Sequence[NamedSystem] | None = None,
+        reviews: CurrentReviews | None = None,
         *,
         texts: bool = True,
         depth: int | None = None,
@@ -130,7 +140,7 @@ class Questions:
     def __iter__(self) -> Iterator[QuestionView]:
         return map(self.view, self.ids)
 
-    def briefs(self) -> Iterator[Brief]:
+    def briefs(self) -> Iterator[QuestionBrief]:
         """A line about each, without passages, which costs a fraction of the views.
 
         Raises:
@@ -138,7 +148,7 @@ class Questions:
         """
         return map(self._source.brief, self.ids)
 
-    def view(self, qid: str, reviews: Reviewed | None = None) -> QuestionView:
+    def view(self, qid: str, reviews: CurrentReviews | None = None) -> QuestionView:
         """One question.
 
         Args:
@@ -162,7 +172,7 @@ class Questions:
 class _Source(Protocol):
     """Where views come from."""
 
-    def brief(self, qid: str) -> Brief: ...
+    def brief(self, qid: str) -> QuestionBrief: ...
 
     @property
     def ids(self) -> tuple[str, ...]: ...
@@ -170,7 +180,7 @@ class _Source(Protocol):
     @property
     def known(self) -> frozenset[str]: ...
 
-    def view(self, qid: str, reviews: Reviewed | None) -> QuestionView: ...
+    def view(self, qid: str, reviews: CurrentReviews | None) -> QuestionView: ...
 
 
 class _OfFiles:
@@ -183,17 +193,17 @@ class _OfFiles:
         self.ids = tuple(self._queries)
         self.known = frozenset(self.ids)
 
-    def brief(self, qid: str) -> Brief:
+    def brief(self, qid: str) -> QuestionBrief:
         """The question in a line."""
         found = self.view(qid, None)
         grades = tuple(grade for grade in found.grades.values() if grade is not None)
-        return Brief(qid, found.text, found.language, found.metadata, len(found.passages), grades, None)
+        return QuestionBrief(qid, found.text, found.language, found.metadata, len(found.passages), grades, None)
 
-    def view(self, qid: str, reviews: Reviewed | None) -> QuestionView:
+    def view(self, qid: str, reviews: CurrentReviews | None) -> QuestionView:
         """The question; people's words need passages, which such files have not."""
         found: GoldenQuery = self._queries[qid]
         texts = {passage.doc_id: passage for passage in found.pool}
-        places = {record.doc_id: Place.of(record) for record in found.order if self._sure}
+        places = {record.doc_id: GoldenPlace.of(record) for record in found.order if self._sure}
         passages = (_judged(grade, texts.get(grade.doc_id), places.get(grade.doc_id)) for grade in found.grades)
         return replace(_asked(qid, found.query), passages=tuple(passages))
 
@@ -204,13 +214,13 @@ class _OfRun:
     def __init__(self, golden: RunGolden, depth: int | None) -> None:
         self._run, self._depth = golden.run, depth
         self._unread = (*(() if golden.top else RANKED), *(("retrieve",) if depth == 0 else ()))
-        self._questions = ByQuery(self._run, "queries")
-        self._files = dict[str, ByQuery]()
+        self._questions = ArtifactByQuery(self._run, "queries")
+        self._files = dict[str, ArtifactByQuery]()
 
     @cached_property
     def ids(self) -> tuple[str, ...]:
         """Sorted, as the artifact is."""
-        return self._questions.qids or ByQuery(self._run, "embed").qids
+        return self._questions.qids or ArtifactByQuery(self._run, "embed").qids
 
     @cached_property
     def known(self) -> frozenset[str]:
@@ -221,10 +231,10 @@ class _OfRun:
         if artifact in self._unread:
             return ()
         if artifact not in self._files:
-            self._files[artifact] = ByQuery(self._run, artifact)
+            self._files[artifact] = ArtifactByQuery(self._run, artifact)
         return self._files[artifact].of(qid, model, depth)
 
-    def view(self, qid: str, reviews: Reviewed | None) -> QuestionView:
+    def view(self, qid: str, reviews: CurrentReviews | None) -> QuestionView:
         """The question, with all that its lines say."""
         query = next(iter(self._questions.of(qid, QueryRecord)), None)
         pooled = self._of("merge", MergeRecord, qid)
@@ -237,7 +247,7 @@ class _OfRun:
         found = self._embedded(replace(_asked(qid, query), passages=passages, course=self._course(qid)))
         return replace(found, systems=tuple(self._systems(qid, pooled, found.grades)))
 
-    def brief(self, qid: str) -> Brief:
+    def brief(self, qid: str) -> QuestionBrief:
         """The question in a line."""
         query = next(iter(self._questions.of(qid, QueryRecord)), None)
         found, course = self._embedded(_asked(qid, query)), self._course(qid)
@@ -245,7 +255,7 @@ class _OfRun:
         grades = tuple(record.grade for record in judged if record.grade is not None)
         doubt = None if course is None else course.inversions
         pooled = len(judged) or len(self._of("merge", MergeRecord, qid))  # the judge may not have come to it
-        return Brief(qid, found.text, found.language, found.metadata, pooled, grades, doubt)
+        return QuestionBrief(qid, found.text, found.language, found.metadata, pooled, grades, doubt)
 
     def _passages(self, qid: str, pooled: Sequence[MergeRecord]) -> Iterator[PassageView]:
         judged = {record.doc_id: record for record in self._of("judge", JudgeRecord, qid)}
@@ -263,7 +273,7 @@ class _OfRun:
                 span=record.span,
                 source=passage_source(record.metadata, record.span),
                 judged=None if grade is None else graded(grade),
-                place=None if place is None else Place.of(place),
+                place=None if place is None else GoldenPlace.of(place),
                 cut="" if cut is None or cut.kept else cut.why,
                 duplicate_of=record.duplicate_of,
             )
@@ -275,23 +285,27 @@ class _OfRun:
         rewrite = "" if record.rewrite == record.text else record.rewrite
         return replace(found, text=found.text or record.text, rewrite=rewrite, language=record.language)
 
-    def _course(self, qid: str) -> Course | None:
+    def _course(self, qid: str) -> RankingSummary | None:
         for record in self._of("rank.queries", RankingRecord, qid):
-            return Course(record.calls, record.skipped, record.stop_reason, record.expected_inversions)
+            return RankingSummary(record.calls, record.skipped, record.stop_reason, record.expected_inversions)
         return None
 
-    def _systems(self, qid: str, pooled: Sequence[MergeRecord], grades: dict[str, int | None]) -> Iterator[Returned]:
-        lists: dict[str, list[Hit]] = {name: [] for name in self._retrievers}  # who found nothing has a list, too
+    def _systems(
+        self, qid: str, pooled: Sequence[MergeRecord], grades: dict[str, int | None]
+    ) -> Iterator[ReturnedHits]:
+        lists: dict[str, list[HitView]] = {name: [] for name in self._retrievers}  # who found nothing has a list, too
         why: dict[str, tuple[str, ...]] = {}
         for record in self._of("retrieve", RetrieveRecord, qid, self._depth):
             why[record.retriever] = record.escalated
-            hit = Hit(record.rank, record.doc_id, record.score, grades.get(record.doc_id))
+            hit = HitView(record.rank, record.doc_id, record.score, grades.get(record.doc_id))
             lists.setdefault(record.retriever, []).append(hit)
         if len(lists) > 1 and FUSED not in lists:
             lists[FUSED] = [
-                Hit(each.rank, each.doc_id, each.score, grades[each.doc_id]) for each in pooled[: self._depth]
+                HitView(each.rank, each.doc_id, each.score, grades[each.doc_id]) for each in pooled[: self._depth]
             ]
-        return (Returned(name, tuple(hits), self._found(len(hits)), why.get(name, ())) for name, hits in lists.items())
+        return (
+            ReturnedHits(name, tuple(hits), self._found(len(hits)), why.get(name, ())) for name, hits in lists.items()
+        )
 
     @cached_property
     def _retrievers(self) -> tuple[str, ...]:
@@ -307,12 +321,12 @@ class _OfRun:
         return hits if self._depth is None or hits < self._depth else None
 
 
-def _lists(systems: Sequence[System], depth: int | None) -> list[Lists]:
+def _lists(systems: Sequence[NamedSystem], depth: int | None) -> list[SystemLists]:
 
-    return [Lists(system, depth) for system in systems]
+    return [SystemLists(system, depth) for system in systems]
 
 
-def _judged(grade: Graded, passage: Passage | None, place: Place | None) -> PassageView:
+def _judged(grade: PassageGrade, passage: Passage | None, place: GoldenPlace | None) -> PassageView:
     """A passage as files have it: its place in the pool is not known."""
     found = PassageView(grade.doc_id, judged=grade, place=place, duplicate_of=grade.duplicate_of)
     return (
@@ -334,8 +348,8 @@ def _asked(qid: str, query: Query | None) -> QuestionView:
     return QuestionView(qid, query.text, "", query.language or "", query.answer, query.metadata)
 
 
-def _words(reviews: Reviewed, query: Query, passage: Passage) -> tuple[Word, ...]:
+def _words(reviews: CurrentReviews, query: Query, passage: Passage) -> tuple[HumanLabel, ...]:
     key = key_of(query, passage)
     said = [*reviews.grades.get(key, {}).values()]
     decided = [reviews.settling[key]] if key in reviews.settling else []
-    return tuple(Word(word.who, word.grade, word.note, word.settles) for word in (*said, *decided))
+    return tuple(HumanLabel(word.who, word.grade, word.note, word.settles) for word in (*said, *decided))

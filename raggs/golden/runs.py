@@ -32,10 +32,10 @@ from raggs.base.artifacts import (
 from raggs.base.errors import DataError
 from raggs.base.judge_health import FALLEN, PEOPLE, JudgeHealth, source_of
 from raggs.base.types import as_object
-from raggs.golden.base import FUSED, GoldenQuery, GoldenSet, Graded, Provenance, SetPart
+from raggs.golden.base import FUSED, GoldenProvenance, GoldenQuery, GoldenSet, PassageGrade, SetPart
 from raggs.golden.judgments import Judgments, origin_of
-from raggs.metrics.columns import Belief, Qrels, Scale, belief_of
-from raggs.metrics.unjudged import Doubt
+from raggs.metrics.columns import GradeScale, Qrels, UtilityEstimates, belief_of
+from raggs.metrics.unjudged import LabelUncertainty
 from raggs.parts.queries import MADE, made_notes
 from raggs.runs.manifests.costs import fallen
 from raggs.runs.manifests.opened import OpenedRun
@@ -44,7 +44,7 @@ from raggs.stages import GOLDEN
 
 if TYPE_CHECKING:
     from raggs.golden.judgments import Judgments
-    from raggs.metrics.columns import Scale
+    from raggs.metrics.columns import GradeScale
 
 R = TypeVar("R", bound=Record)
 MARK = f'"{MADE}":'.encode()
@@ -100,9 +100,9 @@ class RunGolden(GoldenSet):
         """See `GoldenSet.by_query`."""
         self._check_kept()
         wanted = parts or get_args(SetPart)
-        passages = _Beside("the pools", self.run.typed("merge", MergeRecord) if "pool" in wanted else iter(()))
-        grades = _Beside("the grades", self.run.typed("judge", JudgeRecord) if "grades" in wanted else iter(()))
-        orders = _Beside("the ranking", self._orders() if "order" in wanted else iter(()))
+        passages = _ArtifactStream("the pools", self.run.typed("merge", MergeRecord) if "pool" in wanted else iter(()))
+        grades = _ArtifactStream("the grades", self.run.typed("judge", JudgeRecord) if "grades" in wanted else iter(()))
+        orders = _ArtifactStream("the ranking", self._orders() if "order" in wanted else iter(()))
         for query in self.queries():
             yield GoldenQuery(
                 query.qid,
@@ -126,7 +126,7 @@ class RunGolden(GoldenSet):
                     qid=pooled.qid, retriever=FUSED, rank=pooled.rank, doc_id=pooled.doc_id, score=pooled.score
                 )
 
-    def judgments(self, scale: Scale | None = None) -> Judgments:
+    def judgments(self, scale: GradeScale | None = None) -> Judgments:
         """See `GoldenSet.judgments`."""
 
         return columns_of(self.run, self._orders(), scale)
@@ -144,7 +144,7 @@ class RunGolden(GoldenSet):
             )
 
 
-class _Beside(Generic[R]):
+class _ArtifactStream(Generic[R]):
     """A stream of one artifact, read in step with the queries."""
 
     def __init__(self, what: str, records: Iterator[R]) -> None:
@@ -186,9 +186,9 @@ def _top(settings: object, folder: Path) -> int:
     return top
 
 
-def graded(record: JudgeRecord) -> Graded:
+def graded(record: JudgeRecord) -> PassageGrade:
     """What a line of judge.jsonl says of a passage's grade."""
-    return Graded(
+    return PassageGrade(
         doc_id=record.doc_id,
         grade=record.grade,
         samples=record.grades,
@@ -201,13 +201,13 @@ def graded(record: JudgeRecord) -> Graded:
     )
 
 
-def _provenance(run: OpenedRun) -> Provenance:
+def _provenance(run: OpenedRun) -> GoldenProvenance:
     stages = run.manifest.stages
     judge, rank = stages.get("judge"), stages.get("rank")
     origin = origin_of(run.manifest)
     health = judge.health if judge and isinstance(judge.health, JudgeHealth) else JudgeHealth()
     depth = health.depth
-    return Provenance(
+    return GoldenProvenance(
         run=run.manifest.name,
         raggs=run.manifest.raggs,
         created=run.manifest.created.isoformat(),
@@ -223,7 +223,7 @@ def _provenance(run: OpenedRun) -> Provenance:
     )
 
 
-def columns_of(run: OpenedRun, ranked: Iterable[RankRecord], scale: Scale | None) -> Judgments:
+def columns_of(run: OpenedRun, ranked: Iterable[RankRecord], scale: GradeScale | None) -> Judgments:
     """All grades of a run, their doubt, and the groups of near-duplicates. Passages without a grade are unjudged.
 
     Raises:
@@ -236,7 +236,7 @@ def columns_of(run: OpenedRun, ranked: Iterable[RankRecord], scale: Scale | None
     labels: dict[str, dict[str, int]] = {}
     for record in graded:
         labels.setdefault(record.qid, {})[record.doc_id] = record.grade or 0
-    qrels = Qrels.of(labels, scale or Scale.of(MIN_GRADE, MAX_GRADE))
+    qrels = Qrels.of(labels, scale or GradeScale.of(MIN_GRADE, MAX_GRADE))
     facets = {record.doc_id: record.duplicate_of or record.doc_id for record in graded}
     judged = {qid: labels[qid] for qid in qrels.qids}
     placed = list(ranked)
@@ -252,7 +252,7 @@ def _sources(graded: Iterable[JudgeRecord]) -> Mapping[str, int]:
     return found if PEOPLE in found else {}
 
 
-def _belief(judged: Mapping[str, Iterable[str]], ranked: Sequence[RankRecord]) -> Belief | None:
+def _belief(judged: Mapping[str, Iterable[str]], ranked: Sequence[RankRecord]) -> UtilityEstimates | None:
     """Where the ranking puts each judged passage; None where no judge was shown any to rank it."""
     if not any(record.exposures for record in ranked):
         return None
@@ -260,7 +260,9 @@ def _belief(judged: Mapping[str, Iterable[str]], ranked: Sequence[RankRecord]) -
     return belief_of([(qid, doc) for qid, docs in judged.items() for doc in docs], placed)
 
 
-def _doubt(judged: Mapping[str, Iterable[str]], graded: Iterable[JudgeRecord], ranked: Iterable[RankRecord]) -> Doubt:
+def _doubt(
+    judged: Mapping[str, Iterable[str]], graded: Iterable[JudgeRecord], ranked: Iterable[RankRecord]
+) -> LabelUncertainty:
     """A standard error where a passage was ranked, the judge's repeats where there are any; for each judged passage."""
     sigma: dict[str, dict[str, float]] = {}
     for placed in ranked:
@@ -270,7 +272,7 @@ def _doubt(judged: Mapping[str, Iterable[str]], graded: Iterable[JudgeRecord], r
     for record in graded:
         if len(repeats := tuple(filter(None, record.grades))) > 1:
             samples.setdefault(record.qid, {})[record.doc_id] = repeats
-    return Doubt(
+    return LabelUncertainty(
         np.array([mine.get(doc, 0.0) for qid, docs in judged.items() for mine in [sigma.get(qid, {})] for doc in docs]),
         tuple(mine.get(doc, ()) for qid, docs in judged.items() for mine in [samples.get(qid, {})] for doc in docs),
     )

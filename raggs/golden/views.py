@@ -21,13 +21,13 @@ from pydantic import TypeAdapter
 from raggs.base.artifacts import Placement, RankRecord, Span
 from raggs.base.judge_health import source_of
 from raggs.base.text import shorten
-from raggs.golden.base import Graded
+from raggs.golden.base import PassageGrade
 from raggs.parts.file_shapes import RELEVANT
 from raggs.runs.manifests.orderwords import STOPS
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class GoldenPlace:
     """Where a passage stands in the golden order.
 
     Attributes:
@@ -54,7 +54,7 @@ class Place:
     unordered: bool = False
 
     @classmethod
-    def of(cls, record: RankRecord) -> Place:
+    def of(cls, record: RankRecord) -> GoldenPlace:
         """What a line of rank.jsonl says of it."""
         return cls(
             record.rank,
@@ -72,7 +72,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class HumanLabel:
     """What a person says of a passage now. `grade`: None where they cannot tell; `settles`: decides among others."""
 
     who: str
@@ -116,11 +116,11 @@ class PassageView:
     text: str = ""
     span: Span | None = None
     source: str = ""
-    judged: Graded | None = None
-    place: Place | None = None
+    judged: PassageGrade | None = None
+    place: GoldenPlace | None = None
     cut: str = ""
     duplicate_of: str | None = None
-    words: tuple[Word, ...] = ()
+    words: tuple[HumanLabel, ...] = ()
 
     @property
     def grade(self) -> int | None:
@@ -138,7 +138,7 @@ class PassageView:
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class HitView:
     """A passage that a system returned. `grade`: None: not judged."""
 
     rank: int
@@ -148,7 +148,7 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
-class Returned:
+class ReturnedHits:
     """What a system returned for the question, best first; equal scores by descending id, as trec_eval has it.
 
     `found`: how many passages there were, of which `hits` may be the first; None where they were not counted.
@@ -156,13 +156,13 @@ class Returned:
     """
 
     system: str
-    hits: tuple[Hit, ...]
+    hits: tuple[HitView, ...]
     found: int | None = None
     escalated: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class RankingSummary:
     """How the ranking of the question went.
 
     Attributes:
@@ -200,8 +200,8 @@ class QuestionView:
     answer: str | None = None
     metadata: Mapping[str, object] = field(default_factory=dict)
     passages: tuple[PassageView, ...] = ()
-    course: Course | None = None
-    systems: tuple[Returned, ...] = ()
+    course: RankingSummary | None = None
+    systems: tuple[ReturnedHits, ...] = ()
 
     @property
     def order(self) -> tuple[PassageView, ...]:
@@ -237,7 +237,7 @@ class QuestionView:
 
 
 @dataclass(frozen=True, slots=True)
-class Brief:
+class QuestionBrief:
     """A question in a line.
 
     Attributes:
@@ -278,7 +278,7 @@ FEWEST = 10  # ranks that are shown at once, as in the script
 
 
 @dataclass(frozen=True, slots=True)
-class SaidLine:
+class HumanLabelLine:
     """What a person says of a passage. `grade`: None: cannot tell; `decided`: it settles what others said."""
 
     who: str
@@ -288,7 +288,7 @@ class SaidLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SheetPassage:
     """A passage on the sheet.
 
     Attributes:
@@ -330,11 +330,11 @@ class Row:
     sources: tuple[tuple[str, int], ...] = ()
     twin: str | None = None
     cut: str = ""
-    words: tuple[SaidLine, ...] = ()
+    words: tuple[HumanLabelLine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class List:
+class ReturnedList:
     """What a system returned: the first passages, by row or, where one has none, by id; and how many, if known."""
 
     system: str
@@ -343,7 +343,7 @@ class List:
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
+class QuestionSheet:
     """A question.
 
     Attributes:
@@ -367,12 +367,12 @@ class Sheet:
     top: int = 0
     doubt: float | None = None
     stopped: str = ""
-    rows: tuple[Row, ...] = ()
+    rows: tuple[SheetPassage, ...] = ()
     pool: int = 0
-    lists: tuple[List, ...] = ()
+    lists: tuple[ReturnedList, ...] = ()
 
 
-SHEETS: TypeAdapter[Sheet] = TypeAdapter(Sheet)
+SHEETS: TypeAdapter[QuestionSheet] = TypeAdapter(QuestionSheet)
 
 
 def kind_of(metadata: Mapping[str, object]) -> str:
@@ -380,7 +380,7 @@ def kind_of(metadata: Mapping[str, object]) -> str:
     return next((value for name in KINDS if isinstance(value := metadata.get(name), str)), "")
 
 
-def sheet_of(view: QuestionView, top: int, *, depth: int | None = None, most: int | None = None) -> Sheet:
+def sheet_of(view: QuestionView, top: int, *, depth: int | None = None, most: int | None = None) -> QuestionSheet:
     """The sheet of a question.
 
     Args:
@@ -394,7 +394,7 @@ def sheet_of(view: QuestionView, top: int, *, depth: int | None = None, most: in
     numbers = {passage.doc_id: number for number, passage in enumerate(passages)}
     below = [*(passage.doc_id for passage in order[1:]), None]
     after = dict(zip((passage.doc_id for passage in order), below, strict=False))
-    return Sheet(
+    return QuestionSheet(
         id=view.qid,
         text=view.text,
         rewrite=view.rewrite,
@@ -411,7 +411,7 @@ def sheet_of(view: QuestionView, top: int, *, depth: int | None = None, most: in
     )
 
 
-def slim(sheet: Sheet) -> bytes:
+def slim(sheet: QuestionSheet) -> bytes:
     """The sheet as JSON without what has its default, as the script reads it."""
     return SHEETS.dump_json(sheet, exclude_defaults=True)
 
@@ -437,11 +437,11 @@ def _facts(view: QuestionView) -> Iterator[tuple[str, str]]:
             yield name, shorten(str(value), MOST_FACT)
 
 
-def _row(passage: PassageView, after: str | None, most: int | None) -> Row:
+def _row(passage: PassageView, after: str | None, most: int | None) -> SheetPassage:
     place, judged = passage.place, passage.judged
     said = "" if judged is None else judged.reason or judged.error or judged.skipped or ""
     text = passage.text if most is None else passage.text[:most]
-    return Row(
+    return SheetPassage(
         id=passage.doc_id,
         title=passage.title,
         text=text,
@@ -463,10 +463,12 @@ def _row(passage: PassageView, after: str | None, most: int | None) -> Row:
         sources=tuple((name, source.rank) for name, source in passage.sources.items()),
         twin=passage.duplicate_of if passage.duplicate_of != passage.doc_id else None,
         cut=passage.cut,
-        words=tuple(SaidLine(word.who, word.grade, word.note[:MOST_SAID], word.settles) for word in passage.words),
+        words=tuple(
+            HumanLabelLine(word.who, word.grade, word.note[:MOST_SAID], word.settles) for word in passage.words
+        ),
     )
 
 
-def _list(returned: Returned, numbers: Mapping[str, int], depth: int | None) -> List:
+def _list(returned: ReturnedHits, numbers: Mapping[str, int], depth: int | None) -> ReturnedList:
     hits = tuple(numbers.get(hit.doc_id, hit.doc_id) for hit in returned.hits[:depth])
-    return List(returned.system, returned.found, hits)
+    return ReturnedList(returned.system, returned.found, hits)

@@ -24,7 +24,7 @@ from __future__ import annotations
 from raggs.llm.budget import BudgetSpent
 from raggs.llm.client import LLM
 from raggs.llm.ledger import CallLedger
-from raggs.llm.messages import ChatRequest, EmbedRequest, Message, Reply, RerankRequest, Scored, Took
+from raggs.llm.messages import CallUsage, ChatRequest, EmbedRequest, Message, Reply, RerankRequest, RerankScores
 from raggs.llm.settings import BatchSettings, BudgetSettings, LLMSettings, Parameters, Price
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "BudgetSettings",
     "BudgetSpent",
     "CallLedger",
+    "CallUsage",
     "ChatRequest",
     "EmbedRequest",
     "LLMSettings",
@@ -41,6 +42,5 @@ __all__ = [
     "Price",
     "Reply",
     "RerankRequest",
-    "Scored",
-    "Took",
+    "RerankScores",
 ]

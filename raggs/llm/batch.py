@@ -22,7 +22,7 @@ from raggs.llm.caller import LONGER, ROOM, Caller
 from raggs.llm.calls import ChatCall, Completion
 from raggs.llm.conversation import Unusable, read_completion
 from raggs.llm.faults import Fault, Outage, Treatment
-from raggs.llm.ledger import CallLedger, Trace
+from raggs.llm.ledger import CallLedger, CallTrace
 from raggs.llm.messages import unmark
 from raggs.llm.prices import address_of, reasons
 from raggs.llm.settings import BatchSettings, LLMSettings, Price
@@ -70,14 +70,14 @@ class BatchCaller:
             self._never_sent,
         )
         self._answered: set[str] = set()
-        self._asked: dict[str, tuple[Trace, float]] = {}  # by key: who asked, what was set aside
+        self._asked: dict[str, tuple[CallTrace, float]] = {}  # by key: who asked, what was set aside
         self._intents: dict[str, int] = {}  # by key: of lines that were sent and not answered yet
 
     def price(self, model: str) -> Price:
         """What a batch charges for `model` (see `Caller.price` for the errors)."""
         return self._direct.price(model).times(self._settings.price)
 
-    async def call(self, call: ChatCall, trace: Trace) -> Completion:
+    async def call(self, call: ChatCall, trace: CallTrace) -> Completion:
         """One answer, with tokens told or estimated; `trace` learns what it took.
 
         Raises:
@@ -139,7 +139,7 @@ class BatchCaller:
                     answer = CachedAnswer.of(completion.content, model, trace.spent, None, completion.by, payer)
                     self._cache.put(key, answer)
 
-    async def _understood(self, call: ChatCall, trace: Trace) -> Completion:
+    async def _understood(self, call: ChatCall, trace: CallTrace) -> Completion:
         """One batch; and another where the provider refuses marks or a limit, or the answer was cut for want of money.
 
         Raises:
@@ -161,7 +161,7 @@ class BatchCaller:
                 return completion
             trace.outcome, least = "unusable", LONGER * tokens
 
-    async def _once(self, call: ChatCall, trace: Trace, least: int, name: str) -> tuple[Completion, int]:
+    async def _once(self, call: ChatCall, trace: CallTrace, least: int, name: str) -> tuple[Completion, int]:
         """One batch. Money is set aside, unless an earlier invocation sent the question and so promised it.
 
         Returns:
@@ -194,7 +194,7 @@ class BatchCaller:
             elif counted:
                 self._direct.budget.spend(spent)
 
-    def _count(self, key: str, completion: Completion | None, trace: Trace, waited_s: float) -> float:
+    def _count(self, key: str, completion: Completion | None, trace: CallTrace, waited_s: float) -> float:
         """Note that a line was answered, if only by an error; returns its cost in USD."""
         if (number := self._intents.pop(key, None)) is not None:
             trace.intents.append(number)

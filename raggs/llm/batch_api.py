@@ -36,7 +36,7 @@ from raggs.base.hashing import canonical_json
 from raggs.base.types import as_list, as_object, as_text
 from raggs.llm import providers
 from raggs.llm.calls import ChatCall, Completion, completion_of
-from raggs.llm.faults import GARBLED, MARK_WORDS, Fault, Rule, Treatment, fault_of
+from raggs.llm.faults import GARBLED, MARK_WORDS, Fault, FaultRule, Treatment, fault_of
 from raggs.llm.messages import marked
 from raggs.llm.settings import BatchSettings
 
@@ -49,8 +49,8 @@ TOKEN = "raggs"  # noqa: S105 - the name under which a batch bears the token of 
 UPLOAD_S = 600.0
 CLOCKS_S = 86_400  # how far the provider's clock may be from ours
 ENDED = ("completed", "expired", "cancelled", "failed")
-NO_BATCHES = Rule(Treatment.STOP, ConfigError, "the server has no Batch API", "set judge.mode: direct")
-UNANSWERED = Rule(Treatment.RETRY, ProviderError, "the batch ended without an answer to this question")
+NO_BATCHES = FaultRule(Treatment.STOP, ConfigError, "the server has no Batch API", "set judge.mode: direct")
+UNANSWERED = FaultRule(Treatment.RETRY, ProviderError, "the batch ended without an answer to this question")
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,8 @@ class BatchAPI:
     def __init__(self, model: str, address: str | None, timeout_s: float, key_env: str | None = None) -> None:
         self.model = model
         self.address = address
-        self._server = providers.Server(model, address, timeout_s, key_env)
-        self._files = providers.Server(model, address, max(UPLOAD_S, timeout_s), key_env)
+        self._server = providers.ModelEndpoint(model, address, timeout_s, key_env)
+        self._files = providers.ModelEndpoint(model, address, max(UPLOAD_S, timeout_s), key_env)
 
     async def upload(self, name: str, content: bytes) -> str:
         """The id of a new file."""
@@ -107,7 +107,7 @@ class BatchAPI:
 
     async def state(self, batch_id: str) -> BatchState:
         """Where a batch stands."""
-        unknown = Rule(Treatment.STOP, ConfigError, f"the provider does not know batch {batch_id}")
+        unknown = FaultRule(Treatment.STOP, ConfigError, f"the provider does not know batch {batch_id}")
         with self._faults(unknown):
             return _state(await self._server.get(f"batches/{batch_id}"))
 
@@ -133,7 +133,7 @@ class BatchAPI:
         return canonical_json({"custom_id": call.key, "method": "POST", "url": ENDPOINT, "body": body}).encode() + b"\n"
 
     @contextmanager
-    def _faults(self, missing: Rule = NO_BATCHES) -> Iterator[None]:
+    def _faults(self, missing: FaultRule = NO_BATCHES) -> Iterator[None]:
         try:
             yield
         except providers.http_exceptions() as error:
@@ -576,7 +576,7 @@ class BatchQueue:
 def _stopping(error: Fault | RaggsError) -> Fault:
     """As a fault that ends the run: a batch that cannot be sent or followed concerns all of its questions."""
     if isinstance(error, RaggsError):
-        return Fault(Rule(Treatment.STOP, type(error), error.message), error)
+        return Fault(FaultRule(Treatment.STOP, type(error), error.message), error)
     if error.treatment is Treatment.STOP or error.rule is UNANSWERED:
         return error
     told, stop = error.error, error.rule._replace(treatment=Treatment.STOP)

@@ -29,7 +29,7 @@ ROUNDING = 1e-9  # USD
 GO_ON = "and run again: what was paid is cached"
 
 
-class Cap(NamedTuple):
+class BudgetCap(NamedTuple):
     """A limit that was reached: the setting's name, its value, what was spent under it, in USD or calls."""
 
     setting: str
@@ -85,7 +85,7 @@ class Reservation(NamedTuple):
 class BudgetSpent(BudgetError):
     """The budget is used up. `cap`: which limit, so that whoever knows the command can say how to go on."""
 
-    def __init__(self, cap: Cap, message: str) -> None:
+    def __init__(self, cap: BudgetCap, message: str) -> None:
         super().__init__(f"the budget is used up: {message}", remedy=f"raise budget.{cap.setting} {GO_ON}")
         self.cap = cap
 
@@ -215,16 +215,16 @@ class Budget:
         """USD that are neither spent nor reserved."""
         return min(cap.limit - cap.spent for cap in self._money()) - self._reserved
 
-    def _money(self) -> tuple[Cap, Cap]:
+    def _money(self) -> tuple[BudgetCap, BudgetCap]:
         return (
-            Cap("max_usd", _limit(self._settings.max_usd), self._earlier().usd + self._spent),
-            Cap("max_usd_per_invocation", _limit(self._settings.max_usd_per_invocation), self._spent),
+            BudgetCap("max_usd", _limit(self._settings.max_usd), self._earlier().usd + self._spent),
+            BudgetCap("max_usd_per_invocation", _limit(self._settings.max_usd_per_invocation), self._spent),
         )
 
-    def _calls_made(self) -> tuple[Cap, Cap]:
+    def _calls_made(self) -> tuple[BudgetCap, BudgetCap]:
         return (
-            Cap("max_calls", _limit(self._settings.max_calls), self._earlier().calls + self._calls),
-            Cap("max_calls_per_invocation", _limit(self._settings.max_calls_per_invocation), self._calls),
+            BudgetCap("max_calls", _limit(self._settings.max_calls), self._earlier().calls + self._calls),
+            BudgetCap("max_calls_per_invocation", _limit(self._settings.max_calls_per_invocation), self._calls),
         )
 
     def _count_call(self) -> None:
@@ -234,7 +234,7 @@ class Budget:
                 told = f"{cap.spent:,} of {plural(int(cap.limit), 'call')} made{self._possibly(cap)}"
                 raise BudgetSpent(cap, told)
 
-    def _possibly(self, cap: Cap) -> str:
+    def _possibly(self, cap: BudgetCap) -> str:
         """How much of what was spent under a cap is only possibly billed, in parentheses; empty if nothing."""
         unknown = self._unknown()
         if cap.per_invocation or not unknown.calls:

@@ -37,7 +37,7 @@ from raggs.base.errors import BusyError, ProviderError
 from raggs.base.files import lacks_handles, no_handles, regular_file
 from raggs.base.hashing import canonical_json
 from raggs.llm.batch_api import BATCHES, noted
-from raggs.llm.messages import Answerer, Took
+from raggs.llm.messages import Answerer, CallUsage
 
 T = TypeVar("T")
 N = TypeVar("N", int, float)
@@ -125,9 +125,9 @@ class CachedAnswer:
         return canonical_json({**found, **({} if self.by is None else {"by": self.by.stated})})
 
     @property
-    def took(self) -> Took:
+    def took(self) -> CallUsage:
         """What it took when it was paid for; how many calls is not kept."""
-        return Took(1, self.prompt_tokens, self.ms, self.usd)
+        return CallUsage(1, self.prompt_tokens, self.ms, self.usd)
 
 
 class AnswerCache:
@@ -333,7 +333,9 @@ BATCH = " batch"  # after the session of a claim that a batch will answer
 
 
 @asynccontextmanager
-async def asking(claims: Claims | None, keys: Collection[str], *, batched: bool = False) -> AsyncIterator[set[str]]:
+async def asking(
+    claims: AnswerClaims | None, keys: Collection[str], *, batched: bool = False
+) -> AsyncIterator[set[str]]:
     """The block in which some of `keys` are this session's to ask: those that no other one asks, at least one.
 
     Raises:
@@ -351,7 +353,7 @@ async def asking(claims: Claims | None, keys: Collection[str], *, batched: bool 
             claims.release(mine)
 
 
-class Claims:
+class AnswerClaims:
     """The claims of one session, beside the cache in `cache_folder`."""
 
     def __init__(self, cache_folder: Path) -> None:

@@ -24,15 +24,15 @@ from raggs.base.artifacts import Spending
 from raggs.base.errors import ConfigError, RaggsError
 from raggs.llm import rate
 from raggs.llm.budget import Budget, Cost, Reservation
-from raggs.llm.calls import Answer, Call
+from raggs.llm.calls import Call, ProviderResponse
 from raggs.llm.faults import UNSENT, Fault, Outage, Treatment
-from raggs.llm.ledger import Trace
+from raggs.llm.ledger import CallTrace
 from raggs.llm.messages import unmark
 from raggs.llm.prices import list_price, longest_answer, nearest_model
 from raggs.llm.providers import StoppedUnsent
 from raggs.llm.settings import BudgetSettings, LLMSettings, Price
 
-A = TypeVar("A", bound=Answer)
+A = TypeVar("A", bound=ProviderResponse)
 T = TypeVar("T")
 
 FREE = Price(input=0, output=0)
@@ -144,7 +144,7 @@ class Caller:
             self.budget.close(error)
             raise
 
-    async def call(self, call: Call[A], trace: Trace) -> A:
+    async def call(self, call: Call[A], trace: CallTrace) -> A:
         """One answer, with tokens told or estimated; `trace` learns what it took.
 
         Raises:
@@ -164,7 +164,7 @@ class Caller:
         if not task.cancelled():
             task.exception()  # seen: nobody may be left to be told
 
-    async def _ask(self, call: Call[A], trace: Trace) -> A:
+    async def _ask(self, call: Call[A], trace: CallTrace) -> A:
         """The answer, without what the server does not know: structured output, marks on prompts, a name of the limit.
 
         Raises:
@@ -189,11 +189,11 @@ class Caller:
                 return answer
             trace.outcome, least = "unusable", LONGER * tokens
 
-    async def _persist(self, call: Call[A], trace: Trace, formatted: bool, least: int, name: str) -> tuple[A, int]:
+    async def _persist(self, call: Call[A], trace: CallTrace, formatted: bool, least: int, name: str) -> tuple[A, int]:
         found: tuple[A, int] = await self._retries.copy()(self._attempt, call, trace, formatted, least, name)
         return found
 
-    async def _attempt(self, call: Call[A], trace: Trace, formatted: bool, least: int, name: str) -> tuple[A, int]:
+    async def _attempt(self, call: Call[A], trace: CallTrace, formatted: bool, least: int, name: str) -> tuple[A, int]:
         """The answer, and the limit of tokens that was sent with the call, 0 if there was none but the user's.
 
         Args:
@@ -288,17 +288,17 @@ class Caller:
             self._limits[model] = max(self._limits.get(model, 0), following)
         return LIMIT_NAMES[following]
 
-    def learn_length(self, model: str, answer: Answer, reserved: Reservation) -> None:
+    def learn_length(self, model: str, answer: ProviderResponse, reserved: Reservation) -> None:
         """Take note of an answer that is longer than it was allowed."""
         if self._capped and reserved.tokens and (answer.completion_tokens or 0) > reserved.tokens:
             self._unlimited.add(model)
 
-    def cut_short(self, call: Call[A], answer: Answer, tokens: int) -> bool:
+    def cut_short(self, call: Call[A], answer: ProviderResponse, tokens: int) -> bool:
         """Whether an answer ended at the limit of `tokens` that was sent for want of money, and may be longer."""
         ours = 0 < tokens <= (answer.completion_tokens or 0) and tokens < self.longest_allowed(call)
         return ours and answer.cut_off
 
-    def account(self, model: str, answer: Answer, price: Price, trace: Trace) -> float:
+    def account(self, model: str, answer: ProviderResponse, price: Price, trace: CallTrace) -> float:
         """Note what an answer took; returns its cost in USD."""
         sent, received, prefix = answer.prompt_tokens or 0, answer.completion_tokens or 0, answer.prefix
         less = price.discount(prefix.cached, prefix.written)

@@ -30,7 +30,7 @@ LIMITS = ("max_completion_tokens", "max_tokens")  # how parameters name the long
 
 
 @dataclass(frozen=True)
-class Answer:
+class ProviderResponse:
     """What came back. Tokens are None where the server did not count; `headers` go by their lower-case names; `by`:
     who answered, as the answer states it."""
 
@@ -50,49 +50,49 @@ class Answer:
         return False
 
     @property
-    def prefix(self) -> Prefix:
+    def prefix(self) -> CachedPrefix:
         """What the provider remembered of the prompt."""
         return NEW
 
 
 @dataclass(frozen=True)
-class Prefix:
+class CachedPrefix:
     """Tokens of a prompt that a provider read from its cache, and others that it wrote into it, as it says."""
 
     cached: int = 0
     written: int = 0
 
 
-NEW = Prefix()
+NEW = CachedPrefix()
 
 
 @dataclass(frozen=True)
-class Completion(Answer):
+class Completion(ProviderResponse):
     """What a model said. `finish`: "stop", "length" (cut off), "content_filter" or None."""
 
     content: str
     finish: str | None
     refusal: str | None
-    remembered: Prefix = NEW
+    remembered: CachedPrefix = NEW
 
     @property
     def cut_off(self) -> bool:
         return self.finish == "length"
 
     @property
-    def prefix(self) -> Prefix:
+    def prefix(self) -> CachedPrefix:
         return self.remembered
 
 
 @dataclass(frozen=True)
-class Embeddings(Answer):
+class Embeddings(ProviderResponse):
     """What should be one vector for each text, as it came: neither number, order nor values are checked yet."""
 
     data: Sequence[object]
 
 
 @dataclass(frozen=True)
-class Relevances(Answer):
+class Relevances(ProviderResponse):
     """What should be one score for each passage, as it came, unchecked. `units`: searches, told or estimated."""
 
     data: Sequence[object]
@@ -103,7 +103,7 @@ class Relevances(Answer):
         return self.units
 
 
-A = TypeVar("A", bound=Answer)
+A = TypeVar("A", bound=ProviderResponse)
 
 
 @dataclass(frozen=True)
@@ -313,7 +313,7 @@ def completion_of(model: str, answer: Mapping[str, object], headers: Mapping[str
     )
 
 
-def prefix_of(usage: Mapping[str, object]) -> Prefix:
+def prefix_of(usage: Mapping[str, object]) -> CachedPrefix:
     """What the provider remembered of a prompt, by any of the names that are in use; no more than the prompt held.
 
     OpenAI and most others, and litellm for all: `prompt_tokens_details`. DeepSeek's own: `prompt_cache_hit_tokens`.
@@ -321,7 +321,7 @@ def prefix_of(usage: Mapping[str, object]) -> Prefix:
     sent, details = _count(usage.get("prompt_tokens")) or 0, as_object(usage.get("prompt_tokens_details"))
     cached = _count(details.get("cached_tokens")) or _count(usage.get("prompt_cache_hit_tokens")) or 0
     written = _count(details.get("cache_write_tokens")) or 0
-    return Prefix(min(cached, sent), min(written, max(0, sent - cached)))
+    return CachedPrefix(min(cached, sent), min(written, max(0, sent - cached)))
 
 
 def _counts(answer: Mapping[str, object]) -> tuple[int | None, int | None]:
@@ -344,17 +344,17 @@ def _count(found: object) -> int | None:
     return found if isinstance(found, int) and 0 < found <= MOST_TOKENS else None  # anything else is no count
 
 
-class Keys(NamedTuple):
+class AnswerKeys(NamedTuple):
     """The key of an answer; and the one under which an earlier version kept it, where that is another one."""
 
     own: str
     earlier: str | None = None
 
 
-def keys_of(model: str, settings: LLMSettings, parts: Mapping[str, object]) -> Keys:
+def keys_of(model: str, settings: LLMSettings, parts: Mapping[str, object]) -> AnswerKeys:
     """The keys of what `model` answers. `parts`: all else that can change the answer."""
     named = {"provider": provider_of(model), "model": model, **parts}
     model_id = settings.of(model).model_id
     own = hash_value({**named, "address": None, **({"model_id": model_id} if model_id else {})})
     address = address_of(model, settings.base_of(model))
-    return Keys(own, None if address is None else hash_value({**named, "address": address}))
+    return AnswerKeys(own, None if address is None else hash_value({**named, "address": address}))

@@ -36,9 +36,9 @@ from raggs.base.errors import ConfigError, ProviderError
 from raggs.base.files import regular_file
 from raggs.base.secrets import mask
 from raggs.base.text import plural
-from raggs.llm.calls import Keys, keys_of
-from raggs.llm.ledger import Account, CallLedger
-from raggs.llm.messages import Answerer, ChatRequest, EmbedRequest, Reply, RerankRequest, Scored, Took
+from raggs.llm.calls import AnswerKeys, keys_of
+from raggs.llm.ledger import CallLedger, LedgerAccount
+from raggs.llm.messages import Answerer, CallUsage, ChatRequest, EmbedRequest, Reply, RerankRequest, RerankScores
 from raggs.llm.prices import address_of, list_price, provider_of
 from raggs.llm.settings import BatchSettings, BudgetSettings, LLMSettings, Price
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from raggs.base.arrays import Vectors
     from raggs.llm.batch import BatchCaller
     from raggs.llm.budget import Budget
-    from raggs.llm.cache import AnswerCache, CachedAnswer, Claims
+    from raggs.llm.cache import AnswerCache, AnswerClaims, CachedAnswer
     from raggs.llm.caller import Caller
     from raggs.llm.conversation import Exchange
 
@@ -193,20 +193,24 @@ class LLM:
             ProviderError: the provider failed, or gave no finite vectors of that length, one for each text.
             RaggsError: as `ask`.
         """
-        from raggs.llm.embedding import Embedding
+        from raggs.llm.embedding import EmbedRequestState
 
-        return await Embedding(self._caller, self._ledger, self._cache, request, self.settings, self._claims).all()
+        return await EmbedRequestState(
+            self._caller, self._ledger, self._cache, request, self.settings, self._claims
+        ).all()
 
-    async def rerank(self, request: RerankRequest) -> Scored:
+    async def rerank(self, request: RerankRequest) -> RerankScores:
         """A finite score for each passage, as the model gives it; what was paid for once is not asked again.
 
         Raises:
             ProviderError: the provider failed, or gave no finite scores, one for each passage.
             RaggsError: as `ask`.
         """
-        from raggs.llm.reranking import Scoring
+        from raggs.llm.reranking import RerankRequestState
 
-        return await Scoring(self._caller, self._ledger, self._cache, request, self.settings).all(self._claims)
+        return await RerankRequestState(self._caller, self._ledger, self._cache, request, self.settings).all(
+            self._claims
+        )
 
     @property
     def spent(self) -> Spending:
@@ -276,7 +280,7 @@ class LLM:
             cache.close()
 
     async def _obtain(
-        self, keys: Keys, request: ChatRequest[T], parameters: Mapping[str, object], account: Account
+        self, keys: AnswerKeys, request: ChatRequest[T], parameters: Mapping[str, object], account: LedgerAccount
     ) -> Exchange[T]:
         """The answer; where another run asks the same just now, its answer."""
         from raggs.llm.cache import asking
@@ -295,12 +299,12 @@ class LLM:
         self._ledger.answerers.require(found.by)
         return found
 
-    def _share(self, found: Exchange[T], request: ChatRequest[T], account: Account) -> Reply[T]:
+    def _share(self, found: Exchange[T], request: ChatRequest[T], account: LedgerAccount) -> Reply[T]:
         by = found.by or Answerer(asked=request.model)
         self._ledger.hit(account, request.model, request.schema_name, found.spent.usd, by, self._ledger.payer)
         return found.reply
 
-    def _keys(self, request: ChatRequest[T], parameters: Mapping[str, object]) -> Keys:
+    def _keys(self, request: ChatRequest[T], parameters: Mapping[str, object]) -> AnswerKeys:
         """Of all that can change the answer.
 
         What limits, retries and pays for the call is left out, where it is asked, and for whom.
@@ -313,7 +317,7 @@ class LLM:
         }
         return keys_of(request.model, self.settings, parts)
 
-    def _recall(self, keys: Keys, request: ChatRequest[T], account: Account) -> Reply[T] | None:
+    def _recall(self, keys: AnswerKeys, request: ChatRequest[T], account: LedgerAccount) -> Reply[T] | None:
         found = self._remembered(keys, request)
         if found is None:
             return None
@@ -322,7 +326,7 @@ class LLM:
         self._ledger.hit(*about, cached.usd, cached.answerer, cached.payer)
         return reply
 
-    def _remembered(self, keys: Keys, request: ChatRequest[T]) -> tuple[Reply[T], CachedAnswer] | None:
+    def _remembered(self, keys: AnswerKeys, request: ChatRequest[T]) -> tuple[Reply[T], CachedAnswer] | None:
         """An answer of the cache, checked and as it is kept."""
         from raggs.llm.conversation import Unusable, read_text
 
@@ -370,10 +374,10 @@ class LLM:
         return None if self._cache_dir is None else AnswerCache(self._cache_dir)
 
     @cached_property
-    def _claims(self) -> Claims | None:
-        from raggs.llm.cache import Claims
+    def _claims(self) -> AnswerClaims | None:
+        from raggs.llm.cache import AnswerClaims
 
-        return None if self._cache is None else Claims(self._cache.folder)
+        return None if self._cache is None else AnswerClaims(self._cache.folder)
 
     @cached_property
     def _guard(self) -> InjectionGuard:
@@ -383,7 +387,7 @@ class LLM:
         return InjectionGuard(stored_key(self._cache_dir))  # the cache has made the folder
 
 
-class Overheard(LLM):
+class MeteredLLM(LLM):
     """See the module.
 
     Args:
@@ -395,7 +399,7 @@ class Overheard(LLM):
 
     def __init__(self, llm: LLM) -> None:
         self.settings = llm.settings
-        self.took = Took()
+        self.took = CallUsage()
         self._llm = llm
 
     async def ask(self, request: ChatRequest[T]) -> Reply[T]:

@@ -17,10 +17,10 @@ from raggs.base.text import sound, sound_value
 from raggs.base.types import Json, JsonObject
 from raggs.llm.calls import LIMITS, ChatCall, Completion
 from raggs.llm.faults import Fault, Treatment
-from raggs.llm.messages import ChatRequest, Message, Reply, Took
+from raggs.llm.messages import CallUsage, ChatRequest, Message, Reply
 
 if TYPE_CHECKING:
-    from raggs.llm.ledger import Account, CallLedger, Trace
+    from raggs.llm.ledger import CallLedger, CallTrace, LedgerAccount
     from raggs.llm.messages import Answerer
 
 T = TypeVar("T")
@@ -31,7 +31,7 @@ MARKDOWN_FENCE = re.compile(r"\A```(?:json)?\s*\n(.*?)\n?```\Z", re.DOTALL)
 class ChatCaller(Protocol):
     """Whoever gets a chat call answered: at once, or by a batch."""
 
-    async def call(self, call: ChatCall, trace: Trace) -> Completion:
+    async def call(self, call: ChatCall, trace: CallTrace) -> Completion:
         """One answer, with tokens told or estimated; `trace` learns what it took.
 
         Raises:
@@ -61,7 +61,7 @@ class Unusable(Exception):
 async def converse(
     caller: ChatCaller,
     ledger: CallLedger,
-    account: Account,
+    account: LedgerAccount,
     request: ChatRequest[T],
     parameters: Mapping[str, object],
     max_repairs: int,
@@ -79,7 +79,7 @@ async def converse(
     """
     messages: list[Message] = list(request.messages)
     by: Answerer | None = None
-    spent, took, raw, error, form = Spending(), Took(), None, "", response_format(request)
+    spent, took, raw, error, form = Spending(), CallUsage(), None, "", response_format(request)
     for repairs in range(max_repairs + 1):
         call = ChatCall(request.model, parameters, messages, form, request.max_output_tokens, key)
         with ledger.call(account, request.model, request.schema_name) as trace:

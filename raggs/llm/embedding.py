@@ -27,7 +27,7 @@ from raggs.llm.prices import estimate_tokens
 from raggs.llm.settings import LLMSettings
 
 if TYPE_CHECKING:
-    from raggs.llm.cache import AnswerCache, Claims
+    from raggs.llm.cache import AnswerCache, AnswerClaims
     from raggs.llm.caller import Caller
     from raggs.llm.ledger import CallLedger
     from raggs.llm.messages import Answerer
@@ -37,7 +37,7 @@ TASK = "embed"
 BATCH_TOKENS = 100_000  # providers refuse requests of some 300,000; the estimate errs upwards
 
 
-class Embedding:
+class EmbedRequestState:
     """One request: what of it is known, what is missing, and both together."""
 
     def __init__(
@@ -47,7 +47,7 @@ class Embedding:
         cache: AnswerCache | None,
         request: EmbedRequest,
         settings: LLMSettings,
-        claims: Claims | None = None,
+        claims: AnswerClaims | None = None,
     ) -> None:
         self._caller = caller
         self._ledger = ledger

@@ -44,7 +44,7 @@ EPOCH_S = 1e9  # a number of seconds beyond is a date
 LONG_S = 600.0  # a pause that is no matter of rate any more
 
 
-class Allowance(NamedTuple):
+class RateAllowance(NamedTuple):
     """What may still be sent, and in how many seconds the allowance is whole again."""
 
     remaining: float
@@ -70,13 +70,13 @@ def retry_after(headers: Mapping[str, object], now: datetime | None = None) -> f
         return None
 
 
-def allowance(headers: Mapping[str, str], unit: str, now: datetime | None = None) -> Allowance | None:
+def allowance(headers: Mapping[str, str], unit: str, now: datetime | None = None) -> RateAllowance | None:
     """What is left of `unit` ("requests" or "tokens"); None unless both facts are told."""
     pairs = [(left.format(unit), reset.format(unit)) for left, reset in NAMES]
     for left, reset in (*pairs, *(UNNAMED if unit == "requests" else ())):
         remaining, reset_s = headers.get(left, ""), _seconds(headers.get(reset, ""), now)
         if NUMBER.fullmatch(remaining) and reset_s is not None:
-            return Allowance(float(remaining), reset_s)
+            return RateAllowance(float(remaining), reset_s)
     return None
 
 
@@ -124,7 +124,7 @@ class Treatment(Enum):
     STOP = "stop"
 
 
-class Rule(NamedTuple):
+class FaultRule(NamedTuple):
     """What an exception means. `remedy` may name {variable} and {model}."""
 
     treatment: Treatment
@@ -133,55 +133,57 @@ class Rule(NamedTuple):
     remedy: str | None = None
 
 
-_KEY = Rule(
+_KEY = FaultRule(
     Treatment.STOP,
     AuthenticationError,
     "the provider refused the key for {model}",
     "set {variable} to a valid key (any text will do for a server that asks for none)",
 )
-NO_KEY = Rule(
+NO_KEY = FaultRule(
     Treatment.STOP,
     AuthenticationError,
     "there is no key for {model}",
     "set {variable} (any text will do for a server that asks for none)",
 )
-_BAD_KEY = Rule(
+_BAD_KEY = FaultRule(
     Treatment.STOP,
     AuthenticationError,
     "the key for {model} holds characters that no key has",
     "set {variable} to the key alone",
 )
-_CREDIT = Rule(Treatment.STOP, ProviderError, "the account behind {variable} has no credit left", f"add some; {AGAIN}")
-_MODEL = Rule(
+_CREDIT = FaultRule(
+    Treatment.STOP, ProviderError, "the account behind {variable} has no credit left", f"add some; {AGAIN}"
+)
+_MODEL = FaultRule(
     Treatment.STOP, ModelError, "the provider does not know the model {model}", "check its name and llm.api_base"
 )
-_PROVIDER = Rule(
+_PROVIDER = FaultRule(
     Treatment.STOP,
     ConfigError,
     "no known provider in the model's name {model}",
     'write "provider/model", such as "openai/gpt-5-mini"; for a server of your own "openai/NAME" and llm.api_base',
 )
-_PARAMETER = Rule(
+_PARAMETER = FaultRule(
     Treatment.STOP, ModelError, "{model} does not take one of its parameters", "remove it from `parameters`"
 )
-REDIRECTED = Rule(
+REDIRECTED = FaultRule(
     Treatment.STOP,
     ConfigError,
     "{model} is asked for at another address than it is at, and no redirect is followed",
     "set llm.api_base, or the model's own, to the address that answers itself",
 )
-UNREACHED = Rule(Treatment.RETRY, ProviderError, "the provider cannot be reached")
+UNREACHED = FaultRule(Treatment.RETRY, ProviderError, "the provider cannot be reached")
 UNSENT = (NO_KEY, _BAD_KEY, UNREACHED)  # before anything was sent
-BUSY = Rule(Treatment.RETRY, ProviderError, "the provider limits the rate of calls")
-SLOW = Rule(Treatment.RETRY, ProviderError, "the provider did not answer in time")
-_DOWN = Rule(Treatment.RETRY, ProviderError, "the provider failed")
-GONE = Rule(Treatment.STOP, ProviderError, "the provider does not answer", f"{AGAIN} when it does")
-GARBLED = Rule(Treatment.RETRY, ProviderError, "the provider's answer cannot be read")
-_BAD = Rule(Treatment.FAIL, DataError, "the provider rejected the request")
-_LONG = Rule(Treatment.FAIL, DataError, "the request is longer than the model's context")
-_POLICY = Rule(Treatment.FAIL, DataError, "the provider's content policy blocked the request")
+BUSY = FaultRule(Treatment.RETRY, ProviderError, "the provider limits the rate of calls")
+SLOW = FaultRule(Treatment.RETRY, ProviderError, "the provider did not answer in time")
+_DOWN = FaultRule(Treatment.RETRY, ProviderError, "the provider failed")
+GONE = FaultRule(Treatment.STOP, ProviderError, "the provider does not answer", f"{AGAIN} when it does")
+GARBLED = FaultRule(Treatment.RETRY, ProviderError, "the provider's answer cannot be read")
+_BAD = FaultRule(Treatment.FAIL, DataError, "the provider rejected the request")
+_LONG = FaultRule(Treatment.FAIL, DataError, "the request is longer than the model's context")
+_POLICY = FaultRule(Treatment.FAIL, DataError, "the provider's content policy blocked the request")
 
-TABLE: Mapping[str, Rule] = {
+TABLE: Mapping[str, FaultRule] = {
     "AuthenticationError": _KEY,
     "PermissionDeniedError": _KEY,
     "PaymentRequiredError": _CREDIT,
@@ -224,7 +226,7 @@ TABLE: Mapping[str, Rule] = {
     "SensitiveDataRouteException": _POLICY,
 }
 # Phrases that say more than the class they come in.
-HINTS: Mapping[str, Rule] = {
+HINTS: Mapping[str, FaultRule] = {
     "insufficient_quota": _CREDIT,
     "exceeded your current quota": _CREDIT,
     "missing credentials": NO_KEY,
@@ -240,7 +242,7 @@ HINTS: Mapping[str, Rule] = {
     "unsupported_value": _PARAMETER,
     "llm provider not provided": _PROVIDER,
 }
-STATUS: Mapping[int, Rule] = {401: _KEY, 402: _CREDIT, 403: _KEY, 404: _MODEL, 408: SLOW, 429: BUSY}
+STATUS: Mapping[int, FaultRule] = {401: _KEY, 402: _CREDIT, 403: _KEY, 404: _MODEL, 408: SLOW, 429: BUSY}
 # Complaints about the wish for structured output, which not every server knows.
 FORMAT_WORDS = ("response_format", "json_schema")
 MARK_WORDS = ("prompt_cache", "cache_control")
@@ -263,7 +265,7 @@ class Fault(Exception):
         billable: no status said that the call failed, so the provider may charge for it.
     """
 
-    rule: Rule
+    rule: FaultRule
     error: RaggsError
     retry_after_s: float | None = None
     about_format: bool = False
@@ -324,7 +326,7 @@ def fault_of(error: BaseException, model: str, key_env: str | None = None) -> Fa
     return Fault(rule, told, wait_s, about_format, about_marks, about_limit, headers, billable)
 
 
-def _rule(error: BaseException) -> Rule:
+def _rule(error: BaseException) -> FaultRule:
     code = vars(error).get("code") or ""  # no property: aiohttp's warns that it is deprecated
     words = f"{code} {str(error)[:WORDS_WIDTH]}".lower()  # further on, an error may quote a passage
     for phrase, rule in HINTS.items():

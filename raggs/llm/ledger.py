@@ -42,7 +42,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from raggs.base.artifacts import Spending
 from raggs.base.files import disk, held, write_atomic
 from raggs.base.jsonl import Appender, dump_line, read_torn
-from raggs.llm.messages import Answerer, Answerers, Took
+from raggs.llm.messages import Answerer, Answerers, CallUsage
 
 INTENTS_FILE = "llm.intents.jsonl"
 FREE_BYTES, ANSWER_BYTES = 1 << 20, 1 << 16  # of a disk on which answers are stored; and of each call in flight
@@ -157,7 +157,7 @@ DIGITS = 12  # of an amount of USD after the point: the least price of a token i
 Outcome = Literal["answered", "unusable", "failed", "cancelled", "cached", "unknown"]
 
 
-class Account(NamedTuple):
+class LedgerAccount(NamedTuple):
     """On what a call is booked: for which stage and query it was asked, whenever it ends."""
 
     stage: str
@@ -233,7 +233,7 @@ class LedgerLine(BaseModel):
 
 
 @dataclass
-class Trace:
+class CallTrace:
     """What one call takes, while it takes it."""
 
     spent: Spending = field(default_factory=Spending)
@@ -243,15 +243,15 @@ class Trace:
     searches: int = 0
     by_batch: bool = False
     book: _Book | None = None
-    about: tuple[Account, str, str] = (Account("", ""), "", "")  # on what it is booked, its model, its task
+    about: tuple[LedgerAccount, str, str] = (LedgerAccount("", ""), "", "")  # on what it is booked, its model, its task
     intents: list[int] = field(default_factory=list)
     answerer: Answerer | None = None
 
     @property
-    def took(self) -> Took:
+    def took(self) -> CallUsage:
         """What the answer took. How long a batch was waited for says nothing about the model."""
         spent = self.spent
-        return Took(1, spent.prompt_tokens, None if self.by_batch else 1000 * self.latency_s, spent.usd)
+        return CallUsage(1, spent.prompt_tokens, None if self.by_batch else 1000 * self.latency_s, spent.usd)
 
     def intend(self, usd: float) -> None:
         """Put on the disk that a request is about to leave, which costs `usd` at most.
@@ -297,7 +297,7 @@ class Trace:
 class _Hits(NamedTuple):
     """Neighbouring answers from the cache."""
 
-    account: Account
+    account: LedgerAccount
     model: str
     task: str
     answerer: Answerer
@@ -428,7 +428,7 @@ class _Book:
         left = self._fetchable.values()
         return Spending(calls=len(left), usd=fsum(intent.usd for intent in left))
 
-    def intend(self, traces: Sequence[Trace], usd: Sequence[float], keys: Sequence[str] = ("",)) -> list[int]:
+    def intend(self, traces: Sequence[CallTrace], usd: Sequence[float], keys: Sequence[str] = ("",)) -> list[int]:
         """Put intents on the disk; returns their numbers.
 
         Args:
@@ -556,14 +556,14 @@ class CallLedger:
         if self._book is not None:
             self.answerers.expect(map(self.answerers.named, self._book.before))
 
-    def account(self, qid: str) -> Account:
+    def account(self, qid: str) -> LedgerAccount:
         """On what a call for the query `qid` is booked that is asked now."""
-        return Account(self._stage, qid)
+        return LedgerAccount(self._stage, qid)
 
     @contextmanager
-    def call(self, account: Account, model: str, task: str) -> Iterator[Trace]:
+    def call(self, account: LedgerAccount, model: str, task: str) -> Iterator[CallTrace]:
         """Book one call; whoever makes it fills the trace."""
-        trace = Trace(book=self._book, about=(account, model, task))
+        trace = CallTrace(book=self._book, about=(account, model, task))
         try:
             yield trace
         finally:
@@ -572,7 +572,7 @@ class CallLedger:
             elif trace.book is not None:
                 trace.book.void(trace.intents)
 
-    def intend(self, traces: Sequence[Trace], usd: Sequence[float], keys: Sequence[str]) -> list[int]:
+    def intend(self, traces: Sequence[CallTrace], usd: Sequence[float], keys: Sequence[str]) -> list[int]:
         """Put on the disk that lines of a batch are about to leave; returns their numbers, none if there is no file.
 
         Args:
@@ -591,7 +591,7 @@ class CallLedger:
             self._book.never_sent(key)
 
     def hit(
-        self, account: Account, model: str, task: str, saved_usd: float, answerer: Answerer, payer: str = ""
+        self, account: LedgerAccount, model: str, task: str, saved_usd: float, answerer: Answerer, payer: str = ""
     ) -> None:
         """Book an answer that cost nothing.
 
@@ -620,9 +620,9 @@ class CallLedger:
         if (hits := self._hits) is not None:
             self._hits = None
             about = (hits.account, hits.model, hits.task)
-            self._write(Trace(hits.spent, outcome="cached", book=self._book, about=about, answerer=hits.answerer))
+            self._write(CallTrace(hits.spent, outcome="cached", book=self._book, about=about, answerer=hits.answerer))
 
-    def _write(self, trace: Trace) -> None:
+    def _write(self, trace: CallTrace) -> None:
         self._spent += (spent := trace.spent)
         account, model, task = trace.about
         by, key = trace.answerer, "" if trace.answerer is None else self.answerers.note(trace.answerer)

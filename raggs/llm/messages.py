@@ -110,7 +110,7 @@ class RerankRequest:
 
 
 @dataclass(frozen=True)
-class Took:
+class CallUsage:
     """What answers took when they were paid for, whenever that was.
 
     Attributes:
@@ -127,18 +127,18 @@ class Took:
     usd: float = 0.0
     searches: int = 0
 
-    def __add__(self, other: Took) -> Took:
+    def __add__(self, other: CallUsage) -> CallUsage:
         ms = None if self.ms is None or other.ms is None else self.ms + other.ms
         searches = self.searches + other.searches
-        return Took(self.calls + other.calls, self.tokens + other.tokens, ms, self.usd + other.usd, searches)
+        return CallUsage(self.calls + other.calls, self.tokens + other.tokens, ms, self.usd + other.usd, searches)
 
 
 @dataclass(frozen=True)
-class Scored:
+class RerankScores:
     """Scores in the order of the passages, higher is better; and what they took."""
 
     scores: tuple[float, ...]
-    took: Took
+    took: CallUsage
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class Reply(Generic[T]):
     value: T | None
     error: str | None = None
     raw: str | None = None
-    took: Took = field(default=Took(), compare=False)
+    took: CallUsage = field(default=CallUsage(), compare=False)
     unusable: bool = False
     rejected: bool = False
     answerer: str = field(default="", compare=False)

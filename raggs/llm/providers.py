@@ -1,4 +1,4 @@
-"""Where a call goes: to `Server` where the server speaks OpenAI's protocol, through litellm elsewhere.
+"""Where a call goes: to `ModelEndpoint` where the server speaks OpenAI's protocol, through litellm elsewhere.
 
 The only module that imports litellm, and not before it is needed. litellm is kept quiet and passive: no telemetry, no
 log lines (they may hold prompts and keys), no price list from the network, no retries of its own. Whatever goes wrong
@@ -169,7 +169,7 @@ def speaks(model: str, parameters: Iterable[str], mode: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Server:
+class ModelEndpoint:
     """Where `model` is asked. `address`: None at OpenAI's own; `timeout_s`: for each request, to its last byte;
     `key_env`: the variable that holds the key, None for the provider's own.
 
@@ -476,7 +476,7 @@ def exceptions() -> tuple[type[Exception], ...]:
 
 async def _post(path: str, model: str, body: Mapping[str, object], settings: LLMSettings) -> Answered:
     key_env = settings.of(model).api_key_env
-    server = Server(model, address_of(model, settings.base_of(model)), settings.timeout_s, key_env)
+    server = ModelEndpoint(model, address_of(model, settings.base_of(model)), settings.timeout_s, key_env)
     try:
         answer, headers = await server.ask(path, body)
     except http_exceptions() as error:

@@ -1,7 +1,7 @@
 """How fast calls may follow each other: a token bucket that learns what a provider allows.
 
 The rate is the least of three: what the settings allow; what the provider's headers leave for the time until its
-allowance is whole again; and what refusals taught (`Pace`). A Retry-After stops all calls to the model for
+allowance is whole again; and what refusals taught (`CallPace`). A Retry-After stops all calls to the model for
 exactly that long; afterwards they go one by one at the learned rate, so that those who waited do not come as a herd.
 
 How fast calls may follow each other by what refusals (429, or any Retry-After) have taught.
@@ -28,7 +28,7 @@ from typing import NamedTuple
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from raggs.base.errors import ProviderError
-from raggs.llm.faults import BUSY, LONG_S, MINUTE_S, Allowance, Fault, Rule, Treatment, allowance
+from raggs.llm.faults import BUSY, LONG_S, MINUTE_S, Fault, FaultRule, RateAllowance, Treatment, allowance
 
 CUT = 0.8  # of the rate that was achieved
 DEEP_CUT = 0.5  # of the rate, where a large share was refused
@@ -42,7 +42,7 @@ SHORTEST_S, LONGEST_S = 0.25, 5.0  # over how long calls are counted
 SLOWEST = 1 / MINUTE_S  # calls a second
 
 
-class Pace:
+class CallPace:
     """The rate of one model's calls. All times are of one clock, in seconds, and never go back."""
 
     def __init__(self) -> None:
@@ -144,7 +144,7 @@ def too_long(model: str, wait_s: float) -> Fault:
     """The end of a run whose provider asks for a pause that is too long: until when, and how to go on."""
     told = f"{model} may not be asked for another {_span(wait_s)}"
     remedy = "run again then (what was paid is cached), or raise llm.max_wait_s"
-    return Fault(Rule(Treatment.STOP, ProviderError, told, remedy), ProviderError(told, remedy=remedy))
+    return Fault(FaultRule(Treatment.STOP, ProviderError, told, remedy), ProviderError(told, remedy=remedy))
 
 
 def _span(wait_s: float) -> str:
@@ -168,7 +168,7 @@ def pause_s(state: RetryCallState, backoff_s: float) -> float:
     return float(wait_random_exponential(multiplier=backoff_s, max=LONGEST_BACKOFF_S)(state))
 
 
-class Bucket:
+class TokenBucket:
     """A token bucket of requests or of tokens, whose rate the provider's headers may lower.
 
     A full bucket of `burst` that fills at rate r lets burst + r * 60 - 1 through in its first minute, so r is chosen
@@ -215,7 +215,7 @@ class Bucket:
         elif resumes_at >= max(now, self._at):
             self._level, self._at = min(1.0, self.burst), resumes_at
 
-    def told(self, found: Allowance, ticket: float, reserve: float, now: float) -> None:
+    def told(self, found: RateAllowance, ticket: float, reserve: float, now: float) -> None:
         """Learn from the headers of the answer to the call with `ticket`.
 
         The provider may not have counted what was sent after that call. While more than `reserve` is left, nothing
@@ -261,12 +261,12 @@ class Throttle:
         self._longest_s = longest_s
         self._tell = tell
         self._told_until = -math.inf
-        self._requests = Bucket(requests_per_minute, concurrency)
-        self._tokens = Bucket(tokens_per_minute, math.inf)
+        self._requests = TokenBucket(requests_per_minute, concurrency)
+        self._tokens = TokenBucket(tokens_per_minute, math.inf)
         self._concurrency = concurrency
         self._turn = asyncio.Lock()  # first come, first served
         self._paused_until = -math.inf
-        self._pace = Pace()
+        self._pace = CallPace()
 
     def rate(self, now: float) -> float:
         """Calls a second by what refusals have taught; infinite before the first."""

@@ -26,11 +26,11 @@ from raggs.llm.cache import CachedAnswer, asking
 from raggs.llm.calls import SEARCH_PASSAGES, Relevances, RerankCall, keys_of
 from raggs.llm.conversation import Unusable
 from raggs.llm.faults import Fault
-from raggs.llm.messages import Answerer, RerankRequest, Scored, Took
+from raggs.llm.messages import Answerer, CallUsage, RerankRequest, RerankScores
 from raggs.llm.settings import LLMSettings
 
 if TYPE_CHECKING:
-    from raggs.llm.cache import AnswerCache, Claims
+    from raggs.llm.cache import AnswerCache, AnswerClaims
     from raggs.llm.caller import Caller
     from raggs.llm.ledger import CallLedger
 
@@ -40,7 +40,7 @@ BATCH_TOKENS = 250_000  # providers refuse requests of 300,000 or more; the esti
 
 
 @dataclass(frozen=True)
-class Pair:
+class PairScore:
     """The score of one passage, and its part of the call that brought it.
 
     Attributes:
@@ -70,7 +70,7 @@ class Pair:
         return CachedAnswer(raw, model, self.tokens, 0, self.usd, self.ms, self.by, self.payer)
 
     @classmethod
-    def of(cls, cached: CachedAnswer | None) -> Pair | None:
+    def of(cls, cached: CachedAnswer | None) -> PairScore | None:
         """The pair of a cached answer; None where it is none, so that it is asked for again."""
         try:
             found = {} if cached is None else as_object(json.loads(cached.raw))
@@ -91,10 +91,10 @@ class Pair:
         return max(1.0, SEARCH_PASSAGES * self.searches / self.among) if self.searches > least else 1.0
 
 
-Pairs = dict[str, Pair]  # by key
+Pairs = dict[str, PairScore]  # by key
 
 
-class Scoring:
+class RerankRequestState:
     """One request: what of it is known, what is missing, and both together."""
 
     def __init__(
@@ -116,7 +116,7 @@ class Scoring:
         self._keys = [keys_of(request.model, settings, {**asked, "passage": text}).own for text in request.passages]
         self._known: Pairs = {}
 
-    async def all(self, claims: Claims | None) -> Scored:
+    async def all(self, claims: AnswerClaims | None) -> RerankScores:
         """All scores. Who wants scores for the same query meanwhile waits, here and in other runs with these claims.
 
         Raises:
@@ -144,10 +144,10 @@ class Scoring:
 
     def remembered(self) -> Pairs:
         """What the cache has of the missing ones."""
-        found = {key: Pair.of(self._cache.get(key)) for key in self.missing} if self._cache is not None else {}
+        found = {key: PairScore.of(self._cache.get(key)) for key in self.missing} if self._cache is not None else {}
         return {key: pair for key, pair in found.items() if pair is not None}
 
-    def learn(self, pairs: Mapping[str, Pair]) -> None:
+    def learn(self, pairs: Mapping[str, PairScore]) -> None:
         """Take scores that somebody has paid for."""
         for key in self.missing.keys() & pairs.keys():
             self._known[key] = pairs[key]
@@ -170,15 +170,15 @@ class Scoring:
             texts = [missing[key] for key in part]
             yield part, RerankCall(request.model, request.parameters, request.query, texts)
 
-    def scored(self) -> Scored:
+    def scored(self) -> RerankScores:
         """Scores in the order of the passages, and what those calls took."""
         pairs = list({key: self._known[key] for key in self._keys}.values())
         tokens, usd = sum(pair.tokens for pair in pairs), math.fsum(pair.usd for pair in pairs)
         searches = math.ceil(math.fsum(pair.weight for pair in pairs) / SEARCH_PASSAGES - ROUNDING)
-        took = Took(len({pair.call for pair in pairs}), tokens, self._ms(pairs), usd, searches)
-        return Scored(tuple(self._known[key].score for key in self._keys), took)
+        took = CallUsage(len({pair.call for pair in pairs}), tokens, self._ms(pairs), usd, searches)
+        return RerankScores(tuple(self._known[key].score for key in self._keys), took)
 
-    def _ms(self, pairs: Sequence[Pair]) -> float | None:
+    def _ms(self, pairs: Sequence[PairScore]) -> float | None:
         """The time of the calls, if they were those that a request for just these passages makes; else nobody knows."""
         brought, times = Counter(pair.call for pair in pairs), {pair.call: (pair.among, pair.ms) for pair in pairs}
         whole = all(brought[call] == among for call, (among, _) in times.items())
@@ -186,7 +186,7 @@ class Scoring:
             return None
         return math.fsum(ms for _, ms in times.values())
 
-    async def _obtain(self, claims: Claims | None) -> Pairs:
+    async def _obtain(self, claims: AnswerClaims | None) -> Pairs:
         """Ask for what is missing, and keep it; one call after the other, as their times add up."""
         async with asking(claims, [self._claim]):
             self.learn(self.remembered())  # another run may have paid meanwhile
@@ -198,14 +198,14 @@ class Scoring:
             self._ledger.answerers.require(self._known[keys[0]].by)
         return self._known
 
-    def _keep(self, keys: Sequence[str], model: str, found: Sequence[Pair]) -> None:
+    def _keep(self, keys: Sequence[str], model: str, found: Sequence[PairScore]) -> None:
         pairs = dict(zip(keys, found, strict=True))
         self._known.update(pairs)
         if self._cache is not None:
             with self._caller.storing():
                 self._cache.put_all({key: pair.cached(model) for key, pair in pairs.items()})
 
-    async def _ask(self, call: RerankCall, keep: Callable[[Sequence[Pair]], None]) -> None:
+    async def _ask(self, call: RerankCall, keep: Callable[[Sequence[PairScore]], None]) -> None:
         """Ask until the answer can be used; it is kept before it is booked, so that a kill in between loses none."""
         usd, problem = 0.0, ""
         for _ in range(self._tries):
@@ -258,13 +258,15 @@ def _number(found: object) -> float | None:
     return float(found)
 
 
-def _pairs(scores: Sequence[float], call: RerankCall, took: Took, usd: float, found: Relevances) -> list[Pair]:
+def _pairs(
+    scores: Sequence[float], call: RerankCall, took: CallUsage, usd: float, found: Relevances
+) -> list[PairScore]:
     """Each score with its part of what the call took, by length. `usd`: with answers before it that were of no use."""
     name, whole = uuid4().hex, sum(call.sizes)
     ends = [took.tokens * end // whole for end in accumulate(call.sizes)]  # so that the parts add up to all
     starts = [0, *ends[:-1]]
     ms = round(took.ms or 0.0, 3)
     return [
-        Pair(score, name, len(scores), found.searches, ms, end - start, usd * size / whole, found.by)
+        PairScore(score, name, len(scores), found.searches, ms, end - start, usd * size / whole, found.by)
         for score, size, start, end in zip(scores, call.sizes, starts, ends, strict=True)
     ]

@@ -10,8 +10,8 @@ spans               measures over characters, and grades projected to another ch
 
 from __future__ import annotations
 
-from raggs.metrics.columns import Qrels, Run, Scale
+from raggs.metrics.columns import GradeScale, Qrels, Run
 from raggs.metrics.evaluate import Evaluation, evaluate
 from raggs.metrics.names import parse_measure
 
-__all__ = ["Evaluation", "Qrels", "Run", "Scale", "evaluate", "parse_measure"]
+__all__ = ["Evaluation", "GradeScale", "Qrels", "Run", "evaluate", "parse_measure"]

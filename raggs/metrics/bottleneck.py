@@ -32,7 +32,7 @@ from raggs.base.arrays import Flags, Floats, Ints
 from raggs.metrics.hits import Hits
 from raggs.metrics.measures.ceilings import EPSILON, ProcNRecall4, ProcNRecall5, ProcRaNwg
 from raggs.metrics.measures.gains import NRecall4, NRecall5, RaNwg
-from raggs.metrics.names import Named
+from raggs.metrics.names import MeasureSpec
 
 Kind = Literal["retrieval", "ordering", "none"]
 NEGLIGIBLE = 0.01  # losses below this are no bottleneck
@@ -124,7 +124,7 @@ STEADY = frozenset((*GRADED, "recall", "precision", "f1", "map", "mrr", "hit", "
 
 
 @dataclass(frozen=True)
-class Ladder:
+class LossLadder:
     """The values of one measure on the five lists.
 
     Attributes:
@@ -140,7 +140,7 @@ class Ladder:
         return steps
 
 
-def steady(named: Named) -> bool:
+def steady(named: MeasureSpec) -> bool:
     """Whether the losses of a measure can be told: by ranks as they stand, and never negative."""
     return not named.mode and named.measure.NAME in STEADY
 
@@ -154,7 +154,7 @@ def found_by(systems: Iterable[Hits], pool: int) -> Flags:
     return found
 
 
-def ladder(hits: Hits, named: Named, found: Flags | None, *, pool: int) -> Ladder:
+def ladder(hits: Hits, named: MeasureSpec, found: Flags | None, *, pool: int) -> LossLadder:
     """The five values of each query.
 
     Args:
@@ -172,10 +172,10 @@ def ladder(hits: Hits, named: Named, found: Flags | None, *, pool: int) -> Ladde
     best = graded if found is None else found | own
     shown = _rows(hits, mine).condensed()
     lists = (*(_best(hits, named, rows) for rows in (graded, best & graded, own)), shown, hits)
-    return Ladder(np.stack([named.values(each) for each in lists], axis=1))
+    return LossLadder(np.stack([named.values(each) for each in lists], axis=1))
 
 
-def _best(hits: Hits, named: Named, wanted: Flags) -> Hits:
+def _best(hits: Hits, named: MeasureSpec, wanted: Flags) -> Hits:
     """A list of some judged passages, those of most weight first, given for every query."""
     qrels, item = hits.qrels, np.flatnonzero(wanted)
     query = qrels.query[item]

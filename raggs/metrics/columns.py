@@ -166,7 +166,7 @@ def _keys(ids: ByteTexts, *, secret: bool) -> Keys:
 
 
 @dataclass(frozen=True)
-class Belief:
+class UtilityEstimates:
     """Where the ranking of passages puts them, a row for each judgment of a `Qrels`.
 
     Attributes:
@@ -182,21 +182,21 @@ class Belief:
         """Shape (m,): which passages were ranked."""
         return np.isfinite(self.score)
 
-    def moved(self, shift: Floats, doubt: Floats) -> Belief:
+    def moved(self, shift: Floats, doubt: Floats) -> UtilityEstimates:
         """A draw: scores moved by `shift`, and sure from there on where `doubt` (shape (m,)) is above 0."""
-        return Belief(self.score + shift, np.where(doubt > 0, 0.0, self.sigma))
+        return UtilityEstimates(self.score + shift, np.where(doubt > 0, 0.0, self.sigma))
 
-    def only(self, kept: Flags) -> Belief:
+    def only(self, kept: Flags) -> UtilityEstimates:
         """The same where others count as not ranked."""
-        return Belief(np.where(kept, self.score, np.nan), self.sigma)
+        return UtilityEstimates(np.where(kept, self.score, np.nan), self.sigma)
 
-    def taken(self, rows: Ints) -> Belief:
+    def taken(self, rows: Ints) -> UtilityEstimates:
         """Some rows."""
-        return Belief(self.score[rows], self.sigma[rows])
+        return UtilityEstimates(self.score[rows], self.sigma[rows])
 
-    def extended(self, more: int) -> Belief:
+    def extended(self, more: int) -> UtilityEstimates:
         """The same with rows behind it for passages that were not ranked."""
-        return Belief(np.append(self.score, np.full(more, np.nan)), np.append(self.sigma, np.zeros(more)))
+        return UtilityEstimates(np.append(self.score, np.full(more, np.nan)), np.append(self.sigma, np.zeros(more)))
 
 
 def expected_gains(score: Floats, sigma: Floats, gains: Floats, low: int) -> Floats:
@@ -228,10 +228,10 @@ def _mean_above(gap: Floats, sigma: Floats) -> Floats:
 Placed = Mapping[tuple[str, str], tuple[float, float]]  # (qid, doc_id) -> score, sigma
 
 
-def belief_of(pairs: Iterable[tuple[str, str]], placed: Placed) -> Belief | None:
+def belief_of(pairs: Iterable[tuple[str, str]], placed: Placed) -> UtilityEstimates | None:
     """Rows for judgments by query and passage; None where none of them was ranked."""
     rows = np.array([placed.get(pair, (np.nan, 0.0)) for pair in pairs], dtype=np.float64).reshape(-1, 2)
-    found = Belief(rows[:, 0], rows[:, 1])
+    found = UtilityEstimates(rows[:, 0], rows[:, 1])
     return found if found.ranked.any() else None
 
 
@@ -245,7 +245,7 @@ NAME_IT = "name the scale: 0 to {high} for labels that start from 0, 1 to 5 to i
 
 
 @dataclass(frozen=True)
-class Scale:
+class GradeScale:
     """What grades mean.
 
     Attributes:
@@ -275,7 +275,9 @@ class Scale:
                 raise DataError(said, remedy="scale all gains alike")
 
     @classmethod
-    def of(cls, low: int, high: int, relevant: int | None = None, gains: Mapping[int, float] | None = None) -> Scale:
+    def of(
+        cls, low: int, high: int, relevant: int | None = None, gains: Mapping[int, float] | None = None
+    ) -> GradeScale:
         """A scale with the usual meaning: gain = grade - low; relevant from 4 on where 1 is lowest, else from 1 on."""
         usual = 4 if low == 1 else low + 1
         every = range(low, high + 1)
@@ -303,7 +305,7 @@ class Scale:
         return np.arange(self.low, self.high + 1)
 
 
-def usual_scale(grades: Iterable[int], *, where: Path | None = None, remedy: str = NAME_IT) -> Scale:
+def usual_scale(grades: Iterable[int], *, where: Path | None = None, remedy: str = NAME_IT) -> GradeScale:
     """The scale that some grades seem to be on: 0 to 4 if a 0 is among them or all are 1, else 1 to 5.
 
     Labels that are all 1 say yes and leave out every no, as in many data sets of BEIR.
@@ -318,8 +320,8 @@ def usual_scale(grades: Iterable[int], *, where: Path | None = None, remedy: str
     """
     found = set(grades)
     if 0 in found or {grade for grade in found if grade >= 0} == {1}:
-        return Scale.of(0, ZERO_HIGH)
-    scale, high = Scale.of(1, GOLDEN_HIGH), max(1, max(found, default=1))
+        return GradeScale.of(0, ZERO_HIGH)
+    scale, high = GradeScale.of(1, GOLDEN_HIGH), max(1, max(found, default=1))
     if found and high < scale.relevant:
         said = f"no grade is above {high}, so nothing would be relevant on the scale 1 to {GOLDEN_HIGH}"
         raise DataError(said, where=where, remedy=remedy.format(high=high))
@@ -346,8 +348,8 @@ class Qrels:
     query: Ints
     grade: Ints
     docs: IdColumn
-    scale: Scale
-    belief: Belief | None = None
+    scale: GradeScale
+    belief: UtilityEstimates | None = None
 
     def __post_init__(self) -> None:
         wrong = np.flatnonzero(~self.scale.holds(self.grade))
@@ -362,7 +364,7 @@ class Qrels:
             raise _stands_twice(self.qids[self.query[row_twice]], self.docs.text(row_twice))
 
     @classmethod
-    def of(cls, labels: Labels, scale: Scale | None = None) -> Qrels:
+    def of(cls, labels: Labels, scale: GradeScale | None = None) -> Qrels:
         """The columns of ``{qid: {doc_id: grade}}``. A query without any label is left out, as in a file.
 
         Raises:
@@ -376,7 +378,7 @@ class Qrels:
 
     @classmethod
     def from_columns(
-        cls, qids: Sequence[str], doc_ids: Sequence[str], grades: ArrayLike, scale: Scale | None = None
+        cls, qids: Sequence[str], doc_ids: Sequence[str], grades: ArrayLike, scale: GradeScale | None = None
     ) -> Qrels:
         """The columns of three sequences of equal length, a label each, in any order."""
         grade = np.asarray(grades)
@@ -393,7 +395,7 @@ class Qrels:
         return cls(names, query[order], whole, docs, scale or usual_scale(np.unique(whole).tolist()))
 
     @classmethod
-    def of_counts(cls, counts: Ints, scale: Scale) -> Qrels:
+    def of_counts(cls, counts: Ints, scale: GradeScale) -> Qrels:
         """Judgments of which only the numbers are known, shape (queries, grades): enough for the norms of measures."""
         none = np.empty(0, dtype=np.int64)
         made = cls((), none, none, IdColumn([]), scale)

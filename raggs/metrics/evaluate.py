@@ -15,10 +15,10 @@ import numpy as np
 
 from raggs.base.arrays import Floats
 from raggs.base.errors import DataError
-from raggs.metrics.columns import Labels, Lists, Qrels, Run, Scale
+from raggs.metrics.columns import GradeScale, Labels, Lists, Qrels, Run
 from raggs.metrics.hits import Hits, Ties, find_hits
 from raggs.metrics.measures.novelty import with_first
-from raggs.metrics.names import ByMeasure, Named, parse_measures
+from raggs.metrics.names import ByMeasure, MeasureSpec, parse_measures
 from raggs.stats.intervals import Interval, bootstrap_means
 
 V = TypeVar("V")
@@ -133,7 +133,7 @@ def evaluate(
     return measure_hits(hits.condensed() if condensed else hits, wanted, confidence=confidence, seed=seed)
 
 
-def measure_hits(hits: Hits, measures: Sequence[Named], *, confidence: float = 0.95, seed: int = 1) -> Evaluation:
+def measure_hits(hits: Hits, measures: Sequence[MeasureSpec], *, confidence: float = 0.95, seed: int = 1) -> Evaluation:
     """As `evaluate`, for hits that are known.
 
     Raises:
@@ -152,8 +152,8 @@ def measure_hits(hits: Hits, measures: Sequence[Named], *, confidence: float = 0
 def _qrels(
     qrels: Qrels | Labels, binary_at: int | None, gains: Mapping[int, float] | None, scale: tuple[int, int] | None
 ) -> Qrels:
-    made = qrels if isinstance(qrels, Qrels) else Qrels.of(qrels, None if scale is None else Scale.of(*scale))
+    made = qrels if isinstance(qrels, Qrels) else Qrels.of(qrels, None if scale is None else GradeScale.of(*scale))
     if binary_at is None and gains is None and (scale is None or not isinstance(qrels, Qrels)):
         return made
     low, high = scale or (made.scale.low, made.scale.high)
-    return replace(made, scale=Scale.of(low, high, binary_at, gains))
+    return replace(made, scale=GradeScale.of(low, high, binary_at, gains))

@@ -14,7 +14,7 @@ import numpy as np
 
 from raggs.base.arrays import Flags, Floats, Ints
 from raggs.metrics.columns import KeyTable, Qrels, Run, pair_keys
-from raggs.metrics.spans.scores import Reading
+from raggs.metrics.spans.scores import RetrievedSpans
 
 Ties = Literal["trec", "file"]
 
@@ -56,7 +56,7 @@ class Hits:
     facet: Ints | None = None
     first: Ints | None = None
     answer_rank: Floats | None = None
-    reading: Reading | None = None
+    reading: RetrievedSpans | None = None
     pooled: Ints | None = None
 
     @cached_property

@@ -22,7 +22,7 @@ import numpy as np
 from raggs.base.arrays import Floats
 from raggs.base.errors import DataError, PrerequisiteError, UsageError
 from raggs.base.text import did_you_mean, one_line
-from raggs.metrics.columns import Qrels, Run, Scale, belief_of
+from raggs.metrics.columns import GradeScale, Qrels, Run, belief_of
 from raggs.metrics.hits import Hits, find_hits
 from raggs.metrics.measure import Measure
 from raggs.metrics.measures import REGISTRY, aliases
@@ -48,7 +48,7 @@ AT_K = "-at-k"
 
 
 @dataclass(frozen=True)
-class Named:
+class MeasureSpec:
     """A measure, and what of its values over tied orders is wanted.
 
     Attributes:
@@ -100,7 +100,7 @@ class Named:
         return measure.score(hits)
 
 
-def parse_measure(text: str) -> Named:
+def parse_measure(text: str) -> MeasureSpec:
     """The measure that `text` names.
 
     Raises:
@@ -121,7 +121,7 @@ def parse_measure(text: str) -> Named:
         raise UsageError(f"{text!r} is not the name of a measure", remedy="write e.g. ndcg@10 or E[recall@5]")
     kind = _kind(found[1])
     if kind.AT is not None:
-        return Named(kind(None, _params(kind, found[2] or "", at=found[3])))
+        return MeasureSpec(kind(None, _params(kind, found[2] or "", at=found[3])))
     if found[3] is not None and not found[3].isdecimal():
         raise UsageError(f"{text}: a cutoff is a whole number", remedy=f"write e.g. {kind.NAME}@10")
     k = None if found[3] is None else int(found[3])
@@ -129,10 +129,10 @@ def parse_measure(text: str) -> Named:
         raise UsageError(f"{text}: a cutoff lies in 1 to {LARGEST}")
     if k is None and (kind.CUTOFF == "needed" or found[1].lower().endswith(AT_K)):
         raise UsageError(f"{text} needs a cutoff", remedy=f"write e.g. {text}@10")
-    return Named(kind(k, _params(kind, found[2] or "")))
+    return MeasureSpec(kind(k, _params(kind, found[2] or "")))
 
 
-def parse_measures(texts: Sequence[str]) -> list[Named]:
+def parse_measures(texts: Sequence[str]) -> list[MeasureSpec]:
     """As `parse_measure`, each measure once."""
     return list({named.name: named for named in map(parse_measure, texts)}.values())
 
@@ -142,7 +142,7 @@ def split_names(text: str) -> list[str]:
     return [part.strip() for part in OUTSIDE.split(text) if part.strip()]
 
 
-def at_cutoffs(text: str, cutoffs: Sequence[int]) -> list[Named]:
+def at_cutoffs(text: str, cutoffs: Sequence[int]) -> list[MeasureSpec]:
     """The measure that `text` names at some cutoffs, unless it names its own; without any, as it stands.
 
     Raises:
@@ -283,7 +283,7 @@ LISTS = {
 
 def definitions() -> dict[str, str]:
     """A line for each measure that comes with raggs, by name."""
-    qrels = Qrels.of(LABELS, Scale.of(1, 5))
+    qrels = Qrels.of(LABELS, GradeScale.of(1, 5))
     pairs = ((qid, doc_id) for qid in qrels.qids for doc_id in LABELS[qid])
     hits = find_hits(replace(qrels, belief=belief_of(pairs, RANKED)), Run.of(LISTS), "trec")
     return {name: _line(name, hits) for name in REGISTRY.builtin}

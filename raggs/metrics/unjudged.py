@@ -42,9 +42,9 @@ from raggs.metrics.columns import Qrels, Run
 from raggs.metrics.hits import Hits, Ties, ranked_rows
 from raggs.metrics.measure import Linear
 from raggs.metrics.measures.average import Map
-from raggs.metrics.measures.hits import Containment, Hit, Mrr
-from raggs.metrics.names import Named
-from raggs.stats.comparison import Ends
+from raggs.metrics.measures.hits import Containment, HitAny, Mrr
+from raggs.metrics.names import MeasureSpec
+from raggs.stats.comparison import DifferenceBounds
 from raggs.stats.intervals import Interval
 
 DEEPEST = 100  # ranks; below them an unjudged passage counts as not relevant, as a pool of that depth supposes
@@ -55,7 +55,7 @@ PLAIN_MODES = ("", "E", "min", "max")  # all the same where no scores are tied
 
 
 @dataclass(frozen=True)
-class Top:
+class TopPassages:
     """The first passages of each list of a run, in the order in which they are scored.
 
     Attributes:
@@ -85,14 +85,14 @@ class Top:
         return {qid: tuple(names[ends[at] : ends[at + 1]]) for at, qid in enumerate(qids) if ends[at] < ends[at + 1]}
 
 
-class Shown(NamedTuple):
+class ShownPassages(NamedTuple):
     """A system: where it put the judged passages, and the top of its lists."""
 
     hits: Hits
-    top: Top
+    top: TopPassages
 
 
-def top_of(hits: Hits, run: Run, ties: Ties, depth: int) -> Top:
+def top_of(hits: Hits, run: Run, ties: Ties, depth: int) -> TopPassages:
     """The first passages of a run's lists.
 
     Args:
@@ -105,16 +105,16 @@ def top_of(hits: Hits, run: Run, ties: Ties, depth: int) -> Top:
     width = depth + 1
     near = hits.rank <= depth
     judged = np.isin(query * width + rank, hits.query[near] * width + hits.rank[near])
-    return Top(depth, query, rank, run.docs.take(row), judged)
+    return TopPassages(depth, query, rank, run.docs.take(row), judged)
 
 
-def reach(named: Named, depth: int) -> int:
+def reach(named: MeasureSpec, depth: int) -> int:
     """The ranks within which unjudged passages matter: the measure's cutoff, or `depth` where it has none."""
     own: int = getattr(named.measure, "depth", named.measure.cutoff)
     return min(own, depth)
 
 
-def difference_ends(named: Named, ours: Shown, theirs: Shown) -> Ends:
+def difference_ends(named: MeasureSpec, ours: ShownPassages, theirs: ShownPassages) -> DifferenceBounds:
     """The least and the most that each query's difference of two systems can be, the first minus the second.
 
     Systems that are scored by different judgments share no passage, and are bounded one by one.
@@ -125,10 +125,10 @@ def difference_ends(named: Named, ours: Shown, theirs: Shown) -> Ends:
     if ours.hits.qrels is theirs.hits.qrels:
         return _Bounder(named, ours, theirs).ends()
     one, other = _Bounder(named, ours, None).ends(), _Bounder(named, theirs, None).ends()
-    return Ends(one.low - other.high, one.high - other.low)
+    return DifferenceBounds(one.low - other.high, one.high - other.low)
 
 
-def value_ends(named: Named, shown: Shown) -> Ends:
+def value_ends(named: MeasureSpec, shown: ShownPassages) -> DifferenceBounds:
     """The least and the most that each query's value of one system can be."""
     return _Bounder(named, shown, None).ends()
 
@@ -144,7 +144,7 @@ class _Open(NamedTuple):
 class _Bounder:
     """One measure and two systems over the same judgments; without a second one, its values count as 0."""
 
-    def __init__(self, named: Named, ours: Shown, theirs: Shown | None) -> None:
+    def __init__(self, named: MeasureSpec, ours: ShownPassages, theirs: ShownPassages | None) -> None:
         self._named, self._measure = named, named.measure
         self._hits, self._other = ours.hits, None if theirs is None else theirs.hits
         tops = [ours.top] if theirs is None else [ours.top, theirs.top]
@@ -156,13 +156,13 @@ class _Bounder:
         values = self._named.values(self._hits)
         return values if self._other is None else values - self._named.values(self._other)
 
-    def ends(self) -> Ends:
+    def ends(self) -> DifferenceBounds:
         low, high = self._values.copy(), self._values.copy()
         for group in self._groups():
             least, most = self._bounds(group)
             low[group.query] = np.fmin(low[group.query], least)
             high[group.query] = np.fmax(high[group.query], most)
-        return Ends(low, high)
+        return DifferenceBounds(low, high)
 
     def _groups(self) -> Iterator[_Open]:
         """All queries with unjudged passages within the reach, by how many there are."""
@@ -184,19 +184,19 @@ class _Bounder:
             rows = first[mine][:, None] + np.arange(count)
             yield _Open(numbers[mine], ranks[0][rows], ranks[1][rows])
 
-    def _unjudged(self, top: Top) -> Top:
+    def _unjudged(self, top: TopPassages) -> TopPassages:
         rows = ~top.judged & (top.rank <= self._reach)
-        return Top(top.depth, top.query[rows], top.rank[rows], top.docs[rows], top.judged[rows])
+        return TopPassages(top.depth, top.query[rows], top.rank[rows], top.docs[rows], top.judged[rows])
 
-    def _bounds(self, group: _Open) -> Ends:
+    def _bounds(self, group: _Open) -> DifferenceBounds:
         measure = self._measure
         if isinstance(measure, Containment):  # looks at texts, not at grades
-            return Ends(np.full(len(group.query), np.nan), np.full(len(group.query), np.nan))
+            return DifferenceBounds(np.full(len(group.query), np.nan), np.full(len(group.query), np.nan))
         found = None
         if not self._named.mode or (self._named.mode in PLAIN_MODES and not self._tied):
             if isinstance(measure, Linear) and _plain(measure):
                 found = self._linear(measure, group)
-            elif isinstance(measure, Mrr | Hit):
+            elif isinstance(measure, Mrr | HitAny):
                 found = self._first(group)
             elif isinstance(measure, Map):
                 found = self._precisions(group)
@@ -206,7 +206,7 @@ class _Bounder:
     def _tied(self) -> bool:
         return any(hits.tied.any() for hits in (self._hits, self._other) if hits is not None)
 
-    def _range(self, group: _Open) -> Ends:
+    def _range(self, group: _Open) -> DifferenceBounds:
         """Return the range of the measure for both systems.
 
         If both systems show the same list, their difference keeps its value. If that value is not defined by the
@@ -215,7 +215,7 @@ class _Bounder:
         low, high = self._measure.RANGE
         ends = (low, high) if self._other is None else (low - high, high - low)
         same, value = np.isin(group.query, self._alike), np.nan_to_num(self._values[group.query])
-        return Ends(np.where(same, value, ends[0]), np.where(same, value, ends[1]))
+        return DifferenceBounds(np.where(same, value, ends[0]), np.where(same, value, ends[1]))
 
     @cached_property
     def _alike(self) -> Ints:
@@ -231,7 +231,7 @@ class _Bounder:
 
     # --- sums of weights ------------------------------------------------------------------------------------------
 
-    def _linear(self, measure: Linear, group: _Open) -> Ends | None:
+    def _linear(self, measure: Linear, group: _Open) -> DifferenceBounds | None:
         """By every number of passages of each grade; the best passages for a difference then get the best grades."""
         qrels, holes = self._hits.qrels, group.ours.shape[1]
         table = measure.table(qrels)
@@ -247,9 +247,9 @@ class _Bounder:
         for start in range(0, len(group.query), step):
             part = slice(start, start + step)
             ends[:, part] = _extremes(measure, self._hits, group.query[part], (gain[part], shown[part]), fills, added)
-        return Ends(ends[0], ends[1])
+        return DifferenceBounds(ends[0], ends[1])
 
-    def _coarse(self, measure: Linear, table: Floats, group: _Open) -> Ends:
+    def _coarse(self, measure: Linear, table: Floats, group: _Open) -> DifferenceBounds:
         """Each passage by itself, over the least and the most that there is to divide by."""
         gain = self._worths(measure, group)[:, :, None] * table
         base = self._by_grade(measure)[group.query] @ table
@@ -266,7 +266,7 @@ class _Bounder:
             high = np.where(sums[1] > 0, sums[1] / norms[0], sums[1] / norms[1])
         # Nothing to divide by: 0 over 0, and any value once something is relevant.
         low, high = np.where(norms[0] > 0, low, -np.inf), np.where(norms[0] > 0, high, np.inf)
-        return Ends(np.maximum(low, span.low), np.minimum(high, span.high))
+        return DifferenceBounds(np.maximum(low, span.low), np.minimum(high, span.high))
 
     def _worths(self, measure: Linear, group: _Open) -> Floats:
         """What a weight of 1 adds to the sum, for each unjudged passage."""
@@ -288,7 +288,7 @@ class _Bounder:
 
     # --- the first relevant passage -------------------------------------------------------------------------------
 
-    def _first(self, group: _Open) -> Ends:
+    def _first(self, group: _Open) -> DifferenceBounds:
         """One relevant passage, the best one for the difference, moves it most."""
 
         def worth(ranks: Floats) -> Floats:
@@ -304,11 +304,11 @@ class _Bounder:
             gained = np.where(within, worth(np.maximum(ranks, 1).astype(np.float64)), 0.0)
             moved.append(np.maximum(stands, gained))
         found = moved[0] - moved[1]
-        return Ends(found.min(axis=1), found.max(axis=1))
+        return DifferenceBounds(found.min(axis=1), found.max(axis=1))
 
     # --- average precision ----------------------------------------------------------------------------------------
 
-    def _precisions(self, group: _Open) -> Ends | None:
+    def _precisions(self, group: _Open) -> DifferenceBounds | None:
         """Every choice of relevant ones; the sum of precisions is a quadratic form of it."""
         holes = group.ours.shape[1]
         if 2**holes > MOST_GRADINGS:
@@ -320,7 +320,7 @@ class _Bounder:
             if hits is not None:
                 total += sign * self._summed(hits, group.query, ranks, chosen, relevant)
         values = w.ratio(total, relevant[:, None] + chosen.sum(axis=1), 0.0)
-        return Ends(values.min(axis=1), values.max(axis=1))
+        return DifferenceBounds(values.min(axis=1), values.max(axis=1))
 
     def _summed(self, hits: Hits, query: Ints, ranks: Ints, chosen: Floats, relevant: Floats) -> Floats:
         """Shape (queries, choices): the sum of precisions at relevant ranks."""
@@ -398,7 +398,7 @@ def _counted(hits: Hits, query: Ints, counts: Ints) -> Hits:
     )  # fmt: skip
 
 
-class Bounds(NamedTuple):
+class UnjudgedBounds(NamedTuple):
     """Values by query, shape (queries,), with the holes at the lowest and at the highest grade."""
 
     lowest: Floats
@@ -417,14 +417,14 @@ class Fillings:
         self._deepest = int(hits.length.max(initial=0))
         self._made: dict[tuple[int, int], Hits] = {}
 
-    def bounds(self, named: Named) -> Bounds:
+    def bounds(self, named: MeasureSpec) -> UnjudgedBounds:
         """The values of a measure with its holes filled.
 
         Raises:
-            DataError: as `Named.values`.
+            DataError: as `MeasureSpec.values`.
         """
         scale, cutoff = self._hits.qrels.scale, min(named.measure.cutoff, self._deepest)
-        return Bounds(*(named.values(self._filled(cutoff, grade)) for grade in (scale.low, scale.high)))
+        return UnjudgedBounds(*(named.values(self._filled(cutoff, grade)) for grade in (scale.low, scale.high)))
 
     def _filled(self, k: int, grade: int) -> Hits:
         if (k, grade) not in self._made:
@@ -432,7 +432,7 @@ class Fillings:
         return self._made[k, grade]
 
 
-def bounds(hits: Hits, named: Named) -> Bounds:
+def bounds(hits: Hits, named: MeasureSpec) -> UnjudgedBounds:
     """As `Fillings.bounds`, for one measure."""
     return Fillings(hits).bounds(named)
 
@@ -485,7 +485,7 @@ DRAWS = 200
 
 
 @dataclass(frozen=True)
-class Doubt:
+class LabelUncertainty:
     """What is known about the labels, a row for each judgment of a `Qrels`.
 
     Attributes:
@@ -513,7 +513,13 @@ class Doubt:
 
 
 def with_doubt(
-    hits: Hits, measures: Sequence[Named], doubt: Doubt, intervals: Sequence[Interval], *, seed: int, draws: int = DRAWS
+    hits: Hits,
+    measures: Sequence[MeasureSpec],
+    doubt: LabelUncertainty,
+    intervals: Sequence[Interval],
+    *,
+    seed: int,
+    draws: int = DRAWS,
 ) -> list[Interval]:
     """The intervals of some measures, widened by the doubt about the labels.
 
@@ -547,7 +553,7 @@ def _wider(interval: Interval, means: Floats) -> Interval:
     return replace(interval, low=float(np.fmin(low, interval.low)), high=float(np.fmax(high, interval.high)))
 
 
-def flip_effects(systems: Sequence[Hits], measures: Sequence[Named], item: Ints) -> Floats:
+def flip_effects(systems: Sequence[Hits], measures: Sequence[MeasureSpec], item: Ints) -> Floats:
     """How values change if an item had another grade.
 
     A query on which a measure is not defined counts as 0.
@@ -589,7 +595,7 @@ def _turns(query: Ints) -> Ints:
     return turn
 
 
-def _values(systems: Sequence[Hits], measures: Sequence[Named]) -> Floats:
+def _values(systems: Sequence[Hits], measures: Sequence[MeasureSpec]) -> Floats:
     """Shape (queries, systems, measures)."""
     found = [[np.nan_to_num(named.values(hits)) for named in measures] for hits in systems]
     return np.array(found).transpose(2, 0, 1)

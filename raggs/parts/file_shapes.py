@@ -47,11 +47,11 @@ from raggs.base.tables import (
     open_table,
 )
 from raggs.base.text import one_line
-from raggs.base.trec import INTEGER, Seen
+from raggs.base.trec import INTEGER, SeenPairs
 from raggs.base.types import as_object, as_text
 
 if TYPE_CHECKING:
-    from raggs.metrics.columns import Scale
+    from raggs.metrics.columns import GradeScale
 
 QRELS = ("qid", "0", "docid", "grade")
 RUN = ("qid", "Q0", "docid", "rank", "score", "tag")
@@ -68,7 +68,7 @@ class Shape(Enum):
     LINES = "lines"
 
 
-class Cell(NamedTuple):
+class NumberCell(NamedTuple):
     """A number for a query and a passage, as text; line 0 where the format has no lines.
 
     `rank`: as the file has it, empty if it has none.
@@ -98,7 +98,7 @@ def shape_of(path: Path, columns: ColumnNames = NO_COLUMNS) -> Shape:
     return Shape.TABLE if _is_header(first, columns) else Shape.TREC
 
 
-def table_cells(path: Path, columns: ColumnNames = NO_COLUMNS, *, graded: bool) -> Iterator[Cell]:
+def table_cells(path: Path, columns: ColumnNames = NO_COLUMNS, *, graded: bool) -> Iterator[NumberCell]:
     """The rows of a table with a header.
 
     Args:
@@ -112,15 +112,15 @@ def table_cells(path: Path, columns: ColumnNames = NO_COLUMNS, *, graded: bool) 
     """
     required = LABEL_ROLES if graded else RUN_ROLES
     roles = required if graded else (*RUN_ROLES, "rank")
-    seen = Seen(path)
+    seen = SeenPairs(path)
     for number, cells in open_table(path, roles, required, columns).rows:
         qid, doc_id, value = (cells[role].strip() for role in required)
         check_ids(path, number, qid, doc_id)
         seen.note(qid, doc_id, number)
-        yield Cell(number, qid, doc_id, value, cells.get("rank", "").strip())
+        yield NumberCell(number, qid, doc_id, value, cells.get("rank", "").strip())
 
 
-def line_cells(path: Path, columns: ColumnNames = NO_COLUMNS, *, graded: bool) -> Iterator[Cell]:
+def line_cells(path: Path, columns: ColumnNames = NO_COLUMNS, *, graded: bool) -> Iterator[NumberCell]:
     """The numbers of JSON lines, an object each.
 
     Args:
@@ -133,23 +133,23 @@ def line_cells(path: Path, columns: ColumnNames = NO_COLUMNS, *, graded: bool) -
     """
     required = LABEL_ROLES if graded else RUN_ROLES
     known = ObjectColumns(path, required if graded else (*RUN_ROLES, "rank"), columns, required)
-    seen = Seen(path)
+    seen = SeenPairs(path)
     for number, row in read_objects(path):
         cells = known.cells(row, number)
         qid, doc_id = (object_id(cells[role], path, number) for role in ("qid", "doc_id"))
         check_ids(path, number, qid, doc_id)
         seen.note(qid, doc_id, number)
         rank = cells.get("rank")
-        yield Cell(number, qid, doc_id, json.dumps(cells[required[-1]]), "" if rank is None else json.dumps(rank))
+        yield NumberCell(number, qid, doc_id, json.dumps(cells[required[-1]]), "" if rank is None else json.dumps(rank))
 
 
-def nested_cells(path: Path) -> Iterator[Cell]:
+def nested_cells(path: Path) -> Iterator[NumberCell]:
     """The numbers of ``{qid: {doc_id: number}}``.
 
     Raises:
         DataError: not such an object, or a key that stands twice.
     """
-    seen = Seen(path)
+    seen = SeenPairs(path)
     for qid, inner in _object(path).items():
         if not isinstance(inner, dict):
             message = f"query {qid} has no object of passages"
@@ -160,7 +160,9 @@ def nested_cells(path: Path) -> Iterator[Cell]:
                 raise DataError(message, where=path, remedy=FORM)
             check_ids(path, None, qid, doc_id)
             seen.note(qid, doc_id, 0)
-            yield Cell(0, qid, doc_id, str(int(value) if isinstance(value, float) and value.is_integer() else value))
+            yield NumberCell(
+                0, qid, doc_id, str(int(value) if isinstance(value, float) and value.is_integer() else value)
+            )
 
 
 def _object(path: Path) -> dict[str, Any]:
@@ -286,7 +288,7 @@ RELEVANT = 4  # the lowest grade that counts where relevance is yes or no
 
 
 @dataclass(frozen=True)
-class GradeScale:
+class GradeFormat:
     """How a grade is written.
 
     Attributes:
@@ -320,11 +322,11 @@ class GradeScale:
         return self.written(MIN_GRADE), self.written(MAX_GRADE)
 
     @property
-    def scale(self) -> Scale:
+    def scale(self) -> GradeScale:
         """What the numbers in a file mean to measures."""
-        from raggs.metrics.columns import Scale  # late: an export needs no columns
+        from raggs.metrics.columns import GradeScale  # late: an export needs no columns
 
-        return Scale.of(*self.ends)
+        return GradeScale.of(*self.ends)
 
     def described(self) -> dict[str, object]:
         """What a sidecar says of the numbers."""
@@ -342,10 +344,10 @@ class GradeScale:
         return {**known, "relevant": relevant, "meaning": meaning, "note": note}
 
 
-AS_GRADED = GradeScale("raw")  # of a run, and of labels that are read as its grades
+AS_GRADED = GradeFormat("raw")  # of a run, and of labels that are read as its grades
 
 
-def stated_scale(labels: Path) -> GradeScale | None:
+def stated_scale(labels: Path) -> GradeFormat | None:
     """The scale that an export's sidecar states for a file of labels; None where none speaks of it."""
     return _scale(as_object(sidecar(labels).get("grades")))
 
@@ -398,10 +400,10 @@ def _sidecars(labels: Path) -> tuple[Path, ...]:
     )
 
 
-def _scale(stated: object) -> GradeScale | None:
+def _scale(stated: object) -> GradeFormat | None:
     found = as_object(stated)
     at = found.get("binary_at", RELEVANT)
     for form in get_args(GradeForm):
         if found.get("scale") == form and isinstance(at, int) and MIN_GRADE < at <= MAX_GRADE:
-            return GradeScale(form, at)
+            return GradeFormat(form, at)
     return None

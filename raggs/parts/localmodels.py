@@ -136,7 +136,7 @@ FORMAT = 2
 
 
 @dataclass(frozen=True)
-class Pair:
+class PairOutput:
     """What a model gave for a pair of texts, the tokens that it read, and its share of the time, in ms."""
 
     logits: tuple[float, ...]
@@ -166,13 +166,13 @@ class KeptPairs:
         self._notify = notify
         self._cache: ScoreCache | None = None
 
-    def of(self, query: str) -> dict[str, Pair]:
+    def of(self, query: str) -> dict[str, PairOutput]:
         """What is known of a query, by `passage_key`."""
         cache = self._open()
         found = None if cache is None else cache.get(self._key(query))
         return {} if found is None else _pairs(self._rows(query, found.raw))
 
-    def keep(self, query: str, pairs: Mapping[str, Pair]) -> None:
+    def keep(self, query: str, pairs: Mapping[str, PairOutput]) -> None:
         """Keep pairs beside those that are there."""
         if not pairs or (cache := self._open()) is None:
             return
@@ -215,12 +215,12 @@ def passage_key(text: str) -> str:
     return hash_bytes(text.encode("utf-8", "surrogatepass"))[:32]
 
 
-def _pairs(rows: Mapping[str, object]) -> dict[str, Pair]:
-    found: dict[str, Pair] = {}
+def _pairs(rows: Mapping[str, object]) -> dict[str, PairOutput]:
+    found: dict[str, PairOutput] = {}
     for key, row in rows.items():
         match row:
             case [list(logits), int(tokens), int(ms) | float(ms)]:
-                found[key] = Pair(tuple(float(each) for each in logits), tokens, float(ms))
+                found[key] = PairOutput(tuple(float(each) for each in logits), tokens, float(ms))
     return found
 
 

@@ -44,7 +44,7 @@ DIGEST = re.compile(rf"[0-9a-f]{{{HEX}}}")
 
 
 @dataclass(frozen=True)
-class Row:
+class ReviewFileRow:
     """What a file says of one passage.
 
     Attributes:
@@ -63,7 +63,7 @@ class Row:
         return DataError(message, where=self.path, line=self.line, remedy=remedy)
 
 
-def read_rows(path: Path, columns: ColumnNames = NO_COLUMNS) -> Iterator[Row]:
+def read_rows(path: Path, columns: ColumnNames = NO_COLUMNS) -> Iterator[ReviewFileRow]:
     """The rows of a file, in its order; the ending says whether it is a table, JSON lines or one JSON list.
 
     Args:
@@ -85,11 +85,11 @@ def read_rows(path: Path, columns: ColumnNames = NO_COLUMNS) -> Iterator[Row]:
         raise UsageError(f"{path}: no form of reviews", remedy=f"name a file that ends in {', '.join(ENDINGS)}")
 
 
-def _of_table(path: Path, columns: ColumnNames) -> Iterator[Row]:
+def _of_table(path: Path, columns: ColumnNames) -> Iterator[ReviewFileRow]:
     """The rows of a table under the names of reviews.jsonl."""
     digests = _digests(path)
     table = open_table(path, (*REVIEW_ROLES, *digests), (ASK,), {**columns, **digests}, ",")
-    yield from (Row(path, line, cells) for line, cells in table.rows)
+    yield from (ReviewFileRow(path, line, cells) for line, cells in table.rows)
 
 
 def _digests(path: Path) -> dict[str, str]:
@@ -138,7 +138,7 @@ def _next(text: str, start: int) -> int:
     return len(text) if found is None else found.start()
 
 
-def _of_object(found: Mapping[str, object], path: Path, line: int, known: ObjectColumns) -> Iterator[Row]:
+def _of_object(found: Mapping[str, object], path: Path, line: int, known: ObjectColumns) -> Iterator[ReviewFileRow]:
     """The rows of an object, whosever form it has.
 
     Args:
@@ -150,16 +150,16 @@ def _of_object(found: Mapping[str, object], path: Path, line: int, known: Object
         yield from _of_label_studio(found, data, path, line)
     elif "v" in found and found.get("kind") in KINDS:
         try:
-            yield Row(path, line, {}, ReviewLine.model_validate_json(json.dumps(found)).root)
+            yield ReviewFileRow(path, line, {}, ReviewLine.model_validate_json(json.dumps(found)).root)
         except ValidationError as error:
             raise DataError(first_fault(error), where=path, line=line, remedy="expected a line of reviews") from error
     else:
         digests = {name: found[name] for name in DIGESTS if _is_digest(found.get(name))}
         others = {name: value for name, value in found.items() if name not in digests}
-        yield Row(path, line, {**known.cells(others, line), **digests})
+        yield ReviewFileRow(path, line, {**known.cells(others, line), **digests})
 
 
-def _of_argilla(found: Mapping[str, object], path: Path, line: int) -> Iterator[Row]:
+def _of_argilla(found: Mapping[str, object], path: Path, line: int) -> Iterator[ReviewFileRow]:
     """A row for each response to the question `grade`, with the note of the same user."""
     metadata = as_object(found.get("metadata"))
     responses = as_object(found.get("responses"))
@@ -180,7 +180,7 @@ def _of_argilla(found: Mapping[str, object], path: Path, line: int) -> Iterator[
             place = places.pop(0)
             for column in ("who", "at", "seconds", "settles"):
                 cells[column] = next(iter(as_list(metadata.get(column))[place : place + 1]), "")
-        yield Row(path, line, cells)
+        yield ReviewFileRow(path, line, cells)
 
 
 def argilla_user(name: str) -> str:
@@ -188,7 +188,9 @@ def argilla_user(name: str) -> str:
     return str(uuid5(NAMESPACE_URL, name))
 
 
-def _of_label_studio(found: Mapping[str, object], data: Mapping[str, object], path: Path, line: int) -> Iterator[Row]:
+def _of_label_studio(
+    found: Mapping[str, object], data: Mapping[str, object], path: Path, line: int
+) -> Iterator[ReviewFileRow]:
     """A row for each annotation of a task that was not cancelled."""
     ids = {name: data[name] for name in ("qid", "doc_id", "query", "passage") if name in data}
     for each in _mappings(found.get("annotations")):
@@ -210,7 +212,7 @@ def _of_label_studio(found: Mapping[str, object], data: Mapping[str, object], pa
             elif "text" in value:
                 text = value["text"]
                 cells["note"] = "\n".join(map(str, text)) if isinstance(text, list) else text
-        yield Row(path, line, cells)
+        yield ReviewFileRow(path, line, cells)
 
 
 def _mappings(value: object) -> list[Mapping[str, object]]:

@@ -50,7 +50,7 @@ from raggs.base.artifacts import Frozen, Grade, Identifier, Passage, Query, Span
 from raggs.base.errors import BusyError, DataError
 from raggs.base.files import disk, sync_folder
 from raggs.base.hashing import hash_bytes, hash_value
-from raggs.base.jsonl import Appender, Written, read_on, read_records, read_torn, write_records
+from raggs.base.jsonl import Appender, WrittenFile, read_on, read_records, read_torn, write_records
 
 MOST_NAME, MOST_NOTE = 80, 10_000  # characters
 HEX = 32  # of 64 digits
@@ -181,7 +181,7 @@ How = Literal["one", "agreed", "settled", "median"]
 
 
 @dataclass(frozen=True)
-class Settled:
+class SettledGrade:
     """The grade of a passage by people.
 
     Attributes:
@@ -201,7 +201,7 @@ class Settled:
 
 
 @dataclass
-class Reviewed:
+class CurrentReviews:
     """All that people say now.
 
     Attributes:
@@ -220,26 +220,28 @@ class Reviewed:
     settling: dict[Key, GradeReview] = field(default_factory=dict)
     unmatched: list[str] = field(default_factory=list)
 
-    def settled(self, key: Key) -> Settled | None:
+    def settled(self, key: Key) -> SettledGrade | None:
         """The grade that holds for an item; None where nobody gave one."""
         words = [word for word in self.grades.get(key, {}).values() if word.grade is not None]
         decided = self.settling.get(key)
         if decided is not None and decided.grade is not None:
-            return Settled(decided.grade, tuple(dict.fromkeys([*(word.who for word in words), decided.who])), "settled")
+            return SettledGrade(
+                decided.grade, tuple(dict.fromkeys([*(word.who for word in words), decided.who])), "settled"
+            )
         if not words:
             return None
         grades, by = [word.grade or 0 for word in words], tuple(word.who for word in words)
         if len(set(grades)) == 1:
-            return Settled(grades[0], by, "agreed" if len(words) > 1 else "one")
-        return Settled(median_low(grades), by, "median")
+            return SettledGrade(grades[0], by, "agreed" if len(words) > 1 else "one")
+        return SettledGrade(median_low(grades), by, "median")
 
-    def items(self) -> dict[Key, Settled]:
+    def items(self) -> dict[Key, SettledGrade]:
         """Every item that has a grade."""
         keys = dict.fromkeys([*self.grades, *self.settling])
         return {key: settled for key in keys if (settled := self.settled(key)) is not None}
 
     @property
-    def unseen(self) -> Reviewed:
+    def unseen(self) -> CurrentReviews:
         """What people said before they had seen what a machine said, also where they changed it afterwards."""
         settling = {key: word for key, word in self.settling.items() if word.blind}
         return replace(self, grades=self.blind, settling=settling)
@@ -259,9 +261,9 @@ class Reviewed:
         ]
 
 
-def fold(reviews: Iterable[Review]) -> Reviewed:
+def fold(reviews: Iterable[Review]) -> CurrentReviews:
     """What holds after all lines, in their order."""
-    found, named = Reviewed(), [(line.id, line) for line in reviews]
+    found, named = CurrentReviews(), [(line.id, line) for line in reviews]
     for review in holding([each for each in named if each[1].blind], []):
         if isinstance(review, GradeReview) and not review.settles:
             _note_word(found.blind, review)
@@ -279,7 +281,7 @@ def standing(reviews: Iterable[Review]) -> Iterator[Review]:
     yield from holding([(line.id, line) for line in reviews], [])
 
 
-class Spoken(Protocol):
+class ReviewKey(Protocol):
     """What of a line decides whether it, and others, hold."""
 
     @property
@@ -295,7 +297,7 @@ class Spoken(Protocol):
         """Whether it does nothing else."""
 
 
-S = TypeVar("S", bound=Spoken)
+S = TypeVar("S", bound=ReviewKey)
 
 
 def holding(lines: Sequence[tuple[str, S]], unmatched: list[str]) -> Iterator[S]:
@@ -315,7 +317,7 @@ def holding(lines: Sequence[tuple[str, S]], unmatched: list[str]) -> Iterator[S]
     yield from (line for number, (_, line) in enumerate(lines) if number not in gone and not line.takes_back)
 
 
-def _note_grade(found: Reviewed, review: GradeReview) -> None:
+def _note_grade(found: CurrentReviews, review: GradeReview) -> None:
     if review.settles:
         found.settling.pop(review.key, None)  # so that the latest decision stands last
         found.settling[review.key] = review
@@ -345,7 +347,7 @@ class ReviewStore:
         self.folder = folder
         self.path = folder / REVIEWS_FILE
         self._lock = RLock()
-        self._held: tuple[int, Reviewed] | None = None
+        self._held: tuple[int, CurrentReviews] | None = None
         self._names: dict[str, str] = {}  # first spelling, by the name without case
 
     def read(self) -> list[Review]:
@@ -364,7 +366,7 @@ class ReviewStore:
         """
         return (line for line, _ in self.since(0))
 
-    def held(self) -> Reviewed:
+    def held(self) -> CurrentReviews:
         """What holds now, folded again only after a line was added; nobody may change it.
 
         Raises:
@@ -449,7 +451,7 @@ def append_lines(path: Path, lines: Sequence[BaseModel]) -> None:
 SHOWN_FILE = "shown.jsonl"
 
 
-class Shown(Frozen):
+class ShownRecord(Frozen):
     """Somebody was shown what others, or a machine, said of a passage."""
 
     v: int = Field(1, ge=1, le=1, strict=True, description="version of the line's form")
@@ -488,12 +490,12 @@ class ShownStore:
             if (size := self.path.stat().st_size if self.path.exists() else 0) < self._read:
                 self._read, self._known = 0, {}
             if size > self._read:
-                for line, end in read_on(self.path, Shown, REMEDY, self._read):
+                for line, end in read_on(self.path, ShownRecord, REMEDY, self._read):
                     self._read = end
                     self._known.setdefault(line.who, set()).add((line.query, line.passage))
             return self._known.get(who, ())
 
-    def note(self, line: Shown) -> None:
+    def note(self, line: ShownRecord) -> None:
         """Add a line, once for each reviewer and item; it is on the disk when this returns.
 
         Raises:
@@ -532,7 +534,7 @@ class Draw(Frozen):
 
 
 @dataclass(frozen=True)
-class Finished:
+class CompletedDraw:
     """What of a draw was read to its end.
 
     Attributes:
@@ -576,7 +578,7 @@ def note_draw(folder: Path, draw: Draw) -> None:
             raise BusyError("another process holds the reviews", where=folder, remedy="try again") from error
 
 
-def finished(draw: Draw, present: Collection[Key], read: Collection[Key]) -> Finished:
+def finished(draw: Draw, present: Collection[Key], read: Collection[Key]) -> CompletedDraw:
     """What of a draw can be counted: all of it once it is read; of questions, those before the first that is not.
 
     The questions of a draw stand in the order of the numbers that drew them: the first ones are a smaller draw.
@@ -589,20 +591,20 @@ def finished(draw: Draw, present: Collection[Key], read: Collection[Key]) -> Fin
     unread = [item for item in items if item.key not in read]
     if not unread:
         among = round(sum(1 / item.chance for item in draw.items))
-        return Finished({item.key: item.chance for item in items}, 0, among)
+        return CompletedDraw({item.key: item.chance for item in items}, 0, among)
     if draw.unit == "passage":
-        return Finished({}, len(unread))
+        return CompletedDraw({}, len(unread))
     order = list(dict.fromkeys(item.query for item in items))
     open_ = {item.query for item in unread}
     first = next(place for place, query in enumerate(order) if query in open_)
     whole = set(order[:first])
     share = first / len(order)
-    return Finished({item.key: item.chance * share for item in items if item.query in whole}, len(unread))
+    return CompletedDraw({item.key: item.chance * share for item in items if item.query in whole}, len(unread))
 
 
 def latest(
     draws: Sequence[Draw], unit: Unit, present: Collection[Key], read: Collection[Key]
-) -> tuple[Finished | None, int]:
+) -> tuple[CompletedDraw | None, int]:
     """What counts of the draws of a kind, and how many items of the latest are unread.
 
     The latest of which all was read counts; of questions, the one with the most that were read whole.
@@ -645,7 +647,7 @@ class PlanItem(Frozen):
         return self.query, self.passage
 
 
-def write_plan(path: Path, items: Iterable[PlanItem], option: str = "--out") -> Written:
+def write_plan(path: Path, items: Iterable[PlanItem], option: str = "--out") -> WrittenFile:
     """Write a plan, whole or not at all.
 
     Args:

@@ -41,8 +41,8 @@ from raggs.base.files import FREE, RATIO, regular_file
 from raggs.base.tables import LABEL_ROLES, NO_COLUMNS, RUN_ROLES, ColumnNames, require_columns, resolve_columns
 from raggs.base.text import shorten
 from raggs.base.trec import INTEGER, Label, RankOrder, as_number, read_qrels, read_scored
-from raggs.metrics.columns import WORD, IdColumn, Qrels, Run, Scale, usual_scale
-from raggs.parts.file_shapes import Cell, Shape, line_cells, nested_cells, replayable, shape_of, table_cells
+from raggs.metrics.columns import WORD, GradeScale, IdColumn, Qrels, Run, usual_scale
+from raggs.parts.file_shapes import NumberCell, Shape, line_cells, nested_cells, replayable, shape_of, table_cells
 
 CHUNK = 1 << 22  # bytes; its arrays stay in the processor's cache
 QUERY, DOC = 0, 2  # columns, in qrels as in runs
@@ -60,7 +60,7 @@ class OddError(Exception):
     """The fast way is not sure."""
 
 
-class Table(NamedTuple, Generic[N]):
+class RunFileTable(NamedTuple, Generic[N]):
     """The rows of a file: its queries in the order of their first sight; each row's query, passage and number.
 
     `rank`: of each row; empty if it was not asked for, NaN if a rank of the same chunk is no number.
@@ -80,7 +80,7 @@ def read_table(
     parse: Callable[[ByteTexts], NDArray[N]],
     size: int = CHUNK,
     rank: int | None = None,
-) -> Table[N]:
+) -> RunFileTable[N]:
     """A file of `columns` columns (or a ``.gz`` of one), read `size` bytes at a time.
 
     Its numbers stand in column `place`, its ranks in column `rank`.
@@ -106,7 +106,9 @@ def read_table(
             ranks.append(np.empty(0) if rank is None else _ranks(ids(buffer, starts[:, rank], ends[:, rank])))
     if not queries:
         raise OddError
-    return Table(list(known), np.concatenate(queries), IdColumn(docs), np.concatenate(found), np.concatenate(ranks))
+    return RunFileTable(
+        list(known), np.concatenate(queries), IdColumn(docs), np.concatenate(found), np.concatenate(ranks)
+    )
 
 
 def chunks(file: BinaryIO | gzip.GzipFile, size: int) -> Iterator[bytes]:
@@ -254,7 +256,7 @@ LABEL_COLUMNS, GRADE = 4, 3
 EXACT_DIGITS = 9  # more are no grade
 
 
-class Labels(NamedTuple):
+class LabelColumns(NamedTuple):
     """Labels as columns: the sorted queries; each label's query among them, non-decreasing; its grade; its passage."""
 
     qids: tuple[str, ...]
@@ -263,7 +265,7 @@ class Labels(NamedTuple):
     docs: IdColumn
 
 
-def quick_labels(path: Path) -> Labels | None:
+def quick_labels(path: Path) -> LabelColumns | None:
     """The labels in a file, or in a ``.gz`` of one; None where it is odd, empty or cannot be read."""
     try:
         known, query, docs, grade, _ = read_table(path, LABEL_COLUMNS, GRADE, _grades)
@@ -271,7 +273,7 @@ def quick_labels(path: Path) -> Labels | None:
         return None
     query = _places(known)[query]
     order = np.argsort(query, kind="stable")
-    return Labels(
+    return LabelColumns(
         tuple(name.decode() for name in sorted(known)), query[order], grade[order], IdColumn([docs.take(order)])
     )
 
@@ -320,7 +322,7 @@ def read_labels(path: Path, columns: ColumnNames = NO_COLUMNS) -> Iterator[Label
                 yield from read_qrels(file)
 
 
-def read_judgments(path: Path, scale: Scale | None = None, columns: ColumnNames = NO_COLUMNS) -> Qrels:
+def read_judgments(path: Path, scale: GradeScale | None = None, columns: ColumnNames = NO_COLUMNS) -> Qrels:
     """The judgments in a file.
 
     Args:
@@ -336,7 +338,7 @@ def read_judgments(path: Path, scale: Scale | None = None, columns: ColumnNames 
         return _judgments(file, scale, columns)
 
 
-def _judgments(path: Path, scale: Scale | None, columns: ColumnNames) -> Qrels:
+def _judgments(path: Path, scale: GradeScale | None, columns: ColumnNames) -> Qrels:
     if shape_of(path, columns) is Shape.TREC and (quick := quick_labels(path)) is not None:
         with suppress(DataError):  # the other way names the line
             return Qrels(*quick, scale or _guessed(quick.grade, path))
@@ -358,11 +360,11 @@ def _judgments(path: Path, scale: Scale | None, columns: ColumnNames) -> Qrels:
     return Qrels.from_columns([one.qid for one in labels], [one.doc_id for one in labels], grades, known)
 
 
-def _guessed(grades: np.ndarray[tuple[int], np.dtype[np.int64]], path: Path) -> Scale:
+def _guessed(grades: np.ndarray[tuple[int], np.dtype[np.int64]], path: Path) -> GradeScale:
     return usual_scale(np.unique(grades).tolist(), where=path, remedy=NAME_IT)
 
 
-def _label(cell: Cell, path: Path) -> Label:
+def _label(cell: NumberCell, path: Path) -> Label:
     value = cell.value.removesuffix(".0")  # as libraries of tables write whole numbers
     if not INTEGER.fullmatch(value):
         message = f"grade {cell.value!r} of query {cell.qid}, passage {cell.doc_id} is not an integer"
@@ -476,7 +478,7 @@ def _read(path: Path, columns: ColumnNames) -> Run:
     return run
 
 
-def _run(cells: Iterable[Cell], path: Path) -> Run:
+def _run(cells: Iterable[NumberCell], path: Path) -> Run:
     rows, order = list(cells), RankOrder()
     scores = [_score(cell, path) for cell in rows]
     for cell, score in zip(rows, scores, strict=True):
@@ -485,7 +487,7 @@ def _run(cells: Iterable[Cell], path: Path) -> Run:
     return replace(run, note=order.checked(path))
 
 
-def _score(cell: Cell, path: Path) -> float:
+def _score(cell: NumberCell, path: Path) -> float:
     score = as_number(cell.value)
     if not math.isfinite(score):
         message = f"score {cell.value!r} of query {cell.qid}, passage {cell.doc_id} is not a finite number"
@@ -551,7 +553,7 @@ def shown(value: object) -> str:
     return f"{shorten(repr(value), SHOWN)} ({type(value).__name__})"
 
 
-def qrels_of(given: object, scale: Scale | None = None) -> Qrels:
+def qrels_of(given: object, scale: GradeScale | None = None) -> Qrels:
     """The judgments of ``{qid: {doc_id: grade}}``, or of rows or a table with a query, a passage and a grade each.
 
     Args:

@@ -34,15 +34,15 @@ from raggs.base.files import make_folder
 from raggs.base.hashing import hash_value
 from raggs.base.loops import open_loop
 from raggs.base.text import REPLACED, plural
-from raggs.base.types import Building, Hear, Notice, Waiting, deaf
+from raggs.base.types import BuildProgress, Hear, Notice, WaitProgress, deaf
 from raggs.llm import LLM, BatchSettings, BudgetSettings, CallLedger, LLMSettings
 from raggs.parts import askers, chunkers, corpora, embedders, judges, queries, rerankers, retrievers, rewriters
 from raggs.parts.askers import Asker, AskerContext
-from raggs.parts.chunkers import Asking, Chunker, ChunkerConfig, ChunkerContext, Document
-from raggs.parts.corpora import Corpus, CorpusContext, CutCorpus, Remote, Whole
+from raggs.parts.chunkers import Chunker, ChunkerConfig, ChunkerContext, Document, ModelAccess
+from raggs.parts.corpora import Corpus, CorpusContext, CutCorpus, DocumentCorpus, RemoteCorpus
 from raggs.parts.embedders import Embedder, EmbedderConfig, EmbedderContext
 from raggs.parts.embedders.kept import KeptEmbedder
-from raggs.parts.indexes.files import Places, reviews_beside
+from raggs.parts.indexes.files import CacheFolders, reviews_beside
 from raggs.parts.indexes.passages import FORMAT, Passages, PassageStore
 from raggs.parts.judges import Calls, Judge, JudgeContext, Ordering, Task
 from raggs.parts.queries.fields import load_numbered
@@ -53,7 +53,7 @@ from raggs.prompts import Prompt, load_prompt
 
 if TYPE_CHECKING:
     from raggs.base.arrays import Vectors
-    from raggs.llm.rehearsal import Rehearsal
+    from raggs.llm.rehearsal import DryRunLLM
 
 __all__ = [
     "LLM",
@@ -91,7 +91,9 @@ class OpenCorpus:
         context: what the corpus may use.
     """
 
-    def __init__(self, spec: AdapterConfig, places: Places, hear: Hear, context: CorpusContext | None = None) -> None:
+    def __init__(
+        self, spec: AdapterConfig, places: CacheFolders, hear: Hear, context: CorpusContext | None = None
+    ) -> None:
         self._spec = spec
         self._places = places
         self._hear = hear
@@ -110,7 +112,7 @@ class OpenCorpus:
             RaggsError: as `store`; or the source's server has not what is asked of it.
         """
         source = self._source
-        if isinstance(source, Remote) and not whole:
+        if isinstance(source, RemoteCorpus) and not whole:
             return self._remote
         return self.store
 
@@ -168,7 +170,7 @@ class OpenCorpus:
             NotFoundError, DataError: the corpus is missing or malformed.
         """
         source = self._source
-        yield from source.documents() if isinstance(source, Whole) else source.passages()
+        yield from source.documents() if isinstance(source, DocumentCorpus) else source.passages()
         self._tell([*source.outside(), *source.notes()])
 
     def empty(self) -> DataError:
@@ -206,7 +208,7 @@ class OpenCorpus:
     @cached_property
     def _remote(self) -> Passages:
         source = self._source
-        if not isinstance(source, Remote):
+        if not isinstance(source, RemoteCorpus):
             raise TypeError("this corpus does not give single passages")
         return source.remote()
 
@@ -233,7 +235,7 @@ class OpenCorpus:
             source.replaced.clear()
 
     def _building(self, what: str, done: int, total: int) -> None:
-        self._hear(Building(what, done, total))
+        self._hear(BuildProgress(what, done, total))
 
 
 def replaced(what: str, ids: Sequence[str]) -> Notice:
@@ -252,7 +254,7 @@ class Models:
 
     def __init__(
         self,
-        places: Places,
+        places: CacheFolders,
         llm: LLMSettings,
         budget: BudgetSettings,
         *,
@@ -288,11 +290,11 @@ class Models:
         """An embedder; its model is loaded at first use. `llm`: other language models than one's own."""
         return embedders.REGISTRY.of(spec)(spec, EmbedderContext(llm or self.llm, lambda: self.loop))
 
-    def rehearsal(self) -> Rehearsal:
+    def rehearsal(self) -> DryRunLLM:
         """The same models, which only remember; closed by whoever wants them."""
-        from raggs.llm.rehearsal import Rehearsal  # late: it brings the ways to providers
+        from raggs.llm.rehearsal import DryRunLLM  # late: it brings the ways to providers
 
-        return Rehearsal(self._settings, self.places.llm)
+        return DryRunLLM(self._settings, self.places.llm)
 
     def rewriter(self, spec: AdapterConfig, llm: LLM | None = None) -> Rewriter:
         """A rewriter of questions. `llm`: other language models than one's own."""
@@ -331,7 +333,7 @@ class Models:
 
     def building(self, what: str, done: int, total: int) -> None:
         """Tell the listener how far something is that is made once."""
-        self._hear(Building(what, done, total))
+        self._hear(BuildProgress(what, done, total))
 
     def arrive(self) -> None:
         """Let calls on their way arrive, after which all that was paid for is booked."""
@@ -358,7 +360,7 @@ class Models:
         self._hear(Notice(message))
 
     def _waiting(self, what: str, done: int, total: int) -> None:
-        self._hear(Waiting(what, done, total))
+        self._hear(WaitProgress(what, done, total))
 
 
 def judge_prompts(grade: str, order: str) -> tuple[Prompt, Prompt]:
@@ -420,7 +422,7 @@ class Workshop(Models):
         hear: Hear = deaf,
     ) -> None:
         super().__init__(
-            Places.of(workspace),
+            CacheFolders.of(workspace),
             llm or LLMSettings(),
             budget or BudgetSettings(),
             batch=batch,
@@ -444,8 +446,8 @@ class Workshop(Models):
         """A chunker; what it needs is loaded at first use. It may be paid, and its embedder too."""
         return chunkers.REGISTRY.of(spec)(spec, ChunkerContext(self._lent, self._asking(pays=True)))
 
-    def _asking(self, *, pays: bool) -> Asking:
-        return Asking(lambda: self.llm, lambda: self.loop, self.places.cuts, pays, self.notify)
+    def _asking(self, *, pays: bool) -> ModelAccess:
+        return ModelAccess(lambda: self.llm, lambda: self.loop, self.places.cuts, pays, self.notify)
 
     def _lent(self, spec: EmbedderConfig) -> Embedder:
         """An embedder of pieces, whose vectors are kept by text; those of a paid one are among the answers already."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     from raggs.base.arrays import Flags, Floats
-    from raggs.ranking.posterior import Judged
+    from raggs.ranking.posterior import JudgedOrders
 
 TYPICAL_LENGTH = 5  # of a list, for which sharpness is stated, and which costs a call
 PILOT_SIZES = (20, 5, 10, 5, 5, 10, 5) * 2  # half of them would tell a quarter: care shows where utilities are known
@@ -104,13 +104,13 @@ class Pilot:
 
     grades: Floats
     graded: Flags
-    judged: Judged
+    judged: JudgedOrders
     biased: bool = True
 
 
 @dataclass(frozen=True)
 class Profile:
-    """A judge's manner, as `raggs.ranking.posterior.Manner` has it, and the price of asking it.
+    """A judge's manner, as `raggs.ranking.posterior.JudgeModel` has it, and the price of asking it.
 
     Attributes:
         sharpness, doubt: for lists of five: the best guess, and the standard error of its logarithm.

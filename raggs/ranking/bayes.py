@@ -50,10 +50,10 @@ from raggs.ranking.locks import LockRule, SettledPairs, standard_gaps
 from raggs.ranking.posterior import (
     SETTLE,
     SHARPNESS,
-    Judged,
     JudgedLists,
+    JudgedOrders,
+    JudgeModel,
     KnownPicks,
-    Manner,
     Posterior,
     fit_mixture,
     grade_prior,
@@ -95,7 +95,9 @@ class Planner:
         told: at each choice among several sizes, what the round of each was expected to put right for its price.
     """
 
-    def __init__(self, posterior: Posterior, worth: Floats, top: int, manner: Manner, *, by_gain: bool = True) -> None:
+    def __init__(
+        self, posterior: Posterior, worth: Floats, top: int, manner: JudgeModel, *, by_gain: bool = True
+    ) -> None:
         self.mean, self.sharpness = posterior.mean, posterior.sharpness
         self.covariance = posterior.covariance
         self.top = top
@@ -278,7 +280,7 @@ SMALL = 1.5  # power of the size of a top that its wrong pairs are divided by
 ROUNDING = 1e-9
 
 
-class Offer(NamedTuple):
+class NextRound(NamedTuple):
     """A ranking's next round.
 
     Attributes:
@@ -309,7 +311,7 @@ def promise(loss: float, calls: float, size: int, top: int) -> float:
     return loss / weight / (calls + GRADED * size)
 
 
-def next_wave(offers: Iterable[Offer], left: float, rankings: int) -> tuple[Offer, ...]:
+def next_wave(offers: Iterable[NextRound], left: float, rankings: int) -> tuple[NextRound, ...]:
     """The offers that are taken, best first; none where none can be paid.
 
     Args:
@@ -319,7 +321,7 @@ def next_wave(offers: Iterable[Offer], left: float, rankings: int) -> tuple[Offe
     """
     line = sorted(offers, key=lambda offer: (offer.asked, -offer.gain / offer.price, offer.name))
     first = sum(not offer.asked for offer in line)
-    room, taken = first or wave_size(rankings), list[Offer]()
+    room, taken = first or wave_size(rankings), list[NextRound]()
     for offer in line:
         if len(taken) == room:
             break
@@ -440,7 +442,7 @@ class BayesRanker(RoundRanker):
         self.overhead = overhead
         self._open_size = batch_size is None
         self._sizes = tuple(sorted({min(each, self.size) for each in SIZES})) if self._open_size else (self.size,)
-        self._manner = Manner(np.zeros(min(self.size, TYPICAL_LENGTH) if self._open_size else self.size))
+        self._manner = JudgeModel(np.zeros(min(self.size, TYPICAL_LENGTH) if self._open_size else self.size))
         self._known: KnownPicks | None = None
         self._told = np.zeros(len(self.ids), dtype=np.int64)  # in how many orders given beforehand each stands
         self._orders: list[Ints] = []
@@ -577,7 +579,7 @@ class BayesRanker(RoundRanker):
         named = np.flatnonzero(self._told)  # in orders given beforehand, which count among them
         keys = self._known_keys.copy()
         keys[named[np.argsort(-mean[named], kind="stable")]] = -np.sort(-keys[named])
-        self._beforehand = rounds.Known(keys, self._exposures() > 0)
+        self._beforehand = rounds.PassageKeys(keys, self._exposures() > 0)
         return self._pairs.graph.order(rounds.order_keys(mean, deviation, self._beforehand).tolist())
 
     def _refit(self) -> None:
@@ -588,9 +590,9 @@ class BayesRanker(RoundRanker):
             self._manner, self._posterior, self.echo = told
             self.echo = max(self.echo, self._echo_believed)
 
-    def _judged(self) -> Judged:
+    def _judged(self) -> JudgedOrders:
         lengths = sorted({order.size for order in self._orders})
-        return Judged(tuple(map(self._lists_of, lengths)), self._manner, self._known)
+        return JudgedOrders(tuple(map(self._lists_of, lengths)), self._manner, self._known)
 
     def _lists_of(self, length: int) -> JudgedLists:
         calls = [call for call, order in enumerate(self._orders) if order.size == length]

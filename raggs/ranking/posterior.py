@@ -115,7 +115,7 @@ class JudgedLists:
 
 
 @dataclass(frozen=True)
-class Manner:
+class JudgeModel:
     """How a judge orders a list, and what is believed of its sharpness beforehand.
 
     Attributes:
@@ -156,7 +156,7 @@ class Manner:
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedOrders:
     """All that was heard, and how it is taken.
 
     Attributes:
@@ -166,7 +166,7 @@ class Judged:
     """
 
     lists: tuple[JudgedLists, ...]
-    manner: Manner
+    manner: JudgeModel
     known: KnownPicks | None = None
 
     def scores(self, lists: JudgedLists, utilities: Floats, sharpness: float) -> Floats:
@@ -182,7 +182,7 @@ FAR = 300.0  # differences of scores beyond this change nothing, and their squar
 FARTHEST = 500.0  # the same for a plain exponential
 
 
-def by_item(utilities: Floats, judged: Judged, sharpness: float) -> Sums:
+def by_item(utilities: Floats, judged: JudgedOrders, sharpness: float) -> Sums:
     """Log-likelihood of the answers, its gradient and its negative Hessian by the utilities.
 
     Returns:
@@ -198,7 +198,7 @@ def by_item(utilities: Floats, judged: Judged, sharpness: float) -> Sums:
     return (loglik, slope, bend) if judged.known is None else judged.known.add_to(utilities, (loglik, slope, bend))
 
 
-def by_place(utilities: Floats, judged: Judged, sharpness: float) -> Sums:
+def by_place(utilities: Floats, judged: JudgedOrders, sharpness: float) -> Sums:
     """The same by the favour of the places: shapes (knots,) and (knots, knots)."""
     size = judged.manner.favour.size
     loglik, slope, bend = 0.0, np.zeros(size), np.zeros((size, size))
@@ -211,7 +211,9 @@ def by_place(utilities: Floats, judged: Judged, sharpness: float) -> Sums:
     return loglik, slope, bend
 
 
-def _sums(judged: Judged, lists: JudgedLists, utilities: Floats, sharpness: float, cells: Ints, size: int) -> Sums:
+def _sums(
+    judged: JudgedOrders, lists: JudgedLists, utilities: Floats, sharpness: float, cells: Ints, size: int
+) -> Sums:
     scores, weights = judged.scores(lists, utilities, sharpness), lists.weights
     loglik, slopes, blocks = stage_sums(scores, judged.manner.care(lists.length))
     gradient = np.bincount(cells.ravel(), (weights[:, None] * slopes).ravel(), minlength=size)
@@ -344,7 +346,7 @@ class Posterior:
     prior: Prior
 
 
-def fit(prior: Prior, judged: Judged, sharpness: float, start: Floats, steps: int = NEWTON_STEPS) -> Posterior:
+def fit(prior: Prior, judged: JudgedOrders, sharpness: float, start: Floats, steps: int = NEWTON_STEPS) -> Posterior:
     """The posterior for one sharpness, by at most so many damped Newton steps from `start`."""
     blas, x = lapack(), start
     for _ in range(steps):
@@ -411,7 +413,7 @@ class Mixture:
         return (largest + np.log(mass))[:, 0], centre, between + within
 
 
-def fit_mixture(mixture: Mixture, judged: Judged, sharpness: float, start: Posterior) -> Posterior:
+def fit_mixture(mixture: Mixture, judged: JudgedOrders, sharpness: float, start: Posterior) -> Posterior:
     """The posterior for one sharpness, from the factors and the mean of `start`; arguments as `posterior.fit`."""
     rough = fit(start.prior, judged, sharpness, start.mean, steps=ROUGH)
     factors, _ = refine(mixture, rough)
@@ -429,7 +431,7 @@ def refine(mixture: Mixture, posterior: Posterior) -> tuple[Prior, float]:
     return factors, float((mass - _log_normal(prior.mean - rest, 1.0 / loose + 1.0 / prior.precision)).sum())
 
 
-def sharpen(mixture: Mixture, judged: Judged, current: Posterior) -> Posterior:
+def sharpen(mixture: Mixture, judged: JudgedOrders, current: Posterior) -> Posterior:
     """The fit of best evidence among the current sharpness and its neighbours on the grid."""
     place = SHARPNESS.index(current.sharpness)
     around = [SHARPNESS[near] for near in (place - 1, place + 1) if 0 <= near < len(SHARPNESS)]

@@ -40,9 +40,9 @@ from raggs.base.arrays import Floats, Ints
 from raggs.ranking.base import TYPICAL_LENGTH, Pilot, Profile
 from raggs.ranking.posterior import (
     SHARPNESS,
-    Judged,
     JudgedLists,
-    Manner,
+    JudgedOrders,
+    JudgeModel,
     Mixture,
     Posterior,
     by_place,
@@ -59,12 +59,12 @@ STRIDE = 1.0  # largest step, as log-odds
 BIAS_THRESHOLD = 2.0  # a departure, squared, of so many times what chance makes is none; larger ones hardly shrink
 
 
-def position_bias(judged: Judged, posterior: Posterior) -> Floats:
+def position_bias(judged: JudgedOrders, posterior: Posterior) -> Floats:
     """The favour of each place as log-odds, shape (knots,), summing to 0, at the posterior's utilities."""
     return shared_position_bias([(judged, posterior)])[0]
 
 
-def shared_position_bias(fits: Sequence[tuple[Judged, Posterior]]) -> tuple[Floats, float]:
+def shared_position_bias(fits: Sequence[tuple[JudgedOrders, Posterior]]) -> tuple[Floats, float]:
     """The favour that several questions' answers tell of one judge, and its doubt: a standard error of each place.
 
     Where a favour was believed beforehand, it is what chance could explain that shrinks to it.
@@ -83,7 +83,7 @@ def shared_position_bias(fits: Sequence[tuple[Judged, Posterior]]) -> tuple[Floa
     return np.asarray(usual + max(0.0, told) * found), float(np.sqrt((1.0 / spread).mean()))
 
 
-def _sums(fits: Sequence[tuple[Judged, Posterior]], favour: Floats) -> tuple[Floats, Floats]:
+def _sums(fits: Sequence[tuple[JudgedOrders, Posterior]], favour: Floats) -> tuple[Floats, Floats]:
     """Slope and information by the favour, over all questions."""
     each = [
         by_place(posterior.mean, replace(judged, manner=replace(judged.manner, favour=favour)), posterior.sharpness)
@@ -117,12 +117,12 @@ def worth(shown: Ints, echo: float) -> Floats:
     return np.asarray(gain)
 
 
-def repeat_correlation(judged: Judged, posterior: Posterior) -> float:
+def repeat_correlation(judged: JudgedOrders, posterior: Posterior) -> float:
     """The echo, 0 to 0.9, of answers that the posterior was fitted to; near 0 without repeated pairs."""
     return _echo(*_moments(judged, posterior), REPEAT_THRESHOLD)
 
 
-def shared_repeat_correlation(fits: Sequence[tuple[Judged, Posterior]]) -> float:
+def shared_repeat_correlation(fits: Sequence[tuple[JudgedOrders, Posterior]]) -> float:
     """What several questions' short lists tell of one judge; in long ones errors that repeat look like utility."""
     moments = [
         _moments(replace(judged, lists=short), posterior)
@@ -140,7 +140,7 @@ def _echo(excess: float, chancy: float, most: float, surely: float) -> float:
     return min(found, HIGHEST_ECHO) if found > 0 else 0.0  # never -0.0, which would be written so
 
 
-def _moments(judged: Judged, posterior: Posterior) -> tuple[float, float, float]:
+def _moments(judged: JudgedOrders, posterior: Posterior) -> tuple[float, float, float]:
     """Of repeated pairs: what departs beyond chance, its variance were the errors independent, and the most of it."""
     n, surprise, variance, fourth, followed, spread = _repeated_pairs(judged, posterior)
     fitted = (followed * posterior.sharpness) ** 2 * spread
@@ -148,7 +148,7 @@ def _moments(judged: Judged, posterior: Posterior) -> tuple[float, float, float]
     return excess, float((2 * variance**2 + fourth).sum()), float(((n - 1) * variance).sum())
 
 
-def _repeated_pairs(judged: Judged, posterior: Posterior) -> tuple[Floats, ...]:
+def _repeated_pairs(judged: JudgedOrders, posterior: Posterior) -> tuple[Floats, ...]:
     """Of each pair that was shown more than once, summed over its showings.
 
     Returns:
@@ -170,7 +170,7 @@ def _repeated_pairs(judged: Judged, posterior: Posterior) -> tuple[Floats, ...]:
     return *(total[again] for total in totals), np.asarray(spread)
 
 
-def _showings(judged: Judged, lists: JudgedLists, posterior: Posterior) -> tuple[Ints, Ints, Floats, Floats]:
+def _showings(judged: JudgedOrders, lists: JudgedLists, posterior: Posterior) -> tuple[Ints, Ints, Floats, Floats]:
     """Each pair of each list: who won, who lost, the chance of the other way round, and what was left of the care."""
     scores, left = judged.scores(lists, posterior.mean, posterior.sharpness), judged.manner.care(lists.length)
     upper, lower = np.triu_indices(lists.length, k=1)
@@ -264,7 +264,7 @@ class _Land:
 
     def __init__(self, pilots: Sequence[Pilot], favour: Floats = FAIR) -> None:
         self._pilots = pilots
-        self._judged = [replace(each.judged, manner=Manner(favour)) for each in pilots]
+        self._judged = [replace(each.judged, manner=JudgeModel(favour)) for each in pilots]
         self._mixtures: dict[Point, list[Mixture]] = {}
         self._begun = [mixture.posterior(SHARPNESS[USUAL]) for mixture in self._priors(STARTS[0])]
         self._known: dict[Point, float] = {}
@@ -299,7 +299,7 @@ class _Land:
             found = [_fitted(*each, point) for each in zip(self._priors(point), judged, found, strict=True)]
             taken = [_mannered(each, point) for each in judged]
             favour, doubt = shared_position_bias(list(zip(taken, found, strict=True)))
-            judged = [replace(each, manner=Manner(favour)) for each in judged]
+            judged = [replace(each, manner=JudgeModel(favour)) for each in judged]
             if not favour.any():
                 break
         return favour, doubt
@@ -321,14 +321,14 @@ class _Land:
         return float(np.exp(mean)), max(SURE, float(np.sqrt(chances @ (logs - mean) ** 2)))
 
 
-def _mannered(judged: Judged, point: Point) -> Judged:
+def _mannered(judged: JudgedOrders, point: Point) -> JudgedOrders:
     """The same answers, where the judge is as the point has it."""
     sharpness = SHARPNESS[point[0]]
     manner = replace(judged.manner, left=_left(point), strain=STRAINS[point[STRAIN]], sharpness=sharpness)
     return replace(judged, manner=manner)
 
 
-def _fitted(mixture: Mixture, judged: Judged, begun: Posterior, point: Point) -> Posterior:
+def _fitted(mixture: Mixture, judged: JudgedOrders, begun: Posterior, point: Point) -> Posterior:
     """The posterior of a question where the judge is as the point has it; `begun` for another point."""
     return fit_mixture(mixture, _mannered(judged, point), SHARPNESS[point[0]], begun)
 
@@ -340,14 +340,14 @@ def _evidence(mixture: Mixture, found: Posterior) -> float:
 FAVOUR_STEPS = 2  # times that favour and utilities are fitted in turn, each to the other
 
 
-def believed(profile: Profile, own: Manner) -> Manner:
+def believed(profile: Profile, own: JudgeModel) -> JudgeModel:
     """A judge's manner as other questions taught it; what nothing was learned of stays as the question's own has it."""
-    told = Manner(own.favour, profile.left, profile.strain, profile.sharpness, profile.doubt)
+    told = JudgeModel(own.favour, profile.left, profile.strain, profile.sharpness, profile.doubt)
     if profile.favour_doubt is None:
         return told
     usual = np.zeros_like(own.favour)
     if profile.favour:
-        taught = Manner(np.array(profile.favour))
+        taught = JudgeModel(np.array(profile.favour))
         across = taught.knots(usual.size)
         usual = taught.favour if across is None else across @ taught.favour
         usual = usual - usual.mean()
@@ -355,8 +355,8 @@ def believed(profile: Profile, own: Manner) -> Manner:
 
 
 def study(
-    mixture: Mixture, judged: Judged, posterior: Posterior, echo: float | None, *, biased: bool
-) -> tuple[Manner, Posterior, float]:
+    mixture: Mixture, judged: JudgedOrders, posterior: Posterior, echo: float | None, *, biased: bool
+) -> tuple[JudgeModel, Posterior, float]:
     """The judge's manner, the utilities by it, and its echo.
 
     Args:

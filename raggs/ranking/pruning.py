@@ -12,14 +12,16 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Decision:
+class PruneDecision:
     """Whether a passage is ranked, and the rule that decided, for people."""
 
     kept: bool
     why: str
 
 
-def prune(grades: Sequence[int | None], fused_ranks: Sequence[int], *, min_keep: int, max_keep: int) -> list[Decision]:
+def prune(
+    grades: Sequence[int | None], fused_ranks: Sequence[int], *, min_keep: int, max_keep: int
+) -> list[PruneDecision]:
     """Keep whole buckets of equal grade, best grade first, until at least `min_keep` passages are kept.
 
     The bucket that reaches `min_keep` is the last; where it would pass `max_keep`, its best fused ranks fill
@@ -43,7 +45,7 @@ def prune(grades: Sequence[int | None], fused_ranks: Sequence[int], *, min_keep:
         raise ValueError("two passages have the same fused rank")
     if not 1 <= min_keep <= max_keep:
         raise ValueError(f"1 <= min_keep <= max_keep does not hold for min_keep={min_keep}, max_keep={max_keep}")
-    decisions = [Decision(False, "no grade")] * len(grades)
+    decisions = [PruneDecision(False, "no grade")] * len(grades)
     kept = 0
     for grade in sorted({grade for grade in grades if grade is not None}, reverse=True):
         bucket = sorted((fused_ranks[place], place) for place, other in enumerate(grades) if other == grade)
@@ -52,6 +54,8 @@ def prune(grades: Sequence[int | None], fused_ranks: Sequence[int], *, min_keep:
             f"not needed, {kept} better passages are enough" if kept >= min_keep else f"cut at {max_keep} by fused rank"
         )
         for number, (_, place) in enumerate(bucket):
-            decisions[place] = Decision(number < room, f"grade {grade}" if number < room else f"grade {grade}, {full}")
+            decisions[place] = PruneDecision(
+                number < room, f"grade {grade}" if number < room else f"grade {grade}, {full}"
+            )
         kept += min(room, len(bucket))
     return decisions

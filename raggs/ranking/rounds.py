@@ -382,7 +382,7 @@ def expected_loss(losses: Floats, top: int) -> float:
 
 
 @dataclass(frozen=True)
-class Known:
+class PassageKeys:
     """What is known of the passages of a pool besides their utilities.
 
     Attributes:
@@ -394,7 +394,7 @@ class Known:
     shown: Flags
 
 
-def order_keys(mean: Floats, deviation: Floats, known: Known) -> Floats:
+def order_keys(mean: Floats, deviation: Floats, known: PassageKeys) -> Floats:
     """What passages are sorted by, highest first: their utility, but what hardly gains anything by what was known.
 
     A passage hardly gains if it stands above `USELESS` by a chance of less than 0.3; one of which no answer says
@@ -408,7 +408,7 @@ def order_keys(mean: Floats, deviation: Floats, known: Known) -> Floats:
     return np.asarray(np.where(mean >= least, mean, known.keys + least.min() - mean.max()))
 
 
-def agreement(top: Ints, posterior: Gaussian, prior: Gaussian, known: Known, rng: np.random.Generator) -> float:
+def agreement(top: Ints, posterior: Gaussian, prior: Gaussian, known: PassageKeys, rng: np.random.Generator) -> float:
     """The share of a top that another ranking of the same pool, with as many answers, is expected to have as well.
 
     With the prior precision T and the information J = C^-1 - T of the answers, the mean that another ranking comes to

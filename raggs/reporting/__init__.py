@@ -5,7 +5,7 @@ sections              the sections, with their templates, styles and scripts
 figures               SVG figures; `sheets`: queries in the page as compact JSON
 surveying             statistics of a golden set: labels, pools, sources, languages
 
-A section takes `Facts` (what was opened and scored before) and returns typed data, which its template draws. Nothing
+A section takes `ReportFacts` (opened and scored before) and returns typed data, which its template draws. Nothing
 is scored here. Sentences come from `raggs.evaluation`, `raggs.sweeps` and `raggs.runs.manifests.words` if they exist
 there. To add a section, write in the folder `sections`:
 
@@ -36,13 +36,13 @@ REGISTRY: Registry[ReportSection] = Registry(
     "sections",
     "raggs.reporting.base:ReportSection",
     {
-        "decision": "raggs.reporting.sections.decision:Decision",
-        "losses": "raggs.reporting.sections.results:Losses",
-        "systems": "raggs.reporting.sections.results:Systems",
-        "sweeps": "raggs.reporting.sections.results:Sweeps",
-        "diagnoses": "raggs.reporting.sections.results:Diagnoses",
+        "decision": "raggs.reporting.sections.decision:DecisionSection",
+        "losses": "raggs.reporting.sections.results:LossesSection",
+        "systems": "raggs.reporting.sections.results:SystemsSection",
+        "sweeps": "raggs.reporting.sections.results:SweepsSection",
+        "diagnoses": "raggs.reporting.sections.results:DiagnosesSection",
         "questions": "raggs.reporting.sections.questions:QuestionsSection",
-        "golden": "raggs.reporting.sections.provenance:Golden",
-        "provenance": "raggs.reporting.sections.provenance:Provenance",
+        "golden": "raggs.reporting.sections.provenance:GoldenSection",
+        "provenance": "raggs.reporting.sections.provenance:ProvenanceSection",
     },
 )

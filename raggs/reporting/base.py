@@ -1,4 +1,4 @@
-"""What a section of the report is: typed data from `Facts`, drawn by the template that lies beside its module.
+"""What a section of the report is: typed data from `ReportFacts`, drawn by the template that lies beside its module.
 
 Which comparison a decision is about: the best of the other systems against the baseline, by the first measure.
 """
@@ -15,23 +15,23 @@ from typing import ClassVar
 
 from raggs.base.errors import NotFoundError
 from raggs.diagnosis.models import DiagnosisReport
-from raggs.evaluation.document import Document
-from raggs.evaluation.models import ComparisonPart, Part, Report
+from raggs.evaluation.document import ReportDocument
+from raggs.evaluation.models import ComparisonPart, EvalReport, ReportPart
 from raggs.golden.base import GoldenSet
 from raggs.golden.judgments import Judgments
-from raggs.golden.opened import System
-from raggs.golden.questions import Questions
+from raggs.golden.opened import NamedSystem
+from raggs.golden.questions import GoldenQuestions
 from raggs.golden.views import QuestionView
-from raggs.parts.reviews import Reviewed
-from raggs.reporting.surveying import Pools, Tally, pools_of
-from raggs.runs.manifests.costs import Costs, costs
+from raggs.parts.reviews import CurrentReviews
+from raggs.reporting.surveying import PoolSurvey, PoolTally, pools_of
+from raggs.runs.manifests.costs import LedgerTotals, costs
 from raggs.runs.manifests.opened import OpenedRun
-from raggs.stats.judge_agreement import Trust
+from raggs.stats.judge_agreement import JudgeValidity
 from raggs.sweeps.models import SweepReport
 
 
 @dataclass(frozen=True)
-class People:
+class JudgeValidation:
     """The judge held against people, where they graded any of it.
 
     Attributes:
@@ -41,14 +41,14 @@ class People:
         why: why nothing could be compared; empty where it was.
     """
 
-    trust: tuple[Trust, ...] = ()
+    trust: tuple[JudgeValidity, ...] = ()
     said: tuple[str, ...] = ()
-    document: Document | None = None
+    document: ReportDocument | None = None
     why: str = ""
 
 
 @dataclass(frozen=True)
-class Facts:
+class ReportFacts:
     """All that a report may say, opened and scored before.
 
     Attributes:
@@ -70,14 +70,14 @@ class Facts:
     place: str
     golden: GoldenSet
     run: OpenedRun | None
-    report: Report | None
+    report: EvalReport | None
     missing: str
     sweeps: tuple[SweepReport, ...]
-    people: People
+    people: JudgeValidation
     texts: bool
     command: str
-    systems: tuple[System, ...] | None = None
-    reviews: Reviewed | None = None
+    systems: tuple[NamedSystem, ...] | None = None
+    reviews: CurrentReviews | None = None
     judged: Judgments | None = None
     diagnoses: tuple[DiagnosisReport, ...] = ()
     undiagnosed: tuple[str, ...] = ()
@@ -102,19 +102,19 @@ class Facts:
         Raises:
             DataError: a line cannot be right.
         """
-        tally = Tally(None if self.judgments is None else self.judgments.qrels.scale.relevant)
-        for view in Questions(self.golden, self.systems, self.reviews, depth=depth):
+        tally = PoolTally(None if self.judgments is None else self.judgments.qrels.scale.relevant)
+        for view in GoldenQuestions(self.golden, self.systems, self.reviews, depth=depth):
             if self.run is not None:
                 tally.see(view)
             yield view if self.texts else view.without_texts()
         self._counted.append(tally)
 
     @cached_property
-    def _counted(self) -> list[Tally]:
+    def _counted(self) -> list[PoolTally]:
         return []
 
     @cached_property
-    def pools(self) -> Pools | None:
+    def pools(self) -> PoolSurvey | None:
         """The pools of the run; None of files, and where nothing was pooled yet.
 
         Raises:
@@ -125,9 +125,9 @@ class Facts:
         return pools_of(self._counted[0])
 
     @cached_property
-    def costs(self) -> Costs:
+    def costs(self) -> LedgerTotals:
         """What the run has cost, by its ledger; zeros for a file of labels."""
-        return Costs() if self.run is None else costs(self.run.store)
+        return LedgerTotals() if self.run is None else costs(self.run.store)
 
 
 class ReportSection(ABC):
@@ -138,7 +138,7 @@ class ReportSection(ABC):
     SCRIPTED: ClassVar[bool] = False
 
     @abstractmethod
-    def data(self, facts: Facts) -> Part | None:
+    def data(self, facts: ReportFacts) -> ReportPart | None:
         """What the template is given as `data`; None leaves the section out.
 
         Raises:
@@ -152,7 +152,7 @@ class ReportSection(ABC):
         return place.read_text(encoding="utf-8") if place.is_file() else ""
 
 
-def compared(report: Report) -> list[ComparisonPart]:
+def compared(report: EvalReport) -> list[ComparisonPart]:
     """The comparisons by the measure that decides, best first; none where nothing was compared."""
     measure = report.measures[0]
     sign = 1.0 if report.higher_is_better[measure] else -1.0
@@ -160,7 +160,7 @@ def compared(report: Report) -> list[ComparisonPart]:
     return sorted(known, key=lambda part: -sign * (part.difference or 0.0))
 
 
-def is_ahead(part: ComparisonPart, report: Report) -> bool:
+def is_ahead(part: ComparisonPart, report: EvalReport) -> bool:
     """Whether a system's mean is the better one, sure or not."""
     sign = 1.0 if report.higher_is_better[part.measure] else -1.0
     return sign * (part.difference or 0.0) > 0

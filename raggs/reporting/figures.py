@@ -10,20 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from raggs.base.types import Number
-from raggs.evaluation.analyses.robustness import Depths
+from raggs.evaluation.analyses.robustness import DepthAnalysis
 from raggs.evaluation.document import interval_words
-from raggs.evaluation.models import Part, Report
+from raggs.evaluation.models import EvalReport, ReportPart
 from raggs.evaluation.svg import Curve, ForestRow, curves, forest, inlined
 
 
-class Figure(Part):
+class SvgFigure(ReportPart):
     """A drawing, and what it shows in words."""
 
     words: str
     svg: str
 
 
-def figures(report: Report) -> Iterator[Figure]:
+def figures(report: EvalReport) -> Iterator[SvgFigure]:
     """All that there is something to show in, what decides first."""
     measure = report.measures[0]
     yield from _means(report, measure)
@@ -32,15 +32,15 @@ def figures(report: Report) -> Iterator[Figure]:
     yield from _recall(report)
 
 
-def _means(report: Report, measure: str) -> Iterator[Figure]:
+def _means(report: EvalReport, measure: str) -> Iterator[SvgFigure]:
     scores = [(each.name, each.scores[measure]) for each in report.systems]
     rows = [ForestRow(name, part.mean, part.low, part.high) for name, part in scores if part.mean is not None]
     if rows:
         words = f"{measure} of each system"
-        yield Figure(words=words, svg=inlined(forest(words, rows, f"mean, {interval_words(report)}", changes=False)))
+        yield SvgFigure(words=words, svg=inlined(forest(words, rows, f"mean, {interval_words(report)}", changes=False)))
 
 
-def _differences(report: Report, measure: str) -> Iterator[Figure]:
+def _differences(report: EvalReport, measure: str) -> Iterator[SvgFigure]:
     rows = [
         ForestRow(part.system, part.difference, part.low, part.high, part.verdict in ("win", "loss"))
         for part in report.comparisons
@@ -49,20 +49,20 @@ def _differences(report: Report, measure: str) -> Iterator[Figure]:
     if rows:
         words = f"{measure} against {report.comparisons[0].baseline}, query by query"
         told = f"mean paired difference, {report.confidence:.0%} interval; grey: it may be chance"
-        yield Figure(words=words, svg=inlined(forest(words, rows, told, changes=True)))
+        yield SvgFigure(words=words, svg=inlined(forest(words, rows, told, changes=True)))
 
 
-def _over_cutoffs(report: Report) -> Iterator[Figure]:
-    found = Depths().found(report)
+def _over_cutoffs(report: EvalReport) -> Iterator[SvgFigure]:
+    found = DepthAnalysis().found(report)
     lines = [Curve((system,), points) for system, part in found if len(points := _known(part.means.items())) > 1]
     if lines:
         words = f"{found[0].part.measure} over the cutoff"
         ticks = sorted({x for line in lines for x, _ in line.points})
         drawn = curves(words, lines, ("k, passages in the prompt", found[0].part.measure), ticks, coloured=True)
-        yield Figure(words=words, svg=inlined(drawn))
+        yield SvgFigure(words=words, svg=inlined(drawn))
 
 
-def _recall(report: Report) -> Iterator[Figure]:
+def _recall(report: EvalReport) -> Iterator[SvgFigure]:
     """How many queries are served how well: the share of them with at least some recall."""
     lines = [(each.name, each.robustness[-1]) for each in report.systems if each.robustness]
     if lines:
@@ -70,7 +70,7 @@ def _recall(report: Report) -> Iterator[Figure]:
         named = [Curve((name,), _known((float(at), each) for at, each in part.shares.items())) for name, part in lines]
         ticks = sorted({x for line in named for x, _ in line.points})
         drawn = curves(words, named, (lines[0][1].measure, "share of the queries"), ticks, coloured=True)
-        yield Figure(words=words, svg=inlined(drawn))
+        yield SvgFigure(words=words, svg=inlined(drawn))
 
 
 def _known(points: Iterable[tuple[float, Number]]) -> tuple[tuple[float, float], ...]:
@@ -80,7 +80,7 @@ def _known(points: Iterable[tuple[float, Number]]) -> tuple[tuple[float, float],
 WIDE = 1000.0  # of a bar, in its own units
 
 
-class Piece(Part):
+class BarSegment(ReportPart):
     """A piece of a bar; `start` and `width` in units of which a bar has 1000, `text` its value as it is written."""
 
     kind: str
@@ -89,7 +89,7 @@ class Piece(Part):
     width: float
 
 
-def stacked(values: Sequence[tuple[str, float, str]], whole: float) -> tuple[Piece, ...]:
+def stacked(values: Sequence[tuple[str, float, str]], whole: float) -> tuple[BarSegment, ...]:
     """Pieces side by side.
 
     Args:
@@ -99,6 +99,6 @@ def stacked(values: Sequence[tuple[str, float, str]], whole: float) -> tuple[Pie
     pieces, start = [], 0.0
     for kind, value, text in values:
         width = WIDE * value / whole
-        pieces.append(Piece(kind=kind, text=text, start=round(start, 1), width=round(width, 1)))
+        pieces.append(BarSegment(kind=kind, text=text, start=round(start, 1), width=round(width, 1)))
         start += width
     return tuple(pieces)

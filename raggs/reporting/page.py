@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 from raggs.base import __version__
 from raggs.base.text import visible
 from raggs.evaluation.document import GLOSSARY
-from raggs.evaluation.models import Part
+from raggs.evaluation.models import ReportPart
 from raggs.reporting import REGISTRY
-from raggs.reporting.base import Facts, ReportSection
+from raggs.reporting.base import ReportFacts, ReportSection
 from raggs.reporting.sheets import written
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ MARKUP = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}  # as JSON writes what
 
 
 @dataclass(frozen=True)
-class Drawn:
+class RenderedSection:
     """A section as it stands in the page."""
 
     name: str
@@ -38,7 +38,7 @@ class Drawn:
     json: str
 
 
-def report_page(facts: Facts) -> str:
+def report_page(facts: ReportFacts) -> str:
     """The page.
 
     Raises:
@@ -64,10 +64,10 @@ def report_page(facts: Facts) -> str:
     )
 
 
-def _drawn(kind: type[ReportSection], part: Part) -> Drawn:
+def _drawn(kind: type[ReportSection], part: ReportPart) -> RenderedSection:
     template = _templates().from_string(kind.resource("html"))
     data = embedded(part.model_dump(mode="json")) if kind.SCRIPTED else ""
-    return Drawn(kind.NAME, kind.TITLE, template.render(data=part, name=kind.NAME), data)
+    return RenderedSection(kind.NAME, kind.TITLE, template.render(data=part, name=kind.NAME), data)
 
 
 def embedded(value: object) -> str:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping
 
 from raggs.base.text import COMMANDS, visible
-from raggs.golden.views import Row, Sheet
+from raggs.golden.views import QuestionSheet, SheetPassage
 
 MOST_TEXT = 6_000_000  # bytes of all passages' texts
 LONGEST = 4_000  # characters of one
@@ -27,7 +27,7 @@ def written(value: object) -> str:
     return COMMANDS.sub(lambda match: f"\\\\u{ord(match[0]):04x}", text)
 
 
-class Packing:
+class SheetPacking:
     """The passages and names that packed sheets point to.
 
     Args:
@@ -36,7 +36,7 @@ class Packing:
 
     def __init__(self, *, texts: bool) -> None:
         self._texts = texts
-        self._passages: dict[str, tuple[int, Row]] = {}
+        self._passages: dict[str, tuple[int, SheetPassage]] = {}
         self._names: dict[str, int] = {"": 0}
 
     @property
@@ -67,7 +67,7 @@ class Packing:
         some = "".join(row.text for _, row in [*self._passages.values()][:100])
         return len(some.encode()) > 1.5 * len(some)
 
-    def pack(self, sheet: Sheet) -> str:
+    def pack(self, sheet: QuestionSheet) -> str:
         """The sheet as `questions.js` unpacks it."""
         head: Packed = [sheet.rewrite, sheet.answer, sheet.facts, sheet.top, sheet.stopped, sheet.pool]
         places = {row.id: place for place, row in enumerate(sheet.rows)}
@@ -75,10 +75,10 @@ class Packing:
         lists = [[self._name(each.system), each.found or 0, [*map(self._hit, each.hits)]] for each in sheet.lists]
         return written([*head, rows, lists])
 
-    def _row(self, row: Row, places: Mapping[str, int]) -> Packed:
+    def _row(self, row: SheetPassage, places: Mapping[str, int]) -> Packed:
         said = row.said[:MOST_SAID] if self._texts else ""
         words = [[word.who, word.grade or 0, word.note if self._texts else "", int(word.decided)] for word in row.words]
-        twin = 0 if row.twin is None else self._number(Row(row.twin)) + 1
+        twin = 0 if row.twin is None else self._number(SheetPassage(row.twin)) + 1
         sure = -1 if row.sure is None else row.sure
         place = [row.rank or 0, row.low or 0, row.high or 0, sure, int(row.locked), row.score or 0, row.sigma or 0]
         of_rank: Packed = (
@@ -100,9 +100,9 @@ class Packing:
 
     def _hit(self, hit: int | str) -> int:
         """A row by its number; a passage that has none by -1 less its number."""
-        return hit if isinstance(hit, int) else -1 - self._number(Row(hit))
+        return hit if isinstance(hit, int) else -1 - self._number(SheetPassage(hit))
 
-    def _number(self, row: Row) -> int:
+    def _number(self, row: SheetPassage) -> int:
         number, known = self._passages.get(row.id, (len(self._passages), row))
         self._passages[row.id] = (number, row if not known.text and row.text else known)
         return number

@@ -26,7 +26,7 @@ SEED = 1
 
 
 @dataclass(frozen=True)
-class Spread:
+class QuerySpread:
     """A number of each query, over the queries."""
 
     name: str
@@ -36,14 +36,14 @@ class Spread:
     most: float
 
     @classmethod
-    def of(cls, name: str, values: Ints | Floats | Sequence[int]) -> Spread:
+    def of(cls, name: str, values: Ints | Floats | Sequence[int]) -> QuerySpread:
         """Of at least one value."""
         found = np.asarray(values, dtype=np.float64)
         return cls(name, float(np.median(found)), float(found.mean()), float(found.min()), float(found.max()))
 
 
 @dataclass(frozen=True)
-class Labels:
+class LabelMix:
     """The label mix.
 
     Attributes:
@@ -53,14 +53,14 @@ class Labels:
     """
 
     grades: Mapping[int, int]
-    spreads: tuple[Spread, ...]
-    prevalence: Spread
+    spreads: tuple[QuerySpread, ...]
+    prevalence: QuerySpread
     without: int
     queries: int
 
 
 @dataclass(frozen=True)
-class Source:
+class RetrieverSurvey:
     """What one retriever brought into the pools; `alone`: what no other one did. None: nothing has a grade yet."""
 
     name: str
@@ -71,7 +71,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Pools:
+class PoolSurvey:
     """The pools of a run.
 
     Attributes:
@@ -83,35 +83,35 @@ class Pools:
         tokens: of `sampled` passages; None where there are none.
     """
 
-    depth: Spread
+    depth: QuerySpread
     passages: int
     distinct: int
     duplicates: int
-    sources: tuple[Source, ...]
+    sources: tuple[RetrieverSurvey, ...]
     overlap: Mapping[tuple[str, str], float]
-    tokens: Spread | None
+    tokens: QuerySpread | None
     sampled: int
 
 
-def labels_of(judgments: Judgments) -> Labels:
+def labels_of(judgments: Judgments) -> LabelMix:
     """The label mix of judgments."""
     qrels = judgments.qrels
     counts, scale = qrels.counts, qrels.scale
     relevant = list(range(scale.high, scale.relevant - 1, -1))
     total, good = counts.sum(axis=1), counts[:, scale.relevant - scale.low :].sum(axis=1)
-    spreads = [Spread.of(f"grade {grade}", counts[:, grade - scale.low]) for grade in relevant]
-    spreads += [Spread.of(f"relevant (grade {scale.relevant} or more)", good)] if len(relevant) > 1 else []
-    return Labels(
+    spreads = [QuerySpread.of(f"grade {grade}", counts[:, grade - scale.low]) for grade in relevant]
+    spreads += [QuerySpread.of(f"relevant (grade {scale.relevant} or more)", good)] if len(relevant) > 1 else []
+    return LabelMix(
         grades={grade: int(counts[:, grade - scale.low].sum()) for grade in range(scale.high, scale.low - 1, -1)},
-        spreads=(*spreads, Spread.of("judged passages", total)),
-        prevalence=Spread.of("prevalence", good / np.maximum(total, 1)),
+        spreads=(*spreads, QuerySpread.of("judged passages", total)),
+        prevalence=QuerySpread.of("prevalence", good / np.maximum(total, 1)),
         without=int((good == 0).sum()),
         queries=len(total),
     )
 
 
 @dataclass
-class Tally:
+class PoolTally:
     """Counts while questions pass.
 
     Attributes:
@@ -148,7 +148,7 @@ class Tally:
             self.both.update(combinations(names, 2))
 
 
-def pools_of(tally: Tally) -> Pools | None:
+def pools_of(tally: PoolTally) -> PoolSurvey | None:
     """The pools of a run; None where nothing was pooled yet."""
     if not tally.depth:
         return None
@@ -156,14 +156,14 @@ def pools_of(tally: Tally) -> Pools | None:
     sources = tuple(_source(name, tally) for name in names)
     size = {each.name: each.passages for each in sources}
     drawn = _drawn(tally.texts)
-    return Pools(
-        depth=Spread.of("passages of a pool", tally.depth),
+    return PoolSurvey(
+        depth=QuerySpread.of("passages of a pool", tally.depth),
         passages=sum(tally.depth),
         distinct=len(tally.texts),
         duplicates=tally.duplicates,
         sources=sources,
         overlap={(a, b): _share(tally.both[a, b], size[a] + size[b]) for a, b in combinations(names, 2)},
-        tokens=Spread.of("tokens of a passage", count_tokens(drawn)) if drawn else None,
+        tokens=QuerySpread.of("tokens of a passage", count_tokens(drawn)) if drawn else None,
         sampled=len(drawn),
     )
 
@@ -176,8 +176,8 @@ def languages_of(run: OpenedRun) -> Mapping[str, int]:
     return dict(found.most_common())
 
 
-def _source(name: str, tally: Tally) -> Source:
-    return Source(
+def _source(name: str, tally: PoolTally) -> RetrieverSurvey:
+    return RetrieverSurvey(
         name,
         passages=tally.brought[name, True] + tally.brought[name, False],
         alone=tally.alone[name, True] + tally.alone[name, False],

@@ -23,14 +23,14 @@ from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, Frozen
 from raggs.base.errors import RaggsError
 from raggs.parts.reviews import GradeReview, Key, Review, holding
 from raggs.prompts import Prompt, load_prompt
-from raggs.reviewing.pool import Pool
+from raggs.reviewing.pool import ReviewPool
 from raggs.runs.manifests.opened import OpenedRun
 from raggs.stats.agreement import Agreement, cohen_kappa, count_pairs, krippendorff_alpha
 
 SEED = 0
 
 
-class Figure(Frozen):
+class AgreementCoefficient(Frozen):
     """A coefficient with its interval of 95%; null where it is not defined."""
 
     value: float | None
@@ -39,7 +39,7 @@ class Figure(Frozen):
     cases: int
 
 
-class Standing(Frozen):
+class ReviewerAgreement(Frozen):
     """One reviewer.
 
     Attributes:
@@ -60,16 +60,16 @@ class Standing(Frozen):
     drift: float | None
 
 
-class Pair(Frozen):
+class ReviewerPair(Frozen):
     """Two reviewers: Cohen's kappa with quadratic weights, and the table of their grades on the same passages."""
 
     one: str
     other: str
-    kappa: Figure
+    kappa: AgreementCoefficient
     table: tuple[tuple[int, ...], ...]
 
 
-class Agreed(Frozen):
+class AgreementReport(Frozen):
     """All of it.
 
     Attributes:
@@ -77,13 +77,13 @@ class Agreed(Frozen):
         stale: words on passages, or for questions, whose text is another one now; they count nowhere.
     """
 
-    alpha: Figure
+    alpha: AgreementCoefficient
     stale: int
-    people: tuple[Standing, ...]
-    pairs: tuple[Pair, ...]
+    people: tuple[ReviewerAgreement, ...]
+    pairs: tuple[ReviewerPair, ...]
 
 
-class Said(NamedTuple):
+class LabelKey(NamedTuple):
     """What of a line agreement is told by, in little memory: a page is asked for while many grade.
 
     `of`: the number of the item; its key, where the text is another one now; None where it says nothing of this pool.
@@ -97,10 +97,10 @@ class Said(NamedTuple):
     blind: bool = True
 
 
-Words = dict[int | Key, dict[str, Said]]  # by item and reviewer, the word that holds
+Words = dict[int | Key, dict[str, LabelKey]]  # by item and reviewer, the word that holds
 
 
-def agreed(pool: Pool, lines: Iterable[Review]) -> Agreed:
+def agreed(pool: ReviewPool, lines: Iterable[Review]) -> AgreementReport:
     """How far people agree on the passages of a pool; each line is looked at once and let go."""
     present = {(item.qid, item.doc_id) for item in pool.items}
     said = [(line.id, _said(pool, line, present)) for line in lines]
@@ -112,7 +112,7 @@ def agreed(pool: Pool, lines: Iterable[Review]) -> Agreed:
     grades = {who: _grades(here, words, blind, who) for who in names}
     ratings = np.array([[grades[who].get(of, math.nan) for of in here] for who in names], np.float64)
     alpha = None if len(names) < 2 else krippendorff_alpha(ratings, seed=SEED)
-    return Agreed(
+    return AgreementReport(
         alpha=_figure(alpha),
         stale=sum(len(spoken) for of, spoken in words.items() if not isinstance(of, int)),
         people=tuple(_standing(sum(who in words[of] for of in here), held, who, grades) for who in names),
@@ -120,16 +120,16 @@ def agreed(pool: Pool, lines: Iterable[Review]) -> Agreed:
     )
 
 
-def _said(pool: Pool, line: Review, present: Collection[tuple[str, str]]) -> Said:
+def _said(pool: ReviewPool, line: Review, present: Collection[tuple[str, str]]) -> LabelKey:
     who = intern(line.who)
     if not isinstance(line, GradeReview) or line.settles:
-        return Said(who, line.replaces, line.takes_back, blind=line.blind)
+        return LabelKey(who, line.replaces, line.takes_back, blind=line.blind)
     here = pool.numbers.get(line.key)
     stale = line.key if (line.qid, line.doc_id) in present else None
-    return Said(who, line.replaces, False, stale if here is None else here, line.grade, line.blind)
+    return LabelKey(who, line.replaces, False, stale if here is None else here, line.grade, line.blind)
 
 
-def _latest(held: Iterable[Said]) -> Words:
+def _latest(held: Iterable[LabelKey]) -> Words:
     found: Words = {}
     for word in held:
         if word.of is not None:
@@ -143,11 +143,11 @@ def _grades(here: Sequence[int], words: Words, blind: Words, who: str) -> dict[i
     return {of: word.grade for of, word in said if word.grade is not None}
 
 
-def _standing(spoken: int, held: Sequence[Said], who: str, grades: dict[str, dict[int, int]]) -> Standing:
+def _standing(spoken: int, held: Sequence[LabelKey], who: str, grades: dict[str, dict[int, int]]) -> ReviewerAgreement:
     mine = grades[who]
     apart = [mine[of] - grades[other][of] for other in grades if other != who for of in mine.keys() & grades[other]]
     twice = [*_repeated(held, who)]
-    return Standing(
+    return ReviewerAgreement(
         who=who,
         graded=len(mine),
         unsure=spoken - len(mine),
@@ -159,7 +159,7 @@ def _standing(spoken: int, held: Sequence[Said], who: str, grades: dict[str, dic
     )
 
 
-def _repeated(held: Sequence[Said], who: str) -> Iterator[tuple[int, int]]:
+def _repeated(held: Sequence[LabelKey], who: str) -> Iterator[tuple[int, int]]:
     """First and next grade of one's passages that came again; what was taken back or replaced is none."""
     said: dict[int, list[int]] = {}
     for word in held:
@@ -169,13 +169,13 @@ def _repeated(held: Sequence[Said], who: str) -> Iterator[tuple[int, int]]:
         yield from pairwise(row)
 
 
-def _pairs(grades: dict[str, dict[int, int]]) -> Iterator[Pair]:
+def _pairs(grades: dict[str, dict[int, int]]) -> Iterator[ReviewerPair]:
     for one, other in combinations(grades, 2):
         both = sorted(grades[one].keys() & grades[other].keys())
         first, second = ([float(grades[who][of]) for of in both] for who in (one, other))
         if both:
             table = count_pairs(Counter(zip(first, second, strict=True))).counts
-            yield Pair(
+            yield ReviewerPair(
                 one=one,
                 other=other,
                 kappa=_figure(cohen_kappa(first, second, weights="quadratic", seed=SEED)),
@@ -183,11 +183,11 @@ def _pairs(grades: dict[str, dict[int, int]]) -> Iterator[Pair]:
             )
 
 
-def _figure(found: Agreement | None) -> Figure:
+def _figure(found: Agreement | None) -> AgreementCoefficient:
     if found is None:
-        return Figure(value=None, low=None, high=None, cases=0)
+        return AgreementCoefficient(value=None, low=None, high=None, cases=0)
     value, low, high = (None if math.isnan(each) else round(each, 3) for each in (found.value, found.low, found.high))
-    return Figure(value=value, low=low, high=high, cases=found.units)
+    return AgreementCoefficient(value=value, low=low, high=high, cases=found.units)
 
 
 def _mean(values: Sequence[int]) -> float | None:

@@ -30,11 +30,11 @@ from typing import Literal
 from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, Frozen
 from raggs.base.errors import NotFoundError, UsageError
 from raggs.base.text import clean_unicode
-from raggs.golden.questions import Questions
+from raggs.golden.questions import GoldenQuestions
 from raggs.golden.runs import RunGolden
 from raggs.golden.views import kind_of, sheet_of, slim
 from raggs.parts.reviews import GradeReview, Key, ReviewStore
-from raggs.reviewing.pool import ItemView, Machine, Pool, Voice, view_of
+from raggs.reviewing.pool import ItemLabel, ItemView, ModelJudges, ReviewPool, view_of
 from raggs.reviewing.session import Session
 from raggs.runs.manifests.opened import OpenedRun
 
@@ -61,7 +61,7 @@ class Dispute:
         return max(self.grades) - min(self.grades)
 
 
-class Pull(Frozen):
+class DecisiveVerdict(Frozen):
     """The verdict for which deciding an item does most.
 
     Attributes:
@@ -78,7 +78,7 @@ class Pull(Frozen):
 
 
 @dataclass(frozen=True)
-class Weights:
+class DisputeWeights:
     """What deciding is worth.
 
     Attributes:
@@ -91,13 +91,13 @@ class Weights:
     told: str
     impact: bool = False
     worth: Mapping[Key, float] = field(default_factory=dict)
-    why: Mapping[Key, Pull] = field(default_factory=dict)
+    why: Mapping[Key, DecisiveVerdict] = field(default_factory=dict)
 
 
-Weigh = Callable[[tuple[Dispute, ...]], Weights]
+Weigh = Callable[[tuple[Dispute, ...]], DisputeWeights]
 
 
-def disputes(pool: Pool, undecided: Mapping[int, Sequence[int]], machine: Machine) -> Iterator[Dispute]:
+def disputes(pool: ReviewPool, undecided: Mapping[int, Sequence[int]], machine: ModelJudges) -> Iterator[Dispute]:
     """Every item on which somebody differs, among those on which nobody has decided, with people's grades."""
     judged = machine.all_grades()
     for number, people in undecided.items():
@@ -107,12 +107,12 @@ def disputes(pool: Pool, undecided: Mapping[int, Sequence[int]], machine: Machin
             yield Dispute(number, pool.items[number].key, kind, grades)
 
 
-def by_size(_: tuple[Dispute, ...]) -> Weights:
+def by_size(_: tuple[Dispute, ...]) -> DisputeWeights:
     """Weigh by how far the grades are apart alone."""
-    return Weights("no systems are compared")
+    return DisputeWeights("no systems are compared")
 
 
-class Weighed:
+class WeighedDisputes:
     """Disputes by their worth; weighed again only when there are others than before.
 
     Deciding one leaves the others' worth nearly as it was, and weighing a large run takes seconds.
@@ -120,7 +120,7 @@ class Weighed:
 
     def __init__(self, weigh: Weigh) -> None:
         self._weigh, self._known = weigh, frozenset[Key]()
-        self.weights = Weights("")
+        self.weights = DisputeWeights("")
 
     def weighed(self, found: Iterable[Dispute]) -> tuple[Dispute, ...]:
         """All of them, weighed where that is needed; in no order."""
@@ -143,8 +143,8 @@ class Difference(Frozen):
 
     kind: Kind
     view: ItemView
-    words: tuple[Voice, ...]
-    why: Pull | None
+    words: tuple[ItemLabel, ...]
+    why: DecisiveVerdict | None
 
 
 class Differences(Frozen):
@@ -168,13 +168,13 @@ class Differences(Frozen):
     first: Difference | None
 
 
-class Deciding:
+class Adjudication:
     """Differences, and decisions."""
 
-    def __init__(self, session: Session, machine: Machine, weigh: Weigh = by_size) -> None:
+    def __init__(self, session: Session, machine: ModelJudges, weigh: Weigh = by_size) -> None:
         self._session, self._machine = session, machine
         self._pool, self._store = session.pool, session.store
-        self._weighed, self._lock = Weighed(weigh), RLock()
+        self._weighed, self._lock = WeighedDisputes(weigh), RLock()
 
     def upcoming(
         self,
@@ -268,7 +268,7 @@ class Deciding:
     def _shown(self, who: str, dispute: Dispute) -> Difference:
         self._session.show(who, dispute.number)
         words = self._session.words_on(dispute.number)
-        said = [Voice(who=name, grade=word.grade, note=word.note) for name, word in words.items()]
+        said = [ItemLabel(who=name, grade=word.grade, note=word.note) for name, word in words.items()]
         return Difference(
             kind=dispute.kind,
             view=view_of(self._pool, dispute.number),
@@ -277,7 +277,7 @@ class Deciding:
         )
 
 
-class LookLine(Frozen):
+class RunQuestionLine(Frozen):
     """A question in the list.
 
     Attributes:
@@ -296,15 +296,15 @@ class LookLine(Frozen):
     doubt: float | None
 
 
-class LookList(Frozen):
+class RunQuestionList(Frozen):
     """The questions of a run, and what all the runs are called."""
 
     runs: tuple[str, ...]
     run: int
-    questions: tuple[LookLine, ...]
+    questions: tuple[RunQuestionLine, ...]
 
 
-class Looking:
+class RunBrowser:
     """Runs to look at.
 
     Args:
@@ -314,10 +314,10 @@ class Looking:
 
     def __init__(self, runs: Sequence[OpenedRun], store: ReviewStore) -> None:
         self._runs, self._store, self._lock = runs, store, Lock()
-        self._lists = dict[int, LookList]()
-        self._opened = dict[int, Questions]()
+        self._lists = dict[int, RunQuestionList]()
+        self._opened = dict[int, GoldenQuestions]()
 
-    def questions(self, run: int) -> LookList:
+    def questions(self, run: int) -> RunQuestionList:
         """The questions of a run, by its number.
 
         Raises:
@@ -327,11 +327,11 @@ class Looking:
         with self._lock:
             if run not in self._lists:
                 names = tuple(each.manifest.name for each in self._runs)
-                self._lists[run] = LookList(runs=names, run=run, questions=tuple(_lines(self._of(run))))
+                self._lists[run] = RunQuestionList(runs=names, run=run, questions=tuple(_lines(self._of(run))))
             return self._lists[run]
 
     def sheet(self, run: int, qid: str) -> bytes:
-        """A question, as JSON of a `Sheet`.
+        """A question, as JSON of a `QuestionSheet`.
 
         Raises:
             NotFoundError: there is no such run or question.
@@ -342,17 +342,17 @@ class Looking:
             sheet = sheet_of(questions.view(qid, self._store.held()), questions.top)
         return slim(sheet)
 
-    def _of(self, run: int) -> Questions:
+    def _of(self, run: int) -> GoldenQuestions:
         if not 0 <= run < len(self._runs):
             raise NotFoundError(f"there is no run {run + 1} here")
         if run not in self._opened:
-            self._opened[run] = Questions(RunGolden(self._runs[run]))
+            self._opened[run] = GoldenQuestions(RunGolden(self._runs[run]))
         return self._opened[run]
 
 
-def _lines(questions: Questions) -> list[LookLine]:
+def _lines(questions: GoldenQuestions) -> list[RunQuestionLine]:
     return [
-        LookLine(
+        RunQuestionLine(
             id=brief.qid,
             text=brief.text,
             language=brief.language,
@@ -366,26 +366,26 @@ def _lines(questions: Questions) -> list[LookLine]:
     ]
 
 
-class Revealed(Frozen):
+class RevealedItem(Frozen):
     """An item with what its reviewer said last, and what the models said. `line`: of the reviewer's word."""
 
     view: ItemView
     line: str
-    own: Voice
-    words: tuple[Voice, ...]
+    own: ItemLabel
+    words: tuple[ItemLabel, ...]
 
 
-class Revealing:
+class ModelLabelReveal:
     """The models' words, after one's own.
 
     Args:
         allowed: whether anybody may see them.
     """
 
-    def __init__(self, session: Session, machine: Machine, allowed: bool) -> None:
+    def __init__(self, session: Session, machine: ModelJudges, allowed: bool) -> None:
         self._session, self._machine, self._allowed = session, machine, allowed
 
-    def reveal(self, who: str, item: str | None) -> Revealed:
+    def reveal(self, who: str, item: str | None) -> RevealedItem:
         """What the models said of an item; of the one that the reviewer graded last where it is left out.
 
         Raises:
@@ -396,14 +396,14 @@ class Revealing:
         """
         number, own = self._own(who, item)
         self._session.show(who, number)
-        return Revealed(
+        return RevealedItem(
             view=view_of(self._session.pool, number),
             line=own.id,
-            own=Voice(who=who, grade=own.grade, note=own.note),
+            own=ItemLabel(who=who, grade=own.grade, note=own.note),
             words=self._machine.voices(number),
         )
 
-    def change(self, who: str, item: str, grade: int | None, note: str) -> Revealed:
+    def change(self, who: str, item: str, grade: int | None, note: str) -> RevealedItem:
         """Give another grade after the model's was seen; None: cannot tell. What says the same is not noted.
 
         Raises:

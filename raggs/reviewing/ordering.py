@@ -17,23 +17,23 @@ from raggs.base.hashing import generator
 from raggs.base.text import clean_unicode
 from raggs.parts.reviews import (
     HEX,
+    CurrentReviews,
     GradeReview,
     OrderReview,
     Review,
-    Reviewed,
     ReviewStore,
     ShownStore,
     Withdrawal,
     fold,
 )
-from raggs.reviewing.pool import Item, ItemView, Pool, view_of
+from raggs.reviewing.pool import ItemView, ReviewItem, ReviewPool, view_of
 from raggs.runs.manifests.opened import OpenedRun
 
 AT_ONCE = 5
 Batch = tuple[int, ...]  # numbers of items
 
 
-class Asked(Frozen):
+class OrderingTask(Frozen):
     """Passages to be put in order, none where all is done; how far one is; and the line that was just noted."""
 
     line: str | None
@@ -48,7 +48,7 @@ def kept_of(runs: Sequence[OpenedRun]) -> set[tuple[str, str]]:
     return {(record.qid, record.doc_id) for run in done for record in run.typed("prune", PruneRecord) if record.kept}
 
 
-class Ordering:
+class OrderingSession:
     """Batches of a pool.
 
     Args:
@@ -57,11 +57,11 @@ class Ordering:
     """
 
     def __init__(
-        self, pool: Pool, store: ReviewStore, kept: Collection[tuple[str, str]], seed: int, *, blind: bool = True
+        self, pool: ReviewPool, store: ReviewStore, kept: Collection[tuple[str, str]], seed: int, *, blind: bool = True
     ) -> None:
         self._pool, self._store, self._seed, self._blind = pool, store, seed, blind
         self._shown, self._lock = ShownStore(store.folder), RLock()
-        self._lines, self._read, self._orders = list[Review](), 0, Reviewed()
+        self._lines, self._read, self._orders = list[Review](), 0, CurrentReviews()
         rows: dict[int, dict[str, int]] = {}
         for number, item in enumerate(pool.items):
             if not kept or (item.qid, item.doc_id) in kept:
@@ -74,7 +74,7 @@ class Ordering:
             if len(shuffled) - start > 1:
                 yield tuple(shuffled[start : start + AT_ONCE])
 
-    def upcoming(self, who: str, line: str | None = None) -> Asked:
+    def upcoming(self, who: str, line: str | None = None) -> OrderingTask:
         """What a reviewer is to put in order next."""
         held = self._held()
         order = generator(self._seed, "review", "orders", who).permutation(len(self._batches)).tolist()
@@ -82,11 +82,11 @@ class Ordering:
         first = left[0] if left else ()
         shown = generator(self._seed, "review", "shown", who, first).permutation(first).tolist() if first else []
         views = tuple(view_of(self._pool, int(number)) for number in shown)
-        return Asked(line=line, views=views, done=len(order) - len(left), left=len(left))
+        return OrderingTask(line=line, views=views, done=len(order) - len(left), left=len(left))
 
     def note(
         self, who: str, shown: Sequence[str], order: Sequence[Sequence[str]], note: str, seconds: float | None
-    ) -> Asked:
+    ) -> OrderingTask:
         """Note an order: groups of equals, best first. One that is sent twice is noted once.
 
         Raises:
@@ -122,7 +122,7 @@ class Ordering:
             self._store.append(review)
         return self.upcoming(who, review.id)
 
-    def undo(self, who: str, line: str | None = None) -> Asked:
+    def undo(self, who: str, line: str | None = None) -> OrderingTask:
         """Take one's own order back, the latest or one by its line.
 
         Raises:
@@ -138,11 +138,11 @@ class Ordering:
         )
         return self.upcoming(who)
 
-    def _held(self) -> Reviewed:
+    def _held(self) -> CurrentReviews:
         """The orders that hold: grades, of which there are many more, are passed over as they are read."""
         with self._lock:
             if self._store.size < self._read:
-                self._lines, self._read, self._orders = [], 0, Reviewed()
+                self._lines, self._read, self._orders = [], 0, CurrentReviews()
             come = len(self._lines)
             for review, end in self._store.since(self._read):
                 self._read = end
@@ -152,12 +152,12 @@ class Ordering:
                 self._orders = fold(self._lines)
             return self._orders
 
-    def _item(self, each: str) -> Item:
+    def _item(self, each: str) -> ReviewItem:
         number = self._pool.numbers.get((each[:HEX], each[HEX:]))
         if number is None:
             raise NotFoundError("there is no such passage here; load the page again")
         return self._pool.items[number]
 
-    def _done(self, held: Reviewed, who: str, batch: Batch) -> bool:
+    def _done(self, held: CurrentReviews, who: str, batch: Batch) -> bool:
         items = [self._pool.items[number] for number in batch]
         return who in held.orders.get((items[0].key[0], frozenset(item.key[1] for item in items)), {})

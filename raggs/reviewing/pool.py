@@ -37,7 +37,7 @@ CHANGED = "the run has changed since; start the page again"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FilePosition:
     """A line of a pool: the file's number, and the byte at which it begins."""
 
     file: int
@@ -45,7 +45,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class ReviewItem:
     """A passage that is to be graded for a question.
 
     Attributes:
@@ -60,10 +60,10 @@ class Item:
     qid: str
     doc_id: str
     question: int
-    place: Place
+    place: FilePosition
 
 
-class Pool:
+class ReviewPool:
     """What can be asked, by number.
 
     Attributes:
@@ -77,9 +77,9 @@ class Pool:
     def __init__(
         self,
         files: Sequence[Path],
-        items: Sequence[Item],
+        items: Sequence[ReviewItem],
         questions: Sequence[str],
-        sources: dict[str, list[tuple[int, int, Place]]],
+        sources: dict[str, list[tuple[int, int, FilePosition]]],
         chances: Sequence[float | None] = (),
         planned: bool = False,
     ) -> None:
@@ -88,7 +88,7 @@ class Pool:
         self.numbers = {item.key: number for number, item in enumerate(items)}
         self._files, self._sources = files, sources
 
-    def sampled(self, count: int, seed: int) -> Pool:
+    def sampled(self, count: int, seed: int) -> ReviewPool:
         """`count` items drawn at random, each with the same known probability; by one seed, more hold fewer.
 
         Raises:
@@ -100,9 +100,9 @@ class Pool:
         lot = lots(seed, ("".join(item.key) for item in self.items))
         drawn = sorted(np.argsort(lot, kind="stable")[:count].tolist())
         items = [self.items[number] for number in drawn]
-        return Pool(self._files, items, self.questions, self._sources, [count / total] * count)
+        return ReviewPool(self._files, items, self.questions, self._sources, [count / total] * count)
 
-    def planned_by(self, plan: Sequence[PlanItem]) -> Pool:
+    def planned_by(self, plan: Sequence[PlanItem]) -> ReviewPool:
         """The items of a plan that nobody had read, in its order, with the chances that it gives.
 
         Raises:
@@ -115,7 +115,9 @@ class Pool:
         if not here:
             raise UsageError("no passage of the plan is in these runs' pools", remedy="raggs review plan RUN makes one")
         items = [self.items[number] for number, _ in here]
-        return Pool(self._files, items, self.questions, self._sources, [chance for _, chance in here], planned=True)
+        return ReviewPool(
+            self._files, items, self.questions, self._sources, [chance for _, chance in here], planned=True
+        )
 
     def passage(self, number: int) -> Passage:
         """The passage of an item.
@@ -139,7 +141,7 @@ class Pool:
         after = next((entry for entry in row[first:] if entry[0] > passage.span.start), None)
         return (before and self._read(before[2])), (after and self._read(after[2]))
 
-    def _read(self, place: Place) -> Passage:
+    def _read(self, place: FilePosition) -> Passage:
         path = self._files[place.file]
         try:
             with path.open("rb") as file:
@@ -153,10 +155,10 @@ class _Building:
     """Items and places as they are found, run after run."""
 
     def __init__(self) -> None:
-        self.items = dict[Key, Item]()
+        self.items = dict[Key, ReviewItem]()
         self.questions = dict[str, int]()  # number by digest
         self.texts = list[str]()
-        self.sources = dict[str, dict[int, tuple[int, int, Place]]]()
+        self.sources = dict[str, dict[int, tuple[int, int, FilePosition]]]()
 
     def add(self, run: OpenedRun, number: int) -> None:
         digests = {}
@@ -166,17 +168,17 @@ class _Building:
                 self.questions[digest] = len(self.texts)
                 self.texts.append(query.text)
         for byte, record in located(run):
-            place = Place(number, byte)
+            place = FilePosition(number, byte)
             if record.span is not None:
                 row = self.sources.setdefault(record.span.source, {})
                 row.setdefault(record.span.start, (record.span.start, record.span.end, place))
             question = digests.get(record.qid)
             if question is not None and record.duplicate_of is None:
                 key = question, passage_digest(record.passage)
-                self.items.setdefault(key, Item(key, record.qid, record.doc_id, self.questions[question], place))
+                self.items.setdefault(key, ReviewItem(key, record.qid, record.doc_id, self.questions[question], place))
 
 
-def open_pool(runs: Sequence[OpenedRun]) -> Pool:
+def open_pool(runs: Sequence[OpenedRun]) -> ReviewPool:
     """The passages of runs' pools.
 
     Raises:
@@ -190,7 +192,7 @@ def open_pool(runs: Sequence[OpenedRun]) -> Pool:
     if not building.items:
         raise UsageError("the runs' pools are empty", remedy="raggs run --config CONFIG fills them")
     sources = {name: sorted(row.values(), key=lambda entry: entry[0]) for name, row in building.sources.items()}
-    return Pool([run.file("merge") for run in runs], [*building.items.values()], building.texts, sources)
+    return ReviewPool([run.file("merge") for run in runs], [*building.items.values()], building.texts, sources)
 
 
 def located(run: OpenedRun) -> Iterator[tuple[int, MergeRecord]]:
@@ -209,7 +211,7 @@ def _line_starts(path: Path) -> Iterator[int]:
             begin += len(line)
 
 
-class Voice(Frozen):
+class ItemLabel(Frozen):
     """What one said of an item; a null grade: cannot tell. `model`: whether it is a machine."""
 
     who: str
@@ -227,10 +229,10 @@ class _Graded:
     bytes: NDArray[np.int64]
 
 
-class Machine:
+class ModelJudges:
     """The judges of some runs."""
 
-    def __init__(self, runs: Sequence[OpenedRun], pool: Pool) -> None:
+    def __init__(self, runs: Sequence[OpenedRun], pool: ReviewPool) -> None:
         self._runs, self._pool, self._lock = runs, pool, RLock()
         self._graded: list[_Graded] | None = None
 
@@ -242,7 +244,7 @@ class Machine:
         """
         return [graded.grades.tolist() for graded in self._rows()]
 
-    def voices(self, number: int) -> tuple[Voice, ...]:
+    def voices(self, number: int) -> tuple[ItemLabel, ...]:
         """What was said of an item, with reasons.
 
         Raises:
@@ -282,7 +284,7 @@ class Machine:
                 yield (record.qid, record.doc_id), number
 
 
-def _voice(graded: _Graded, number: int) -> Voice:
+def _voice(graded: _Graded, number: int) -> ItemLabel:
     try:
         with graded.path.open("rb") as file:
             file.seek(int(graded.bytes[number]))
@@ -291,7 +293,7 @@ def _voice(graded: _Graded, number: int) -> Voice:
         raise DataError(CHANGED, where=graded.path) from error
     if record.grade != graded.grades[number]:
         raise DataError(CHANGED, where=graded.path)
-    return Voice(who=record.judge, grade=record.grade, note=clean_unicode(record.reason), model=True)
+    return ItemLabel(who=record.judge, grade=record.grade, note=clean_unicode(record.reason), model=True)
 
 
 WORD = re.compile(r"[^\W_]+")
@@ -310,7 +312,7 @@ class ItemView(Frozen):
     terms: tuple[str, ...]
 
 
-def view_of(pool: Pool, number: int) -> ItemView:
+def view_of(pool: ReviewPool, number: int) -> ItemView:
     """An item as the page shows it."""
     item, passage = pool.items[number], pool.passage(number)
     question = pool.questions[item.question]

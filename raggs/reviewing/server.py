@@ -38,9 +38,9 @@ from raggs.base.jsonl import first_fault
 from raggs.base.text import clean_unicode
 from raggs.parts.reviews import HEX, MOST_NOTE, Name
 from raggs.reviewing.agreeing import agreed
-from raggs.reviewing.deciding import Deciding, Looking, Revealing, Wanted
-from raggs.reviewing.ordering import AT_ONCE, Ordering
-from raggs.reviewing.session import Holder, Session
+from raggs.reviewing.deciding import Adjudication, ModelLabelReveal, RunBrowser, Wanted
+from raggs.reviewing.ordering import AT_ONCE, OrderingSession
+from raggs.reviewing.session import LeaseHolder, Session
 
 COOKIE, HEADER = "raggs_review", "x-raggs"
 DEEP = "/look"  # where an address may lead to, and below; all others lead to the beginning
@@ -60,7 +60,7 @@ SAFE = {
 }
 
 
-class Rate:
+class AddressRateLimit:
     """So many requests a second for each address, some more at once."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
@@ -78,7 +78,7 @@ class Rate:
         return left >= 1
 
 
-class Gate:
+class AccessGate:
     """Lets requests through to `app`, or not.
 
     Args:
@@ -92,12 +92,12 @@ class Gate:
         self,
         app: ASGIApp,
         token: str,
-        rate: Rate | None = None,
+        rate: AddressRateLimit | None = None,
         hosts: Collection[str] = (),
         timeout: float = BODY_SECONDS,
     ) -> None:
         self._hosts = {"localhost", gethostname().lower(), *(name.lower() for name in hosts)}
-        self._app, self._token, self._rate, self._timeout = app, token, rate or Rate(), timeout
+        self._app, self._token, self._rate, self._timeout = app, token, rate or AddressRateLimit(), timeout
         # Another value than the token's, so that a cookie that leaks opens no other browser's first visit.
         self._cookie = sha256(f"raggs review {token}".encode()).hexdigest()
         self._name = f"{COOKIE}_{self._cookie[:8]}"  # one for each server: cookies do not tell ports apart
@@ -244,19 +244,19 @@ def _legible(name: object) -> object:
     return clean_unicode(name) if isinstance(name, str) else name
 
 
-class Who(Frozen):
+class ReviewerRequest(Frozen):
     """Who asks, and from which window."""
 
     who: Annotated[Name, BeforeValidator(_legible)]
     tab: str = Field(min_length=1, max_length=40)
 
     @property
-    def holder(self) -> Holder:
+    def holder(self) -> LeaseHolder:
         """The window."""
-        return Holder(self.who, self.tab)
+        return LeaseHolder(self.who, self.tab)
 
 
-class GradeRequest(Who):
+class GradeRequest(ReviewerRequest):
     """A grade; null: cannot tell."""
 
     item: ItemId
@@ -265,7 +265,7 @@ class GradeRequest(Who):
     seconds: float | None = Field(None, ge=0, le=MOST_SECONDS)
 
 
-class DifferencesRequest(Who):
+class DifferencesRequest(ReviewerRequest):
     """What is to be decided: which kind, and what comes last."""
 
     wanted: Wanted = "all"
@@ -273,7 +273,7 @@ class DifferencesRequest(Who):
 
     @property
     def choice(self) -> tuple[Wanted, tuple[str, ...]]:
-        """What `Deciding.upcoming` takes."""
+        """What `Adjudication.upcoming` takes."""
         return self.wanted, self.later
 
 
@@ -291,13 +291,13 @@ class UnsettleRequest(DifferencesRequest):
     line: str | None = Field(None, max_length=40)
 
 
-class ModelRequest(Who):
+class ModelRequest(ReviewerRequest):
     """What the model said: of an item, or of the one that was graded last."""
 
     item: ItemId | None = None
 
 
-class ChangeRequest(Who):
+class ChangeRequest(ReviewerRequest):
     """Another grade, after the model's was seen."""
 
     item: ItemId
@@ -305,7 +305,7 @@ class ChangeRequest(Who):
     note: str = Field("", max_length=MOST_NOTE)
 
 
-class OrderRequest(Who):
+class OrderRequest(ReviewerRequest):
     """Passages from best to worst, in groups of equals."""
 
     shown: tuple[ItemId, ...] = Field(min_length=2, max_length=AT_ONCE)
@@ -314,19 +314,19 @@ class OrderRequest(Who):
     seconds: float | None = Field(None, ge=0, le=MOST_SECONDS)
 
 
-class ReopenRequest(Who):
+class ReopenRequest(ReviewerRequest):
     """Take an order back: a line, or the latest."""
 
     line: str | None = Field(None, max_length=40)
 
 
-class UndoRequest(Who):
+class UndoRequest(ReviewerRequest):
     """Take back: a line, or the latest."""
 
     line: str | None = Field(None, max_length=40)
 
 
-class ItemRequest(Who):
+class ItemRequest(ReviewerRequest):
     """Something about an item."""
 
     item: ItemId
@@ -347,7 +347,7 @@ class SheetRequest(LookRequest):
 R = TypeVar("R", bound=Frozen)
 
 
-class About(Frozen):
+class PageInfo(Frozen):
     """What the page says of the work.
 
     Attributes:
@@ -367,15 +367,15 @@ class About(Frozen):
 
 def make_app(
     session: Session,
-    ordering: Ordering,
-    deciding: Deciding,
-    revealing: Revealing,
-    about: About,
+    ordering: OrderingSession,
+    deciding: Adjudication,
+    revealing: ModelLabelReveal,
+    about: PageInfo,
     token: str,
-    looking: Looking | None = None,
+    looking: RunBrowser | None = None,
     hosts: Collection[str] = (),
     timeout: float = BODY_SECONDS,
-) -> Gate:
+) -> AccessGate:
     """The page as an ASGI application, behind its gate; with what is to be looked at, where that is offered."""
     told = about.model_dump_json().encode()
 
@@ -395,7 +395,7 @@ def make_app(
     routes = [
         *(Route(path, partial(_file, name=name), methods=["GET"]) for path, name in PAGE.items()),
         Route("/api/about", hello, methods=["GET"]),
-        post("/api/next", Who, lambda asked: session.upcoming(asked.holder)),
+        post("/api/next", ReviewerRequest, lambda asked: session.upcoming(asked.holder)),
         post(
             "/api/grade",
             GradeRequest,
@@ -413,28 +413,28 @@ def make_app(
         post("/api/differences", DifferencesRequest, lambda asked: deciding.upcoming(asked.who, *asked.choice)),
         post("/api/settle", SettleRequest, settle),
         post("/api/reopen", UnsettleRequest, reopen),
-        post("/api/order/next", Who, lambda asked: ordering.upcoming(asked.who)),
+        post("/api/order/next", ReviewerRequest, lambda asked: ordering.upcoming(asked.who)),
         post(
             "/api/order",
             OrderRequest,
             lambda asked: ordering.note(asked.who, asked.shown, asked.order, asked.note, asked.seconds),
         ),
         post("/api/order/undo", ReopenRequest, lambda asked: ordering.undo(asked.who, asked.line)),
-        post("/api/agreement", Who, lambda _: agreed(session.pool, session.store.lines())),
+        post("/api/agreement", ReviewerRequest, lambda _: agreed(session.pool, session.store.lines())),
         *([] if looking is None else _looking(looking)),
-        post("/api/known", Who, lambda asked: Known(words=session.known(asked.who))),
+        post("/api/known", ReviewerRequest, lambda asked: NameUse(words=session.known(asked.who))),
     ]
     app = Starlette(routes=routes, exception_handlers={RaggsError: _error, HTTPException: _missing})
-    return Gate(app, token, hosts=hosts, timeout=timeout)
+    return AccessGate(app, token, hosts=hosts, timeout=timeout)
 
 
-class Known(Frozen):
+class NameUse(Frozen):
     """How many words of a name there are."""
 
     words: int
 
 
-def _looking(looking: Looking) -> list[Route]:
+def _looking(looking: RunBrowser) -> list[Route]:
     """What is there to look at, where that was asked for."""
     return [
         *(Route(path, partial(_file, name=name), methods=["GET"]) for path, name in LOOK.items()),
@@ -453,7 +453,7 @@ def _post(
             raise UsageError(first_fault(error)) from error
         except ClientDisconnect:
             return refused(413, f"a request holds at most {MOST_BODY:,} bytes, and arrives in time")
-        if spelling is not None and isinstance(asked, Who):
+        if spelling is not None and isinstance(asked, ReviewerRequest):
             asked = asked.model_copy(update={"who": spelling(asked.who)})
         answer = await run_in_threadpool(step, asked)
         told = answer if isinstance(answer, bytes) else answer.model_dump_json()

@@ -35,13 +35,13 @@ from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, Frozen, Passage
 from raggs.base.errors import NotFoundError, UsageError
 from raggs.base.hashing import derive_seed, generator
 from raggs.base.text import clean_passage, clean_unicode
-from raggs.parts.reviews import HEX, GradeReview, Key, Review, ReviewStore, Shown, ShownStore, Withdrawal
-from raggs.reviewing.pool import ItemView, Pool, view_of
+from raggs.parts.reviews import HEX, GradeReview, Key, Review, ReviewStore, ShownRecord, ShownStore, Withdrawal
+from raggs.reviewing.pool import ItemView, ReviewPool, view_of
 
 LATEST = 20  # words of which the pace is told
 
 
-class Mark(NamedTuple):
+class ReviewMark(NamedTuple):
     """A reviewer's word on an item.
 
     Attributes:
@@ -56,7 +56,7 @@ class Mark(NamedTuple):
     byte: int
 
 
-class Decision(NamedTuple):
+class ReviewDecision(NamedTuple):
     """What somebody decided on an item."""
 
     line: str
@@ -67,7 +67,7 @@ class Decision(NamedTuple):
 
 
 @dataclass
-class Person:
+class Reviewer:
     """A reviewer.
 
     Attributes:
@@ -81,14 +81,14 @@ class Person:
     """
 
     done: NDArray[np.bool_]
-    marks: dict[int, Mark] = field(default_factory=dict)
-    older: dict[int, tuple[Mark, ...]] = field(default_factory=dict)
+    marks: dict[int, ReviewMark] = field(default_factory=dict)
+    older: dict[int, tuple[ReviewMark, ...]] = field(default_factory=dict)
     stack: list[tuple[str, int]] = field(default_factory=list)
     lines: dict[str, int] = field(default_factory=dict)
     twice: set[int] = field(default_factory=set)
     seconds: deque[float] = field(default_factory=lambda: deque(maxlen=LATEST))
 
-    def said(self, item: int) -> tuple[Mark, ...]:
+    def said(self, item: int) -> tuple[ReviewMark, ...]:
         """All that they ever said of an item, oldest first."""
         return self.older.get(item) or ((self.marks[item],) if item in self.marks else ())
 
@@ -110,7 +110,7 @@ def sign_of(grade: int | None, note: str, seconds: float | None) -> int:
     return hash((grade, note, seconds))
 
 
-class Marks:
+class ReviewMarks:
     """All that was said of the items of a pool.
 
     Args:
@@ -126,19 +126,19 @@ class Marks:
         self.words = np.zeros(len(numbers), np.int32)
         self.settled = np.zeros(len(numbers), np.bool_)
         self._decisions = dict[int, list[str]]()  # lines, by item
-        self._decided = dict[str, Decision]()  # by line, in their order
+        self._decided = dict[str, ReviewDecision]()  # by line, in their order
         self._gone = set[str]()  # lines that were taken back
         self._named = dict[str, tuple[str, str]]()  # who and what, by line that takes that one's place
         self._replaced = Counter[str]()  # how many lines that hold take a line's place
-        self._people = dict[str, Person]()
+        self._people = dict[str, Reviewer]()
 
-    def person(self, who: str) -> Person:
+    def person(self, who: str) -> Reviewer:
         """A reviewer, who may have said nothing yet."""
         if who not in self._people:
-            self._people[who] = Person(np.zeros(len(self._numbers), np.bool_))
+            self._people[who] = Reviewer(np.zeros(len(self._numbers), np.bool_))
         return self._people[who]
 
-    def words_on(self, item: int) -> dict[str, Mark]:
+    def words_on(self, item: int) -> dict[str, ReviewMark]:
         """Everybody's word on an item that holds, by name."""
         return {who: person.marks[item] for who, person in sorted(self._people.items()) if item in person.marks}
 
@@ -151,12 +151,12 @@ class Marks:
                     found.setdefault(item, []).append(mark.grade)
         return found
 
-    def decision(self, item: int) -> Decision | None:
+    def decision(self, item: int) -> ReviewDecision | None:
         """What holds as decided on an item."""
         lines = reversed(self._decisions.get(item, ()))
         return next((self._decided[line] for line in lines if self._up(line)), None)
 
-    def decided_by(self, who: str) -> Iterator[Decision]:
+    def decided_by(self, who: str) -> Iterator[ReviewDecision]:
         """What somebody decided and holds, the latest first."""
         mine = (made for made in reversed(self._decided.values()) if made.who == who)
         return (made for made in mine if self.decision(made.item) == made)
@@ -170,7 +170,7 @@ class Marks:
             return
         if review.settles:
             self._decisions.setdefault(item, []).append(review.id)
-            self._decided[review.id] = Decision(review.id, review.who, item, review.grade, review.note)
+            self._decided[review.id] = ReviewDecision(review.id, review.who, item, review.grade, review.note)
             self.settled[item] = True
         else:
             self._say(item, review, byte)
@@ -180,7 +180,7 @@ class Marks:
         if person.done[item]:
             person.twice.add(item)
         sign = sign_of(review.grade, review.note, review.seconds)
-        words = (*person.said(item), Mark(line, sign, review.grade, review.note, byte))
+        words = (*person.said(item), ReviewMark(line, sign, review.grade, review.note, byte))
         person.stack.append((line, item))
         person.lines[line] = item
         if review.seconds is not None:
@@ -216,7 +216,7 @@ class Marks:
     def _up(self, line: str) -> bool:
         return line not in self._gone and not self._replaced[line]
 
-    def _stand(self, who: str, item: int, words: tuple[Mark, ...]) -> None:
+    def _stand(self, who: str, item: int, words: tuple[ReviewMark, ...]) -> None:
         """Find the word of a reviewer that holds of an item, among all that they said."""
         person = self.person(who)
         held = next((mark for mark in reversed(words) if self._up(mark.line)), None)
@@ -233,7 +233,7 @@ class Marks:
 MINUTES = 10.0
 
 
-class Holder(NamedTuple):
+class LeaseHolder(NamedTuple):
     """A window of a reviewer."""
 
     who: str
@@ -249,9 +249,9 @@ class Leases:
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        self._held = dict[Holder, dict[int, float]]()  # until when, by item, in the order in which they went out
+        self._held = dict[LeaseHolder, dict[int, float]]()  # until when, by item, in the order in which they went out
 
-    def take(self, holder: Holder, item: int, *, first: bool = False) -> None:
+    def take(self, holder: LeaseHolder, item: int, *, first: bool = False) -> None:
         """Give an item out, or for longer."""
         held = self._held.setdefault(holder, {})
         if first:
@@ -265,14 +265,14 @@ class Leases:
             if holder.who == who:
                 held.pop(item, None)
 
-    def of(self, holder: Holder) -> list[int]:
+    def of(self, holder: LeaseHolder) -> list[int]:
         """What a window holds; it is held for longer by this."""
         held = self._held.get(holder, {})
         for item in held:
             held[item] = self._now() + MINUTES * 60
         return [*held]
 
-    def others(self, holder: Holder) -> Iterator[tuple[bool, int]]:
+    def others(self, holder: LeaseHolder) -> Iterator[tuple[bool, int]]:
         """Every item that another window holds, and whether it is the reviewer's own."""
         for other, held in [*self._held.items()]:
             for item, until in [*held.items()]:
@@ -290,7 +290,7 @@ APART = 20  # words between an item and its repetition, at least
 By = Literal["question", "passage"]
 
 
-class Sharing(Protocol):
+class SharingSettings(Protocol):
     """How the work is shared: `SessionSettings`."""
 
     @property
@@ -310,14 +310,16 @@ class Sharing(Protocol):
         """Whether a question's passages come together, or those of all questions in one order."""
 
 
-class Queue:
+class ReviewQueue:
     """The order of the work.
 
     Args:
         shown: whom others' words were shown on what: such an item does not come again, since nobody could be blind.
     """
 
-    def __init__(self, pool: Pool, marks: Marks, leases: Leases, shown: ShownStore, sharing: Sharing) -> None:
+    def __init__(
+        self, pool: ReviewPool, marks: ReviewMarks, leases: Leases, shown: ShownStore, sharing: SharingSettings
+    ) -> None:
         self._pool, self._marks, self._leases, self._shown = pool, marks, leases, shown
         self._seed, self._repeats, self._by = sharing.seed, sharing.repeats, sharing.by
         drawn = generator(sharing.seed, "review", "overlap").random(len(pool.items)) < sharing.overlap
@@ -337,7 +339,7 @@ class Queue:
         skipped.pop(item, None)
         skipped[item] = None
 
-    def next(self, holder: Holder) -> int | None:
+    def next(self, holder: LeaseHolder) -> int | None:
         """An item for a window; it is not yet given out. None: there is none."""
         free = self.open_to(holder.who)
         held = set(self._leases.of(holder))
@@ -420,7 +422,7 @@ class SessionSettings:
     blind: bool = True
 
 
-class Progress(Frozen):
+class ReviewProgress(Frozen):
     """How far a reviewer is. `pace`: seconds of a word, the median of the latest; None where none was timed."""
 
     done: int
@@ -434,10 +436,10 @@ class Receipt(Frozen):
     line: str | None
     last: str | None
     ahead: tuple[ItemView, ...]
-    progress: Progress
+    progress: ReviewProgress
 
 
-class Around(Frozen):
+class PassageContext(Frozen):
     """What stands before and after a passage in its source; empty where nothing is known."""
 
     before: str
@@ -453,7 +455,7 @@ class Session:
 
     def __init__(
         self,
-        pool: Pool,
+        pool: ReviewPool,
         store: ReviewStore,
         settings: SessionSettings,
         now: Callable[[], float] = time.monotonic,
@@ -466,8 +468,8 @@ class Session:
         self._begin()
 
     def _begin(self) -> None:
-        self._marks, self._read = Marks(self.pool.numbers), 0
-        self._queue = Queue(self.pool, self._marks, self._leases, self.shown, self.settings)
+        self._marks, self._read = ReviewMarks(self.pool.numbers), 0
+        self._queue = ReviewQueue(self.pool, self._marks, self._leases, self.shown, self.settings)
         self._catch_up()
 
     def _catch_up(self) -> None:
@@ -486,13 +488,13 @@ class Session:
             self._catch_up()
             return len(self._marks.person(who).marks)
 
-    def upcoming(self, holder: Holder) -> Receipt:
+    def upcoming(self, holder: LeaseHolder) -> Receipt:
         """What a window shows next."""
         with self._lock:
             self._catch_up()
             return self._receipt(holder, None)
 
-    def grade(self, holder: Holder, item: str, grade: int | None, note: str, seconds: float | None) -> Receipt:
+    def grade(self, holder: LeaseHolder, item: str, grade: int | None, note: str, seconds: float | None) -> Receipt:
         """Note a grade; None: cannot tell.
 
         Raises:
@@ -512,7 +514,7 @@ class Session:
             self._leases.release(holder.who, number)
             return self._receipt(holder, self._marks.person(holder.who).marks[number].line)
 
-    def undo(self, holder: Holder, line: str | None) -> Receipt:
+    def undo(self, holder: LeaseHolder, line: str | None) -> Receipt:
         """Take a reviewer's own word back, the latest or one by its line; its item comes next.
 
         Raises:
@@ -532,7 +534,7 @@ class Session:
             self._leases.take(holder, number, first=True)
             return self._receipt(holder, None)
 
-    def skip(self, holder: Holder, item: str) -> Receipt:
+    def skip(self, holder: LeaseHolder, item: str) -> Receipt:
         """Ask for another item first.
 
         Raises:
@@ -545,14 +547,14 @@ class Session:
             self._queue.skip(holder.who, number)
             return self._receipt(holder, None)
 
-    def around(self, item: str) -> Around:
+    def around(self, item: str) -> PassageContext:
         """The neighbours of an item's passage.
 
         Raises:
             NotFoundError: there is no such item.
         """
         before, after = self.pool.around(self.pool.passage(self.number(item)))
-        return Around(before=_text(before), after=_text(after))
+        return PassageContext(before=_text(before), after=_text(after))
 
     def number(self, item: str) -> int:
         """The number of an item, by its id on the page.
@@ -573,7 +575,7 @@ class Session:
             found = None if mark is None else next(self.store.since(mark.byte))[0]
             return found if isinstance(found, GradeReview) else None
 
-    def words_on(self, number: int) -> dict[str, Mark]:
+    def words_on(self, number: int) -> dict[str, ReviewMark]:
         """Everybody's word on an item that holds, by name."""
         with self._lock:
             self._catch_up()
@@ -585,13 +587,13 @@ class Session:
             self._catch_up()
             return self._marks.undecided()
 
-    def decision(self, number: int) -> Decision | None:
+    def decision(self, number: int) -> ReviewDecision | None:
         """What holds as decided on an item."""
         with self._lock:
             self._catch_up()
             return self._marks.decision(number)
 
-    def decided_by(self, who: str) -> list[Decision]:
+    def decided_by(self, who: str) -> list[ReviewDecision]:
         """What somebody decided and holds, the latest first."""
         with self._lock:
             self._catch_up()
@@ -617,9 +619,9 @@ class Session:
             ProviderError: the disk refuses; then nothing may be shown.
         """
         query, passage = self.pool.items[number].key
-        self.shown.note(Shown(who=who, at=datetime.now(UTC), query=query, passage=passage))
+        self.shown.note(ShownRecord(who=who, at=datetime.now(UTC), query=query, passage=passage))
 
-    def _receipt(self, holder: Holder, line: str | None) -> Receipt:
+    def _receipt(self, holder: LeaseHolder, line: str | None) -> Receipt:
         while len(self._leases.of(holder)) < AHEAD and (number := self._queue.next(holder)) is not None:
             self._leases.take(holder, number)
         person = self._marks.person(holder.who)
@@ -629,7 +631,7 @@ class Session:
             line=line,
             last=last and last[0],
             ahead=tuple(view_of(self.pool, number) for number in self._leases.of(holder)),
-            progress=Progress(done=len(person.marks), left=self._queue.left(holder.who), pace=pace),
+            progress=ReviewProgress(done=len(person.marks), left=self._queue.left(holder.who), pace=pace),
         )
 
     def _review(self, who: str, number: int, grade: int | None, note: str, seconds: float | None) -> GradeReview:

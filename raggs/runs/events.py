@@ -14,20 +14,20 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
-from raggs.base.types import Building, Notice, Waiting
+from raggs.base.types import BuildProgress, Notice, WaitProgress
 from raggs.runs.manifests.models import StageLock
 from raggs.runs.manifests.reasons import Reason
 
 __all__ = [
-    "Building",
+    "BuildProgress",
     "Event",
     "Listener",
     "Notice",
-    "Progress",
     "StageFinished",
+    "StageProgress",
     "StageSkipped",
     "StageStarted",
-    "Waiting",
+    "WaitProgress",
     "silent",
 ]
 
@@ -47,7 +47,7 @@ class StageStarted:
 
 
 @dataclass(frozen=True)
-class Progress:
+class StageProgress:
     """Queries done in the running stage, and the money spent in this run so far.
 
     `steps`: calls that the stage has made; `expected`: how many it will have made in the end, 0 where nobody knows.
@@ -75,7 +75,7 @@ class StageFinished:
     seconds: float
 
 
-Event = Notice | StageSkipped | StageStarted | Progress | Building | Waiting | StageFinished
+Event = Notice | StageSkipped | StageStarted | StageProgress | BuildProgress | WaitProgress | StageFinished
 
 Listener = Callable[[Event], None]
 

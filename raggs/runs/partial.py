@@ -26,30 +26,30 @@ from raggs.base.errors import DataError
 from raggs.base.text import plural
 from raggs.base.types import Notice
 from raggs.llm import BudgetSettings, BudgetSpent
-from raggs.llm.budget import Cap
+from raggs.llm.budget import BudgetCap
 from raggs.runs.events import StageStarted
 from raggs.runs.manifests.models import RunManifest, StageLock
-from raggs.runs.manifests.opened import OpenedRun, Unfinished
-from raggs.runs.manifests.reasons import FailuresLeft, InPart, PaidFor, Reason
+from raggs.runs.manifests.opened import OpenedRun, UnfinishedStage
+from raggs.runs.manifests.reasons import BudgetEnded, FailuresLeft, PartlyDone, Reason
 from raggs.runs.manifests.store import RunJournal
 from raggs.runs.plan import Selection, fingerprint
-from raggs.runs.runner import Runner, RunResult, Watch
-from raggs.stages.base import AnyStage, Work
+from raggs.runs.runner import PipelineResult, RecordWatch, Runner
+from raggs.stages.base import AnyStage, StageWork
 
 WHOLE = "run without --partial"
 
 
 @dataclass(frozen=True)
-class Part:
+class ResumedRun:
     """What was gone on with: the run, the stage that was stopped, and the stages after it that are done in part."""
 
     run: OpenedRun
-    stopped: Unfinished
+    stopped: UnfinishedStage
     stages: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Done:
+class CompletedQueries:
     """What is done of a stage already: whole queries, whose records stay as they are.
 
     Attributes:
@@ -65,7 +65,7 @@ class Done:
         return heapq.merge(others, *self.records, key=lambda record: record.qid)
 
 
-def run_part(runner: Runner, selection: Selection) -> Part:
+def run_part(runner: Runner, selection: Selection) -> ResumedRun:
     """Do the selected stages that come after the one that was stopped, for the queries that it has done.
 
     Raises:
@@ -80,11 +80,11 @@ def run_part(runner: Runner, selection: Selection) -> Part:
         runner.store.save(_of_today(runner, run.manifest))  # a part is read by the settings of the manifest
         for name in stages:
             runner.store.forget_partial(name)
-            work_on(runner, run, runner.pipeline.stage(name), InPart(stopped.stage))
-    return Part(run, stopped, stages)
+            work_on(runner, run, runner.pipeline.stage(name), PartlyDone(stopped.stage))
+    return ResumedRun(run, stopped, stages)
 
 
-def _stopped(runner: Runner, run: OpenedRun) -> Unfinished:
+def _stopped(runner: Runner, run: OpenedRun) -> UnfinishedStage:
     """The stage that was stopped, if all that it was made of is as it was.
 
     Raises:
@@ -120,7 +120,9 @@ def _after(runner: Runner, run: OpenedRun, stopped: str, last: str) -> tuple[str
     return stages
 
 
-def work_on(runner: Runner, run: OpenedRun, stage: AnyStage, reason: Reason, *, done: Done | None = None) -> None:
+def work_on(
+    runner: Runner, run: OpenedRun, stage: AnyStage, reason: Reason, *, done: CompletedQueries | None = None
+) -> None:
     """Do a part of a stage.
 
     Args:
@@ -130,11 +132,11 @@ def work_on(runner: Runner, run: OpenedRun, stage: AnyStage, reason: Reason, *, 
     runner.listen(StageStarted(name, (reason,)))
     journal = RunJournal(runner.store.path(stage.JOURNAL)) if stage.JOURNAL else None
     runner.services.book(name, runner.store.ledger)
-    watch = Watch(stage, stage.statistics(config))
+    watch = RecordWatch(stage, stage.statistics(config))
     try:
         readers = {read: partial(run.records, read) for read in stage.READS}
         hear = partial(runner.progress, name)
-        work = Work(readers, journal, hear, spent=done is not None, done=done.qids if done else ())
+        work = StageWork(readers, journal, hear, spent=done is not None, done=done.qids if done else ())
         records = stage.run(work, config, runner.services)
         every = done.beside(records) if done else records
         runner.store.write_partial(stage.artifacts(), watch.until_stopped(every))
@@ -152,7 +154,7 @@ def _of_today(runner: Runner, manifest: RunManifest) -> RunManifest:
     return manifest.model_copy(update=now)
 
 
-def run_within_budget(runner: Runner, selection: Selection) -> RunResult:
+def run_within_budget(runner: Runner, selection: Selection) -> PipelineResult:
     """As `Runner.run`, but where the budget ends what is paid for is finished.
 
     Raises:
@@ -167,7 +169,7 @@ def run_within_budget(runner: Runner, selection: Selection) -> RunResult:
     raise _ended(runner, selection, ended)
 
 
-def part_within_budget(runner: Runner, selection: Selection) -> Part:
+def part_within_budget(runner: Runner, selection: Selection) -> ResumedRun:
     """As `run_part`, but where the budget ends what is paid for is finished.
 
     Raises:
@@ -209,13 +211,13 @@ def _still_spent(runner: Runner, selection: Selection) -> BudgetSpent | None:
     return None
 
 
-def _told(cap: Cap) -> str:
+def _told(cap: BudgetCap) -> str:
     if cap.money:
         return f"{cap.spent:.4f} of {cap.limit:.4f} USD spent"
     return f"{cap.spent:,.0f} of {plural(int(cap.limit), 'call')} made"
 
 
-def _binds(runner: Runner, stage: AnyStage, cap: Cap) -> bool:
+def _binds(runner: Runner, stage: AnyStage, cap: BudgetCap) -> bool:
     """Whether the same is to be done under a cap that is no higher; what the ledger does not know was not spent."""
     same = runner.store.begun(stage.NAME) == fingerprint(runner.components(stage))
     budget = BudgetSettings.model_validate(runner.config["budget"])
@@ -242,8 +244,8 @@ def _finish(runner: Runner, selection: Selection, ended: BudgetSpent) -> None:
         stage, run = runner.pipeline.stage(name), OpenedRun(store, store.manifest())
         if (lock := run.manifest.stages.get(name)) is None:
             store.save(runner.configured(run.manifest, name))  # a part is read by the settings of the manifest
-            done = _done(run, stage) if name == stopped else Done()
-            work_on(runner, run, stage, PaidFor(), done=done)
+            done = _done(run, stage) if name == stopped else CompletedQueries()
+            work_on(runner, run, stage, BudgetEnded(), done=done)
         elif not _whole(runner, stage, lock):
             return  # a whole result of before is not replaced by a part
         if name == stopped and lock is None and not store.partial(name).stat().st_size:
@@ -251,15 +253,15 @@ def _finish(runner: Runner, selection: Selection, ended: BudgetSpent) -> None:
             return
 
 
-def _done(run: OpenedRun, stage: AnyStage) -> Done:
+def _done(run: OpenedRun, stage: AnyStage) -> CompletedQueries:
     """The queries that a stopped stage has done to their end."""
 
     artifacts = stage.artifacts()
     if not all(run.store.partial(artifact).is_file() for artifact in artifacts):
-        return Done()
+        return CompletedQueries()
     cut = {record.qid for artifact in artifacts for record in run.records(artifact) if stage.cut_short(record)}
     qids = frozenset(record.qid for record in run.records(stage.NAME)) - cut
-    return Done(qids, tuple(_of(qids, run.records(artifact)) for artifact in artifacts))
+    return CompletedQueries(qids, tuple(_of(qids, run.records(artifact)) for artifact in artifacts))
 
 
 def _of(qids: frozenset[str], records: Iterator[Record]) -> Iterator[Record]:

@@ -20,20 +20,20 @@ from raggs.base.artifacts import artifact_file
 from raggs.base.errors import UsageError
 from raggs.base.hashing import canonical_json, hash_value
 from raggs.base.settings import Settings, causes_of
-from raggs.llm.rehearsal import Asked
+from raggs.llm.rehearsal import CallEstimate
 from raggs.llm.settings import Price
-from raggs.runs.manifests.models import Estimate, StageLock
+from raggs.runs.manifests.models import CostEstimate, StageLock
 from raggs.runs.manifests.outdated import made_by
 from raggs.runs.manifests.reasons import (
     FailuresLeft,
-    Forced,
-    Interrupted,
+    ForcedRerun,
     LockEdited,
     NeverRun,
     OutputEdited,
     OutputMissing,
     Reason,
-    Upstream,
+    RunInterrupted,
+    UpstreamReruns,
     differences,
 )
 from raggs.runs.manifests.store import RunStore, unsound
@@ -117,7 +117,7 @@ def decide(
         interrupted: the last attempt did not finish, so that nobody else need have changed an output.
     """
     if lock is None:
-        return (Interrupted() if interrupted else NeverRun(),)
+        return (RunInterrupted() if interrupted else NeverRun(),)
     found = list(_causes(lock, parts, outputs, forced, interrupted))
     return tuple(reason for number, reason in enumerate(found) if reason not in found[:number])
 
@@ -140,11 +140,11 @@ def _causes(
         if found is None:
             yield OutputMissing(name)
         elif found != output.sha256:
-            yield Interrupted() if interrupted else OutputEdited(name)
+            yield RunInterrupted() if interrupted else OutputEdited(name)
     if lock.failed:
         yield FailuresLeft(lock.failed)
     if forced:
-        yield Forced()
+        yield ForcedRerun()
 
 
 Plan = dict[str, tuple[Reason, ...]]
@@ -157,7 +157,7 @@ def as_locked(stage: AnyStage, lock: StageLock, inputs: Mapping[str, str]) -> Ma
 
 
 @dataclass
-class Standing:
+class RunState:
     """One run directory, held against what its results depend on today.
 
     Args:
@@ -178,7 +178,7 @@ class Standing:
         planned: Plan = {}
         for name in self.pipeline.order:
             stage, lock = self.pipeline.stage(name), locks.get(name)
-            waits = tuple(Upstream(before) for before in stage.READS if planned.get(self.pipeline.writer(before)))
+            waits = tuple(UpstreamReruns(before) for before in stage.READS if planned.get(self.pipeline.writer(before)))
             forced = chosen.force and name in chosen.stages
             planned[name] = waits if waits and lock is not None else self.reasons(stage, lock, forced=forced)
         return {name: planned[name] for name in chosen.stages}
@@ -218,7 +218,7 @@ class Standing:
         self._hashes[file] = sha256
 
 
-def line_of(stage: str, model: str, asked: Asked, price: Price | None, *, answer: int = 0) -> Estimate:
+def line_of(stage: str, model: str, asked: CallEstimate, price: Price | None, *, answer: int = 0) -> CostEstimate:
     """What would be asked of one model for a stage or task.
 
     Args:
@@ -226,7 +226,7 @@ def line_of(stage: str, model: str, asked: Asked, price: Price | None, *, answer
         answer: tokens of each answer.
     """
     output = asked.calls * answer
-    return Estimate(
+    return CostEstimate(
         stage=stage,
         calls=asked.calls,
         cached=asked.known,

@@ -21,18 +21,27 @@ from raggs.base.settings import Settings
 from raggs.base.types import Notice, as_object
 from raggs.llm.messages import Answerer
 from raggs.parts.judges import is_exact
-from raggs.runs.events import Listener, Progress, StageFinished, StageSkipped, StageStarted, silent
+from raggs.runs.events import Listener, StageFinished, StageProgress, StageSkipped, StageStarted, silent
 from raggs.runs.execution import Execution
-from raggs.runs.manifests.models import Ceiling, Estimate, LockedAnswerer, Output, RunManifest, StageLock, now, versions
+from raggs.runs.manifests.models import (
+    CostEstimate,
+    LockedAnswerer,
+    RetrieverCeiling,
+    RunManifest,
+    StageLock,
+    StageOutput,
+    now,
+    versions,
+)
 from raggs.runs.manifests.opened import edited_by_hand
 from raggs.runs.manifests.reasons import FailuresLeft, LockEdited, OutputEdited, Reason
 from raggs.runs.manifests.store import MANIFEST, RunJournal, RunStore, breaks, manifest_bytes
-from raggs.runs.plan import Plan, Selection, Standing, components, fingerprint
-from raggs.stages.base import AnyStage, Services, Statistics, Work
+from raggs.runs.plan import Plan, RunState, Selection, components, fingerprint
+from raggs.stages.base import AnyStage, Services, StageWork, Statistics
 from raggs.stages.pipeline import Pipeline
 
 
-class Watch:
+class RecordWatch:
     """Counts a stage's failed records and tallies them while they pass."""
 
     def __init__(self, stage: AnyStage, statistics: Statistics) -> None:
@@ -71,7 +80,7 @@ class Watch:
             yield entry
 
 
-class RunWorld(Services, Protocol):
+class RunnerServices(Services, Protocol):
     """What a run needs of the world besides what stages need."""
 
     def spent(self) -> Spending:
@@ -112,7 +121,7 @@ class RunWorld(Services, Protocol):
 
 
 @dataclass(frozen=True)
-class RunResult:
+class PipelineResult:
     """A finished call of `run`: what was done, and what each stage's lock says now."""
 
     store: RunStore
@@ -161,24 +170,24 @@ class Runner:
     config: Mapping[str, Any]
     config_file: str | None
     configs: Mapping[str, Settings]
-    services: RunWorld
+    services: RunnerServices
     execution: Execution
-    estimate: Callable[[], tuple[Estimate, ...]]
-    outlook: Callable[[], tuple[Estimate, ...]] = tuple
-    ceilings: Callable[[RunStore], Mapping[str, tuple[Ceiling, ...]]] = lambda _: {}
+    estimate: Callable[[], tuple[CostEstimate, ...]]
+    outlook: Callable[[], tuple[CostEstimate, ...]] = tuple
+    ceilings: Callable[[RunStore], Mapping[str, tuple[RetrieverCeiling, ...]]] = lambda _: {}
     closing: Callable[[RunManifest], RunManifest] = lambda manifest: manifest
     listen: Listener = silent
 
     @cached_property
-    def standing(self) -> Standing:
+    def standing(self) -> RunState:
         """Why each stage would run under this configuration."""
-        return Standing(self.store, self.pipeline, self._components)
+        return RunState(self.store, self.pipeline, self._components)
 
     def plan(self, selection: Selection | None = None) -> Plan:
         """For each selected stage why it would run now (empty: it would not). Touches nothing."""
         return self.standing.plan(selection)
 
-    def run(self, selection: Selection) -> RunResult:
+    def run(self, selection: Selection) -> PipelineResult:
         """Run the selected stages that have a reason to.
 
         Raises:
@@ -224,7 +233,7 @@ class Runner:
                 self.store.save(manifest)
             elif unsealed:
                 self.store.seal_ledger()
-        return RunResult(self.store, manifest, ran, time.perf_counter() - began)
+        return PipelineResult(self.store, manifest, ran, time.perf_counter() - began)
 
     def keep_edits(self, selection: Selection) -> None:
         """Refuse to replace an artifact of a selected stage that was edited by hand, unless the selection allows it.
@@ -272,7 +281,7 @@ class Runner:
     def progress(self, stage: str, done: int, total: int, calls: int = 0, expected: int = 0) -> None:
         """Tell how far a stage is, and what was spent."""
         spent = self.services.spent()
-        self.listen(Progress(stage, done, total, spent.usd, spent.calls, spent.cached, calls, expected))
+        self.listen(StageProgress(stage, done, total, spent.usd, spent.calls, spent.cached, calls, expected))
 
     def configured(self, manifest: RunManifest, done: str) -> RunManifest:
         """The manifest with the configuration of now, but that of the stages after `done` is the one they ran with."""
@@ -293,10 +302,10 @@ class Runner:
         journal = self._journal(stage.JOURNAL, reasons) if stage.JOURNAL else None
         self.services.book(name, self.store.ledger)
         started, clock, before, booked = now(), time.perf_counter(), self.services.spent(), self.store.account.end()
-        watch = Watch(stage, stage.statistics(config))
+        watch = RecordWatch(stage, stage.statistics(config))
         watch.statistics.exact = is_exact(parts.get("judge"))
         try:
-            work = Work({name: self._reader(name) for name in stage.READS}, journal, partial(self.progress, name))
+            work = StageWork({name: self._reader(name) for name in stage.READS}, journal, partial(self.progress, name))
             watch.statistics.label = stage.label(self.services)
             watch.statistics.probed = stage.probe(work, config, self.services)
             records = self.execution.records(stage, work, config, self.services, self.store.folder)
@@ -329,14 +338,14 @@ class Runner:
         )
         return self._commit(manifest, lock, outputs, time.perf_counter() - clock)
 
-    def _answerers(self, stage: AnyStage, watch: Watch) -> dict[str, LockedAnswerer]:
+    def _answerers(self, stage: AnyStage, watch: RecordWatch) -> dict[str, LockedAnswerer]:
         """Who answered for a stage, by key: as its records say, or as was booked if they name nobody."""
         found = watch.answered if stage.names_answerers else self.services.answered(stage.NAME)
         return {
             key: LockedAnswerer(**self.services.answerer(key).model_dump(), answers=found[key]) for key in sorted(found)
         }
 
-    def _written(self, stage: AnyStage, records: Iterator[Record], watch: Watch) -> dict[str, Output]:
+    def _written(self, stage: AnyStage, records: Iterator[Record], watch: RecordWatch) -> dict[str, StageOutput]:
         """The stage's artifacts. What asks somebody leaves the queries that are done where it is stopped.
 
         Raises:
@@ -351,7 +360,7 @@ class Runner:
         return self.store.promote(stage.artifacts(), written)
 
     def _commit(
-        self, manifest: RunManifest, lock: StageLock, outputs: Mapping[str, Output], seconds: float
+        self, manifest: RunManifest, lock: StageLock, outputs: Mapping[str, StageOutput], seconds: float
     ) -> RunManifest:
         stages = {
             name: entry for name in self.pipeline.order if (entry := {**manifest.stages, lock.stage: lock}.get(name))

@@ -24,32 +24,32 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
 from raggs.base.artifacts import JournalRecord, Passage, Query, Record
-from raggs.base.judge_health import AgainstPeople, Canaries, Health, Rate
+from raggs.base.judge_health import CanaryHealth, Health, HumanAgreement, WilsonRate
 from raggs.base.settings import Causes, Settings
 from raggs.parts.embedders import Embedder
 from raggs.parts.judges import Judge, Judgment, Task
 from raggs.parts.retrievers import Retriever
 from raggs.parts.rewriters import Rewriter
-from raggs.stages.ordered import Looped
+from raggs.stages.ordered import LoopServices
 from raggs.stats.agreement import wilson
 
 QUESTIONS, DEEPER = "questions", "deeper"  # counts where some questions are searched deeper; the others are signals
 
 
-def rate_of(count: int, total: int) -> Rate:
+def rate_of(count: int, total: int) -> WilsonRate:
     """So many of a total, with the interval; four digits."""
     low, high = wilson(count, total)
     rate = round(count / total, 4) if total else None
-    return Rate(rate=rate, interval=(round(low, 4), round(high, 4)), count=count, total=total)
+    return WilsonRate(rate=rate, interval=(round(low, 4), round(high, 4)), count=count, total=total)
 
 
 class Statistics:
     """What a stage's records say about its judge, counted while they pass; this one counts nothing."""
 
-    probed: Canaries | None = None  # what cases of known grade told, which no record tells
-    people: AgainstPeople | None = None  # what people's word told, which no record tells either
+    probed: CanaryHealth | None = None  # what cases of known grade told, which no record tells
+    people: HumanAgreement | None = None  # what people's word told, which no record tells either
     label: Callable[[str, str], int | None] | None = None  # gives the grade to which a simulated judge adds noise
-    noise: Rate | None = None  # how often that made another grade, which no record tells
+    noise: WilsonRate | None = None  # how often that made another grade, which no record tells
     exact = False  # whether the judge answers by rule, so that nothing is to be warned of
 
     def see(self, record: Record) -> None:
@@ -118,7 +118,7 @@ class Journal(Protocol):
         """The entries that the query's final state is the fold of; all others of the query may go."""
 
 
-class Told(Protocol):
+class ProgressCallback(Protocol):
     """Who is told how far a stage is: queries done, all of them; calls done, and how many are expected, 0: unknown."""
 
     def __call__(self, done: int, total: int, calls: int = 0, expected: int = 0) -> None: ...
@@ -160,7 +160,7 @@ class GradeServices(QueryServices, Protocol):
     def judge(self) -> Grader: ...
 
 
-class Services(PassageServices, Looped, Protocol):
+class Services(PassageServices, LoopServices, Protocol):
     """The world as a stage sees it; each part is made when it is first used. A stage that needs less asks for less."""
 
     @property
@@ -195,7 +195,7 @@ class Services(PassageServices, Looped, Protocol):
         ...
 
 
-class Work:
+class StageWork:
     """What one run of a stage works on: the artifacts that it reads, a query at a time, the journal that it keeps, and
     whom it tells how far it is.
 
@@ -212,7 +212,7 @@ class Work:
         self,
         readers: Mapping[str, Callable[[], Iterator[Record]]],
         journal: Journal | None = None,
-        progress: Told = nobody,
+        progress: ProgressCallback = nobody,
         *,
         spent: bool = False,
         done: Collection[str] = (),
@@ -267,7 +267,7 @@ class StageOf(ABC, Generic[C, V]):
         """How many queries may be in the middle of their work, where the money may end; None: all."""
         return None
 
-    def prepare(self, work: Work, services: V) -> None:
+    def prepare(self, work: StageWork, services: V) -> None:
         """Put on the disk what many processes will read, before they all find it missing."""
 
     def asked(self, services: V) -> str | None:
@@ -282,7 +282,7 @@ class StageOf(ABC, Generic[C, V]):
         """Whether a record stands for work that could not be done; such a stage runs again next time."""
         return False
 
-    def probe(self, work: Work, config: C, services: V) -> Canaries | None:
+    def probe(self, work: StageWork, config: C, services: V) -> CanaryHealth | None:
         """Put cases of known grade to whom the stage asks; None where that is not wanted."""
         return None
 
@@ -310,7 +310,7 @@ class StageOf(ABC, Generic[C, V]):
         return f"{self.NAME}/{self.VERSION}"
 
     @abstractmethod
-    def run(self, work: Work, config: C, services: V) -> Iterator[Record]:
+    def run(self, work: StageWork, config: C, services: V) -> Iterator[Record]:
         """The records of all of the stage's artifacts, those of each sorted as their model says."""
 
 

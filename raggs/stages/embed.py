@@ -17,7 +17,7 @@ from raggs.base.text import FOLDING, clean_unicode, fold_quotes, one_line
 from raggs.parts import embedders, rewriters
 from raggs.parts.embedders import EmbedderConfig
 from raggs.parts.rewriters import Rewriter
-from raggs.stages.base import Services, Stage, Work
+from raggs.stages.base import Services, Stage, StageWork
 from raggs.stages.ordered import run_ordered
 
 BATCH = 256
@@ -42,7 +42,7 @@ class EmbedConfig(Settings):
     language: str = Field("en", description="assumed where a question's own language cannot be told")
 
 
-class Embed(Stage[EmbedConfig]):
+class EmbedStage(Stage[EmbedConfig]):
     NAME = "embed"
     VERSION = 2
     BESIDE: ClassVar[Mapping[str, type[Record]]] = {"queries": QueryRecord}
@@ -61,7 +61,7 @@ class Embed(Stage[EmbedConfig]):
         embeds = config.embedder is not None
         return found | (quotes_folded(services.queries.values()) if embeds else {})
 
-    def run(self, work: Work, config: EmbedConfig, services: Services) -> Iterator[QueryRecord | EmbedRecord]:
+    def run(self, work: StageWork, config: EmbedConfig, services: Services) -> Iterator[QueryRecord | EmbedRecord]:
         yield from map(QueryRecord.of, services.queries.values())
         total = len(services.queries)
 
@@ -107,4 +107,4 @@ async def prepare(query: Query, rewriter: Rewriter, usual: str) -> EmbedRecord:
     )
 
 
-STAGE = Embed()
+STAGE = EmbedStage()

@@ -41,12 +41,12 @@ from raggs.base.adapter import AdapterConfig, OneOf
 from raggs.base.artifacts import JudgeRecord, MergeRecord, Record
 from raggs.base.errors import BudgetError
 from raggs.base.hashing import generator
-from raggs.base.judge_health import PEOPLE, Canaries, Shift, is_people, source_of
+from raggs.base.judge_health import PEOPLE, CanaryHealth, GradeShift, is_people, source_of
 from raggs.base.settings import AnchoredPath, Causes, Effort, Later, PromptName, Settings
 from raggs.llm import BatchSettings
 from raggs.parts import judges
 from raggs.parts.judges import Judgment, lower_median
-from raggs.stages.base import GradeServices, Services, Stage, Walks, Work
+from raggs.stages.base import GradeServices, Services, Stage, StageWork, Walks
 from raggs.stages.canaries import ask_cases, make_cases
 from raggs.stages.judge_health import BEYOND, JudgeStatistics, cascade_statistics
 from raggs.stages.ordered import run_ordered
@@ -71,7 +71,7 @@ def ahead(wanted: int, size: int) -> int:
     return -(-wanted // size) * size
 
 
-class Walk:
+class PoolWalk:
     """A pool that is graded from the top down until `stop_after` low grades stand in a row.
 
     While some of them do, no end can come before as many more passages are graded as are missing, so these are asked at
@@ -240,7 +240,7 @@ class JudgeStage(Stage[JudgeConfig]):
     def by_query(self, config: JudgeConfig) -> bool:
         return config.mode == "direct"  # batches take hours: as few as can be, so of all queries together
 
-    def run(self, work: Work, config: JudgeConfig, services: Services) -> Iterator[JudgeRecord]:
+    def run(self, work: StageWork, config: JudgeConfig, services: Services) -> Iterator[JudgeRecord]:
         total = len(services.queries)
 
         async def grade(item: tuple[str, list[MergeRecord]]) -> list[JudgeRecord]:
@@ -273,10 +273,10 @@ class JudgeStage(Stage[JudgeConfig]):
     def statistics(self, config: JudgeConfig) -> JudgeStatistics:
         company = None
         if config.group > 1 and judges.REGISTRY.of(config.judge).groups(config.judge):
-            company = CompanyMoves(config.samples, config.stop_after, config.group, LOW)
+            company = GroupContextMoves(config.samples, config.stop_after, config.group, LOW)
         return JudgeStatistics(config.samples, config.stop_after, cascade_statistics(config.judge), company)
 
-    def probe(self, work: Work, config: JudgeConfig, services: Services) -> Canaries | None:
+    def probe(self, work: StageWork, config: JudgeConfig, services: Services) -> CanaryHealth | None:
         if not config.canaries:
             return None
         judge, pools = services.judge, lambda: work.by_query("merge", MergeRecord)
@@ -311,8 +311,8 @@ class JudgeStage(Stage[JudgeConfig]):
     async def _walk(
         self, leaders: Sequence[MergeRecord], config: JudgeConfig, services: GradeServices
     ) -> list[JudgeRecord]:
-        """Grade from the top down until `stop_after` low grades stand in a row; see `Walk`."""
-        walk, graded = Walk(len(leaders), config.stop_after, config.group, LOW), list[JudgeRecord]()
+        """Grade from the top down until `stop_after` low grades stand in a row; see `PoolWalk`."""
+        walk, graded = PoolWalk(len(leaders), config.stop_after, config.group, LOW), list[JudgeRecord]()
         while count := walk.step():
             step = await self._step(leaders[walk.done : walk.done + count], walk.done, config, services)
             walk.take(record.grade for record in step)
@@ -402,7 +402,7 @@ STAGE = JudgeStage()
 Pair = tuple[float, float]  # the mean grade of those beside a passage, and its own, in one sample
 
 
-class CompanyMoves:
+class GroupContextMoves:
     """Counted while the records of one run of the stage pass, question by question.
 
     Args:
@@ -427,12 +427,12 @@ class CompanyMoves:
         whole = record.grades if len(record.grades) == self._samples else (None,) * self._samples
         self._asked.append((record.grade, whole))
 
-    def company(self) -> Shift | None:
+    def company(self) -> GradeShift | None:
         """By how many grades a grade moves for each grade that its company is better; None where nothing can tell."""
         self._end()
         return _ratio(self._sums)
 
-    def place(self) -> Shift | None:
+    def place(self) -> GradeShift | None:
         """By how many grades being shown first rather than last moves a grade; None where nothing can tell."""
         self._end()
         return _ratio(self._ends)
@@ -468,25 +468,27 @@ class CompanyMoves:
 
     def _steps(self) -> Iterator[tuple[int, int]]:
         """The first passage and the length of each step of the walk."""
-        walk = Walk(len(self._asked), self._stop_after, self._size, self._low)
+        walk = PoolWalk(len(self._asked), self._stop_after, self._size, self._low)
         while count := walk.step():
             first = walk.done
             yield first, count
             walk.take(grade for grade, _ in self._asked[first : first + count])
 
 
-def _ratio(sums: Sequence[Pair]) -> Shift | None:
+def _ratio(sums: Sequence[Pair]) -> GradeShift | None:
     """The sum of the first numbers by that of the second ones, with its interval of 95%; None where there are none."""
     if not sums:
         return None
     count = len(sums)
     above, below = (math.fsum(part) for part in zip(*sums, strict=True))
     if count < 2:
-        return Shift(grades=round(above / below, 4), interval=None, questions=count)
+        return GradeShift(grades=round(above / below, 4), interval=None, questions=count)
     from scipy.special import stdtrit  # late: few runs grade passages together
 
     without = [(above - one) / (below - other) for one, other in sums]
     mean = fmean(without)
     error = math.sqrt((count - 1) / count * sum((each - mean) ** 2 for each in without))
     found, half = above / below, float(stdtrit(count - 1, 0.975)) * error
-    return Shift(grades=round(found, 4), interval=(round(found - half, 4), round(found + half, 4)), questions=count)
+    return GradeShift(
+        grades=round(found, 4), interval=(round(found - half, 4), round(found + half, 4)), questions=count
+    )

@@ -18,16 +18,16 @@ from raggs.base.adapter import AdapterConfig
 from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, JudgeRecord, Record
 from raggs.base.judge_health import (
     PEOPLE,
-    Cascade,
     CascadeGrade,
-    Depth,
+    CascadeHealth,
     JudgeHealth,
-    Member,
+    JudgingDepth,
     PairAgreement,
-    Panel,
-    Rate,
-    Samples,
-    Share,
+    PanelHealth,
+    PanelMemberHealth,
+    SelfAgreement,
+    ShareEstimate,
+    WilsonRate,
     rounded,
     source_of,
 )
@@ -38,7 +38,7 @@ from raggs.stages.base import Statistics, rate_of
 from raggs.stats.agreement import count_pairs
 
 if TYPE_CHECKING:
-    from raggs.stages.judge import CompanyMoves
+    from raggs.stages.judge import GroupContextMoves
 
 GRADES = range(MIN_GRADE, MAX_GRADE + 1)
 UNSEEN = 0.1  # of what the good judge finds useful, the share that the cheap one keeps from it
@@ -90,7 +90,7 @@ class CascadeStatistics:
         else:
             (self._by_rule if ruled else self._by_chance)[grade, good] += 1
 
-    def health(self) -> Cascade | None:
+    def health(self) -> CascadeHealth | None:
         """Over the passages so far; None before the first."""
         ruled, drawn, left = self._by_rule.total(), self._by_chance.total(), self._left.total()
         total = ruled + drawn + left + self._lost
@@ -98,7 +98,7 @@ class CascadeStatistics:
             return None
         both = self._by_rule + self._by_chance
         missed = sum(count for (_, good), count in self._by_chance.items() if good >= self._least)
-        return Cascade(
+        return CascadeHealth(
             asked=rate_of(ruled + drawn, ruled + drawn + left),
             by_rule=ruled,
             by_chance=drawn,
@@ -111,7 +111,7 @@ class CascadeStatistics:
             warnings=tuple(self._warnings(rate_of(missed, drawn))),
         )
 
-    def _unseen(self, missed: Rate) -> Share:
+    def _unseen(self, missed: WilsonRate) -> ShareEstimate:
         """Of all that the good judge finds useful what it never saw, by the rate among what nobody need have asked."""
         both = self._by_rule + self._by_chance
         seen = sum(count for (_, good), count in both.items() if good >= self._least)
@@ -121,7 +121,7 @@ class CascadeStatistics:
             return round(unseen / (unseen + seen), 4) if unseen else 0.0
 
         low, high = map(share, missed.interval)
-        return Share(share=None if missed.rate is None else share(missed.rate), interval=(low, high))
+        return ShareEstimate(share=None if missed.rate is None else share(missed.rate), interval=(low, high))
 
     @property
     def _least(self) -> int:
@@ -150,7 +150,7 @@ class CascadeStatistics:
             interval=(round(low, 4), round(high, 4)),
         )
 
-    def _warnings(self, missed: Rate) -> Iterator[str]:
+    def _warnings(self, missed: WilsonRate) -> Iterator[str]:
         least, (low, high) = self._config.ask_from, self._unseen(missed).interval
         if least is not None and low > UNSEEN:
             yield (
@@ -185,7 +185,7 @@ class JudgeStatistics(Statistics):
         samples: int,
         stop_after: int | None,
         cascade: CascadeStatistics | None = None,
-        company: CompanyMoves | None = None,
+        company: GroupContextMoves | None = None,
     ) -> None:
         self._cascade, self._company = cascade, company
         self._samples, self._stop_after = samples, stop_after
@@ -255,17 +255,17 @@ class JudgeStatistics(Statistics):
         )
         return None if found == JudgeHealth() else found
 
-    def _depth(self, stop_after: int) -> Depth:
-        return Depth(
+    def _depth(self, stop_after: int) -> JudgingDepth:
+        return JudgingDepth(
             stop_after=stop_after,
             asked=self._asked * self._samples,
             saved=self._skipped * self._samples,
             stopped=len(self._stopped),
         )
 
-    def _self_consistency(self) -> Samples:
+    def _self_consistency(self) -> SelfAgreement:
         found = count_pairs(self._repeats)
-        return Samples(
+        return SelfAgreement(
             asked=self._samples,
             passages=self._repeated,
             unanimous=rounded(self._unanimous / self._repeated) if self._repeated else None,
@@ -274,9 +274,9 @@ class JudgeStatistics(Statistics):
             company=None if self._company is None else self._company.company(),
         )
 
-    def _panel(self) -> Panel:
+    def _panel(self) -> PanelHealth:
         silent = [(name, votes[None], votes.total()) for name, votes in self._votes.items()]
-        return Panel(
+        return PanelHealth(
             members={name: _member(votes) for name, votes in self._votes.items()},
             agreement=tuple(_agreement(names, pairs) for names, pairs in self._pairs.items()),
             warnings=tuple(
@@ -302,10 +302,10 @@ def votes_settled(spec: AdapterConfig) -> Callable[[JudgeRecord, int], int | Non
     return (lambda record, sample: record.grades[sample]) if statistics is None else statistics.settled
 
 
-def _member(votes: Counter[int | None]) -> Member:
+def _member(votes: Counter[int | None]) -> PanelMemberHealth:
     given = votes.total() - votes[None]
     total = sum(grade * count for grade, count in votes.items() if grade is not None)
-    return Member(mean=rounded(total / given) if given else None, given=given, missing=votes[None])
+    return PanelMemberHealth(mean=rounded(total / given) if given else None, given=given, missing=votes[None])
 
 
 def _agreement(names: tuple[str, str], pairs: Pairs) -> PairAgreement:

@@ -13,7 +13,7 @@ from raggs.base.artifacts import MergeRecord, Placement, RetrieveRecord
 from raggs.base.settings import Causes, Settings
 from raggs.ranking import fusion
 from raggs.ranking.fusion import Fusion, fuse, fusion_options, group_duplicates, make_fusion
-from raggs.stages.base import PassageServices, Services, Stage, Work
+from raggs.stages.base import PassageServices, Services, Stage, StageWork
 
 
 class TextDuplicates(Settings):
@@ -61,7 +61,7 @@ class MergeConfig(Settings):
         return make_fusion(self.type, **usual, **self.options)
 
 
-class Merge(Stage[MergeConfig]):
+class MergeStage(Stage[MergeConfig]):
     NAME = "merge"
     VERSION = 2
     READS = ("retrieve",)
@@ -72,7 +72,7 @@ class Merge(Stage[MergeConfig]):
         edition = fusion.REGISTRY.edition(config.type)
         return {"corpus": services.causes("corpus"), "fusion": edition, **services.causes("hygiene")}
 
-    def run(self, work: Work, config: MergeConfig, services: PassageServices) -> Iterator[MergeRecord]:
+    def run(self, work: StageWork, config: MergeConfig, services: PassageServices) -> Iterator[MergeRecord]:
         total, method = len(services.queries), config.method()
         for done, (qid, records) in enumerate(work.by_query("retrieve", RetrieveRecord), start=1):
             yield from self._pool(qid, records, method, config, services)
@@ -107,4 +107,4 @@ class Merge(Stage[MergeConfig]):
             )
 
 
-STAGE = Merge()
+STAGE = MergeStage()

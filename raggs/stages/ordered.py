@@ -15,7 +15,7 @@ WINDOW = 4  # calls that are asked for, for each that may be on its way
 HELD = 4
 
 
-class Looped(Protocol):
+class LoopServices(Protocol):
     """Where work waits for answers: the loop in which it does, and how many calls may be on their way at once."""
 
     @property
@@ -25,7 +25,7 @@ class Looped(Protocol):
 
 
 def run_ordered(
-    services: Looped,
+    services: LoopServices,
     items: Iterable[S],
     work: Callable[[S], Awaitable[T]],
     *,

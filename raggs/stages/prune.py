@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from raggs.base.artifacts import JudgeRecord, PruneRecord
 from raggs.base.settings import Causes, Settings
 from raggs.ranking.pruning import prune
-from raggs.stages.base import QueryServices, Services, Stage, Work
+from raggs.stages.base import QueryServices, Services, Stage, StageWork
 
 
 class PruneConfig(Settings):
@@ -25,7 +25,7 @@ class PruneConfig(Settings):
         return self
 
 
-class Prune(Stage[PruneConfig]):
+class PruneStage(Stage[PruneConfig]):
     NAME = "prune"
     READS = ("judge",)
     Config = PruneConfig
@@ -34,7 +34,7 @@ class Prune(Stage[PruneConfig]):
     def causes(self, config: PruneConfig, services: Services) -> Causes:
         return {}
 
-    def run(self, work: Work, config: PruneConfig, services: QueryServices) -> Iterator[PruneRecord]:
+    def run(self, work: StageWork, config: PruneConfig, services: QueryServices) -> Iterator[PruneRecord]:
         total = len(services.queries)
         for done, (_, pool) in enumerate(work.by_query("judge", JudgeRecord), start=1):
             leaders = [record for record in pool if record.duplicate_of is None]
@@ -55,4 +55,4 @@ class Prune(Stage[PruneConfig]):
             work.progress(done, total)
 
 
-STAGE = Prune()
+STAGE = PruneStage()

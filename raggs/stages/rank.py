@@ -29,7 +29,7 @@ from raggs.base.artifacts import (
 from raggs.base.errors import BudgetError
 from raggs.base.settings import Causes
 from raggs.ranking import Pilot
-from raggs.stages.base import Services, Stage, Told, Work
+from raggs.stages.base import ProgressCallback, Services, Stage, StageWork
 from raggs.stages.ordered import run_ordered
 from raggs.stages.rank_config import RankConfig, engine_version
 from raggs.stages.rank_health import RankStatistics, rank_records
@@ -37,16 +37,16 @@ from raggs.stages.replay import (
     QUESTIONS,
     SPENT,
     Batch,
-    Course,
     JudgedBatches,
     KeptPool,
+    RankingProcess,
     affordable,
     kept_pool,
     learned,
     overhead,
     pilot_questions,
 )
-from raggs.stages.waves import Begun, Purse, SetBudget, in_waves
+from raggs.stages.waves import SetBudget, SharedBudget, StartedRanking, in_waves
 
 # Calls until a ranking ends or `rank.max_calls` of 80 are used up, with the default settings: mean of three simulated
 # judges on labelled queries (36 with a sharp judge, 56 with a medium, 78 with a noisy one; `benchmarks/gainloss.py`).
@@ -68,7 +68,7 @@ class CountedCalls:
         shared: calls of all queries together, where these have one budget.
     """
 
-    def __init__(self, tell: Told, total: int, most: int, shared: float | None = None) -> None:
+    def __init__(self, tell: ProgressCallback, total: int, most: int, shared: float | None = None) -> None:
         self._tell = tell
         self._total = total
         self._most, self._shared = most, shared
@@ -98,7 +98,7 @@ class CountedCalls:
         self._tell(done, self._total, self._made, self.expected)
 
 
-class Rank(Stage[RankConfig]):
+class RankStage(Stage[RankConfig]):
     NAME = "rank"
     VERSION = 4
     READS = ("merge", "prune")
@@ -128,8 +128,8 @@ class Rank(Stage[RankConfig]):
     def by_query(self, config: RankConfig) -> bool:
         return config.batch_size != "auto" and config.budget is None  # else all rankings hang on each other
 
-    def run(self, work: Work, config: RankConfig, services: Services) -> Iterator[Record]:
-        rankings = _Rankings(work, config, services)
+    def run(self, work: StageWork, config: RankConfig, services: Services) -> Iterator[Record]:
+        rankings = _QueryRankings(work, config, services)
         ranked = rankings.each() if config.budget is None else rankings.together(config.budget)
         for done, records in enumerate(ranked, start=1):
             yield from records
@@ -139,10 +139,10 @@ class Rank(Stage[RankConfig]):
 Item = tuple[KeptPool, Mapping[str, Passage]]
 
 
-class _Rankings:
+class _QueryRankings:
     """The rankings of all queries, which have a judge, a journal and what was learned of the judge in common."""
 
-    def __init__(self, work: Work, config: RankConfig, services: Services) -> None:
+    def __init__(self, work: StageWork, config: RankConfig, services: Services) -> None:
         self.calls = CountedCalls(work.progress, len(services.queries), config.max_calls)
         self._work, self._config, self._services = work, config, services
         self._engine = engine_version(config.engine, config.batch_size)
@@ -150,7 +150,7 @@ class _Rankings:
         self._turn = asyncio.Lock()
         self._pilots: frozenset[str] = frozenset()
         self._profile: JudgeProfile | None = None
-        self._piloted: dict[str, tuple[Course, JudgedBatches]] = {}
+        self._piloted: dict[str, tuple[RankingProcess, JudgedBatches]] = {}
         self._unlearned = False  # the money ended before the judge was known: no ranking is begun
 
     def each(self) -> Iterator[list[Record]]:
@@ -166,7 +166,7 @@ class _Rankings:
         work, config, services = self._work, self._config, self._services
         prices = services.causes("prices") if budget.usd else None
         texts = ((services.queries[pool.qid], passages) for pool, passages in _pools(work))
-        purse = Purse(budget, config.list_length, prices, texts)
+        purse = SharedBudget(budget, config.list_length, prices, texts)
         self.calls = CountedCalls(work.progress, len(services.queries), config.max_calls, purse.calls)
         self._learn_the_judge(affordable(purse.calls))
         begun = {item[0].qid: item for item in _pools(work)}
@@ -213,7 +213,7 @@ class _Rankings:
                 await self._answered(begun.course, begun.judged, batches)
         return self._ended(begun)
 
-    async def _ready(self, item: Item) -> Begun | None:
+    async def _ready(self, item: Item) -> StartedRanking | None:
         """A ranking before its first round, but for the pilot's; None for an empty pool."""
         pool, passages = item
         if (course := self._config.course(pool)) is None:
@@ -223,9 +223,9 @@ class _Rankings:
             if pool.qid in self._pilots:
                 await self._answered(course, judged, paid := course.pilot_round())
             course.believe(judged.believed(course.upcoming, self._profile))
-        return Begun(pool, course, judged, paid)
+        return StartedRanking(pool, course, judged, paid)
 
-    def _ended(self, begun: Begun | None) -> list[Record]:
+    def _ended(self, begun: StartedRanking | None) -> list[Record]:
         if begun is None:
             self.calls.query_done(0)
             return []
@@ -242,7 +242,7 @@ class _Rankings:
         self._piloted[pool.qid] = course, judged
         return course.pilot()
 
-    async def _begun(self, course: Course, pool: KeptPool, passages: Mapping[str, Passage]) -> JudgedBatches:
+    async def _begun(self, course: RankingProcess, pool: KeptPool, passages: Mapping[str, Passage]) -> JudgedBatches:
         query, journal = self._services.queries[pool.qid], self._work.journal
         known = await self._services.judge.known(query, [passages[doc_id] for doc_id in course.ids])
         state = self._config.state(pool, self._answering, known)
@@ -251,7 +251,7 @@ class _Rankings:
         course.inform(judged.told(known) if course.informed else ())
         return judged
 
-    async def _answered(self, course: Course, judged: JudgedBatches, batches: Sequence[Batch]) -> list[Batch]:
+    async def _answered(self, course: RankingProcess, judged: JudgedBatches, batches: Sequence[Batch]) -> list[Batch]:
         """Teach a course the answers to a round; the batches that nobody is paid to answer."""
         entries = await self._entries(judged, batches)
         if len(entries) < len(batches):
@@ -270,14 +270,14 @@ class _Rankings:
         return [entry for entry in found if entry is not None]
 
 
-async def _next_round(course: Course, turn: asyncio.Lock) -> tuple[Batch, ...]:
+async def _next_round(course: RankingProcess, turn: asyncio.Lock) -> tuple[Batch, ...]:
     """A ranker thinks for milliseconds. Were many to think in a row, answers and free slots would wait for all."""
     async with turn:
         await asyncio.sleep(0)
         return course.next_round()
 
 
-def _pools(work: Work) -> Iterator[tuple[KeptPool, Mapping[str, Passage]]]:
+def _pools(work: StageWork) -> Iterator[tuple[KeptPool, Mapping[str, Passage]]]:
     """Each query's pool with the passages that it shows. Both artifacts are sorted by qid, so one pass is enough."""
     merged = work.by_query("merge", MergeRecord)
     for qid, records in work.by_query("prune", PruneRecord):
@@ -287,4 +287,4 @@ def _pools(work: Work) -> Iterator[tuple[KeptPool, Mapping[str, Passage]]]:
         yield pool, {record.doc_id: record.passage for record in found if record.doc_id in needed}
 
 
-STAGE = Rank()
+STAGE = RankStage()

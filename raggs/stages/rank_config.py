@@ -14,7 +14,7 @@ from raggs.base.settings import Later, PromptName, Settings, causes_of
 from raggs.parts.judges import KnownOrder
 from raggs.ranking import Ranker, engine_options, engine_switches, make_ranker
 from raggs.ranking.base import TYPICAL_LENGTH
-from raggs.stages.replay import Course, KeptPool, parted
+from raggs.stages.replay import KeptPool, RankingProcess, parted
 from raggs.stages.waves import SetBudget
 
 MOST = 80
@@ -112,14 +112,14 @@ class RankConfig(Settings):
             **self.options,
         )
 
-    def course(self, pool: KeptPool) -> Course | None:
+    def course(self, pool: KeptPool) -> RankingProcess | None:
         """The ranking of a pool at its start; None for an empty one."""
         if not pool.ids:
             return None
         found = parted(tuple(zip(pool.ids, pool.grades, strict=True)), self.floor, self.min_best_grade)
         ids, grades = zip(*found.ordered, strict=True)
         ranker = self.ranker(ids, grades, derive_seed(self.seed, "rank", pool.qid))
-        return Course(ranker, self.parallel, found, self.top)
+        return RankingProcess(ranker, self.parallel, found, self.top)
 
     def state(self, pool: KeptPool, judge: object, known: Sequence[KnownOrder] = ()) -> str:
         """A hash of all that decides a ranking's course; journal entries of another state say nothing here.

@@ -25,7 +25,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 
 from raggs.base.artifacts import JournalRecord, RankingRecord, RankRecord, Record
-from raggs.base.judge_health import ECHO, RankHealth, Rate, grade_apart, rounded
+from raggs.base.judge_health import ECHO, RankHealth, WilsonRate, grade_apart, rounded
 from raggs.ranking import Lock, Ranking
 from raggs.stages.base import Statistics, rate_of, spread
 from raggs.stages.replay import MUTE, NO_RELEVANT, SHARED, SPENT, KeptPool
@@ -202,7 +202,7 @@ class RankStatistics(Statistics):
 
 
 def _of_rates(
-    first: Rate, fair: float, flips: Rate, cycles: Rate, invalid: Rate, sharpness: float | None
+    first: WilsonRate, fair: float, flips: WilsonRate, cycles: WilsonRate, invalid: WilsonRate, sharpness: float | None
 ) -> Iterator[str]:
     """Warnings of rates; one of nothing has an interval that begins at 0, and warns of nothing."""
     if first.interval[0] > TILT * fair:

@@ -1,8 +1,8 @@
 """A query's ranking from its pool and the answers of its journal, whoever asks: the stage, an audit, an explanation.
 
-The state of a ranking is a fold over its journal, and `Course` is the fold: rounds of batches out, their answers in.
-The rank stage answers each round from the journal and asks the judge for what it lacks; `replay` answers from the
-journal alone and says what it lacks. Nothing here asks anybody, reads a file or knows a configuration.
+The state of a ranking is a fold over its journal, and `RankingProcess` is the fold: rounds of batches out, their
+answers in. The rank stage answers each round from the journal and asks the judge for what it lacks; `replay` answers
+from the journal alone and says what it lacks. Nothing here asks anybody, reads a file or knows a configuration.
 
 One query's batches and who answers them: the journal, else the judge, whose answer is noted before it is used.
 
@@ -48,7 +48,7 @@ Graded = tuple[str, int]
 
 
 @dataclass(frozen=True)
-class Parted:
+class PartedPool:
     """A pool parted by a floor.
 
     Attributes:
@@ -65,7 +65,7 @@ class Parted:
     too_few: str = TOO_FEW
 
 
-def parted(pool: Sequence[Graded], floor: int, min_best: int = 1) -> Parted:
+def parted(pool: Sequence[Graded], floor: int, min_best: int = 1) -> PartedPool:
     """A pool, which is not empty and stands by fused rank, parted by the grade from which on passages are ordered.
 
     Where a single one reaches the floor, there is nothing to ask. If no grade reaches `min_best`, all are below.
@@ -74,10 +74,10 @@ def parted(pool: Sequence[Graded], floor: int, min_best: int = 1) -> Parted:
     least = floor if ranked else MAX_GRADE + 1
     reached = tuple(item for item in pool if item[1] >= least)
     below = tuple(sorted((item for item in pool if item[1] < least), key=lambda item: -item[1]))
-    return Parted(reached or below[:1], below, len(reached), TOO_FEW if ranked else NO_RELEVANT)
+    return PartedPool(reached or below[:1], below, len(reached), TOO_FEW if ranked else NO_RELEVANT)
 
 
-def filled(ranking: Ranking, pool: Parted, top: int) -> Ranking:
+def filled(ranking: Ranking, pool: PartedPool, top: int) -> Ranking:
     """A ranking of the ordered ones, with all others below."""
     kept, count = pool.reached, len(pool.below)
     if not count:
@@ -149,7 +149,7 @@ class Batch(NamedTuple):
         return f"round {self.round}, slot {self.slot}"
 
 
-class Answers:
+class JournalAnswers:
     """A query's journal entries by the batch that they answer."""
 
     def __init__(self, entries: Iterable[JournalRecord]) -> None:
@@ -195,7 +195,7 @@ class Answers:
         return None if entry.shown == batch.shown else f"{batch} shows other passages than the ranker asks for"
 
 
-class Course:
+class RankingProcess:
     """A ranking on its way: each round's batches, then the answers to all of them, until there are no more.
 
     It ends where nobody spoke on any batch of a round, or where somebody is not paid to.
@@ -212,7 +212,7 @@ class Course:
         informed: whether the engine takes in orders that were there before.
     """
 
-    def __init__(self, ranker: Ranker, parallel: int, pool: Parted, top: int) -> None:
+    def __init__(self, ranker: Ranker, parallel: int, pool: PartedPool, top: int) -> None:
         self.asked, self.spent = 0, 0.0
         self.ids = tuple(doc_id for doc_id, _ in sorted(pool.ordered, key=lambda item: -item[1]))
         self.informed = ranker.INFORMED
@@ -333,7 +333,9 @@ class Replay:
     problem: str | None = None
 
 
-def replay(course: Course | None, answers: Answers, *, spent: bool = False, shared: bool = False) -> Replay:
+def replay(
+    course: RankingProcess | None, answers: JournalAnswers, *, spent: bool = False, shared: bool = False
+) -> Replay:
     """Follow a course by the journal alone.
 
     Args:
@@ -369,7 +371,7 @@ def beyond(left: int) -> str | None:
     return f"{left} entries beyond the end" if left else None
 
 
-def rounds(course: Course, told: JournalRecord | None) -> Iterator[tuple[Batch, ...]]:
+def rounds(course: RankingProcess, told: JournalRecord | None) -> Iterator[tuple[Batch, ...]]:
     """All rounds of a course; before each next one the answers to the last must be learned."""
     if told is not None:
         if course.upcoming < told.round:
@@ -444,7 +446,7 @@ class JudgedBatches:
     ) -> None:
         self.used: list[JournalRecord] = []
         self._blank = blank
-        self._known = Answers(entry for entry in journal.entries(query.qid) if entry.state == blank.state)
+        self._known = JournalAnswers(entry for entry in journal.entries(query.qid) if entry.state == blank.state)
         self._query = query
         self._passages = passages
         self._judge = judge

@@ -14,8 +14,8 @@ from raggs.base.artifacts import EmbedRecord, Record, RetrieveRecord
 from raggs.base.settings import Causes, Later, Settings
 from raggs.parts import retrievers
 from raggs.parts.retrievers import Hit, Retriever, RetrieverConfig, name_of
-from raggs.parts.retrievers.depth import Reads, RoutedDepth, Seen, readings
-from raggs.stages.base import DEEPER, QUESTIONS, Services, Stage, Statistics, Work
+from raggs.parts.retrievers.depth import Reads, RoutedDepth, SignalInputs, readings
+from raggs.stages.base import DEEPER, QUESTIONS, Services, Stage, StageWork, Statistics
 from raggs.stats.search_depth import fired
 
 BATCH = 64
@@ -99,7 +99,7 @@ class RetrieveStatistics(Statistics):
         return dict(self._counts)
 
 
-class Retrieve(Stage[RetrieveConfig]):
+class RetrieveStage(Stage[RetrieveConfig]):
     NAME = "retrieve"
     READS = ("embed",)
     Config = RetrieveConfig
@@ -119,13 +119,13 @@ class Retrieve(Stage[RetrieveConfig]):
     def statistics(self, config: RetrieveConfig) -> Statistics:
         return Statistics() if config.depth is None else RetrieveStatistics()
 
-    def prepare(self, work: Work, services: Services) -> None:
+    def prepare(self, work: StageWork, services: Services) -> None:
         """One search by each retriever, which builds its index."""
         first = list(islice(work.read("embed", EmbedRecord), 1))
         for retriever in services.retrievers.values():
             list(retriever.search(first))
 
-    def run(self, work: Work, config: RetrieveConfig, services: Services) -> Iterator[RetrieveRecord]:
+    def run(self, work: StageWork, config: RetrieveConfig, services: Services) -> Iterator[RetrieveRecord]:
         total, done = len(services.queries), 0
         queries = work.read("embed", EmbedRecord)
         named = sorted(services.retrievers.items())
@@ -161,9 +161,9 @@ def _signals(
             by_kind.setdefault(reads, name_of(spec))
     vectors = _vectors(batch, services) if "rewrite" in when else {}
 
-    def seen(query: EmbedRecord, lists: Found) -> Seen:
+    def seen(query: EmbedRecord, lists: Found) -> SignalInputs:
         hits: dict[Reads, Sequence[Hit]] = {reads: lists[name] for reads, name in by_kind.items()}
-        return Seen(
+        return SignalInputs(
             text=query.text,
             language=query.language,
             base=depth.base,
@@ -209,4 +209,4 @@ def _twice(spec: RetrieverConfig) -> bool:
     return _kind(spec).reads(spec) == "candidates"
 
 
-STAGE = Retrieve()
+STAGE = RetrieveStage()

@@ -24,9 +24,9 @@ from raggs.base.errors import ConfigError
 from raggs.base.settings import Settings
 from raggs.llm.prices import estimate_tokens
 from raggs.llm.settings import Price
-from raggs.ranking.bayes import Offer, next_wave
-from raggs.stages.ordered import Looped, run_ordered
-from raggs.stages.replay import Batch, Course, JudgedBatches, KeptPool
+from raggs.ranking.bayes import NextRound, next_wave
+from raggs.stages.ordered import LoopServices, run_ordered
+from raggs.stages.replay import Batch, JudgedBatches, KeptPool, RankingProcess
 
 Texts = Iterable[tuple[Query, Mapping[str, Passage]]]  # each question with the passages of its pool
 ORDERED = 40  # tokens of an order, besides hidden ones
@@ -75,7 +75,7 @@ class OrderPrices(Settings):
         )
 
 
-class Purse:
+class SharedBudget:
     """What all rankings may cost together.
 
     Args:
@@ -105,7 +105,7 @@ class Purse:
         self.amount = budget.usd
         self.calls = budget.usd / self._prices.usd(self._typical(length))
 
-    def price(self, qid: str, course: Course, batches: Sequence[Batch]) -> float:
+    def price(self, qid: str, course: RankingProcess, batches: Sequence[Batch]) -> float:
         """Of some batches of a question."""
         if self._prices is None:
             return course.price(batches)
@@ -166,7 +166,9 @@ class Waves:
         spent: so far.
     """
 
-    def __init__(self, courses: Mapping[str, Course], purse: Purse, paid: Mapping[str, Sequence[Batch]]) -> None:
+    def __init__(
+        self, courses: Mapping[str, RankingProcess], purse: SharedBudget, paid: Mapping[str, Sequence[Batch]]
+    ) -> None:
         self._courses, self._purse = courses, purse
         self._open = dict(courses)
         self.spent = sum(purse.price(qid, courses[qid], batches) for qid, batches in paid.items())
@@ -189,26 +191,26 @@ class Waves:
         """Nobody was asked for these."""
         self.spent -= self._purse.price(qid, self._courses[qid], batches)
 
-    def _offer(self, qid: str) -> Offer:
+    def _offer(self, qid: str) -> NextRound:
         course = self._courses[qid]
         gain = course.promise * course.price(course.draw())
-        return Offer(qid, gain, self._purse.price(qid, course, course.draw()), asked=course.asked > 0)
+        return NextRound(qid, gain, self._purse.price(qid, course, course.draw()), asked=course.asked > 0)
 
 
 @dataclass(frozen=True)
-class Begun:
+class StartedRanking:
     """A ranking before its first wave. `paid`: what was asked before."""
 
     pool: KeptPool
-    course: Course
+    course: RankingProcess
     judged: JudgedBatches
     paid: tuple[Batch, ...] = ()
 
 
-Answered = Callable[[Course, JudgedBatches, Sequence[Batch]], Awaitable[Sequence[Batch]]]
+Answered = Callable[[RankingProcess, JudgedBatches, Sequence[Batch]], Awaitable[Sequence[Batch]]]
 
 
-def in_waves(begun: Sequence[Begun], purse: Purse, services: Looped, answered: Answered) -> None:
+def in_waves(begun: Sequence[StartedRanking], purse: SharedBudget, services: LoopServices, answered: Answered) -> None:
     """Ask wave after wave until the purse is empty or everything is settled.
 
     Args:

@@ -352,7 +352,7 @@ Figure = Callable[[Floats], Floats]  # tables of shape (draws, labels, ...) to v
 
 
 @dataclass(frozen=True)
-class Estimate:
+class AgreementEstimate:
     """A figure with its interval.
 
     Attributes:
@@ -371,7 +371,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Checked:
+class JudgeHumanAgreement:
     """How a judge's grades stand to people's.
 
     Attributes:
@@ -389,12 +389,12 @@ class Checked:
 
     cases: int
     clusters: int
-    kappa: Estimate
-    alpha: Estimate
-    exact: Estimate
-    within_one: Estimate
-    bias: Estimate
-    leniency: Estimate
+    kappa: AgreementEstimate
+    alpha: AgreementEstimate
+    exact: AgreementEstimate
+    within_one: AgreementEstimate
+    bias: AgreementEstimate
+    leniency: AgreementEstimate
     table: tuple[tuple[int, ...], ...]
     confidence: float
 
@@ -412,7 +412,7 @@ def check_labels(
     confidence: float = 0.95,
     draws: int = DRAWS,
     seed: int,
-) -> Checked:
+) -> JudgeHumanAgreement:
     """Compare two columns of grades.
 
     Args:
@@ -435,7 +435,7 @@ def check_labels(
     drawn = None if few else resampled(tables, draws, seed)
     found = {name: estimate(figure, whole, drawn, confidence) for name, figure in FIGURES.items()}
     counts = tuple(tuple(row) for row in whole.tolist())
-    return Checked(cases=ours.size, clusters=len(tables), table=counts, confidence=confidence, **found)
+    return JudgeHumanAgreement(cases=ours.size, clusters=len(tables), table=counts, confidence=confidence, **found)
 
 
 def tables_of(columns: Sequence[Ints], clusters: Sequence[str]) -> Ints:
@@ -454,15 +454,15 @@ def resampled(tables: Ints, draws: int, seed: int) -> Floats:
     return np.tensordot(picked.astype(np.float64), tables.astype(np.float64), axes=1)  # whole numbers, so exact
 
 
-def estimate(figure: Figure, whole: Ints, drawn: Floats | None, confidence: float) -> Estimate:
+def estimate(figure: Figure, whole: Ints, drawn: Floats | None, confidence: float) -> AgreementEstimate:
     """A figure of the table of all cases, with the interval that resampled ones give; None: without."""
     value = float(figure(whole[None].astype(np.float64))[0]) if whole.any() else math.nan
     if drawn is None or math.isnan(value):
-        return Estimate(value, math.nan, math.nan)
+        return AgreementEstimate(value, math.nan, math.nan)
     values = figure(drawn)
     tail = (1 - confidence) / 2
     low, high = np.quantile(values[~np.isnan(values)], [tail, 1 - tail])
-    return Estimate(value, float(low), float(high))
+    return AgreementEstimate(value, float(low), float(high))
 
 
 def kappa(tables: Floats) -> Floats:

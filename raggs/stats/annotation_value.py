@@ -37,7 +37,7 @@ SURE = 0.95
 
 
 @dataclass(frozen=True)
-class Outlook:
+class VerdictCertainty:
     """How sure the verdicts are, an entry for each pair of systems and measure.
 
     Attributes:
@@ -53,7 +53,7 @@ class Outlook:
 
 
 @dataclass(frozen=True)
-class Impact:
+class LabelImpact:
     """What people's labels can change.
 
     Attributes:
@@ -125,7 +125,7 @@ class Impact:
             found[row] = np.unravel_index(int(gain.argmax()), gain.shape)
         return found
 
-    def outlook(self, read: Flags | Ints | None = None) -> Outlook:
+    def outlook(self, read: Flags | Ints | None = None) -> VerdictCertainty:
         """How sure verdicts are now, or are expected to be once some items are read."""
         total = self.variance()
         gone = np.zeros_like(total) if read is None else np.minimum(self.variance(read), total)
@@ -138,18 +138,22 @@ class Impact:
             above = ndtr((self.expected - needed) / np.sqrt(gone)) + ndtr((-self.expected - needed) / np.sqrt(gone))
         sure = np.where(gone > 0, np.minimum(above, 1.0), np.sign(stands) * self.expected >= needed)
         pairs = sure[:, upper[0], upper[1]]
-        return Outlook(_turned(stands, self.expected, left), pairs.sum(axis=1).astype(np.float64), pairs.shape[1])
+        return VerdictCertainty(
+            _turned(stands, self.expected, left), pairs.sum(axis=1).astype(np.float64), pairs.shape[1]
+        )
 
 
 @dataclass(frozen=True)
-class Pick:
+class ChosenItem:
     """An item to read: its number, and its worth to the verdicts when it was chosen, in 0 and up."""
 
     item: int
     worth: float
 
 
-def choose(impact: Impact, seconds: Floats, budget: float, taken: Ints, blocks: int = BLOCKS) -> Iterator[Pick]:
+def choose(
+    impact: LabelImpact, seconds: Floats, budget: float, taken: Ints, blocks: int = BLOCKS
+) -> Iterator[ChosenItem]:
     """The items to read, best for their time first.
 
     Args:
@@ -176,7 +180,7 @@ def choose(impact: Impact, seconds: Floats, budget: float, taken: Ints, blocks: 
         block = order[: max(1, int(np.searchsorted(spent, min(step, rest), side="right")))]
         if not len(block):
             return
-        yield from (Pick(int(item), float(worth[item])) for item in block)
+        yield from (ChosenItem(int(item), float(worth[item])) for item in block)
         free[block] = False
         rest -= float(seconds[block].sum())
         left = np.maximum(left - impact.variance(block), 0.0)
@@ -206,7 +210,7 @@ KINDS, TINY = 4, 1e-6
 
 
 @dataclass(frozen=True)
-class Heard:
+class KnownGrades:
     """What is known of some passages, grades counted from 0.
 
     Attributes:
@@ -227,7 +231,7 @@ class Heard:
         return np.where(self.grade < 0, UNJUDGED, np.where(self.voices.sum(axis=1) < 2, ALONE, several))
 
 
-def believe(heard: Heard, read: Ints, said: Ints) -> Floats:
+def believe(heard: KnownGrades, read: Ints, said: Ints) -> Floats:
     """Shape (items, grades): the probability of each grade, were a person to read the passage.
 
     Args:
@@ -252,7 +256,7 @@ def _steps(kind: Ints, wrong: Flags) -> Floats:
     return found
 
 
-def _prior(heard: Heard, steps: Floats) -> Floats:
+def _prior(heard: KnownGrades, steps: Floats) -> Floats:
     """Shape (items, grades)."""
     size, kind = heard.voices.shape[1], heard.kind
     apart = np.abs(np.subtract.outer(np.arange(size), np.arange(size)))
@@ -281,7 +285,7 @@ Top = Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True)
-class Hole:
+class UnjudgedPassage:
     """An unjudged passage in the top of some system.
 
     Attributes:
@@ -301,7 +305,7 @@ class Hole:
 
 
 @dataclass
-class _Held:
+class _SystemWeights:
     weights: list[float] = field(default_factory=list)  # by cutoff, of the systems that have it in their top
     systems: int = 0
 
@@ -311,7 +315,7 @@ def order_holes(
     judged: Mapping[str, Collection[str]],
     useful: Mapping[str, int],
     cutoffs: Sequence[int],
-) -> tuple[Hole, ...]:
+) -> tuple[UnjudgedPassage, ...]:
     """The holes in the systems' tops, what could change most first.
 
     Args:
@@ -329,7 +333,7 @@ def order_holes(
     """
     if not cutoffs or min(cutoffs) < 1:
         raise ValueError(f"cutoffs are one or more numbers from 1 up, got {list(cutoffs)}")
-    held: dict[tuple[str, str], _Held] = {}
+    held: dict[tuple[str, str], _SystemWeights] = {}
     total, systems = 0.0, 0
     for weight, top in tops:
         if weight < 0:
@@ -338,7 +342,7 @@ def order_holes(
         for qid in top.keys() & judged.keys():
             for rank, doc_id in enumerate(top[qid][: max(cutoffs)]):
                 if doc_id not in judged[qid]:
-                    found = held.setdefault((qid, doc_id), _Held([0.0] * len(cutoffs)))
+                    found = held.setdefault((qid, doc_id), _SystemWeights([0.0] * len(cutoffs)))
                     found.systems += 1
                     for place, cutoff in enumerate(cutoffs):
                         found.weights[place] += weight if rank < cutoff else 0.0
@@ -348,8 +352,10 @@ def order_holes(
     return tuple(sorted(holes, key=lambda hole: (-hole.worth, -hole.systems, hole.qid, hole.doc_id)))
 
 
-def _hole(qid: str, doc_id: str, held: _Held, total: float, useful: int, cutoffs: Sequence[int]) -> Hole:
+def _hole(
+    qid: str, doc_id: str, held: _SystemWeights, total: float, useful: int, cutoffs: Sequence[int]
+) -> UnjudgedPassage:
     shares = [min(weight / total, 1.0) for weight in held.weights]
     divides = [round(2 * share * (1 - share), 12) for share in shares]  # sums of weights differ by rounding
     worth = [each / min(useful + 1, cutoff) for each, cutoff in zip(divides, cutoffs, strict=True)]
-    return Hole(qid, doc_id, held.systems, max(divides), sum(worth) / len(worth))
+    return UnjudgedPassage(qid, doc_id, held.systems, max(divides), sum(worth) / len(worth))

@@ -46,7 +46,7 @@ Reason = Literal[
 
 
 @dataclass(frozen=True)
-class Limits:
+class ChoiceLimits:
     """What a system must hold; None where anything goes.
 
     Attributes:
@@ -68,7 +68,7 @@ class Limits:
                 raise ValueError(f"the limit of {what} is {limit}; it is a number from 0 up")
 
 
-NO_LIMITS = Limits()
+NO_LIMITS = ChoiceLimits()
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class Choice:
     winner: Candidate | None
     runner_up: Candidate | None
     rule: Rule
-    limits: Limits
+    limits: ChoiceLimits
     front: Front
     excluded: tuple[Exclusion, ...]
     best: Candidate | None = None
@@ -118,7 +118,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Turn:
+class LimitTurn:
     """From this limit on (ms, or USD for 1,000 queries), and until the next turn, this system is the best allowed."""
 
     limit: float
@@ -127,7 +127,7 @@ class Turn:
 
 def choose(
     candidates: Sequence[Candidate],
-    limits: Limits = NO_LIMITS,
+    limits: ChoiceLimits = NO_LIMITS,
     jitter_ms: float = JITTER_MS,
     peers: Peers | None = None,
 ) -> Choice:
@@ -166,10 +166,10 @@ def choose(
 def turning_points(
     candidates: Sequence[Candidate],
     axis: Literal["latency", "cost"],
-    limits: Limits = NO_LIMITS,
+    limits: ChoiceLimits = NO_LIMITS,
     jitter_ms: float = 0.0,
     peers: Peers | None = None,
-) -> tuple[Turn, ...]:
+) -> tuple[LimitTurn, ...]:
     """How the choice changes hands as the limit on one axis is raised from 0.
 
     Systems of unknown latency (or cost) are left out. Without `peers`, quality rises from turn to turn, or a
@@ -186,21 +186,21 @@ def turning_points(
     """
     checked(candidates)
     latency = axis == "latency"
-    held = Limits(usd_per_1k=limits.usd_per_1k) if latency else Limits(latency_ms=limits.latency_ms)
+    held = ChoiceLimits(usd_per_1k=limits.usd_per_1k) if latency else ChoiceLimits(latency_ms=limits.latency_ms)
     figures = [
         (each.bound_ms if latency else each.usd_per_1k, each) for each in candidates if broken_limit(each, held) is None
     ]
     known = [(value, each) for value, each in figures if value is not None]
-    field, values = Field.of([each for _, each in known]), np.array([value for value, _ in known])
-    turns: list[Turn] = []
+    field, values = CandidateColumns.of([each for _, each in known]), np.array([value for value, _ in known])
+    turns: list[LimitTurn] = []
     for limit in np.unique(values).tolist():
         now = known[field.winner(field.quality, NO_LIMITS, jitter_ms, values <= limit, peers)][1].name
         if not turns or now != turns[-1].winner:
-            turns.append(Turn(limit, now))
+            turns.append(LimitTurn(limit, now))
     return tuple(turns)
 
 
-def broken_limit(each: Candidate, limits: Limits) -> Exclusion | None:
+def broken_limit(each: Candidate, limits: ChoiceLimits) -> Exclusion | None:
     """The first limit that a system does not hold."""
     if limits.latency_ms is not None:
         if each.bound_ms is None:
@@ -218,11 +218,11 @@ def broken_limit(each: Candidate, limits: Limits) -> Exclusion | None:
 
 
 def _pick(
-    kept: Sequence[Candidate], front: Front, limits: Limits, jitter_ms: float, peers: Peers | None
+    kept: Sequence[Candidate], front: Front, limits: ChoiceLimits, jitter_ms: float, peers: Peers | None
 ) -> tuple[Candidate | None, dict[str, Exclusion], list[Candidate]]:
     """The winner, why the others lost, and the systems tied with the best, that one first."""
     lost = {name: Exclusion(name, "dominated", by=by) for name, by in front.dominated.items()}
-    field = Field.of(kept)
+    field = CandidateColumns.of(kept)
     alive = np.array([peers is not None or each.name in front.names for each in kept], dtype=np.bool_)
     if not alive.any():
         return None, lost, []
@@ -239,7 +239,7 @@ def _pick(
     return kept[int(np.flatnonzero(alive)[0])], lost, tied
 
 
-class Sieve(NamedTuple):
+class ChoiceRule(NamedTuple):
     """A rule as keys, smaller is better; keys at least `step` above the best fall through (above it, if step is 0).
 
     `share`: a step as a share of the best key. `spared`: of the best row, whom the rule does not put aside.
@@ -271,7 +271,7 @@ class Sieve(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Field:
+class CandidateColumns:
     """Candidates as columns, to be chosen from again and again with other qualities."""
 
     quality: Floats
@@ -284,7 +284,7 @@ class Field:
     names: tuple[str, ...]
 
     @classmethod
-    def of(cls, candidates: Sequence[Candidate]) -> Field:
+    def of(cls, candidates: Sequence[Candidate]) -> CandidateColumns:
         """The columns; what is unknown is infinite, and so never preferred."""
 
         def column(values: Iterator[float | None]) -> Floats:
@@ -304,17 +304,17 @@ class Field:
         )
 
     def rules(
-        self, quality: Floats, limits: Limits, jitter_ms: float, peers: Peers | None = None
-    ) -> tuple[Sieve | Undominated, ...]:
+        self, quality: Floats, limits: ChoiceLimits, jitter_ms: float, peers: Peers | None = None
+    ) -> tuple[ChoiceRule | Undominated, ...]:
         """The rules in their order, with `quality` of shape (candidates,) in place of the candidates' own."""
-        best = Sieve("quality", -rounded(quality), sign=-1.0)
+        best = ChoiceRule("quality", -rounded(quality), sign=-1.0)
         ties = (
-            Sieve("larger k", self.k),
-            Sieve("more tokens", self.tokens, share=0.0 if peers is None else TOKENS_APART),
-            Sieve("less efficient", self.inefficiency, sign=-1.0, spared=partial(self._as_fast, jitter_ms)),
+            ChoiceRule("larger k", self.k),
+            ChoiceRule("more tokens", self.tokens, share=0.0 if peers is None else TOKENS_APART),
+            ChoiceRule("less efficient", self.inefficiency, sign=-1.0, spared=partial(self._as_fast, jitter_ms)),
         )
-        dearer, slower = Sieve("dearer", self.cost), Sieve("slower", self.latency)
-        last = Sieve("name", self.place)
+        dearer, slower = ChoiceRule("dearer", self.cost), ChoiceRule("slower", self.latency)
+        last = ChoiceRule("name", self.place)
         if limits.quality is not None:
             return (slower._replace(step=jitter_ms), dearer, best, *ties, slower, last)
         if peers is None:
@@ -337,7 +337,7 @@ class Field:
     def winner(
         self,
         quality: Floats,
-        limits: Limits,
+        limits: ChoiceLimits,
         jitter_ms: float,
         alive: Flags | None = None,
         peers: Peers | None = None,

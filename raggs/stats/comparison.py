@@ -243,18 +243,18 @@ MARGIN = 0.01
 SAME = 1e-12  # scores closer than that differ by rounding only
 
 
-class Ends(NamedTuple):
+class DifferenceBounds(NamedTuple):
     """The least and the most that each query's difference can be, shape (queries,); NaN where it is never defined."""
 
     low: Floats
     high: Floats
 
-    def __neg__(self) -> Ends:
+    def __neg__(self) -> DifferenceBounds:
         """Of the difference the other way round."""
-        return Ends(-self.high, -self.low)
+        return DifferenceBounds(-self.high, -self.low)
 
 
-def could_reverse(says: Callable[[Floats], object], differences: Floats, ends: Ends | None) -> bool:
+def could_reverse(says: Callable[[Floats], object], differences: Floats, ends: DifferenceBounds | None) -> bool:
     """Whether unjudged passages could change what is said of differences: the one rule of all verdicts and gates.
 
     It is asked again with every difference at its least, and at its most. A query on which the difference is not
@@ -276,7 +276,7 @@ def could_reverse(says: Callable[[Floats], object], differences: Floats, ends: E
     return any(np.isinf(row).any() or says(row) != stands for row in rows if not _same(row, differences))
 
 
-def could_cross(values: Floats, limit: float, ends: Ends | None) -> bool:
+def could_cross(values: Floats, limit: float, ends: DifferenceBounds | None) -> bool:
     """Whether unjudged passages could move the mean of values across a limit: the same rule for a single system.
 
     Args:
@@ -289,7 +289,9 @@ def could_cross(values: Floats, limit: float, ends: Ends | None) -> bool:
         known = row[~np.isnan(row)]
         return bool(known.mean() < -SAME) if len(known) else None
 
-    return ends is not None and could_reverse(below, values - limit, Ends(ends.low - limit, ends.high - limit))
+    return ends is not None and could_reverse(
+        below, values - limit, DifferenceBounds(ends.low - limit, ends.high - limit)
+    )
 
 
 def _same(row: Floats, differences: Floats) -> bool:
@@ -346,7 +348,7 @@ def compare(
     tests: Sequence[str] = tuple(TESTS),
     method: Method = "bca",
     draws: int = DRAWS,
-    ends: Ends | None = None,
+    ends: DifferenceBounds | None = None,
 ) -> Comparison:
     """One system against a baseline: `compare_many` without a correction. Arguments and errors as there."""
     several = compare_many(
@@ -373,7 +375,7 @@ def compare_many(
     tests: Sequence[str] = tuple(TESTS),
     method: Method = "bca",
     draws: int = DRAWS,
-    ends: Mapping[str, Ends] | None = None,
+    ends: Mapping[str, DifferenceBounds] | None = None,
 ) -> dict[str, Comparison]:
     """Each system against one baseline, with Holm's correction over the systems.
 
@@ -471,7 +473,11 @@ def _comparison(
 
 
 def _reversible(
-    interval_of: Callable[[Floats], Interval], differences: Floats, ends: Ends | None, margin: float, verdict: Verdict
+    interval_of: Callable[[Floats], Interval],
+    differences: Floats,
+    ends: DifferenceBounds | None,
+    margin: float,
+    verdict: Verdict,
 ) -> bool:
     """Whether unjudged passages could take a verdict's interval away from its side of 0, or out of the margin."""
     if verdict not in ("win", "loss", "tie"):

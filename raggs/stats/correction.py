@@ -58,7 +58,7 @@ SIGMAS = 4.0  # by which the weights of what was drawn may miss what there is
 
 
 @dataclass(frozen=True)
-class Totals:
+class QueryTotals:
     """Sums over the passages of each query, each of shape (queries,).
 
     Attributes:
@@ -77,9 +77,9 @@ class Totals:
     weight_drawn: Floats
     drawn: Ints
 
-    def __sub__(self, other: Totals) -> Totals:
+    def __sub__(self, other: QueryTotals) -> QueryTotals:
         """Of the difference of two systems over the same queries; `drawn` counts where either has drawn passages."""
-        return Totals(
+        return QueryTotals(
             self.people - other.people,
             self.judge - other.judge,
             self.judge_drawn - other.judge_drawn,
@@ -88,9 +88,9 @@ class Totals:
             np.maximum(self.drawn, other.drawn),
         )
 
-    def times(self, factor: float) -> Totals:
+    def times(self, factor: float) -> QueryTotals:
         """The same with every weight multiplied."""
-        return Totals(
+        return QueryTotals(
             factor * self.people,
             factor * self.judge,
             factor * self.judge_drawn,
@@ -101,7 +101,7 @@ class Totals:
 
 
 @dataclass(frozen=True)
-class Corrected:
+class CorrectedMean:
     """A mean over queries.
 
     Attributes:
@@ -132,7 +132,7 @@ def totals_of(
     chance: npt.ArrayLike,
     *,
     queries: int,
-) -> Totals:
+) -> QueryTotals:
     """The sums of passages, a row each.
 
     Args:
@@ -159,7 +159,7 @@ def totals_of(
     def total(values: Floats) -> Floats:
         return np.bincount(rows, weights=values, minlength=queries).astype(np.float64)
 
-    return Totals(
+    return QueryTotals(
         people=total(worth * inverse * np.where(drawn, human, 0.0)),
         judge=total(worth * machine),
         judge_drawn=total(worth * inverse * machine),
@@ -169,7 +169,7 @@ def totals_of(
     )
 
 
-def correct(totals: Totals, *, power: float | None = None, confidence: float = 0.95) -> Corrected:
+def correct(totals: QueryTotals, *, power: float | None = None, confidence: float = 0.95) -> CorrectedMean:
     """The mean over queries that people's labels of all passages would give.
 
     Args:
@@ -186,10 +186,10 @@ def correct(totals: Totals, *, power: float | None = None, confidence: float = 0
     half = fitted.error * _quantile(confidence, informed - fitted.used) if informed >= FEWEST else math.nan
     mean = fitted.mean
     drawn = int(totals.drawn.sum())
-    return Corrected(mean, mean - half, mean + half, confidence, best, queries, informed, drawn)
+    return CorrectedMean(mean, mean - half, mean + half, confidence, best, queries, informed, drawn)
 
 
-def unlikely(totals: Totals) -> bool:
+def unlikely(totals: QueryTotals) -> bool:
     """Whether the chances cannot be those with which the passages were drawn.
 
     The weights of what was drawn, each over its chance, come to the weights of all on average. Where they miss them by
@@ -249,7 +249,9 @@ FEWEST_WHOLE = 20  # queries that were read whole, on which the measure is defin
 VARIED = 3  # of them, that have not the commonest value; below, they say next to nothing of how values vary
 
 
-def correct_ratio(above: Totals, below: Totals, *, power: float | None = None, confidence: float = 0.95) -> Corrected:
+def correct_ratio(
+    above: QueryTotals, below: QueryTotals, *, power: float | None = None, confidence: float = 0.95
+) -> CorrectedMean:
     """The mean of `above` over that of `below`, as people's labels of all passages would give them.
 
     Args:
@@ -273,7 +275,7 @@ def correct_values(
     *,
     power: float | None = None,
     confidence: float = 0.95,
-) -> Corrected:
+) -> CorrectedMean:
     """The mean over queries of a measure, as people's labels of all passages would give it.
 
     Args:
@@ -313,14 +315,14 @@ def enough(values: Floats) -> bool:
     return bool(len(values) - times.max() >= VARIED)
 
 
-def _totals(judge: Floats, people: Floats, chance: Floats) -> Totals:
+def _totals(judge: Floats, people: Floats, chance: Floats) -> QueryTotals:
     """Of queries, each of which is a row of weight 1."""
     said = np.where(np.isnan(chance), math.nan, people)
     return totals_of(np.arange(len(judge)), np.ones(len(judge)), judge, said, chance, queries=len(judge))
 
 
 @dataclass(frozen=True)
-class Drawn:
+class RandomSample:
     """A random part.
 
     Attributes:
@@ -337,7 +339,7 @@ def lots(seed: int, names: Iterable[str]) -> Floats:
     return np.array([derive_seed(seed, "draw", name) / 2.0**64 for name in names], dtype=np.float64)
 
 
-def draw(stratum: Ints, lot: Floats, count: int, held: Flags | None = None) -> Drawn:
+def draw(stratum: Ints, lot: Floats, count: int, held: Flags | None = None) -> RandomSample:
     """Draw items without replacement, at random within strata.
 
     Args:
@@ -360,7 +362,7 @@ def draw(stratum: Ints, lot: Floats, count: int, held: Flags | None = None) -> D
     chosen = np.flatnonzero(place < wanted[inside])
     # An order that does not hang on the number's size, by which items were drawn.
     items = chosen[np.argsort(lot[chosen] * 2.0**20 % 1.0, kind="stable")]
-    return Drawn(items, (wanted / sizes)[inside[items]])
+    return RandomSample(items, (wanted / sizes)[inside[items]])
 
 
 def _before(inside: Ints, place: Ints, strata: int) -> Ints:
@@ -395,7 +397,7 @@ FOLDS = 5
 
 
 @dataclass(frozen=True)
-class Point:
+class CalibrationPoint:
     """What a mean of several answers is worth: the grade to be expected from people, 1 to 5, by so many cases."""
 
     mean: float
@@ -404,7 +406,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Calibration:
+class GradeCalibration:
     """A map from a judge's grades to those to be expected from people.
 
     Attributes:
@@ -421,7 +423,7 @@ class Calibration:
     cases: tuple[int, ...]
     error: float
     error_mapped: float
-    by_mean: tuple[Point, ...] = ()
+    by_mean: tuple[CalibrationPoint, ...] = ()
     error_by_mean: float = math.nan
 
     @property
@@ -437,7 +439,7 @@ def calibrate(
     *,
     seed: int,
     means: npt.ArrayLike | None = None,
-) -> Calibration:
+) -> GradeCalibration:
     """Learn the map.
 
     Args:
@@ -458,7 +460,7 @@ def calibrate(
     mapped = _crossed(
         ours.astype(np.float64), theirs, fold, lambda known, said, asked: _map(known, said)[_place(asked)]
     )
-    found = Calibration(
+    found = GradeCalibration(
         expected=tuple(_map(ours.astype(np.float64), theirs).tolist()),
         cases=tuple(np.bincount(ours - 1, minlength=GRADES).tolist()),
         error=_error(ours.astype(np.float64), theirs),
@@ -482,17 +484,20 @@ def _crossed(known: Floats, people: Ints, fold: Ints, predict: Callable[[Floats,
     return found
 
 
-def _points(means: Floats, people: Ints) -> list[Point]:
+def _points(means: Floats, people: Ints) -> list[CalibrationPoint]:
     """As `_map`, of means of answers."""
     values, place = np.unique(means.round(6), return_inverse=True)
     cases = np.bincount(place).astype(np.float64)
     prior = values + float((people - means).mean())
     expected = (np.bincount(place, weights=people) + PRIOR * prior) / (cases + PRIOR)
     rising = np.clip(_rising(expected, cases + PRIOR), 1.0, float(GRADES))
-    return [Point(*each) for each in zip(values.tolist(), rising.tolist(), cases.astype(int).tolist(), strict=True)]
+    return [
+        CalibrationPoint(*each)
+        for each in zip(values.tolist(), rising.tolist(), cases.astype(int).tolist(), strict=True)
+    ]
 
 
-def _between(points: list[Point], means: Floats) -> Floats:
+def _between(points: list[CalibrationPoint], means: Floats) -> Floats:
     found: Floats = np.interp(means, [point.mean for point in points], [point.expected for point in points])
     return found
 

@@ -1,7 +1,7 @@
 """What each setting buys: the mean change of quality, latency or cost when one axis goes from one level to another.
 
-A main effect is the mean over matched systems (see `Grid`) of the change on each query; its interval is that of the
-mean over queries, by resampling them: it speaks of other questions, not of other systems. Intervals are those of
+A main effect is the mean over matched systems (see `LevelGrid`) of the change on each query; its interval is that of
+the mean over queries, by resampling them: it speaks of other questions, not of other systems. Intervals are those of
 single effects; `clear` allows for how many were looked at.
 
 Must not choose a system: an effect averages over systems that nobody would ship.
@@ -55,7 +55,7 @@ LACKS = -1
 
 
 @dataclass(frozen=True)
-class Grid:
+class LevelGrid:
     """The levels of systems as numbers.
 
     Attributes:
@@ -69,7 +69,7 @@ class Grid:
     codes: Ints
 
     @classmethod
-    def of(cls, systems: Sequence[Levels]) -> Grid:
+    def of(cls, systems: Sequence[Levels]) -> LevelGrid:
         """The grid of the systems' levels by axis; None, or an axis that is not named, is one that a system lacks."""
         axes = tuple(dict.fromkeys(axis for system in systems for axis in system))
         levels = tuple(_ordered([system.get(axis) for system in systems]) for axis in axes)
@@ -122,7 +122,7 @@ CONFIDENCE = 0.95
 CELLS = 1_000_000  # of matched values at a time: 8 MB each
 
 
-class Found(NamedTuple):
+class LevelChange(NamedTuple):
     """A change of level on one axis or on two, and what it does to each query.
 
     Attributes:
@@ -230,7 +230,7 @@ Reversible = Callable[[Floats, Ints, Callable[[Floats], object]], bool]
 
 
 @dataclass(frozen=True)
-class Shift:
+class FigureEffect:
     """What a change of one axis does to a figure that a system has once: its cost, its median latency.
 
     Attributes:
@@ -276,9 +276,9 @@ def main_effects(
     Raises:
         ValueError: another shape, an infinite value, an argument out of its range.
     """
-    matrix, grid = checked_matrix(systems, values, confidence), Grid.of(systems)
+    matrix, grid = checked_matrix(systems, values, confidence), LevelGrid.of(systems)
     found = [
-        Found((axis,), (before,), (after,), len(pairs), contrast(matrix, pairs))
+        LevelChange((axis,), (before,), (after,), len(pairs), contrast(matrix, pairs))
         for axis in range(len(grid.axes))
         for before, after in grid.changes(axis)
         if len(pairs := grid.pairs(axis, before, after))
@@ -286,7 +286,7 @@ def main_effects(
     bounds = bounds_of([each.by_query for each in found], seed, draws, confidence)
     level = (1 - confidence, len(found))
 
-    def unjudged(each: Found) -> bool:
+    def unjudged(each: LevelChange) -> bool:
         if reversible is None or not each.is_clear(*level):
             return False
         (axis,), (before,), (after,) = each.axes, each.before, each.after
@@ -315,14 +315,14 @@ def main_effects(
     )
 
 
-def main_shifts(systems: Sequence[Levels], figures: Sequence[float | None]) -> tuple[Shift, ...]:
+def main_shifts(systems: Sequence[Levels], figures: Sequence[float | None]) -> tuple[FigureEffect, ...]:
     """The same for a figure that each system has once, None where it is unknown: without an interval.
 
     Raises:
         ValueError: not one figure a system, or one that is not finite.
     """
     row = np.array([math.nan if figure is None else figure for figure in figures], dtype=np.float64)
-    matrix, grid = checked_values(row[:, None], len(systems)), Grid.of(systems)
+    matrix, grid = checked_values(row[:, None], len(systems)), LevelGrid.of(systems)
     shifts = []
     for axis, name in enumerate(grid.axes):
         for before, after in grid.changes(axis):
@@ -332,7 +332,7 @@ def main_shifts(systems: Sequence[Levels], figures: Sequence[float | None]) -> t
             if known.size:
                 levels = grid.levels[axis]
                 of = (float(known.mean()), float(known.min()), float(known.max()))
-                shifts.append(Shift(name, levels[before], levels[after], *of, known.size))
+                shifts.append(FigureEffect(name, levels[before], levels[after], *of, known.size))
     return tuple(shifts)
 
 
@@ -390,7 +390,7 @@ def strongest_interactions(
     Raises:
         ValueError: as `main_effects`.
     """
-    matrix, grid = checked_matrix(systems, values, confidence), Grid.of(systems)
+    matrix, grid = checked_matrix(systems, values, confidence), LevelGrid.of(systems)
     width = NormalDist().inv_cdf((1 + confidence) / 2)
     compared, best = 0, []
     for axes in combinations(range(len(grid.axes)), 2):
@@ -414,7 +414,7 @@ def strongest_interactions(
     )
 
 
-def _is_reversible(found: Found, squares: Ints, level: tuple[float, int], asks: ReversibleSquares | None) -> bool:
+def _is_reversible(found: LevelChange, squares: Ints, level: tuple[float, int], asks: ReversibleSquares | None) -> bool:
     if asks is None or not found.is_clear(*level):
         return False
 
@@ -425,7 +425,7 @@ def _is_reversible(found: Found, squares: Ints, level: tuple[float, int], asks: 
     return asks(found.by_query, squares, says)
 
 
-def _interactions(matrix: Floats, grid: Grid, axes: tuple[int, int]) -> Iterator[tuple[Found, Ints]]:
+def _interactions(matrix: Floats, grid: LevelGrid, axes: tuple[int, int]) -> Iterator[tuple[LevelChange, Ints]]:
     squares = grid.squares(axes)
     stacked = np.stack(squares) if squares else np.zeros((0, 0, 0), dtype=np.int64)
     for before, after in grid.changes(axes[0]):
@@ -436,11 +436,11 @@ def _interactions(matrix: Floats, grid: Grid, axes: tuple[int, int]) -> Iterator
                 at_low, at_high = (matrix[whole[:, place + 1]] - matrix[whole[:, place]] for place in (0, 2))
                 both = np.concatenate([at_low, at_high])
                 pairs = np.stack([np.arange(len(whole)), np.arange(len(whole)) + len(whole)], axis=1)
-                yield Found(axes, (before, low), (after, high), len(whole), contrast(both, pairs)), whole
+                yield LevelChange(axes, (before, low), (after, high), len(whole), contrast(both, pairs)), whole
 
 
 def _interaction(
-    grid: Grid, found: Found, ends: tuple[float, float], level: tuple[float, int], *, unjudged: bool
+    grid: LevelGrid, found: LevelChange, ends: tuple[float, float], level: tuple[float, int], *, unjudged: bool
 ) -> Interaction:
     (one, other), (low, high) = found.axes, ends
     return Interaction(
@@ -486,7 +486,7 @@ class Contribution:
 
 
 @dataclass(frozen=True)
-class Fall:
+class LeaveOneOutLoss:
     """What a system loses when its group's unique contributions are unjudged.
 
     Attributes:
@@ -557,7 +557,7 @@ def without(grade: Ints, contribution: Contribution) -> Ints:
 
 def falls(
     contributed: Collection[Contribution], scores: Mapping[str, float], left_out: Mapping[str, Mapping[str, float]]
-) -> tuple[Fall, ...]:
+) -> tuple[LeaveOneOutLoss, ...]:
     """What each system loses, the greatest fall first.
 
     Args:
@@ -572,9 +572,9 @@ def falls(
     return tuple(sorted(found, key=lambda fall: (-fall.fall, fall.system)))
 
 
-def _fall(system: str, own: Contribution, scores: Mapping[str, float], alone: Mapping[str, float]) -> Fall:
+def _fall(system: str, own: Contribution, scores: Mapping[str, float], alone: Mapping[str, float]) -> LeaveOneOutLoss:
     fall = scores[system] - alone[system]
-    return Fall(
+    return LeaveOneOutLoss(
         system=system,
         group=own.group,
         score=scores[system],

@@ -189,7 +189,7 @@ def rounded(quality: npt.ArrayLike) -> Floats:
     return values.round(PLACES)
 
 
-class _Table(NamedTuple):
+class _CandidateTable(NamedTuple):
     """One row a candidate; what is unknown lies between 0 and infinity."""
 
     cost_low: Floats
@@ -206,7 +206,7 @@ class _Table(NamedTuple):
         return below
 
 
-def _tabulate(candidates: Sequence[Candidate], jitter_ms: float, cost_jitter: float = 0.0) -> _Table:
+def _tabulate(candidates: Sequence[Candidate], jitter_ms: float, cost_jitter: float = 0.0) -> _CandidateTable:
     if not (math.isfinite(cost_jitter) and cost_jitter >= 0):
         raise ValueError(f"the jitter of costs is {cost_jitter}; it is a share from 0 up")
     if not (math.isfinite(jitter_ms) and jitter_ms >= 0):
@@ -216,7 +216,7 @@ def _tabulate(candidates: Sequence[Candidate], jitter_ms: float, cost_jitter: fl
     cost = [each.usd_per_1k for each in candidates]
     latency = [each.latency_ms for each in candidates]
     quality = rounded([each.quality for each in candidates])
-    return _Table(
+    return _CandidateTable(
         cost_low=_bound(cost, 0.0),
         cost_high=_bound(cost, math.inf),
         fast=_bound(latency, 0.0),
@@ -227,7 +227,7 @@ def _tabulate(candidates: Sequence[Candidate], jitter_ms: float, cost_jitter: fl
     )
 
 
-def _without_unknown_axes(table: _Table) -> tuple[_Table, tuple[str, ...]]:
+def _without_unknown_axes(table: _CandidateTable) -> tuple[_CandidateTable, tuple[str, ...]]:
     left_out = []
     if table.cost_high.size and np.isinf(table.cost_high).all():
         table = table._replace(cost_high=table.cost_low)
@@ -242,7 +242,7 @@ def _bound(values: list[float | None], unknown: float) -> Floats:
     return np.array([unknown if value is None else value for value in values], dtype=np.float64)
 
 
-def _dominated(table: _Table, row: int) -> Flags:
+def _dominated(table: _CandidateTable, row: int) -> Flags:
     """Which rows does this one dominate?"""
     slower_by = table.slow[row] - table.fast  # infinite where this row's latency is unknown
     faster_by = table.fast - table.slow[row]
@@ -256,7 +256,7 @@ def _dominated(table: _Table, row: int) -> Flags:
     return dominated
 
 
-def _beaten_last(table: _Table, order: Sequence[int]) -> Iterator[int]:
+def _beaten_last(table: _CandidateTable, order: Sequence[int]) -> Iterator[int]:
     """The rows so that whoever dominates another comes before it; those of other qualities stand so already."""
     for _, rows in groupby(order, key=lambda row: table.quality[row].tolist()):
         group = np.array(list(rows))
@@ -269,7 +269,7 @@ def _beaten_last(table: _Table, order: Sequence[int]) -> Iterator[int]:
             left[at], beaten = False, beaten - beats[at]
 
 
-def _order(table: _Table, candidates: Sequence[Candidate]) -> Ints:
+def _order(table: _CandidateTable, candidates: Sequence[Candidate]) -> Ints:
     """Rows by quality, cost, latency, K: whoever dominates another comes before it."""
     keys = [(each.k, each.tokens, each.name) for each in candidates]
     place = np.empty(len(keys), dtype=np.int64)
@@ -278,7 +278,7 @@ def _order(table: _Table, candidates: Sequence[Candidate]) -> Ints:
 
 
 @dataclass(frozen=True)
-class Step:
+class DepthPoint:
     """A system at one K: its quality, median latency in ms and USD for 1,000 queries (None where unknown)."""
 
     k: int
@@ -288,7 +288,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Gain:
+class DepthGain:
     """What the step from one K to the next buys.
 
     Attributes:
@@ -344,7 +344,7 @@ def end_to_end_efficiency(
     return efficiency(quality, math.fsum((embed_ms, retrieve_ms, rerank_ms, inference_ms)))
 
 
-def marginal_gains(steps: Sequence[Step], jitter_ms: float = JITTER_MS) -> tuple[Gain, ...]:
+def marginal_gains(steps: Sequence[DepthPoint], jitter_ms: float = JITTER_MS) -> tuple[DepthGain, ...]:
     """What each step to the next larger K buys, per ms and per USD (section 5.4).
 
     Args:
@@ -360,11 +360,11 @@ def marginal_gains(steps: Sequence[Step], jitter_ms: float = JITTER_MS) -> tuple
     return tuple(_gain(one, other, jitter_ms) for one, other in pairwise(ordered))
 
 
-def _gain(one: Step, other: Step, jitter_ms: float) -> Gain:
+def _gain(one: DepthPoint, other: DepthPoint, jitter_ms: float) -> DepthGain:
     quality = other.quality - one.quality
     ms = _rise(one.latency_ms, other.latency_ms)
     usd = _rise(one.usd_per_1k, other.usd_per_1k)
-    return Gain(
+    return DepthGain(
         k=one.k,
         to=other.k,
         quality=quality,
@@ -474,7 +474,7 @@ AIM, MOST = 0.01, 0.02  # shares of the exact index' quality that may be lost: w
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredIndex:
     """An index at one setting: qualities (the same measures for all, higher is better) and median latency in ms."""
 
     name: str
@@ -483,7 +483,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Delta:
+class IndexDelta:
     """An index against the exact one.
 
     Attributes:
@@ -499,7 +499,7 @@ class Delta:
     loss: float | None
 
 
-def deltas(exact: Measured, others: Sequence[Measured]) -> tuple[Delta, ...]:
+def deltas(exact: MeasuredIndex, others: Sequence[MeasuredIndex]) -> tuple[IndexDelta, ...]:
     """The changes of each index against the exact one, in their order.
 
     Raises:
@@ -508,7 +508,9 @@ def deltas(exact: Measured, others: Sequence[Measured]) -> tuple[Delta, ...]:
     return tuple(_delta(exact, other) for other in others)
 
 
-def enough_effort(exact: Measured, steps: Sequence[Measured], aim: float = AIM, most: float = MOST) -> Delta | None:
+def enough_effort(
+    exact: MeasuredIndex, steps: Sequence[MeasuredIndex], aim: float = AIM, most: float = MOST
+) -> IndexDelta | None:
     """The first step that loses no more than `aim`; if there is none, the first that loses no more than `most`.
 
     Args:
@@ -528,12 +530,12 @@ def enough_effort(exact: Measured, steps: Sequence[Measured], aim: float = AIM, 
     return None
 
 
-def _delta(exact: Measured, other: Measured) -> Delta:
+def _delta(exact: MeasuredIndex, other: MeasuredIndex) -> IndexDelta:
     if len(exact.quality) != len(other.quality) or not all(map(math.isfinite, exact.quality + other.quality)):
         raise ValueError(f"{other.name} and {exact.name} need finite values on the same measures")
     changes = tuple(_change(*pair) for pair in zip(exact.quality, other.quality, strict=True))
     known = [change for change in changes if change is not None]
-    return Delta(
+    return IndexDelta(
         name=other.name,
         quality=changes,
         latency=None
@@ -558,7 +560,7 @@ PQ_CODES = 256  # centroids of a part of the vector, whose number is a byte
 
 
 @dataclass(frozen=True)
-class Memory:
+class IndexMemory:
     """Bytes of an index.
 
     Attributes:
@@ -585,7 +587,7 @@ class Memory:
         """GiB, of 2^30 bytes."""
         return self.total / GIB
 
-    def at(self, count: int) -> Memory:
+    def at(self, count: int) -> IndexMemory:
         """The same index over `count` vectors, extrapolated: what grows, grows in proportion.
 
         Raises:
@@ -597,7 +599,7 @@ class Memory:
         return replace(self, count=count, vectors=self.vectors * factor, links=self.links * factor)
 
 
-def flat_memory(count: int, dims: int, element: Element = "f32") -> Memory:
+def flat_memory(count: int, dims: int, element: Element = "f32") -> IndexMemory:
     """Vectors alone.
 
     Raises:
@@ -606,10 +608,10 @@ def flat_memory(count: int, dims: int, element: Element = "f32") -> Memory:
     _positive(count=count, dims=dims)
     if element not in ELEMENT_BYTES:
         raise ValueError(f"unknown element {element!r}; known: {', '.join(ELEMENT_BYTES)}")
-    return Memory(count, float(count * dims * ELEMENT_BYTES[element]))
+    return IndexMemory(count, float(count * dims * ELEMENT_BYTES[element]))
 
 
-def hnsw_memory(count: int, dims: int, m: int, element: Element = "f32", link_bytes: int = LINK_BYTES) -> Memory:
+def hnsw_memory(count: int, dims: int, m: int, element: Element = "f32", link_bytes: int = LINK_BYTES) -> IndexMemory:
     """Vectors and a graph of M links a node and floor, twice as many on the ground floor.
 
     Args:
@@ -626,7 +628,7 @@ def hnsw_memory(count: int, dims: int, m: int, element: Element = "f32", link_by
     return replace(flat_memory(count, dims, element), links=count * (links * link_bytes + NODE_BYTES))
 
 
-def ivf_memory(count: int, dims: int, lists: int, element: Element = "f32", pq: int | None = None) -> Memory:
+def ivf_memory(count: int, dims: int, lists: int, element: Element = "f32", pq: int | None = None) -> IndexMemory:
     """Inverted lists of vectors, or of product-quantised codes.
 
     Args:
@@ -648,7 +650,7 @@ def ivf_memory(count: int, dims: int, lists: int, element: Element = "f32", pq: 
     )
 
 
-def measured_memory(count: int, size: int, *, vector_bytes: float = 0.0, fixed: float = 0.0) -> Memory:
+def measured_memory(count: int, size: int, *, vector_bytes: float = 0.0, fixed: float = 0.0) -> IndexMemory:
     """An index of `size` bytes as it was measured.
 
     Args:
@@ -662,7 +664,7 @@ def measured_memory(count: int, size: int, *, vector_bytes: float = 0.0, fixed: 
     links = size - fixed - count * vector_bytes
     if links < 0:
         raise ValueError(f"{count} vectors of {vector_bytes} bytes and {fixed} bytes do not fit into {size}")
-    return Memory(count, count * vector_bytes, links, fixed, measured=True)
+    return IndexMemory(count, count * vector_bytes, links, fixed, measured=True)
 
 
 def _positive(**numbers: int) -> None:

@@ -43,7 +43,7 @@ NOBODY = -1
 
 
 @dataclass(frozen=True)
-class Kept:
+class QueryValues:
     """Values of shape (queries,), each in 0..1.
 
     Attributes:
@@ -94,7 +94,7 @@ def places(found: Ints, truth: Ints) -> Ints:
     return result
 
 
-def kept(found: Ints, truth: Ints) -> Kept:
+def kept(found: Ints, truth: Ints) -> QueryValues:
     """What of `truth` the first K of `found` hold; arguments and errors as `places`."""
     k = truth.shape[1]
     at = places(found[:, :k], truth)
@@ -103,7 +103,7 @@ def kept(found: Ints, truth: Ints) -> Kept:
     precision = np.cumsum(there, axis=1) / ranks
     gains = np.where(there, 1 / np.log2(at + 2.0, where=there, out=np.ones(at.shape)), 0.0)
     first = np.where(there.any(axis=1), there.argmax(axis=1), -1)
-    return Kept(
+    return QueryValues(
         recall=there.sum(axis=1) / k,
         ap=(precision * there).sum(axis=1) / k,
         ndcg=gains.sum(axis=1) / (1 / np.log2(np.arange(2, k + 2))).sum(),
@@ -119,7 +119,7 @@ RECALL = "recall"
 
 
 @dataclass(frozen=True)
-class Swept:
+class IndexSweep:
     """One index at several efforts.
 
     Attributes:
@@ -148,7 +148,7 @@ class Swept:
         *,
         seed: int,
         draws: int = DRAWS,
-    ) -> Swept:
+    ) -> IndexSweep:
         """From the values by query of each point, in the order of `efforts`.
 
         Args:
@@ -169,7 +169,7 @@ class Swept:
 
 
 @dataclass(frozen=True)
-class Matched:
+class MatchedRecall:
     """What an index is at one mean recall.
 
     Attributes:
@@ -186,12 +186,12 @@ class Matched:
     values: Mapping[str, Interval]
 
 
-def at_level(swept: Swept, level: float) -> Matched | None:
+def at_level(swept: IndexSweep, level: float) -> MatchedRecall | None:
     """What is to be read at one mean recall; None where that is not bracketed."""
     where = _Bracket.of(swept.means[RECALL][:, None], level)
     if not where.inside[0]:
         return None
-    return Matched(
+    return MatchedRecall(
         name=swept.name,
         level=level,
         effort=float(np.exp(where.read(np.log(swept.efforts)[:, None])[0])),
@@ -201,7 +201,7 @@ def at_level(swept: Swept, level: float) -> Matched | None:
 
 
 def differences(
-    one: Swept, other: Swept, level: float, confidence: float = CONFIDENCE
+    one: IndexSweep, other: IndexSweep, level: float, confidence: float = CONFIDENCE
 ) -> Mapping[str, Interval] | None:
     """By measure, `one` minus `other` at one mean recall, over the same resamples; None where it is not bracketed.
 
@@ -222,7 +222,7 @@ def differences(
     return found
 
 
-def deviations(indexes: Sequence[Swept], level: float) -> Mapping[str, Mapping[str, Interval]]:
+def deviations(indexes: Sequence[IndexSweep], level: float) -> Mapping[str, Mapping[str, Interval]]:
     """By index and measure, how far a value lies from the mean of all indexes, as a share of that mean (Fig. 3).
 
     Indexes for which the level is not bracketed are left out; fewer than two leave nothing.
@@ -242,7 +242,7 @@ def deviations(indexes: Sequence[Swept], level: float) -> Mapping[str, Mapping[s
     return found
 
 
-def _read(swept: Swept, name: str, level: float) -> tuple[float, Floats]:
+def _read(swept: IndexSweep, name: str, level: float) -> tuple[float, Floats]:
     """A measure at a level, as it was seen and on each resample; NaN where the level lies outside."""
     seen = _Bracket.of(swept.means[RECALL][:, None], level).read(swept.means[name][:, None])
     return float(seen[0]), _Bracket.of(swept.drawn[RECALL], level).read(swept.drawn[name])
@@ -332,7 +332,7 @@ NEAR = 0.7  # of the exact search's accuracy: what the paper's own choice amount
 
 
 @dataclass(frozen=True)
-class Bin:
+class RecallBin:
     """Answers to questions of about one recall.
 
     Attributes:
@@ -349,7 +349,7 @@ class Bin:
     ratio: Interval
 
 
-def accuracy_by_recall(recall: Floats, correct: Flags, exact: Flags, *, seed: int) -> tuple[Bin, ...]:
+def accuracy_by_recall(recall: Floats, correct: Flags, exact: Flags, *, seed: int) -> tuple[RecallBin, ...]:
     """Bins of recall that hold an answer, ascending.
 
     Args:
@@ -368,7 +368,7 @@ def accuracy_by_recall(recall: Floats, correct: Flags, exact: Flags, *, seed: in
     )
 
 
-def choose_delta(bins: Sequence[Bin], near: float = NEAR, least: int = LEAST) -> float | None:
+def choose_delta(bins: Sequence[RecallBin], near: float = NEAR, least: int = LEAST) -> float | None:
     """The smallest recall above 0 from which on every bin of `least` answers or more is near the exact search.
 
     Args:
@@ -387,7 +387,7 @@ def choose_delta(bins: Sequence[Bin], near: float = NEAR, least: int = LEAST) ->
     return chosen
 
 
-def _bin(recall: float, correct: Flags, exact: Flags, seed: int) -> Bin:
+def _bin(recall: float, correct: Flags, exact: Flags, seed: int) -> RecallBin:
     mine, truth = correct.astype(np.float64), exact.astype(np.float64)
     low = high = ratio = np.nan
     if truth.any():
@@ -396,4 +396,4 @@ def _bin(recall: float, correct: Flags, exact: Flags, seed: int) -> Bin:
         known, tail = theirs > 0, (1 - CONFIDENCE) / 2
         low, high = np.quantile(ours[known] / theirs[known], [tail, 1 - tail]).tolist()
     found = Interval(ratio, low, high, CONFIDENCE, len(mine), 0, "percentile")
-    return Bin(recall, len(mine), float(mine.mean()), float(truth.mean()), found)
+    return RecallBin(recall, len(mine), float(mine.mean()), float(truth.mean()), found)

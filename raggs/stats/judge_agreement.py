@@ -27,9 +27,9 @@ from raggs.stats.agreement import (
     FEWEST_CLUSTERS,
     GRADES,
     STEPS,
-    Checked,
-    Estimate,
+    AgreementEstimate,
     Figure,
+    JudgeHumanAgreement,
     check_confidence,
     estimate,
     kappa,
@@ -47,7 +47,7 @@ ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
-class Trust:
+class JudgeValidity:
     """Whether a judge may be used for something.
 
     Attributes:
@@ -63,9 +63,9 @@ class Trust:
     more: int | None
 
 
-def trust(checked: Checked) -> tuple[Trust, ...]:
+def trust(checked: JudgeHumanAgreement) -> tuple[JudgeValidity, ...]:
     """Whether systems may be compared by the judge's grades, and whether its numbers may be taken as they are."""
-    bias = Estimate(-abs(checked.bias.value), *_folded(checked.bias))
+    bias = AgreementEstimate(-abs(checked.bias.value), *_folded(checked.bias))
     return (
         _told(checked, "comparing systems", f"kappa at least {COMPARE_KAPPA:g}", [(checked.kappa, COMPARE_KAPPA)]),
         _told(
@@ -77,29 +77,33 @@ def trust(checked: Checked) -> tuple[Trust, ...]:
     )
 
 
-def _folded(bias: Estimate) -> tuple[float, float]:
+def _folded(bias: AgreementEstimate) -> tuple[float, float]:
     """The interval of -|bias|."""
     ends = (-abs(bias.low), -abs(bias.high))
     return min(ends), 0.0 if bias.low <= 0 <= bias.high else max(ends)
 
 
-def _told(checked: Checked, use: str, rule: str, held: list[tuple[Estimate, float]]) -> Trust:
+def _told(
+    checked: JudgeHumanAgreement, use: str, rule: str, held: list[tuple[AgreementEstimate, float]]
+) -> JudgeValidity:
     if checked.few:
         least = f"{rule}, by {FEWEST_CASES} grades of {FEWEST_CLUSTERS} questions or more"
-        return Trust(use, "not yet", least, max(FEWEST_CASES - checked.cases, FEWEST_CLUSTERS - checked.clusters, 1))
+        return JudgeValidity(
+            use, "not yet", least, max(FEWEST_CASES - checked.cases, FEWEST_CLUSTERS - checked.clusters, 1)
+        )
     if any(math.isnan(figure.low) for figure, _ in held):
-        return Trust(use, "not yet", rule, None)
+        return JudgeValidity(use, "not yet", rule, None)
     if all(figure.low >= least for figure, least in held):
-        return Trust(use, "yes", rule, None)
+        return JudgeValidity(use, "yes", rule, None)
     if any(figure.high < least for figure, least in held):
-        return Trust(use, "no", rule, None)
+        return JudgeValidity(use, "no", rule, None)
     needed = [_needed(checked.cases, figure, least) for figure, least in held if figure.low < least]
     known = [cases for cases in needed if cases is not None]
     more = max(1, max(known) - checked.cases) if len(known) == len(needed) else None
-    return Trust(use, "not yet", rule, more)
+    return JudgeValidity(use, "not yet", rule, more)
 
 
-def _needed(cases: int, figure: Estimate, least: float) -> int | None:
+def _needed(cases: int, figure: AgreementEstimate, least: float) -> int | None:
     """Cases at which the interval would clear the threshold; None where the value itself does not."""
     margin = figure.value - least
     return math.ceil(cases * ((figure.value - figure.low) / margin) ** 2 - ROUNDING) if margin > 0 else None
@@ -111,7 +115,7 @@ Side = Literal["first", "second"]
 
 
 @dataclass(frozen=True)
-class Against:
+class HumanAgreementGain:
     """A figure of both judges against people.
 
     Attributes:
@@ -119,13 +123,13 @@ class Against:
         gain: by how much the first is better, paired.
     """
 
-    first: Estimate
-    second: Estimate
-    gain: Estimate
+    first: AgreementEstimate
+    second: AgreementEstimate
+    gain: AgreementEstimate
 
 
 @dataclass(frozen=True)
-class Nearer:
+class JudgesVersusHumans:
     """How two judges stand to people.
 
     Attributes:
@@ -144,9 +148,9 @@ class Nearer:
     differing: int
     first: int
     second: int
-    off: Against
-    kappa: Against
-    exact: Against
+    off: HumanAgreementGain
+    kappa: HumanAgreementGain
+    exact: HumanAgreementGain
     confidence: float
 
     @property
@@ -186,7 +190,7 @@ def nearer(
     confidence: float = 0.95,
     draws: int = DRAWS,
     seed: int,
-) -> Nearer:
+) -> JudgesVersusHumans:
     """Compare two judges' grades with people's.
 
     Args:
@@ -210,7 +214,7 @@ def nearer(
     ours, theirs, truth = columns
     ahead = np.abs(theirs - truth) - np.abs(ours - truth)
 
-    def against(figure: Figure, sign: int) -> Against:
+    def against(figure: Figure, sign: int) -> HumanAgreementGain:
         def gain(tables: Floats) -> Floats:
             return sign * (figure(_first(tables)) - figure(_second(tables)))
 
@@ -219,9 +223,9 @@ def nearer(
             lambda tables: figure(_second(tables)),
             gain,
         )
-        return Against(*(estimate(side, whole, drawn, confidence) for side in sides))
+        return HumanAgreementGain(*(estimate(side, whole, drawn, confidence) for side in sides))
 
-    return Nearer(
+    return JudgesVersusHumans(
         cases=len(clusters),
         clusters=len(tables),
         differing=int((ours != theirs).sum()),

@@ -33,7 +33,16 @@ from itertools import combinations
 import numpy as np
 
 from raggs.base.arrays import Flags, Floats, Ints
-from raggs.ranking.posterior import SHARPNESS, Judged, JudgedLists, Manner, Prior, fit, one_blas_thread, stage_chances
+from raggs.ranking.posterior import (
+    SHARPNESS,
+    JudgedLists,
+    JudgedOrders,
+    JudgeModel,
+    Prior,
+    fit,
+    one_blas_thread,
+    stage_chances,
+)
 
 STEPS = 60
 STRIDE = 2.0  # largest move of a parameter in one step
@@ -43,7 +52,7 @@ PRIOR_SPREAD = 20.0  # of the prior of both parameters, normal around 0
 
 
 @dataclass(frozen=True)
-class Picks:
+class OrderPicks:
     """One order.
 
     Attributes:
@@ -53,7 +62,7 @@ class Picks:
     features: Floats
 
     @classmethod
-    def of(cls, utilities: Sequence[float], places: Sequence[int]) -> Picks:
+    def of(cls, utilities: Sequence[float], places: Sequence[int]) -> OrderPicks:
         """From the utility of each passage, best first, and the place from 0 at which it was shown."""
         shown = np.asarray(places, dtype=np.float64)
         z = 0.5 - shown / max(1, len(shown) - 1)
@@ -61,17 +70,17 @@ class Picks:
 
 
 @dataclass(frozen=True)
-class Fitted:
+class SharpnessFit:
     """Of some orders: `sharpness` b, and `favour` f in log-odds."""
 
     sharpness: float
     favour: float
 
 
-FLAT = Fitted(0.0, 0.0)
+FLAT = SharpnessFit(0.0, 0.0)
 
 
-def fit_picks(orders: Sequence[Picks], start: Fitted = FLAT) -> Fitted:
+def fit_picks(orders: Sequence[OrderPicks], start: SharpnessFit = FLAT) -> SharpnessFit:
     """The most likely sharpness and favour, from any start; 0 and 0 without an order of two passages."""
     at = np.array([start.sharpness, start.favour])
     for _ in range(STEPS):
@@ -83,11 +92,11 @@ def fit_picks(orders: Sequence[Picks], start: Fitted = FLAT) -> Fitted:
         at = at + np.clip(step, -STRIDE, STRIDE)
         if np.abs(step).max() < CLOSE:
             break
-    return Fitted(float(at[0]), float(at[1]))
+    return SharpnessFit(float(at[0]), float(at[1]))
 
 
 @dataclass(frozen=True)
-class ByPool:
+class PoolEstimates:
     """Estimates over all pools as one value a pool, whose mean they are: jackknife's pseudo-values.
 
     So that resampled pools give intervals (Efron and Tibshirani, 1993, chapter 11). Shapes (pools,).
@@ -103,17 +112,17 @@ class ByPool:
     grades: Floats
 
 
-def by_pool(pools: Sequence[Sequence[Picks]]) -> ByPool:
+def by_pool(pools: Sequence[Sequence[OrderPicks]]) -> PoolEstimates:
     """The estimates of the orders of each pool."""
     whole, count = _row(fit_picks([picks for pool in pools for picks in pool])), len(pools)
     if count < 2:
-        return ByPool(*(np.full(count, value) for value in whole))
+        return PoolEstimates(*(np.full(count, value) for value in whole))
     rest = ([each for at, pool in enumerate(pools) if at != out for each in pool] for out in range(count))
-    left = np.array([_row(fit_picks(orders, Fitted(whole[0], whole[1]))) for orders in rest])
-    return ByPool(*(count * np.array(whole) - (count - 1) * left).T)
+    left = np.array([_row(fit_picks(orders, SharpnessFit(whole[0], whole[1]))) for orders in rest])
+    return PoolEstimates(*(count * np.array(whole) - (count - 1) * left).T)
 
 
-def _row(found: Fitted) -> tuple[float, float, float]:
+def _row(found: SharpnessFit) -> tuple[float, float, float]:
     b, f = found.sharpness, found.favour
     return b, f, f / b if b >= LEAST else np.nan
 
@@ -129,7 +138,7 @@ def _stages(features: Floats, at: Floats) -> tuple[Floats, Floats]:
 
 
 @dataclass(frozen=True)
-class Told:
+class ObservedOrder:
     """One order of some passages.
 
     Attributes:
@@ -141,7 +150,7 @@ class Told:
     order: Ints
 
     @classmethod
-    def of(cls, shown: Sequence[str], order: Sequence[str]) -> Told:
+    def of(cls, shown: Sequence[str], order: Sequence[str]) -> ObservedOrder:
         """From ids.
 
         Raises:
@@ -159,7 +168,7 @@ class Told:
 
 
 @dataclass(frozen=True)
-class Turned:
+class ReversedPairs:
     """Pairs that came out otherwise where they were shown the other way round.
 
     Attributes:
@@ -176,7 +185,7 @@ class Turned:
         return self.toward / both if both else math.nan
 
 
-def disagreement(first: Told, second: Told) -> float:
+def disagreement(first: ObservedOrder, second: ObservedOrder) -> float:
     """The share of pairs in another order, 0..1; NaN below two passages."""
     size = len(first.order)
     if size < 2:
@@ -184,26 +193,26 @@ def disagreement(first: Told, second: Told) -> float:
     return float((_before(first.order) != _before(second.order)).sum() / (size * (size - 1)))
 
 
-def mean_disagreement(orders: Sequence[Told], *, same: bool) -> float:
+def mean_disagreement(orders: Sequence[ObservedOrder], *, same: bool) -> float:
     """Over all pairs of orders: of one showing where `same`, else of two; NaN without such a pair."""
     pairs = [pair for pair in combinations(orders, 2) if (pair[0].alike == pair[1].alike) == same]
     return float(np.mean([disagreement(*pair) for pair in pairs])) if pairs else math.nan
 
 
-def mean_overlap(orders: Sequence[Told], k: int, *, same: bool) -> float:
+def mean_overlap(orders: Sequence[ObservedOrder], k: int, *, same: bool) -> float:
     """The share of the first `k` that two orders have in common, over pairs of orders as in `mean_disagreement`."""
     pairs = [pair for pair in combinations(orders, 2) if (pair[0].alike == pair[1].alike) == same]
     tops = [[set(each.order[:k].tolist()) for each in pair] for pair in pairs]
     return float(np.mean([len(one & other) / max(1, len(one)) for one, other in tops])) if tops else math.nan
 
 
-def neighbours_kept(first: Told, second: Told) -> Flags:
+def neighbours_kept(first: ObservedOrder, second: ObservedOrder) -> Flags:
     """Shape (n - 1,): whether the passages at places i and i + 1 of the first stand in that order in the second."""
     rank = np.argsort(second.order)
     return np.asarray(rank[first.order[:-1]] < rank[first.order[1:]])
 
 
-def kept_by_place(pairs: Sequence[tuple[Told, Told]], ends: Sequence[int]) -> Floats:
+def kept_by_place(pairs: Sequence[tuple[ObservedOrder, ObservedOrder]], ends: Sequence[int]) -> Floats:
     """How often neighbours are kept, by where they stand in the first order of each pair; NaN of an empty part.
 
     Args:
@@ -216,7 +225,7 @@ def kept_by_place(pairs: Sequence[tuple[Told, Told]], ends: Sequence[int]) -> Fl
     return np.array([float(part.mean()) if part.size else math.nan for part in parts])
 
 
-def turned(orders: Sequence[Told]) -> Turned:
+def turned(orders: Sequence[ObservedOrder]) -> ReversedPairs:
     """Pairs of passages that turned between showings, over all pairs of orders that showed them the other way round."""
     toward = away = 0
     for first, second in combinations(orders, 2):
@@ -225,7 +234,7 @@ def turned(orders: Sequence[Told]) -> Turned:
         swapped = np.triu((shown != other) & (one != two), 1)
         followed = int((swapped & (one == shown)).sum())
         toward, away = toward + followed, away + int(swapped.sum()) - followed
-    return Turned(toward, away)
+    return ReversedPairs(toward, away)
 
 
 def _before(order: Ints) -> Flags:
@@ -242,7 +251,7 @@ UTILITY_SPREAD = 0.65  # of the utilities around the grades, as engines are tune
 
 
 @one_blas_thread
-def with_grades(told: Told, grades: Floats) -> Told:
+def with_grades(told: ObservedOrder, grades: Floats) -> ObservedOrder:
     """The order by the posterior means; equal ones as the judge had them.
 
     Args:
@@ -254,8 +263,8 @@ def with_grades(told: Told, grades: Floats) -> Told:
     places = np.empty(size, dtype=np.int64)
     places[told.shown] = np.arange(size)
     lists = JudgedLists(told.order[None], places[told.order][None], np.ones(1))
-    judged = Judged((lists,), Manner(np.zeros(size)))
+    judged = JudgedOrders((lists,), JudgeModel(np.zeros(size)))
     prior = Prior(grades.astype(np.float64), np.full(size, 1 / UTILITY_SPREAD**2))
     fits = [fit(prior, judged, sharpness, prior.mean) for sharpness in SHARPNESS]
     best = max(fits, key=lambda each: each.evidence)
-    return Told(told.shown, told.order[np.argsort(-best.mean[told.order], kind="stable")])
+    return ObservedOrder(told.shown, told.order[np.argsort(-best.mean[told.order], kind="stable")])

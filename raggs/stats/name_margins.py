@@ -40,7 +40,7 @@ LEAST_BASE = 0.02  # of a base margin that percentages are taken of
 CONFIDENCE = 0.95
 
 
-class Bounds(NamedTuple):
+class MarginBounds(NamedTuple):
     """The ends of a 95% interval; NaN where fewer than two values are there to tell."""
 
     low: float
@@ -63,7 +63,7 @@ class Margins:
 
 
 @dataclass(frozen=True)
-class Mean:
+class MarginMean:
     """A mean over questions and runs.
 
     Attributes:
@@ -76,13 +76,13 @@ class Mean:
 
     value: float
     spread: float
-    by_runs: Bounds
-    by_questions: Bounds
+    by_runs: MarginBounds
+    by_questions: MarginBounds
     count: int
 
 
 @dataclass(frozen=True)
-class Change:
+class MarginChange:
     """What an ablation does to a margin.
 
     Attributes:
@@ -93,10 +93,10 @@ class Change:
         left_out: cells whose base is too small for a percentage.
     """
 
-    percent: Mean
+    percent: MarginMean
     of_means: float
-    of_means_bounds: Bounds
-    absolute: Mean
+    of_means_bounds: MarginBounds
+    absolute: MarginMean
     left_out: int
 
 
@@ -118,7 +118,7 @@ def margins(scores: Floats) -> Margins:
     return Margins(right - np.maximum(first, second), right - topic, right - neither)
 
 
-def mean_of(values: Floats, *, seed: int) -> Mean:
+def mean_of(values: Floats, *, seed: int) -> MarginMean:
     """The mean of `values`, shape (runs, questions), with its spread and intervals; NaN where there is no value.
 
     A run or a question without any value is left out.
@@ -130,16 +130,16 @@ def mean_of(values: Floats, *, seed: int) -> Mean:
         raise ValueError(f"values of shape (runs, questions) are needed, got {values.shape}")
     there = ~np.isnan(values)
     by_run, by_question = _means(values, there, 1), _means(values, there, 0)
-    return Mean(
+    return MarginMean(
         value=float(by_run.mean()) if by_run.size else math.nan,
         spread=float(by_run.std(ddof=1)) if by_run.size > 1 else math.nan,
-        by_runs=Bounds(*bootstrap_mean(by_run, confidence=CONFIDENCE, seed=seed)),
-        by_questions=Bounds(*bootstrap_mean(by_question, confidence=CONFIDENCE, seed=seed)),
+        by_runs=MarginBounds(*bootstrap_mean(by_run, confidence=CONFIDENCE, seed=seed)),
+        by_questions=MarginBounds(*bootstrap_mean(by_question, confidence=CONFIDENCE, seed=seed)),
         count=int(there.sum()),
     )
 
 
-def margin_change(ablated: Floats, base: Floats, *, seed: int, least: float = LEAST_BASE) -> Change:
+def margin_change(ablated: Floats, base: Floats, *, seed: int, least: float = LEAST_BASE) -> MarginChange:
     """What became of margins, cell by cell, shape (runs, questions).
 
     Args:
@@ -157,16 +157,16 @@ def margin_change(ablated: Floats, base: Floats, *, seed: int, least: float = LE
     large = base >= least
     percent = np.divide(ablated - base, base, out=np.full(base.shape, math.nan), where=large) * 100
     share, bounds = ratio(ablated - base, base, seed=seed)
-    return Change(
+    return MarginChange(
         percent=mean_of(percent, seed=seed),
         of_means=share * 100,
-        of_means_bounds=Bounds(bounds.low * 100, bounds.high * 100),
+        of_means_bounds=MarginBounds(bounds.low * 100, bounds.high * 100),
         absolute=mean_of(ablated - base, seed=seed),
         left_out=int(base.size - large.sum()),
     )
 
 
-def ratio(above: Floats, below: Floats, *, seed: int) -> tuple[float, Bounds]:
+def ratio(above: Floats, below: Floats, *, seed: int) -> tuple[float, MarginBounds]:
     """The mean of `above` by that of `below`, shape (runs, questions), with its interval over resampled questions.
 
     NaN where the mean below is not above 0: a ratio to a margin that is none, or the wrong way round, says nothing.
@@ -175,9 +175,9 @@ def ratio(above: Floats, below: Floats, *, seed: int) -> tuple[float, Bounds]:
     draws = resampled_means([upper, lower], intervals_DRAWS, seed)
     value, drawn = _ratio(upper.mean(), lower.mean()), [_ratio(*pair) for pair in zip(*draws, strict=True)]
     if upper.size < 2 or np.isnan(drawn).any():
-        return value, Bounds(math.nan, math.nan)
+        return value, MarginBounds(math.nan, math.nan)
     tail = (1 - CONFIDENCE) / 2
-    return value, Bounds(*map(float, np.quantile(drawn, [tail, 1 - tail])))
+    return value, MarginBounds(*map(float, np.quantile(drawn, [tail, 1 - tail])))
 
 
 def _ratio(above: float, below: float) -> float:
@@ -248,7 +248,7 @@ TAIL = 2.5  # percent beyond each end of an interval
 
 
 @dataclass(frozen=True)
-class Share:
+class RecoveredShare:
     """A share of a loss that was made good; NaN where the loss itself may be none.
 
     Attributes:
@@ -261,7 +261,7 @@ class Share:
     high: float
 
 
-NO_SHARE = Share(math.nan, math.nan, math.nan)
+NO_SHARE = RecoveredShare(math.nan, math.nan, math.nan)
 
 
 def noise_change(before: Floats, after: Floats, seed: int) -> Interval:
@@ -276,7 +276,7 @@ def percent(before: Floats, after: Floats) -> float:
     return 100 * (float(after[both].sum()) - base) / base if base else math.nan
 
 
-def regained(plain: Floats, noisy: Floats, rewritten: Floats, seed: int) -> Share:
+def regained(plain: Floats, noisy: Floats, rewritten: Floats, seed: int) -> RecoveredShare:
     """What share of the loss by noise a rewriter brings back: (rewritten - noisy) / (plain - noisy), of their means.
 
     NaN where the interval of the loss does not leave 0 out: a share of what may be nothing says nothing.
@@ -288,7 +288,7 @@ def regained(plain: Floats, noisy: Floats, rewritten: Floats, seed: int) -> Shar
     drawn_lost, drawn_back = resampled_means([lost, back], intervals_DRAWS, seed)
     shares = drawn_back[drawn_lost > 0] / drawn_lost[drawn_lost > 0]
     low, high = np.percentile(shares, [TAIL, 100 - TAIL])
-    return Share(float(back.mean() / lost.mean()), float(low), float(high))
+    return RecoveredShare(float(back.mean() / lost.mean()), float(low), float(high))
 
 
 def overlaps(first: Sequence[Sequence[str]], second: Sequence[Sequence[str]], k: int) -> Floats:

@@ -85,7 +85,7 @@ SIGNED = 60  # characters at the end of a text where a signature stands
 
 
 @dataclass(frozen=True, order=True)
-class Personal:
+class PersonalSpan:
     """Characters that tell who somebody is.
 
     Attributes:
@@ -145,23 +145,23 @@ NAMES = (
 SIGNATURE = NAMES[-1]
 
 
-def personal_data(text: str, *languages: str) -> tuple[Personal, ...]:
+def personal_data(text: str, *languages: str) -> tuple[PersonalSpan, ...]:
     """The personal data in a text, in its order; no two overlap.
 
     Args:
         languages: ISO 639-1 codes, its own and those of its surroundings, for the regions of phone numbers; those with
             a country's code are found in any.
     """
-    found: list[Personal] = []
+    found: list[PersonalSpan] = []
     finders = _finders(languages)
     for kind in KINDS:
         for start, end in finders[kind](text):
             if start < end and not any(each.start < end and start < each.end for each in found):
-                found.append(Personal(start, end, kind))
+                found.append(PersonalSpan(start, end, kind))
     return tuple(sorted(found))
 
 
-def masked(text: str, found: Collection[Personal]) -> str:
+def masked(text: str, found: Collection[PersonalSpan]) -> str:
     """The text with each of them replaced by its kind: ``write to [EMAIL]``."""
     for each in sorted(found, reverse=True):
         text = f"{text[: each.start]}[{each.kind.upper()}]{text[each.end :]}"
@@ -262,7 +262,7 @@ NEGATIONS = frozenset(DENYING.split())
 
 
 @dataclass(frozen=True)
-class Asked:
+class QuestionLines:
     """Lines that are one question.
 
     Attributes:
@@ -303,18 +303,18 @@ def guard(text: str) -> str:
     return f"{' '.join(sorted(NUMBER.findall(text)))}|{bool(words & NEGATIONS)}"
 
 
-def grouped(lines: Iterable[Asked]) -> tuple[Asked, ...]:
+def grouped(lines: Iterable[QuestionLines]) -> tuple[QuestionLines, ...]:
     """The lines that are the same made one each, the most frequent first, then by their lines."""
-    spelled: dict[str, dict[str, Asked]] = {}
+    spelled: dict[str, dict[str, QuestionLines]] = {}
     for each in lines:
         spellings = spelled.setdefault(same_key(each.text), {})
         known = spellings.get(each.text)
         first = each.line if known is None else min(known.line, each.line)
-        spellings[each.text] = Asked(each.text, first, each.count + (known.count if known else 0))
+        spellings[each.text] = QuestionLines(each.text, first, each.count + (known.count if known else 0))
     return tuple(sorted((_most(list(each.values())) for each in spelled.values()), key=_order))
 
 
-def merged(asked: Sequence[Asked], into: Iterable[tuple[int, int]]) -> tuple[Asked, ...]:
+def merged(asked: Sequence[QuestionLines], into: Iterable[tuple[int, int]]) -> tuple[QuestionLines, ...]:
     """The questions that stay when near ones are counted with them, in the order of `grouped`.
 
     Args:
@@ -326,14 +326,14 @@ def merged(asked: Sequence[Asked], into: Iterable[tuple[int, int]]) -> tuple[Ask
     for row, of in into:
         counts[of] += asked[row].count
         gone.add(row)
-    kept = (Asked(each.text, each.line, counts[row]) for row, each in enumerate(asked) if row not in gone)
+    kept = (QuestionLines(each.text, each.line, counts[row]) for row, each in enumerate(asked) if row not in gone)
     return tuple(sorted(kept, key=_order))
 
 
-def _most(spellings: Sequence[Asked]) -> Asked:
+def _most(spellings: Sequence[QuestionLines]) -> QuestionLines:
     best = min(spellings, key=_order)
-    return Asked(best.text, min(each.line for each in spellings), sum(each.count for each in spellings))
+    return QuestionLines(best.text, min(each.line for each in spellings), sum(each.count for each in spellings))
 
 
-def _order(asked: Asked) -> tuple[int, int]:
+def _order(asked: QuestionLines) -> tuple[int, int]:
     return -asked.count, asked.line

@@ -105,7 +105,7 @@ def thresholds_for(corpus: str, embedder: str = "") -> Thresholds:
 
 
 @dataclass(frozen=True)
-class Duplicate:
+class DuplicateQuestion:
     """A question that goes.
 
     Attributes:
@@ -125,7 +125,7 @@ class Duplicate:
 
 
 @dataclass(frozen=True)
-class Irrelevant:
+class IrrelevantQuestion:
     """A question that goes.
 
     Attributes:
@@ -146,7 +146,7 @@ class Irrelevant:
 
 def duplicates(
     vectors: Vectors, thresholds: float | Floats = DEFAULT.duplicate, groups: Sequence[int] | Ints | None = None
-) -> tuple[Duplicate, ...]:
+) -> tuple[DuplicateQuestion, ...]:
     """The questions that were asked before.
 
     Each question in order is compared with the earlier ones that stay; time grows as questions times those, memory as
@@ -174,8 +174,8 @@ def duplicates(
     return tuple(sorted(found, key=lambda gone: gone.row))
 
 
-def _of_group(vectors: Vectors, rows: Ints, limits: Floats) -> list[Duplicate]:
-    gone: list[Duplicate] = []
+def _of_group(vectors: Vectors, rows: Ints, limits: Floats) -> list[DuplicateQuestion]:
+    gone: list[DuplicateQuestion] = []
     kept = np.empty(0, dtype=np.int64)
     for start in range(0, len(rows), BLOCK):
         block = rows[start : start + BLOCK]
@@ -187,7 +187,7 @@ def _of_group(vectors: Vectors, rows: Ints, limits: Floats) -> list[Duplicate]:
             if stays and float((near := within[place, stays]).max()) > cosine:
                 cosine, of = float(near.max()), int(block[stays[int(near.argmax())]])
             if cosine > limits[row]:
-                gone.append(Duplicate(row, of, cosine, float(limits[row])))
+                gone.append(DuplicateQuestion(row, of, cosine, float(limits[row])))
             else:
                 stays.append(place)
         kept = np.concatenate([kept, block[stays]])
@@ -224,7 +224,7 @@ def irrelevant(
     excerpts: Vectors,
     owner: Sequence[int] | Ints,
     thresholds: float | Floats = DEFAULT.excerpt,
-) -> tuple[Irrelevant, ...]:
+) -> tuple[IrrelevantQuestion, ...]:
     """The questions with an excerpt that is about something else.
 
     Args:
@@ -236,13 +236,13 @@ def irrelevant(
     """
     cosines = excerpt_cosines(questions, excerpts, owner)
     limits = np.broadcast_to(np.asarray(thresholds, dtype=np.float64), (len(questions),))
-    gone: list[Irrelevant] = []
+    gone: list[IrrelevantQuestion] = []
     asked = np.asarray(owner, dtype=np.int64)
     first = set()
     for row in np.lexsort((cosines, asked)).tolist():
         question = int(asked[row])
         if question not in first and cosines[row] < limits[question]:
-            gone.append(Irrelevant(question, row, float(cosines[row]), float(limits[question])))
+            gone.append(IrrelevantQuestion(question, row, float(cosines[row]), float(limits[question])))
         first.add(question)
     return tuple(gone)
 
@@ -359,7 +359,7 @@ EASY, MEDIUM = 2 / 3, 1 / 3  # shares of the systems, each included
 
 
 @dataclass(frozen=True)
-class Difficulty:
+class QuestionDifficulty:
     """Of one question.
 
     Attributes:
@@ -373,7 +373,7 @@ class Difficulty:
     level: Level
 
 
-def difficulties(hits: Flags) -> tuple[Difficulty, ...]:
+def difficulties(hits: Flags) -> tuple[QuestionDifficulty, ...]:
     """The difficulty of each question.
 
     Args:
@@ -385,7 +385,7 @@ def difficulties(hits: Flags) -> tuple[Difficulty, ...]:
     if hits.ndim != 2 or not hits.shape[1]:
         raise ValueError("hits need a row a question and a column for at least one system")
     systems = hits.shape[1]
-    return tuple(Difficulty(found, systems, _level(found, systems)) for found in np.sum(hits, axis=1).tolist())
+    return tuple(QuestionDifficulty(found, systems, _level(found, systems)) for found in np.sum(hits, axis=1).tolist())
 
 
 def _level(found: int, systems: int) -> Level:
@@ -402,7 +402,7 @@ WORD = re.compile(r"\w")
 
 
 @dataclass(frozen=True, order=True)
-class Window:
+class TextWindow:
     """Characters of one document.
 
     Attributes:
@@ -415,7 +415,7 @@ class Window:
     end: int
 
 
-def stratified_windows(texts: Sequence[str], count: int, seed: int, *, size: int = SIZE) -> tuple[Window, ...]:
+def stratified_windows(texts: Sequence[str], count: int, seed: int, *, size: int = SIZE) -> tuple[TextWindow, ...]:
     """`count` windows in an order in which every part of the documents has its turn (see the module).
 
     A document of at most `size` characters is one window. Others are cut into equal parts of at most that, and the cuts
@@ -441,26 +441,26 @@ def stratified_windows(texts: Sequence[str], count: int, seed: int, *, size: int
     return tuple(islice(_chain(first, rounds), count))
 
 
-def _chain(first: list[Window], rounds: Iterator[list[Window]]) -> Iterator[Window]:
+def _chain(first: list[TextWindow], rounds: Iterator[list[TextWindow]]) -> Iterator[TextWindow]:
     yield from first
     for windows in rounds:
         yield from windows
 
 
-def _round(texts: Sequence[str], number: int, seed: int, size: int) -> list[Window]:
+def _round(texts: Sequence[str], number: int, seed: int, size: int) -> list[TextWindow]:
     """Every part of every document once, in order."""
-    placed: list[tuple[float, Window]] = []
+    placed: list[tuple[float, TextWindow]] = []
     for document, text in enumerate(texts):
         chance = generator(seed, "windows", number, document)
         offset, turn, shift = chance.random(3).tolist()
         edges = _edges(text, size, (0.25 + 0.5 * shift) if number else 0.0)
-        cells = [cell for cell in map(Window, [document] * len(edges), edges, edges[1:]) if _holds(text, cell)]
+        cells = [cell for cell in map(TextWindow, [document] * len(edges), edges, edges[1:]) if _holds(text, cell)]
         spread = sorted(range(len(cells)), key=lambda cell: (turn + cell * GOLDEN) % 1.0)
         placed += [((place + offset) / len(text), cells[cell]) for place, cell in enumerate(spread)]
     return [_trim(texts[window.document], window) for _, window in sorted(placed)]
 
 
-def _holds(text: str, window: Window) -> bool:
+def _holds(text: str, window: TextWindow) -> bool:
     return WORD.search(text, window.start, window.end) is not None
 
 
@@ -489,11 +489,11 @@ def _cut(text: str, place: int, width: float) -> int:
     return place
 
 
-def _trim(text: str, window: Window) -> Window:
+def _trim(text: str, window: TextWindow) -> TextWindow:
     """The same without white space at its ends."""
     held = text[window.start : window.end]
     start = window.start + len(held) - len(held.lstrip())
-    return Window(window.document, start, start + len(held.strip()))
+    return TextWindow(window.document, start, start + len(held.strip()))
 
 
 SHOWN = 3  # pairs a step
@@ -502,7 +502,7 @@ COSINE_BINS = 20
 
 
 @dataclass(frozen=True)
-class Standing:
+class ThresholdBracket:
     """Where a search stands.
 
     Attributes:
@@ -521,7 +521,7 @@ class Standing:
 
 
 @dataclass
-class Search:
+class ThresholdSearch:
     """A search for the cosine above which pairs pass.
 
     Attributes:
@@ -540,10 +540,10 @@ class Search:
         """Forget the last answer; whether there was one."""
         return bool(self.answers) and self.answers.pop() is not None
 
-    def standing(self) -> Standing:
+    def standing(self) -> ThresholdBracket:
         """Where the answers lead."""
         if not len(self.cosines):
-            return Standing(-1.0, 1.0, None)
+            return ThresholdBracket(-1.0, 1.0, None)
         low, high = float(self.cosines.min()), float(self.cosines.max())
         seen: set[int] = set()
         votes: list[bool] = []
@@ -558,10 +558,10 @@ class Search:
                 continue
             passes = next(given, None)
             if passes is None:
-                return Standing(low, high, row)
+                return ThresholdBracket(low, high, row)
             seen.add(row)
             votes.append(passes)
-        return Standing(low, high, None)
+        return ThresholdBracket(low, high, None)
 
     def _nearest(self, value: float, low: float, high: float, seen: set[int]) -> int | None:
         """The pair nearest to a value that was not seen, between the bounds."""

@@ -23,7 +23,7 @@ MOST_WORDS = 7  # of a subject
 
 
 @dataclass(frozen=True)
-class Asking:
+class QuestionPattern:
     """How one kind of sentence or heading is asked about.
 
     Attributes:
@@ -38,7 +38,7 @@ class Asking:
 
 
 @dataclass(frozen=True)
-class Wording:
+class WordingRules:
     """The rules of one language.
 
     Attributes:
@@ -54,8 +54,8 @@ class Wording:
         articles: that a subject may begin with, written small within a question.
     """
 
-    sentences: tuple[Asking, ...]
-    headings: tuple[Asking, ...]
+    sentences: tuple[QuestionPattern, ...]
+    headings: tuple[QuestionPattern, ...]
     platforms: re.Pattern[str]
     on: str
     any_heading: tuple[str, str]
@@ -66,8 +66,8 @@ class Wording:
     articles: frozenset[str]
 
 
-def _asking(pattern: str, template: str, kind: Kind = "fact", flags: int = re.IGNORECASE) -> Asking:
-    return Asking(re.compile(pattern, flags), template, kind)
+def _asking(pattern: str, template: str, kind: Kind = "fact", flags: int = re.IGNORECASE) -> QuestionPattern:
+    return QuestionPattern(re.compile(pattern, flags), template, kind)
 
 
 def _words(text: str) -> frozenset[str]:
@@ -98,7 +98,7 @@ PLATFORMS = re.compile(
     re.IGNORECASE,
 )
 
-ENGLISH = Wording(
+ENGLISH = WordingRules(
     sentences=(
         _asking(rf"{SUBJECT}{ASIDE} (?P<be>is|was) (?:an?|the|one of) \S", "What {be} {x}?", flags=0),
         _asking(rf"{SUBJECT}{ASIDE} (?P<be>are|were) (?:the |a |those |any )?\w+s? (?:of|that|which|for|with|used)\b",
@@ -144,7 +144,7 @@ ENGLISH = Wording(
     articles=_words("the a an"),
 )  # fmt: skip
 
-FRENCH_WORDING = Wording(
+FRENCH_WORDING = WordingRules(
     sentences=(
         _asking(rf"{SUBJECT}{ASIDE} (?:est|était) (?:une?\b|le\b|la\b|l['’]|l’un) ?\S", "Qu'est-ce que {x} ?", flags=0),
         _asking(rf"{SUBJECT}{ASIDE} (?P<be>sont|étaient) (?:des|les|de) \S", "Que {be} {x} ?", flags=0),
@@ -191,14 +191,14 @@ FRENCH_WORDING = Wording(
     articles=_words("le la les l' un une des"),
 )  # fmt: skip
 
-WORDINGS: Mapping[str, Wording] = {"en": ENGLISH, "fr": FRENCH_WORDING}
+WORDINGS: Mapping[str, WordingRules] = {"en": ENGLISH, "fr": FRENCH_WORDING}
 
 MARKS = re.compile(r"[*_`]+")
 ELIDED = re.compile(r"\b(Qu'est-ce que|que) (?=[aeiouyhàâéèêîôû])", re.IGNORECASE)
 WORD = re.compile(r"[^\W_]+")
 
 
-def subject(text: str, wording: Wording) -> str | None:
+def subject(text: str, wording: WordingRules) -> str | None:
     """What a sentence is about, as it stands within a question; None where it says nothing by itself."""
     plain = MARKS.sub("", text).strip()
     words = [word.lower() for word in WORD.findall(plain)]
@@ -231,7 +231,7 @@ NUMBERED = re.compile(r"^(?:\d+(?:\.\d+)*[.)]?|[IVX]+\.|[A-Z]\))\s+")
 
 
 @dataclass(frozen=True)
-class Section:
+class TextSection:
     """A stretch of a text below one heading, or before the first.
 
     Attributes:
@@ -245,7 +245,7 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Extracted:
+class ExtractedQuestion:
     """A question and the place that answers it.
 
     Attributes:
@@ -262,7 +262,9 @@ class Extracted:
     rule: str
 
 
-def extract(text: str, sections: Sequence[Section], language: str, *, document: str = "") -> tuple[Extracted, ...]:
+def extract(
+    text: str, sections: Sequence[TextSection], language: str, *, document: str = ""
+) -> tuple[ExtractedQuestion, ...]:
     """The questions that the rules of a language find in a text, in its order.
 
     Args:
@@ -273,36 +275,36 @@ def extract(text: str, sections: Sequence[Section], language: str, *, document: 
     wording = WORDINGS.get(language)
     if wording is None:
         return ()
-    found: dict[str, Extracted] = {}
+    found: dict[str, ExtractedQuestion] = {}
     for section in sections:
         for each in _of_section(text, section, wording, document):
             found.setdefault(each.question.casefold(), each)
     return tuple(found.values())
 
 
-def clipped(sections: Sequence[Section], start: int, end: int) -> tuple[Section, ...]:
+def clipped(sections: Sequence[TextSection], start: int, end: int) -> tuple[TextSection, ...]:
     """The parts of sections that lie within a window; one whose beginning lies outside has lost its heading."""
     return tuple(
-        Section(each.path if each.start >= start else (), max(start, each.start), min(end, each.end))
+        TextSection(each.path if each.start >= start else (), max(start, each.start), min(end, each.end))
         for each in sections
         if each.start < end and each.end > start
     )
 
 
-def _of_section(text: str, section: Section, wording: Wording, document: str) -> Iterator[Extracted]:
+def _of_section(text: str, section: TextSection, wording: WordingRules, document: str) -> Iterator[ExtractedQuestion]:
     paragraphs = list(_paragraphs(text, section))
     asked = _of_heading(section.path, wording, document)
     told = paragraphs if asked is None or asked[1] == "procedure" else _from_prose(text, paragraphs)
     if asked is not None and told:
         start, end = _answer(text, told)
         if len(WORD_CHARACTERS.findall(text, start, end)) >= LEAST_WORDS:
-            yield Extracted(asked[0], start, end, asked[1], "heading")
+            yield ExtractedQuestion(asked[0], start, end, asked[1], "heading")
     for start, end in paragraphs:
         if not CODE.match(text[start:end]):
             yield from _of_paragraph(text, start, end, wording)
 
 
-def _of_paragraph(text: str, start: int, end: int, wording: Wording) -> Iterator[Extracted]:
+def _of_paragraph(text: str, start: int, end: int, wording: WordingRules) -> Iterator[ExtractedQuestion]:
     for first, last in _sentences(text, start, end):
         sentence = " ".join(text[first:last].split())
         if last - first > LONGEST or sentence[-1] not in ".!?" or not BEGINS.match(sentence):
@@ -311,7 +313,7 @@ def _of_paragraph(text: str, start: int, end: int, wording: Wording) -> Iterator
             continue
         asked = _first(wording.sentences, _known(sentence, text), wording, {})
         if asked is not None:
-            yield Extracted(asked[0], first, last, asked[1], "sentence")
+            yield ExtractedQuestion(asked[0], first, last, asked[1], "sentence")
 
 
 def _known(sentence: str, text: str) -> str:
@@ -321,7 +323,9 @@ def _known(sentence: str, text: str) -> str:
     return small + sentence[len(small) :] if small and re.search(rf"(?<![\w@.]){small}(?![\w@.])", text) else sentence
 
 
-def _first(rules: Sequence[Asking], text: str, wording: Wording, names: Mapping[str, str]) -> tuple[str, Kind] | None:
+def _first(
+    rules: Sequence[QuestionPattern], text: str, wording: WordingRules, names: Mapping[str, str]
+) -> tuple[str, Kind] | None:
     """The question of the first rule that fits a text, and its kind."""
     for rule in rules:
         match = rule.pattern.match(text)
@@ -336,13 +340,13 @@ def _first(rules: Sequence[Asking], text: str, wording: Wording, names: Mapping[
     return None
 
 
-def _ended(question: str, wording: Wording) -> str:
+def _ended(question: str, wording: WordingRules) -> str:
     """A question on one line, with one mark at its end and, in French, elided."""
     plain = " ".join(question.split()).rstrip("?!. ") + wording.mark
     return elided(plain) if wording.mark != "?" else plain
 
 
-def _of_heading(path: Sequence[str], wording: Wording, document: str) -> tuple[str, Kind] | None:
+def _of_heading(path: Sequence[str], wording: WordingRules, document: str) -> tuple[str, Kind] | None:
     """The question that a heading asks, and its kind."""
     titles = [NUMBERED.sub("", title).strip(" :#") for title in path]
     if not titles or max(map(len, titles)) > LONGEST_TITLE or not WORD_CHARACTERS.search(titles[-1]):
@@ -374,7 +378,7 @@ def _small(title: str) -> str:
     return (first.lower() if first[1:].islower() else first) + space + rest
 
 
-def _paragraphs(text: str, section: Section) -> Iterator[tuple[int, int]]:
+def _paragraphs(text: str, section: TextSection) -> Iterator[tuple[int, int]]:
     """The places of what blank lines part; a fence of code is one paragraph."""
     at = section.start
     while match := PARAGRAPH.search(text, at, section.end):

@@ -34,7 +34,7 @@ import numpy.typing as npt
 
 from raggs.base.arrays import Flags, Floats, Ints
 from raggs.base.hashing import generator
-from raggs.stats.choice import NO_LIMITS, Field, Limits, Peers, broken_limit
+from raggs.stats.choice import NO_LIMITS, CandidateColumns, ChoiceLimits, Peers, broken_limit
 from raggs.stats.front import JITTER_MS, Candidate, checked, find_front, rounded
 
 DRAWS = 1_000
@@ -93,7 +93,7 @@ TINY = 1e-12
 
 
 @dataclass(frozen=True)
-class Dropped:
+class DroppedSystem:
     """A system that is worse than others beyond doubt.
 
     Attributes:
@@ -110,7 +110,7 @@ class Dropped:
 
 
 @dataclass(frozen=True)
-class Halving:
+class HalvingRound:
     """A round: who stays, in the order given, and who goes.
 
     Attributes:
@@ -120,7 +120,7 @@ class Halving:
     """
 
     kept: tuple[str, ...]
-    dropped: tuple[Dropped, ...]
+    dropped: tuple[DroppedSystem, ...]
     queries: int
     needed: float
 
@@ -139,7 +139,7 @@ def halve(
     replaces: npt.ArrayLike | None = None,
     error: float = ERROR,
     span: float = 1.0,
-) -> Halving:
+) -> HalvingRound:
     """Drop what is worse beyond doubt on the queries seen.
 
     Args:
@@ -173,9 +173,9 @@ def halve(
     needed, dropped = math.log(1 / error), {}
     for row in np.flatnonzero((counts == queries) & (evidence >= needed)).tolist():
         by, gap = _leader(table, row, (counts == queries) & ~failed, allowed)
-        dropped[row] = Dropped(names[row], names[by], gap * span, float(evidence[row]))
+        dropped[row] = DroppedSystem(names[row], names[by], gap * span, float(evidence[row]))
     kept = tuple(names[row] for row in np.flatnonzero(counts == queries).tolist() if row not in dropped)
-    return Halving(kept, tuple(dropped.values()), queries, needed)
+    return HalvingRound(kept, tuple(dropped.values()), queries, needed)
 
 
 def log_capital(table: Floats, counts: Ints, allowed: Flags, total: int) -> Floats:
@@ -258,7 +258,7 @@ FEWEST = 10  # queries; below, resamples of them are too alike to bear a claim
 
 
 @dataclass(frozen=True)
-class Share:
+class WinShare:
     """A system, and the share of draws that it wins, in 0..1."""
 
     name: str
@@ -279,7 +279,7 @@ class Winners:
         told_apart: one system alone does.
     """
 
-    shares: tuple[Share, ...]
+    shares: tuple[WinShare, ...]
     none: float
     draws: int
     queries: int
@@ -319,7 +319,7 @@ class Winners:
 def find_winners(
     candidates: Sequence[Candidate],
     values: npt.ArrayLike,
-    limits: Limits = NO_LIMITS,
+    limits: ChoiceLimits = NO_LIMITS,
     *,
     seed: int,
     draws: int = DRAWS,
@@ -345,10 +345,10 @@ def find_winners(
     matrix = checked_values(values, len(candidates))
     if not 0 < confidence < 1:
         raise ValueError(f"the confidence is {confidence}; it lies inside 0..1")
-    fixed = Limits(limits.latency_ms, limits.usd_per_1k)
+    fixed = ChoiceLimits(limits.latency_ms, limits.usd_per_1k)
     kept = [row for row, each in enumerate(candidates) if broken_limit(each, fixed) is None]
     kept = _undominated(candidates, matrix, kept, jitter_ms)
-    field = Field.of([candidates[row] for row in kept])
+    field = CandidateColumns.of([candidates[row] for row in kept])
     wins, none = np.zeros(len(kept), dtype=np.int64), 0
     target = -np.inf if limits.quality is None else float(rounded(limits.quality))
     for means in resampled_means(matrix[kept], draws=draws, seed=seed):
@@ -376,7 +376,7 @@ def _undominated(candidates: Sequence[Candidate], values: Floats, rows: Sequence
 def _result(names: list[str], wins: Ints, none: int, queries: int, confidence: float) -> Winners:
     draws = int(wins.sum()) + none
     order = sorted(np.flatnonzero(wins).tolist(), key=lambda row: (-wins[row], names[row]))
-    shares = tuple(Share(names[row], float(wins[row]) / draws) for row in order)
+    shares = tuple(WinShare(names[row], float(wins[row]) / draws) for row in order)
     reached = np.cumsum([each.share for each in shares]) >= confidence
     rivals = tuple(each.name for each in shares[: int(reached.argmax()) + 1]) if reached.any() else ()
     return Winners(shares, none / draws, draws, queries, confidence, rivals, len(rivals) == 1)

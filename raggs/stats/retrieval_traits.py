@@ -41,7 +41,7 @@ Quantities = Mapping[str, Floats]
 
 
 @dataclass(frozen=True)
-class Rule:
+class TraitRule:
     """A finding that may be made.
 
     Attributes:
@@ -61,7 +61,7 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class TraitEvidence:
     """A mean over questions, with its interval at the confidence of the family; `count`: the questions."""
 
     quantity: str
@@ -72,17 +72,17 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Finding:
+class TraitFinding:
     """What a rule found of a system, or of a pair: the evidence that decided first, then what is shown beside."""
 
-    rule: Rule
+    rule: TraitRule
     about: str
-    evidence: tuple[Evidence, ...]
+    evidence: tuple[TraitEvidence, ...]
 
 
 def findings(
-    rules: Sequence[Rule], measured: Mapping[str, Quantities], *, seed: int, confidence: float = 0.95
-) -> tuple[Finding, ...]:
+    rules: Sequence[TraitRule], measured: Mapping[str, Quantities], *, seed: int, confidence: float = 0.95
+) -> tuple[TraitFinding, ...]:
     """All that the rules find, by system in the order of the rules.
 
     Args:
@@ -90,20 +90,20 @@ def findings(
         confidence: of all intervals together that one rule looks at.
     """
     each = 1.0 - (1.0 - confidence) / max(1, len(measured))
-    found: list[Finding] = []
+    found: list[TraitFinding] = []
     for about, quantities in measured.items():
         held = {name: _evidence(name, values, seed, each) for name, values in quantities.items()}
         told = {name: one for name, one in held.items() if one.count >= least_queries(1.0 - each)}
-        found.extend(Finding(rule, about, shown) for rule in rules if (shown := tuple(_applied(rule, told))))
+        found.extend(TraitFinding(rule, about, shown) for rule in rules if (shown := tuple(_applied(rule, told))))
     return tuple(found)
 
 
-def _evidence(name: str, values: Floats, seed: int, confidence: float) -> Evidence:
+def _evidence(name: str, values: Floats, seed: int, confidence: float) -> TraitEvidence:
     found = bootstrap_mean(np.asarray(values, dtype=np.float64), confidence=confidence, seed=seed)
-    return Evidence(name, found.mean, found.low, found.high, found.count)
+    return TraitEvidence(name, found.mean, found.low, found.high, found.count)
 
 
-def _applied(rule: Rule, held: Mapping[str, Evidence]) -> Iterator[Evidence]:
+def _applied(rule: TraitRule, held: Mapping[str, TraitEvidence]) -> Iterator[TraitEvidence]:
     """The rule's evidence; nothing where it does not speak. `held`: of enough questions for any test to tell."""
     needed = [*rule.above, *rule.below]
     if not all(name in held for name in needed):
@@ -317,7 +317,7 @@ MOST_LEVELS = 8  # of one kind that are looked at, the most frequent: each costs
 
 
 @dataclass(frozen=True)
-class Answer:
+class RelevantPassage:
     """A relevant passage.
 
     Attributes:
@@ -336,7 +336,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Asked:
+class AnsweredQuery:
     """A question with what answers it.
 
     Attributes:
@@ -354,7 +354,7 @@ class Asked:
     names: int = 0
     rewritten: bool | None = None
     relevant: int = 0
-    answers: tuple[Answer, ...] = ()
+    answers: tuple[RelevantPassage, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -389,7 +389,7 @@ class Trait:
         return min(self.having, self.lacking) >= FEWEST
 
 
-Read = Callable[[Asked, WordWeights], float]
+Read = Callable[[AnsweredQuery, WordWeights], float]
 
 HYBRID = "where vectors alone search, a lexical retriever beside them, fused (RRF)"
 FLAGS: tuple[tuple[str, str, str, Read], ...] = (
@@ -423,7 +423,7 @@ NUMBERS: tuple[tuple[str, str, str, bool, Read], ...] = (
     ("long passages", "are answered by passages of more than {:,.0f} characters",
      "shorter chunks (raggs chunks eval); an embedder that reads that far", False, lambda asked, _: _letters(asked)),
 )  # fmt: skip
-LEVELS: tuple[tuple[str, str, str, Callable[[Asked], str]], ...] = (
+LEVELS: tuple[tuple[str, str, str, Callable[[AnsweredQuery], str]], ...] = (
     ("language", "ask in {}", "an embedder of that language; the stemmer and stop words of lexical search",
      lambda asked: asked.language if asked.text else ""),
     ("question type", "ask {}", "look at their examples; a reranker reads what is asked, not only what about",
@@ -433,7 +433,7 @@ LEVELS: tuple[tuple[str, str, str, Callable[[Asked], str]], ...] = (
 )  # fmt: skip
 
 
-def traits_of(asked: Sequence[Asked], weights: WordWeights) -> tuple[Trait, ...]:
+def traits_of(asked: Sequence[AnsweredQuery], weights: WordWeights) -> tuple[Trait, ...]:
     """All traits that at least one question has and one has not; see `Trait.told`.
 
     Args:
@@ -443,12 +443,12 @@ def traits_of(asked: Sequence[Asked], weights: WordWeights) -> tuple[Trait, ...]
     return tuple(trait for trait in found if trait.having and trait.lacking)
 
 
-def _flags(asked: Sequence[Asked], weights: WordWeights) -> Iterator[Trait]:
+def _flags(asked: Sequence[AnsweredQuery], weights: WordWeights) -> Iterator[Trait]:
     for kind, name, knob, read in FLAGS:
         yield Trait(kind, name, knob, np.array([read(each, weights) for each in asked]))
 
 
-def _numbers(asked: Sequence[Asked], weights: WordWeights) -> Iterator[Trait]:
+def _numbers(asked: Sequence[AnsweredQuery], weights: WordWeights) -> Iterator[Trait]:
     """Each cut at the median of what is known; the half of the trait is the one beyond it."""
     for kind, name, knob, below, read in NUMBERS:
         values = np.array([read(each, weights) for each in asked])
@@ -459,7 +459,7 @@ def _numbers(asked: Sequence[Asked], weights: WordWeights) -> Iterator[Trait]:
             yield Trait(kind, name.format(cut), knob, np.where(known, has.astype(np.float64), np.nan))
 
 
-def _levels(asked: Sequence[Asked]) -> Iterator[Trait]:
+def _levels(asked: Sequence[AnsweredQuery]) -> Iterator[Trait]:
     """Each level against all others; of two only the rarer, since the other says the same."""
     for kind, name, knob, read in LEVELS:
         levels = [read(each) for each in asked]
@@ -478,35 +478,35 @@ def _any(flags: Sequence[bool]) -> float:
     return float(any(flags)) if flags else math.nan
 
 
-def _unknown(asked: Asked, weights: WordWeights) -> float:
+def _unknown(asked: AnsweredQuery, weights: WordWeights) -> float:
     if not weights.texts or not asked.words:
         return math.nan
     return float(any(word not in weights.holding for word in asked.words))
 
 
-def _rarest(asked: Asked, weights: WordWeights) -> float:
+def _rarest(asked: AnsweredQuery, weights: WordWeights) -> float:
     """The share of texts that hold the rarest of its words that any text holds."""
     held = [weights.holding[word] for word in asked.words if word in weights.holding]
     return min(held) / weights.texts if held else math.nan
 
 
-def _shared(asked: Asked, weights: WordWeights) -> float:
+def _shared(asked: AnsweredQuery, weights: WordWeights) -> float:
     """Leakage: how far what answers it has its words, weighed by how rare they are."""
     excerpts = [answer.words for answer in asked.answers if answer.words is not None]
     return leakage(asked.words, excerpts, weights) if excerpts and weights.texts else math.nan
 
 
-def _abroad(asked: Asked) -> float:
+def _abroad(asked: AnsweredQuery) -> float:
     known = [answer.language for answer in asked.answers if answer.language]
     return float(asked.language not in known) if known and asked.language else math.nan
 
 
-def _letters(asked: Asked) -> float:
+def _letters(asked: AnsweredQuery) -> float:
     known = [answer.letters for answer in asked.answers if answer.letters is not None]
     return float(np.median(known)) if known else math.nan
 
 
-def _section(asked: Asked) -> str:
+def _section(asked: AnsweredQuery) -> str:
     """The section of most of what answers it; of equals the first."""
     counts = Counter(answer.section for answer in asked.answers if answer.section)
     return counts.most_common(1)[0][0] if counts else ""

@@ -27,7 +27,7 @@ EPSILON = 1e-12  # rounding of means
 
 
 @dataclass(frozen=True)
-class Regime:
+class PrecisionRegime:
     """A precision: of what the parts of a score are rounded to, and whether the last step is not."""
 
     dtype: Dtype
@@ -47,15 +47,21 @@ class Regime:
         return values if self.hps else rounded(values, self.dtype)
 
 
-REGIMES = (Regime("f32"), Regime("f16"), Regime("f16", hps=True), Regime("bf16"), Regime("bf16", hps=True))
+REGIMES = (
+    PrecisionRegime("f32"),
+    PrecisionRegime("f16"),
+    PrecisionRegime("f16", hps=True),
+    PrecisionRegime("bf16"),
+    PrecisionRegime("bf16", hps=True),
+)
 
 
-def products(queries: Vectors, passages: Vectors, regime: Regime) -> Vectors:
+def products(queries: Vectors, passages: Vectors, regime: PrecisionRegime) -> Vectors:
     """Shape (queries, passages): products of rounded vectors, summed in float32, rounded again without HPS."""
     return regime.last((regime.part(queries) @ regime.part(passages).T).astype(np.float32))
 
 
-def activated(form: Form, logits: Vectors, regime: Regime) -> Vectors:
+def activated(form: Form, logits: Vectors, regime: PrecisionRegime) -> Vectors:
     """Scores of logits.
 
     Args:
@@ -99,7 +105,7 @@ def largest_tie(scores: Vectors) -> int:
 
 
 @dataclass(frozen=True)
-class Spread:
+class TieSpread:
     """A measure of each question under ties, shape (queries,) each; NaN where it is not defined.
 
     Attributes:
@@ -123,7 +129,7 @@ class Spread:
         return self.oblivious - self.expected
 
 
-class Spreads:
+class TieSpreads:
     """Measures of one system at any cutoff; what does not hang on the cutoff is done once.
 
     Args:
@@ -140,16 +146,16 @@ class Spreads:
             weights = hits.weigh(self._measure.table(hits.qrels))
             self._ends = hits.arranged(-weights), hits.arranged(weights)
 
-    def at(self, k: int) -> Spread:
+    def at(self, k: int) -> TieSpread:
         """At a cutoff."""
         measure, hits = replace(self._measure, k=k), self._hits
         plain = measure.score(hits)
         if not self._tied:
-            return Spread(plain, plain, plain, plain)
+            return TieSpread(plain, plain, plain, plain)
         if self._ends is None:
-            return Spread(plain, measure.expected(hits), measure.extreme(hits, False), measure.extreme(hits, True))
+            return TieSpread(plain, measure.expected(hits), measure.extreme(hits, False), measure.extreme(hits, True))
         least, most = self._ends
-        return Spread(plain, measure.expected(hits), measure.score(least), measure.score(most))
+        return TieSpread(plain, measure.expected(hits), measure.score(least), measure.score(most))
 
 
 # --- systems that change places, labels that leak ---------------------------------------------------------------
@@ -172,7 +178,7 @@ class Reversal:
     differences: Floats
 
 
-def reversals(systems: Mapping[str, Spread]) -> Iterator[Reversal]:
+def reversals(systems: Mapping[str, TieSpread]) -> Iterator[Reversal]:
     """The pairs whose order flips; a difference of rounding is none.
 
     Args:
@@ -193,7 +199,7 @@ def reversals(systems: Mapping[str, Spread]) -> Iterator[Reversal]:
 
 
 @dataclass(frozen=True)
-class Signs:
+class SignCounts:
     """How many questions the order of the file favours, and how many it disfavours.
 
     Attributes:
@@ -206,10 +212,10 @@ class Signs:
     p: float
 
 
-def signs(bias: Sequence[float] | Floats) -> Signs:
+def signs(bias: Sequence[float] | Floats) -> SignCounts:
     """The signs of the biases of questions; 0 and NaN say nothing."""
     found = np.asarray(bias, dtype=np.float64)
     up, down = int((found > EPSILON).sum()), int((found < -EPSILON).sum())
     total, few = up + down, min(up, down)
     tail = sum(math.comb(total, count) for count in range(few + 1)) / 2**total
-    return Signs(up, down, min(1.0, 2 * tail) if total else 1.0)
+    return SignCounts(up, down, min(1.0, 2 * tail) if total else 1.0)

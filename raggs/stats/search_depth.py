@@ -31,7 +31,7 @@ HEAD = 10  # the rank between the head and the tail of a list
 
 
 @dataclass(frozen=True)
-class Kind:
+class SignalKind:
     """What a signal is.
 
     Attributes:
@@ -43,13 +43,13 @@ class Kind:
     words: str
 
 
-SIGNALS: Final[Mapping[str, Kind]] = {
-    "head_margin": Kind(False, "dense score of rank 1 less that of rank 10"),
-    "tail_margin": Kind(False, "dense score of rank 10 less that of the last rank of the base"),
-    "entropy": Kind(True, "entropy of the softmax of the reranker's scores, by the logarithm of their number"),
-    "rewrite": Kind(True, "1 - cosine of the question and its rewrite"),
-    "name": Kind(True, "1 where the question holds a proper name, else 0"),
-    "agreement": Kind(False, "rank-biased overlap of the dense and the lexical list"),
+SIGNALS: Final[Mapping[str, SignalKind]] = {
+    "head_margin": SignalKind(False, "dense score of rank 1 less that of rank 10"),
+    "tail_margin": SignalKind(False, "dense score of rank 10 less that of the last rank of the base"),
+    "entropy": SignalKind(True, "entropy of the softmax of the reranker's scores, by the logarithm of their number"),
+    "rewrite": SignalKind(True, "1 - cosine of the question and its rewrite"),
+    "name": SignalKind(True, "1 where the question holds a proper name, else 0"),
+    "agreement": SignalKind(False, "rank-biased overlap of the dense and the lexical list"),
 }
 
 Readings = Mapping[str, float | None]  # by signal
@@ -116,7 +116,7 @@ def fired(found: Readings, when: Mapping[str, float]) -> tuple[str, ...]:
     return tuple(name for name, kind in SIGNALS.items() if name in when and _reaches(kind, found.get(name), when[name]))
 
 
-def _reaches(kind: Kind, value: float | None, threshold: float) -> bool:
+def _reaches(kind: SignalKind, value: float | None, threshold: float) -> bool:
     if value is None:
         return False
     return value >= threshold if kind.high else value <= threshold
@@ -128,7 +128,7 @@ SURE = 1.0  # standard errors by which a step beats random; chance is ruled out 
 
 
 @dataclass(frozen=True)
-class Worth:
+class DepthWorth:
     """What questions are worth shallow and deep, each of shape (questions,), finite."""
 
     near_shallow: Floats
@@ -146,16 +146,18 @@ class Worth:
         """What going deep changes at the great cutoff."""
         return self.far_deep - self.far_shallow
 
-    def part(self, chosen: Flags) -> Worth:
+    def part(self, chosen: Flags) -> DepthWorth:
         """Of some questions."""
-        return Worth(self.near_shallow[chosen], self.near_deep[chosen], self.far_shallow[chosen], self.far_deep[chosen])
+        return DepthWorth(
+            self.near_shallow[chosen], self.near_deep[chosen], self.far_shallow[chosen], self.far_deep[chosen]
+        )
 
     def __len__(self) -> int:
         return len(self.far_deep)
 
 
 @dataclass(frozen=True)
-class Step:
+class RouterFitStep:
     """A step of a fit: a signal is let to fire from a threshold on.
 
     Attributes:
@@ -171,7 +173,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Policy:
+class DepthPolicy:
     """One way to choose depths, over some questions.
 
     Attributes:
@@ -187,7 +189,7 @@ class Policy:
 
 
 @dataclass(frozen=True)
-class Report:
+class RouterReport:
     """A router on questions that it was not fitted on.
 
     Attributes:
@@ -199,7 +201,7 @@ class Report:
         questions, escalated: counts.
     """
 
-    policies: Mapping[str, Policy]
+    policies: Mapping[str, DepthPolicy]
     near_change: Interval
     far_change: Interval
     above_random: Interval
@@ -231,7 +233,9 @@ def escalated(signals: Mapping[str, Floats], when: Mapping[str, float]) -> Flags
     return found
 
 
-def fit(signals: Mapping[str, Floats], worth: Worth, *, most: float = 0.5, loss: float = 0.01) -> tuple[Step, ...]:
+def fit(
+    signals: Mapping[str, Floats], worth: DepthWorth, *, most: float = 0.5, loss: float = 0.01
+) -> tuple[RouterFitStep, ...]:
     """Thresholds, step by step: the signal and the threshold whose new questions gain most above random ones.
 
     A step must add at least 5% of the questions (and three), keep within `most` and `loss`, and beat random by a
@@ -243,7 +247,7 @@ def fit(signals: Mapping[str, Floats], worth: Worth, *, most: float = 0.5, loss:
         most: share of the questions that may go deep, in 0..1.
         loss: by which quality at the small cutoff may fall, over all questions.
     """
-    steps: list[Step] = []
+    steps: list[RouterFitStep] = []
     taken: Flags = np.zeros(len(worth), dtype=bool)
     while step := _best(signals, worth, taken, most, loss):
         taken = taken | fires(signals[step.signal], step.signal, step.threshold)
@@ -251,13 +255,13 @@ def fit(signals: Mapping[str, Floats], worth: Worth, *, most: float = 0.5, loss:
     return tuple(steps)
 
 
-def thresholds(steps: tuple[Step, ...]) -> dict[str, float]:
+def thresholds(steps: tuple[RouterFitStep, ...]) -> dict[str, float]:
     """The thresholds that the steps of a fit end with, by signal."""
     found = {step.signal: step.threshold for step in steps}
     return {name: found[name] for name in SIGNALS if name in found}
 
 
-def judge(deep: Flags, worth: Worth, *, seed: int, confidence: float = 0.95) -> Report:
+def judge(deep: Flags, worth: DepthWorth, *, seed: int, confidence: float = 0.95) -> RouterReport:
     """What a choice of depths is worth beside the others.
 
     The difference to random escalation of the same share p is, over all choices, the mean of (e - p)(g - mean g), with
@@ -276,9 +280,9 @@ def judge(deep: Flags, worth: Worth, *, seed: int, confidence: float = 0.95) -> 
     gain, count = worth.far_gain, len(worth)
     share = float(deep.mean()) if count else math.nan
     chances = _chances(deep, gain)
-    return Report(
+    return RouterReport(
         policies={
-            name: Policy(
+            name: DepthPolicy(
                 name,
                 float(chance.mean()) if count else math.nan,
                 mean(worth.near_shallow + chance * worth.near_gain),
@@ -295,7 +299,9 @@ def judge(deep: Flags, worth: Worth, *, seed: int, confidence: float = 0.95) -> 
     )
 
 
-def path(steps: tuple[Step, ...], signals: Mapping[str, Floats], worth: Worth) -> tuple[tuple[float, float], ...]:
+def path(
+    steps: tuple[RouterFitStep, ...], signals: Mapping[str, Floats], worth: DepthWorth
+) -> tuple[tuple[float, float], ...]:
     """Share escalated and mean quality at the great cutoff after each step, from none on."""
     found: list[tuple[float, float]] = [(0.0, float(worth.far_shallow.mean()))]
     for last in range(1, len(steps) + 1):
@@ -304,7 +310,7 @@ def path(steps: tuple[Step, ...], signals: Mapping[str, Floats], worth: Worth) -
     return tuple(found)
 
 
-def oracle_path(worth: Worth) -> tuple[tuple[float, float], ...]:
+def oracle_path(worth: DepthWorth) -> tuple[tuple[float, float], ...]:
     """The same for one who knows each question's gain and escalates the greatest first."""
     sums = np.concatenate(([0.0], np.cumsum(np.sort(worth.far_gain)[::-1])))
     start, count = float(worth.far_shallow.mean()), len(worth)
@@ -326,16 +332,18 @@ def _chances(deep: Flags, gain: Floats) -> dict[str, Floats]:
     }
 
 
-def _best(signals: Mapping[str, Floats], worth: Worth, taken: Flags, most: float, loss: float) -> Step | None:
+def _best(
+    signals: Mapping[str, Floats], worth: DepthWorth, taken: Flags, most: float, loss: float
+) -> RouterFitStep | None:
     """The step with the greatest excess; the first of equal ones, None where none may be taken."""
-    best: Step | None = None
+    best: RouterFitStep | None = None
     for name, values in signals.items():
         for threshold, new in _cuts(name, values, taken):
             union = taken | new
             fits = union.mean() <= most and worth.near_gain[union].sum() >= -loss * len(worth)
             excess, sure = _excess(worth.far_gain, new)
             if fits and sure and (best is None or excess > best.excess):
-                best = Step(name, threshold, int(union.sum()), excess)
+                best = RouterFitStep(name, threshold, int(union.sum()), excess)
     return best
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from raggs.base.errors import RaggsError
 from raggs.base.types import Number
 from raggs.golden.opened import open_golden
-from raggs.runs.manifests.models import MANIFEST, Finding
+from raggs.runs.manifests.models import MANIFEST, AuditFinding
 from raggs.sweeps.config import SweepConfig, UnitPrice
 from raggs.sweeps.deriving import derive
 from raggs.sweeps.judgments import of_queries, with_holes
@@ -33,7 +33,7 @@ TOKENS = ("question_tokens", "candidate_tokens", "candidate_tokens_sd", "context
 OF_VERSION = frozenset({"raggs"})  # what the version of raggs that wrote a report decides
 
 
-def findings(folder: Path) -> tuple[list[Finding], int, tuple[str, ...]]:
+def findings(folder: Path) -> tuple[list[AuditFinding], int, tuple[str, ...]]:
     """Every finding, the records that were checked, and what could not be looked at."""
     store = SweepStore(folder)
     try:
@@ -43,29 +43,33 @@ def findings(folder: Path) -> tuple[list[Finding], int, tuple[str, ...]]:
         found += _latencies(store, manifest, rows)
         told = list(_derived(store, manifest, rows))
     except RaggsError as error:
-        return [Finding(Path(error.where).name if error.where else MANIFEST, error.line, error.message)], 0, UNCHECKED
+        return (
+            [AuditFinding(Path(error.where).name if error.where else MANIFEST, error.line, error.message)],
+            0,
+            UNCHECKED,
+        )
     lost = [] if told != [None] else [NO_GOLDEN]
     return [*found, *filter(None, told)], len(rows), (*lost, *UNCHECKED)
 
 
-def _files(store: SweepStore, manifest: SweepManifest) -> Iterator[Finding]:
+def _files(store: SweepStore, manifest: SweepManifest) -> Iterator[AuditFinding]:
     if manifest.seal != manifest.own_hash():
-        yield Finding(MANIFEST, None, "does not fit its seal: it was edited")
+        yield AuditFinding(MANIFEST, None, "does not fit its seal: it was edited")
     for name in store.changed():
         if name != MANIFEST:
-            yield Finding(name, None, "is not what the sweep wrote, by its hash in the manifest")
+            yield AuditFinding(name, None, "is not what the sweep wrote, by its hash in the manifest")
 
 
-def _latencies(store: SweepStore, manifest: SweepManifest, rows: list[SystemRow]) -> Iterator[Finding]:
+def _latencies(store: SweepStore, manifest: SweepManifest, rows: list[SystemRow]) -> Iterator[AuditFinding]:
     """Waiting, from timings.jsonl; costs, from tokens and prices."""
     config, timings = _config(manifest), store.timings()
     asked = sample(manifest.questions, config.latency.queries)
     for line, row in enumerate(rows, start=1):
         fresh = latency_of(row.steps, timings, asked, confidence=config.confidence, seed=config.seed)
         if row.file and fresh != row.latency:
-            yield Finding(SYSTEMS, line, f"the waiting of {row.name} is not what timings.jsonl gives")
+            yield AuditFinding(SYSTEMS, line, f"the waiting of {row.name} is not what timings.jsonl gives")
         for said in _costs(row, config):
-            yield Finding(SYSTEMS, line, f"the cost of {row.name}: {said}")
+            yield AuditFinding(SYSTEMS, line, f"the cost of {row.name}: {said}")
 
 
 def _costs(row: SystemRow, config: SweepConfig) -> Iterator[str]:
@@ -100,7 +104,7 @@ def _same(one: Number, other: Number) -> bool:
     return abs(one - other) <= SAME * max(1.0, abs(other))
 
 
-def _derived(store: SweepStore, manifest: SweepManifest, rows: list[SystemRow]) -> Iterator[Finding | None]:
+def _derived(store: SweepStore, manifest: SweepManifest, rows: list[SystemRow]) -> Iterator[AuditFinding | None]:
     """The report, from the lists and the golden set; one None where the set is not there any more."""
     config, stored = _config(manifest), store.report()
     if not config.golden.exists():
@@ -117,19 +121,21 @@ def _derived(store: SweepStore, manifest: SweepManifest, rows: list[SystemRow]) 
     fresh = derive(config, labels, rows, store.run, stored.left_out, atlas=atlas)
     for line, (row, again) in enumerate(zip(rows, fresh.systems, strict=True), start=1):
         if row != again:
-            yield Finding(SYSTEMS, line, f"{row.name}: {_differs(row, again)} is not what its lists give")
+            yield AuditFinding(SYSTEMS, line, f"{row.name}: {_differs(row, again)} is not what its lists give")
         for said in fit_faults(row, store.folder, scorer_for(config, labels, atlas, row.levels)) if row.fit else ():
-            yield Finding(SYSTEMS, line, f"{row.name}: {said}")
+            yield AuditFinding(SYSTEMS, line, f"{row.name}: {said}")
     claims = OutcomePart.of(fresh)
     for name in OutcomePart.model_fields:
         if getattr(manifest.outcome, name) != getattr(claims, name):
-            yield Finding(MANIFEST, None, f"its {name} {'are' if name.endswith('s') else 'is'} not what the lists give")
+            yield AuditFinding(
+                MANIFEST, None, f"its {name} {'are' if name.endswith('s') else 'is'} not what the lists give"
+            )
     for name in SweepReport.model_fields:
         if name not in OF_VERSION and getattr(stored, name) != getattr(fresh, name):
-            yield Finding(REPORT, None, f"{name} is not what the systems give")
+            yield AuditFinding(REPORT, None, f"{name} is not what the systems give")
     for name, text in report_files(stored).items():
         if (store.folder / name).is_file() and (store.folder / name).read_text(encoding="utf-8") != text:
-            yield Finding(name, None, f"is not what {REPORT} gives")
+            yield AuditFinding(name, None, f"is not what {REPORT} gives")
 
 
 def _differs(row: SystemRow, again: SystemRow) -> str:

@@ -26,7 +26,7 @@ from raggs.evaluation.report import rule_words
 from raggs.stats.front import MOST
 from raggs.sweeps.grid import CHUNKER
 from raggs.sweeps.judgments import TERMS, is_reference
-from raggs.sweeps.models import CutPart, DeltaPart, EffectPart, FrontierPart, SweepReport, SystemRow
+from raggs.sweeps.models import CutPart, EffectPart, FrontierPart, IndexLossPart, SweepReport, SystemRow
 from raggs.sweeps.words import ms
 
 ENOUGH = MOST  # of the exact index' quality that an index may lose
@@ -86,7 +86,7 @@ def _deltas(report: SweepReport) -> Section | None:
     return Section("Against the exact index", said, Table(head, rows))
 
 
-def _enough(part: DeltaPart) -> str:
+def _enough(part: IndexLossPart) -> str:
     """Whether an index is good enough, in words."""
     if part.unjudged is not None:
         return inconclusive(part.unjudged)

@@ -176,7 +176,7 @@ class UnitPrice(Settings):
     per_1k_searches: float | None = Field(None, ge=0, description="USD per 1,000 calls of a reranker")
 
 
-class Limits(Settings):
+class SystemLimits(Settings):
     """What a system must keep to be chosen."""
 
     latency_ms: float | None = Field(
@@ -188,7 +188,7 @@ class Limits(Settings):
     )
 
 
-class Latency(Settings):
+class LatencySettings(Settings):
     """How time is measured."""
 
     passes: int = Field(
@@ -202,7 +202,7 @@ class Latency(Settings):
     )
 
 
-class Hybrid(Settings):
+class HybridSettings(Settings):
     """How the modes lexical and hybrid search."""
 
     lexical: RetrieverSpec = Field({"type": "bm25"}, validate_default=True, description="the lexical retriever")
@@ -210,7 +210,7 @@ class Hybrid(Settings):
     rrf_k: int = Field(60, ge=1, description="the constant of reciprocal rank fusion")
 
 
-class Search(Settings):
+class SearchSettings(Settings):
     """Which systems are measured on which questions."""
 
     type: Literal["exhaustive", "halving"] | None = Field(
@@ -250,7 +250,7 @@ class SweepConfig(Settings):
         (), description="combinations that are left out: levels by axis, a name, some settings, or a list of these"
     )
     systems: dict[RunName, SystemSpec] = Field(default_factory=dict, description="single systems beside the grid")
-    hybrid: Hybrid = Hybrid()
+    hybrid: HybridSettings = HybridSettings()
     cutoffs: tuple[Annotated[int, Field(ge=1)], ...] = Field((10, 20, 30), min_length=1, description="of the measures")
     measures: tuple[str, ...] = Field((), description="more measures that are reported, at `cutoffs` if without one")
     quality: tuple[str, ...] = Field(
@@ -265,12 +265,12 @@ class SweepConfig(Settings):
     margin: Effort[float] = Field(
         0.01, ge=0, description="systems whose difference from the best surely lies within it are tied with it"
     )
-    limits: Effort[Limits] = Limits()
+    limits: Effort[SystemLimits] = SystemLimits()
     slos: Effort[tuple[Annotated[float, Field(gt=0)], ...]] = Field(
         (350.0, 500.0), description="limits on p95 in milliseconds for which the report shows the frontier side by side"
     )
-    latency: Effort[Latency] = Latency()
-    search: Search = Search()
+    latency: Effort[LatencySettings] = LatencySettings()
+    search: SearchSettings = SearchSettings()
     duplicates: float | None = Field(
         0.95, gt=0, le=1, description="likeness from which candidates are the same to a reranker; null: all are read"
     )

@@ -26,13 +26,22 @@ import numpy as np
 
 from raggs.base.arrays import Floats
 from raggs.evaluation.models import UnjudgedPart
-from raggs.stats.choice import Choice, Field, Limits, Peers, Turn, broken_limit, choose, turning_points
+from raggs.stats.choice import (
+    CandidateColumns,
+    Choice,
+    ChoiceLimits,
+    LimitTurn,
+    Peers,
+    broken_limit,
+    choose,
+    turning_points,
+)
 from raggs.stats.comparison import SAME, could_reverse, least_queries
-from raggs.stats.front import Candidate, Step, find_front, marginal_gains, rounded
+from raggs.stats.front import Candidate, DepthPoint, find_front, marginal_gains, rounded
 from raggs.stats.intervals import Interval, bootstrap_means
 from raggs.stats.resampling import Winners, find_winners
 from raggs.sweeps.config import SweepConfig
-from raggs.sweeps.effects import Doubts, effects
+from raggs.sweeps.effects import SweepUncertainty, effects
 from raggs.sweeps.grid import family
 from raggs.sweeps.models import ChoicePart, EffectPart, FrontierPart, InteractionPart, StepPart, SystemRow, WinPart
 from raggs.sweeps.words import BY_WAIT, NOTHING, because, excluded, puts_first, turns
@@ -103,7 +112,7 @@ MOST_RIVALS = 50  # systems, those nearest to the choice first, that unjudged pa
 
 
 @dataclass(frozen=True)
-class Decision:
+class SweepDecision:
     """What the rules say of all systems."""
 
     front: tuple[str, ...]
@@ -122,8 +131,8 @@ def decide(
     quality: Sequence[str],
     rows: Sequence[SystemRow],
     values: Mapping[str, Mapping[str, Floats]],
-    doubts: Doubts | None = None,
-) -> Decision:
+    doubts: SweepUncertainty | None = None,
+) -> SweepDecision:
     """Front, choice, and what each axis buys.
 
     Args:
@@ -137,7 +146,7 @@ def decide(
     jitter = config.latency.jitter_ms
     front = find_front(candidates, jitter, config.cost_jitter)
     asked = config.limits
-    limits = Limits(asked.latency_ms, asked.usd_per_1k, asked.quality)
+    limits = ChoiceLimits(asked.latency_ms, asked.usd_per_1k, asked.quality)
     peers = EquivalentSystems(quality, values, margin=config.margin, confidence=config.confidence, seed=config.seed)
     chosen = choose(candidates, limits, jitter, peers)
     deciding = {name: found[quality[0]] for name, found in values.items()}
@@ -161,7 +170,7 @@ def decide(
     equals = _equals(candidates, chosen, deciding, jitter)
     choice = _choice(chosen, candidates, quality, winners, _Rules(jitter, peers), equals)
     inconclusive = _inconclusive(chosen, candidates, doubts, jitter)
-    return Decision(
+    return SweepDecision(
         front=front.names,
         dominated=front.dominated,
         choice=choice.model_copy(update={"inconclusive": inconclusive}) if inconclusive else choice,
@@ -175,12 +184,16 @@ def decide(
 
 
 def _frontiers(
-    config: SweepConfig, candidates: Sequence[Candidate], limits: Limits, peers: Peers, doubts: Doubts | None
+    config: SweepConfig,
+    candidates: Sequence[Candidate],
+    limits: ChoiceLimits,
+    peers: Peers,
+    doubts: SweepUncertainty | None,
 ) -> Iterator[FrontierPart]:
     """The frontier and the choice for each SLO, the limit itself among them, and without one; other limits are held."""
     asked = {*config.slos, *({limits.latency_ms} if limits.latency_ms is not None else ())}
     for slo in (*sorted(asked), None):
-        over = [each for each in candidates if broken_limit(each, Limits(latency_ms=slo))]
+        over = [each for each in candidates if broken_limit(each, ChoiceLimits(latency_ms=slo))]
         kept = [each for each in candidates if each not in over]
         chosen = choose(candidates, replace(limits, latency_ms=slo), config.latency.jitter_ms, peers)
         yield FrontierPart(
@@ -261,7 +274,7 @@ def _equals(
 
 
 def _inconclusive(
-    chosen: Choice, candidates: Sequence[Candidate], doubts: Doubts | None, jitter: float
+    chosen: Choice, candidates: Sequence[Candidate], doubts: SweepUncertainty | None, jitter: float
 ) -> dict[str, UnjudgedPart]:
     """The systems within the limits that unjudged passages could put before the choice."""
     first = chosen.winner
@@ -279,7 +292,7 @@ def _inconclusive(
 
 
 def _inconclusive_target(
-    chosen: Choice, candidates: Sequence[Candidate], doubts: Doubts, jitter: float
+    chosen: Choice, candidates: Sequence[Candidate], doubts: SweepUncertainty, jitter: float
 ) -> dict[str, UnjudgedPart]:
     """The systems that unjudged passages could make the choice, or unmake, where a limit on quality is set.
 
@@ -291,7 +304,7 @@ def _inconclusive_target(
     kept = [each for each in candidates if broken_limit(each, replace(limits, quality=None)) is None]
     if limits.quality is None or not kept:
         return {}
-    field, target = Field.of(kept), limits.quality
+    field, target = CandidateColumns.of(kept), limits.quality
     reached = rounded(field.quality) >= rounded(target)
 
     def wins(row: int, quality: float) -> bool:
@@ -345,7 +358,7 @@ def _choice(
         if limit is not None
     }
 
-    def points(axis: Literal["latency", "cost"]) -> Sequence[Turn]:
+    def points(axis: Literal["latency", "cost"]) -> Sequence[LimitTurn]:
         return turning_points(candidates, axis, chosen.limits, jitter, rules.peers)
 
     first = chosen.winner
@@ -366,7 +379,11 @@ def _choice(
 
 
 def _steps(
-    rows: Sequence[SystemRow], measure: str, jitter: float, values: Mapping[str, Floats], doubts: Doubts | None
+    rows: Sequence[SystemRow],
+    measure: str,
+    jitter: float,
+    values: Mapping[str, Floats],
+    doubts: SweepUncertainty | None,
 ) -> Iterator[StepPart]:
     """What each larger k brings to systems that differ in nothing else."""
     families: dict[tuple[tuple[str, str], ...], list[SystemRow]] = {}
@@ -376,7 +393,7 @@ def _steps(
     for members in families.values():
         by_k = {row.k: row for row in members}
         steps = [
-            Step(
+            DepthPoint(
                 row.k,
                 mean,
                 None if row.latency.total is None else row.latency.total.p50,
@@ -401,7 +418,9 @@ def _steps(
             )
 
 
-def _why_open(after: str, before: str, values: Mapping[str, Floats], doubts: Doubts | None) -> UnjudgedPart | None:
+def _why_open(
+    after: str, before: str, values: Mapping[str, Floats], doubts: SweepUncertainty | None
+) -> UnjudgedPart | None:
     """Why it is inconclusive whether a step raises quality, lowers it or leaves it; None if that is certain."""
     if doubts is None or after not in values or before not in values:
         return None

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from raggs.base.arrays import Floats
 from raggs.base.errors import RaggsError
 from raggs.base.text import plural
-from raggs.base.types import Building, Hear, Number, deaf, number
+from raggs.base.types import BuildProgress, Hear, Number, deaf, number
 from raggs.evaluation.analyses.comparisons import comparison_part
 from raggs.evaluation.analyses.leave_one_out import leave_out
 from raggs.evaluation.models import ComparisonPart, UnjudgedPart
@@ -26,25 +26,25 @@ from raggs.golden.judgments import Judgments
 from raggs.metrics.columns import Run
 from raggs.metrics.hits import Hits
 from raggs.metrics.names import parse_measure
-from raggs.metrics.unjudged import Shown
+from raggs.metrics.unjudged import ShownPassages
 from raggs.stats.comparison import compare_many
-from raggs.stats.front import MOST, Measured, deltas, efficiency
+from raggs.stats.front import MOST, MeasuredIndex, deltas, efficiency
 from raggs.sweeps.comparing import cut_notes
 from raggs.sweeps.config import SweepConfig
-from raggs.sweeps.deciding import Decision, decide
-from raggs.sweeps.effects import Doubts
+from raggs.sweeps.deciding import SweepDecision, decide
+from raggs.sweeps.effects import SweepUncertainty
 from raggs.sweeps.grid import CHUNKER, family
-from raggs.sweeps.judgments import Atlas, is_reference
-from raggs.sweeps.models import DeltaPart, LoyaltyPart, SweepReport, SystemRow
-from raggs.sweeps.part_store import Once
-from raggs.sweeps.scoring import Scored, Scorer
+from raggs.sweeps.judgments import ChunkingGrades, is_reference
+from raggs.sweeps.models import IndexLossPart, SweepReport, SystemRow, UniqueContributionPart
+from raggs.sweeps.part_store import OnceCache
+from raggs.sweeps.scoring import ScoredSystem, SystemScorer
 
 AXIS, EXACT = "index", "flat"
 
 
 def index_deltas(
-    rows: Sequence[SystemRow], quality: Sequence[str], doubts: Mapping[str, Doubts | None]
-) -> Iterator[DeltaPart]:
+    rows: Sequence[SystemRow], quality: Sequence[str], doubts: Mapping[str, SweepUncertainty | None]
+) -> Iterator[IndexLossPart]:
     """Each system of another index against the one of the exact index.
 
     Args:
@@ -62,7 +62,7 @@ def index_deltas(
         if exact is None or not others:
             continue
         for found in deltas(_measured(exact, quality), [_measured(row, quality) for row in others]):
-            yield DeltaPart(
+            yield IndexLossPart(
                 system=found.name,
                 exact=exact.name,
                 quality=dict(zip(quality, found.quality, strict=True)),
@@ -73,7 +73,7 @@ def index_deltas(
 
 
 def _unjudged(
-    name: str, exact: SystemRow, changes: Mapping[str, float | None], doubts: Mapping[str, Doubts | None]
+    name: str, exact: SystemRow, changes: Mapping[str, float | None], doubts: Mapping[str, SweepUncertainty | None]
 ) -> UnjudgedPart | None:
     """Why it is inconclusive whether an index is good enough by every measure; None if that is certain.
 
@@ -87,16 +87,18 @@ def _unjudged(
     return next(each for measure, each in open_ if not lost or measure in lost).part([(name, exact.name)])
 
 
-def _measured(row: SystemRow, quality: Sequence[str]) -> Measured:
+def _measured(row: SystemRow, quality: Sequence[str]) -> MeasuredIndex:
     means = tuple(row.scores[name].mean or 0.0 for name in quality)
     spread = row.latency.retrieve
-    return Measured(row.name, means, None if spread is None else spread.p50)
+    return MeasuredIndex(row.name, means, None if spread is None else spread.p50)
 
 
 SHARED = ("k", "reranker")  # axes that change no search
 
 
-def loyalty(rows: Sequence[SystemRow], hits: Mapping[str, Hits], measure: str, depth: int) -> tuple[LoyaltyPart, ...]:
+def loyalty(
+    rows: Sequence[SystemRow], hits: Mapping[str, Hits], measure: str, depth: int
+) -> tuple[UniqueContributionPart, ...]:
     """Each system's score with and without its own contributions, the greatest fall first.
 
     Args:
@@ -111,7 +113,7 @@ def loyalty(rows: Sequence[SystemRow], hits: Mapping[str, Hits], measure: str, d
     named = parse_measure(measure)
     found, sign = leave_out(hits, named, depth, groups), 1.0 if named.higher else -1.0
     return tuple(
-        LoyaltyPart(
+        UniqueContributionPart(
             system=fall.system,
             group=fall.group,
             measure=named.name,
@@ -147,7 +149,7 @@ def derive(
     run_of: Callable[[SystemRow], Run],
     left_out: Sequence[str] = (),
     hear: Hear = deaf,
-    atlas: Atlas | None = None,
+    atlas: ChunkingGrades | None = None,
 ) -> SweepReport:
     """Score, compare and choose.
 
@@ -163,19 +165,19 @@ def derive(
         DataError: lists that cannot be scored; a run that was made elsewhere is named unfinished instead.
     """
     few = sum(row.file is not None for row in rows) <= MOST_COMPARED
-    scorers = Once[Scorer]()
+    scorers = OnceCache[SystemScorer]()
 
-    def scorer_of(label: str | None) -> Scorer:
+    def scorer_of(label: str | None) -> SystemScorer:
         sheet = atlas.sheet(label) if atlas and label is not None else None
-        return scorers(label, lambda: Scorer(config, judgments, many=not few, sheet=sheet))
+        return scorers(label, lambda: SystemScorer(config, judgments, many=not few, sheet=sheet))
 
     scorer = scorer_of(next((row.levels[CHUNKER] for row in rows if atlas), None))
     values: dict[str, dict[str, Floats]] = {}
     hits: dict[str, Hits] = {}
-    shown: dict[str, Shown | None] = {}
+    shown: dict[str, ShownPassages | None] = {}
     scored: list[SystemRow] = []
     for done, row in enumerate(rows):
-        hear(Building("scored systems", done, len(rows)))
+        hear(BuildProgress("scored systems", done, len(rows)))
         if row.file is None:
             scored.append(row)
             continue
@@ -190,8 +192,8 @@ def derive(
         if few and found.projection is None:
             hits[row.name] = found.hits
         scored.append(_with_scores(row, found, scorer.quality, config))
-    hear(Building("scored systems", len(rows), len(rows)))
-    open_ = {measure: Doubts.of(measure, shown, config.golden) for measure in scorer.quality}
+    hear(BuildProgress("scored systems", len(rows), len(rows)))
+    open_ = {measure: SweepUncertainty.of(measure, shown, config.golden) for measure in scorer.quality}
     decision = decide(config, scorer.quality, scored, values, doubts := open_[scorer.quality[0]])
     return SweepReport(
         name=config.name,
@@ -225,7 +227,7 @@ def derive(
     )
 
 
-def _with_scores(row: SystemRow, found: Scored, quality: Sequence[str], config: SweepConfig) -> SystemRow:
+def _with_scores(row: SystemRow, found: ScoredSystem, quality: Sequence[str], config: SweepConfig) -> SystemRow:
     means = [found.scores[name].mean for name in quality]
     known = [mean for mean in means if mean is not None]
     latency = row.latency
@@ -252,9 +254,9 @@ def _efficiency(quality: Sequence[float], ms: float | None) -> Number:
 def _comparisons(
     config: SweepConfig,
     measure: str,
-    decision: Decision,
+    decision: SweepDecision,
     values: dict[str, dict[str, Floats]],
-    doubts: Doubts | None,
+    doubts: SweepUncertainty | None,
 ) -> tuple[ComparisonPart, ...]:
     """Each system against the baseline on the measure that decides first, corrected over all of them (Holm)."""
     baseline = decision.baseline
@@ -276,25 +278,25 @@ def _comparisons(
     )
 
 
-def _why(doubts: Doubts | None, name: str, baseline: str) -> UnjudgedPart | None:
+def _why(doubts: SweepUncertainty | None, name: str, baseline: str) -> UnjudgedPart | None:
     return None if doubts is None else doubts.part([(name, baseline)])
 
 
 def _loyalty(
     rows: Sequence[SystemRow], hits: dict[str, Hits], measure: str, config: SweepConfig
-) -> tuple[LoyaltyPart, ...]:
+) -> tuple[UniqueContributionPart, ...]:
     """Nobody's references hang on a pool."""
     return () if is_reference(measure) else loyalty(rows, hits, measure, max(config.cutoffs))
 
 
 def _cut_notes(
-    rows: Sequence[SystemRow], atlas: Atlas | None, decision: Decision, measure: str, config: SweepConfig
+    rows: Sequence[SystemRow], atlas: ChunkingGrades | None, decision: SweepDecision, measure: str, config: SweepConfig
 ) -> Iterator[str]:
     if atlas is not None:
         yield from cut_notes(rows, atlas.parts, decision.effects, measure, config.cutoffs[0])
 
 
-def _undecided(rows: Sequence[SystemRow], doubts: Doubts | None) -> Iterator[str]:
+def _undecided(rows: Sequence[SystemRow], doubts: SweepUncertainty | None) -> Iterator[str]:
     """The systems that halving did not drop since unjudged passages could reverse it."""
     kept = [row for row in rows if row.undecided]
     yield from (f"{row.name} was not given up early: {row.undecided}" for row in kept[:NAMED])
@@ -304,7 +306,7 @@ def _undecided(rows: Sequence[SystemRow], doubts: Doubts | None) -> Iterator[str
         yield f"next: {doubts.remedy}"
 
 
-def _notes(rows: Sequence[SystemRow], doubts: Doubts | None, *, few: bool) -> list[str]:
+def _notes(rows: Sequence[SystemRow], doubts: SweepUncertainty | None, *, few: bool) -> list[str]:
     """What a reader must know before believing a number."""
     found = [f"{row.name} is unfinished: {row.failed}" for row in rows if row.failed]
     found += [f"{row.name} was given up early: {row.dropped}" for row in rows if row.dropped]

@@ -20,9 +20,9 @@ from raggs.evaluation.document import inconclusive
 from raggs.evaluation.models import UnjudgedPart
 from raggs.evaluation.study import ends_between, unjudged_in, unjudged_part
 from raggs.metrics.names import parse_measure
-from raggs.metrics.unjudged import Shown, value_ends
+from raggs.metrics.unjudged import ShownPassages, value_ends
 from raggs.runs.manifests.store import RunStore
-from raggs.stats.comparison import Ends, could_cross, could_reverse
+from raggs.stats.comparison import DifferenceBounds, could_cross, could_reverse
 from raggs.stats.effects import Interaction, main_effects, main_shifts, strongest_interactions
 from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.judgments import is_reference
@@ -44,7 +44,7 @@ def golden_remedy(golden: Path) -> str:
 
 
 @dataclass(frozen=True)
-class Doubts:
+class SweepUncertainty:
     """The systems of a sweep with the tops of their lists.
 
     Attributes:
@@ -54,17 +54,17 @@ class Doubts:
     """
 
     measure: str
-    shown: Mapping[str, Shown]
+    shown: Mapping[str, ShownPassages]
     remedy: str
-    _known: dict[Pair, Ends | None] = field(default_factory=dict)
+    _known: dict[Pair, DifferenceBounds | None] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, measure: str, shown: Mapping[str, Shown | None], golden: Path) -> Doubts | None:
+    def of(cls, measure: str, shown: Mapping[str, ShownPassages | None], golden: Path) -> SweepUncertainty | None:
         """Of a sweep over a golden set; None where the measure does not depend on its judgments."""
         known = {name: each for name, each in shown.items() if each is not None}
         return None if is_reference(measure) or not known else cls(measure, known, golden_remedy(golden))
 
-    def ends(self, system: str, other: str) -> Ends | None:
+    def ends(self, system: str, other: str) -> DifferenceBounds | None:
         """How far unjudged passages could move each query's difference of two systems; None if there are none."""
         pair = (system, other)
         if pair not in self._known:
@@ -74,14 +74,14 @@ class Doubts:
             self._known[pair] = ends_between(parse_measure(self.measure), *map(self.shown.get, pair))
         return self._known[pair]
 
-    def mean_ends(self, pairs: Sequence[Pair]) -> Ends | None:
+    def mean_ends(self, pairs: Sequence[Pair]) -> DifferenceBounds | None:
         """The same for the mean difference over some pairs, the first of each minus the second."""
         if len(pairs) > MOST_PAIRS:
             return self._widest(pairs)
         found = [self.ends(*pair) for pair in pairs]
         return None if all(each is None for each in found) else self._mean(pairs, found)
 
-    def square_ends(self, squares: Sequence[Square]) -> Ends | None:
+    def square_ends(self, squares: Sequence[Square]) -> DifferenceBounds | None:
         """How far unjudged passages could move the mean interaction of some squares; None if there are none.
 
         The differences of both pairs are bounded one by one, so the bounds may be wider than they need to be.
@@ -96,7 +96,7 @@ class Doubts:
         first, second = (
             each or self._mean(pairs, [None] * len(pairs)) for each, pairs in zip(found, sides, strict=True)
         )
-        return Ends(second.low - first.high, second.high - first.low)
+        return DifferenceBounds(second.low - first.high, second.high - first.low)
 
     def could_cross_share(self, system: str, other: str, share: float) -> bool:
         """Whether unjudged passages could move the mean of a system across a share of another system's mean."""
@@ -105,7 +105,7 @@ class Doubts:
             return False
         whole, rest = self._values(other), 1.0 - share
         whole_ends = value_ends(parse_measure(self.measure), self.shown[other])
-        moved = Ends(ends.low + rest * whole_ends.low, ends.high + rest * whole_ends.high)
+        moved = DifferenceBounds(ends.low + rest * whole_ends.low, ends.high + rest * whole_ends.high)
         return could_cross(self._values(system) - share * whole, 0.0, moved)
 
     def could_cross(self, system: str, limit: float) -> bool:
@@ -113,7 +113,7 @@ class Doubts:
         ends = self.own_ends(system)
         return ends is not None and could_cross(self._values(system), limit, ends)
 
-    def own_ends(self, system: str) -> Ends | None:
+    def own_ends(self, system: str) -> DifferenceBounds | None:
         """How far unjudged passages could move the value of each query; None if the system shows none."""
         named, shown = parse_measure(self.measure), self.shown.get(system)
         if shown is None or not unjudged_in(named, {system: shown.top}):
@@ -141,25 +141,25 @@ class Doubts:
         """Why a verdict on the mean of one system is inconclusive."""
         return self._part([system], self.own_ends(system), 1.0)
 
-    def _part(self, names: Sequence[str], ends: Ends | None, sign: float) -> UnjudgedPart | None:
+    def _part(self, names: Sequence[str], ends: DifferenceBounds | None, sign: float) -> UnjudgedPart | None:
         tops = {name: self.shown[name].top for name in dict.fromkeys(names) if name in self.shown}
         parts = unjudged_in(parse_measure(self.measure), tops)
         return None if ends is None else unjudged_part(parts[:2], ends, sign, self.remedy)
 
-    def _mean(self, pairs: Sequence[Pair], found: Sequence[Ends | None]) -> Ends:
+    def _mean(self, pairs: Sequence[Pair], found: Sequence[DifferenceBounds | None]) -> DifferenceBounds:
         """Over the pairs that have a value; one without unjudged passages keeps its own."""
         ends = [each or self._fixed(pair) for pair, each in zip(pairs, found, strict=True)]
-        return Ends(*(_mean_of([end[place] for end in ends]) for place in (0, 1)))
+        return DifferenceBounds(*(_mean_of([end[place] for end in ends]) for place in (0, 1)))
 
-    def _fixed(self, pair: Pair) -> Ends:
+    def _fixed(self, pair: Pair) -> DifferenceBounds:
         values = [self._values(name) for name in pair]
         difference = (1.0 if parse_measure(self.measure).higher else -1.0) * (values[0] - values[1])
-        return Ends(difference, difference)
+        return DifferenceBounds(difference, difference)
 
     def _values(self, system: str) -> Floats:
         return parse_measure(self.measure).values(self.shown[system].hits)
 
-    def _widest(self, pairs: Sequence[Pair]) -> Ends | None:
+    def _widest(self, pairs: Sequence[Pair]) -> DifferenceBounds | None:
         """Bounds that hold whatever the grades: a query with unjudged passages may have any difference."""
         named = parse_measure(self.measure)
         tops = {name: self.shown[name].top for pair in pairs for name in pair if name in self.shown}
@@ -167,7 +167,7 @@ class Doubts:
             return None
         low, high = named.measure.RANGE
         held = next(iter(self.shown.values())).hits
-        return Ends(np.full(len(held.length), low - high), np.full(len(held.length), high - low))
+        return DifferenceBounds(np.full(len(held.length), low - high), np.full(len(held.length), high - low))
 
 
 def _ahead(differences: Floats) -> bool:
@@ -187,7 +187,7 @@ STRONGEST = 2
 
 
 def effects(
-    config: SweepConfig, rows: Sequence[SystemRow], values: Mapping[str, Floats], doubts: Doubts | None = None
+    config: SweepConfig, rows: Sequence[SystemRow], values: Mapping[str, Floats], doubts: SweepUncertainty | None = None
 ) -> tuple[tuple[EffectPart, ...], tuple[InteractionPart, ...]]:
     """The change from each level of an axis to each other one, and the strongest interactions of two axes.
 
@@ -239,7 +239,7 @@ def _interactions(
     levels: Sequence[Mapping[str, str | int]],
     matrix: Floats,
     names: Sequence[str],
-    doubts: Doubts | None,
+    doubts: SweepUncertainty | None,
 ) -> tuple[InteractionPart, ...]:
     why = list[UnjudgedPart | None]()
 

@@ -31,7 +31,7 @@ from raggs.parts.retrievers import RetrieverConfig
 from raggs.parts.retrievers.dense import DenseRetriever
 from raggs.parts.retrievers.depth import Reads, RoutedDepth
 from raggs.parts.retrievers.runfile import RunFileRetriever
-from raggs.sweeps.config import AS_IT_IS, NONE, Axes, Hybrid, SweepConfig, SystemSpec, reads_corpus
+from raggs.sweeps.config import AS_IT_IS, NONE, Axes, HybridSettings, SweepConfig, SystemSpec, reads_corpus
 
 AXES = tuple(Axes.model_fields)
 TELLING = ("path", "model", "callable")  # settings that name a level even where it has no rival of its type
@@ -47,7 +47,7 @@ Level = BaseModel | str | int | None
 
 
 @dataclass(frozen=True)
-class System:
+class RetrievalStack:
     """One retrieval stack.
 
     Attributes:
@@ -82,20 +82,20 @@ class System:
 
 
 @dataclass(frozen=True)
-class Grid:
+class SystemGrid:
     """Systems in the order of the axes, and a sentence for each kind of combination that is none."""
 
-    systems: tuple[System, ...]
+    systems: tuple[RetrievalStack, ...]
     left_out: tuple[str, ...] = ()
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by axis, in its order
 
     @property
-    def searched(self) -> tuple[System, ...]:
+    def searched(self) -> tuple[RetrievalStack, ...]:
         """The systems that need a corpus."""
         return tuple(system for system in self.systems if system.run_file is None)
 
 
-def make_grid(config: SweepConfig) -> Grid:
+def make_grid(config: SweepConfig) -> SystemGrid:
     """All systems of a configuration; equal chains are one system.
 
     Raises:
@@ -106,7 +106,7 @@ def make_grid(config: SweepConfig) -> Grid:
     cuts = cut_labels(config)
     labels[CHUNKER] = tuple(cuts[repr(level)] for level in axes[CHUNKER])
     varied = {axis for axis in AXES if len(axes[axis]) > 1}
-    found: dict[tuple[object, ...], System] = {}
+    found: dict[tuple[object, ...], RetrievalStack] = {}
     merged, excluded = Counter[str](), 0
     idle = set(range(len(config.excluded)))
     for choice in product(*(range(len(axes[axis])) for axis in AXES)):
@@ -138,7 +138,9 @@ def make_grid(config: SweepConfig) -> Grid:
     if config.baseline is not None and config.baseline not in often:
         remedy = did_you_mean(config.baseline, often, "raggs sweep --dry-run lists them")
         raise ConfigError(f"the baseline {config.baseline!r} is no system", remedy=remedy)
-    return Grid(systems, tuple(left_out), {axis: labels[axis] for axis in AXES if axis != CHUNKER or config.recuts})
+    return SystemGrid(
+        systems, tuple(left_out), {axis: labels[axis] for axis in AXES if axis != CHUNKER or config.recuts}
+    )
 
 
 def cut_labels(config: SweepConfig) -> Mapping[str, str]:
@@ -147,7 +149,7 @@ def cut_labels(config: SweepConfig) -> Mapping[str, str]:
     return dict(zip(map(repr, config.cuts), labels, strict=True))
 
 
-def _single(config: SweepConfig, cuts: Mapping[str, str]) -> Iterator[System]:
+def _single(config: SweepConfig, cuts: Mapping[str, str]) -> Iterator[RetrievalStack]:
     for name, spec in config.systems.items():
         labels = {axis: _labels([getattr(spec, axis)])[0] for axis in AXES} | {CHUNKER: cuts[repr(spec.chunker)]}
         found = replace(_system(spec, labels, set(), recut=config.recuts), name=name)
@@ -156,14 +158,14 @@ def _single(config: SweepConfig, cuts: Mapping[str, str]) -> Iterator[System]:
         yield found
 
 
-def _why_one(system: System, spec: SystemSpec, *, recut: bool) -> str:
+def _why_one(system: RetrievalStack, spec: SystemSpec, *, recut: bool) -> str:
     """Why some combinations are one system."""
     if recut and not reads_corpus(spec.mode):
         return ELSEWHERE
     return SEARCH if system.run_file is None else TYPED
 
 
-def _system(spec: SystemSpec, labels: Mapping[str, str], varied: set[str], *, recut: bool) -> System:
+def _system(spec: SystemSpec, labels: Mapping[str, str], varied: set[str], *, recut: bool) -> RetrievalStack:
     """The system of one level an axis, without the axes that do not touch it.
 
     Args:
@@ -182,7 +184,7 @@ def _system(spec: SystemSpec, labels: Mapping[str, str], varied: set[str], *, re
     told = {axis: label for axis, label in labels.items() if not lacks.get(axis)}
     order = ("mode", *(axis for axis in AXES if axis != "mode"))
     named = [_in_name(axis, told[axis]) for axis in order if axis in told and (axis in varied or axis in NAMED_ALWAYS)]
-    return System(
+    return RetrievalStack(
         name="+".join(named),
         levels=told,
         chunker=spec.chunker,
@@ -197,7 +199,7 @@ def _system(spec: SystemSpec, labels: Mapping[str, str], varied: set[str], *, re
     )
 
 
-def lacking(system: System) -> str | None:
+def lacking(system: RetrievalStack) -> str | None:
     """Why a system's depth cannot be routed, as a clause; None where it can, or is the same for all."""
     depth = system.depth
     if depth is None:
@@ -299,7 +301,7 @@ EXACT = "flat"
 
 
 @dataclass(frozen=True)
-class Search:
+class SystemRetriever:
     """One retriever of a system: its settings, what its questions are, and how its passages are cut."""
 
     retriever: RetrieverConfig
@@ -308,7 +310,9 @@ class Search:
     chunker: ChunkerConfig | None = None
 
 
-def searches_of(system: System, systems: Sequence[System], hybrid: Hybrid) -> tuple[Search, ...]:
+def searches_of(
+    system: RetrievalStack, systems: Sequence[RetrievalStack], hybrid: HybridSettings
+) -> tuple[SystemRetriever, ...]:
     """The retrievers of a system, each as deep as it is searched.
 
     Args:
@@ -325,28 +329,28 @@ def searches_of(system: System, systems: Sequence[System], hybrid: Hybrid) -> tu
             return (_dense(system, hybrid.depth), _plain(system, lexical))
     own = system.own or hybrid.lexical
     retriever = own.model_copy(update={"k": system.k})
-    return (Search(retriever, system.rewrite, system.embedder, system.chunker),)
+    return (SystemRetriever(retriever, system.rewrite, system.embedder, system.chunker),)
 
 
-def _dense(system: System, depth: int) -> Search:
+def _dense(system: RetrievalStack, depth: int) -> SystemRetriever:
     spec: dict[str, object] = {"type": "dense", "k": depth}
     if system.index is not None and system.index.type != EXACT:
         spec["index"] = system.index
     retriever = DenseRetriever.Config.model_validate(spec)
-    return Search(retriever, system.rewrite, system.embedder, system.chunker)
+    return SystemRetriever(retriever, system.rewrite, system.embedder, system.chunker)
 
 
-def _plain(system: System, retriever: RetrieverConfig) -> Search:
-    return Search(retriever, system.rewrite, None, system.chunker)
+def _plain(system: RetrievalStack, retriever: RetrieverConfig) -> SystemRetriever:
+    return SystemRetriever(retriever, system.rewrite, None, system.chunker)
 
 
-def _deepest(system: System, systems: Sequence[System]) -> int:
+def _deepest(system: RetrievalStack, systems: Sequence[RetrievalStack]) -> int:
     """The greatest k of the systems that search alike; its own where k changes how an index is searched."""
     if system.index is not None and system.index.type != EXACT:
         return system.k
     return max(each.k for each in systems if _alike(each) == _alike(system))
 
 
-def _alike(system: System) -> tuple[object, ...]:
+def _alike(system: RetrievalStack) -> tuple[object, ...]:
     """What systems share that search alike."""
     return system.mode, system.rewrite, system.embedder, system.index, system.chunker

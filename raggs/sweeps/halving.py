@@ -16,28 +16,30 @@ import numpy as np
 
 from raggs.base.arrays import Flags, Floats
 from raggs.base.errors import AuthenticationError, ConfigError, ModelError, PrerequisiteError, RaggsError
-from raggs.base.types import Building
+from raggs.base.types import BuildProgress
 from raggs.evaluation.document import inconclusive
 from raggs.evaluation.models import UnjudgedPart
-from raggs.metrics.unjudged import Shown
+from raggs.metrics.unjudged import ShownPassages
 from raggs.stats.front import Candidate, may_replace
 from raggs.stats.resampling import draw_order, halve
-from raggs.sweeps.effects import Doubts
-from raggs.sweeps.grid import CHUNKER, System
-from raggs.sweeps.measuring import Costs
-from raggs.sweeps.part_store import Final, PartStore
-from raggs.sweeps.parts import Parts
-from raggs.sweeps.scoring import Scorer, run_of
+from raggs.sweeps.effects import SweepUncertainty
+from raggs.sweeps.grid import CHUNKER, RetrievalStack
+from raggs.sweeps.measuring import SystemCosts
+from raggs.sweeps.part_store import PartStore, SystemOutput
+from raggs.sweeps.parts import SystemParts
+from raggs.sweeps.scoring import SystemScorer, run_of
 from raggs.sweeps.store import SweepStore
-from raggs.sweeps.timing import Clock
-from raggs.sweeps.world import World
+from raggs.sweeps.timing import StepTimer
+from raggs.sweeps.world import SweepContext
 
 
-def drop_hopeless(world: World, systems: Sequence[System], store: SweepStore) -> tuple[dict[str, str], dict[str, str]]:
+def drop_hopeless(
+    world: SweepContext, systems: Sequence[RetrievalStack], store: SweepStore
+) -> tuple[dict[str, str], dict[str, str]]:
     """By system that is given up, why; by system that is not, although it is worse as labels stand, why.
 
     Raises:
-        ConfigError, PrerequisiteError: as `Measuring.make`. A system whose part fails stays in the race.
+        ConfigError, PrerequisiteError: as `SystemMeasurement.make`. A system whose part fails stays in the race.
     """
     config, qids = world.config.search, list(world.queries)
     order = [qids[at] for at in draw_order(len(qids), world.config.seed)]
@@ -68,25 +70,27 @@ def drop_hopeless(world: World, systems: Sequence[System], store: SweepStore) ->
 class _Race:
     """What is known of all systems so far: values by question, and what each takes."""
 
-    def __init__(self, world: World, systems: Sequence[System], store: SweepStore, rounds: Sequence[int]) -> None:
+    def __init__(
+        self, world: SweepContext, systems: Sequence[RetrievalStack], store: SweepStore, rounds: Sequence[int]
+    ) -> None:
         self._world, self._systems, self._store = world, systems, store
         self.values: Floats = np.full((len(systems), max(rounds, default=0)), np.nan)
         self.seen = {system.name: 0 for system in systems}
         self._columns: list[int] = []
-        self._doubts: Doubts | None = None
+        self._doubts: SweepUncertainty | None = None
         self._takes = {system.name: Candidate(system.name, None, None, (0.0,), system.k) for system in systems}
 
     def look(self, asked: Sequence[str], dropped: Mapping[str, str]) -> None:
         """Score the systems that are left on some questions, into the first columns of `values`."""
         part = self._world.narrowed(asked)
         alive = [system for system in self._systems if system.name not in dropped]
-        parts = Parts(part, PartStore(part.workshop.places.sweeps, part.hear), alive)
+        parts = SystemParts(part, PartStore(part.workshop.places.sweeps, part.hear), alive)
         place = {qid: at for at, qid in enumerate(asked)}
         columns = self._columns = [place[qid] for qid in part.labels.qrels.qids]
-        shown: dict[str, Shown | None] = {}
+        shown: dict[str, ShownPassages | None] = {}
         first = ""
         for done, system in enumerate(alive):
-            part.hear(Building(f"systems on {len(asked)} questions", done, len(alive)))
+            part.hear(BuildProgress(f"systems on {len(asked)} questions", done, len(alive)))
             self.seen[system.name] = len(asked)
             try:
                 final = parts.final(system)
@@ -102,7 +106,7 @@ class _Race:
                 raise
             except RaggsError:
                 continue  # it is told when all questions are asked
-        self._doubts = Doubts.of(first, shown, self._world.config.golden) if first else None
+        self._doubts = SweepUncertainty.of(first, shown, self._world.config.golden) if first else None
 
     def reversible(self, name: str, by: str, count: int, total: int) -> UnjudgedPart | None:
         """Return why a system must not be dropped for another one; None if no unjudged passage could change it.
@@ -124,9 +128,9 @@ class _Race:
         again = halve([by, name], rows, total=total, error=self._world.config.search.error)
         return None if any(each.name == name for each in again.dropped) else doubts.part([(name, by)])
 
-    def _scorer(self, world: World, system: System) -> Scorer:
+    def _scorer(self, world: SweepContext, system: RetrievalStack) -> SystemScorer:
         sheet = None if world.atlas is None else world.atlas.sheet(system.levels[CHUNKER])
-        return Scorer(world.config, world.labels, sheet=sheet)
+        return SystemScorer(world.config, world.labels, sheet=sheet)
 
     def replaces(self) -> Flags | None:
         """Which system (row) may stand in for which other one (column); None where quality alone counts."""
@@ -139,14 +143,14 @@ class _Race:
         limits = self._world.config.limits
         return limits.latency_ms is not None or limits.usd_per_1k is not None or limits.quality is not None
 
-    def _measure(self, world: World, parts: Parts, system: System, final: Final) -> None:
+    def _measure(self, world: SweepContext, parts: SystemParts, system: RetrievalStack, final: SystemOutput) -> None:
         """What a system takes, once, where a limit on it is set."""
         if not self._limited or self._takes[system.name].latency_ms is not None:
             return
-        clock = Clock(world, parts, self._store)
+        clock = StepTimer(world, parts, self._store)
         clock.note_paid(system)
         clock.note_reranked(system, final)
         clock.time([system], 1)
-        total, cost = clock.latency(system).total, Costs(world, parts).cost(system, final).total
+        total, cost = clock.latency(system).total, SystemCosts(world, parts).cost(system, final).total
         waits = None if total is None else total.p95
         self._takes[system.name] = Candidate(system.name, cost, waits, (0.0,), system.k)

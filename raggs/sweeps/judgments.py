@@ -29,15 +29,15 @@ import numpy as np
 from raggs.base.arrays import Floats, Ints
 from raggs.base.artifacts import MAX_GRADE, Frozen, JudgeRecord, Query, Span, names_of
 from raggs.base.jsonl import Appender, read_torn
-from raggs.golden.judgments import Judgments, Origin
-from raggs.golden.places import USUAL, Cut, JudgedPlaces, Projection
-from raggs.metrics.columns import Belief, IdColumn, Placed, Qrels, Run, belief_of
+from raggs.golden.judgments import DataOrigin, Judgments
+from raggs.golden.places import USUAL, JudgedPlaces, PassagePlaces, Projection
+from raggs.metrics.columns import IdColumn, Placed, Qrels, Run, UtilityEstimates, belief_of
 from raggs.metrics.hits import Hits, Ties
 from raggs.metrics.names import parse_measure
 from raggs.metrics.spans import Spans
-from raggs.stats.annotation_value import Hole, order_holes
+from raggs.stats.annotation_value import UnjudgedPassage, order_holes
 from raggs.sweeps.models import CutPart
-from raggs.sweeps.part_store import Lists, Once
+from raggs.sweeps.part_store import Lists, OnceCache
 
 TERMS = {
     "reference_recall": "Share of the characters of the question's references that the top k holds, each counted once",
@@ -139,7 +139,7 @@ def with_grades(judgments: Judgments, more: Mapping[str, Mapping[str, int]]) -> 
     return replace(judgments, qrels=qrels, doubt=None)
 
 
-def _placed(qrels: Qrels, belief: Belief) -> Placed:
+def _placed(qrels: Qrels, belief: UtilityEstimates) -> Placed:
     rows = np.flatnonzero(belief.ranked)
     docs = map(bytes.decode, qrels.docs.take(rows).tolist())
     qids = (qrels.qids[number] for number in qrels.query[rows].tolist())
@@ -155,7 +155,7 @@ HOLES = "holes.jsonl"
 REMEDY = "delete the line; the judge is asked again, and what was paid for is in the cache"
 
 
-def find_holes(judgments: Judgments, lists: Iterable[Lists], cutoffs: Sequence[int]) -> tuple[Hole, ...]:
+def find_holes(judgments: Judgments, lists: Iterable[Lists], cutoffs: Sequence[int]) -> tuple[UnjudgedPassage, ...]:
     """All unjudged passages in the top of any system, those first that could change most between the systems.
 
     Args:
@@ -203,7 +203,7 @@ class PlaceRow(Frozen):
 
 
 @dataclass(frozen=True)
-class Sheet:
+class ChunkingJudgments:
     """What the systems of one cut are scored by.
 
     Attributes:
@@ -222,7 +222,7 @@ class Sheet:
         return None if self.part.golden else self.places
 
 
-class Atlas:
+class ChunkingGrades:
     """All cuts, and the grades that their passages have.
 
     Args:
@@ -233,22 +233,26 @@ class Atlas:
     """
 
     def __init__(
-        self, judged: JudgedPlaces, labels: Judgments, cuts: Sequence[tuple[CutPart, Cut]], references: References
+        self,
+        judged: JudgedPlaces,
+        labels: Judgments,
+        cuts: Sequence[tuple[CutPart, PassagePlaces]],
+        references: References,
     ) -> None:
         self.judged, self._labels, self._references = judged, labels, references
         self._cuts = {part.label: (part, cut) for part, cut in cuts}
-        self._sheets = Once[Sheet]()
+        self._sheets = OnceCache[ChunkingJudgments]()
 
-    def graded(self, labels: Judgments) -> Atlas:
+    def graded(self, labels: Judgments) -> ChunkingGrades:
         """The same cuts with other grades."""
-        return Atlas(self.judged, labels, list(self._cuts.values()), self._references)
+        return ChunkingGrades(self.judged, labels, list(self._cuts.values()), self._references)
 
     @property
     def parts(self) -> tuple[CutPart, ...]:
         """The cuts."""
         return tuple(part for part, _ in self._cuts.values())
 
-    def sheet(self, label: str) -> Sheet:
+    def sheet(self, label: str) -> ChunkingJudgments:
         """What systems of a cut are scored by."""
         return self._sheets(label, lambda: self._made(*self._cuts[label]))
 
@@ -267,10 +271,10 @@ class Atlas:
             for row in sorted(rows):
                 yield PlaceRow(cut=label, doc_id=cut.ids[row], span=_span(cut, row))
 
-    def _made(self, part: CutPart, cut: Cut) -> Sheet:
-        places = Projection(self._of_labels, cut, USUAL, Origin(part.content))
+    def _made(self, part: CutPart, cut: PassagePlaces) -> ChunkingJudgments:
+        places = Projection(self._of_labels, cut, USUAL, DataOrigin(part.content))
         marked = any(qid in self._references for qid in self._labels.qrels.qids)
-        return Sheet(part, places, Excerpts(places, self._references) if marked else None)
+        return ChunkingJudgments(part, places, Excerpts(places, self._references) if marked else None)
 
     @property
     def _of_labels(self) -> JudgedPlaces:
@@ -297,15 +301,15 @@ class Atlas:
                     yield number[qid], grades[doc], _span(own, own.rows[doc])
 
 
-def cut_of(rows: Iterable[PlaceRow], place: Path) -> Cut:
+def cut_of(rows: Iterable[PlaceRow], place: Path) -> PassagePlaces:
     """A cut as a sweep's folder has it."""
     found = list(rows)
     numbers: dict[str, int] = {}
     places = [(numbers.setdefault(row.span.source, len(numbers)), row.span.start, row.span.end) for row in found]
-    return Cut(place, tuple(row.doc_id for row in found), tuple(numbers), Spans.of(places))
+    return PassagePlaces(place, tuple(row.doc_id for row in found), tuple(numbers), Spans.of(places))
 
 
-def _span(cut: Cut, row: int) -> Span:
+def _span(cut: PassagePlaces, row: int) -> Span:
     spans = cut.spans
     start, end = int(spans.start[row]), int(spans.end[row])
     return Span(source=cut.sources[int(spans.document[row])], start=start, end=end)

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from raggs.base.text import plural
 from raggs.base.types import Number
-from raggs.evaluation.document import Cell, Document, Legend, Row, Section, Table, inconclusive, interval
+from raggs.evaluation.document import Cell, Legend, ReportDocument, Row, Section, Table, inconclusive, interval
 from raggs.evaluation.models import ScorePart
 from raggs.metrics.names import glossary
 from raggs.sweeps.comparing import (
@@ -33,7 +33,7 @@ from raggs.sweeps.comparing import (
 )
 from raggs.sweeps.grid import CHUNKER
 from raggs.sweeps.judgments import TERMS
-from raggs.sweeps.models import EffectPart, Plan, PlanLine, StepPart, SweepReport, SystemRow
+from raggs.sweeps.models import EffectPart, PlanLine, StepPart, SweepPlan, SweepReport, SystemRow
 from raggs.sweeps.words import NOTHING, byte_size, change, ms, ms_change, usd, usd_change
 
 MAX_ROWS = 8  # lines of a table on the screen
@@ -210,7 +210,7 @@ SIGNS = {
 }
 
 
-def lay_out(report: SweepReport, *, full: bool = False) -> Document:
+def lay_out(report: SweepReport, *, full: bool = False) -> ReportDocument:
     """The document of a sweep.
 
     Args:
@@ -222,7 +222,7 @@ def lay_out(report: SweepReport, *, full: bool = False) -> Document:
     sections += [Section("What the data cannot tell", (*choice.unknown, *rivals(report), *_unmeasured(report)))]
     sections += [each for each in (cuts_section(report),) if each]
     sections += findings(report, full)
-    return Document(
+    return ReportDocument(
         f"Sweep {report.name}",
         _systems(report, full),
         tuple(each for each in sections if each.sentences or each.table),
@@ -354,7 +354,7 @@ def _score(score: ScorePart | None, best: float, ranged: bool) -> Cell:
 # --- a dry run ------------------------------------------------------------------------------------------------
 
 
-def lay_out_plan(plan: Plan) -> Document:
+def lay_out_plan(plan: SweepPlan) -> ReportDocument:
     """The document of a dry run: how many systems of what, and what is to be paid."""
     left = plan.lists - plan.kept
     sentences = [
@@ -362,7 +362,7 @@ def lay_out_plan(plan: Plan) -> Document:
         f"{plural(plan.passages, 'passage')}{f' in {plan.cuts} cuts' if plan.cuts > 1 else ''}; "
         + (f"lists of {plan.kept:,} are kept from before, {left:,} are to be made" if plan.kept else "none is made yet")
     ]
-    return Document(
+    return ReportDocument(
         f"Plan of {plan.name}",
         _grid(plan, sentences),
         (Section("To pay", (_money(plan),), _bill(plan)),),
@@ -370,7 +370,7 @@ def lay_out_plan(plan: Plan) -> Document:
     )
 
 
-def _grid(plan: Plan, sentences: Sequence[str]) -> Section:
+def _grid(plan: SweepPlan, sentences: Sequence[str]) -> Section:
     """The systems: by their names where they are few, else by the levels of each axis."""
     if len(plan.systems) <= MAX_SYSTEMS or not plan.axes:
         return Section("Systems", tuple(sentences), Table(("system",), tuple((Cell(name),) for name in plan.systems)))
@@ -381,7 +381,7 @@ def _grid(plan: Plan, sentences: Sequence[str]) -> Section:
     return Section("Systems", said, Table(("axis", "levels"), rows))
 
 
-def _bill(plan: Plan) -> Table | None:
+def _bill(plan: SweepPlan) -> Table | None:
     """What is paid for; many parts are a line for each kind and model."""
     by_kind: dict[tuple[str, str], list[PlanLine]] = {}
     for line in plan.paid:
@@ -404,7 +404,7 @@ def _sum(amounts: Sequence[Number]) -> str:
     return "unknown" if None in amounts else f"{sum(each or 0.0 for each in amounts):,.4f}"
 
 
-def _money(plan: Plan) -> str:
+def _money(plan: SweepPlan) -> str:
     if not plan.paid:
         return "nothing to pay: no provider is asked, or all answers are kept"
     time = f"{plan.hours:.1f} hours" if plan.hours >= 1 else plural(max(1, round(plan.hours * 60)), "minute")

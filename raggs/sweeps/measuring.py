@@ -28,7 +28,7 @@ from raggs.base.hashing import hash_value
 from raggs.base.jsonl import read_torn
 from raggs.base.settings import Causes, causes_of
 from raggs.base.text import count_tokens
-from raggs.base.types import Building, Notice, Number
+from raggs.base.types import BuildProgress, Notice, Number
 from raggs.llm.ledger import LEDGER_REMEDY, LedgerLine
 from raggs.llm.prices import require_keys
 from raggs.parts.chunkers import ChunkerConfig
@@ -38,20 +38,20 @@ from raggs.parts.rerankers import RerankerConfig
 from raggs.parts.rerankers.boosted import BoostedConfig, reads
 from raggs.parts.retrievers.dense import DenseRetriever
 from raggs.stats.front import measured_memory
-from raggs.sweeps.grid import CHUNKER, Grid, System
+from raggs.sweeps.grid import CHUNKER, RetrievalStack, SystemGrid
 from raggs.sweeps.layout import BESIDE
-from raggs.sweeps.models import CostLine, CostPart, FitPart, LatencyPart, MemoryPart, Plan, PlanLine, SystemRow
-from raggs.sweeps.part_store import Final, Once, PartStore
-from raggs.sweeps.parts import PREPARING, Parts
+from raggs.sweeps.models import CostLine, CostPart, FitPart, LatencyPart, MemoryPart, PlanLine, SweepPlan, SystemRow
+from raggs.sweeps.part_store import OnceCache, PartStore, SystemOutput
+from raggs.sweeps.parts import PREPARING, SystemParts
 from raggs.sweeps.reranking import WEIGHTS, is_fitted, scorer_for
 from raggs.sweeps.store import SweepStore
-from raggs.sweeps.timing import Clock
-from raggs.sweeps.world import GENERATOR, World, check_known, lists_of, read_foreign, sha256_of
+from raggs.sweeps.timing import StepTimer
+from raggs.sweeps.world import GENERATOR, SweepContext, check_known, lists_of, read_foreign, sha256_of
 
 MILLION = 1_000_000
 
 
-def memory_of(system: System, parts: Parts) -> MemoryPart | None:
+def memory_of(system: RetrievalStack, parts: SystemParts) -> MemoryPart | None:
     """What a system holds in memory; None where it searches no vectors of raggs."""
     for search in parts.searches(system):
         retriever = parts.retriever(search)
@@ -76,19 +76,19 @@ def _part(facts: IndexFacts) -> MemoryPart:
 QUERIES = 1000
 
 
-class Costs:
+class SystemCosts:
     """Prices and counts, each token counted once.
 
     Args:
         world, parts: of the sweep.
     """
 
-    def __init__(self, world: World, parts: Parts) -> None:
+    def __init__(self, world: SweepContext, parts: SystemParts) -> None:
         self._world, self._parts = world, parts
         self._tokens: dict[str, dict[str, int]] = {}  # by cut of the corpus, of each passage
-        self._asked = Once[list[int]]()
+        self._asked = OnceCache[list[int]]()
 
-    def cost(self, system: System, final: Final) -> CostPart:
+    def cost(self, system: RetrievalStack, final: SystemOutput) -> CostPart:
         """USD for 1,000 questions of a system."""
         asked = self._asked(system.rewrite, lambda: self._question_tokens(system))
         read = _candidate_tokens(final)
@@ -102,10 +102,10 @@ class Costs:
             context_tokens=context,
         )
 
-    def _question_tokens(self, system: System) -> list[int]:
+    def _question_tokens(self, system: RetrievalStack) -> list[int]:
         return [count_tokens([record.rewrite])[0] for record in self._parts.prepared(system.rewrite)]
 
-    def _embed(self, system: System, tokens: float) -> Iterator[CostLine]:
+    def _embed(self, system: RetrievalStack, tokens: float) -> Iterator[CostLine]:
         """Rewriting, by what it took; and embedding, by the price of the question's tokens."""
         for model in self._world.workshop.rewriter(system.rewrite).models:
             yield CostLine(step="embed", model=model, unit="answers", per_query=1, price=self._paid(PREPARING, model))
@@ -120,7 +120,7 @@ class Costs:
                 price=None if price is None else price.input,
             )
 
-    def _rerank(self, system: System, final: Final) -> Iterator[CostLine]:
+    def _rerank(self, system: RetrievalStack, final: SystemOutput) -> Iterator[CostLine]:
         if system.own is not None:
             for search in self._parts.searches(system):
                 for model in self._parts.paid(search):  # whose calls are shared with no other system: none is counted
@@ -147,7 +147,7 @@ class Costs:
             known = None if context is None else price.input
             yield CostLine(step="generate", model=GENERATOR, unit="tokens", per_query=context or 0.0, price=known)
 
-    def _context(self, system: System, final: Final) -> Number:
+    def _context(self, system: RetrievalStack, final: SystemOutput) -> Number:
         """Mean tokens of the passages that the generator reads."""
         top = self._world.config.generator
         shown = [[doc for doc, _ in hits[:top]] for hits in final.lists.values()]
@@ -168,7 +168,7 @@ class Costs:
         return QUERIES * usd / answers if answers else 0.0
 
 
-def _candidate_tokens(final: Final) -> Sequence[float]:
+def _candidate_tokens(final: SystemOutput) -> Sequence[float]:
     """Tokens that a reranker read for a candidate, mean of each question; none where nobody counts them."""
     return [
         found.tokens / len(found.ranked) for found in (final.rerankings or {}).values() if found.tokens and found.ranked
@@ -176,11 +176,11 @@ def _candidate_tokens(final: Final) -> Sequence[float]:
 
 
 @dataclass
-class Measured:
+class MeasuredSystem:
     """One system: what it returns, or why it is unfinished."""
 
-    system: System
-    final: Final | None = None
+    system: RetrievalStack
+    final: SystemOutput | None = None
     file: str | None = None
     sha256: str | None = None
     failed: str | None = None
@@ -189,7 +189,7 @@ class Measured:
     fit: FitPart | None = None
 
 
-class Measuring:
+class SystemMeasurement:
     """Measures systems, one after another.
 
     Args:
@@ -198,17 +198,17 @@ class Measuring:
         store: of the sweep.
     """
 
-    def __init__(self, world: World, systems: Sequence[System], store: SweepStore) -> None:
+    def __init__(self, world: SweepContext, systems: Sequence[RetrievalStack], store: SweepStore) -> None:
         self._world, self._store = world, store
-        self.measured = [Measured(system) for system in systems]
-        self.parts = Parts(world, PartStore(world.workshop.places.sweeps, world.hear), systems)
-        self._hashes = Once[str]()
+        self.measured = [MeasuredSystem(system) for system in systems]
+        self.parts = SystemParts(world, PartStore(world.workshop.places.sweeps, world.hear), systems)
+        self._hashes = OnceCache[str]()
         self._searches = world.config.recuts or any(system.run_file is None for system in systems)
 
     @cached_property
-    def _clock(self) -> Clock:
+    def _clock(self) -> StepTimer:
         """Reads what was timed before, so it is made when the race of `halving` is over."""
-        return Clock(self._world, self.parts, self._store)
+        return StepTimer(self._world, self.parts, self._store)
 
     def give_up(self, dropped: Mapping[str, str], undecided: Mapping[str, str]) -> None:
         """Do not measure some systems; by name, why, and why others are measured although labels call them worse."""
@@ -245,7 +245,7 @@ class Measuring:
             for model in dict.fromkeys(models):
                 self._world.workshop.llm.require_price(model)
 
-    def fingerprint(self, system: System) -> str:
+    def fingerprint(self, system: RetrievalStack) -> str:
         """Hash of everything that a system's lists depend on."""
         if system.run_file is not None:
             return hash_value({"run": self._sha256(system.run_file), "k": system.k})
@@ -263,7 +263,7 @@ class Measuring:
             }
         )
 
-    def _fit_causes(self, system: System) -> Causes:
+    def _fit_causes(self, system: RetrievalStack) -> Causes:
         """What decides which weights are chosen."""
         world = self._world
         scorer = scorer_for(world.config, world.labels, world.atlas, system.levels)
@@ -277,7 +277,7 @@ class Measuring:
     def make(self) -> None:
         """Every system's lists, and the first round of the clock, each right after its system was made."""
         for done, each in enumerate(self.measured):
-            self._world.hear(Building("systems", done, len(self.measured)))
+            self._world.hear(BuildProgress("systems", done, len(self.measured)))
             if each.dropped:
                 continue
             try:
@@ -298,21 +298,21 @@ class Measuring:
                 raise
             except RaggsError as error:
                 self._lose(each, error)
-        self._world.hear(Building("systems", len(self.measured), len(self.measured)))
+        self._world.hear(BuildProgress("systems", len(self.measured), len(self.measured)))
 
-    def _fit(self, system: System) -> FitPart | None:
+    def _fit(self, system: RetrievalStack) -> FitPart | None:
         """How the weight of its reranker was chosen, with the lists of each weight; None where that is given."""
         part, spec = self.parts.fitted(system), system.reranker
         if part is None or not isinstance(spec, BoostedConfig):
             return None
         made = self.parts.boosted(system, spec, self.parts.candidates(system))
         files = [
-            self._store.keep_run(f"{system.name} weight {weight:g}", Final.of(found).lists)
+            self._store.keep_run(f"{system.name} weight {weight:g}", SystemOutput.of(found).lists)
             for weight, found in made.items()
         ]
         return part.model_copy(update={"files": tuple(files)})
 
-    def _lose(self, each: Measured, error: RaggsError) -> None:
+    def _lose(self, each: MeasuredSystem, error: RaggsError) -> None:
         each.final, each.file, each.failed = None, None, str(error)
         self._world.hear(Notice(f"{each.system.name} is unfinished: {error}"))
 
@@ -321,8 +321,8 @@ class Measuring:
         """How many questions are asked for the time alone, at most."""
         return self._clock.timed
 
-    def probes(self, system: System) -> Iterator[tuple[str, str, int]]:
-        """As `Clock.probes`."""
+    def probes(self, system: RetrievalStack) -> Iterator[tuple[str, str, int]]:
+        """As `StepTimer.probes`."""
         return self._clock.probes(system)
 
     def time(self, number: int) -> None:
@@ -341,7 +341,7 @@ class Measuring:
 
     def rows(self) -> Iterator[SystemRow]:
         """What was measured of each system."""
-        costs = Costs(self._world, self.parts)
+        costs = SystemCosts(self._world, self.parts)
         for each in self.measured:
             system, final = each.system, each.final
             if each.file is not None and each.sha256 is not None:
@@ -366,25 +366,25 @@ class Measuring:
                 fit=None if final is None else each.fit,
             )
 
-    def _share(self, system: System, final: Final | None) -> Number:
+    def _share(self, system: RetrievalStack, final: SystemOutput | None) -> Number:
         """Of the questions that were searched deeper; None where depth is the same for all."""
         router = self.parts.router(system)
         return None if router is None or final is None else router.share
 
-    def _mean_k(self, system: System, final: Final | None) -> Number:
+    def _mean_k(self, system: RetrievalStack, final: SystemOutput | None) -> Number:
         share, depth = self._share(system, final), system.depth
         return None if share is None or depth is None else depth.base + share * (depth.deep - depth.base)
 
-    def _take(self, each: Measured, path: Path) -> None:
+    def _take(self, each: MeasuredSystem, path: Path) -> None:
         """Take a run that was made elsewhere as it is; where there is a corpus, its passages must be known."""
         each.sha256 = self._sha256(path)
         if self._searches:
             lists = lists_of(read_foreign(path, each.sha256, each.system.k), each.system.k)
             check_known(lists, self._world.passages_of(each.system.chunker), path)
-            each.final = Final({qid: lists.get(qid, []) for qid in self._world.queries})
+            each.final = SystemOutput({qid: lists.get(qid, []) for qid in self._world.queries})
         each.file = str(path)
 
-    def _foreign(self, each: Measured, costs: Costs) -> SystemRow:
+    def _foreign(self, each: MeasuredSystem, costs: SystemCosts) -> SystemRow:
         """Nobody here knows how long it takes; without passages, nobody knows what a generator would read either."""
         return SystemRow(
             name=each.system.name,
@@ -406,14 +406,14 @@ REWRITE = (200, 40)  # tokens of a rewrite's prompt, and of its answer
 SECONDS = 1.0  # that a paid call is taken to last
 
 
-def plan(measuring: Measuring, world: World, grid: Grid) -> Plan:
+def plan(measuring: SystemMeasurement, world: SweepContext, grid: SystemGrid) -> SweepPlan:
     """The plan of a grid."""
     _ = world.atlas  # documents that are not those that were judged are told now
     counts = {cut: len(world.passages_of(cut)) for cut in _cuts(grid)}
     question = round(fmean(count_tokens([query.text for query in world.queries.values()])))
     paid = tuple(_paid(measuring, world, grid.searched, question))
     kept = [measuring.parts.kept(system) for system in grid.systems]
-    return Plan(
+    return SweepPlan(
         name=world.config.name,
         systems=tuple(system.name for system in grid.systems),
         axes={**grid.labels, **({BESIDE: tuple(world.config.systems)} if world.config.systems else {})},
@@ -428,9 +428,11 @@ def plan(measuring: Measuring, world: World, grid: Grid) -> Plan:
     )
 
 
-def _paid(measuring: Measuring, world: World, systems: tuple[System, ...], question: int) -> Iterator[PlanLine]:
+def _paid(
+    measuring: SystemMeasurement, world: SweepContext, systems: tuple[RetrievalStack, ...], question: int
+) -> Iterator[PlanLine]:
     """Each part once that a provider is asked for and that is not kept."""
-    count, seen, length = len(world.queries), set[str](), Once[int]()
+    count, seen, length = len(world.queries), set[str](), OnceCache[int]()
     llm, parts = world.workshop.llm, measuring.parts
     for system in systems:
         if parts.kept(system):
@@ -453,7 +455,7 @@ def _paid(measuring: Measuring, world: World, systems: tuple[System, ...], quest
             yield from _reranking(measuring, world, system, system.reranker, (question, passage))
 
 
-def _cuts(grid: Grid) -> list[ChunkerConfig | None]:
+def _cuts(grid: SystemGrid) -> list[ChunkerConfig | None]:
     """The ways in which systems have the corpus cut."""
     found: list[ChunkerConfig | None] = []
     for system in grid.searched:
@@ -461,13 +463,17 @@ def _cuts(grid: Grid) -> list[ChunkerConfig | None]:
     return found
 
 
-def _length(world: World, chunker: ChunkerConfig | None) -> int:
+def _length(world: SweepContext, chunker: ChunkerConfig | None) -> int:
     """Tokens of a passage, about."""
     return round(fmean(count_tokens(world.passages_of(chunker).sample(SAMPLE))))
 
 
 def _reranking(
-    measuring: Measuring, world: World, system: System, spec: RerankerConfig, sizes: tuple[int, int]
+    measuring: SystemMeasurement,
+    world: SweepContext,
+    system: RetrievalStack,
+    spec: RerankerConfig,
+    sizes: tuple[int, int],
 ) -> Iterator[PlanLine]:
     """Every list, and some lists once more where their passages may have been paid for in calls of another size."""
     reranker, count = measuring.parts.reranker(spec), len(world.queries)
@@ -483,13 +489,15 @@ def _reranking(
         )
 
 
-def _told(system: System) -> str:
+def _told(system: RetrievalStack) -> str:
     """How many candidates, in words."""
     depth = system.depth
     return f"{system.k} candidates" if depth is None else f"{depth.base} candidates, or {depth.deep}, at most"
 
 
-def _probes(measuring: Measuring, world: World, system: System, question: int, seen: set[str]) -> Iterator[PlanLine]:
+def _probes(
+    measuring: SystemMeasurement, world: SweepContext, system: RetrievalStack, question: int, seen: set[str]
+) -> Iterator[PlanLine]:
     """The few calls that tell how long a provider takes whose answers are all kept."""
     for what, model, calls in measuring.probes(system):
         if what in seen:
@@ -500,7 +508,9 @@ def _probes(measuring: Measuring, world: World, system: System, question: int, s
         yield PlanLine(what=what, model=model, calls=calls, tokens=sent, usd=usd)
 
 
-def _own(measuring: Measuring, world: World, system: System, sizes: tuple[int, int]) -> Iterator[PlanLine]:
+def _own(
+    measuring: SystemMeasurement, world: SweepContext, system: RetrievalStack, sizes: tuple[int, int]
+) -> Iterator[PlanLine]:
     """What a retriever of its own asks of providers."""
     count = len(world.queries)
     for search in measuring.parts.searches(system) if system.own is not None else ():
@@ -517,7 +527,12 @@ def _own(measuring: Measuring, world: World, system: System, sizes: tuple[int, i
 
 
 def _embedding(
-    measuring: Measuring, world: World, system: System, spec: EmbedderConfig, sizes: tuple[int, int], seen: set[str]
+    measuring: SystemMeasurement,
+    world: SweepContext,
+    system: RetrievalStack,
+    spec: EmbedderConfig,
+    sizes: tuple[int, int],
+    seen: set[str],
 ) -> Iterator[PlanLine]:
     """The questions once for each rewriter, the passages once; `sizes`: tokens of a question and of a passage."""
     embedder, price_of = measuring.parts.embedder(spec), world.workshop.llm.price

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from raggs.base import __version__
 from raggs.base.types import Number
-from raggs.evaluation.models import ComparisonPart, GoldenPart, Part, ProjectionPart, ScorePart, UnjudgedPart
+from raggs.evaluation.models import ComparisonPart, GoldenPart, ProjectionPart, ReportPart, ScorePart, UnjudgedPart
 
 if TYPE_CHECKING:
     pass
@@ -28,7 +28,7 @@ def _is_empty(value: Mapping[str, object]) -> bool:
     return not value
 
 
-class Timing(Part):
+class Timing(ReportPart):
     """timings.jsonl: one step in one round, timed for some questions one at a time."""
 
     step: str = Field(description="hash of what is timed; equal steps of different systems are one")
@@ -40,7 +40,7 @@ class Timing(Part):
     ms: Mapping[str, float] = Field(description="milliseconds by question")
 
 
-class Spread(Part):
+class LatencySpread(ReportPart):
     """Milliseconds that a query waits. The usual wait of a query is the median of its rounds, summed over steps."""
 
     p50: float = Field(description="median over queries of their usual waits")
@@ -53,20 +53,22 @@ class Spread(Part):
     paid: bool = Field(False, description="whether a provider was timed, when it was paid")
 
 
-class LatencyPart(Part):
+class LatencyPart(ReportPart):
     """What a question waits for before anything is generated."""
 
-    embed: Spread | None = Field(None, description="rewriting and embedding; null where nothing of it was timed")
-    retrieve: Spread | None = None
-    rerank: Spread | None = None
-    total: Spread | None = Field(None, description="the sum; null where a step that the system has was not timed")
+    embed: LatencySpread | None = Field(None, description="rewriting and embedding; null where nothing of it was timed")
+    retrieve: LatencySpread | None = None
+    rerank: LatencySpread | None = None
+    total: LatencySpread | None = Field(
+        None, description="the sum; null where a step that the system has was not timed"
+    )
 
 
 CostStep = Literal["embed", "rerank", "generate"]
 UNITS: Mapping[str, int] = {"tokens": 1_000_000, "searches": 1000, "answers": 1000}  # that a price is for
 
 
-class CostLine(Part):
+class CostLine(ReportPart):
     """What one model is paid for, and its price."""
 
     step: CostStep
@@ -80,7 +82,7 @@ class CostLine(Part):
         return None if self.price is None else 1000 * self.per_query * self.price / UNITS[self.unit]
 
 
-class CostPart(Part):
+class CostPart(ReportPart):
     """USD for 1,000 questions."""
 
     embed: Number = Field(description="rewriting and embedding the question; null where a price is not known")
@@ -114,7 +116,7 @@ def add(amounts: Sequence[Number]) -> Number:
     return None if None in amounts else sum(each or 0.0 for each in amounts)
 
 
-class MemoryPart(Part):
+class MemoryPart(ReportPart):
     """Bytes that are to be in memory for a search at full speed, vectors and index together."""
 
     kind: str = Field(description='the index and what its rows are kept as, such as "hnsw-int8"')
@@ -126,7 +128,7 @@ class MemoryPart(Part):
     built_s: float = Field(description="seconds that building took, whenever that was; 0 where nothing is built")
 
 
-class CutPart(Part):
+class CutPart(ReportPart):
     """cuts.jsonl: one way in which systems have the corpus cut."""
 
     label: str = Field(description="as the axis `chunker` has it")
@@ -137,7 +139,7 @@ class CutPart(Part):
     golden: bool = Field(description="whether the golden set was judged on these passages; else grades are projected")
 
 
-class FitPart(Part):
+class FitPart(ReportPart):
     """How the weight of a `boosted` reranker was chosen: on half of the questions for the other half, and back."""
 
     measure: str = Field(description="whose mean was the greatest")
@@ -150,7 +152,7 @@ class FitPart(Part):
     files: tuple[str, ...] = Field((), description="the lists at each weight, below the sweep's folder")
 
 
-class SystemRow(Part):
+class SystemRow(ReportPart):
     """systems.jsonl: one system and all that was measured of it."""
 
     name: str
@@ -198,7 +200,7 @@ class SystemRow(Part):
         return self.levels.get("k", "0").isdigit()
 
 
-class EffectPart(Part):
+class EffectPart(ReportPart):
     """What an axis buys: the change from one level to another, over pairs of systems that differ in nothing else."""
 
     axis: str
@@ -219,7 +221,7 @@ class EffectPart(Part):
     usd_per_1k: Number
 
 
-class InteractionPart(Part):
+class InteractionPart(ReportPart):
     """How far the gain of one axis depends on the level of another."""
 
     axes: tuple[str, str]
@@ -233,7 +235,7 @@ class InteractionPart(Part):
     )
 
 
-class DeltaPart(Part):
+class IndexLossPart(ReportPart):
     """What an index loses against the exact one, as shares of what that has: -.12 is 12% less."""
 
     system: str
@@ -248,7 +250,7 @@ class DeltaPart(Part):
     )
 
 
-class StepPart(Part):
+class StepPart(ReportPart):
     """What more candidates bring."""
 
     system: str
@@ -268,14 +270,14 @@ class StepPart(Part):
     )
 
 
-class WinPart(Part):
+class WinPart(ReportPart):
     """How often a system would be the choice, were the questions drawn anew."""
 
     system: str
     share: float
 
 
-class LoyaltyPart(Part):
+class UniqueContributionPart(ReportPart):
     """What a system loses when the passages that it alone brought into the pool count as unjudged."""
 
     system: str
@@ -287,7 +289,7 @@ class LoyaltyPart(Part):
     overtaken_by: tuple[str, ...] = Field(description="systems of other groups that would be ahead then")
 
 
-class ChoicePart(Part):
+class ChoicePart(ReportPart):
     """Which system to ship under the limits, and why."""
 
     winner: str | None
@@ -308,7 +310,7 @@ class ChoicePart(Part):
     )
 
 
-class FrontierPart(Part):
+class FrontierPart(ReportPart):
     """The systems that keep one limit on latency: the frontier among them, and the choice."""
 
     slo_ms: Number = Field(description="limit on p95 in milliseconds; null: none")
@@ -323,7 +325,7 @@ class FrontierPart(Part):
     )
 
 
-class SweepReport(Part):
+class SweepReport(ReportPart):
     """sweep.json."""
 
     v: Literal[2] = 2
@@ -349,12 +351,12 @@ class SweepReport(Part):
     frontiers: tuple[FrontierPart, ...] = Field((), description="for each SLO, and without one")
     effects: tuple[EffectPart, ...] = ()
     interactions: tuple[InteractionPart, ...] = ()
-    deltas: tuple[DeltaPart, ...] = ()
+    deltas: tuple[IndexLossPart, ...] = ()
     steps: tuple[StepPart, ...] = ()
     wins: tuple[WinPart, ...] = ()
     baseline: str | None = None
     comparisons: tuple[ComparisonPart, ...] = ()
-    loyalty: tuple[LoyaltyPart, ...] = ()
+    loyalty: tuple[UniqueContributionPart, ...] = ()
     notes: tuple[str, ...] = ()
 
     def system(self, name: str) -> SystemRow:
@@ -366,7 +368,7 @@ class SweepReport(Part):
         return next(iter(row for row in self.systems if row.name == name))
 
 
-class CeilingPart(Part):
+class CeilingPart(ReportPart):
     """A score beside the best that any order of the system's own candidates reaches."""
 
     score: Number
@@ -374,7 +376,7 @@ class CeilingPart(Part):
     pct_proc: Number = Field(description="%PROC: mean score over mean ceiling, in 0..1")
 
 
-class OutcomePart(Part):
+class OutcomePart(ReportPart):
     """What a sweep claims, in short: stands in its manifest, so that a claim can be checked without the report."""
 
     limits: Mapping[str, float] = Field(description="of the choice: latency_ms (the SLO), usd_per_1k, quality")
@@ -403,7 +405,7 @@ class OutcomePart(Part):
         )
 
 
-class PlanLine(Part):
+class PlanLine(ReportPart):
     """Something that is paid for."""
 
     what: str
@@ -413,7 +415,7 @@ class PlanLine(Part):
     usd: Number = Field(description="null where the price is not known")
 
 
-class Plan(Part):
+class SweepPlan(ReportPart):
     """A dry run."""
 
     name: str

@@ -22,36 +22,36 @@ Lists = Mapping[str, Sequence[Scored]]
 
 
 @dataclass(frozen=True)
-class Final:
+class SystemOutput:
     """What a system returns. `rerankings`: by query, what its reranker did; None without one."""
 
     lists: Lists
     rerankings: Mapping[str, Reranking] | None = None
 
     @classmethod
-    def of(cls, rerankings: Mapping[str, Reranking]) -> Final:
+    def of(cls, rerankings: Mapping[str, Reranking]) -> SystemOutput:
         """What a system with a reranker returns."""
         lists = {qid: [(each.doc_id, each.score) for each in one.ranked] for qid, one in rerankings.items()}
         return cls(lists, rerankings)
 
 
-class _Row(Frozen):
+class _QueryRow(Frozen):
     qid: str
 
 
-class ListRow(_Row):
+class ListRow(_QueryRow):
     """A query's list, best first, and how long the search took where it was timed."""
 
     hits: tuple[Scored, ...]
 
 
-class RerankRow(_Row):
+class RerankRow(_QueryRow):
     """What a reranker made of a query's candidates."""
 
     found: Reranking
 
 
-class TimeRow(_Row):
+class TimeRow(_QueryRow):
     """How long a provider took for a question when it was paid."""
 
     ms: float
@@ -109,7 +109,7 @@ async def all_or_none(work: Iterable[Coroutine[object, object, V]]) -> list[V]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-class Once(Generic[V]):
+class OnceCache(Generic[V]):
     """Values by what they are made from, each made once."""
 
     def __init__(self) -> None:

@@ -25,18 +25,18 @@ from raggs.parts.rerankers.boosted import BoostedConfig, boosted, reads
 from raggs.parts.retrievers import Retriever
 from raggs.ranking.fusion import fuse, make_fusion
 from raggs.stages.embed import prepare, quotes_folded
-from raggs.sweeps.grid import Search, System, searches_of
+from raggs.sweeps.grid import RetrievalStack, SystemRetriever, searches_of
 from raggs.sweeps.models import FitPart
-from raggs.sweeps.part_store import Final, Lists, Once, PartStore, all_or_none
+from raggs.sweeps.part_store import Lists, OnceCache, PartStore, SystemOutput, all_or_none
 from raggs.sweeps.reranking import Router, composed, fit, is_fitted, require_whole, rerank_all, scorer_for, weights_of
 from raggs.sweeps.scoring import run_of
-from raggs.sweeps.world import World
+from raggs.sweeps.world import SweepContext
 
 # as the ledger books them
 PREPARING, EMBEDDING, PASSAGES, RERANKING = "rewrite", "embed questions", "retrieve", "rerank"
 
 
-class Parts:
+class SystemParts:
     """Makes the parts of a sweep's systems.
 
     Args:
@@ -45,17 +45,21 @@ class Parts:
         systems: all of them, which decides how deep exact searches are.
     """
 
-    def __init__(self, world: World, store: PartStore, systems: Sequence[System]) -> None:
+    def __init__(self, world: SweepContext, store: PartStore, systems: Sequence[RetrievalStack]) -> None:
         self._world, self.store, self._systems = world, store, systems
-        self._embedders, self._retrievers, self._rerankers = Once[Embedder](), Once[Retriever](), Once[Reranker]()
-        self._records, self._lists = Once[Sequence[EmbedRecord]](), Once[Lists]()
-        self._rerankings = Once[Mapping[str, Reranking]]()
-        self._routers = Once[Router]()
-        self._boosts, self._fits = Once[Mapping[float, Mapping[str, Reranking]]](), Once[FitPart]()
+        self._embedders, self._retrievers, self._rerankers = (
+            OnceCache[Embedder](),
+            OnceCache[Retriever](),
+            OnceCache[Reranker](),
+        )
+        self._records, self._lists = OnceCache[Sequence[EmbedRecord]](), OnceCache[Lists]()
+        self._rerankings = OnceCache[Mapping[str, Reranking]]()
+        self._routers = OnceCache[Router]()
+        self._boosts, self._fits = OnceCache[Mapping[float, Mapping[str, Reranking]]](), OnceCache[FitPart]()
 
     # --- what a system is made of ---
 
-    def searches(self, system: System) -> tuple[Search, ...]:
+    def searches(self, system: RetrievalStack) -> tuple[SystemRetriever, ...]:
         """The retrievers of a system, each as deep as it is searched."""
         return searches_of(system, self._systems, self._world.config.hybrid)
 
@@ -65,7 +69,7 @@ class Parts:
         """One embedder for each of its settings."""
         return self._embedders(spec, lambda: self._world.workshop.embedder(spec))
 
-    def retriever(self, search: Search) -> Retriever:
+    def retriever(self, search: SystemRetriever) -> Retriever:
         """One retriever for each search."""
         embedder = None if search.embedder is None else self.embedder(search.embedder)
         return self._retrievers(
@@ -127,7 +131,7 @@ class Parts:
 
         return self._records((rewrite, spec), make)
 
-    def probe(self, system: System, stage: str, qids: Sequence[str]) -> None:
+    def probe(self, system: RetrievalStack, stage: str, qids: Sequence[str]) -> None:
         """Ask a paid embedder or rewriter what nobody has asked, one at a time: the calls tell how long one takes."""
         world = self._world
         self._world.book(stage)
@@ -138,17 +142,17 @@ class Parts:
             elif system.embedder is not None:
                 self.embedder(system.embedder).embed_queries([f"{query.text} "])
 
-    def paid(self, search: Search) -> tuple[str, ...]:
+    def paid(self, search: SystemRetriever) -> tuple[str, ...]:
         """The models that a retriever of its own asks."""
         return self.retriever(search).models
 
-    def questions(self, search: Search) -> Sequence[EmbedRecord]:
+    def questions(self, search: SystemRetriever) -> Sequence[EmbedRecord]:
         """What a search is asked."""
         return (
             self.prepared(search.rewrite) if search.embedder is None else self.embedded(search.rewrite, search.embedder)
         )
 
-    def hits(self, search: Search) -> Lists:
+    def hits(self, search: SystemRetriever) -> Lists:
         """What a retriever returns for every question."""
 
         def make() -> Lists:
@@ -174,12 +178,12 @@ class Parts:
             self._records(rewrite, lambda: found)
         return found is not None
 
-    def _kept(self, search: Search) -> Lists | None:
+    def _kept(self, search: SystemRetriever) -> Lists | None:
         """The hits of an earlier sweep; None where there are none that can be read."""
         kept = self.store.lists(self.causes(search))
         return kept if kept is not None and kept.keys() == self._world.queries.keys() else None
 
-    def candidates(self, system: System) -> Lists:
+    def candidates(self, system: RetrievalStack) -> Lists:
         """The first k of a system's lists, fused where there are several."""
         if (router := self.router(system)) is not None:
             return router.lists
@@ -203,17 +207,17 @@ class Parts:
             for each in fuse(lists, make_fusion("rrf", k=config.rrf_k), weights=None, depth=depth)
         ]
 
-    def final(self, system: System) -> Final:
+    def final(self, system: RetrievalStack) -> SystemOutput:
         """What a system returns for every question."""
         if (router := self.router(system)) is not None:
             return router.final()
         found = self.candidates(system)
         if system.reranker is None:
-            return Final(found)
+            return SystemOutput(found)
         reranked = self.reranked(system, found)
-        return Final.of(reranked)
+        return SystemOutput.of(reranked)
 
-    def kept(self, system: System) -> bool:
+    def kept(self, system: RetrievalStack) -> bool:
         """Whether everything that a system returns is kept from before. Nobody is asked."""
         if not self._recalled(system.rewrite):
             return False
@@ -223,19 +227,19 @@ class Parts:
             return False
         return system.reranker is None or all(map(self.store.has, self._rounds(system)))
 
-    def _rounds(self, system: System) -> Iterator[Causes]:
+    def _rounds(self, system: RetrievalStack) -> Iterator[Causes]:
         """What each reranking of a system depends on, in their order; nobody is asked where those before are kept."""
         router = self.router(system)
         given = (self.candidates(system),) if router is None else router.rounds()
         return (self.rerank_causes(system, lists) for lists in given)
 
-    def router(self, system: System) -> Router | None:
+    def router(self, system: RetrievalStack) -> Router | None:
         """Who decides how deep each question is searched; None where that is the same for all."""
         if (depth := system.depth) is None:
             return None
         return self._routers((self.searches(system), depth, system.reranker), lambda: Router(self, system, depth))
 
-    def reranked(self, system: System, candidates: Lists) -> Mapping[str, Reranking]:
+    def reranked(self, system: RetrievalStack, candidates: Lists) -> Mapping[str, Reranking]:
         """What a system's reranker makes of some candidates.
 
         Raises:
@@ -264,7 +268,7 @@ class Parts:
         return self._rerankings(hash_value(causes), make)
 
     def boosted(
-        self, system: System, spec: BoostedConfig, candidates: Lists
+        self, system: RetrievalStack, spec: BoostedConfig, candidates: Lists
     ) -> Mapping[float, Mapping[str, Reranking]]:
         """What a `boosted` reranker makes of some candidates, by weight. The other reranker is asked once for all."""
         base = self.reranked(replace(system, reranker=spec.by), candidates)
@@ -284,7 +288,7 @@ class Parts:
 
         return self._boosts([spec, hash_value(self.rerank_causes(system, candidates))], make)
 
-    def fitted(self, system: System) -> FitPart | None:
+    def fitted(self, system: RetrievalStack) -> FitPart | None:
         """The weights that are chosen for a system's reranker, by its candidates; None where its weight is given.
 
         Raises:
@@ -297,14 +301,14 @@ class Parts:
         def make() -> FitPart:
             by_weight = self.boosted(system, spec, self.candidates(system))
             scorer = scorer_for(world.config, world.labels, world.atlas, system.levels)
-            lists = {weight: Final.of(found).lists for weight, found in by_weight.items()}
+            lists = {weight: SystemOutput.of(found).lists for weight, found in by_weight.items()}
             return fit(
                 scorer, system.name, system.k, world.config.seed, lambda weight: run_of(list(lists[weight].items()))
             )
 
         return self._fits([self.searches(system), system.k, spec], make)
 
-    def rerank_causes(self, system: System, candidates: Lists | None = None) -> Causes:
+    def rerank_causes(self, system: RetrievalStack, candidates: Lists | None = None) -> Causes:
         """All that can change how a system's candidates, or others, are reranked; empty without a reranker.
 
         Of a `boosted` one those of the reranker that reads: what that made is kept, and the boost is made anew.
@@ -328,7 +332,7 @@ class Parts:
             "duplicates": world.config.duplicates,
         }
 
-    def _by_id(self, system: System) -> Mapping[str, EmbedRecord]:
+    def _by_id(self, system: RetrievalStack) -> Mapping[str, EmbedRecord]:
         return {record.qid: record for record in self.prepared(system.rewrite)}
 
     # --- keeping ---
@@ -342,7 +346,7 @@ class Parts:
             "language": world.config.language,
         }
 
-    def causes(self, search: Search) -> Causes:
+    def causes(self, search: SystemRetriever) -> Causes:
         """All that can change the hits of a search."""
         embedder = None if search.embedder is None else self.embedder(search.embedder).causes()
         folded = {"quotes": FOLDING} if self._world.passages_of(search.chunker).folded else {}

@@ -27,11 +27,11 @@ from raggs.evaluation.svg import (
     RIGHT,
     TOP,
     WIDE,
+    AxisScale,
     Box,
     Curve,
     Drawing,
     ForestRow,
-    Scale,
     curves,
     forest,
     place_label,
@@ -102,8 +102,8 @@ def _front(report: SweepReport, figure: Figure, unit: str) -> str | None:
     foot = TOP + HIGH
     waits, limits = unit == "ms", report.choice.limits
     limit = limits.get("latency_ms" if waits else "usd_per_1k")
-    across = Scale.of([x for _, x, _ in points] + ([limit] if limit else []), LEFT, RIGHT, log=True)
-    up = Scale.of([y for _, _, y in points] + [limits[key] for key in ("quality",) if key in limits], foot, TOP)
+    across = AxisScale.of([x for _, x, _ in points] + ([limit] if limit else []), LEFT, RIGHT, log=True)
+    up = AxisScale.of([y for _, _, y in points] + [limits[key] for key in ("quality",) if key in limits], foot, TOP)
     drawing = Drawing(f"{measure} over {'waiting' if waits else 'price'}", foot + 3.2 * LINE + (len(keyed) + 1) * LINE)
     scale = ", logarithmic" if across.log else ""
     wait = f"{'p50' if limit is None else 'p95'} in ms before generation"
@@ -120,7 +120,7 @@ def _named(report: SweepReport, row: SystemRow) -> bool:
     return row.name in report.front or row.name == report.choice.winner
 
 
-def _limits(drawing: Drawing, across: Scale, up: Scale, limit: float | None, target: float | None) -> None:
+def _limits(drawing: Drawing, across: AxisScale, up: AxisScale, limit: float | None, target: float | None) -> None:
     if limit is not None:
         drawing.line(across.at(limit), up.start, across.at(limit), up.end, "limit")
         drawing.text(across.at(limit) - 5, up.end + 12, "limit", "soft", "end")
@@ -141,7 +141,11 @@ def _front_line(drawing: Drawing, places: Sequence[tuple[float, float]]) -> None
 
 
 def _points(
-    drawing: Drawing, report: SweepReport, points: Sequence[Point], keyed: Sequence[Point], scales: tuple[Scale, Scale]
+    drawing: Drawing,
+    report: SweepReport,
+    points: Sequence[Point],
+    keyed: Sequence[Point],
+    scales: tuple[AxisScale, AxisScale],
 ) -> None:
     across, up = scales
     taken = [Box(across.at(x) - 4, up.at(y) - 4, across.at(x) + 4, up.at(y) + 4) for _, x, y in points]

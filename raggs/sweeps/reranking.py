@@ -29,31 +29,31 @@ from raggs.base.artifacts import EmbedRecord, Passage
 from raggs.base.errors import BudgetError, DataError, ProviderError
 from raggs.base.hashing import derive_seed
 from raggs.base.text import plural
-from raggs.base.types import Building
+from raggs.base.types import BuildProgress
 from raggs.golden.judgments import Judgments
 from raggs.metrics.columns import Run
 from raggs.parts.indexes.passages import Passages
 from raggs.parts.rerankers import Reranker, RerankerConfig, Reranking
 from raggs.parts.rerankers.boosted import FIT, BoostedConfig
 from raggs.parts.retrievers import REGISTRY
-from raggs.parts.retrievers.depth import Reads, RoutedDepth, Seen, readings
+from raggs.parts.retrievers.depth import Reads, RoutedDepth, SignalInputs, readings
 from raggs.parts.run_files import read_run
 from raggs.ranking.fusion import group_duplicates
 from raggs.stats.search_depth import Readings, fired
 from raggs.sweeps.config import SweepConfig
-from raggs.sweeps.grid import CHUNKER, System
-from raggs.sweeps.judgments import Atlas
+from raggs.sweeps.grid import CHUNKER, RetrievalStack
+from raggs.sweeps.judgments import ChunkingGrades
 from raggs.sweeps.models import FitPart, SystemRow
-from raggs.sweeps.part_store import Final, Lists, all_or_none
-from raggs.sweeps.scoring import Scorer
-from raggs.sweeps.world import World
+from raggs.sweeps.part_store import Lists, SystemOutput, all_or_none
+from raggs.sweeps.scoring import SystemScorer
+from raggs.sweeps.world import SweepContext
 
 if TYPE_CHECKING:
-    from raggs.sweeps.parts import Parts
+    from raggs.sweeps.parts import SystemParts
 
 
 async def rerank_all(
-    world: World, passages: Passages, reranker: Reranker, candidates: Lists, records: Mapping[str, EmbedRecord]
+    world: SweepContext, passages: Passages, reranker: Reranker, candidates: Lists, records: Mapping[str, EmbedRecord]
 ) -> Mapping[str, Reranking]:
     """What a reranker makes of every question's candidates.
 
@@ -73,7 +73,7 @@ async def rerank_all(
             read = _unlike(world, passages, [doc for doc, _ in candidates[qid]])
             found = await reranker.rerank(records[qid].rewrite, records[qid].language, read)
         done += 1
-        world.hear(Building("reranked questions", done, len(candidates)))
+        world.hear(BuildProgress("reranked questions", done, len(candidates)))
         return found
 
     return dict(zip(candidates, await all_or_none(map(one, candidates)), strict=True))
@@ -94,7 +94,7 @@ def require_whole(found: Mapping[str, Reranking]) -> None:
 
 
 def probe(
-    world: World,
+    world: SweepContext,
     passages: Passages,
     spec: RerankerConfig,
     rerankings: Mapping[str, Reranking],
@@ -115,7 +115,7 @@ def probe(
                 yield record.qid, round(took, 4)
 
 
-def _unlike(world: World, passages: Passages, docs: Sequence[str]) -> list[Passage]:
+def _unlike(world: SweepContext, passages: Passages, docs: Sequence[str]) -> list[Passage]:
     """The passages of some ids, without near-duplicates of better ones."""
     found, likeness = passages.get(docs), world.config.duplicates
     read = [found[doc] for doc in docs]
@@ -139,12 +139,14 @@ def weights_of(spec: BoostedConfig) -> tuple[float, ...]:
     return WEIGHTS if spec.weight == FIT else (spec.weight,)
 
 
-def scorer_for(config: SweepConfig, labels: Judgments, atlas: Atlas | None, levels: Mapping[str, str]) -> Scorer:
+def scorer_for(
+    config: SweepConfig, labels: Judgments, atlas: ChunkingGrades | None, levels: Mapping[str, str]
+) -> SystemScorer:
     """Who scores the lists of each weight."""
-    return Scorer(config, labels, many=True, sheet=None if atlas is None else atlas.sheet(levels[CHUNKER]))
+    return SystemScorer(config, labels, many=True, sheet=None if atlas is None else atlas.sheet(levels[CHUNKER]))
 
 
-def fit(scorer: Scorer, name: str, k: int, seed: int, run_of: Callable[[float], Run]) -> FitPart:
+def fit(scorer: SystemScorer, name: str, k: int, seed: int, run_of: Callable[[float], Run]) -> FitPart:
     """Choose the weights.
 
     Args:
@@ -187,7 +189,7 @@ def composed(part: FitPart, by_weight: Mapping[float, Mapping[str, V]]) -> dict[
     return {qid: by_weight[part.chosen[0 if qid in first else 1]][qid] for qid in by_weight[WEIGHTS[0]]}
 
 
-def fit_faults(row: SystemRow, folder: Path, scorer: Scorer) -> Iterator[str]:
+def fit_faults(row: SystemRow, folder: Path, scorer: SystemScorer) -> Iterator[str]:
     """What is wrong with a fit, by the lists that were kept of each weight.
 
     Args:
@@ -232,7 +234,7 @@ class Router:
         depth: that depth.
     """
 
-    def __init__(self, parts: Parts, system: System, depth: RoutedDepth) -> None:
+    def __init__(self, parts: SystemParts, system: RetrievalStack, depth: RoutedDepth) -> None:
         self._parts, self._system, self._depth = parts, system, depth
         self._deep = parts.candidates(replace(system, depth=None))
         self._shallow: Lists = {qid: hits[: depth.base] for qid, hits in self._deep.items()}
@@ -249,7 +251,7 @@ class Router:
         vectors, words = lists.get("vectors", {}), lists.get("words", {})
         return {
             record.qid: readings(
-                Seen(
+                SignalInputs(
                     text=record.text,
                     language=record.language,
                     base=self._depth.base,
@@ -293,11 +295,11 @@ class Router:
         if rest := self._unread():
             yield rest
 
-    def final(self) -> Final:
+    def final(self) -> SystemOutput:
         """What the system returns."""
         parts, system, found = self._parts, self._system, self.lists
         if system.reranker is None:
-            return Final(found)
+            return SystemOutput(found)
         read: dict[str, Reranking] = {}
         for lists in self.rounds():
             made = parts.reranked(system, lists)
@@ -306,7 +308,7 @@ class Router:
         independent = parts.reranker(system.reranker).reader.INDEPENDENT
         for qid in (qid for qid, why in self.fired.items() if why == (ENTROPY,)):  # which only its shallow list told
             read[qid] = twice(parts.reranked(system, self._shallow)[qid], read[qid], independent=independent)
-        return Final.of({qid: read[qid] for qid in found})
+        return SystemOutput.of({qid: read[qid] for qid in found})
 
     def _unread(self) -> Lists:
         """The lists that no fixed depth had read, where those are not kept together."""

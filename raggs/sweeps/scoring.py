@@ -15,17 +15,17 @@ from raggs.base.errors import DataError
 from raggs.base.types import Number, number
 from raggs.evaluation.models import ProjectionPart, ScorePart
 from raggs.evaluation.report import projection_part, score_part
-from raggs.evaluation.study import Scoring, hits_of, holes_at, mean, top_in
+from raggs.evaluation.study import ScoringSettings, hits_of, holes_at, mean, top_in
 from raggs.golden.judgments import Judgments
-from raggs.golden.opened import System as Listed
+from raggs.golden.opened import NamedSystem as Listed
 from raggs.metrics.columns import Run
 from raggs.metrics.evaluate import Evaluation, measure_hits
 from raggs.metrics.hits import Hits, Ties
-from raggs.metrics.names import Named, at_cutoffs, parse_measure
-from raggs.metrics.unjudged import Shown, Top
+from raggs.metrics.names import MeasureSpec, at_cutoffs, parse_measure
+from raggs.metrics.unjudged import ShownPassages, TopPassages
 from raggs.stats.intervals import bootstrap_means
 from raggs.sweeps.config import SweepConfig
-from raggs.sweeps.judgments import TERMS, Sheet, is_reference
+from raggs.sweeps.judgments import TERMS, ChunkingJudgments, is_reference
 
 GRADED = ("ra_nwg", "n_recall4", "n_recall5", "ndcg", "harm", "holes")
 OTHERS = ("ndcg", "recall", "precision", "mrr", "holes")
@@ -36,7 +36,7 @@ DECIDE_OTHERS = ("ndcg", "recall")
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoredSystem:
     """What one system is worth.
 
     Attributes:
@@ -55,17 +55,17 @@ class Scored:
     holes: dict[str, Number]
     values: dict[str, Floats]
     hits: Hits = field(repr=False)
-    top: Top | None = field(default=None, repr=False)
+    top: TopPassages | None = field(default=None, repr=False)
     unjudged: dict[str, Number] = field(default_factory=dict)
     projection: ProjectionPart | None = None
 
     @property
-    def shown(self) -> Shown | None:
+    def shown(self) -> ShownPassages | None:
         """The system with the top of its lists; None where unjudged passages say nothing."""
-        return None if self.top is None else Shown(self.hits, self.top)
+        return None if self.top is None else ShownPassages(self.hits, self.top)
 
 
-class Scorer:
+class SystemScorer:
     """Scores systems against a golden set.
 
     Args:
@@ -76,7 +76,7 @@ class Scorer:
     """
 
     def __init__(
-        self, config: SweepConfig, judgments: Judgments, *, many: bool = False, sheet: Sheet | None = None
+        self, config: SweepConfig, judgments: Judgments, *, many: bool = False, sheet: ChunkingJudgments | None = None
     ) -> None:
         self._config, self._many, self._sheet = config, many, sheet
         self.judgments = judgments
@@ -116,7 +116,7 @@ class Scorer:
         marked = [*marked, *filter(is_reference, self._config.measures)] if self._marked else []
         return tuple(dict.fromkeys((*self.quality, *plain, *marked, *more, *ceilings)))
 
-    def score(self, name: str, run: Run, k: int) -> Scored:
+    def score(self, name: str, run: Run, k: int) -> ScoredSystem:
         """One system.
 
         Args:
@@ -129,14 +129,14 @@ class Scorer:
         """
         measures = self.measures()
         named = {told: self._named(told, k) for told in measures if not is_reference(told)}
-        scoring = Scoring(
+        scoring = ScoringSettings(
             list(named.values()), self._config.cutoffs, confidence=self._config.confidence, seed=self._config.seed
         )
         hits = self._hits(name, run, scoring)
         found = measure_hits(hits, scoring.measures, confidence=scoring.confidence, seed=scoring.seed)
         marked = self._in_references([told for told in measures if is_reference(told)], hits, run, scoring.ties, name)
         means = {told: found.mean[one.name] for told, one in named.items()}
-        return Scored(
+        return ScoredSystem(
             scores=self._ordered(self._parts(found, named) | self._intervals(marked)),
             realised={
                 f"{name}@{cutoff}": _ratio(means[f"{name}@{cutoff}"], means[f"proc_{name}@{cutoff}"])
@@ -153,7 +153,7 @@ class Scorer:
             projection=self._projected(hits),
         )
 
-    def _hits(self, name: str, run: Run, scoring: Scoring) -> Hits:
+    def _hits(self, name: str, run: Run, scoring: ScoringSettings) -> Hits:
         """Where a system put the passages with a grade; in characters too where the corpus is cut in several ways."""
         sheet = self._sheet
         projection = None if sheet is None else sheet.projection
@@ -184,7 +184,7 @@ class Scorer:
         projection = None if self._sheet is None else self._sheet.projection
         return projection_part(projection, hits, min(self._config.cutoffs)) if projection else None
 
-    def _parts(self, found: Evaluation, named: Mapping[str, Named]) -> dict[str, ScorePart]:
+    def _parts(self, found: Evaluation, named: Mapping[str, MeasureSpec]) -> dict[str, ScorePart]:
         """Means, with intervals where they are affordable."""
         if not self._many:
             return {told: score_part(found.interval[one.name]) for told, one in named.items()}
@@ -204,7 +204,7 @@ class Scorer:
         """The measures that have one."""
         return CEILINGS if self._graded else ()
 
-    def _named(self, told: str, k: int) -> Named:
+    def _named(self, told: str, k: int) -> MeasureSpec:
         """A measure; a ceiling over the system's own candidates."""
         name, _, cutoff = told.partition("@")
         return parse_measure(f"{name}({k})@{cutoff}" if name.startswith(("proc_", "pct_proc_")) else told)

@@ -27,14 +27,14 @@ from raggs.base.errors import DataError, NotFoundError, RaggsError, UsageError
 from raggs.base.files import disk, hash_file, held, remove_leftovers, write_atomic
 from raggs.base.hashing import hash_value
 from raggs.base.jsonl import read_records, read_torn, write_records
-from raggs.evaluation.models import Part
+from raggs.evaluation.models import ReportPart
 from raggs.golden.base import GoldenSet
 from raggs.golden.judgments import Judgments
 from raggs.golden.places import judged_places
 from raggs.metrics.columns import Run
 from raggs.parts.run_files import read_run
 from raggs.runs.manifests.store import RunStore
-from raggs.sweeps.judgments import HOLES, Atlas, PlaceRow, cut_of, references_of
+from raggs.sweeps.judgments import HOLES, ChunkingGrades, PlaceRow, cut_of, references_of
 from raggs.sweeps.models import CutPart, OutcomePart, SweepReport, SystemRow, Timing
 from raggs.sweeps.part_store import Lists
 from raggs.sweeps.world import read_foreign
@@ -44,7 +44,7 @@ CUTS, PLACES = "cuts.jsonl", "places.jsonl"
 REMEDY = "choose another `folder`, or check its permissions"
 
 
-class SweepManifest(Part):
+class SweepManifest(ReportPart):
     """manifest.json."""
 
     v: Literal[2] = 2
@@ -187,7 +187,7 @@ class SweepStore:
                 write_atomic(path, data, durable=False)
         return path.relative_to(self.folder).as_posix()
 
-    def keep_cuts(self, atlas: Atlas | None, shown: Mapping[str, Iterable[str]]) -> None:
+    def keep_cuts(self, atlas: ChunkingGrades | None, shown: Mapping[str, Iterable[str]]) -> None:
         """Write how the corpus is cut, and the places of passages that lists and grades reach.
 
         Args:
@@ -202,7 +202,7 @@ class SweepStore:
                 write_records(self.folder / PLACES, atlas.rows(shown))
                 write_records(self.folder / CUTS, atlas.parts)
 
-    def atlas(self, golden: GoldenSet, whole: Judgments, labels: Judgments) -> Atlas | None:
+    def atlas(self, golden: GoldenSet, whole: Judgments, labels: Judgments) -> ChunkingGrades | None:
         """What systems of each cut are scored by, as far as lists and grades reach; None where there is one cut.
 
         Args:
@@ -219,7 +219,7 @@ class SweepStore:
             places.setdefault(row.cut, []).append(row)
         parts = list(read_records(self.folder / CUTS, CutPart))
         cuts = [(part, cut_of(places.get(part.label, ()), self.folder / PLACES)) for part in parts]
-        return Atlas(judged_places(golden, whole), labels, cuts, references_of(golden.queries()))
+        return ChunkingGrades(judged_places(golden, whole), labels, cuts, references_of(golden.queries()))
 
     def keep(self, manifest: SweepManifest, rows: Iterable[SystemRow], texts: Mapping[str, str]) -> SweepManifest:
         """Write what was found; runs and plots of what is no more go away."""

@@ -34,17 +34,17 @@ from raggs.base.artifacts import EmbedRecord
 from raggs.base.errors import RaggsError
 from raggs.base.hashing import generator, hash_value
 from raggs.base.jsonl import Appender, read_torn
-from raggs.base.types import Building, Notice, Number
+from raggs.base.types import BuildProgress, Notice, Number
 from raggs.llm.ledger import LEDGER_REMEDY, LedgerLine
 from raggs.parts.rerankers.boosted import BoostedConfig, bm25, reads
 from raggs.stages.embed import prepare
-from raggs.sweeps.grid import Search, System
-from raggs.sweeps.models import LatencyPart, Spread, StepKind, Timing
-from raggs.sweeps.part_store import Final
-from raggs.sweeps.parts import EMBEDDING, PREPARING, RERANKING, Parts
+from raggs.sweeps.grid import RetrievalStack, SystemRetriever
+from raggs.sweeps.models import LatencyPart, LatencySpread, StepKind, Timing
+from raggs.sweeps.part_store import SystemOutput
+from raggs.sweeps.parts import EMBEDDING, PREPARING, RERANKING, SystemParts
 from raggs.sweeps.reranking import probe
 from raggs.sweeps.store import TIMINGS, SweepStore
-from raggs.sweeps.world import World
+from raggs.sweeps.world import SweepContext
 
 TAIL = 0.95
 DRAWS = 1000
@@ -83,7 +83,7 @@ def latency_of(
         if timing.step in wanted:
             rounds.setdefault(timing.step, []).append(timing)
 
-    def spread(keys: Sequence[str]) -> Spread | None:
+    def spread(keys: Sequence[str]) -> LatencySpread | None:
         return _spread([rounds.get(key, []) for key in keys], questions, confidence, seed)
 
     parts = {kind: found for kind, keys in steps.items() if (found := spread(keys)) is not None}
@@ -96,7 +96,9 @@ def latency_of(
     )
 
 
-def _spread(steps: Sequence[Sequence[Timing]], questions: Sequence[str], confidence: float, seed: int) -> Spread | None:
+def _spread(
+    steps: Sequence[Sequence[Timing]], questions: Sequence[str], confidence: float, seed: int
+) -> LatencySpread | None:
     """Percentiles of the sum of some steps, each with its rounds; None where one was never timed, or there is none."""
     if not steps or not all(steps):
         return None
@@ -106,7 +108,7 @@ def _spread(steps: Sequence[Sequence[Timing]], questions: Sequence[str], confide
         singles = usual[None, :]
     low, high = tail_interval(singles, confidence, seed)
     p50, p95_of_medians = np.percentile(usual, [50, 100 * TAIL]).tolist()
-    return Spread(
+    return LatencySpread(
         p50=p50,
         p95=tail(singles),
         low=low,
@@ -200,7 +202,7 @@ PROBES = 10  # calls that time what is paid for, where its answers are kept or c
 
 
 @dataclass(frozen=True)
-class Step:
+class TimedStep:
     """Something that is timed.
 
     Attributes:
@@ -218,7 +220,7 @@ class Step:
     run: Callable[[EmbedRecord], object]
 
 
-class Clock:
+class StepTimer:
     """Times the steps of systems, each step once for all systems that share it.
 
     Args:
@@ -226,23 +228,23 @@ class Clock:
         store: of the sweep, where timings are kept.
     """
 
-    def __init__(self, world: World, parts: Parts, store: SweepStore) -> None:
+    def __init__(self, world: SweepContext, parts: SystemParts, store: SweepStore) -> None:
         self._world, self._parts = world, parts
         self._path = store.folder / TIMINGS
         self._probed: set[str] = set()
         self._known = {(line.step, line.round): line for line in store.timings()}
 
-    def time(self, systems: Sequence[System], number: int) -> None:
+    def time(self, systems: Sequence[RetrievalStack], number: int) -> None:
         """One round over the steps of some systems; steps that were timed in it are passed over."""
         steps = {step.key: step for system in systems for step in self._local(system)}
         missing = [step for key, step in steps.items() if (key, number) not in self._known]
         for done, step in enumerate(missing):
-            self._world.hear(Building(f"timed, round {number}", done, len(missing)))
+            self._world.hear(BuildProgress(f"timed, round {number}", done, len(missing)))
             self._keep(self._timed(step, number))
         if missing:
-            self._world.hear(Building(f"timed, round {number}", len(missing), len(missing)))
+            self._world.hear(BuildProgress(f"timed, round {number}", len(missing), len(missing)))
 
-    def note_paid(self, system: System) -> None:
+    def note_paid(self, system: RetrievalStack) -> None:
         """Take down what the ledger knows of the calls that a system's questions took."""
         for key, kind, what, stage, model in self._paid(system):
             if (key, 1) in self._known:
@@ -261,14 +263,14 @@ class Clock:
         """How many questions are asked for the time alone, at most."""
         return len(self._sample()[:PROBES])
 
-    def probes(self, system: System) -> Iterator[tuple[str, str, int]]:
+    def probes(self, system: RetrievalStack) -> Iterator[tuple[str, str, int]]:
         """What must be asked of a provider for its time alone, since all answers are kept: words, model, calls."""
         for key, _, what, stage, model in self._paid(system):
             known = (key, 1) in self._known or self._ledger_ms(stage, model) or self._parts.store.times(key)
             if not known:
                 yield f"timing: {what}", model, self.timed
 
-    def note_reranked(self, system: System, final: Final) -> None:
+    def note_reranked(self, system: RetrievalStack, final: SystemOutput) -> None:
         """Take down how long a reranker took for each question, when it did the work."""
         key = self._reranking(system)
         if key is None or final.rerankings is None or (key, 1) in self._known or system.reranker is None:
@@ -290,7 +292,7 @@ class Clock:
             what = f"rerank {system.levels['k']} by {by}"
             self._keep(Timing(step=key, kind="rerank", what=what, round=1, paid=paid, ms=ms))
 
-    def steps(self, system: System) -> dict[StepKind, tuple[str, ...]]:
+    def steps(self, system: RetrievalStack) -> dict[StepKind, tuple[str, ...]]:
         """The keys of what a question of a system waits for, by kind."""
         keys: dict[StepKind, list[str]] = {}
         for step in self._local(system):
@@ -303,7 +305,7 @@ class Clock:
             keys.setdefault("rerank", []).insert(0, reranking)
         return {kind: tuple(found) for kind, found in keys.items()}
 
-    def latency(self, system: System) -> LatencyPart:
+    def latency(self, system: RetrievalStack) -> LatencyPart:
         """What is known of a system's waiting."""
         config = self._world.config
         return latency_of(
@@ -316,7 +318,7 @@ class Clock:
 
     # --- steps ---
 
-    def _local(self, system: System) -> Iterator[Step]:
+    def _local(self, system: RetrievalStack) -> Iterator[TimedStep]:
         """What of a system runs here."""
         parts, world = self._parts, self._world
         rewriter = world.workshop.rewriter(system.rewrite)
@@ -328,10 +330,10 @@ class Clock:
                 return world.workshop.loop.run(prepare(query, rewriter, world.config.language))
 
             key = hash_value(["rewrite", rewriter.causes()])
-            yield Step(key, "embed", f"rewrite by {system.rewrite.type}", prepared, rewrite)
+            yield TimedStep(key, "embed", f"rewrite by {system.rewrite.type}", prepared, rewrite)
         if system.embedder is not None and not parts.embedder(system.embedder).models:
             embedder = parts.embedder(system.embedder)
-            yield Step(
+            yield TimedStep(
                 hash_value(["embed", embedder.causes()]),
                 "embed",
                 f"embed by {embedder.identity}",
@@ -345,7 +347,7 @@ class Clock:
         for search in parts.searches(system):
             yield self._search(search)
 
-    def _boost(self, system: System, spec: BoostedConfig) -> Step:
+    def _boost(self, system: RetrievalStack, spec: BoostedConfig) -> TimedStep:
         """BM25 over a question's candidates; the reranker that reads them is a step of its own."""
         parts, candidates = self._parts, self._parts.candidates(system)
         passages = self._world.passages_of(system.chunker)
@@ -357,18 +359,20 @@ class Clock:
             return bm25(record.rewrite, record.language, texts)
 
         key = hash_value(["boost", parts.rerank_causes(system), parts.reranker(spec).own_causes()["version"]])
-        return Step(key, "rerank", f"boost {system.levels['k']} by BM25", partial(parts.prepared, system.rewrite), run)
+        return TimedStep(
+            key, "rerank", f"boost {system.levels['k']} by BM25", partial(parts.prepared, system.rewrite), run
+        )
 
-    def _elsewhere(self, system: System) -> bool:
+    def _elsewhere(self, system: RetrievalStack) -> bool:
         """Whether lists come from where nobody here can time them: a file, or a provider whose answers are kept."""
         if system.own is None:
             return False
         return system.own.type == RUNFILE or any(map(self._parts.paid, self._parts.searches(system)))
 
-    def _search(self, search: Search) -> Step:
+    def _search(self, search: SystemRetriever) -> TimedStep:
         retriever = self._parts.retriever(search)
         what = f"{search.retriever.type}, k {search.retriever.k}"
-        return Step(
+        return TimedStep(
             hash_value(["retrieve", self._parts.causes(search)]),
             "retrieve",
             what,
@@ -376,7 +380,7 @@ class Clock:
             lambda record: list(retriever.search([record])),
         )
 
-    def _paid(self, system: System) -> Iterator[tuple[str, StepKind, str, str, str]]:
+    def _paid(self, system: RetrievalStack) -> Iterator[tuple[str, StepKind, str, str, str]]:
         """What of a question is asked of a provider: key, kind, words, stage in the ledger, model."""
         rewriter = self._world.workshop.rewriter(system.rewrite)
         for model in rewriter.models:
@@ -386,7 +390,7 @@ class Clock:
             for model in embedder.models:
                 yield hash_value(["paid embed", embedder.causes()]), "embed", f"embed by {model}", EMBEDDING, model
 
-    def _reranking(self, system: System) -> str | None:
+    def _reranking(self, system: RetrievalStack) -> str | None:
         """The key of a system's reranking; None without one."""
         if system.reranker is None:
             return None
@@ -394,14 +398,14 @@ class Clock:
 
     # --- measuring ---
 
-    def _probe(self, system: System, stage: str, what: str) -> None:
+    def _probe(self, system: RetrievalStack, stage: str, what: str) -> None:
         """Without an answer nothing but the time is missing: the lists are whole."""
         try:
             self._parts.probe(system, stage, self._sample()[:PROBES])
         except RaggsError as error:
             self._world.hear(Notice(f"{what}: its time is not known: {error}"))
 
-    def _timed(self, step: Step, number: int) -> Timing:
+    def _timed(self, step: TimedStep, number: int) -> Timing:
         ms: dict[str, float] = {}
         wanted = set(self._sample())
         records = [record for record in step.records() if record.qid in wanted]

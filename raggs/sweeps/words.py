@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Collection, Sequence
 
 from raggs.base.text import plural
-from raggs.stats.choice import Choice, Exclusion, Turn
+from raggs.stats.choice import Choice, Exclusion, LimitTurn
 from raggs.stats.front import Candidate
 
 NOTHING = 5e-5  # a change of quality that four decimals do not show
@@ -160,7 +160,7 @@ def puts_first(chosen: Choice, equals: Sequence[str], jitter_ms: float) -> list[
     return [f"Only {by} puts {chosen.winner.name} before {named}: equal on every question, and the same in price."]
 
 
-def turns(points: Sequence[Turn], same: Collection[str], axis: str, other: float | None) -> list[str]:
+def turns(points: Sequence[LimitTurn], same: Collection[str], axis: str, other: float | None) -> list[str]:
     """What other limits on one axis would choose, beside those that are the same as the choice.
 
     Args:

@@ -35,22 +35,22 @@ from raggs.base.types import Hear, Notice, deaf
 from raggs.golden.base import GoldenSet
 from raggs.golden.judgments import Judgments
 from raggs.golden.opened import open_golden
-from raggs.golden.places import Cut, judged_places, project_onto
+from raggs.golden.places import PassagePlaces, judged_places, project_onto
 from raggs.llm import LLMSettings
 from raggs.llm.ledger import LEDGER_FILE
 from raggs.llm.settings import Price
-from raggs.metrics.columns import IdColumn, Run, Scale
+from raggs.metrics.columns import GradeScale, IdColumn, Run
 from raggs.parts.chunkers import ChunkerConfig
-from raggs.parts.corpora import Recuttable
+from raggs.parts.corpora import RechunkableConfig
 from raggs.parts.indexes.passages import Passages, PassageStore
 from raggs.parts.run_files import read_run
 from raggs.parts.workshop import OpenCorpus, Workshop, open_queries
 from raggs.runs.manifests.store import RunStore
 from raggs.sweeps.config import CorpusSpec, SweepConfig
 from raggs.sweeps.grid import cut_labels, make_grid
-from raggs.sweeps.judgments import Atlas, of_queries, references_of, with_holes
+from raggs.sweeps.judgments import ChunkingGrades, of_queries, references_of, with_holes
 from raggs.sweeps.models import CutPart
-from raggs.sweeps.part_store import Lists, Once
+from raggs.sweeps.part_store import Lists, OnceCache
 
 
 def read_foreign(path: Path, sha256: str, k: int) -> Run:
@@ -127,12 +127,12 @@ GENERATOR = "generator"
 NAME_IT = "name it: corpus: {type: jsonl, path: ...}"
 
 
-def scale_of(config: SweepConfig) -> Scale | None:
+def scale_of(config: SweepConfig) -> GradeScale | None:
     """The scale that a sweep names; None if it follows from the labels."""
-    return None if config.ends is None else Scale.of(*config.ends)
+    return None if config.ends is None else GradeScale.of(*config.ends)
 
 
-class World:
+class SweepContext:
     """One sweep's surroundings. Each part is opened when it is first asked for.
 
     Args:
@@ -242,9 +242,9 @@ class World:
         return found
 
     @cached_property
-    def cuts(self) -> Cuts:
+    def cuts(self) -> CorpusChunkings:
         """The corpus in every way in which systems have it cut."""
-        return Cuts(self)
+        return CorpusChunkings(self)
 
     def passages_of(self, chunker: ChunkerConfig | None) -> Passages:
         """The passages as one chunker cuts them; None: as the corpus says itself.
@@ -256,7 +256,7 @@ class World:
         return self.cuts.passages(chunker) if self.config.recuts else self.passages
 
     @cached_property
-    def atlas(self) -> Atlas | None:
+    def atlas(self) -> ChunkingGrades | None:
         """What systems of each cut are scored by; None where the corpus is cut in one way, and `labels` will do."""
         return self.cuts.atlas.graded(self.labels) if self.config.recuts else None
 
@@ -283,12 +283,12 @@ class World:
         return self._hashes(passages, make)
 
     @cached_property
-    def _hashes(self) -> Once[str]:
-        return Once()
+    def _hashes(self) -> OnceCache[str]:
+        return OnceCache()
 
-    def narrowed(self, qids: Collection[str]) -> World:
+    def narrowed(self, qids: Collection[str]) -> SweepContext:
         """The same world with some of its questions alone; whatever it makes is the whole world's."""
-        return _Narrowed(self, qids)
+        return _NarrowedContext(self, qids)
 
     def book(self, what: str) -> None:
         """From now on calls are booked on this part of the work, in the sweep's ledger.
@@ -315,8 +315,8 @@ class World:
         self.workshop.close()
 
 
-class _Narrowed(World):
-    def __init__(self, whole: World, qids: Collection[str]) -> None:
+class _NarrowedContext(SweepContext):
+    def __init__(self, whole: SweepContext, qids: Collection[str]) -> None:
         self.config, self.hear, self.workshop = whole.config, whole.hear, whole.workshop
         self.golden, self.judgments = whole.golden, whole.judgments
         if self.config.recuts:
@@ -400,16 +400,16 @@ def corpus_of(golden: Path) -> AdapterConfig | None:
 REMEDY = "name documents under `corpus`, {type: folder, path: ...}, or take `chunker` out"
 
 
-class Cuts:
+class CorpusChunkings:
     """All cuts of one corpus.
 
     Args:
         world: of the sweep.
     """
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: SweepContext) -> None:
         self._world = world
-        self._stores = Once[PassageStore]()
+        self._stores = OnceCache[PassageStore]()
         self._labels = cut_labels(world.config)
 
     def passages(self, chunker: ChunkerConfig | None) -> PassageStore:
@@ -422,7 +422,7 @@ class Cuts:
         return self._stores(chunker, lambda: self._made(chunker))
 
     @cached_property
-    def atlas(self) -> Atlas:
+    def atlas(self) -> ChunkingGrades:
         """All cuts by place, with the grades of the golden set.
 
         Raises:
@@ -431,11 +431,11 @@ class Cuts:
         world = self._world
         stores = [(chunker, self.passages(chunker)) for chunker in world.config.cuts]
         judged = judged_places(world.golden, world.judgments)
-        found: list[tuple[CutPart, Cut]] = []
+        found: list[tuple[CutPart, PassagePlaces]] = []
         for chunker, passages in stores:
             places = project_onto(judged, passages, passages.content_hash, world.corpus.place)
             found.append((self._part(chunker, passages), places.cut))
-        return Atlas(judged, world.labels, found, references_of(world.golden.queries()))
+        return ChunkingGrades(judged, world.labels, found, references_of(world.golden.queries()))
 
     def _part(self, chunker: ChunkerConfig | None, passages: PassageStore) -> CutPart:
         content = passages.content_hash
@@ -461,7 +461,7 @@ class Cuts:
             raise DataError(said, where=error.where, line=error.line, remedy=error.remedy) from error
 
     def _recut(self, spec: AdapterConfig, chunker: ChunkerConfig | None) -> AdapterConfig:
-        if not isinstance(spec, Recuttable):
+        if not isinstance(spec, RechunkableConfig):
             said = f"a corpus {spec.type} comes in passages, so no chunker can cut it (axis `chunker`)"
             raise ConfigError(said, where=self._world.corpus.place, remedy=REMEDY)
         return spec if chunker is None else spec.recut(chunker)

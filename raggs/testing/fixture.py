@@ -18,11 +18,11 @@ from pathlib import Path
 
 import pytest
 
-from raggs.app.eval_request import AnalysisRequest, EvalRequest, JudgedLists, MeasureRequest
-from raggs.app.evaluate import EvalResult, Worst
+from raggs.app.eval_request import AnalysisRequest, EvalRequest, JudgedSystems, MeasureRequest
+from raggs.app.evaluate import EvalResult, WorstQuery
 from raggs.app.evaluate import evaluate as evaluate_request
-from raggs.app.evaluate_functions import DEPTH, Asked, Given, evaluate_given, open_given
-from raggs.app.gates import GateRequest, Verdicts, judged, keep_earlier
+from raggs.app.evaluate_functions import DEPTH, EvalInputs, EvalOptions, evaluate_given, open_given
+from raggs.app.gates import GateRequest, GateVerdicts, judged, keep_earlier
 from raggs.base.errors import UsageError
 from raggs.base.text import shorten, visible
 from raggs.evaluation.document import score
@@ -46,7 +46,7 @@ class CheckRequest:
         inconclusive: whether the check fails if unjudged passages could reverse the outcome of a limit or comparison.
     """
 
-    given: Given
+    given: EvalInputs
     measures: MeasureRequest = field(default_factory=MeasureRequest)
     at_least: float | Mapping[str, float] | None = None
     at_most: float | Mapping[str, float] | None = None
@@ -57,7 +57,7 @@ class CheckRequest:
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckResult:
     """What a check found.
 
     Attributes:
@@ -67,7 +67,7 @@ class Checked:
     """
 
     result: EvalResult
-    verdicts: Verdicts
+    verdicts: GateVerdicts
     golden: GoldenSet
 
     @property
@@ -103,7 +103,7 @@ class Checked:
         if not source.exists():
             raise UsageError(f"{self.golden.source} lie in no file", remedy="read eval.md")
         asked = EvalRequest(
-            JudgedLists(self.golden, tuple(self.result.systems)),
+            JudgedSystems(self.golden, tuple(self.result.systems)),
             MeasureRequest(report.measures),
             analyses=AnalysisRequest(ANALYSES, against_first=True),
             seed=report.seed,
@@ -114,7 +114,7 @@ class Checked:
         return keep_page(full, file)
 
 
-def check(request: CheckRequest) -> Checked:
+def check(request: CheckRequest) -> CheckResult:
     """Evaluate, and hold the result against what is asked; nothing is raised for what is not met.
 
     Raises:
@@ -123,8 +123,8 @@ def check(request: CheckRequest) -> Checked:
     golden = open_given(request.given.golden, request.given.queries)
     gates = GateRequest(_limits(request), request.before, request.drop, inconclusive=request.inconclusive)
     given = replace(request.given, golden=golden, queries=None)
-    result = evaluate_given(given, Asked(request.measures, gates=gates), seed=request.seed)
-    return Checked(result, judged(result.report, result.gates), golden)
+    result = evaluate_given(given, EvalOptions(request.measures, gates=gates), seed=request.seed)
+    return CheckResult(result, judged(result.report, result.gates), golden)
 
 
 def _limits(request: CheckRequest) -> dict[str, float]:
@@ -155,7 +155,7 @@ NAME_IT = "pytest --raggs-golden PATH, raggs_golden = PATH in the ini file, or @
 WIDTH = 70  # letters of a question
 
 
-class Golden:
+class GoldenFixture:
     """A golden set in a test.
 
     Args:
@@ -224,15 +224,15 @@ class Golden:
             found.result.write(self.out)
         return found.result
 
-    def _given(self, system: object, queries: object, depth: int) -> Given:
+    def _given(self, system: object, queries: object, depth: int) -> EvalInputs:
         if callable(system):
-            return Given(self.path, system, queries=queries, depth=depth)
+            return EvalInputs(self.path, system, queries=queries, depth=depth)
         if isinstance(system, Mapping) and system and all(map(callable, system.values())):
-            return Given(self.path, system, queries=queries, depth=depth)
-        return Given(self.path, runs={"system": system}, queries=queries, depth=depth)
+            return EvalInputs(self.path, system, queries=queries, depth=depth)
+        return EvalInputs(self.path, runs={"system": system}, queries=queries, depth=depth)
 
 
-def failure(found: Checked, page: Path) -> str:
+def failure(found: CheckResult, page: Path) -> str:
     """What a failed check says.
 
     Args:
@@ -250,7 +250,7 @@ def failure(found: Checked, page: Path) -> str:
     return visible("\n".join([*lines, "", f"report: {page}"]))
 
 
-def _scores(found: Checked) -> Iterator[tuple[str, ...]]:
+def _scores(found: CheckResult) -> Iterator[tuple[str, ...]]:
     report = found.result.report
     for measure in report.measures:
         scores = (part.scores[measure] for part in report.systems)
@@ -261,7 +261,7 @@ def _range(low: float | None, high: float | None) -> str:
     return "" if low is None or high is None else f" [{low:.3f}, {high:.3f}]"
 
 
-def _row(each: Worst, several: bool) -> tuple[str, ...]:
+def _row(each: WorstQuery, several: bool) -> tuple[str, ...]:
     was = "" if each.before is None else f"was {score(each.before)}"
     return (*((each.system,) if several else ()), each.qid, score(each.value), was, shorten(each.text, WIDTH))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from raggs.testing.fixture import Golden
+    from raggs.testing.fixture import GoldenFixture
 
 MARKER = "raggs_golden"
 HELP = "golden set of the fixture `golden`: a run directory of raggs, an export, or a file of labels"
@@ -33,13 +33,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture
-def golden(request: pytest.FixtureRequest) -> Golden:
+def golden(request: pytest.FixtureRequest) -> GoldenFixture:
     """The golden set that the marker, `--raggs-golden` or the ini option names; ``golden.check(search, ...)``."""
-    from raggs.testing.fixture import Golden  # late: pytest starts in every project
+    from raggs.testing.fixture import GoldenFixture  # late: pytest starts in every project
 
     config = request.config
     out, keeps = _out(config, request.node.nodeid), bool(config.getoption("--raggs-out"))
-    return Golden(_named(request), base=config.rootpath, out=out, keeps=keeps)
+    return GoldenFixture(_named(request), base=config.rootpath, out=out, keeps=keeps)
 
 
 def _named(request: pytest.FixtureRequest) -> Path | None:

@@ -8,7 +8,7 @@ import pytest
 from raggs.base.arrays import Ints
 from raggs.base.hashing import generator
 from raggs.stats.agreement import check_labels
-from raggs.stats.judge_agreement import Nearer, nearer
+from raggs.stats.judge_agreement import JudgesVersusHumans, nearer
 
 
 def world(questions: int, seed: int, off: tuple[float, float]) -> tuple[Ints, Ints, Ints, list[str]]:
@@ -43,7 +43,7 @@ def test_judges_alike_are_told_apart_as_seldom_as_promised() -> None:
     assert 2 <= sum(told) <= 20
 
 
-def _alike(seed: int) -> Nearer:
+def _alike(seed: int) -> JudgesVersusHumans:
     return nearer(*world(40, seed, (0.4, 0.4)), draws=300, seed=seed)
 
 

@@ -6,14 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from raggs.stats.agreement import Checked, Estimate, check_labels
+from raggs.stats.agreement import AgreementEstimate, JudgeHumanAgreement, check_labels
 from raggs.stats.judge_agreement import trust
 
 PLAIN = check_labels([1, 2, 3, 4, 5] * 20, [1, 2, 3, 4, 5] * 20, [str(number % 25) for number in range(100)], seed=1)
 
 
-def checked(kappa: tuple[float, float, float], bias: tuple[float, float, float] = (0.0, -0.1, 0.1)) -> Checked:
-    return replace(PLAIN, kappa=Estimate(*kappa), bias=Estimate(*bias))
+def checked(
+    kappa: tuple[float, float, float], bias: tuple[float, float, float] = (0.0, -0.1, 0.1)
+) -> JudgeHumanAgreement:
+    return replace(PLAIN, kappa=AgreementEstimate(*kappa), bias=AgreementEstimate(*bias))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from support.asking import make_config
 from support.cli import call
 from support.llm_server import LLMServer
 
-from raggs.app.question_results import QuestionWorld
+from raggs.app.question_results import QuestionRunServices
 from raggs.config.load import load_config
 
 
@@ -24,7 +24,7 @@ def test_windows_begin_after_front_matter_and_count_from_the_files_start(tmp_pat
         "name: x\ncorpus: {type: folder, path: docs}\nqueries: {type: jsonl, path: q.jsonl}\n"
         "judge: {judge: {type: nuggets}}\n"
     )
-    world = QuestionWorld(load_config(file).run)
+    world = QuestionRunServices(load_config(file).run)
     (text,) = world.documents
     assert (text.source, text.text, text.start) == ("a.md", "words", len(matter))
     world.close()

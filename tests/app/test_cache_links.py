@@ -9,7 +9,7 @@ import pytest
 from raggs.app.housekeeping import clear, survey
 from raggs.base.errors import UsageError
 from raggs.llm.cache import AnswerCache, CachedAnswer
-from raggs.parts.indexes.files import NOTES, Places
+from raggs.parts.indexes.files import NOTES, CacheFolders
 
 ANSWER = CachedAnswer("a", "m", 1, 1, 0.5)
 
@@ -35,7 +35,7 @@ def whole(folder: Path) -> bool:
 
 @pytest.mark.parametrize("what", [*NOTES, "all"])
 def test_a_cache_behind_a_link_stays(what: str, tmp_path: Path) -> None:
-    theirs, places = elsewhere(tmp_path), Places.of(tmp_path / "runs")
+    theirs, places = elsewhere(tmp_path), CacheFolders.of(tmp_path / "runs")
     places.root.mkdir(parents=True)
     (places.root / "mine").mkdir()
     for name in NOTES:
@@ -47,7 +47,7 @@ def test_a_cache_behind_a_link_stays(what: str, tmp_path: Path) -> None:
 
 
 def test_all_caches_behind_one_link_stay(tmp_path: Path) -> None:
-    theirs, places = elsewhere(tmp_path), Places.of(tmp_path / "runs")
+    theirs, places = elsewhere(tmp_path), CacheFolders.of(tmp_path / "runs")
     places.root.parent.mkdir(parents=True)
     places.root.symlink_to(theirs)
     for what in ("all", "llm", "other"):
@@ -57,7 +57,7 @@ def test_all_caches_behind_one_link_stay(tmp_path: Path) -> None:
 
 
 def test_a_database_behind_a_link_stays(tmp_path: Path) -> None:
-    theirs, places = elsewhere(tmp_path), Places.of(tmp_path / "runs")
+    theirs, places = elsewhere(tmp_path), CacheFolders.of(tmp_path / "runs")
     places.folder("llm").mkdir(parents=True)
     (places.folder("llm") / "cache.db").symlink_to(theirs / "llm" / "cache.db")
     with pytest.raises(UsageError, match="is a link"):
@@ -66,7 +66,7 @@ def test_a_database_behind_a_link_stays(tmp_path: Path) -> None:
 
 
 def test_links_within_a_cache_go_and_what_they_lead_to_stays(tmp_path: Path) -> None:
-    theirs, places = elsewhere(tmp_path), Places.of(tmp_path / "runs")
+    theirs, places = elsewhere(tmp_path), CacheFolders.of(tmp_path / "runs")
     places.folder("bm25").mkdir(parents=True)
     (places.folder("bm25") / "x").symlink_to(theirs)
     assert clear(tmp_path / "runs", "all") == ["bm25"]
@@ -75,7 +75,7 @@ def test_links_within_a_cache_go_and_what_they_lead_to_stays(tmp_path: Path) -> 
 
 def test_a_workspace_that_is_a_link_itself_is_the_users_own(tmp_path: Path) -> None:
     real, link = tmp_path / "real", tmp_path / "runs"
-    Places.of(real).folder("bm25").mkdir(parents=True)
+    CacheFolders.of(real).folder("bm25").mkdir(parents=True)
     link.symlink_to(real)
     assert clear(link, "bm25") == ["bm25"]
     assert survey(link)

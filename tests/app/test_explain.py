@@ -16,7 +16,7 @@ from raggs.app.catalog import explain_word, meanings
 from raggs.base.errors import NotFoundError
 from raggs.base.types import leaves
 from raggs.config.models import run_keys
-from raggs.evaluation.document import LOSSES, Document, Section
+from raggs.evaluation.document import LOSSES, ReportDocument, Section
 from raggs.evaluation.layout import markdown
 from raggs.metrics.names import parse_measure
 
@@ -114,7 +114,7 @@ def test_no_word_has_two_entries_and_every_line_of_the_list_is_one() -> None:
 
 
 def test_tables_name_the_glossary() -> None:
-    page = markdown(Document("Title", Section("Scores"), (), ("a note",)))
+    page = markdown(ReportDocument("Title", Section("Scores"), (), ("a note",)))
     assert page.endswith("- a note\n\nwords: raggs explain WORD, or docs/glossary.md\n")
     sweep = (PACKAGE / "sweeps" / "plots.py").read_text(encoding="utf-8")
     assert "glossary=False" in sweep, "sweeps of earlier versions are audited by the bytes of sweep.md"

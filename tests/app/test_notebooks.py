@@ -13,7 +13,7 @@ from support.sweeping import make_sweep
 
 import raggs
 from raggs.base.errors import ConfigError, DataError, PrerequisiteError
-from raggs.evaluation.document import Cell, Document, Section, Table, fragment
+from raggs.evaluation.document import Cell, ReportDocument, Section, Table, fragment
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "runs"
 EVIL = "<script>alert(1)</script>"
@@ -115,7 +115,7 @@ def test_a_sweep_from_a_mapping_in_a_loop(tmp_path, pandas, monkeypatch):
 def test_nothing_of_a_document_becomes_markup():
     table = Table((EVIL,), ((Cell(EVIL, mark=EVIL, best=True),),))
     section = Section(EVIL, (EVIL,), table)
-    assert "<script" not in fragment(Document(EVIL, section, (section,), (EVIL,), (EVIL,)))
+    assert "<script" not in fragment(ReportDocument(EVIL, section, (section,), (EVIL,), (EVIL,)))
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ from raggs.app.evaluate import evaluate
 from raggs.app.report import ReportRequest, gather, report, write_report_page
 from raggs.base.errors import DataError, UsageError
 from raggs.evaluation.layout import write_report
-from raggs.reporting.sections.decision import Decision
-from raggs.reporting.sections.results import Sweeps, Systems
+from raggs.reporting.sections.decision import DecisionSection
+from raggs.reporting.sections.results import SweepsSection, SystemsSection
 from raggs.runs.manifests.models import RunManifest, now
 from raggs.runs.manifests.store import RunStore
 
@@ -34,7 +34,7 @@ def lists(project: SweepProject) -> tuple[str, ...]:
 
 def test_the_first_system_is_the_baseline_and_the_values_are_those_of_the_evaluation(project: SweepProject) -> None:
     facts = gather(ReportRequest(project.folder, lists(project)))
-    part = Systems().data(facts)
+    part = SystemsSection().data(facts)
     assert part is not None
     assert (part.baseline, part.systems[part.shown]) == ("lexical", "dense")
     score = evaluate(EvalRequest(JudgedFiles(project.folder, lists(project)))).report.systems[1].scores["ra_nwg@10"]
@@ -47,16 +47,16 @@ def test_the_first_system_is_the_baseline_and_the_values_are_those_of_the_evalua
 def test_a_sweeps_choice_is_sure_only_where_it_stands_when_questions_are_drawn_anew(project: SweepProject) -> None:
     facts = gather(ReportRequest(project.folder, sweeps=(project.out,)))
     (sweep,) = facts.sweeps
-    part = Sweeps().data(facts)
+    part = SweepsSection().data(facts)
     assert part is not None and len(part.sweeps[0].figures) == 4
     for share, count, answer in ((0.96, 10, "yes"), (0.94, 10, "cannot tell"), (0.96, 9, "cannot tell")):
         wins = (sweep.wins[0].model_copy(update={"system": sweep.choice.winner, "share": share}),)
         choice = sweep.choice.model_copy(update={"inconclusive": {}})
         told = sweep.model_copy(update={"wins": wins, "questions": count, "choice": choice})
-        box = Decision().data(replace(facts, sweeps=(told,)))
+        box = DecisionSection().data(replace(facts, sweeps=(told,)))
         assert box.ships[0].answer == answer
         assert box.ships[0].said[0] == sweep.choice.sentence
-        unsure = Decision().data(replace(facts, sweeps=(told.model_copy(update={"choice": sweep.choice}),)))
+        unsure = DecisionSection().data(replace(facts, sweeps=(told.model_copy(update={"choice": sweep.choice}),)))
         assert unsure.ships[0].answer == "cannot tell", "unjudged passages could put another system before it"
         assert any(said.endswith(" unjudged.") for said in unsure.ships[0].said)
 

@@ -12,7 +12,7 @@ from support.reviewpage import differing
 
 from raggs.app.serve import weigher
 from raggs.base.errors import NotFoundError, UsageError
-from raggs.reviewing.deciding import Weighed
+from raggs.reviewing.deciding import WeighedDisputes
 from raggs.runs.manifests.opened import open_run
 
 
@@ -31,7 +31,7 @@ def test_what_could_turn_a_verdict_comes_first(made: Project, tmp_path: Path) ->
     run = open_run(made.run)
     found = differing(run, tmp_path)
     assert {each.kind for each in found} == {"model"}
-    ordered = Weighed(weigher([run], tmp_path))
+    ordered = WeighedDisputes(weigher([run], tmp_path))
     first = sorted(ordered.weighed(found), key=ordered.place)
     weights = ordered.weights
     assert weights.impact
@@ -52,7 +52,7 @@ def test_why_verdicts_cannot_be_weighed_is_said(made: Project, tmp_path: Path) -
     found = differing(run, tmp_path)
     (made.run / "judge.jsonl").rename(made.run / "elsewhere")
     try:
-        ordered = Weighed(weigher([run], tmp_path))
+        ordered = WeighedDisputes(weigher([run], tmp_path))
         first = sorted(ordered.weighed(found), key=ordered.place)
     finally:
         (made.run / "elsewhere").rename(made.run / "judge.jsonl")
@@ -66,7 +66,7 @@ def test_systems_of_ones_own_and_what_is_none_is_told_at_once(made: Project, tmp
     run = open_run(made.run)
     lists = (f"{each.qid} Q0 {each.doc_id} 0 {each.rank} mine\n" for _, each, _ in graded_pool(made.run))
     (tmp_path / "mine.trec").write_text("".join(lists))
-    ordered = Weighed(weigher([run], tmp_path, [str(made.run), f"mine={tmp_path / 'mine.trec'}"], ["ndcg@5"]))
+    ordered = WeighedDisputes(weigher([run], tmp_path, [str(made.run), f"mine={tmp_path / 'mine.trec'}"], ["ndcg@5"]))
     ordered.weighed(differing(run, tmp_path))
     assert ordered.weights.told.endswith("mine · ndcg@5")
     with pytest.raises(NotFoundError):

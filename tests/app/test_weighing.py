@@ -11,11 +11,11 @@ from support.reviewing import speak
 from support.reviewpage import differing, judge_run, write_run
 
 from raggs.app import serve
-from raggs.app.review_plan import Asked
-from raggs.app.serve import Aside, weigher
+from raggs.app.review_plan import PlanInputs
+from raggs.app.serve import BackgroundProcess, weigher
 from raggs.base.artifacts import RetrieveRecord
 from raggs.base.jsonl import write_records
-from raggs.reviewing.deciding import Dispute, Weighed
+from raggs.reviewing.deciding import Dispute, WeighedDisputes
 from raggs.runs.manifests.opened import OpenedRun, open_run
 
 
@@ -39,7 +39,10 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[OpenedRun, Path, lis
 
 def test_a_process_of_its_own_gives_the_same_order_and_reasons(made: tuple[OpenedRun, Path, list[Dispute]]) -> None:
     run, reviews, found = made
-    here, there = Weighed(weigher([run], reviews)), Weighed(weigher([run], reviews, aside=Aside()))
+    here, there = (
+        WeighedDisputes(weigher([run], reviews)),
+        WeighedDisputes(weigher([run], reviews, aside=BackgroundProcess())),
+    )
     assert here.weighed(found) == there.weighed(found)
     assert here.weights.impact
     assert any(here.weights.worth.values())
@@ -60,7 +63,7 @@ def test_a_process_that_fails_leaves_the_farthest_apart_first(
 ) -> None:
     run, reviews, found = made
     monkeypatch.setattr(serve, "CHILD", child)
-    ordered = Weighed(weigher([run], reviews, aside=Aside()))
+    ordered = WeighedDisputes(weigher([run], reviews, aside=BackgroundProcess()))
     apart = [each.apart for each in sorted(ordered.weighed(found), key=ordered.place)]
     assert (ordered.weights.impact, ordered.weights.told) == (False, told)
     assert apart == sorted(apart, reverse=True)
@@ -69,8 +72,8 @@ def test_a_process_that_fails_leaves_the_farthest_apart_first(
 def test_it_ends_with_the_server(made: tuple[OpenedRun, Path, list[Dispute]], monkeypatch: pytest.MonkeyPatch) -> None:
     run, reviews, found = made
     monkeypatch.setattr(serve, "CHILD", "import time; time.sleep(600)")
-    aside = Aside()
-    ordered = Weighed(weigher([run], reviews, aside=aside))
+    aside = BackgroundProcess()
+    ordered = WeighedDisputes(weigher([run], reviews, aside=aside))
     waiting = threading.Thread(target=ordered.weighed, args=[found])
     waiting.start()
     while aside._process is None:
@@ -78,20 +81,20 @@ def test_it_ends_with_the_server(made: tuple[OpenedRun, Path, list[Dispute]], mo
     aside.close()
     waiting.join(20)
     assert ordered.weights.told == "the process that weighs them ended with code -9"
-    again = Weighed(weigher([run], reviews, aside=aside))
+    again = WeighedDisputes(weigher([run], reviews, aside=aside))
     again.weighed(found)
     assert again.weights.told == "the server stops"
 
 
 def test_a_process_that_ended_before_it_was_asked_has_a_code_and_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serve, "CHILD", "raise SystemExit(3)")
-    start = Aside._start
+    start = BackgroundProcess._start
 
-    def ended(aside: Aside) -> subprocess.Popen[bytes] | None:
+    def ended(aside: BackgroundProcess) -> subprocess.Popen[bytes] | None:
         process = start(aside)
         assert process is not None and process.wait() == 3
         return process
 
-    monkeypatch.setattr(Aside, "_start", ended)
-    asked = Asked(run=Path("run"), folder=None, systems=(), measures=(), grades=())
-    assert Aside().weigh(asked).told == "the process that weighs them ended with code 3"
+    monkeypatch.setattr(BackgroundProcess, "_start", ended)
+    asked = PlanInputs(run=Path("run"), folder=None, systems=(), measures=(), grades=())
+    assert BackgroundProcess().weigh(asked).told == "the process that weighs them ended with code 3"

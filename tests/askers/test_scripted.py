@@ -10,13 +10,13 @@ import pytest
 from raggs.base.errors import DataError
 from raggs.llm import LLM, BudgetSettings, LLMSettings
 from raggs.parts.askers import AskerContext, Assignment, Question
-from raggs.parts.askers.offline import UNWRITTEN, ScriptedAsker, ScriptedConfig
+from raggs.parts.askers.offline import UNWRITTEN, ScriptedAsker, ScriptedAskerConfig
 
 
 def asker(folder: Path, *lines: str) -> ScriptedAsker:
     path = folder / "script.jsonl"
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return ScriptedAsker(ScriptedConfig(path=path), AskerContext(LLM(LLMSettings(), BudgetSettings(), None)))
+    return ScriptedAsker(ScriptedAskerConfig(path=path), AskerContext(LLM(LLMSettings(), BudgetSettings(), None)))
 
 
 def asked(found: ScriptedAsker, qid: str, *windows: str) -> Question:

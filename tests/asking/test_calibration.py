@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.stats.question_filters import Search, furthest_excerpt, histogram, nearest_earlier
+from raggs.stats.question_filters import ThresholdSearch, furthest_excerpt, histogram, nearest_earlier
 
 COSINES = st.lists(st.floats(0, 1), max_size=60).map(lambda values: np.array(values, dtype=np.float64))
 
 
 @given(cosines=COSINES, true=st.floats(0, 1))
 def test_it_ends_and_shows_no_pair_twice(cosines: np.ndarray, true: float) -> None:
-    search, shown = Search(cosines), []
+    search, shown = ThresholdSearch(cosines), []
     while (row := search.standing().row) is not None:
         shown.append(row)
         search.answer(bool(cosines[row] > true))
@@ -25,7 +25,7 @@ def test_it_ends_and_shows_no_pair_twice(cosines: np.ndarray, true: float) -> No
 @given(true=st.floats(0.05, 0.95), seed=st.integers(0, 9))
 def test_it_finds_a_threshold_that_parts_the_pairs(true: float, seed: int) -> None:
     cosines = np.random.default_rng(seed).uniform(0, 1, 2000)
-    search = Search(cosines)
+    search = ThresholdSearch(cosines)
     while (row := search.standing().row) is not None:
         search.answer(bool(cosines[row] > true))
     assert search.standing().threshold == pytest.approx(true, abs=0.015)
@@ -33,7 +33,7 @@ def test_it_finds_a_threshold_that_parts_the_pairs(true: float, seed: int) -> No
 
 def test_one_odd_pair_does_not_decide() -> None:
     cosines = np.linspace(0, 1, 101)
-    search = Search(cosines)
+    search = ThresholdSearch(cosines)
     search.answer(False)
     search.answer(True)
     search.answer(True)
@@ -42,7 +42,7 @@ def test_one_odd_pair_does_not_decide() -> None:
 
 @given(cosines=COSINES, answers=st.lists(st.booleans(), max_size=10))
 def test_taking_back_forgets(cosines: np.ndarray, answers: list[bool]) -> None:
-    search = Search(cosines)
+    search = ThresholdSearch(cosines)
     before = [search.standing()]
     for each in answers:
         search.answer(each)
@@ -54,8 +54,8 @@ def test_taking_back_forgets(cosines: np.ndarray, answers: list[bool]) -> None:
 
 
 def test_no_pairs_need_no_look() -> None:
-    assert Search(np.empty(0)).standing().row is None
-    assert Search(np.array([0.5])).standing().threshold == 0.5
+    assert ThresholdSearch(np.empty(0)).standing().row is None
+    assert ThresholdSearch(np.array([0.5])).standing().threshold == 0.5
 
 
 def test_pairs_are_each_question_and_its_nearest_before_it() -> None:

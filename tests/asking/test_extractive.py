@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.parts.chunkers.markdown import Outline
-from raggs.stats.question_wording import Extracted, Section, clipped, extract
+from raggs.stats.question_wording import ExtractedQuestion, TextSection, clipped, extract
 
 GUIDE = """# Raggs
 
@@ -58,8 +58,8 @@ Le juge se configure dans le fichier YAML.
 """
 
 
-def asked(text: str, language: str = "en", document: str = "") -> dict[str, Extracted]:
-    sections = [Section(*each) for each in Outline(text).sections()]
+def asked(text: str, language: str = "en", document: str = "") -> dict[str, ExtractedQuestion]:
+    sections = [TextSection(*each) for each in Outline(text).sections()]
     return {each.question: each for each in extract(text, sections, language, document=document)}
 
 
@@ -144,7 +144,7 @@ def test_code_and_tables_define_nothing() -> None:
 
 
 def test_a_language_without_rules_asks_nothing() -> None:
-    assert extract("Ein Pool ist ein Ding.", [Section((), 0, 22)], "de") == ()
+    assert extract("Ein Pool ist ein Ding.", [TextSection((), 0, 22)], "de") == ()
 
 
 def test_a_long_answer_ends_with_a_sentence() -> None:
@@ -155,8 +155,8 @@ def test_a_long_answer_ends_with_a_sentence() -> None:
 
 
 def test_a_window_has_only_the_headings_that_begin_in_it() -> None:
-    sections = [Section(("A",), 2, 20), Section(("B",), 22, 40), Section(("C",), 50, 60)]
-    assert clipped(sections, 10, 30) == (Section((), 10, 20), Section(("B",), 22, 30))
+    sections = [TextSection(("A",), 2, 20), TextSection(("B",), 22, 40), TextSection(("C",), 50, 60)]
+    assert clipped(sections, 10, 30) == (TextSection((), 10, 20), TextSection(("B",), 22, 30))
 
 
 TEXT = st.lists(
@@ -169,7 +169,7 @@ TEXT = st.lists(
 
 @given(text=TEXT | st.text(max_size=80), language=st.sampled_from(["en", "fr"]), cut=st.integers(0, 60))
 def test_every_excerpt_is_in_its_section_word_for_word(text: str, language: str, cut: int) -> None:
-    sections = clipped([Section(*each) for each in Outline(text).sections()], cut, len(text))
+    sections = clipped([TextSection(*each) for each in Outline(text).sections()], cut, len(text))
     found = extract(text, sections, language, document="the guide")
     assert found == extract(text, sections, language, document="the guide")
     assert len({each.question.casefold() for each in found}) == len(found)

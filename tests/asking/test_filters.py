@@ -11,8 +11,8 @@ from raggs.stats import question_filters
 from raggs.stats.question_filters import (
     OF_EMBEDDERS,
     THRESHOLDS,
-    Duplicate,
-    Irrelevant,
+    DuplicateQuestion,
+    IrrelevantQuestion,
     Thresholds,
     duplicates,
     irrelevant,
@@ -93,8 +93,8 @@ def test_irrelevant_is_any_excerpt_below(count: int, excerpts: int, seed: int, t
 
 
 def test_reasons_are_said_with_their_numbers() -> None:
-    assert str(Irrelevant(3, 7, 0.3456, 0.41)) == "cosine 0.346 with an excerpt, below 0.41"
-    assert str(Duplicate(3, 0, 0.9, 0.67)) == "cosine 0.900 with question 1, above 0.67"
+    assert str(IrrelevantQuestion(3, 7, 0.3456, 0.41)) == "cosine 0.346 with an excerpt, below 0.41"
+    assert str(DuplicateQuestion(3, 0, 0.9, 0.67)) == "cosine 0.900 with question 1, above 0.67"
 
 
 def test_thresholds_are_the_embedders_then_the_reports_then_the_usual_ones() -> None:

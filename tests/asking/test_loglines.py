@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.stats.personal_data import Asked, fault, grouped, guard, merged, same_key
+from raggs.stats.personal_data import QuestionLines, fault, grouped, guard, merged, same_key
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ LINES = st.lists(st.tuples(st.sampled_from(["How so?", "how so", "Why?", "why", 
 
 @given(LINES)
 def test_grouping_loses_no_line_and_keeps_the_most_frequent_spelling(rows: list[tuple[str, int]]) -> None:
-    lines = [Asked(text, number, count) for number, (text, count) in enumerate(rows)]
+    lines = [QuestionLines(text, number, count) for number, (text, count) in enumerate(rows)]
     found = grouped(lines)
     assert sum(each.count for each in found) == sum(count for _, count in rows)
     assert len({same_key(each.text) for each in found}) == len(found)
@@ -59,7 +59,7 @@ def test_grouping_loses_no_line_and_keeps_the_most_frequent_spelling(rows: list[
 
 @given(st.integers(1, 8), st.data())
 def test_merging_loses_no_line(count: int, data: st.DataObject) -> None:
-    asked = [Asked(f"question {row}", row, 9 - row) for row in range(count)]
+    asked = [QuestionLines(f"question {row}", row, 9 - row) for row in range(count)]
     kept = data.draw(st.integers(1, count))
     into = [(row, data.draw(st.integers(0, kept - 1))) for row in range(kept, count)]
     found = merged(asked, into)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.stats.question_filters import Window, stratified_windows
+from raggs.stats.question_filters import TextWindow, stratified_windows
 
 TEXTS = st.lists(st.text(alphabet="ab \n", max_size=120), min_size=1, max_size=6)
 
@@ -16,7 +16,7 @@ def words(count: int) -> str:
     return " ".join(f"word{number}" for number in range(count))
 
 
-def one_round(texts: list[str], seed: int, size: int) -> list[Window]:
+def one_round(texts: list[str], seed: int, size: int) -> list[TextWindow]:
     """Windows up to the first that shows a character again."""
     shown: set[tuple[int, int]] = set()
     found = []

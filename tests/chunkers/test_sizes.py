@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.parts.chunkers import sizes
-from raggs.parts.chunkers.sizes import MeasuredConfig, Ruler
+from raggs.parts.chunkers.sizes import MeasuredConfig, TextSizer
 
 WORDS = [
     "a",
@@ -42,7 +42,7 @@ class Config(MeasuredConfig):
 @pytest.mark.parametrize("unit", ["cl100k", "o200k"])
 @given(texts=st.lists(TEXTS, max_size=4), enough=st.integers(1, 30))
 def test_lengths_below_what_is_enough_are_exact_and_others_suffice(unit: str, texts: list[str], enough: int) -> None:
-    ruler = Ruler(Config.model_validate({"type": "measured", "unit": unit}))
+    ruler = TextSizer(Config.model_validate({"type": "measured", "unit": unit}))
     exact = ruler.lengths(texts)
     found = ruler.lengths(texts, enough)
     assert [min(each, enough) for each in found] == [min(each, enough) for each in exact]
@@ -56,5 +56,5 @@ def test_of_a_long_text_the_beginning_is_measured(monkeypatch: pytest.MonkeyPatc
         sizes, "count_tokens", lambda texts, vocabulary: seen.extend(map(len, texts)) or count(texts, vocabulary)
     )
     text = "many words " * 10_000
-    assert Ruler(Config()).lengths([text], enough=100)[0] >= 100
+    assert TextSizer(Config()).lengths([text], enough=100)[0] >= 100
     assert sum(seen) < 1000

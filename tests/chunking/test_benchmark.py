@@ -12,7 +12,7 @@ import pytest
 from raggs.base.artifacts import Query, Reference, Span
 from raggs.chunking.documents import Documents, cut
 from raggs.chunking.questions import place_questions
-from raggs.metrics.spans import Line, summary
+from raggs.metrics.spans import DocumentOffsets, summary
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT.parent / "shared" / "data" / "chunking"
@@ -35,7 +35,7 @@ def test_the_loops_give_the_same_scores():
         references = [Reference(text=body[a:b], span=Span(source=name, start=a, end=b)) for a, b in places]
         made[f"q{number}"] = Query(qid=f"q{number}", text="Which?", references=tuple(references))
     asked = place_questions(made, documents, Path("q.csv"))
-    data = benchmark.Data(documents, asked, Line.of(documents.lengths))
+    data = benchmark.Data(documents, asked, DocumentOffsets.of(documents.lengths))
     found = cut(benchmark.TokenChunker(benchmark.TokenChunker.Config(size=30)), documents)
     given = benchmark.world(data, found, 2)
     scores = benchmark.fresh(given).values

@@ -14,7 +14,7 @@ import pytest
 
 from raggs.base.artifacts import Query, Reference, Span
 from raggs.base.errors import DataError
-from raggs.chunking.comparing import Embedding, Study, compare_chunkers
+from raggs.chunking.comparing import ChunkStudy, EmbeddingFunctions, compare_chunkers
 from raggs.chunking.documents import Documents, cut
 from raggs.chunking.layout import lay_out, write_files
 from raggs.chunking.models import ChunkReport, Unit
@@ -74,11 +74,11 @@ QUERIES = {
 
 
 def compared(*, cutoffs: Sequence[Cutoff] = (1,), compat: bool = False, unit: Unit = "characters") -> ChunkReport:
-    study = Study(
+    study = ChunkStudy(
         documents=DOCUMENTS,
         asked=place_questions(QUERIES, DOCUMENTS, Path("q.csv")),
         cuts={name: cut(each, DOCUMENTS, compat=compat) for name, each in CUTTERS.items()},
-        embeddings={"counts": Embedding(counts, counts)},
+        embeddings={"counts": EmbeddingFunctions(counts, counts)},
         cutoffs=cutoffs,
         compat=compat,
         unit=unit,

@@ -11,7 +11,7 @@ from support.llm_bench import MODEL, PRICE
 from support.llm_server import LLMServer
 
 from raggs.base.errors import AuthenticationError, ProviderError
-from raggs.chunking.documents import Made, foresee, make_cuts
+from raggs.chunking.documents import ChunkingResult, foresee, make_cuts
 from raggs.llm import BudgetSettings, LLMSettings
 from raggs.parts.chunkers import Document
 from raggs.parts.chunkers.llm import LlmChunker
@@ -101,7 +101,7 @@ def test_documents_without_text_are_cut_already(server: LLMServer, opened: Open)
 
 
 def test_what_came_of_it_is_one_sentence() -> None:
-    made = Made(cut=2, before=1, asked=9, lost=1, failed=("b.md could not be cut",))
+    made = ChunkingResult(cut=2, before=1, asked=9, lost=1, failed=("b.md could not be cut",))
     assert str(made) == (
         "2 documents cut, 1 cut before; 9 windows shown to the model, of which 1 gave no answer of use and were cut at "
         "their ends; 1 document could not be cut"

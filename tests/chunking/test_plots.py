@@ -5,18 +5,18 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 
 from raggs.chunking.layout import plots
-from raggs.chunking.models import ChunkerPart, ChunkReport, ComparisonPart, Mean, SystemPart
+from raggs.chunking.models import ChunkComparisonPart, ChunkerPart, ChunkMeanPart, ChunkReport, ChunkSystemPart
 from raggs.evaluation.models import Verdict
 from raggs.metrics.spans import MEASURES
 
 HOSTILE = "</text><script>alert(1)</script>\x1b[31m\u202e"
 
 
-def system(name: str, cutoff: str, recall: float | None, length: float, iou: float = 0.1) -> SystemPart:
-    means = {name: Mean(mean=iou, sd=0.1, low=iou / 2, high=iou * 2) for name in MEASURES}
+def system(name: str, cutoff: str, recall: float | None, length: float, iou: float = 0.1) -> ChunkSystemPart:
+    means = {name: ChunkMeanPart(mean=iou, sd=0.1, low=iou / 2, high=iou * 2) for name in MEASURES}
     low, high = (None, None) if recall is None else (recall - 0.05, recall + 0.05)
-    means["recall"] = Mean(mean=recall, sd=0.1, low=low, high=high)
-    return SystemPart(
+    means["recall"] = ChunkMeanPart(mean=recall, sd=0.1, low=low, high=high)
+    return ChunkSystemPart(
         system=name,
         chunker=name,
         embedder="e",
@@ -29,8 +29,8 @@ def system(name: str, cutoff: str, recall: float | None, length: float, iou: flo
     )
 
 
-def against(name: str, verdict: Verdict) -> ComparisonPart:
-    return ComparisonPart(
+def against(name: str, verdict: Verdict) -> ChunkComparisonPart:
+    return ChunkComparisonPart(
         system=name,
         cutoff="5",
         measure="iou",
@@ -45,7 +45,7 @@ def against(name: str, verdict: Verdict) -> ComparisonPart:
     )
 
 
-def report(*systems: SystemPart, comparisons: tuple[ComparisonPart, ...] = ()) -> ChunkReport:
+def report(*systems: ChunkSystemPart, comparisons: tuple[ChunkComparisonPart, ...] = ()) -> ChunkReport:
     return ChunkReport(
         unit="characters",
         compat=False,

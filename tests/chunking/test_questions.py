@@ -9,7 +9,7 @@ import pytest
 from raggs.base.artifacts import Query, Reference, Span
 from raggs.base.errors import DataError
 from raggs.chunking.documents import Documents
-from raggs.chunking.questions import Asked, place_questions
+from raggs.chunking.questions import ReferencedQuestions, place_questions
 
 DOCUMENTS = Documents(Path("docs"), ("guide.md", "news.txt"), ("One two three. One two.", "Two more words."))
 FILE = Path("questions.csv")
@@ -20,13 +20,13 @@ def reference(text: str, start: int | None = None, source: str = "guide") -> Ref
     return Reference(text=text, span=span)
 
 
-def placed(*references: Reference, corpus: str | None = None) -> Asked:
+def placed(*references: Reference, corpus: str | None = None) -> ReferencedQuestions:
     metadata = {} if corpus is None else {"corpus_id": corpus}
     asked = Query(qid="q1", text="Which?", references=references, metadata=metadata)
     return place_questions({"q1": asked}, DOCUMENTS, FILE)
 
 
-def rows(asked: Asked) -> list[tuple[int, int, int]]:
+def rows(asked: ReferencedQuestions) -> list[tuple[int, int, int]]:
     spans = asked.questions.references
     return list(zip(spans.document.tolist(), spans.start.tolist(), spans.end.tolist(), strict=True))
 

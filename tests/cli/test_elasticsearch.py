@@ -17,7 +17,7 @@ from support.project import Project, make_project, raggs
 
 from raggs.base.errors import NotFoundError
 from raggs.parts.elastic import IndexPlace
-from raggs.parts.elastic.index import Index
+from raggs.parts.elastic.index import ElasticIndex
 
 
 def searched(folder: Path, place: dict[str, Any], modes: tuple[str, ...] = ("bm25", "knn"), **sections: Any) -> Project:
@@ -54,7 +54,7 @@ def test_an_index_is_described_made_and_found_complete(project: Project, place: 
     assert told.exit_code == 0, told.output
     assert f"{place['index']} would be made: 40 documents with vectors of 256 dimensions (wordllama/" in told.stdout
     with pytest.raises(NotFoundError):
-        Index(IndexPlace(**place)).count()
+        ElasticIndex(IndexPlace(**place)).count()
 
     made = invoke("index", "--config", project.config)
     assert made.exit_code == 0, made.output
@@ -134,7 +134,7 @@ def test_a_load_that_is_killed_again_and_again_ends_whole(tmp_path: Path, place:
         died = shared().raggs("index", "--config", project.config, "--quiet", die=before)
         assert died.code == -signal.SIGKILL, died.err
     (row,) = json.loads(raggs("index", "--config", project.config, "--json").stdout)
-    assert row["documents"] == Index(index).count() == 400
+    assert row["documents"] == ElasticIndex(index).count() == 400
     assert row["sent"] == 400 - 180
 
 

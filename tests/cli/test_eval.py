@@ -13,7 +13,7 @@ from support.cli import invoke
 from support.project import Project, make_project, raggs
 from support.scoring import BETTER, QRELS, RUN, means, raggs_eval, scored, write
 
-from raggs.evaluation.models import Report
+from raggs.evaluation.models import EvalReport
 
 NESTED = {
     "q1": {"doc-7": 5.0, "doc-3": 4.0, "doc-1": 3, "doc-9": 2.0, "doc-2": 1.0},
@@ -372,7 +372,7 @@ def test_files_hold_what_is_printed(here: Path) -> None:
     written = json.loads((folder / "eval.json").read_text())
     printed = scored(*arguments)
     assert {**written, "sources": {}} == {**printed, "sources": {}}, "paths are relative to the file"
-    report = Report.model_validate_json((folder / "eval.json").read_bytes())
+    report = EvalReport.model_validate_json((folder / "eval.json").read_bytes())
     assert report.model_dump_json(indent=2) + "\n" == (folder / "eval.json").read_text()
     rows = list(csv.DictReader(io.StringIO((folder / "eval.csv").read_text())))
     assert [(row["system"], row["qid"]) for row in rows] == [(s, q) for s in "ab" for q in ("q1", "q2", "q3")]

@@ -10,12 +10,12 @@ from support.studies import GOOD, SYSTEMS, reported
 
 from raggs.cli.documents import show
 from raggs.evaluation.analyses.comparisons import Comparisons
-from raggs.evaluation.analyses.losses import Bottleneck
-from raggs.evaluation.analyses.unjudged import HoleBounds, Pooling
-from raggs.golden.opened import System
+from raggs.evaluation.analyses.losses import BottleneckAnalysis
+from raggs.evaluation.analyses.unjudged import Pooling, UnjudgedBoundsAnalysis
+from raggs.golden.opened import NamedSystem
 from raggs.metrics.columns import Run
 
-MANY = tuple(System(f"system-{number}", "f", Run.of(GOOD)) for number in range(9))
+MANY = tuple(NamedSystem(f"system-{number}", "f", Run.of(GOOD)) for number in range(9))
 
 
 def shown(width: int, *analyses, systems=SYSTEMS) -> list[str]:
@@ -27,7 +27,7 @@ def shown(width: int, *analyses, systems=SYSTEMS) -> list[str]:
 @pytest.mark.parametrize("width", [200, 100, 80, 40])
 def test_no_line_is_longer_than_the_screen_and_nothing_is_cut(width):
     for systems in (SYSTEMS, MANY):
-        lines = shown(width, HoleBounds(), systems=systems)
+        lines = shown(width, UnjudgedBoundsAnalysis(), systems=systems)
         assert max(map(len, lines)) <= width
         assert "…" not in "".join(lines)
         names = " ".join(lines)
@@ -35,7 +35,7 @@ def test_no_line_is_longer_than_the_screen_and_nothing_is_cut(width):
 
 
 def test_ranges_stand_beside_their_score_then_below_it_and_intervals_go_last():
-    wide, narrow = (shown(width, HoleBounds()) for width in (120, 50))
+    wide, narrow = (shown(width, UnjudgedBoundsAnalysis()) for width in (120, 50))
     assert any("[" in line and "{" in line and line.startswith("recall@2") for line in wide)
     below = narrow.index(next(line for line in narrow if line.startswith("recall@2")))
     assert narrow[below + 1].strip().startswith("[")
@@ -47,7 +47,7 @@ def test_ranges_stand_beside_their_score_then_below_it_and_intervals_go_last():
 
 @pytest.mark.parametrize("name", ["run[k1=0.9]", "[", "[/red]", "[bold]x[/bold]", "a|b"])
 def test_brackets_in_names_are_no_markup(name, tmp_path):
-    systems = tuple(System(text, "f", Run.of(GOOD)) for text in (name, "other"))
+    systems = tuple(NamedSystem(text, "f", Run.of(GOOD)) for text in (name, "other"))
     assert name in "\n".join(shown(80, Comparisons(name), systems=systems))
     assert f"against {name}" in "\n".join(shown(80, Comparisons(name), systems=systems))
 
@@ -55,7 +55,7 @@ def test_brackets_in_names_are_no_markup(name, tmp_path):
 @pytest.mark.parametrize("width", [80, 40])
 def test_long_names_are_folded_and_their_numbers_stay_whole(width):
     names = ("x" * 300, "short", "a-name-of-some-length/with-parts/" * 4)
-    systems = tuple(System(name, "f", Run.of(GOOD)) for name in names)
+    systems = tuple(NamedSystem(name, "f", Run.of(GOOD)) for name in names)
     lines = shown(width, systems=systems)
     table = [line for line in lines if not line.startswith(tuple("[q"))]
     assert max(map(len, table)) <= width
@@ -85,8 +85,8 @@ def test_each_measure_that_is_shown_is_explained_in_a_line_and_no_other(width):
 
 
 def test_a_section_is_shown_once():
-    systems = tuple(System(name, "f", Run.of({"query-b": GOOD["query-b"]})) for name in "ab")
-    assert "\n".join(shown(200, Bottleneck(), Pooling(), systems=systems)).count("a pool cannot show") == 1
+    systems = tuple(NamedSystem(name, "f", Run.of({"query-b": GOOD["query-b"]})) for name in "ab")
+    assert "\n".join(shown(200, BottleneckAnalysis(), Pooling(), systems=systems)).count("a pool cannot show") == 1
 
 
 def test_what_goes_into_a_pipe_has_one_line_a_sentence():

@@ -11,7 +11,7 @@ from support.cli import invoke
 from support.project import Project, make_project, write_lines
 
 from raggs.base.text import visible
-from raggs.base.types import Building, Notice
+from raggs.base.types import BuildProgress, Notice
 from raggs.cli.plain import say, say_json
 from raggs.cli.screen import Screen, table
 
@@ -134,10 +134,10 @@ def test_progress(text: str, capsys: pytest.CaptureFixture[str]) -> None:
 
     with LiveProgress(Screen(stderr=True, width=200)) as live:
         live(Notice(text))
-        live(Building(text, 1, 2))
+        live(BuildProgress(text, 1, 2))
     with PlainProgress(0.0) as plain:
         plain(Notice(text))
-        plain(Building(text, 1, 2))
+        plain(BuildProgress(text, 1, 2))
     assert not ACTS.search(capsys.readouterr().err)
 
 

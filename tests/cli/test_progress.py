@@ -8,9 +8,9 @@ import re
 import pytest
 from rich.console import Console
 
-from raggs.base.types import Building
+from raggs.base.types import BuildProgress
 from raggs.cli.progress import LiveProgress, PlainProgress
-from raggs.runs.events import Progress, StageStarted
+from raggs.runs.events import StageProgress, StageStarted
 
 
 def shown(*events: object) -> str:
@@ -24,13 +24,13 @@ def shown(*events: object) -> str:
 
 
 def test_each_thing_that_is_built_has_a_bar_with_its_rate() -> None:
-    text = shown(Building("vectors", 40, 40), Building("documents", 20, 40))
+    text = shown(BuildProgress("vectors", 40, 40), BuildProgress("documents", 20, 40))
     assert re.search(r"vectors .* 40/40 +[\d,.]+/s", text)
     assert re.search(r"documents .* 20/40 +[\d,.]+/s", text)
 
 
 def test_what_a_stage_builds_is_a_note_on_its_bar() -> None:
-    text = shown(StageStarted("retrieve", ("first",)), Building("bm25", 5, 10))  # type: ignore[arg-type]
+    text = shown(StageStarted("retrieve", ("first",)), BuildProgress("bm25", 5, 10))  # type: ignore[arg-type]
     assert re.search(r"retrieve .* building bm25: 5/10", text)
 
 
@@ -40,7 +40,7 @@ def test_plain_lines_come_no_oftener_than_their_interval(
 ) -> None:
     display = PlainProgress(interval)
     for done in (10, 20, 30, 40):
-        display(Building("documents", done, 40))
+        display(BuildProgress("documents", done, 40))
     lines = capsys.readouterr().err.splitlines()
     assert [line.partition(" (")[0] for line in lines] == [f"documents: {done}/40" for done in told]
     assert all(re.search(r"\([\d,.]+/s(, [\d,]+ s left)?\)$", line) for line in lines)
@@ -48,7 +48,7 @@ def test_plain_lines_come_no_oftener_than_their_interval(
 
 RANKING = (
     StageStarted("rank", ("first",)),  # type: ignore[arg-type]
-    Progress("rank", 0, 6, 0.25, 120, 3, steps=123, expected=480),
+    StageProgress("rank", 0, 6, 0.25, 120, 3, steps=123, expected=480),
 )
 
 

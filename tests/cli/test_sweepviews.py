@@ -9,7 +9,7 @@ import pytest
 
 from raggs.cli.documents import show_sweep
 from raggs.cli.screen import Screen
-from raggs.evaluation.document import Cell, Document, Legend, Range, Section, Table
+from raggs.evaluation.document import Cell, Legend, ReportDocument, ScoreRange, Section, Table
 
 NAME = "hybrid+text-embedding-3-small-1536+hnsw-int8+k200+rerank-v3.5"
 TABLE = Table(
@@ -17,7 +17,7 @@ TABLE = Table(
     (
         (
             Cell(NAME),
-            Cell(0.61234, "score", "", (Range(0.5, 0.7, "[]"),)),
+            Cell(0.61234, "score", "", (ScoreRange(0.5, 0.7, "[]"),)),
             Cell("0.43 ms"),
             Cell("$12,345.67"),
             Cell(0.7, "score"),
@@ -26,7 +26,7 @@ TABLE = Table(
     ),
 )
 TERMS = (Legend("ndcg", "gain"), Legend("[ ]", "interval"), Legend("recall", "share found"), Legend("p95", "slow"))
-DOCUMENT = Document(
+DOCUMENT = ReportDocument(
     "Sweep", Section("Systems", ("one system",), TABLE, (), TERMS), (Section("Which to ship", ("Ship it.",)),), ("so",)
 )
 

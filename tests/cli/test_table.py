@@ -11,13 +11,13 @@ import pytest
 from typer.core import TyperCommand, TyperGroup
 
 from raggs.cli import VARIABLES
-from raggs.cli.app import COMMANDS, Commands, Group
+from raggs.cli.app import COMMANDS, CommandGroup, Commands
 
 ROOT = Path(__file__).parents[2]
 
 
 def test_a_name_is_looked_at_without_its_command() -> None:
-    table = Commands({"lost": "nowhere:lost", "group": Group("Help.", {"lost": "nowhere:lost"})})
+    table = Commands({"lost": "nowhere:lost", "group": CommandGroup("Help.", {"lost": "nowhere:lost"})})
     assert list(table) == ["lost", "group"]
     assert "lost" in table
     assert table.get("other") is None

@@ -19,8 +19,8 @@ from support.pdf import make_pdf
 from raggs.base.errors import DataError, NotFoundError, PrerequisiteError
 from raggs.base.files import hash_file
 from raggs.base.hashing import hash_value
-from raggs.parts.corpora import LeftOut
-from raggs.parts.corpora.folder import FolderConfig, FolderCorpus, Skipped, file_id, tell
+from raggs.parts.corpora import EmptyPassage
+from raggs.parts.corpora.folder import FolderConfig, FolderCorpus, SkippedFile, file_id, tell
 from raggs.parts.workshop import Workshop
 
 LONG = "\n\n".join(" ".join(f"word{number}" for number in range(start, start + 15)) for start in range(0, 60, 15))
@@ -102,7 +102,7 @@ def test_files_without_text_are_left_out_and_named(tmp_path: Path) -> None:
     read = corpus(tmp_path)
     for _ in range(2):
         assert [passage.doc_id for passage in read.passages()] == ["b.md#1"]
-        assert read.left_out == [LeftOut("a.md", 1)]
+        assert read.left_out == [EmptyPassage("a.md", 1)]
 
 
 @pytest.mark.parametrize(
@@ -388,7 +388,7 @@ def test_what_is_excluded_is_left_out_and_told(tmp_path: Path) -> None:
 
 
 def test_ten_thousand_files_that_nobody_reads_are_one_line(tmp_path: Path) -> None:
-    skipped = [Skipped(f"{number}.x{number % 20}", "no reader") for number in range(10_000)]
+    skipped = [SkippedFile(f"{number}.x{number % 20}", "no reader") for number in range(10_000)]
     told = tell(skipped)
     assert told.startswith("left out 10,000 files: 500 .x0 (no reader: 0.x0, 20.x0, 40.x0, …), ")
     assert told.endswith("6,000 of other kinds")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from raggs.base.artifacts import Passage, Span
 from raggs.base.errors import DataError, NotFoundError
-from raggs.parts.corpora import LeftOut
+from raggs.parts.corpora import EmptyPassage
 from raggs.parts.corpora.jsonl import JsonlConfig, JsonlCorpus
 
 GOOD = '{"_id": "a", "text": "first"}'
@@ -87,7 +87,7 @@ def test_empty_passages_are_left_out_and_named_or_refused(tmp_path: Path) -> Non
     read = corpus(tmp_path, *lines)
     for _ in range(2):
         assert [passage.doc_id for passage in read.passages()] == ["a"]
-        assert read.left_out == [LeftOut("b", 2), LeftOut("c", 3)]
+        assert read.left_out == [EmptyPassage("b", 2), EmptyPassage("c", 3)]
     with pytest.raises(DataError, match=r":2: passage b has no text"):
         list(corpus(tmp_path, *lines, empty="error").passages())
 

@@ -9,12 +9,12 @@ import pytest
 
 from raggs.base.arrays import Flags, Floats, Ints
 from raggs.base.hashing import generator
-from raggs.stats.correction import Totals, correct, totals_of, unlikely
+from raggs.stats.correction import QueryTotals, correct, totals_of, unlikely
 
 NAN = math.nan
 
 
-def of_units(truth: Floats, judge: Floats, drawn: Flags, chance: float) -> Totals:
+def of_units(truth: Floats, judge: Floats, drawn: Flags, chance: float) -> QueryTotals:
     """A passage a query, each of weight 1."""
     people, rows = np.where(drawn, truth, NAN), np.arange(len(truth))
     return totals_of(rows, np.ones(len(truth)), judge, people, np.full(len(truth), chance), queries=len(truth))

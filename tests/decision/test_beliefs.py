@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from raggs.stats.annotation_value import HOLE_STEP, STEP, Heard, believe
+from raggs.stats.annotation_value import HOLE_STEP, STEP, KnownGrades, believe
 
 NONE = np.empty(0, dtype=np.int64)
 
 
-def heard(*answers: tuple[int, ...], sigma: float = 0.0) -> Heard:
+def heard(*answers: tuple[int, ...], sigma: float = 0.0) -> KnownGrades:
     """Items by the judge's answers, grades from 0; the grade is their lower median."""
     voices = np.array([[given.count(grade) for grade in range(5)] for given in answers])
     grade = np.array([sorted(given)[(len(given) - 1) // 2] if given else -1 for given in answers])
-    return Heard(grade, voices, np.full(len(answers), sigma))
+    return KnownGrades(grade, voices, np.full(len(answers), sigma))
 
 
 def test_before_anybody_read_each_grade_further_off_is_so_much_less_likely() -> None:

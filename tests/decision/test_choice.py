@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.published import lite_candidates
 
-from raggs.stats.choice import Exclusion, Limits, choose, turning_points
+from raggs.stats.choice import ChoiceLimits, Exclusion, choose, turning_points
 from raggs.stats.front import Candidate
 
 FIVE = st.sampled_from([0.0, 0.1, 0.2, 0.3, 0.4])
@@ -25,7 +25,7 @@ systems = st.lists(
     max_size=8,
 ).map(lambda rows: [Candidate(f"s{place}", **row) for place, row in enumerate(rows)])
 limits = st.builds(
-    Limits,
+    ChoiceLimits,
     latency_ms=st.sampled_from([None, 100.0, 250.0]),
     usd_per_1k=st.sampled_from([None, 0.2]),
     quality=st.sampled_from([None, 0.2]),
@@ -43,7 +43,7 @@ def reasons(choice):
 @pytest.mark.parametrize("slo", [350.0, 500.0])
 @pytest.mark.parametrize("jitter", [0.0, 75.0])
 def test_the_published_choices(slo, jitter):
-    choice = choose(lite_candidates(), Limits(latency_ms=slo), jitter)
+    choice = choose(lite_candidates(), ChoiceLimits(latency_ms=slo), jitter)
     assert choice.winner.name == "voyage-3.5 512d K=50"
     assert len(choice.excluded) == 19
 
@@ -51,7 +51,7 @@ def test_the_published_choices(slo, jitter):
 def test_a_limit_is_held_before_dominance():
     """The better one dominates within the jitter, but is not allowed."""
     candidates = [system("slow", 1, 360, 0.9), system("fast", 1, 340, 0.5)]
-    choice = choose(candidates, Limits(latency_ms=350))
+    choice = choose(candidates, ChoiceLimits(latency_ms=350))
     assert choice.winner.name == "fast" and choice.runner_up is None
     assert choice.excluded == (Exclusion("slow", "latency", value=360, bound=350),)
     assert choose(candidates).winner.name == "slow"
@@ -68,7 +68,7 @@ def test_each_other_system_has_the_rule_that_put_it_aside():
             system("beaten", 3, 300, 0.7),
             system("cheap", 1, 300, 0.6),
         ],
-        Limits(latency_ms=500, usd_per_1k=3),
+        ChoiceLimits(latency_ms=500, usd_per_1k=3),
     )
     assert choice.winner.name == "best" and choice.rule == "best quality"
     assert reasons(choice) == {
@@ -91,11 +91,11 @@ def test_a_target_is_reached_fast_then_cheap():
         system("cheapest", 0.5, 180, 0.75),
         system("below", 0.1, 10, 0.6),
     ]
-    choice = choose(candidates, Limits(quality=0.7))
+    choice = choose(candidates, ChoiceLimits(quality=0.7))
     assert choice.winner.name == "cheaper" and choice.rule == "target reached"
     assert reasons(choice) == {"best": "slower", "fastest": "dearer", "cheapest": "slower", "below": "target"}
-    assert choose(candidates, Limits(quality=0.7), jitter_ms=0).winner.name == "fastest"
-    assert choose(candidates, Limits(quality=0.95)).winner is None
+    assert choose(candidates, ChoiceLimits(quality=0.7), jitter_ms=0).winner.name == "fastest"
+    assert choose(candidates, ChoiceLimits(quality=0.95)).winner is None
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_turning_points_are_the_choices_at_their_limits(candidates):
     turns = turning_points(single, "latency")
     scores = {each.name: each.quality[0] for each in candidates}
     for turn in turns:
-        winner = choose(single, Limits(latency_ms=turn.limit), jitter_ms=0).winner
+        winner = choose(single, ChoiceLimits(latency_ms=turn.limit), jitter_ms=0).winner
         assert winner.quality[0] == scores[turn.winner]
     assert [turn.limit for turn in turns] == sorted({turn.limit for turn in turns})
 
@@ -165,12 +165,12 @@ def test_turning_points_hold_the_limit_on_the_other_axis():
     kept = [system("a", 1, 100, 0.5), system("c", 2, 300, 0.7)]
     candidates = [*kept, system("b", 9, 200, 0.9), system("d", None, 50, 1.0)]
     assert [turn.winner for turn in turning_points(candidates, "latency")] == ["d"]
-    within = turning_points(candidates, "latency", Limits(usd_per_1k=5, latency_ms=1))
+    within = turning_points(candidates, "latency", ChoiceLimits(usd_per_1k=5, latency_ms=1))
     assert [(turn.limit, turn.winner) for turn in within] == [(100, "a"), (300, "c")]
-    assert [turn.winner for turn in turning_points(candidates, "cost", Limits(latency_ms=150))] == ["a"]
+    assert [turn.winner for turn in turning_points(candidates, "cost", ChoiceLimits(latency_ms=150))] == ["a"]
 
 
 @pytest.mark.parametrize("bad", [{"latency_ms": -1}, {"usd_per_1k": float("nan")}, {"quality": float("inf")}])
 def test_limits_are_numbers(bad):
     with pytest.raises(ValueError, match="the limit of"):
-        Limits(**bad)
+        ChoiceLimits(**bad)

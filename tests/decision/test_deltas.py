@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from raggs.stats.front import Measured, deltas, enough_effort
+from raggs.stats.front import MeasuredIndex, deltas, enough_effort
 
 # Table 7, voyage-3.5 at 1024 dimensions: N-Recall4+, N-Recall5 and RA-nWG at 10 and 20, median ms
-FLAT = Measured("flat", (0.592, 0.596, 0.566, 0.636, 0.677, 0.625), 47.6)
-HNSW = Measured("hnsw-f32", (0.592, 0.596, 0.566, 0.594, 0.616, 0.580), 35.4)
-INT8 = Measured("hnsw-int8", (0.521, 0.507, 0.497, 0.526, 0.555, 0.522), 35.0)
+FLAT = MeasuredIndex("flat", (0.592, 0.596, 0.566, 0.636, 0.677, 0.625), 47.6)
+HNSW = MeasuredIndex("hnsw-f32", (0.592, 0.596, 0.566, 0.594, 0.616, 0.580), 35.4)
+INT8 = MeasuredIndex("hnsw-int8", (0.521, 0.507, 0.497, 0.526, 0.555, 0.522), 35.0)
 
 
 def percents(delta):
@@ -24,9 +24,9 @@ def test_the_published_changes_are_computed():
 
 
 def test_effort_is_raised_until_the_loss_is_small_and_no_further():
-    exact = Measured("flat", (0.6, 0.8))
+    exact = MeasuredIndex("flat", (0.6, 0.8))
     steps = [
-        Measured(f"ef {ef}", (0.6 * share, 0.8)) for ef, share in ((16, 0.9), (32, 0.985), (64, 0.995), (128, 1.0))
+        MeasuredIndex(f"ef {ef}", (0.6 * share, 0.8)) for ef, share in ((16, 0.9), (32, 0.985), (64, 0.995), (128, 1.0))
     ]
     assert enough_effort(exact, steps).name == "ef 64"
     assert enough_effort(exact, steps[:2]).name == "ef 32" and enough_effort(exact, steps[:1]) is None
@@ -34,14 +34,14 @@ def test_effort_is_raised_until_the_loss_is_small_and_no_further():
 
 
 def test_gains_are_no_losses_and_zero_is_not_compared():
-    assert deltas(Measured("flat", (0.5, 0.0)), [Measured("ivf", (0.6, 0.1))])[0].quality[1] is None
-    assert deltas(Measured("flat", (0.5, 0.0)), [Measured("ivf", (0.6, 0.1))])[0].loss == 0
-    nothing = deltas(Measured("flat", (0.0,), 5.0), [Measured("ivf", (0.1,))])[0]
+    assert deltas(MeasuredIndex("flat", (0.5, 0.0)), [MeasuredIndex("ivf", (0.6, 0.1))])[0].quality[1] is None
+    assert deltas(MeasuredIndex("flat", (0.5, 0.0)), [MeasuredIndex("ivf", (0.6, 0.1))])[0].loss == 0
+    nothing = deltas(MeasuredIndex("flat", (0.0,), 5.0), [MeasuredIndex("ivf", (0.1,))])[0]
     assert (nothing.loss, nothing.latency) == (None, None)
-    assert enough_effort(Measured("flat", (0.0,)), [Measured("ivf", (0.1,))]) is None
+    assert enough_effort(MeasuredIndex("flat", (0.0,)), [MeasuredIndex("ivf", (0.1,))]) is None
 
 
 @pytest.mark.parametrize("quality", [(0.5,), (0.5, float("nan"))])
 def test_the_same_measures_are_needed(quality):
     with pytest.raises(ValueError, match="the same measures"):
-        deltas(Measured("flat", (0.5, 0.5)), [Measured("ivf", quality)])
+        deltas(MeasuredIndex("flat", (0.5, 0.5)), [MeasuredIndex("ivf", quality)])

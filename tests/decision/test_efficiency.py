@@ -7,7 +7,7 @@ import math
 import pytest
 from support.published import EFFICIENCY, LITE, LITE_USD
 
-from raggs.stats.front import Step, efficiency, end_to_end_efficiency, marginal_gains
+from raggs.stats.front import DepthPoint, efficiency, end_to_end_efficiency, marginal_gains
 
 
 @pytest.mark.parametrize(("quality", "ms", "published"), EFFICIENCY)
@@ -40,7 +40,7 @@ def test_efficiency_needs_numbers(quality, ms):
 
 def test_gains_of_a_published_row():
     """voyage-3.5-lite with rerank-2.5-lite: RA-nWG@10 .692, .714, .747, .751 at K = 50 to 200."""
-    steps = [Step(k, LITE[k][4][1], LITE[k][4][4], LITE_USD[k]) for k in (100, 50, 200, 150)]
+    steps = [DepthPoint(k, LITE[k][4][1], LITE[k][4][4], LITE_USD[k]) for k in (100, 50, 200, 150)]
     first, second, third = marginal_gains(steps)
     assert (first.k, first.to, third.to) == (50, 100, 200)
     assert first.quality == pytest.approx(0.022) and first.per_usd == pytest.approx(0.044)
@@ -50,13 +50,13 @@ def test_gains_of_a_published_row():
 
 
 def test_gains_without_price_or_time():
-    gain = marginal_gains([Step(50, 0.5, None, None), Step(100, 0.6, 100, 0.0)])[0]
+    gain = marginal_gains([DepthPoint(50, 0.5, None, None), DepthPoint(100, 0.6, 100, 0.0)])[0]
     assert (gain.ms, gain.usd_per_1k, gain.per_ms, gain.per_usd, gain.within_jitter) == (None,) * 4 + (False,)
-    gain = marginal_gains([Step(50, 0.5, 120, 0.0), Step(100, 0.6, 100, 0.0)])[0]
+    gain = marginal_gains([DepthPoint(50, 0.5, 120, 0.0), DepthPoint(100, 0.6, 100, 0.0)])[0]
     assert (gain.per_ms, gain.per_usd) == (None, None), "nothing was paid for it"
 
 
 def test_gains_are_of_one_system():
     with pytest.raises(ValueError, match="same K"):
-        marginal_gains([Step(50, 0.5, 1, 1), Step(50, 0.6, 1, 1)])
-    assert marginal_gains([Step(50, 0.5, 1, 1)]) == ()
+        marginal_gains([DepthPoint(50, 0.5, 1, 1), DepthPoint(50, 0.6, 1, 1)])
+    assert marginal_gains([DepthPoint(50, 0.5, 1, 1)]) == ()

@@ -10,16 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from raggs.stats.annotation_value import Impact, choose
+from raggs.stats.annotation_value import LabelImpact, choose
 
 NONE = np.empty(0, dtype=np.int64)
 
 
-def impact_of(seed: int, items: int = 12, systems: int = 3, measures: int = 2) -> Impact:
+def impact_of(seed: int, items: int = 12, systems: int = 3, measures: int = 2) -> LabelImpact:
     drawn = np.random.default_rng(seed)
     beliefs = drawn.dirichlet(np.ones(5), items)
     effects = drawn.normal(0, 0.3, (items, 5, systems, measures))
-    return Impact(drawn.random((systems, measures)), effects, beliefs, 4)
+    return LabelImpact(drawn.random((systems, measures)), effects, beliefs, 4)
 
 
 @given(st.integers(0, 10_000))
@@ -47,7 +47,7 @@ def test_what_can_turn_an_open_verdict_comes_before_what_can_not() -> None:
     effects[1, 1] = [[0.5], [0.0]]
     effects[2, 1] = [[0.5], [0.0]]
     beliefs = np.array([[0.5, 0.5], [0.5, 0.5], [0.9, 0.1], [0.5, 0.5]])
-    impact = Impact(np.array([[0.5], [0.52]]), effects, beliefs, 10)
+    impact = LabelImpact(np.array([[0.5], [0.52]]), effects, beliefs, 10)
     assert [pick.item for pick in choose(impact, np.ones(4), 10, NONE)] == [1, 2]
     assert [pick.item for pick in choose(impact, np.array([1.0, 9.0, 1.0, 1.0]), 10, NONE)] == [2, 1], "for its time"
     assert [pick.item for pick in choose(impact, np.ones(4), 10, np.array([1]))] == [2]
@@ -57,7 +57,7 @@ def test_what_can_turn_an_open_verdict_comes_before_what_can_not() -> None:
 def test_a_settled_verdict_draws_no_reading_from_an_open_one() -> None:
     effects = np.zeros((2, 2, 4, 1))
     effects[0, 1, 0] = effects[1, 1, 2] = 0.4
-    impact = Impact(np.array([[0.9], [0.1], [0.50], [0.51]]), effects, np.full((2, 2), 0.5), 10)
+    impact = LabelImpact(np.array([[0.9], [0.1], [0.50], [0.51]]), effects, np.full((2, 2), 0.5), 10)
     # The first pair lies far apart, but each of its systems is compared with the other two as well.
     assert next(choose(impact, np.ones(2), 1, NONE)).item == 1
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from raggs.stats.front import Memory, flat_memory, hnsw_memory, ivf_memory, measured_memory
+from raggs.stats.front import IndexMemory, flat_memory, hnsw_memory, ivf_memory, measured_memory
 
 MILLION = 1_000_000
 
@@ -62,7 +62,7 @@ def test_impossible_sizes_are_refused():
         (lambda: hnsw_memory(1, 8, 1), "M of at least 2"),
         (lambda: ivf_memory(1, 8, 1, pq=0), "pq is 0"),
         (lambda: measured_memory(10, 5, vector_bytes=1), "do not fit"),
-        (lambda: Memory(0, 0.0).at(10), "say nothing"),
+        (lambda: IndexMemory(0, 0.0).at(10), "say nothing"),
     ):
         with pytest.raises(ValueError, match=message):
             call()

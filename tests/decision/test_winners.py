@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from raggs.base.hashing import generator
-from raggs.stats.choice import Limits, choose
+from raggs.stats.choice import ChoiceLimits, choose
 from raggs.stats.front import Candidate
 from raggs.stats.resampling import find_winners, resampled_means
 
@@ -96,9 +96,9 @@ def test_of_systems_equal_on_every_query_the_choice_wins():
 def test_limits_are_held_in_each_draw():
     values = noisy(0.3, 0.1, 0.0)
     candidates = systems(values, usd=(9.0, None, 1.0), ms=(100.0, 100.0, 300.0))
-    assert find_winners(candidates, values, Limits(usd_per_1k=2), seed=1).rivals == ("s2",)
-    assert find_winners(candidates, values, Limits(latency_ms=200), seed=1).rivals == ("s0",)
-    nobody = find_winners(candidates, values, Limits(latency_ms=1), seed=1)
+    assert find_winners(candidates, values, ChoiceLimits(usd_per_1k=2), seed=1).rivals == ("s2",)
+    assert find_winners(candidates, values, ChoiceLimits(latency_ms=200), seed=1).rivals == ("s0",)
+    nobody = find_winners(candidates, values, ChoiceLimits(latency_ms=1), seed=1)
     assert (nobody.shares, nobody.none, nobody.told_apart) == ((), 1.0, False)
     assert nobody.sentence == "No system holds the limits in any of 1,000 resamples of the 200 queries."
 
@@ -106,7 +106,7 @@ def test_limits_are_held_in_each_draw():
 def test_a_target_may_be_reached_in_some_draws_only():
     values = noisy(0.0, -0.3, -0.3)
     target = float(values[0].mean())
-    winners = find_winners(systems(values), values, Limits(quality=target), seed=1)
+    winners = find_winners(systems(values), values, ChoiceLimits(quality=target), seed=1)
     assert 0.3 < winners.none < 0.7 and winners.share_of("s0") == pytest.approx(1 - winners.none)
     assert winners.rivals == () and "no system holds the limits" in winners.sentence
 
@@ -114,7 +114,7 @@ def test_a_target_may_be_reached_in_some_draws_only():
 def test_a_target_prefers_the_fast_then_the_cheap():
     values = noisy(0.3, 0.0, 0.0)
     candidates = systems(values, usd=(1.0, 3.0, 2.0), ms=(400.0, 100.0, 160.0))
-    limits = Limits(quality=0.2)
+    limits = ChoiceLimits(quality=0.2)
     assert (
         find_winners(candidates, values, limits, seed=1).rivals == ("s2",) == (choose(candidates, limits).winner.name,)
     )

@@ -19,12 +19,12 @@ from support.contracts import settings_of
 from support.diagnosing import NAME, TARGET
 from support.llm_server import KEY, LLMServer
 
-from raggs.app.diagnose import Diagnosed, DiagnoseRequest, forecast_diagnosis, opened, run_diagnosis
+from raggs.app.diagnose import DiagnoseRequest, DiagnosisResult, forecast_diagnosis, opened, run_diagnosis
 from raggs.base.errors import DataError, UsageError
 from raggs.base.stores import RowStore
 from raggs.base.text import plural
 from raggs.diagnosis import REGISTRY, base
-from raggs.diagnosis.base import Diagnosis, Forecast, Found, found_in, lay_out, plots
+from raggs.diagnosis.base import Diagnosis, DiagnosisFindings, DiagnosisForecast, found_in, lay_out, plots
 from raggs.diagnosis.models import DiagnosisReport
 from raggs.diagnosis.store import read_report
 from raggs.runs.events import silent
@@ -43,23 +43,25 @@ def registered() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def kind(request: pytest.FixtureRequest) -> type[Diagnosis[Found]]:
+def kind(request: pytest.FixtureRequest) -> type[Diagnosis[DiagnosisFindings]]:
     return REGISTRY.load(request.param)
 
 
 @pytest.fixture(scope="module")
-def case(kind: type[Diagnosis[Found]], tmp_path_factory: pytest.TempPathFactory, request: Any) -> dict[str, Any]:
+def case(
+    kind: type[Diagnosis[DiagnosisFindings]], tmp_path_factory: pytest.TempPathFactory, request: Any
+) -> dict[str, Any]:
     name = kind.Config.model_fields["type"].default
     return {"kind": name, **settings_of("diagnosis", name, tmp_path_factory.mktemp(name), request)}
 
 
 @pytest.fixture(scope="module")
-def found(case: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Diagnosed:
+def found(case: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> DiagnosisResult:
     """What the kind finds, measured once."""
     return run_diagnosis(DiagnoseRequest(**case, out=tmp_path_factory.mktemp("found")))
 
 
-def test_it_says_what_it_asks_and_has_a_default_for_everything(kind: type[Diagnosis[Found]]) -> None:
+def test_it_says_what_it_asks_and_has_a_default_for_everything(kind: type[Diagnosis[DiagnosisFindings]]) -> None:
     assert kind.TITLE.endswith("?")
     assert "\n" not in kind.TITLE
     assert len(kind.TITLE) <= 100
@@ -68,14 +70,14 @@ def test_it_says_what_it_asks_and_has_a_default_for_everything(kind: type[Diagno
     fields = {name: field for name, field in kind.Config.model_fields.items() if name != "type"}
     assert not [name for name, field in fields.items() if field.is_required()]
     assert not [name for name, field in fields.items() if not field.description]
-    assert issubclass(kind.Result, Found)
+    assert issubclass(kind.Result, DiagnosisFindings)
     assert not [name for name, field in kind.Result.model_fields.items() if name[0] == "_"]
 
 
 def test_a_dry_run_writes_nothing_and_asks_nobody(case: dict[str, Any], tmp_path: Path) -> None:
     request = DiagnoseRequest(**case, out=tmp_path / "out")
     expected = forecast_diagnosis(request)
-    assert isinstance(expected, Forecast)
+    assert isinstance(expected, DiagnosisForecast)
     assert not (tmp_path / "out").exists()
     assert all(line.usd == 0 or line.calls for line in expected.estimates)
 
@@ -83,7 +85,11 @@ def test_a_dry_run_writes_nothing_and_asks_nobody(case: dict[str, Any], tmp_path
 @pytest.mark.nightly(keep=4)
 @pytest.mark.parametrize("part", PAID)
 def test_a_paid_part_is_priced_and_not_asked(
-    kind: type[Diagnosis[Found]], case: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
+    kind: type[Diagnosis[DiagnosisFindings]],
+    case: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    part: str,
 ) -> None:
     if part not in (*kind.NEEDS, *kind.TAKES):
         pytest.skip("does not look at it")
@@ -101,7 +107,7 @@ def test_a_paid_part_is_priced_and_not_asked(
     assert not list(tmp_path.glob("out/*.json"))
 
 
-def test_its_verdict_is_at_most_two_sentences_and_its_figures_are_json(found: Diagnosed) -> None:
+def test_its_verdict_is_at_most_two_sentences_and_its_figures_are_json(found: DiagnosisResult) -> None:
     assert found.verdict.endswith(".")
     assert len(re.findall(r"\.(?= [A-Z]|$)", found.verdict)) <= 2
     assert len(found.verdict) <= FOUR_LINES
@@ -112,7 +118,10 @@ def test_its_verdict_is_at_most_two_sentences_and_its_figures_are_json(found: Di
 
 
 def test_a_claim_that_rests_on_few_is_called_a_hint_in_the_same_words(
-    kind: type[Diagnosis[Found]], case: dict[str, Any], found: Diagnosed, monkeypatch: pytest.MonkeyPatch
+    kind: type[Diagnosis[DiagnosisFindings]],
+    case: dict[str, Any],
+    found: DiagnosisResult,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     diagnosis = DiagnoseRequest(**case, out=found.folder).diagnosis
     count = diagnosis.rests_on(found.found)
@@ -125,7 +134,7 @@ def test_a_claim_that_rests_on_few_is_called_a_hint_in_the_same_words(
     assert base.hedged(diagnosis, bare) == bare
 
 
-def test_what_is_drawn_is_drawn_of_the_file_alone(found: Diagnosed) -> None:
+def test_what_is_drawn_is_drawn_of_the_file_alone(found: DiagnosisResult) -> None:
     read = DiagnosisReport.model_validate_json(found.files[0].read_bytes())
     assert found_in(read) == found.found
     assert lay_out(read) == found.document
@@ -139,14 +148,14 @@ def test_what_is_drawn_is_drawn_of_the_file_alone(found: Diagnosed) -> None:
     assert not [name for name, svg in drawn.items() if "<script" in svg or "nan" in svg.split("</style>", 1)[1]]
 
 
-def test_a_second_run_reads(case: dict[str, Any], found: Diagnosed) -> None:
+def test_a_second_run_reads(case: dict[str, Any], found: DiagnosisResult) -> None:
     again = run_diagnosis(DiagnoseRequest(**case, out=found.folder))
     assert again.unchanged
     assert again.report == found.report
 
 
 def test_a_report_that_was_edited_is_told_and_measured_again(
-    case: dict[str, Any], found: Diagnosed, tmp_path: Path
+    case: dict[str, Any], found: DiagnosisResult, tmp_path: Path
 ) -> None:
     folder = shutil.copytree(found.folder, tmp_path / "copy")
     path = folder / f"{found.report.kind}.json"
@@ -164,7 +173,7 @@ def test_a_report_that_was_edited_is_told_and_measured_again(
 
 
 def test_who_stops_it_after_a_part_goes_on_and_gets_the_same_bytes(
-    case: dict[str, Any], found: Diagnosed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    case: dict[str, Any], found: DiagnosisResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its parts are kept somewhere else than those of `found`, so all of them are made."""
     monkeypatch.setattr(DiagnoseRequest, "workspace", tmp_path / "workspace")
@@ -189,7 +198,9 @@ def test_who_stops_it_after_a_part_goes_on_and_gets_the_same_bytes(
     assert [path.read_bytes() for path in resumed.files] == [path.read_bytes() for path in found.files]
 
 
-def test_a_setting_that_does_not_fit_is_a_sentence(kind: type[Diagnosis[Found]], case: dict[str, Any]) -> None:
+def test_a_setting_that_does_not_fit_is_a_sentence(
+    kind: type[Diagnosis[DiagnosisFindings]], case: dict[str, Any]
+) -> None:
     wrong = {name: {"no": "value"} for name in kind.Config.model_fields if name != "type"} | {"strange": 1}
     for name, value in wrong.items():
         with pytest.raises(UsageError) as caught:

@@ -12,9 +12,9 @@ from support.cranfield import DATA, needs_cranfield
 from support.depths import BASE, DEEP, QUESTIONS, hard_ones, make_depths
 
 from raggs import load_config, run
-from raggs.app.diagnose import Diagnosed, DiagnoseRequest, run_diagnosis
+from raggs.app.diagnose import DiagnoseRequest, DiagnosisResult, run_diagnosis
 from raggs.base.errors import DataError, UsageError
-from raggs.diagnosis.depth.measuring import DepthFound
+from raggs.diagnosis.depth.measuring import DepthFindings
 
 SETTINGS = {"mode": "dense", "base": BASE, "deep": DEEP, "timed": 0}
 DEPTHS = ("--mode", "dense", "--base", BASE, "--deep", DEEP)
@@ -31,8 +31,8 @@ class World:
         self.folder = folder
 
     @property
-    def found(self) -> DepthFound:
-        return DepthFound.model_validate(json.loads((self.folder / "out" / "depth.json").read_text())["found"])
+    def found(self) -> DepthFindings:
+        return DepthFindings.model_validate(json.loads((self.folder / "out" / "depth.json").read_text())["found"])
 
 
 def diagnose(folder: Path, *more: object, code: int = 0) -> str:
@@ -154,7 +154,7 @@ def test_too_few_questions_are_a_sentence(helped: Any, tmp_path: Path) -> None:
         ask(helped[0].folder, {}, tmp_path / "few.txt")
 
 
-def ask(folder: Path, settings: dict[str, Any], golden: Path) -> Diagnosed:
+def ask(folder: Path, settings: dict[str, Any], golden: Path) -> DiagnosisResult:
     request = DiagnoseRequest("depth", folder / "raggs.yaml", SETTINGS | settings, golden=golden, out=folder / "none")
     return run_diagnosis(request)
 
@@ -170,7 +170,7 @@ def test_cranfield_without_a_reranker_has_a_verdict_of_its_own(tmp_path: Path) -
     }
     request = DiagnoseRequest("depth", settings, {"timed": 0}, golden=DATA / "qrels.trec", out=tmp_path)
     found = run_diagnosis(request).found
-    assert isinstance(found, DepthFound)
+    assert isinstance(found, DepthFindings)
     rows = {each.policy: each.far.mean for each in found.policies}
     assert rows["deep"] - rows["shallow"] > 0.02, "at 100 the deep list has more"
     assert found.passed is False and found.told.questions >= 70

@@ -14,11 +14,11 @@ import pytest
 from support.cli import invoke
 from support.vectors import clusters, crowds
 
-from raggs.app.diagnose import Diagnosed, DiagnoseRequest, diagnose, forecast_diagnosis
+from raggs.app.diagnose import DiagnoseRequest, DiagnosisResult, diagnose, forecast_diagnosis
 from raggs.base.errors import DataError, PrerequisiteError, RaggsError, UsageError
 from raggs.config.load import load_config
 from raggs.diagnosis.index import measuring
-from raggs.diagnosis.index.models import IndexFound
+from raggs.diagnosis.index.models import IndexFindings
 
 QUICK: dict[str, object] = {"k": (10,), "held_out": 100, "timed": 5, "rounds": 1}
 INDEXES = ["hnsw:m=4:ef_construction=20", "ivf:lists=40"]
@@ -29,7 +29,7 @@ def contract_case(folder: Path, request: pytest.FixtureRequest) -> dict[str, Any
     np.save(folder / "v.npy", crowds(400, 8, groups=50))
     patch = pytest.MonkeyPatch()
     request.addfinalizer(patch.undo)
-    patch.setattr("raggs.diagnosis.index.measuring.seconds_of", lambda *_: measuring.Took(0.01, 0.01))
+    patch.setattr("raggs.diagnosis.index.measuring.seconds_of", lambda *_: measuring.SearchTime(0.01, 0.01))
     patch.setattr("raggs.diagnosis.index.measuring.load_now", lambda: None)
     patch.setattr("raggs.parts.indexes.files.time", SimpleNamespace(perf_counter=lambda: 0.0))
     return {"settings": {"vectors": folder / "v.npy", "indexes": ["hnsw:m=4", "ivf:lists=8"], "k": [5], "tune": 0.2}}
@@ -43,14 +43,14 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(files: Path, out: Path | None = None, **settings: object) -> Diagnosed:
+def run(files: Path, out: Path | None = None, **settings: object) -> DiagnosisResult:
     given = {"indexes": INDEXES, **QUICK, **settings}
     return diagnose("index", out=out or files / "out", vectors=files / "v.npy", queries=files / "q.npy", **given)
 
 
-def found_by(files: Path, **settings: object) -> IndexFound:
+def found_by(files: Path, **settings: object) -> IndexFindings:
     found = run(files, **settings).found
-    assert isinstance(found, IndexFound)
+    assert isinstance(found, IndexFindings)
     return found
 
 
@@ -95,7 +95,7 @@ def test_a_kill_costs_one_point(files: Path, tmp_path: Path, monkeypatch: pytest
 
 def test_tuning_gives_the_least_effort_and_the_settings_to_write(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = run(files, indexes=INDEXES[1:], tune="5%", depth=30, held_out=0)
-    part = IndexFound.model_validate(found.report.found).tuned[0]
+    part = IndexFindings.model_validate(found.report.found).tuned[0]
     assert (part.origin, part.depth, part.limit) == ("questions", 30, 0.05)
     assert found.passed is True
     assert part.yaml == f"index: {{type: ivf, lists: 40, nprobe: {part.effort}}}"
@@ -107,14 +107,14 @@ def test_tuning_gives_the_least_effort_and_the_settings_to_write(files: Path, mo
     assert next(effort for effort, fits in within.items() if fits) == part.effort
     assert part.effort is not None and not within[part.effort - 1]  # halved down to it
     assert f"ivf:lists=40 with nprobe {part.effort}" in found.verdict
-    monkeypatch.setattr(measuring.Tuner, "_row", lambda *_: pytest.fail("measured again"))
+    monkeypatch.setattr(measuring.EffortTuner, "_row", lambda *_: pytest.fail("measured again"))
     run(files, indexes=INDEXES[1:], tune="5%", depth=30, held_out=0, levels=(0.77,))
 
 
 def test_where_no_effort_suffices_that_is_said(files: Path) -> None:
     found = run(files, indexes=INDEXES[1:], vary=["nprobe=1,2"], tune=0.001, depth=30)
     assert found.passed is False
-    part = IndexFound.model_validate(found.report.found).tuned[0]
+    part = IndexFindings.model_validate(found.report.found).tuned[0]
     assert (part.effort, part.yaml) == (None, None)
     assert "no effort that was tried is sure to lose at most" in found.verdict[:1].lower() + found.verdict[1:]
     assert [tried.effort for tried in part.tried] == [1, 2]
@@ -209,7 +209,7 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def of_corpus(config: Path, **settings: object) -> Diagnosed:
+def of_corpus(config: Path, **settings: object) -> DiagnosisResult:
     given = {"indexes": ["ivf:lists=12"], **QUICK, "held_out": 20, **settings}
     loaded = load_config(config / "raggs.yaml")
     return diagnose("index", loaded, golden=config / "qrels.txt", out=config / "out", **given)
@@ -217,7 +217,7 @@ def of_corpus(config: Path, **settings: object) -> Diagnosed:
 
 def test_a_loss_may_be_of_a_measure_by_a_golden_set(config: Path) -> None:
     result = of_corpus(config, tune="4%", measure="recall")
-    found = IndexFound.model_validate(result.report.found)
+    found = IndexFindings.model_validate(result.report.found)
     part = found.tuned[0]
     assert part.depth == 35  # the dense retriever's
     assert list(part.tried[0].losses) == ["recall@10", "recall@30"]
@@ -235,9 +235,9 @@ def test_delta_is_chosen_by_answers(config: Path) -> None:
         rows += [f"q{at},flat,1", f"q{at},ivf:lists=12:nprobe=1,{int(at % 4 > 0)}", f"q{at},ivf:lists=12:nprobe=12,1"]
     (config / "correct.csv").write_text("\n".join(rows), encoding="utf-8")
     result = of_corpus(config, correct=config / "correct.csv")
-    found = IndexFound.model_validate(result.report.found).delta
+    found = IndexFindings.model_validate(result.report.found).delta
     assert found is not None and found.delta is not None
-    assert {part.below for part in IndexFound.model_validate(result.report.found).left_out} == {found.delta}
+    assert {part.below for part in IndexFindings.model_validate(result.report.found).left_out} == {found.delta}
     assert sum(part.answers for part in found.bins) == 120
     assert found.bins[-1].recall == 1.0 and found.bins[-1].accuracy >= 0.9
     assert "How much recall an answer needs" in (config / "out" / "index.md").read_text(encoding="utf-8")

@@ -17,10 +17,10 @@ from support.llm_server import KEY, LLMServer
 from support.paying import MODEL
 from support.project import Project, make_project
 
-from raggs.app.diagnose import Diagnosed, DiagnoseRequest, forecast_diagnosis, run_diagnosis
+from raggs.app.diagnose import DiagnoseRequest, DiagnosisResult, forecast_diagnosis, run_diagnosis
 from raggs.app.run import run
 from raggs.base.errors import PrerequisiteError, SnapshotError, UsageError
-from raggs.diagnosis.judge.measuring import JudgeFound, PoolsPart
+from raggs.diagnosis.judge.measuring import JudgeFindings, PoolsPart
 from raggs.llm.cache import AnswerCache
 
 NUMBERS = itertools.count()
@@ -63,13 +63,13 @@ def project(folder: Path, order: str, **rank: Any) -> Project:
     return made
 
 
-def found(made: Project, **settings: Any) -> JudgeFound:
+def found(made: Project, **settings: Any) -> JudgeFindings:
     part = diagnosed(made, **settings).found
-    assert isinstance(part, JudgeFound)
+    assert isinstance(part, JudgeFindings)
     return part
 
 
-def diagnosed(made: Project, **settings: Any) -> Diagnosed:
+def diagnosed(made: Project, **settings: Any) -> DiagnosisResult:
     return run_diagnosis(DiagnoseRequest("judge", made.config, settings, out=made.folder / "out"))
 
 
@@ -102,7 +102,7 @@ def test_a_favour_and_what_the_rank_stage_buys_are_found(tmp_path: Path) -> None
     assert part.single.asked == 10 * 2 * 2
 
 
-def part_sections(part: JudgeFound) -> list[str]:
+def part_sections(part: JudgeFindings) -> list[str]:
     from raggs.diagnosis.judge import sections
 
     return [sentence for section in sections(part) for sentence in section.sentences]

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 import raggs
-from raggs.app.diagnose import Diagnosed, DiagnoseRequest, forecast_diagnosis, run_diagnosis
+from raggs.app.diagnose import DiagnoseRequest, DiagnosisResult, forecast_diagnosis, run_diagnosis
 from raggs.base.errors import RaggsError
 from raggs.diagnosis.base import found_in
-from raggs.diagnosis.names.models import NamesFound, SubjectPart
-from raggs.diagnosis.names.scoring import ByEmbedder
+from raggs.diagnosis.names.models import NamesFindings, SubjectPart
+from raggs.diagnosis.names.scoring import EmbedderScorer
 
 MODULE = """
 def embed(texts):
@@ -34,7 +34,7 @@ def contract_case(folder: Path, request: pytest.FixtureRequest) -> dict[str, obj
 
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> Diagnosed:
+def measured(tmp_path_factory: pytest.TempPathFactory) -> DiagnosisResult:
     return raggs.diagnose("names", out=tmp_path_factory.mktemp("names"), runs=2)
 
 
@@ -46,19 +46,19 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return name
 
 
-def subject(done: Diagnosed, language: str) -> SubjectPart:
-    assert isinstance(done.found, NamesFound)
+def subject(done: DiagnosisResult, language: str) -> SubjectPart:
+    assert isinstance(done.found, NamesFindings)
     return next(each for each in done.found.subjects if each.language == language)
 
 
-def percent(done: Diagnosed, language: str, perturber: str) -> float:
+def percent(done: DiagnosisResult, language: str, perturber: str) -> float:
     found = next(each for each in subject(done, language).ablations if each.perturber == perturber)
     assert found.percent.value is not None
     return found.percent.value
 
 
 @pytest.mark.parametrize("language", ["en", "fr"])
-def test_the_gates_of_the_offline_embedder(measured: Diagnosed, language: str) -> None:
+def test_the_gates_of_the_offline_embedder(measured: DiagnosisResult, language: str) -> None:
     assert percent(measured, language, "hard_name_mask") == -100.0
     for identity in ("gibberish_name", "edit_distance_near_miss"):
         assert percent(measured, language, identity) <= -50
@@ -67,7 +67,7 @@ def test_the_gates_of_the_offline_embedder(measured: Diagnosed, language: str) -
     assert abs(percent(measured, language, "unicode_normalization_stress")) <= 1
 
 
-def test_base_margins_are_those_of_static_vectors(measured: Diagnosed) -> None:
+def test_base_margins_are_those_of_static_vectors(measured: DiagnosisResult) -> None:
     english, french = subject(measured, "en"), subject(measured, "fr")
     assert english.name.value == pytest.approx(0.37, abs=0.04)
     assert french.name.value == pytest.approx(0.17, abs=0.03)
@@ -85,13 +85,13 @@ def test_texts_as_they_stand_lose_what_hygiene_saves(tmp_path: Path) -> None:
     assert percent(done, "fr", "unicode_normalization_stress") < -5
 
 
-def test_the_verdict_says_who_fails_by_what(measured: Diagnosed) -> None:
+def test_the_verdict_says_who_fails_by_what(measured: DiagnosisResult) -> None:
     assert measured.passed is False
     told = r"wordllama fails: initials_form costs \d\d% \(en\) and \d\d% \(fr\) of the name margin\. First put .*"
     assert re.fullmatch(told, measured.verdict)
 
 
-def test_files_hold_tables_and_a_figure_a_language(measured: Diagnosed) -> None:
+def test_files_hold_tables_and_a_figure_a_language(measured: DiagnosisResult) -> None:
     names = [path.name for path in measured.files]
     assert names == ["names.json", "names.md", "names-en.svg", "names-fr.svg"]
     text = (measured.folder / "names.md").read_text()
@@ -108,7 +108,7 @@ def test_the_same_by_a_reranker_and_another_embedder(tmp_path: Path, module: str
     done = raggs.diagnose(
         "names", out=tmp_path / "d", embedders=["wordllama:64"], rerankers=[f"python:{module}:overlap"], **settings
     )
-    assert isinstance(done.found, NamesFound)
+    assert isinstance(done.found, NamesFindings)
     first, second = done.found.subjects
     assert (first.what, first.runs, second.what, second.runs) == ("embedder", 2, "reranker", 1)
     mask = next(each for each in second.ablations if each.perturber == "hard_name_mask")
@@ -119,8 +119,8 @@ def test_what_was_scored_before_a_kill_is_not_scored_again(tmp_path: Path, monke
     few = {"questions": 5, "runs": 1, "languages": ["en"]}
     first = raggs.diagnose("names", out=tmp_path / "d", perturbers=["remove_label"], **few)
     scored: list[object] = []
-    score = ByEmbedder.score
-    monkeypatch.setattr(ByEmbedder, "score", lambda self, runs: scored.append(runs) or score(self, runs))
+    score = EmbedderScorer.score
+    monkeypatch.setattr(EmbedderScorer, "score", lambda self, runs: scored.append(runs) or score(self, runs))
     again = raggs.diagnose("names", out=tmp_path / "d", perturbers=["remove_label", "initials_form"], **few)
     assert len(scored) == 1
     assert subject(again, "en").ablations[0] == subject(first, "en").ablations[0]
@@ -183,7 +183,7 @@ def of_fields(folder: Path, config: Path, **fields: str) -> DiagnoseRequest:
 
 def test_names_and_topics_of_a_corpus(tmp_path: Path) -> None:
     done = run_diagnosis(of_fields(tmp_path, corpus(tmp_path, 30)))
-    assert isinstance(done.found, NamesFound)
+    assert isinstance(done.found, NamesFindings)
     assert done.found.names == {"en": 30} and done.found.source == "the corpus' field author"
 
 

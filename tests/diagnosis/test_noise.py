@@ -11,11 +11,11 @@ import pytest
 from support.llm_server import KEY, LLMServer
 from support.project import make_project
 
-from raggs.app.diagnose import Diagnosed, DiagnoseRequest, forecast_diagnosis, run_diagnosis
+from raggs.app.diagnose import DiagnoseRequest, DiagnosisResult, forecast_diagnosis, run_diagnosis
 from raggs.base.errors import RaggsError, UsageError
 from raggs.diagnosis.models import MeanPart
 from raggs.diagnosis.noise import verdict
-from raggs.diagnosis.noise.measuring import NONE, LevelPart, NoiseFound, own_questions
+from raggs.diagnosis.noise.measuring import NONE, LevelPart, NoiseFindings, own_questions
 from raggs.parts.noises import LANGUAGES
 
 MODEL = "openai/judge"
@@ -49,7 +49,7 @@ def contract_case(folder: Path, request: pytest.FixtureRequest) -> dict[str, Any
 
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> Diagnosed:
+def measured(tmp_path_factory: pytest.TempPathFactory) -> DiagnosisResult:
     folder = world(tmp_path_factory.mktemp("golden"))
     return run_diagnosis(
         DiagnoseRequest("noise", golden=folder, settings={"draws": 2}, out=tmp_path_factory.mktemp("out"))
@@ -57,17 +57,17 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Diagnosed:
 
 
 @pytest.fixture(scope="module")
-def found(measured: Diagnosed) -> NoiseFound:
-    assert isinstance(measured.found, NoiseFound)
+def found(measured: DiagnosisResult) -> NoiseFindings:
+    assert isinstance(measured.found, NoiseFindings)
     return measured.found
 
 
-def levels(found: NoiseFound, language: str, rewriter: str = NONE) -> list[LevelPart]:
+def levels(found: NoiseFindings, language: str, rewriter: str = NONE) -> list[LevelPart]:
     return [part for part in found.cosines if (part.language, part.rewriter) == (language, rewriter)]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_cosines_fall_with_the_level_and_level_0_is_not_1(found: NoiseFound, language: str) -> None:
+def test_cosines_fall_with_the_level_and_level_0_is_not_1(found: NoiseFindings, language: str) -> None:
     cosines = [part.cosine.mean for part in levels(found, language)]
     assert cosines == sorted(cosines, reverse=True)
     assert 0.3 < cosines[0] < 0.95
@@ -76,7 +76,7 @@ def test_cosines_fall_with_the_level_and_level_0_is_not_1(found: NoiseFound, lan
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_rules_bring_something_back_and_cost_questions_without_noise_nothing(
-    found: NoiseFound, language: str
+    found: NoiseFindings, language: str
 ) -> None:
     cleaned = levels(found, language, "clean")
     assert cleaned[0].change.mean == 0 and cleaned[0].cosine == levels(found, language)[0].cosine
@@ -85,7 +85,7 @@ def test_the_rules_bring_something_back_and_cost_questions_without_noise_nothing
     assert plain and all(part.change.mean == 0 for part in plain)
 
 
-def test_every_system_is_measured_on_the_paper_s_measures_and_lists(found: NoiseFound) -> None:
+def test_every_system_is_measured_on_the_paper_s_measures_and_lists(found: NoiseFindings) -> None:
     assert found.searched == 2 * COUNT and found.untold is None and found.strange == 0
     assert {part.system for part in found.ends} == {"lexical", "dense", "hybrid"}
     assert {part.measure for part in found.ends} == {"n_recall4@10", "n_recall4@30", "ra_nwg@10", "ra_nwg@30"}
@@ -96,7 +96,7 @@ def test_every_system_is_measured_on_the_paper_s_measures_and_lists(found: Noise
     assert noisy and all(0 < part.overlap.mean < 1 for part in noisy if part.k == 10)
 
 
-def test_what_was_published_stands_beside_and_is_not_repeated(measured: Diagnosed, found: NoiseFound) -> None:
+def test_what_was_published_stands_beside_and_is_not_repeated(measured: DiagnosisResult, found: NoiseFindings) -> None:
     assert {(part.language, part.level, part.cosine) for part in found.targets} >= {("fr", 4, 0.522), ("en", 0, 0.908)}
     page = (measured.folder / "noise.md").read_text(encoding="utf-8")
     assert "not repeated here" in page
@@ -105,7 +105,7 @@ def test_what_was_published_stands_beside_and_is_not_repeated(measured: Diagnose
     }  # fmt: skip
 
 
-def test_the_verdict_says_what_noise_costs_and_who_brings_what_back(found: NoiseFound) -> None:
+def test_the_verdict_says_what_noise_costs_and_who_brings_what_back(found: NoiseFindings) -> None:
     told = (
         r"Noise of level 4 takes .*, of which clean brings back .*\. What it costs a hybrid search .* may be nothing .*"
     )
@@ -126,7 +126,7 @@ def test_too_few_judged_questions_are_told_in_the_verdict(tmp_path: Path) -> Non
 
 def test_without_a_golden_set_the_cosines_are_measured_and_the_rest_is_said(tmp_path: Path) -> None:
     alone = run_diagnosis(DiagnoseRequest("noise", settings=SMALL, out=tmp_path)).found
-    assert isinstance(alone, NoiseFound)
+    assert isinstance(alone, NoiseFindings)
     assert alone.cosines and not alone.ends
     assert "there is no golden set (name one: --golden" in (alone.untold or "")
 
@@ -135,7 +135,7 @@ def test_a_golden_set_gives_questions_and_ideal_texts_too(tmp_path: Path) -> Non
     golden = world(tmp_path)
     settings = SMALL | {"of": "golden", "retrieval": False}
     alone = run_diagnosis(DiagnoseRequest("noise", golden=golden, settings=settings, out=tmp_path / "out")).found
-    assert isinstance(alone, NoiseFound)
+    assert isinstance(alone, NoiseFindings)
     assert alone.questions == {"en": COUNT, "fr": COUNT}
     assert levels(alone, "en")[0].cosine.mean == pytest.approx(_mean_cosine(own_questions("en")[:COUNT]), abs=1e-5)
     assert "--cosine-only" in (alone.untold or "")
@@ -184,7 +184,7 @@ def test_too_few_questions_of_a_language_are_said(tmp_path: Path) -> None:
     few = run_diagnosis(
         DiagnoseRequest("noise", golden=golden, settings=SMALL | {"languages": ("fr",)}, out=tmp_path / "out")
     ).found
-    assert isinstance(few, NoiseFound)
+    assert isinstance(few, NoiseFindings)
     assert few.strange == 0 and "0 judged questions in fr, and 5 are needed" in (few.untold or "")
 
 
@@ -201,7 +201,7 @@ def test_a_paid_rewriter_is_forecast_asked_once_and_measured(tmp_path: Path, mon
         assert (line.stage, line.who, line.calls, server.count) == ("rewrite", MODEL, 60, 0)
         assert line.usd is not None and line.usd > 0
         paid = run_diagnosis(request)
-        assert isinstance(paid.found, NoiseFound)
+        assert isinstance(paid.found, NoiseFindings)
         assert server.count == 60, "30 questions with noise and without; the examples are among them"
         name = f"llm:{MODEL}"
         restated = {part.level: part.cosine.mean for part in levels(paid.found, "en", name)}
@@ -225,7 +225,7 @@ def test_a_reranker_s_lists_are_measured_too(tmp_path: Path, monkeypatch: pytest
     rerankers = ["python:shared_words:score"]
     request = DiagnoseRequest("noise", golden=golden, rerankers=rerankers, settings=settings, out=tmp_path / "out")
     alone = run_diagnosis(request).found
-    assert isinstance(alone, NoiseFound)
+    assert isinstance(alone, NoiseFindings)
     assert f"reranked by {rerankers[0]}" in {part.system for part in alone.ends}
     assert "reranked by" in alone.verdict
 

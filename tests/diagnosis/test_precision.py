@@ -13,7 +13,7 @@ from support.onnx_models import write_cross_encoder
 
 from raggs.app.diagnose import DiagnoseRequest, run_diagnosis
 from raggs.base.errors import DataError, NotFoundError, PrerequisiteError, RaggsError, UsageError
-from raggs.diagnosis.precision.measuring import PrecisionFound, SystemPart
+from raggs.diagnosis.precision.measuring import PrecisionFindings, PrecisionSystemPart
 
 QUESTIONS, CANDIDATES = 12, 10
 SUBJECTS = ("wing", "lift", "plate", "boundary layer", "slipstream", "cat", "mat", "transition")
@@ -57,17 +57,17 @@ TIED = [0.9 + 1e-5 * (3 * place % 10) for place in range(CANDIDATES)]  # all one
 CLEAR = [0.5, 0.9, *(0.4 - 0.03 * place for place in range(8))]  # the relevant one second, at any precision
 
 
-def found(golden: Path, out: Path, **given: Any) -> PrecisionFound:
+def found(golden: Path, out: Path, **given: Any) -> PrecisionFindings:
     settings = {key: given.pop(key) for key in list(given) if key not in ("embedders", "rerankers")}
     usual = {"measures": ("ndcg", "mrr"), "deepest": 10}
     part = run_diagnosis(
         DiagnoseRequest("precision", None, {**usual, **settings}, golden=golden, out=out, **given)
     ).found
-    assert isinstance(part, PrecisionFound)
+    assert isinstance(part, PrecisionFindings)
     return part
 
 
-def of(part: PrecisionFound, name: str, precision: str) -> SystemPart:
+def of(part: PrecisionFindings, name: str, precision: str) -> PrecisionSystemPart:
     return next(each for each in part.systems if (each.name, each.precision) == (name, precision))
 
 
@@ -136,7 +136,7 @@ def test_what_the_configuration_names_is_held_against_the_limit(tmp_path: Path, 
     case = contract_case(tmp_path, request)
     case |= {"rerankers": (), "settings": {**case["settings"], "limit": 0.0}, "out": tmp_path / "out"}
     part = run_diagnosis(DiagnoseRequest("precision", **{name: case[name] for name in case if name != "kind"})).found
-    assert isinstance(part, PrecisionFound)
+    assert isinstance(part, PrecisionFindings)
     assert [each.precision for each in part.systems if each.configured] == ["bf16"]
     assert part.passed is all(tied.range == 0.0 for tied in of(part, "wordllama", "bf16").at)
 

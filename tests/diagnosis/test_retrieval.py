@@ -14,7 +14,7 @@ from raggs.app.diagnose import DiagnoseRequest, run_diagnosis
 from raggs.app.eval_request import EvalRequest, JudgedFiles, MeasureRequest
 from raggs.app.evaluate import evaluate
 from raggs.base.errors import DataError, NotFoundError, RaggsError, UsageError
-from raggs.diagnosis.retrieval.measuring import RetrievalFound
+from raggs.diagnosis.retrieval.measuring import RetrievalFindings
 
 QUESTIONS, RELEVANT, DEPTH = 60, 3, 50
 SUBJECTS = ("wing", "cone", "plate", "shock", "nozzle", "blade")
@@ -84,10 +84,10 @@ def drawn(seed: int, most: int) -> Any:
     return lambda number: table[number]
 
 
-def found(golden: Path, runs: list[str], out: Path | None = None, **settings: Any) -> RetrievalFound:
+def found(golden: Path, runs: list[str], out: Path | None = None, **settings: Any) -> RetrievalFindings:
     request = DiagnoseRequest("retrieval", None, {"runs": runs, **settings}, golden=golden, out=out or golden / "out")
     part = run_diagnosis(request).found
-    assert isinstance(part, RetrievalFound)
+    assert isinstance(part, RetrievalFindings)
     return part
 
 

@@ -5,44 +5,44 @@ from __future__ import annotations
 import pytest
 
 from raggs.base.judge_health import (
-    AgainstPeople,
-    Canaries,
-    Cascade,
+    CanaryHealth,
     CascadeGrade,
-    Depth,
+    CascadeHealth,
+    GradeShift,
+    HumanAgreement,
     JudgeHealth,
-    Member,
+    JudgingDepth,
     PairAgreement,
-    Panel,
+    PanelHealth,
+    PanelMemberHealth,
     RankHealth,
-    Rate,
-    Samples,
-    Share,
-    Shift,
+    SelfAgreement,
+    ShareEstimate,
+    WilsonRate,
 )
 from raggs.base.types import leaves
 from raggs.evaluation.diff_results import health_words
 
-RATE = Rate(rate=0.5, interval=(0.1, 0.9), count=1, total=2)
-MOVED = Shift(grades=0.2, interval=(0.1, 0.3), questions=12)
+RATE = WilsonRate(rate=0.5, interval=(0.1, 0.9), count=1, total=2)
+MOVED = GradeShift(grades=0.2, interval=(0.1, 0.3), questions=12)
 JUDGE = JudgeHealth(
-    depth=Depth(stop_after=3, asked=5, saved=2, stopped=1),
-    samples=Samples(asked=3, passages=5, unanimous=0.5, exact=0.5, kappa=0.5, company=MOVED),
+    depth=JudgingDepth(stop_after=3, asked=5, saved=2, stopped=1),
+    samples=SelfAgreement(asked=3, passages=5, unanimous=0.5, exact=0.5, kappa=0.5, company=MOVED),
     place=MOVED,
-    panel=Panel(
-        members={"gpt-4.1": Member(mean=3.0, given=4, missing=0)},
+    panel=PanelHealth(
+        members={"gpt-4.1": PanelMemberHealth(mean=3.0, given=4, missing=0)},
         agreement=(PairAgreement(judges=("a", "b"), pairs=4, exact=0.5, kappa=0.2),),
         warnings=(),
     ),
-    canaries=Canaries(passed=RATE, kinds={"off topic": RATE}, company={"incited": MOVED}),
-    cascade=Cascade(
+    canaries=CanaryHealth(passed=RATE, kinds={"off topic": RATE}, company={"incited": MOVED}),
+    cascade=CascadeHealth(
         asked=RATE,
         by_rule=2,
         by_chance=3,
         lost=1,
         overruled=RATE,
         missed=RATE,
-        unseen=Share(share=0.1, interval=(0.05, 0.2)),
+        unseen=ShareEstimate(share=0.1, interval=(0.05, 0.2)),
         ask_from=3,
         grades={
             "2": CascadeGrade(
@@ -51,7 +51,7 @@ JUDGE = JudgeHealth(
         },
         warnings=(),
     ),
-    people=AgainstPeople(kappa=0.4, interval=(0.1, 0.7), grades=12, questions=3, by_people=1),
+    people=HumanAgreement(kappa=0.4, interval=(0.1, 0.7), grades=12, questions=3, by_people=1),
     silent=1,
     sources={"human": 2, "litellm openai/gpt-4.1": 9},
     replaced=1,

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from raggs.evaluation.diff_sets import Ranked, order_move, orders_part
+from raggs.evaluation.diff_sets import RankedQuestion, order_move, orders_part
 
 K = 10
 
 
-def ranked(score: np.ndarray, sigma: float, names: list[str]) -> Ranked:
+def ranked(score: np.ndarray, sigma: float, names: list[str]) -> RankedQuestion:
     order = np.argsort(-score)
-    return Ranked(tuple(names[place] for place in order), score[order], np.full(len(order), sigma))
+    return RankedQuestion(tuple(names[place] for place in order), score[order], np.full(len(order), sigma))
 
 
 def moves(k: int, shuffle: bool) -> list:
@@ -38,8 +38,8 @@ def test_what_the_stated_doubt_explains_is_rarely_called_beyond_it(k: int) -> No
 
 
 def test_means_are_of_the_measures_that_agreement_has() -> None:
-    one = Ranked(("a", "b", "c", "d"), np.array([4.0, 3, 2, 1]), np.full(4, 0.1))
-    two = Ranked(("b", "a", "x", "d"), np.array([4.0, 3, 2, 1]), np.full(4, 0.1))
+    one = RankedQuestion(("a", "b", "c", "d"), np.array([4.0, 3, 2, 1]), np.full(4, 0.1))
+    two = RankedQuestion(("b", "a", "x", "d"), np.array([4.0, 3, 2, 1]), np.full(4, 0.1))
     found = order_move(one, two, 2, name="q", confidence=0.95, seed=1)
     assert found.overlap == 1.0
     assert found.tau_ap == pytest.approx(2 / 2 * (0 / 1 + 2 / 2) - 1)  # b, a, d against a, b, d

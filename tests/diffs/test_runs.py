@@ -15,11 +15,11 @@ from raggs.app.diff import compare_runs
 from raggs.app.run import open_runner, run
 from raggs.config.load import load_config
 from raggs.evaluation.diff_results import RunsReport, runs_report
-from raggs.runs.manifests.costs import Costs, LedgerSum
+from raggs.runs.manifests.costs import LedgerSum, LedgerTotals
 from raggs.runs.manifests.models import RunManifest
 from raggs.runs.manifests.store import RunStore
 
-NOTHING = Costs(LedgerSum(), {}, {}, {})
+NOTHING = LedgerTotals(LedgerSum(), {}, {}, {})
 LITELLM = ("judge.judge={type: litellm, model: openai/judge}", "llm.prices={openai/judge: {input: 1.0, output: 2.0}}")
 
 # A setting that is changed, by the settings of both runs that it needs.

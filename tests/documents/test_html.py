@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.base.errors import DataError
-from raggs.parts.documents import Reading
+from raggs.parts.documents import DocumentContent
 from raggs.parts.documents.html import HtmlReader
 
 PAGE = """<!doctype html><html><head><title>Guide &amp; more</title><style>p{color:red}</style></head><body>
@@ -47,13 +47,13 @@ mine
 by me"""
 
 
-def read(source: str | bytes) -> Reading:
+def read(source: str | bytes) -> DocumentContent:
     with tempfile.NamedTemporaryFile(suffix=".html") as file:
         Path(file.name).write_bytes(source.encode() if isinstance(source, str) else source)
         return HtmlReader().read(Path(file.name))
 
 
-def blocks(found: Reading) -> list[tuple[str, str]]:
+def blocks(found: DocumentContent) -> list[tuple[str, str]]:
     assert found.blocks is not None
     return [(block.kind, found.text[block.start : block.end]) for block in found.blocks()]
 

@@ -8,9 +8,9 @@ from support.elastic import fill, fresh_name, scripted, write
 from raggs.base.artifacts import Span
 from raggs.base.errors import DataError, NotFoundError, ProviderError
 from raggs.parts.elastic import IndexPlace
-from raggs.parts.elastic.index import TEXTS, VECTORS, Index
+from raggs.parts.elastic.index import TEXTS, VECTORS, ElasticIndex
 from raggs.parts.elastic.passages import IndexPassages, pick
-from raggs.parts.elastic.server import Server
+from raggs.parts.elastic.server import ElasticServer
 
 DOCUMENTS = {
     "a": {"title": "One", "text": " First text. ", "metadata": {"page": 3}},
@@ -25,7 +25,7 @@ def place(url: str, index: str, **options) -> IndexPlace:
 
 
 def opened(url: str, index: str, **options) -> IndexPassages:
-    return IndexPassages(Index(place(url, index, **options)))
+    return IndexPassages(ElasticIndex(place(url, index, **options)))
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def name(elastic_url):
 
 
 def test_a_field_that_is_not_there_is_told_with_the_nearest(elastic_url, name):
-    index = Index(place(elastic_url, name))
+    index = ElasticIndex(place(elastic_url, name))
     assert index.need("text_field", "text", TEXTS)["type"] == "text"
     with pytest.raises(DataError, match=r"no field 'txt' — did you mean 'text'\? set text_field; known: metadata, te"):
         index.need("text_field", "txt", TEXTS)
@@ -48,7 +48,7 @@ def test_a_field_that_is_not_there_is_told_with_the_nearest(elastic_url, name):
 def test_inner_fields_are_known_by_their_dotted_names(elastic_url):
     inner = {"properties": {"text": {"type": "text", "fields": {"raw": {"type": "keyword"}}}}}
     name = fill(elastic_url, {"x": {"body": {"text": "Nested."}}}, body=inner)
-    index = Index(place(elastic_url, name, text_field="body.text"))
+    index = ElasticIndex(place(elastic_url, name, text_field="body.text"))
     assert index.need("id_field", "body.text.raw", ("keyword",))
     assert IndexPassages(index).get(["x"])["x"].text == "Nested."
 
@@ -82,19 +82,19 @@ def test_any_write_changes_the_state_and_nothing_else_does(elastic_url):
 def test_an_index_of_the_same_name_and_documents_is_another(elastic_url):
     documents = {"a": {"text": "One."}, "b": {"text": "Two."}}
     name = fill(elastic_url, documents)
-    index = Index(place(elastic_url, name))
+    index = ElasticIndex(place(elastic_url, name))
     before = index.state
     index.server.call(lambda client: client.indices.delete(index=name))
     index.server.call(lambda client: client.indices.create(index=name))
     write(elastic_url, name, documents)
-    after = Index(place(elastic_url, name)).state
+    after = ElasticIndex(place(elastic_url, name)).state
     assert before[name]["changes"] == after[name]["changes"]
     assert before[name]["uuid"] != after[name]["uuid"]
 
 
 def test_an_alias_stands_for_its_index(elastic_url, name):
     alias = fresh_name()
-    Index(place(elastic_url, name)).server.call(lambda client: client.indices.put_alias(index=name, name=alias))
+    ElasticIndex(place(elastic_url, name)).server.call(lambda client: client.indices.put_alias(index=name, name=alias))
     assert opened(elastic_url, alias).content_hash == opened(elastic_url, name).content_hash
     assert opened(elastic_url, alias).get(["b"]) == opened(elastic_url, name).get(["b"])
 
@@ -174,7 +174,7 @@ def test_ids_of_a_field(elastic_url):
 )
 def test_a_document_that_is_no_passage(elastic_url, document, message):
     name = fill(elastic_url, {"x": document}, text={"type": "object", "enabled": False})
-    passages = IndexPassages(Index(place(elastic_url, name)))
+    passages = IndexPassages(ElasticIndex(place(elastic_url, name)))
     with pytest.raises(DataError, match=rf"document 'x' is no passage \({message}"):
         passages.get(["x"])
 
@@ -196,7 +196,7 @@ def test_values_at_dotted_names():
 
 
 def test_many_searches_come_back_in_order(elastic_url, name):
-    index = Index(place(elastic_url, name))
+    index = ElasticIndex(place(elastic_url, name))
     wanted = ["ab"[number % 2] for number in range(150)]
     bodies = [{"query": {"terms": {"_id": [doc_id]}}, "_source": False} for doc_id in wanted]
     assert [index.doc_id(hit) for (hit,) in index.search(bodies)] == wanted
@@ -205,7 +205,7 @@ def test_many_searches_come_back_in_order(elastic_url, name):
 def test_one_search_that_fails_fails_the_request(elastic_url, name):
     bodies = [{"query": {"match_all": {}}}, {"query": {"mtch": {"text": "a"}}}]
     with pytest.raises(DataError, match=r"the server refuses this \(.*mtch"):
-        list(Index(place(elastic_url, name)).search(bodies))
+        list(ElasticIndex(place(elastic_url, name)).search(bodies))
 
 
 @pytest.mark.parametrize(
@@ -213,14 +213,14 @@ def test_one_search_that_fails_fails_the_request(elastic_url, name):
 )
 def test_half_a_result_is_none(answer):
     with scripted((200, {"responses": [answer]})) as (url, _), pytest.raises(ProviderError, match="did not answer"):
-        list(Index(place(url, "i", retries=0)).search([{}]))
+        list(ElasticIndex(place(url, "i", retries=0)).search([{}]))
 
 
 def test_a_search_that_was_turned_away_is_tried_again():
     busy = {"status": 429, "error": {"type": "es_rejected_execution_exception", "reason": "queue"}}
     good = {"status": 200, "hits": {"hits": [{"_id": "a"}]}}
     with scripted((200, {"responses": [good, busy]}), (200, {"responses": [good, good]})) as (url, script):
-        index = Index(place(url, "i"), Server(place(url, "i"), pauses=(0.001, 0.001)))
+        index = ElasticIndex(place(url, "i"), ElasticServer(place(url, "i"), pauses=(0.001, 0.001)))
         assert list(index.search([{}, {}])) == [[{"_id": "a"}]] * 2
     assert len(script.seen) == 2
 
@@ -233,7 +233,7 @@ def test_half_of_a_surrogate_pair_in_a_document_becomes_a_character(elastic_url,
 
 def test_passages_with_such_characters_are_counted_once(elastic_url, name):
     replaced: set[str] = set()
-    passages = IndexPassages(Index(place(elastic_url, name)), replaced)
+    passages = IndexPassages(ElasticIndex(place(elastic_url, name)), replaced)
     bad = {"_id": "d1", "_source": {"text": "x\udfff"}}
     deep = {"_id": "d2", "_source": {"text": "x", "metadata": {"a": [{"\ud800": 1}]}}}
     for hit in (bad, deep, bad, {"_id": "d3", "_source": {"text": "fine", "metadata": {"a": "é"}}}):
@@ -253,7 +253,7 @@ def test_passages_with_such_characters_are_counted_once(elastic_url, name):
 @pytest.mark.parametrize("field", ["_id", "key"])
 def test_an_id_that_files_would_lose_is_refused_wherever_it_comes_in(elastic_url, name, doc_id, why, field):
     hit = {"_id": doc_id if field == "_id" else "d1", "fields": {"key": [doc_id]}, "_source": {"text": "x"}}
-    index = Index(place(elastic_url, name, id_field=field))
+    index = ElasticIndex(place(elastic_url, name, id_field=field))
     for read in (index.doc_id, IndexPassages(index).passage):
         with pytest.raises(DataError, match=f"document id .*{why}.*name another id_field") as caught:
             read(hit)

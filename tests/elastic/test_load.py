@@ -10,11 +10,11 @@ from support.elastic import fill, fresh_name, write
 
 from raggs.base.artifacts import Passage, Span
 from raggs.base.errors import DataError, ProviderError
-from raggs.parts.elastic import IndexPlace, IndexSettings
-from raggs.parts.elastic.index import Index
-from raggs.parts.elastic.load import Contents, Document, Loader
+from raggs.parts.elastic import ElasticIndexSettings, IndexPlace
+from raggs.parts.elastic.index import ElasticIndex
+from raggs.parts.elastic.load import Contents, IndexDocument, Loader
 from raggs.parts.elastic.passages import IndexPassages
-from raggs.parts.elastic.server import Server
+from raggs.parts.elastic.server import ElasticServer
 
 
 def span(number: int) -> Span | None:
@@ -23,7 +23,7 @@ def span(number: int) -> Span | None:
 
 
 DOCUMENTS = [
-    Document(
+    IndexDocument(
         Passage(
             doc_id=f"p{number}", title=f"T{number}", text=f"Text {number}.", metadata={"n": number}, span=span(number)
         ),
@@ -35,11 +35,11 @@ CONTENTS = Contents(10, "hash-1", "topics/1", 2, "vector")
 
 
 def loader(url: str, name: str, contents: Contents = CONTENTS, **options: Any) -> Loader:
-    settings = IndexSettings(**options.pop("settings", {}))
+    settings = ElasticIndexSettings(**options.pop("settings", {}))
     return Loader(IndexPlace(url=url, index=name, **{"batch": 3, **options}), settings, contents)
 
 
-def documents(start: int, stop: int) -> list[Document]:
+def documents(start: int, stop: int) -> list[IndexDocument]:
     return DOCUMENTS[start:stop]
 
 
@@ -56,7 +56,7 @@ def test_everything_arrives(elastic_url):
     assert (done.documents, done.vectors, done.sent) == (10, 9, 10)
     assert heard == [("documents", 3, 10), ("documents", 6, 10), ("documents", 9, 10), ("documents", 10, 10)]
     assert loader(elastic_url, name).standing() == ("begun", "10 documents")
-    index = Index(IndexPlace(url=elastic_url, index=name))
+    index = ElasticIndex(IndexPlace(url=elastic_url, index=name))
     found = IndexPassages(index).get([f"p{number}" for number in range(10)])
     assert list(found.values()) == [document.passage for document in DOCUMENTS]
 
@@ -64,7 +64,7 @@ def test_everything_arrives(elastic_url):
 def test_the_mapping_is_explicit(elastic_url):
     name = fresh_name()
     load(loader(elastic_url, name, id_field="key", settings={"analyzer": "english", "m": 8, "ef_construction": 50}))
-    server = Index(IndexPlace(url=elastic_url, index=name)).server
+    server = ElasticIndex(IndexPlace(url=elastic_url, index=name)).server
     mapping = server.call(lambda client: client.indices.get_mapping(index=name))[name]["mappings"]
     assert mapping["dynamic"] == "strict"
     fields = mapping["properties"]
@@ -78,24 +78,24 @@ def test_the_mapping_is_explicit(elastic_url):
         "similarity": "cosine",
         "index_options": {"type": "hnsw", "m": 8, "ef_construction": 50},
     }
-    assert IndexPassages(Index(IndexPlace(url=elastic_url, index=name, id_field="key"))).known(["p3"]) == {"p3"}
+    assert IndexPassages(ElasticIndex(IndexPlace(url=elastic_url, index=name, id_field="key"))).known(["p3"]) == {"p3"}
 
 
 def test_without_an_embedder_there_are_no_vectors(elastic_url):
     bare = Contents(10, "hash-1")
     done, _ = load(loader(elastic_url, name := fresh_name(), bare), given=bare_documents)
     assert (done.documents, done.vectors) == (10, 0)
-    assert "vector" not in Index(IndexPlace(url=elastic_url, index=name)).fields
+    assert "vector" not in ElasticIndex(IndexPlace(url=elastic_url, index=name)).fields
 
 
-def bare_documents(start: int, stop: int) -> list[Document]:
-    return [Document(document.passage, None) for document in DOCUMENTS[start:stop]]
+def bare_documents(start: int, stop: int) -> list[IndexDocument]:
+    return [IndexDocument(document.passage, None) for document in DOCUMENTS[start:stop]]
 
 
 def test_an_interrupted_load_goes_on_with_what_is_missing(elastic_url):
     name = fresh_name()
 
-    def stops_at_six(start: int, stop: int) -> list[Document]:
+    def stops_at_six(start: int, stop: int) -> list[IndexDocument]:
         if start == 6:
             raise KeyboardInterrupt
         return documents(start, stop)
@@ -104,10 +104,10 @@ def test_an_interrupted_load_goes_on_with_what_is_missing(elastic_url):
         load(loader(elastic_url, name), given=stops_at_six)
     done, _ = load(loader(elastic_url, name))
     assert (done.documents, done.vectors, done.sent) == (10, 9, 4)
-    before = Index(IndexPlace(url=elastic_url, index=name)).state
+    before = ElasticIndex(IndexPlace(url=elastic_url, index=name)).state
     done, _ = load(loader(elastic_url, name))
     assert done.sent == 0
-    assert Index(IndexPlace(url=elastic_url, index=name)).state == before, "nothing was written"
+    assert ElasticIndex(IndexPlace(url=elastic_url, index=name)).state == before, "nothing was written"
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_an_index_made_otherwise_is_replaced_only_when_asked(elastic_url, change
     given = bare_documents if change.get("contents", CONTENTS).dims == 0 else documents
     with pytest.raises(DataError, match=rf"there already, and {said} .* --yes to delete it"):
         load(loader(elastic_url, name, **change), given=given)
-    assert Index(IndexPlace(url=elastic_url, index=name)).count() == 10
+    assert ElasticIndex(IndexPlace(url=elastic_url, index=name)).count() == 10
     done, _ = load(loader(elastic_url, name, **change), overwrite=True, given=given)
     assert done.sent == 10
 
@@ -142,7 +142,7 @@ def test_an_index_of_somebody_else_is_never_replaced(elastic_url):
     for overwrite in (False, True):
         with pytest.raises(DataError, match=r"it was not made by raggs .* name another index"):
             load(loader(elastic_url, name), overwrite=overwrite)
-    assert Index(IndexPlace(url=elastic_url, index=name)).count() == 1
+    assert ElasticIndex(IndexPlace(url=elastic_url, index=name)).count() == 1
 
 
 def test_a_document_that_is_refused_is_named(elastic_url):
@@ -165,7 +165,7 @@ def test_documents_of_others_are_found_out(elastic_url):
 def test_documents_that_got_lost_are_found_out(elastic_url):
     name, made = fresh_name(), None
 
-    def loses_one(start: int, stop: int) -> list[Document]:
+    def loses_one(start: int, stop: int) -> list[IndexDocument]:
         if start == 9:
             write(elastic_url, name, {"p0": None})
         return documents(start, stop)
@@ -190,7 +190,7 @@ def test_a_busy_server_gets_the_same_request_again(elastic_url, monkeypatch):
 
     monkeypatch.setattr(Elasticsearch, "bulk", bulk)
     place = IndexPlace(url=elastic_url, index=fresh_name(), batch=3)
-    done, _ = load(Loader(place, IndexSettings(), CONTENTS, Server(place, pauses=(0.001, 0.001))))
+    done, _ = load(Loader(place, ElasticIndexSettings(), CONTENTS, ElasticServer(place, pauses=(0.001, 0.001))))
     assert calls == [6, 6, 6, 6, 2]
     assert done.documents == 10
 
@@ -198,7 +198,7 @@ def test_a_busy_server_gets_the_same_request_again(elastic_url, monkeypatch):
 def test_an_index_loaded_in_part_is_searched_by_nobody(elastic_url):
     """A client that is killed leaves the mark; so does one that adds to an index that was whole."""
 
-    def dies(start: int, stop: int) -> list[Document]:
+    def dies(start: int, stop: int) -> list[IndexDocument]:
         if start >= 6:
             raise RuntimeError("killed")
         return DOCUMENTS[start:stop]
@@ -208,31 +208,31 @@ def test_an_index_loaded_in_part_is_searched_by_nobody(elastic_url):
         load(loader(elastic_url, name), given=dies)
     place = IndexPlace(url=elastic_url, index=name)
     assert loader(elastic_url, name).standing().detail.endswith("of a load in part")
-    for refuses in (lambda: Index(place).need_whole(), lambda: IndexPassages(Index(place)).content_hash):
+    for refuses in (lambda: ElasticIndex(place).need_whole(), lambda: IndexPassages(ElasticIndex(place)).content_hash):
         with pytest.raises(DataError, match=r"was loaded in part: \d+ of 10 documents .* raggs index"):
             refuses()
     done, _ = load(loader(elastic_url, name))
     assert done.sent == 4
-    Index(place).need_whole()
+    ElasticIndex(place).need_whole()
     assert loader(elastic_url, name).standing() == ("begun", "10 documents")
     write(elastic_url, name, {"p3": None})
     with pytest.raises(RuntimeError, match="killed"):
         load(loader(elastic_url, name), given=dies)
     with pytest.raises(DataError, match="loaded in part"):
-        Index(place).need_whole()
+        ElasticIndex(place).need_whole()
     load(loader(elastic_url, name))
-    state = Index(place).state
+    state = ElasticIndex(place).state
     load(loader(elastic_url, name))
-    assert Index(place).state == state, "what is complete is left as it is"
+    assert ElasticIndex(place).state == state, "what is complete is left as it is"
 
 
 def test_what_is_searched_is_clean_and_what_comes_back_is_raw(elastic_url):
     raw = Passage(doc_id="p0", title="Cafe\u0301", text="Tre\u0300s bon\u202f! 10² fois", span=span(1))
     plain = Passage(doc_id="p1", title="T", text="Nothing of it.")
-    given = [Document(raw, None), Document(plain, None)]
+    given = [IndexDocument(raw, None), IndexDocument(plain, None)]
     made = loader(elastic_url, fresh_name(), Contents(2, "hash-2"))
     load(made, given=lambda start, stop: given[start:stop])
-    index = Index(made.place)
+    index = ElasticIndex(made.place)
     assert IndexPassages(index).get(["p0", "p1"]) == {"p0": raw, "p1": plain}
     assert [passage for _, passage in IndexPassages(index).scan()] == [raw, plain]
     (hits,) = index.search([{"query": {"match": {"text": "très"}}, "size": 5}])

@@ -23,13 +23,13 @@ from raggs.base.errors import (
     RaggsError,
 )
 from raggs.parts.elastic import IndexPlace
-from raggs.parts.elastic.server import Server
+from raggs.parts.elastic.server import ElasticServer
 
 OK = (200, {"count": 3})
 
 
 def count(url: str, environment: dict[str, str] | None = None, **options: Any) -> int:
-    server = Server(IndexPlace(url=url, index="passages", **options), environment or {}, (0.001, 0.001))
+    server = ElasticServer(IndexPlace(url=url, index="passages", **options), environment or {}, (0.001, 0.001))
     try:
         return int(server.call(lambda client: client.count(index="passages"))["count"])
     finally:
@@ -232,4 +232,4 @@ def test_an_answer_that_is_nested_too_deep_is_one_sentence(monkeypatch: pytest.M
         raise RecursionError("maximum recursion depth exceeded while decoding a JSON array")
 
     with pytest.raises(ProviderError, match=r"the server's answer is nested too deep.*is it Elasticsearch"):
-        Server(IndexPlace(url="http://127.0.0.1:9", index="i", retries=0)).call(deep)
+        ElasticServer(IndexPlace(url="http://127.0.0.1:9", index="i", retries=0)).call(deep)

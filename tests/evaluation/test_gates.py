@@ -8,24 +8,24 @@ from support.gating import regressions, under
 
 from raggs.base.errors import DataError, NotFoundError
 from raggs.evaluation.gates import read_report
-from raggs.evaluation.models import Report
+from raggs.evaluation.models import EvalReport
 from raggs.evaluation.report import make_report
-from raggs.evaluation.study import Scoring
+from raggs.evaluation.study import ScoringSettings
 from raggs.golden.judgments import Judgments
-from raggs.golden.opened import System
-from raggs.metrics.columns import Qrels, Run, Scale
+from raggs.golden.opened import NamedSystem
+from raggs.metrics.columns import GradeScale, Qrels, Run
 from raggs.metrics.names import parse_measures
 
 QIDS = [f"query-{number:02}" for number in range(12)]
-QRELS = Qrels.of({qid: {"good": 5, "poor": 1} for qid in QIDS}, Scale.of(1, 5))
+QRELS = Qrels.of({qid: {"good": 5, "poor": 1} for qid in QIDS}, GradeScale.of(1, 5))
 MEASURES = ("mrr", "harm@1", "holes@2", "judged@2", "E[holes@2]", "range[mrr]", "bias[mrr]")
 
 
-def report(first: dict[str, int] | int, name: str = "one", **more: object) -> Report:
+def report(first: dict[str, int] | int, name: str = "one", **more: object) -> EvalReport:
     """A system that puts the good passage first for some queries, and one that is not judged for the others."""
     lists = {qid: ["good", "poor"] if place < first else ["poor", "other", "good"] for place, qid in enumerate(QIDS)}
-    scoring = Scoring(measures=parse_measures(MEASURES), **more)
-    return make_report(Judgments("qrels", QRELS), [System(name, "file", Run.of(lists))], scoring)
+    scoring = ScoringSettings(measures=parse_measures(MEASURES), **more)
+    return make_report(Judgments("qrels", QRELS), [NamedSystem(name, "file", Run.of(lists))], scoring)
 
 
 def test_a_limit_is_met_at_the_limit_itself_in_the_measure_s_direction():

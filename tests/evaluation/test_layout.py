@@ -3,19 +3,19 @@ from __future__ import annotations
 from support.studies import SYSTEMS, reported
 
 from raggs.evaluation.analyses.comparisons import Comparisons
-from raggs.evaluation.analyses.unjudged import HoleBounds
-from raggs.evaluation.document import Cell, Range, bounded
+from raggs.evaluation.analyses.unjudged import UnjudgedBoundsAnalysis
+from raggs.evaluation.document import Cell, ScoreRange, bounded
 from raggs.evaluation.layout import lay_out
-from raggs.evaluation.models import Report, ScorePart
+from raggs.evaluation.models import EvalReport, ScorePart
 
 
-def row(report: Report, measure: str) -> tuple[Cell, ...]:
+def row(report: EvalReport, measure: str) -> tuple[Cell, ...]:
     table = lay_out(report).scores.table
     return next(row for row in table.rows if row[0].text == measure)
 
 
 def test_scores_stand_by_measure_and_system_with_all_that_is_known_of_them():
-    report = reported(Comparisons("poor"), HoleBounds())
+    report = reported(Comparisons("poor"), UnjudgedBoundsAnalysis())
     head = lay_out(report).scores.table.head
     assert head == ("measure", "good", "poor")
     _, good, poor = row(report, "recall@2")
@@ -23,7 +23,7 @@ def test_scores_stand_by_measure_and_system_with_all_that_is_known_of_them():
     assert (good.text, good.best, poor.best) == ("1.0000", True, False)
     assert good.mark == "?"
     assert poor.mark == ""
-    assert poor.ranges == (Range(score.low, score.high, "[]"), Range(score.lowest, score.highest, "{}"))
+    assert poor.ranges == (ScoreRange(score.low, score.high, "[]"), ScoreRange(score.lowest, score.highest, "{}"))
     assert [each.sign for each in lay_out(report).scores.legend] == ["[ ]", "", "{ }"]
 
 
@@ -59,7 +59,7 @@ def test_numbers_are_never_negative_zeros():
     assert Cell(-1e-9, "score").text == "0.0000"
     assert Cell(-1e-9, "signed").text == "+0.0000"
     assert Cell(None, "score").text == "–"
-    assert Range(-1e-9, 0.25, "{}").text == "{0.000, 0.250}"
+    assert ScoreRange(-1e-9, 0.25, "{}").text == "{0.000, 0.250}"
 
 
 def test_an_interval_is_written_as_the_value_between_its_ends() -> None:

@@ -10,7 +10,7 @@ from support.studies import SYSTEMS, reported
 
 from raggs.base.errors import DataError
 from raggs.evaluation.layout import lay_out
-from raggs.evaluation.models import ProjectionPart, Report
+from raggs.evaluation.models import EvalReport, ProjectionPart
 from raggs.evaluation.report import finer_note, rule_words
 
 
@@ -34,7 +34,7 @@ def part(**changes: Any) -> ProjectionPart:
     return ProjectionPart(**{**found, **changes})
 
 
-def carried(*parts: ProjectionPart) -> Report:
+def carried(*parts: ProjectionPart) -> EvalReport:
     report = reported(systems=SYSTEMS[: len(parts)])
     named = zip(report.systems, parts, strict=True)
     return report.with_systems({system.name: {"projection": each} for system, each in named})

@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 from raggs.base.errors import DataError, UsageError
 from raggs.evaluation.analyses.answers import GivenAnswers
 from raggs.evaluation.analyses.comparisons import Comparisons
-from raggs.evaluation.analyses.losses import Bottleneck
-from raggs.evaluation.analyses.robustness import Robustness, Sensitivity
+from raggs.evaluation.analyses.losses import BottleneckAnalysis
+from raggs.evaluation.analyses.robustness import RobustnessAnalysis, Sensitivity
 from raggs.evaluation.analyses.ties import TieRanges
-from raggs.evaluation.analyses.unjudged import HoleBounds
+from raggs.evaluation.analyses.unjudged import UnjudgedBoundsAnalysis
 from raggs.evaluation.layout import lay_out, markdown, per_query_csv, write_report
-from raggs.evaluation.models import Report
+from raggs.evaluation.models import EvalReport
 from raggs.evaluation.report import make_report
-from raggs.evaluation.study import Scoring
+from raggs.evaluation.study import ScoringSettings
 from raggs.golden.judgments import Judgments
-from raggs.golden.opened import System
-from raggs.metrics.columns import Qrels, Run, Scale
+from raggs.golden.opened import NamedSystem
+from raggs.metrics.columns import GradeScale, Qrels, Run
 from raggs.metrics.names import parse_measures
 from raggs.stats.intervals import bootstrap_mean
 
@@ -36,17 +36,24 @@ MEASURES = parse_measures(["ndcg@3", "n_recall5@3", "mrr", "harm@2", "bias[map]"
 
 
 def made(labels, systems, *analyses, **options):
-    golden = Judgments("a|b", Qrels.of(labels, Scale.of(1, 5)))
-    listed = [System(name, "file", Run.of(lists)) for name, lists in systems.items()]
-    return make_report(golden, listed, Scoring(MEASURES, **options), analyses)
+    golden = Judgments("a|b", Qrels.of(labels, GradeScale.of(1, 5)))
+    listed = [NamedSystem(name, "file", Run.of(lists)) for name, lists in systems.items()]
+    return make_report(golden, listed, ScoringSettings(MEASURES, **options), analyses)
 
 
 @given(LABELS, LISTS, LISTS)
 def test_a_report_of_anything_is_json_and_back_and_can_be_written_down(labels, one, other):
     systems = {"one": one, "other|": other}
-    asked = Comparisons("one"), Bottleneck(), TieRanges(), Robustness(), Sensitivity(), HoleBounds()
+    asked = (
+        Comparisons("one"),
+        BottleneckAnalysis(),
+        TieRanges(),
+        RobustnessAnalysis(),
+        Sensitivity(),
+        UnjudgedBoundsAnalysis(),
+    )
     report = made(labels, systems, *asked, cutoffs=(2, 3))
-    assert Report.model_validate_json(report.model_dump_json()) == report
+    assert EvalReport.model_validate_json(report.model_dump_json()) == report
     page, table = markdown(lay_out(report)), per_query_csv(report)
     assert "a|b" in page
     assert "other\\|" in page

@@ -16,13 +16,13 @@ from support.studies import GOOD, LABELS, SYSTEMS, golden, reported, scoring, st
 from raggs import load_config
 from raggs import run as run_config
 from raggs.base.errors import DataError
-from raggs.evaluation.analyses.losses import Bottleneck
+from raggs.evaluation.analyses.losses import BottleneckAnalysis
 from raggs.evaluation.report import make_report
 from raggs.evaluation.study import doubt_of
-from raggs.golden.judgments import Judgments, Origin
-from raggs.golden.opened import System, open_golden, open_systems
-from raggs.metrics.columns import Qrels, Run, Scale
-from raggs.metrics.spans.scores import Reading
+from raggs.golden.judgments import DataOrigin, Judgments
+from raggs.golden.opened import NamedSystem, open_golden, open_systems
+from raggs.metrics.columns import GradeScale, Qrels, Run
+from raggs.metrics.spans.scores import RetrievedSpans
 
 FOREIGN = {qid: [f"other-{number}" for number in range(4)] for qid in LABELS}
 
@@ -57,17 +57,17 @@ def test_an_export_says_of_which_corpus_it_is(tmp_path: Path) -> None:
 
 def test_only_known_corpora_are_compared() -> None:
     (system, _) = SYSTEMS
-    known, other = (replace(golden(), origin=Origin(name)) for name in ("a", "b"))
+    known, other = (replace(golden(), origin=DataOrigin(name)) for name in ("a", "b"))
     make_report(known, [system], scoring())
-    make_report(known, [replace(system, origin=Origin("a"))], scoring())
-    make_report(golden(), [replace(system, origin=Origin("a"))], scoring())
+    make_report(known, [replace(system, origin=DataOrigin("a"))], scoring())
+    make_report(golden(), [replace(system, origin=DataOrigin("a"))], scoring())
     with pytest.raises(DataError, match="content a, there b"):
-        make_report(other, [replace(system, origin=Origin("a"))], scoring())
+        make_report(other, [replace(system, origin=DataOrigin("a"))], scoring())
 
 
 def test_ids_that_never_meet_are_a_warning_and_no_advice() -> None:
-    systems = (SYSTEMS[0], System("foreign", "f", Run.of(FOREIGN)))
-    report = reported(Bottleneck(), systems=systems)
+    systems = (SYSTEMS[0], NamedSystem("foreign", "f", Run.of(FOREIGN)))
+    report = reported(BottleneckAnalysis(), systems=systems)
     (warning,) = report.warnings
     assert warning.startswith("foreign: the ids of qrels hardly occur in its lists (of 0% of its queries any does)")
     assert report.systems[0].bottleneck
@@ -76,16 +76,18 @@ def test_ids_that_never_meet_are_a_warning_and_no_advice() -> None:
 
 def test_many_holes_are_a_warning_and_no_advice() -> None:
     mixed = {qid: ["x", "y", *docs] for qid, docs in GOOD.items()}
-    report = reported(Bottleneck(), systems=(System("mixed", "m", Run.of(mixed)),))
+    report = reported(BottleneckAnalysis(), systems=(NamedSystem("mixed", "m", Run.of(mixed)),))
     (warning,) = report.warnings
     assert warning.startswith("mixed: 100% of what its top 2 shows is unjudged and counts as not relevant")
     assert report.systems[0].bottleneck == ()
 
 
 def test_labels_that_are_all_relevant_say_nothing_by_their_holes() -> None:
-    labels = Judgments("q", Qrels.of({qid: dict.fromkeys(docs[:1], 5) for qid, docs in GOOD.items()}, Scale.of(1, 5)))
+    labels = Judgments(
+        "q", Qrels.of({qid: dict.fromkeys(docs[:1], 5) for qid, docs in GOOD.items()}, GradeScale.of(1, 5))
+    )
     mixed = {qid: ["x", "y", *docs] for qid, docs in GOOD.items()}
-    assert make_report(labels, [System("mixed", "m", Run.of(mixed))], scoring()).warnings == ()
+    assert make_report(labels, [NamedSystem("mixed", "m", Run.of(mixed))], scoring()).warnings == ()
 
 
 def test_warnings_stand_above_the_scores_and_in_all_files(tmp_path: Path) -> None:
@@ -139,8 +141,8 @@ def test_a_run_knows_its_own_systems(tmp_path: Path) -> None:
 
 def test_grades_that_were_carried_over_are_no_stranger_s_but_may_not_reach_a_list() -> None:
     nothing = np.empty(0, dtype=np.int64)
-    reading = Reading(nothing, nothing, nothing, nothing, nothing, np.zeros(len(LABELS), dtype=np.int64))
-    made = study((System("far", "far", Run.of(FOREIGN)),))
+    reading = RetrievedSpans(nothing, nothing, nothing, nothing, nothing, np.zeros(len(LABELS), dtype=np.int64))
+    made = study((NamedSystem("far", "far", Run.of(FOREIGN)),))
     carried = replace(made, hits={"far": replace(made.hits["far"], reading=reading)})
     assert "hardly occur" in doubt_of(made, "far")
     assert "holds too little judged text" in doubt_of(carried, "far")

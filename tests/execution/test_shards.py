@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from raggs.base.artifacts import EmbedRecord, MergeRecord, Query, Record, RetrieveRecord
 from raggs.base.jsonl import write_records
-from raggs.runs.execution.channel import Pools, ShardJob, merged, shard_folder, shard_of, shard_work, split
-from raggs.stages.base import Work
+from raggs.runs.execution.channel import PoolTexts, ShardJob, merged, shard_folder, shard_of, shard_work, split
+from raggs.stages.base import StageWork
 
 READS = ("embed", "retrieve")
 
@@ -49,7 +49,7 @@ def test_what_is_split_and_merged_is_what_it_was(tmp_path_factory, found: dict[s
     readers = {"embed": lambda: iter(queries), "retrieve": lambda: iter(records)}
     with shard_folder(tmp_path_factory.mktemp("run")) as folder:
         job = job_in(folder)
-        shards = split(job, READS, Work(readers), [Query(qid=qid, text="a") for qid in found], count)
+        shards = split(job, READS, StageWork(readers), [Query(qid=qid, text="a") for qid in found], count)
         members = shards.members
         assert shards.pools == {}
         assert sorted(qid for qids in members.values() for qid in qids) == sorted(found)
@@ -80,9 +80,9 @@ def test_the_texts_of_a_question_are_those_of_the_pool(tmp_path: Path) -> None:
     ]
     with shard_folder(tmp_path) as folder:
         job = job_in(folder)
-        shards = split(job, ("merge",), Work({"merge": lambda: iter(records)}), [], 2)
+        shards = split(job, ("merge",), StageWork({"merge": lambda: iter(records)}), [], 2)
         assert len(shards.members) == 2
-        pools = Pools(job, shards)
+        pools = PoolTexts(job, shards)
         for record in records:
             assert pools.get(record.qid, [record.doc_id]) == [record.passage]
         assert [passage.doc_id for passage in pools.get("q1", ["c", "a"])] == ["c", "a"]

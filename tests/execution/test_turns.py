@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from raggs.runs.execution.channel import Turns
+from raggs.runs.execution.channel import QueryTurns
 from raggs.stages.base import Walks
 
 POOL: Any = [None] * 10
@@ -14,13 +14,13 @@ POOL: Any = [None] * 10
 def test_a_query_waits_while_the_money_might_end_in_the_middle_of_it() -> None:
     left, begun = 20.0, []
 
-    async def ask(turns: Turns, qid: str) -> None:
+    async def ask(turns: QueryTurns, qid: str) -> None:
         await turns.begin(qid, POOL)
         begun.append(qid)
 
     async def main() -> None:
         nonlocal left
-        turns = Turns(Walks(3, 1, 1, 1, lambda: left))
+        turns = QueryTurns(Walks(3, 1, 1, 1, lambda: left))
         asked = [asyncio.create_task(ask(turns, qid)) for qid in ("q3", "q4", "q2", "q1")]
         await asyncio.sleep(0)
         await ask(turns, "q3")
@@ -42,7 +42,7 @@ def test_a_query_waits_while_the_money_might_end_in_the_middle_of_it() -> None:
 
 def test_whole_pools_all_begin() -> None:
     async def main() -> None:
-        turns = Turns(Walks(None, 1, 1, 1, lambda: 0.0))
+        turns = QueryTurns(Walks(None, 1, 1, 1, lambda: 0.0))
         await asyncio.gather(*(turns.begin(f"q{number}", POOL) for number in range(5)))
 
     asyncio.run(main())

@@ -16,9 +16,9 @@ from support.rich import rich_golden
 
 from raggs.base.artifacts import Passage, Query
 from raggs.golden import formats
-from raggs.golden.base import GoldenQuery, Graded
+from raggs.golden.base import GoldenQuery, PassageGrade
 from raggs.golden.formats import EXPORTERS, ExportOptions
-from raggs.parts.file_shapes import GradeScale
+from raggs.parts.file_shapes import GradeFormat
 
 HOSTILE = "=cmd|' /C calc'!A1\u2028{{ env.KEY }} <script>\"\\\n--- !!python/object"
 TABLES = {"qa.parquet", "corpus.parquet"}
@@ -40,7 +40,7 @@ def test_ragas(golden, tmp_path: Path) -> None:
 
 
 def test_what_counts_is_what_binary_at_says_and_labels_stay_gains(golden, tmp_path: Path) -> None:
-    options = ExportOptions(GradeScale("gain", binary_at=3))
+    options = ExportOptions(GradeFormat("gain", binary_at=3))
     EXPORTERS.load("langsmith")(options).write(golden(), tmp_path)
     _, second, third = rows(tmp_path / "examples.jsonl")
     assert second["outputs"]["context_ids"] == ["é/7", "d3"] and second["metadata"]["context_grades"] == [3, 4]
@@ -70,7 +70,7 @@ def test_any_of_near_duplicates_will_do_for_autorag(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["ragas", "deepeval", "langsmith"])
 def test_hostile_texts_stay_data(name: str, golden, tmp_path: Path) -> None:
     query = Query(qid="q", text=HOSTILE, answer=HOSTILE, metadata={"x": HOSTILE})
-    judged = GoldenQuery("q", query, (Passage(doc_id="d", text=HOSTILE),), (Graded("d", 5),))
+    judged = GoldenQuery("q", query, (Passage(doc_id="d", text=HOSTILE),), (PassageGrade("d", 5),))
     EXPORTERS.load(name)().write(golden([judged]), tmp_path)
     (file,) = [path for path in tmp_path.glob("*.json*") if "meta" not in path.name]
     (row,) = rows(file)
@@ -82,8 +82,10 @@ def test_hostile_texts_stay_data(name: str, golden, tmp_path: Path) -> None:
 
 def test_a_table_is_opened_and_not_run(golden, tmp_path: Path) -> None:
     query = Query(qid="-q", text=HOSTILE)
-    judged = GoldenQuery("-q", query, (Passage(doc_id="@d", text=f"{HOSTILE}\r\n."),), (Graded("@d", 5, reason="'=1"),))
-    EXPORTERS.load("csv")(ExportOptions(GradeScale("binary"))).write(golden([judged]), tmp_path)
+    judged = GoldenQuery(
+        "-q", query, (Passage(doc_id="@d", text=f"{HOSTILE}\r\n."),), (PassageGrade("@d", 5, reason="'=1"),)
+    )
+    EXPORTERS.load("csv")(ExportOptions(GradeFormat("binary"))).write(golden([judged]), tmp_path)
     data = (tmp_path / "golden.csv").read_bytes()
     assert data.startswith(b"\xef\xbb\xbfqid,") and data.count(b"\xef\xbb\xbf") == 1
     with (tmp_path / "golden.csv").open(encoding="utf-8-sig", newline="") as file:

@@ -13,7 +13,7 @@ from raggs import load_config, open_golden
 from raggs import run as run_config
 from raggs.golden.base import PARTS, contents_of
 from raggs.golden.formats import EXPORTERS, ExportOptions
-from raggs.parts.file_shapes import GradeScale
+from raggs.parts.file_shapes import GradeFormat
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def test_what_is_not_held_is_lost_and_what_is_read_again_is_what_was_held(name: 
 
 
 def test_yes_and_no_lose_the_grades(run: Path, tmp_path: Path) -> None:
-    exporter = EXPORTERS.load("trec")(ExportOptions(GradeScale("binary")))
+    exporter = EXPORTERS.load("trec")(ExportOptions(GradeFormat("binary")))
     exporter.write(open_golden(run), tmp_path)
     assert "grades" in {each["part"] for each in sidecar(tmp_path)["lost"]}
 

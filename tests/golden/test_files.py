@@ -7,7 +7,7 @@ import pytest
 from raggs.base.errors import DataError, NotFoundError
 from raggs.golden import formats
 from raggs.golden.opened import open_golden
-from raggs.metrics.columns import Scale
+from raggs.metrics.columns import GradeScale
 
 LABELS = {"q1": {"d1": 3, "d2": None, "d3": 0}, "q2": {"d1": 1}}
 FILES = {
@@ -30,7 +30,7 @@ def test_labels_of_any_format_are_grades_by_query(tmp_path, name):
     assert list(grades(golden)) == ["q1", "q2"]
     assert all((one.query, one.pool, one.order) == (None, (), ()) for one in golden.by_query())
     assert (golden.name, golden.top, golden.provenance, list(golden.queries())) == (name, 0, None, [])
-    judgments = golden.judgments(Scale.of(0, 3))
+    judgments = golden.judgments(GradeScale.of(0, 3))
     assert (judgments.qrels.qids, judgments.doubt, judgments.facets) == (("q1", "q2"), None, {})
     assert sorted(judgments.qrels.grade.tolist()) == [-1, 0, 1, 3]
 

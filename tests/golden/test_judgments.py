@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from raggs.golden.judgments import Judgments
 from raggs.golden.opened import open_golden
-from raggs.metrics.columns import Qrels, Scale
+from raggs.metrics.columns import GradeScale, Qrels
 
 LABELS = st.dictionaries(
     st.text("ab1", min_size=2, max_size=3),
@@ -17,7 +17,7 @@ LABELS = st.dictionaries(
 
 
 def digest(labels, scale=None):
-    return Judgments("x", Qrels.of(labels, scale or Scale.of(0, 5))).digest
+    return Judgments("x", Qrels.of(labels, scale or GradeScale.of(0, 5))).digest
 
 
 @given(LABELS, LABELS)

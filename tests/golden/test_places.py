@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from raggs.base.artifacts import Passage, Span
 from raggs.base.errors import DataError
-from raggs.golden.places import Canvas, same_documents
+from raggs.golden.places import JudgedText, same_documents
 
 TEXT = "abcdefghijklmnopqrstuvwxyz"
 PLACES = st.tuples(st.integers(0, 25), st.integers(1, 8)).map(lambda row: (row[0], min(26, row[0] + row[1])))
@@ -22,7 +22,7 @@ def passage(place: tuple[int, int], text: str = TEXT) -> Passage:
 def test_a_change_is_found_where_it_was_judged_and_only_there(
     judged: list[tuple[int, int]], asked: tuple[int, int], changed: int
 ) -> None:
-    canvas = Canvas("set")
+    canvas = JudgedText("set")
     for place in judged:
         canvas.paint(passage(place))
     assert canvas.check(passage(asked), "there").start == asked[0]
@@ -41,7 +41,7 @@ def test_judged_passages_must_have_one_text_where_they_overlap(
 ) -> None:
     judged = list(dict.fromkeys(judged))
     odd = judged[which % len(judged)]
-    canvas = Canvas("set")
+    canvas = JudgedText("set")
     for place in judged:
         canvas.paint(passage(place, TEXT[:changed] + "!" + TEXT[changed + 1 :] if place == odd else TEXT))
     others = [place for place in judged if place != odd]

@@ -12,12 +12,12 @@ from support.golden import GivenGolden
 
 from raggs.base.artifacts import Passage, Query, Span
 from raggs.base.errors import DataError
-from raggs.golden.base import GoldenQuery, Graded
+from raggs.golden.base import GoldenQuery, PassageGrade
 from raggs.golden.places import JudgedPlaces, Projection, judged_places, project_onto
 from raggs.metrics import parse_measure
-from raggs.metrics.columns import Run, Scale
+from raggs.metrics.columns import GradeScale, Run
 from raggs.metrics.hits import find_hits
-from raggs.metrics.spans import Rule
+from raggs.metrics.spans import ProjectionRule
 
 TEXT = "".join(chr(ord("a") + place % 26) for place in range(100))
 CUTS = {"a": (0, 20), "b": (20, 40), "c": (40, 60), "d": (60, 80)}
@@ -35,7 +35,7 @@ def golden(grades: dict[str, dict[str, int | None]], pool: dict[str, Passage] | 
             qid,
             Query(qid=qid, text="?"),
             tuple(pool[name] for name in labels),
-            tuple(Graded(name, grade) for name, grade in labels.items()),
+            tuple(PassageGrade(name, grade) for name, grade in labels.items()),
         )
         for qid, labels in grades.items()
     ]
@@ -44,10 +44,10 @@ def golden(grades: dict[str, dict[str, int | None]], pool: dict[str, Passage] | 
 
 def places(grades: dict[str, dict[str, int | None]], pool: dict[str, Passage] | None = None) -> JudgedPlaces:
     made = golden(grades, pool)
-    return judged_places(made, made.judgments(Scale.of(1, 5)))
+    return judged_places(made, made.judgments(GradeScale.of(1, 5)))
 
 
-def onto(judged: JudgedPlaces, *cut: Passage, rule: Rule = Rule()) -> Projection:  # noqa: B008 - frozen
+def onto(judged: JudgedPlaces, *cut: Passage, rule: ProjectionRule = ProjectionRule()) -> Projection:  # noqa: B008 - frozen
     return project_onto(judged, cut, "f" * 64, "there", rule)
 
 

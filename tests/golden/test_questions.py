@@ -29,10 +29,10 @@ from raggs.evaluation.diff_sets import read_side
 from raggs.golden.base import FUSED, SURE
 from raggs.golden.formats.tables import JsonlExporter
 from raggs.golden.opened import open_golden, open_systems
-from raggs.golden.questions import Questions
-from raggs.golden.views import Returned
+from raggs.golden.questions import GoldenQuestions
+from raggs.golden.views import ReturnedHits
 from raggs.parts.reviews import GradeReview, fold, key_of
-from raggs.runs.manifests.opened import ByQuery
+from raggs.runs.manifests.opened import ArtifactByQuery
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def lines(run, artifact, model, qid):
 
 
 def test_a_question_says_what_its_artifacts_say(made):
-    questions = Questions(open_golden(made))
+    questions = GoldenQuestions(open_golden(made))
     assert (questions.ids, len(questions), questions.top) == (("q00", "q01", "q02"), 3, 3)
     for found in questions:
         qid = found.qid
@@ -79,7 +79,7 @@ def test_a_question_says_what_its_artifacts_say(made):
 
 
 def test_what_each_retriever_returned_stands_with_its_grades(made):
-    found = Questions(open_golden(made)).view("q01")
+    found = GoldenQuestions(open_golden(made)).view("q01")
     grades = {record.doc_id: record.grade for record in lines(made, "judge", JudgeRecord, "q01")}
     hits = lines(made, "retrieve", RetrieveRecord, "q01")
     for returned in found.systems[:2]:
@@ -96,8 +96,8 @@ def test_a_retriever_that_found_nothing_for_a_question_is_shown_beside_the_fusio
     rows = path.read_text().splitlines(keepends=True)
     path.write_text("".join(row for row in rows if '"qid":"q01"' not in row or '"retriever":"bm25"' not in row))
     mend(copy)
-    bm25, dense, fused = Questions(open_golden(copy), depth=4).view("q01").systems
-    assert bm25 == Returned("bm25", (), 0)
+    bm25, dense, fused = GoldenQuestions(open_golden(copy), depth=4).view("q01").systems
+    assert bm25 == ReturnedHits("bm25", (), 0)
     assert (dense.system, fused.system, len(dense.hits), len(fused.hits)) == ("dense", FUSED, 4, 4)
 
 
@@ -106,21 +106,21 @@ def test_lists_of_others_keep_the_order_of_trec_eval_and_say_what_nobody_judged(
     path = tmp_path / "mine.trec"
     rows = [("far", 3.0), (min(pooled), 2.0), (max(pooled), 2.0)]
     path.write_text("".join(f"q00 Q0 {doc} 1 {score} mine\n" for doc, score in rows))
-    questions = Questions(open_golden(made), [*open_systems([str(path)])])
+    questions = GoldenQuestions(open_golden(made), [*open_systems([str(path)])])
     (mine,) = questions.view("q00").systems
     assert [(hit.rank, hit.doc_id) for hit in mine.hits] == [(1, "far"), (2, max(pooled)), (3, min(pooled))]
     grades = {record.doc_id: record.grade for record in lines(made, "judge", JudgeRecord, "q00")}
     assert [hit.grade for hit in mine.hits] == [None, grades[max(pooled)], grades[min(pooled)]]
-    assert questions.view("q01").systems == (Returned("mine", (), 0),)  # it found nothing, which is to be seen
+    assert questions.view("q01").systems == (ReturnedHits("mine", (), 0),)  # it found nothing, which is to be seen
 
 
 def test_lists_may_be_cut_short(made, tmp_path):
-    short, whole = (Questions(open_golden(made), depth=depth).view("q01") for depth in (4, None))
+    short, whole = (GoldenQuestions(open_golden(made), depth=depth).view("q01") for depth in (4, None))
     assert [each.hits for each in short.systems] == [each.hits[:4] for each in whole.systems]
     assert short.passages == whole.passages
     path = tmp_path / "mine.trec"
     path.write_text("".join(f"q01 Q0 d{rank} {rank} {9 - rank} mine\n" for rank in range(1, 9)))
-    (mine,) = Questions(open_golden(made), [*open_systems([str(path)])], depth=4).view("q01").systems
+    (mine,) = GoldenQuestions(open_golden(made), [*open_systems([str(path)])], depth=4).view("q01").systems
     assert [hit.doc_id for hit in mine.hits] == ["d1", "d2", "d3", "d4"]
 
 
@@ -128,9 +128,9 @@ def test_equal_scores_at_the_end_of_a_short_list_stand_as_in_the_whole(made, tmp
     path = tmp_path / "mine.trec"
     path.write_text("".join(f"q01 Q0 d{number} 1 {number % 3} mine\n" for number in range(9)))
     systems = [*open_systems([str(path)])]
-    (whole,) = Questions(open_golden(made), systems).view("q01").systems
+    (whole,) = GoldenQuestions(open_golden(made), systems).view("q01").systems
     for depth in range(1, 10):
-        (short,) = Questions(open_golden(made), systems, depth=depth).view("q01").systems
+        (short,) = GoldenQuestions(open_golden(made), systems, depth=depth).view("q01").systems
         assert (short.hits, short.found) == (whole.hits[:depth], 9)
 
 
@@ -142,14 +142,14 @@ def test_a_rewrite_shows_and_near_duplicates_know_each_other(copy):
         return record.model_copy(update={"duplicate_of": first}) if record.doc_id in (first, second) else record
 
     change(copy, "merge", MergeRecord, twin)
-    found = Questions(open_golden(copy)).view("q00")
+    found = GoldenQuestions(open_golden(copy)).view("q00")
     assert found.rewrite == "amber flint"
     assert [each.doc_id for each in found.twins(found.passage(first))] == [second]
     assert [each.doc_id for each in found.twins(found.passage(second))] == [first]
 
 
 def said(run, qid, place, who, grade, **more):
-    found = Questions(open_golden(run)).view(qid)
+    found = GoldenQuestions(open_golden(run)).view(qid)
     query = next(each for each in open_golden(run).queries() if each.qid == qid)
     pooled = lines(run, "merge", MergeRecord, qid)[place]
     question, passage = key_of(query, pooled.passage)
@@ -164,7 +164,7 @@ def test_people_speak_beside_the_judge_the_decision_last(made):
         said(made, "q00", 1, "cy", 3, settles=True),
         said(made, "q00", 1, "bo", None),
     ])  # fmt: skip
-    found = Questions(open_golden(made), reviews=held).view("q00")
+    found = GoldenQuestions(open_golden(made), reviews=held).view("q00")
     assert [(word.who, word.grade, word.note, word.settles) for word in found.passages[1].words] == [
         ("ada", 4, "half of it", False), ("bo", None, "", False), ("cy", 3, "", True),
     ]  # fmt: skip
@@ -176,27 +176,27 @@ def test_without_texts_nothing_is_left_that_a_passage_says(copy):
     change(copy, "merge", MergeRecord, lambda record: record.model_copy(update={"text": "secret", "title": "secret"}))
     held = fold([said(copy, "q00", 0, "ada", 4, note="secret")])
     golden = open_golden(copy)
-    assert "secret" in repr(list(Questions(golden, reviews=held)))
-    silent = list(Questions(golden, reviews=held, texts=False))
+    assert "secret" in repr(list(GoldenQuestions(golden, reviews=held)))
+    silent = list(GoldenQuestions(golden, reviews=held, texts=False))
     assert "secret" not in repr(silent)
-    assert [each.grades for each in silent] == [each.grades for each in Questions(golden)]
+    assert [each.grades for each in silent] == [each.grades for each in GoldenQuestions(golden)]
 
 
 def test_an_unknown_question_names_the_nearest(made):
     with pytest.raises(NotFoundError, match=r"there is no question 'q0'.*did you mean 'q0"):
-        Questions(open_golden(made)).view("q0")
+        GoldenQuestions(open_golden(made)).view("q0")
 
 
 def test_what_is_not_there_yet_is_empty(copy):
     for name in ("rank", "rank.queries", "prune", "judge", "retrieve"):
         (copy / f"{name}.jsonl").unlink()
-    found = Questions(open_golden(copy)).view("q00")
+    found = GoldenQuestions(open_golden(copy)).view("q00")
     assert (found.order, found.course, found.systems) == ((), None, ())
     assert found.passages and not any(each.judged or each.place or each.cut for each in found.passages)
 
 
 def test_labels_of_others_are_questions_too(made):
-    questions = Questions(open_golden(made.parents[1] / "qrels.txt"))
+    questions = GoldenQuestions(open_golden(made.parents[1] / "qrels.txt"))
     found = questions.view("q02")
     assert found.grades == {f"p{number:03}": grade_of("q02", f"p{number:03}") for number in range(20)}
     assert (found.text, found.order, found.systems) == ("", (), ())
@@ -206,7 +206,7 @@ def test_one_question_reads_its_own_lines_alone(copy):
     broken = (copy / "merge.jsonl").read_bytes().replace(b'"qid":"q02","rank":1,', b'"qid":"q02","rank":0,')
     (copy / "merge.jsonl").write_bytes(broken)
     mend(copy)
-    questions = Questions(open_golden(copy))
+    questions = GoldenQuestions(open_golden(copy))
     assert questions.view("q01").passages
     with pytest.raises(DataError, match=r"merge.jsonl, query q02: rank: .*expected a MergeRecord"):
         questions.view("q02")
@@ -215,7 +215,7 @@ def test_one_question_reads_its_own_lines_alone(copy):
 def test_a_file_that_changes_meanwhile_never_gives_another_question(copy):
     from raggs.runs.manifests.opened import open_run
 
-    lines_of = ByQuery(open_run(copy), "rank.queries")
+    lines_of = ArtifactByQuery(open_run(copy), "rank.queries")
     path = copy / "rank.queries.jsonl"
     first, second, third = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(second.ljust(len(first))[: len(first) - 1] + b"\n" + first + third)
@@ -224,7 +224,7 @@ def test_a_file_that_changes_meanwhile_never_gives_another_question(copy):
     path.write_bytes(b'no "qid" here\n')
     mend(copy)
     with pytest.raises(DataError, match=r"rank.queries.jsonl:1: names no query"):
-        ByQuery(open_run(copy), "rank.queries")
+        ArtifactByQuery(open_run(copy), "rank.queries")
 
 
 def test_ids_are_found_as_json_writes_them(copy):
@@ -233,7 +233,7 @@ def test_ids_are_found_as_json_writes_them(copy):
         path = copy / f"{name}.jsonl"
         path.write_bytes(path.read_bytes().replace(b'"qid":"q02"', b'"qid":"q\\"\\\\u00e9\\\\"'))
     mend(copy)
-    found = Questions(open_golden(copy)).view(odd)
+    found = GoldenQuestions(open_golden(copy)).view(odd)
     assert found.qid == odd and found.passages
     assert replace(found, passages=()).text == "Where is the cedar near the heron?"
 
@@ -243,7 +243,7 @@ def test_an_export_of_json_lines_shows_what_its_run_shows(made, tmp_path):
     JsonlExporter().write(run, tmp_path / "out")
     export = open_golden(tmp_path / "out")
     assert export.top == run.top
-    for one, other in zip(Questions(run, []), Questions(export), strict=True):
+    for one, other in zip(GoldenQuestions(run, []), GoldenQuestions(export), strict=True):
         ours, theirs = ({each.doc_id: each for each in view.passages} for view in (one, other))
         assert other.text == one.text
         assert [each.doc_id for each in other.order] == [each.doc_id for each in one.order]
@@ -260,7 +260,7 @@ def test_an_order_that_says_not_how_sure_it_is_has_no_figures_of_that(made, tmp_
     order.write_text("".join(f"{json.dumps({k: v for k, v in row.items() if k not in SURE})}\n" for row in rows))
     export = open_golden(tmp_path / "out")
     assert export.sure is False and any(query.order for query in export.by_query("order"))
-    assert not any(passage.place for view in Questions(export) for passage in view.passages)
+    assert not any(passage.place for view in GoldenQuestions(export) for passage in view.passages)
     order.write_text(order.read_text().replace('"rank": 1,', '"rank": 0,', 1))
     with pytest.raises(DataError, match=r"order.jsonl:1: rank"):
         list(export.by_query("order"))

@@ -11,7 +11,7 @@ from raggs.base.errors import DataError, NotFoundError
 from raggs.base.jsonl import read_records
 from raggs.golden.formats.tables import JsonlExporter
 from raggs.golden.opened import open_golden
-from raggs.metrics.columns import Scale
+from raggs.metrics.columns import GradeScale
 
 
 def columns(run, scale=None):
@@ -61,7 +61,7 @@ def test_a_run_without_grades_is_said(run):
 
 def test_grades_outside_the_scale_asked_for_are_refused(run):
     with pytest.raises(DataError, match="outside the scale 1 to 3"):
-        columns(run, Scale.of(1, 3))
+        columns(run, GradeScale.of(1, 3))
 
 
 def test_a_ranking_is_read_from_a_run_and_from_its_export_alike(run, tmp_path):

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from raggs.base.artifacts import Placement, Span
-from raggs.golden.base import Graded
+from raggs.golden.base import PassageGrade
 from raggs.golden.views import (
     SHEETS,
-    Course,
-    Hit,
+    GoldenPlace,
+    HitView,
+    HumanLabel,
     PassageView,
-    Place,
     QuestionView,
-    Returned,
-    Word,
+    RankingSummary,
+    ReturnedHits,
     kind_of,
     sheet_of,
     slim,
@@ -20,29 +20,33 @@ from raggs.golden.views import (
 from raggs.runs.manifests.orderwords import STOPS
 
 
-def place(rank: int, *below: str) -> Place:
-    return Place(rank, 5.0 - rank, 0.25, 0.91234, rank, rank + 1, 1.0, 3, below)
+def place(rank: int, *below: str) -> GoldenPlace:
+    return GoldenPlace(rank, 5.0 - rank, 0.25, 0.91234, rank, rank + 1, 1.0, 3, below)
 
 
 def view() -> QuestionView:
     """Three passages that are ranked, one that is not, and one that no system shows at its top."""
     passages = (
-        PassageView("worst", 1, judged=Graded("worst", 1), cut="grade 1"),
+        PassageView("worst", 1, judged=PassageGrade("worst", 1), cut="grade 1"),
         PassageView("second", 2, {"bm25": Placement(rank=2, score=1.0)}, "Title", "x" * 100, place=place(2)),
         PassageView(
             "best",
             3,
             span=Span(source="a.md", start=3, end=9),
-            judged=Graded("best", 5, judge="human: ada", reason="so"),
+            judged=PassageGrade("best", 5, judge="human: ada", reason="so"),
             place=place(1, "second", "third"),
-            words=(Word("ada", 5, "yes"), Word("bo", None, settles=True)),
+            words=(HumanLabel("ada", 5, "yes"), HumanLabel("bo", None, settles=True)),
         ),
         PassageView("third", 4, place=place(3), duplicate_of="second"),
-        PassageView("last", 5, judged=Graded("last", None, error="no answer")),
+        PassageView("last", 5, judged=PassageGrade("last", None, error="no answer")),
     )
-    lists = (Returned("bm25", (Hit(1, "worst", 2.0, 1), Hit(2, "far", 1.5, None), Hit(3, "last", 1.0, None)), 3),)
+    lists = (
+        ReturnedHits(
+            "bm25", (HitView(1, "worst", 2.0, 1), HitView(2, "far", 1.5, None), HitView(3, "last", 1.0, None)), 3
+        ),
+    )
     metadata = {"type": "fact", "page": 3, "list": [1], "none": ""}
-    course = Course(4, 0, "cap", 1.2345)
+    course = RankingSummary(4, 0, "cap", 1.2345)
     return QuestionView(
         "q1", "What?", language="en", metadata=metadata, passages=passages, course=course, systems=lists
     )
@@ -70,7 +74,7 @@ def test_a_short_sheet_holds_what_systems_show_at_their_top_and_the_beginnings_o
 
 
 def test_where_no_system_is_known_a_short_sheet_shows_the_best_of_the_rest() -> None:
-    labels = tuple(PassageView(f"d{number}", judged=Graded(f"d{number}", number % 5 + 1)) for number in range(60))
+    labels = tuple(PassageView(f"d{number}", judged=PassageGrade(f"d{number}", number % 5 + 1)) for number in range(60))
     sheet = sheet_of(QuestionView("q", passages=labels), 0, depth=10)
     assert [row.grade for row in sheet.rows] == sorted((number % 5 + 1 for number in range(60)), reverse=True)[:50]
     assert sheet.pool == 60
@@ -78,7 +82,7 @@ def test_where_no_system_is_known_a_short_sheet_shows_the_best_of_the_rest() -> 
 
 def test_the_answers_that_a_grade_was_made_of_are_told_where_there_were_several() -> None:
     def votes(**more: object) -> str:
-        return PassageView("d", judged=Graded("d", 3, **more)).votes
+        return PassageView("d", judged=PassageGrade("d", 3, **more)).votes
 
     assert votes(samples=(3,)) == votes() == PassageView("d").votes == ""
     assert votes(samples=(4, 3, None)) == "4 3 –"

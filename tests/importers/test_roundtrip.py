@@ -18,7 +18,7 @@ from raggs.base.errors import UsageError
 from raggs.golden import formats
 from raggs.golden.base import PARTS, contents_of
 from raggs.golden.formats import ExportOptions
-from raggs.parts.file_shapes import GradeScale
+from raggs.parts.file_shapes import GradeFormat
 
 BOTH = sorted({*formats.EXPORTERS} & {*formats.IMPORTERS})
 
@@ -68,7 +68,7 @@ def test_grades_without_an_order_come_back(name: str, tmp_path: Path) -> None:
 
 
 def test_binary_labels_come_back_as_labels_and_not_as_grades(tmp_path: Path) -> None:
-    formats.EXPORTERS.load("trec")(ExportOptions(GradeScale("binary"))).write(rich_golden(), tmp_path / "out")
+    formats.EXPORTERS.load("trec")(ExportOptions(GradeFormat("binary"))).write(rich_golden(), tmp_path / "out")
     done = import_set(tmp_path / "out", "trec", tmp_path / "back")
     came = {each.part: each.came for each in done.through}
     assert (came["grades"], came["order"], came["lists"]) == ("changed", "whole", "whole")

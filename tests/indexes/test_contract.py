@@ -12,7 +12,7 @@ from support.contracts import cases, settings_of
 from support.vectors import clusters, unit, vectors_of
 
 from raggs.base.errors import DataError, PrerequisiteError
-from raggs.base.precision import Scoring
+from raggs.base.precision import PrecisionSettings
 from raggs.parts.indexes import REGISTRY, approximate
 from raggs.parts.indexes.vectors import VectorIndex
 
@@ -35,7 +35,7 @@ def vectors(tmp_path_factory):
 
 
 def opened(recipe, vectors, scoring=None, progress=None):
-    return recipe.open(vectors, progress, scoring or Scoring())
+    return recipe.open(vectors, progress, scoring or PrecisionSettings())
 
 
 def pairs(neighbours):
@@ -195,7 +195,7 @@ import os, signal, sys
 from pathlib import Path
 from support.vectors import clusters, vectors_of
 from raggs.parts.indexes import REGISTRY, approximate
-from raggs.base.precision import Scoring
+from raggs.base.precision import PrecisionSettings
 import raggs.parts.indexes.approximate as faisslib
 
 def die(*news):
@@ -207,7 +207,7 @@ if when == "written":
     faisslib.write = lambda *given: (write(*given), die())
 recipe = REGISTRY.load(name)
 with vectors_of(Path(sys.argv[1]), clusters(300, 16)) as vectors:
-    recipe(recipe.Config(**settings)).open(vectors, die if when == "rows" else None, Scoring())
+    recipe(recipe.Config(**settings)).open(vectors, die if when == "rows" else None, PrecisionSettings())
 """
 
 
@@ -232,7 +232,7 @@ def test_a_killed_build_leaves_nothing_half(recipe, tmp_path, when):
 def test_scores_of_less_than_32_bits(recipe, vectors, dtype, high_precision):
     if not recipe.rescores:
         pytest.skip("the retriever refuses it")
-    scoring, queries = Scoring(dtype=dtype, high_precision=high_precision), clusters(10, DIMS, seed=4)
+    scoring, queries = PrecisionSettings(dtype=dtype, high_precision=high_precision), clusters(10, DIMS, seed=4)
     rows, asked = scoring.part(vectors.vectors).astype(np.float64), scoring.part(queries).astype(np.float64)
     wanted = scoring.last((asked @ rows.T).astype(np.float32))
     for query, hits in enumerate(pairs(opened(recipe, vectors, scoring).search(queries, 10))):

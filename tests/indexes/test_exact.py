@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.base.errors import DataError
-from raggs.base.precision import Scoring
+from raggs.base.precision import PrecisionSettings
 from raggs.parts.indexes import exact
 from raggs.parts.indexes.exact import search
 
@@ -45,7 +45,7 @@ def found(neighbours, row):
     batch=st.sampled_from([1, 2, 64]),
     levels=st.sampled_from([1, 2, 100]),
     seed=st.integers(0, 1000),
-    scoring=st.builds(Scoring, dtype=st.sampled_from(["f32", "f16", "bf16"]), high_precision=st.booleans()),
+    scoring=st.builds(PrecisionSettings, dtype=st.sampled_from(["f32", "f16", "bf16"]), high_precision=st.booleans()),
 )
 def test_it_is_the_definition(rows, asked, k, chunk, batch, levels, seed, scoring):
     rng = np.random.default_rng(seed)

@@ -7,7 +7,7 @@ import pytest
 from support.vectors import clusters, vectors_of
 
 from raggs.base.errors import PrerequisiteError
-from raggs.base.precision import Scoring
+from raggs.base.precision import PrecisionSettings
 from raggs.parts.indexes import vectors as room
 from raggs.parts.indexes.approximate import HnswIndex
 
@@ -19,7 +19,7 @@ def contract_case(folder, request):
 
 
 def opened(vectors, **settings):
-    return HnswIndex(HnswIndex.Config(**settings)).open(vectors, None, Scoring())
+    return HnswIndex(HnswIndex.Config(**settings)).open(vectors, None, PrecisionSettings())
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 from support.vectors import clusters, vectors_of
 
 from raggs.base.errors import DataError, PrerequisiteError
-from raggs.base.precision import Scoring
+from raggs.base.precision import PrecisionSettings
 from raggs.parts.indexes import vectors as room
 from raggs.parts.indexes.approximate import IvfIndex
 
@@ -23,7 +23,7 @@ def made(**settings):
 
 
 def opened(vectors, **settings):
-    return made(**settings).open(vectors, None, Scoring())
+    return made(**settings).open(vectors, None, PrecisionSettings())
 
 
 @pytest.fixture(scope="module")

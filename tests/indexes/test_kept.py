@@ -12,9 +12,9 @@ import pytest
 
 from raggs.base.errors import ProviderError
 from raggs.parts.indexes import files as module
-from raggs.parts.indexes.files import Made, is_made, kept, kept_faults, place_of
+from raggs.parts.indexes.files import IndexBuild, is_made, kept, kept_faults, place_of
 
-WANTED = Made("hnsw", "sum-of-vectors", 10, 4, {"m": 16, "quantize": None}, "faiss-cpu 1.0")
+WANTED = IndexBuild("hnsw", "sum-of-vectors", 10, 4, {"m": 16, "quantize": None}, "faiss-cpu 1.0")
 
 
 class Builder:

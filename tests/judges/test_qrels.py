@@ -15,7 +15,7 @@ from support.rich import rich_golden
 from raggs.base.errors import DataError, NotFoundError
 from raggs.golden import formats
 from raggs.golden.formats import ExportOptions
-from raggs.parts.file_shapes import GradeScale
+from raggs.parts.file_shapes import GradeFormat
 
 LABELS = ["q1 0 d1 5", "q1 0 d2 3", "q1 0 d3 1", "q2 0 d1 2", "q1 0 d4 -1"]
 PASSAGES = [passage(f"d{number}", f"text {number}") for number in range(1, 6)]
@@ -57,7 +57,7 @@ def test_labels_that_raggs_exported_are_the_grades_that_they_were_written_for(
     form: Any, name: str, tmp_path: Path
 ) -> None:
     golden = rich_golden()
-    files = formats.EXPORTERS.load(name)(ExportOptions(GradeScale(form))).write(golden, tmp_path)
+    files = formats.EXPORTERS.load(name)(ExportOptions(GradeFormat(form))).write(golden, tmp_path)
     labels = next(file for file in files if file.name in ("qrels.txt", "test.tsv", "judgments.jsonl"))
     who = judge("qrels", path=labels)
     wanted = {query.qid: {one.doc_id: one.grade for one in query.grades if one.grade} for query in golden.by_query()}
@@ -66,7 +66,7 @@ def test_labels_that_raggs_exported_are_the_grades_that_they_were_written_for(
 
 
 def test_labels_of_yes_and_no_are_no_grades_until_a_mapping_says_which(tmp_path: Path) -> None:
-    formats.EXPORTERS.load("trec")(ExportOptions(GradeScale("binary"))).write(rich_golden(), tmp_path)
+    formats.EXPORTERS.load("trec")(ExportOptions(GradeFormat("binary"))).write(rich_golden(), tmp_path)
     with pytest.raises(DataError, match=r"which is no grade.*mapping: \{0: 1, 1: 4\}"):
         judge("qrels", path=tmp_path / "qrels.txt").labels()
     who = judge("qrels", path=tmp_path / "qrels.txt", mapping={0: 1, 1: 4})

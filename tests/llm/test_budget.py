@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from raggs.base.artifacts import Spending
 from raggs.base.errors import BudgetError
 from raggs.llm import BudgetSettings
-from raggs.llm.budget import Budget, BudgetSpent, Cap, Cost, Reservation
+from raggs.llm.budget import Budget, BudgetCap, BudgetSpent, Cost, Reservation
 
 
 def budget(max_usd=None, max_calls=None):
@@ -151,7 +151,7 @@ def test_a_closed_budget_lets_nothing_through_that_would_still_fit():
     ],
 )
 def test_a_cap_that_was_reached_binds_until_it_is_raised(setting, limit, now, binds):
-    assert Cap(setting, limit, limit).binds(BudgetSettings.model_validate(now)) is binds
+    assert BudgetCap(setting, limit, limit).binds(BudgetSettings.model_validate(now)) is binds
 
 
 def test_what_a_budget_affords_is_told_by_the_dearest_model():

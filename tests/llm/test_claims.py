@@ -10,13 +10,13 @@ import sys
 
 from support.llm_bench import question
 
-from raggs.llm.cache import Claims
+from raggs.llm.cache import AnswerClaims
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from raggs.llm.cache import Claims
-claims = Claims(Path(sys.argv[1]))
+from raggs.llm.cache import AnswerClaims
+claims = AnswerClaims(Path(sys.argv[1]))
 print(claims.take(["key"]), flush=True)
 time.sleep(60)
 """
@@ -55,7 +55,7 @@ def test_a_claim_ends_with_its_session_even_if_it_is_killed(tmp_path):
     holder = subprocess.Popen([sys.executable, "-c", HOLDER, tmp_path], stdout=subprocess.PIPE, text=True)
     try:
         assert holder.stdout.readline() == "{'key'}\n"
-        mine = Claims(tmp_path)
+        mine = AnswerClaims(tmp_path)
         assert not mine.take(["key"])
         assert mine.take(["other"]) == {"other"}
     finally:
@@ -63,7 +63,7 @@ def test_a_claim_ends_with_its_session_even_if_it_is_killed(tmp_path):
         holder.wait()
         holder.stdout.close()
     assert mine.take(["key"]) == {"key"}
-    second = Claims(tmp_path)
+    second = AnswerClaims(tmp_path)
     assert not second.take(["key"])
     mine.release(["key"])
     assert second.take(["key"]) == {"key"}
@@ -75,7 +75,7 @@ def test_a_claim_ends_with_its_session_even_if_it_is_killed(tmp_path):
 
 def test_where_claims_cannot_be_kept_nobody_waits(tmp_path):
     (tmp_path / "claims").write_text("a file")
-    claims = Claims(tmp_path)
+    claims = AnswerClaims(tmp_path)
     assert claims.take(["key"]) == {"key"}
     claims.release(["key"])
     claims.close()

@@ -39,7 +39,7 @@ def test_an_openai_server_is_asked_without_litellm(monkeypatch):
 
 def ask_at(port, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-any")
-    server = providers.Server(MODEL, f"http://127.0.0.1:{port}/v1", 0.3)
+    server = providers.ModelEndpoint(MODEL, f"http://127.0.0.1:{port}/v1", 0.3)
 
     async def ask():
         try:
@@ -75,7 +75,7 @@ def test_who_is_stopped_while_connecting_has_sent_nothing(sent, busy_port, monke
     monkeypatch.setenv("OPENAI_API_KEY", "sk-any")
 
     async def stop(address):
-        asker = asyncio.ensure_future(providers.Server(MODEL, address, 30).ask("chat/completions", {}))
+        asker = asyncio.ensure_future(providers.ModelEndpoint(MODEL, address, 30).ask("chat/completions", {}))
         await asyncio.sleep(0.3)
         await until(lambda: server.count == sent)
         asker.cancel()

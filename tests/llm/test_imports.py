@@ -38,14 +38,14 @@ import asyncio, sys
 sys.path[:0] = sys.argv[2:]
 from support.llm_bench import MODEL, PRICE, question
 from raggs.llm import LLM, BudgetSettings, LLMSettings
-from raggs.llm.ledger import Trace
+from raggs.llm.ledger import CallTrace
 
 seen = []
-original = Trace.attempt
+original = CallTrace.attempt
 def attempt(self):
     seen.append(sorted({"litellm", "aiohttp"} & sys.modules.keys()))
     return original(self)
-Trace.attempt = attempt
+CallTrace.attempt = attempt
 
 models = [MODEL, "hosted_vllm/x"]
 llm = LLM(LLMSettings(api_base=sys.argv[1], prices={MODEL: PRICE}), BudgetSettings(), None)

@@ -18,7 +18,7 @@ from raggs.base.errors import BusyError, ProviderError
 from raggs.base.jsonl import Appender, read_torn
 from raggs.llm import LLM, BudgetSettings, BudgetSpent, CallLedger, EmbedRequest, LLMSettings, Price
 from raggs.llm.cache import AnswerCache
-from raggs.llm.calls import Prefix, prefix_of
+from raggs.llm.calls import CachedPrefix, prefix_of
 from raggs.llm.ledger import LedgerLine, lines_in
 from raggs.llm.messages import Answerer
 
@@ -207,7 +207,7 @@ def test_what_a_provider_remembers_is_booked_and_costs_less(tmp_path, path):
     ids=str,
 )
 def test_what_a_provider_says_of_its_cache_is_no_more_than_was_sent(usage, cached, written):
-    assert prefix_of(usage) == Prefix(cached, written)
+    assert prefix_of(usage) == CachedPrefix(cached, written)
 
 
 # --- intents ---

@@ -9,11 +9,11 @@ from support.llm_bench import MODEL, PRICE, question
 
 from raggs.base.errors import AuthenticationError, DataError, ProviderError
 from raggs.llm import LLM, BatchSettings, BudgetSettings, EmbedRequest, LLMSettings
-from raggs.llm.faults import Fault, Outage, Rule, Treatment
+from raggs.llm.faults import Fault, FaultRule, Outage, Treatment
 
 
 def fault(treatment=Treatment.RETRY, error=ProviderError):
-    return Fault(Rule(treatment, error, "down"), error("it is down"))
+    return Fault(FaultRule(treatment, error, "down"), error("it is down"))
 
 
 def watched(outage, problem=None):

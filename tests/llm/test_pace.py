@@ -7,14 +7,14 @@ import random
 import pytest
 
 from raggs.llm import rate
-from raggs.llm.rate import Pace
+from raggs.llm.rate import CallPace
 
 STEP_S = 0.001
 
 
 def drive(seconds, refuses, demand=1000.0, found=None):
     """Send as fast as the pace and `demand` allow; returns the pace, and when calls were accepted and refused."""
-    found = found or Pace()
+    found = found or CallPace()
     accepted, refused, level, now = [], [], 0.0, 0.0
     while now < seconds:
         now += STEP_S
@@ -56,7 +56,7 @@ def test_a_limit_is_kept_and_used(limit):
 
 
 def test_after_a_quiet_recovery_the_good_rate_is_back_and_slowly_probed():
-    cut = Pace()
+    cut = CallPace()
     for number in range(500):
         cut.sent(number / 100)
     cut.refused(500, 5.0)
@@ -68,7 +68,7 @@ def test_after_a_quiet_recovery_the_good_rate_is_back_and_slowly_probed():
 
 
 def test_calls_on_their_way_together_cut_once():
-    found = Pace()
+    found = CallPace()
     tickets = [found.sent(number / 64) for number in range(64)]
     found.refused(tickets[0], 1.0)
     cut = found.rate(1.0)
@@ -95,7 +95,7 @@ def test_a_refusal_while_little_is_asked_for_costs_little():
 
 
 def test_in_a_pause_time_stands_still():
-    found = Pace()
+    found = CallPace()
     found.refused(found.sent(1.0), 1.0)
     found.pause(60.0)
     assert found.rate(60.0) == found.rate(1.0)

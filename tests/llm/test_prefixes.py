@@ -11,7 +11,7 @@ from raggs.llm import BudgetSettings, LLMSettings, Price, messages, providers
 from raggs.llm.caller import Caller
 from raggs.llm.calls import ChatCall
 from raggs.llm.faults import fault_of
-from raggs.llm.ledger import Trace
+from raggs.llm.ledger import CallTrace
 from raggs.llm.messages import marked, written_unasked
 from raggs.llm.prices import list_price, mode_of, remembered_tokens
 
@@ -103,7 +103,7 @@ def test_a_provider_that_refuses_its_own_marks_is_asked_without_them(monkeypatch
     monkeypatch.setattr(messages, "_refused", set())
     calls = []
     for _ in range(2):
-        caller, trace = Caller(LLMSettings(), BudgetSettings()), Trace()
+        caller, trace = Caller(LLMSettings(), BudgetSettings()), CallTrace()
         asyncio.run(caller.call(call(WRITES, SHORT), trace))
         calls.append(trace.spent.calls)
     assert calls == [2, 1], "what was refused was sent as well"

@@ -13,8 +13,8 @@ from raggs.base.errors import AuthenticationError, BudgetError, ConfigError, Pro
 from raggs.llm import LLM, BudgetSettings, CallLedger, LLMSettings, Price, RerankRequest
 from raggs.llm.cache import CachedAnswer
 from raggs.llm.ledger import LedgerLine
-from raggs.llm.rehearsal import Rehearsal
-from raggs.llm.reranking import Pair
+from raggs.llm.rehearsal import DryRunLLM
+from raggs.llm.reranking import PairScore
 
 MODEL = "cohere/a-reranker"
 VLLM = "hosted_vllm/maker/a-reranker"
@@ -371,7 +371,7 @@ def test_an_account_at_openai_is_told_to_openai_alone(bench, monkeypatch):
 def test_a_rehearsal_counts_what_is_missing(bench):
     with bench() as b:
         rerank(b, passages(5))
-        rehearsal = Rehearsal(LLMSettings(), b.folder / "llm")
+        rehearsal = DryRunLLM(LLMSettings(), b.folder / "llm")
         assert rerank(b, passages(5), rehearsal).scores == wanted(passages(5))
         with pytest.raises(ProviderError, match="not paid for yet"):
             rerank(b, passages(12), rehearsal)
@@ -385,10 +385,10 @@ def test_a_rehearsal_counts_what_is_missing(bench):
     "raw", ["", "[]", "{}", '{"score": NaN, "call": "c", "of": 1}', '{"score": true, "call": "c", "of": 1}']
 )
 def test_a_damaged_entry_is_a_miss(raw):
-    entry = Pair(0.25, "c", 4, 1, 3.5, 7, 0.5).cached(MODEL)
-    assert Pair.of(entry) == Pair(0.25, "c", 4, 1, 3.5, 7, 0.5)
-    assert Pair.of(CachedAnswer(**{**vars(entry), "raw": raw})) is None
-    assert Pair.of(CachedAnswer(**{**vars(entry), "ms": None})) is None
+    entry = PairScore(0.25, "c", 4, 1, 3.5, 7, 0.5).cached(MODEL)
+    assert PairScore.of(entry) == PairScore(0.25, "c", 4, 1, 3.5, 7, 0.5)
+    assert PairScore.of(CachedAnswer(**{**vars(entry), "raw": raw})) is None
+    assert PairScore.of(CachedAnswer(**{**vars(entry), "ms": None})) is None
     assert json.loads(entry.raw) == {"score": 0.25, "call": "c", "of": 4, "searches": 1}
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from raggs.base.judge_health import AgainstPeople, Canaries, JudgeHealth, RankHealth
+from raggs.base.judge_health import CanaryHealth, HumanAgreement, JudgeHealth, RankHealth
 from raggs.runs.manifests.costs import fallen
 from raggs.runs.manifests.models import RunManifest, StageLock
 from raggs.stages.base import rate_of
@@ -17,7 +17,7 @@ def manifest(gate: dict[str, float], judge: str = "litellm", **ranked: Any) -> R
     nothing = rate_of(0, 0)
     rates = {"first": nothing, "cycles": nothing, "invalid": nothing, "flips": rate_of(3, 20)}
     health = RankHealth(**{**rates, "fair_first": None, "position_bias": -0.4, **ranked})
-    asked = JudgeHealth(canaries=Canaries(passed=rate_of(18, 20), kinds={}))
+    asked = JudgeHealth(canaries=CanaryHealth(passed=rate_of(18, 20), kinds={}))
     causes = {"judge": {"type": judge}}
     stages = {
         "judge": StageLock.model_construct(stage="judge", components=causes, health=asked),
@@ -59,7 +59,7 @@ def test_what_could_not_be_looked_at_has_failed() -> None:
 def test_kappa_with_people_is_held_to_its_limit_and_few_words_are_no_pass(
     grades: int, questions: int, kappa: float | None, said: str | None
 ) -> None:
-    found = AgainstPeople(kappa=kappa, interval=None, grades=grades, questions=questions)
+    found = HumanAgreement(kappa=kappa, interval=None, grades=grades, questions=questions)
     for judge in ("litellm", "nuggets"):
         run = manifest({"kappa": 0.6}, judge=judge)
         lock = run.stages["judge"].model_copy(update={"health": JudgeHealth(people=found)})

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from raggs.llm.rehearsal import Asked
+from raggs.llm.rehearsal import CallEstimate
 from raggs.llm.settings import Price
 from raggs.runs.plan import line_of
 
 
 def test_searches_cost_too_and_an_unknown_price_is_none():
-    asked = Asked(known=2, missing=8, tokens=1000, calls=3, searches=3)
+    asked = CallEstimate(known=2, missing=8, tokens=1000, calls=3, searches=3)
     price = Price(input=1.0, output=10.0, per_1k_searches=2.0)
     found = line_of("rerank", "m", asked, price, answer=100)
     assert (found.calls, found.cached, found.output_tokens) == (3, 2, 300)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.runs.manifests.reasons import ABSENT, Changed, FailuresLeft, OutputEdited, differences
+from raggs.runs.manifests.reasons import ABSENT, ComponentChanged, FailuresLeft, OutputEdited, differences
 
 trees = st.recursive(
     st.integers() | st.text(max_size=5),
@@ -17,12 +17,15 @@ trees = st.recursive(
 def test_leaves_are_named_by_their_path() -> None:
     old = {"config": {"k": 60, "weights": None}, "code": "merge/1"}
     new = {"config": {"k": 61, "weights": None, "x": 1}, "code": "merge/1"}
-    assert list(differences(old, new)) == [Changed("config.k", 60, 61), Changed("config.x", ABSENT, 1)]
+    assert list(differences(old, new)) == [
+        ComponentChanged("config.k", 60, 61),
+        ComponentChanged("config.x", ABSENT, 1),
+    ]
 
 
 def test_sentences() -> None:
-    assert str(Changed("config.k", 60, 61)) == "config.k changed (60 -> 61)"
-    assert str(Changed("corpus", "a" * 64, "b" * 64)) == "corpus changed (aaaaaaaa -> bbbbbbbb)"
+    assert str(ComponentChanged("config.k", 60, 61)) == "config.k changed (60 -> 61)"
+    assert str(ComponentChanged("corpus", "a" * 64, "b" * 64)) == "corpus changed (aaaaaaaa -> bbbbbbbb)"
     assert str(OutputEdited("judge.jsonl")) == "judge.jsonl was edited by hand"
     assert str(FailuresLeft(2)) == "2 judgments failed last time and will be tried again"
 

@@ -7,7 +7,7 @@ import json
 from raggs.base.artifacts import JournalRecord, RankingRecord
 from raggs.base.judge_health import RankHealth
 from raggs.runs.manifests.orderwords import STOPS
-from raggs.runs.manifests.words import Line, health_lines, share_words
+from raggs.runs.manifests.words import SummaryLine, health_lines, share_words
 from raggs.stages.rank_health import RankStatistics
 from raggs.stages.replay import MUTE, SHARED, SPENT, TOO_FEW
 
@@ -23,7 +23,7 @@ def found(sharpness: float | None, echo: float | None, bias: float | None = None
     return statistics.health()
 
 
-def told(sharpness: float | None, echo: float | None, bias: float | None = None) -> list[Line]:
+def told(sharpness: float | None, echo: float | None, bias: float | None = None) -> list[SummaryLine]:
     return list(health_lines(found(sharpness, echo, bias)))
 
 

@@ -12,11 +12,11 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from raggs.base.errors import DataError
-from raggs.metrics.columns import Belief, Qrels, Run, Scale, belief_of, expected_gains
+from raggs.metrics.columns import GradeScale, Qrels, Run, UtilityEstimates, belief_of, expected_gains
 from raggs.metrics.evaluate import evaluate, measure_hits
 from raggs.metrics.hits import find_hits
 from raggs.metrics.names import at_cutoffs, needs_cutoff, parse_measure, parse_measures
-from raggs.metrics.unjudged import Doubt, bounds, with_doubt
+from raggs.metrics.unjudged import LabelUncertainty, bounds, with_doubt
 
 LABELS = {"one": {"a": 5, "b": 4, "c": 4, "d": 2, "e": 1}, "two": {"a": 1, "b": 2}}
 NAMES = ("ndcg@3", "ra_nwg@3", "recall@3")
@@ -24,7 +24,7 @@ UTILITIES = tuple(name.replace("@", "[utility]@") for name in NAMES)
 
 
 def ranked(placed, labels=LABELS):
-    qrels = Qrels.of(labels, Scale.of(1, 5))
+    qrels = Qrels.of(labels, GradeScale.of(1, 5))
     return replace(qrels, belief=belief_of([(qid, doc) for qid in qrels.qids for doc in labels[qid]], placed))
 
 
@@ -105,13 +105,13 @@ def test_holes_are_filled_beside_a_ranking():
 def test_doubt_of_the_ranking_is_carried_into_the_interval():
     rng = np.random.default_rng(1)
     labels = {f"q{q}": {f"d{d}": 4 for d in range(6)} for q in range(12)}
-    qrels = Qrels.of(labels, Scale.of(1, 5))
-    belief = Belief(rng.normal(4, 0.4, len(qrels.grade)), np.full(len(qrels.grade), 0.3))
+    qrels = Qrels.of(labels, GradeScale.of(1, 5))
+    belief = UtilityEstimates(rng.normal(4, 0.4, len(qrels.grade)), np.full(len(qrels.grade), 0.3))
     hits = find_hits(replace(qrels, belief=belief), Run.of({qid: list(docs) for qid, docs in labels.items()}))
     measures = parse_measures(["ndcg[utility]@3", "ndcg@3"])
     plain = list(measure_hits(hits, measures).interval.values())
     for sigma in (0.0, 0.3):
-        doubt = Doubt(np.full(len(qrels.grade), sigma), ((),) * len(qrels.grade))
+        doubt = LabelUncertainty(np.full(len(qrels.grade), sigma), ((),) * len(qrels.grade))
         wide = with_doubt(hits, measures, doubt, plain, seed=1, draws=60)[0]
         assert (wide.high - wide.low > 1.1 * (plain[0].high - plain[0].low)) == (sigma > 0)
     drawn = doubt.drawn(hits.qrels, np.random.default_rng(2))

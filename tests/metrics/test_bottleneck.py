@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from raggs.base.errors import DataError
 from raggs.metrics.bottleneck import NEGLIGIBLE, bottleneck
-from raggs.metrics.columns import Qrels, Run, Scale
+from raggs.metrics.columns import GradeScale, Qrels, Run
 from raggs.metrics.hits import find_hits
 from raggs.metrics.names import parse_measure
 
@@ -18,7 +18,7 @@ DOCS = [f"doc-{number}" for number in range(6)]
 
 
 def hits_of(judged, lists, scale=(1, 5)):
-    return find_hits(Qrels.of(judged, Scale.of(*scale)), Run.of(lists))
+    return find_hits(Qrels.of(judged, GradeScale.of(*scale)), Run.of(lists))
 
 
 @given(

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.metrics.columns import Qrels, Run, Scale
+from raggs.metrics.columns import GradeScale, Qrels, Run
 from raggs.metrics.hits import find_hits
 from raggs.metrics.names import parse_measure
 from raggs.metrics.unjudged import Fillings, bounds, filled
@@ -19,7 +19,7 @@ MEASURES = ("ra_nwg@3", "n_recall4@3", "ndcg@4", "recall@3", "precision@5", "mrr
 
 
 def hits_of(judged, lists):
-    return find_hits(Qrels.of(judged, Scale.of(1, 5)), Run.of(lists))
+    return find_hits(Qrels.of(judged, GradeScale.of(1, 5)), Run.of(lists))
 
 
 @given(GRADES.filter(bool), LISTS.filter(bool), st.sampled_from(MEASURES))

@@ -8,25 +8,25 @@ import numpy as np
 import pytest
 
 from raggs.base.errors import DataError
-from raggs.metrics import Qrels, Run, Scale
+from raggs.metrics import GradeScale, Qrels, Run
 from raggs.metrics.columns import usual_scale
 
 
 def test_the_usual_meanings_of_scales():
-    golden = Scale.of(1, 5)
+    golden = GradeScale.of(1, 5)
     assert (golden.relevant, golden.gains, golden.size, golden.golden) == (4, (0, 1, 2, 3, 4), 5, True)
-    zero = Scale.of(0, 3)
+    zero = GradeScale.of(0, 3)
     assert (zero.relevant, zero.gains, zero.size, zero.golden) == (1, (0, 1, 2, 3), 4, False)
-    assert Scale.of(1, 3).relevant == 3
-    assert Scale.of(0, 3, relevant=2).relevant == 2
-    assert Scale.of(0, 1, gains={0: 0, 1: 7.5}).gains == (0, 7.5)
+    assert GradeScale.of(1, 3).relevant == 3
+    assert GradeScale.of(0, 3, relevant=2).relevant == 2
+    assert GradeScale.of(0, 1, gains={0: 0, 1: 7.5}).gains == (0, 7.5)
 
 
 def test_the_scale_that_grades_seem_to_be_on():
-    assert usual_scale([1, 2, 5]) == Scale.of(1, 5)
-    assert usual_scale([0, 1]) == Scale.of(0, 4)
-    assert usual_scale([-1, 4]) == Scale.of(1, 5)
-    assert usual_scale([]) == Scale.of(1, 5)
+    assert usual_scale([1, 2, 5]) == GradeScale.of(1, 5)
+    assert usual_scale([0, 1]) == GradeScale.of(0, 4)
+    assert usual_scale([-1, 4]) == GradeScale.of(1, 5)
+    assert usual_scale([]) == GradeScale.of(1, 5)
     assert usual_scale([1]) == usual_scale([-1, 1]) == usual_scale([0, 1]), "labels that are all 1 say yes"
 
 
@@ -38,20 +38,20 @@ def test_grades_that_may_mean_two_things_are_not_guessed(grades, high):
     for made in (Qrels.of, lambda found: Qrels.from_columns(["q"] * len(grades), list(found["q"]), grades)):
         with pytest.raises(DataError, match="name the scale"):
             made(labels)
-    assert Qrels.of(labels, Scale.of(0, high)).scale.relevant == 1
+    assert Qrels.of(labels, GradeScale.of(0, high)).scale.relevant == 1
 
 
 @pytest.mark.parametrize(
     ("made", "message"),
     [
-        (lambda: Scale.of(3, 3), "a scale of grades from 3 to 3 is none"),
-        (lambda: Scale.of(-1, 3), "a scale of grades from -1 to 3 is none"),
-        (lambda: Scale.of(1, 5, relevant=1), "divides nothing"),
-        (lambda: Scale.of(1, 5, relevant=6), "choose a grade in 2 to 5"),
-        (lambda: Scale.of(0, 2, gains={0: 0, 2: 1}), "grade 1 has no gain"),
-        (lambda: Scale.of(0, 1, gains={0: 0, 1: -1}), "does not lie in 0 to 1000"),
-        (lambda: Scale.of(0, 1, gains={0: 0, 1: math.inf}), "does not lie in 0 to 1000"),
-        (lambda: Scale(0, 1, 1, (0.0,)), "2 gains"),
+        (lambda: GradeScale.of(3, 3), "a scale of grades from 3 to 3 is none"),
+        (lambda: GradeScale.of(-1, 3), "a scale of grades from -1 to 3 is none"),
+        (lambda: GradeScale.of(1, 5, relevant=1), "divides nothing"),
+        (lambda: GradeScale.of(1, 5, relevant=6), "choose a grade in 2 to 5"),
+        (lambda: GradeScale.of(0, 2, gains={0: 0, 2: 1}), "grade 1 has no gain"),
+        (lambda: GradeScale.of(0, 1, gains={0: 0, 1: -1}), "does not lie in 0 to 1000"),
+        (lambda: GradeScale.of(0, 1, gains={0: 0, 1: math.inf}), "does not lie in 0 to 1000"),
+        (lambda: GradeScale(0, 1, 1, (0.0,)), "2 gains"),
     ],
 )
 def test_scales_that_are_none(made, message):
@@ -71,7 +71,7 @@ def test_scales_that_are_none(made, message):
 )
 def test_judgments_that_are_refused(labels, scale, message):
     with pytest.raises(DataError, match=message):
-        Qrels.of(labels, scale and Scale.of(*scale))
+        Qrels.of(labels, scale and GradeScale.of(*scale))
 
 
 def test_a_passage_judged_twice_is_refused():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from raggs.base.errors import DataError, UsageError
-from raggs.metrics import Qrels, Run, Scale, evaluate
+from raggs.metrics import GradeScale, Qrels, Run, evaluate
 from raggs.metrics.evaluate import USUAL, USUAL_ELSEWHERE
 from raggs.stats.intervals import bootstrap_mean
 
@@ -62,7 +62,7 @@ def test_columns_serve_as_well_as_dictionaries():
         measures = ["mrr", "ndcg@3", "map"]
         ours = evaluate(qrels, run, measures, **options)
         assert (ours.values == evaluate(JUDGED, FOUND, measures, **options).values).all()
-    assert qrels.scale == Scale.of(1, 5), "the caller's judgments stay as they were"
+    assert qrels.scale == GradeScale.of(1, 5), "the caller's judgments stay as they were"
 
 
 def test_ties_as_in_the_file():

@@ -12,7 +12,7 @@ from support.plain_measures import weights
 
 from raggs.base.errors import DataError
 from raggs.metrics import evaluate
-from raggs.metrics.columns import Qrels, Run, Scale
+from raggs.metrics.columns import GradeScale, Qrels, Run
 from raggs.metrics.hits import find_hits
 from raggs.metrics.measures import REGISTRY
 from raggs.metrics.measures.novelty import with_first
@@ -111,6 +111,6 @@ def test_novelty_needs_facets(name):
 def test_bounds_know_where_facets_stand_first():
     """A filled hole has no facet of its own, and repeats none; the judged passage below it still repeats the hole's."""
     judged, facets = {"a": 5, "b": 5}, {"x": "site", "a": "site"}
-    hits = find_hits(Qrels.of({"q": judged}, Scale.of(1, 5)), run := Run.of({"q": ["x", "a"]}))
+    hits = find_hits(Qrels.of({"q": judged}, GradeScale.of(1, 5)), run := Run.of({"q": ["x", "a"]}))
     found = bounds(with_first(hits, run, facets, "trec"), parse_measure("ra_nwg_novel(0)@2"))
     assert (found.lowest.tolist(), found.highest.tolist()) == ([0.0], [0.5])

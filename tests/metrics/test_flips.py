@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.metrics.columns import Qrels, Run, Scale
+from raggs.metrics.columns import GradeScale, Qrels, Run
 from raggs.metrics.evaluate import evaluate
 from raggs.metrics.hits import find_hits
 from raggs.metrics.names import parse_measures
@@ -28,7 +28,7 @@ def values(judged: Labels, lists: dict[str, list[str]], qid: str) -> np.ndarray:
 
 
 def effects_of(judged: Labels, systems: list[dict[str, list[str]]], item: list[int] | None = None) -> np.ndarray:
-    qrels = Qrels.of(judged, Scale.of(1, 5))
+    qrels = Qrels.of(judged, GradeScale.of(1, 5))
     hits = [find_hits(qrels, Run.of(lists)) for lists in systems]
     numbers = np.arange(len(qrels.grade)) if item is None else np.array(item)
     return flip_effects(hits, parse_measures(MEASURES), numbers)

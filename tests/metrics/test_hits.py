@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.judged import labels, lists
 
-from raggs.metrics import Qrels, Run, Scale
+from raggs.metrics import GradeScale, Qrels, Run
 from raggs.metrics.hits import find_hits
 from raggs.metrics.names import parse_measure
 
@@ -55,7 +55,7 @@ def test_interleaved_and_unsorted_rows_give_the_same_table(judged, found, ties, 
     if ties == "file":
         mixed = sorted(mixed, key=lambda row: row[2])  # stable: the members of a group stay as they stood
         flat = sorted(mixed, key=lambda row: row[0])
-    qrels = Qrels.of(judged, Scale.of(0, 4))
+    qrels = Qrels.of(judged, GradeScale.of(0, 4))
     first, second = (
         find_hits(qrels, Run.from_columns([r[0] for r in table], [r[1] for r in table], [r[2] for r in table]), ties)
         for table in (flat, mixed)
@@ -66,7 +66,7 @@ def test_interleaved_and_unsorted_rows_give_the_same_table(judged, found, ties, 
 
 @given(labels(-1, 4), lists(), st.sampled_from(["trec", "file"]))
 def test_ranks_are_those_of_a_plain_sort(judged, found, ties):
-    hits = find_hits(Qrels.of(judged, Scale.of(0, 4)), Run.of(found), ties)
+    hits = find_hits(Qrels.of(judged, GradeScale.of(0, 4)), Run.of(found), ties)
     expected = []
     for qid in sorted(qid for qid in judged if judged[qid]):
         scores = found.get(qid, {})
@@ -82,7 +82,7 @@ def test_ranks_are_those_of_a_plain_sort(judged, found, ties):
 @pytest.mark.parametrize(("sign", "ranks"), [(1, {"b": 2, "a": 3, "c": 5}), (-1, {"c": 2, "a": 4, "b": 5})])
 def test_arranged_puts_weights_first_or_last(sign, ranks):
     """b alone weighs 2, a 1, c -1; unjudged passages weigh nothing and stand between."""
-    judged = Qrels.of({"q": {"a": 1, "b": 2, "c": 0}}, Scale.of(0, 2))
+    judged = Qrels.of({"q": {"a": 1, "b": 2, "c": 0}}, GradeScale.of(0, 2))
     run = Run.of({"q": {"top": 2.0, "a": 1.0, "b": 1.0, "c": 1.0, "x": 1.0}})
     found = find_hits(judged, run)
     placed = found.arranged(sign * found.weigh(np.array([-1.0, 1.0, 2.0])))
@@ -91,7 +91,7 @@ def test_arranged_puts_weights_first_or_last(sign, ranks):
 
 def test_nothing_retrieved_and_nothing_judged():
     for judged, run in (({}, {}), ({}, {"q": ["a"]}), ({"q": {"a": 5}}, {}), ({"q": {"a": -1}}, {"q": ["a"]})):
-        found = find_hits(Qrels.of(judged, Scale.of(1, 5)), Run.of(run))
+        found = find_hits(Qrels.of(judged, GradeScale.of(1, 5)), Run.of(run))
         assert rows(found) == []
         assert rows(found.condensed()) == []
         assert len(found.length) == len(judged)
@@ -99,7 +99,7 @@ def test_nothing_retrieved_and_nothing_judged():
 
 @given(labels(1, 5, least=1), lists(least=1), st.data())
 def test_the_values_of_some_queries_need_no_rows_of_others(judged, found, data):
-    hits = find_hits(Qrels.of(judged, Scale.of(1, 5)), Run.of(found))
+    hits = find_hits(Qrels.of(judged, GradeScale.of(1, 5)), Run.of(found))
     some = np.array(data.draw(st.lists(st.booleans(), min_size=len(hits.length), max_size=len(hits.length))))
     for name in ("ndcg@3", "E[map]", "max[mrr]", "min[precision@2]", "bpref", "E[holes@2]"):
         whole, part = (parse_measure(name).values(table) for table in (hits, hits.only(some)))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from support.judged import Labels, Lists, labels, lists
 
 from raggs.metrics.bottleneck import STEADY, found_by, ladder, steady
-from raggs.metrics.columns import Qrels, Run, Scale
+from raggs.metrics.columns import GradeScale, Qrels, Run
 from raggs.metrics.hits import find_hits
 from raggs.metrics.measures import REGISTRY
 from raggs.metrics.names import parse_measure
@@ -16,7 +16,7 @@ QRELS = {"q": {"best": 5, "good": 4, "poor": 1, "lost": 5}}
 
 
 def losses(run: dict[str, list[str]], *others: list[str], measure: str = "n_recall4@2", pool: int = 4) -> list[float]:
-    qrels = Qrels.of(QRELS, Scale.of(1, 5))
+    qrels = Qrels.of(QRELS, GradeScale.of(1, 5))
     hits = [find_hits(qrels, Run.of(each)) for each in (run, *({"q": other} for other in others))]
     found = found_by(hits, pool) if others else None
     return ladder(hits[0], parse_measure(measure), found, pool=pool).losses[0].tolist()
@@ -32,7 +32,7 @@ def test_each_step_has_its_own_cause():
 
 
 def test_a_single_system_loses_by_its_candidates_what_it_did_not_find():
-    hits = find_hits(Qrels.of(QRELS, Scale.of(1, 5)), Run.of({"q": ["best", "poor"]}))
+    hits = find_hits(Qrels.of(QRELS, GradeScale.of(1, 5)), Run.of({"q": ["best", "poor"]}))
     steps = ladder(hits, parse_measure("n_recall4@2"), found_by([hits], 4), pool=4)
     assert steps.values[0].tolist() == [1, 0.5, 0.5, 0.5, 0.5]
 
@@ -40,7 +40,7 @@ def test_a_single_system_loses_by_its_candidates_what_it_did_not_find():
 @pytest.mark.parametrize("name", ["ra_nwg", "n_recall4"])
 @given(labels(1, 5, 1), lists(), st.integers(1, 4))
 def test_of_one_system_they_are_the_losses_of_proc(name: str, graded: Labels, run: Lists, pool: int):
-    hits = find_hits(Qrels.of(graded, Scale.of(1, 5)), Run.of(run))
+    hits = find_hits(Qrels.of(graded, GradeScale.of(1, 5)), Run.of(run))
     k = 2
     steps = ladder(hits, parse_measure(f"{name}@{k}"), None, pool=pool)
     ceiling = parse_measure(f"proc_{name}(pool={max(pool, k)})@{k}").values(hits)
@@ -50,7 +50,7 @@ def test_of_one_system_they_are_the_losses_of_proc(name: str, graded: Labels, ru
 
 @given(labels(1, 5, 1), lists(), lists(), st.integers(1, 5), st.sampled_from(sorted(STEADY)))
 def test_no_step_goes_up_and_together_they_are_all_that_is_lost(graded, mine, theirs, pool, name):
-    qrels = Qrels.of(graded, Scale.of(1, 5))
+    qrels = Qrels.of(graded, GradeScale.of(1, 5))
     hits, other = (find_hits(qrels, Run.of(each)) for each in (mine, theirs))
     named = parse_measure(f"{name}@3")
     steps = ladder(hits, named, found_by([hits, other], max(pool, 3)), pool=pool)

@@ -12,7 +12,7 @@ from support.judged import labels, lists
 from support.plain_measures import PLAIN, plain_value, ra_nwg, written
 
 from raggs.base.errors import DataError
-from raggs.metrics import Scale, evaluate, parse_measure
+from raggs.metrics import GradeScale, evaluate, parse_measure
 from raggs.metrics.columns import Qrels
 from raggs.metrics.measures import REGISTRY
 
@@ -280,5 +280,5 @@ def test_every_measure_says_what_it_is(name):
 
 
 def test_a_scale_with_the_same_grades_serves_all_measures():
-    scale = Scale.of(1, 5)
+    scale = GradeScale.of(1, 5)
     assert evaluate(Qrels.of({"q": {"a": 5}}, scale), {"q": ["a"]}).mean["ra_nwg@10"] == 1.0

@@ -6,7 +6,7 @@ import pytest
 
 from raggs.base.errors import DataError
 from raggs.metrics.bottleneck import USUAL, sensitivity
-from raggs.metrics.columns import Qrels, Run, Scale
+from raggs.metrics.columns import GradeScale, Qrels, Run
 from raggs.metrics.hits import find_hits
 from raggs.metrics.names import parse_measure
 
@@ -16,7 +16,7 @@ LISTS = {"fours": ["good-0"], "threes": ["fair-0", "fair-1", "fair-2"]}
 
 
 def systems(scale=(1, 5), labels=LABELS):
-    qrels = Qrels.of({"one": labels}, Scale.of(*scale))
+    qrels = Qrels.of({"one": labels}, GradeScale.of(*scale))
     return {name: find_hits(qrels, Run.of({"one": ids})) for name, ids in LISTS.items()}
 
 

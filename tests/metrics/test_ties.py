@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.plain_measures import PLAIN, all_orders, groups_of, plain_value, written
 
 from raggs.base.errors import UsageError
-from raggs.metrics import Scale, evaluate, parse_measure
+from raggs.metrics import GradeScale, evaluate, parse_measure
 from raggs.metrics.columns import Qrels
 from raggs.metrics.measures import REGISTRY
 
@@ -48,7 +48,7 @@ def check(groups, missed, k, depth):
     judged, found = world(groups, missed)
     if not judged["q"]:
         return
-    qrels = Qrels.of(judged, Scale.of(1, 5))
+    qrels = Qrels.of(judged, GradeScale.of(1, 5))
     names = [written(name, k, depth) for name in TIED]
     ours = evaluate(qrels, found, [*names, *(f"{mode}[{name}]" for name in names for mode in MODES)])
     ways = all_orders(groups)

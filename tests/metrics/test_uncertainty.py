@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.metrics.columns import Qrels, Run, Scale
+from raggs.metrics.columns import GradeScale, Qrels, Run
 from raggs.metrics.evaluate import measure_hits
 from raggs.metrics.hits import find_hits
 from raggs.metrics.names import parse_measures
-from raggs.metrics.unjudged import Doubt, with_doubt
+from raggs.metrics.unjudged import LabelUncertainty, with_doubt
 
 MEASURES = parse_measures(["ndcg@3", "recall@3", "ra_nwg@3"])
 QUERIES, DOCS = 8, 5
@@ -18,14 +18,14 @@ QUERIES, DOCS = 8, 5
 def world(seed=0):
     rng = np.random.default_rng(seed)
     labels = {f"query-{q}": {f"doc-{d}": int(rng.integers(1, 6)) for d in range(DOCS)} for q in range(QUERIES)}
-    qrels = Qrels.of(labels, Scale.of(1, 5))
+    qrels = Qrels.of(labels, GradeScale.of(1, 5))
     lists = {qid: [f"doc-{d}" for d in rng.permutation(DOCS)] for qid in labels}
     return find_hits(qrels, Run.of(lists))
 
 
 def doubt(sigma=0.0, samples=()):
     rows = QUERIES * DOCS
-    return Doubt(np.full(rows, sigma), (samples,) * rows)
+    return LabelUncertainty(np.full(rows, sigma), (samples,) * rows)
 
 
 @given(st.integers(0, 100), st.sampled_from([0.0, 0.3, 2.0]), st.sampled_from([(), (1, 5), (3, 3, 4)]))
@@ -53,8 +53,8 @@ def test_more_doubt_gives_wider_intervals():
 
 
 def test_grades_without_doubt_and_negative_ones_stay_as_they_are():
-    qrels = Qrels.of({"query-1": {"doc-1": 5, "doc-2": -1, "doc-3": 2, "doc-4": 1}}, Scale.of(1, 5))
-    given = Doubt(np.array([3.0, 3.0, 0.0, 0.0]), ((), (), (), (4, 5)))
+    qrels = Qrels.of({"query-1": {"doc-1": 5, "doc-2": -1, "doc-3": 2, "doc-4": 1}}, GradeScale.of(1, 5))
+    given = LabelUncertainty(np.array([3.0, 3.0, 0.0, 0.0]), ((), (), (), (4, 5)))
     rng = np.random.default_rng(1)
     drawn = np.stack([given.draw(qrels, rng) for _ in range(200)])
     assert set(drawn[:, 0].tolist()) == {1, 2, 3, 4, 5}  # within the scale, and all of it
@@ -64,18 +64,18 @@ def test_grades_without_doubt_and_negative_ones_stay_as_they_are():
 
 
 def test_the_posterior_comes_before_the_judge_s_samples():
-    qrels = Qrels.of({"query-1": {"doc-1": 3}}, Scale.of(1, 5))
+    qrels = Qrels.of({"query-1": {"doc-1": 3}}, GradeScale.of(1, 5))
     rng = np.random.default_rng(1)
-    drawn = [int(Doubt(np.array([0.1]), ((1, 5),)).draw(qrels, rng)[0]) for _ in range(50)]
+    drawn = [int(LabelUncertainty(np.array([0.1]), ((1, 5),)).draw(qrels, rng)[0]) for _ in range(50)]
     assert set(drawn) == {3}
 
 
 def test_a_measure_that_no_draw_defines_keeps_its_interval():
-    qrels = Qrels.of({f"query-{n}": {"doc-1": 1} for n in range(3)}, Scale.of(1, 5))
+    qrels = Qrels.of({f"query-{n}": {"doc-1": 1} for n in range(3)}, GradeScale.of(1, 5))
     hits = find_hits(qrels, Run.of({f"query-{n}": ["doc-1"] for n in range(3)}))
     named = parse_measures(["n_recall5@3"])
     plain = list(measure_hits(hits, named).interval.values())
-    (found,) = with_doubt(hits, named, Doubt(np.zeros(3), ((),) * 3), plain, seed=1, draws=5)
+    (found,) = with_doubt(hits, named, LabelUncertainty(np.zeros(3), ((),) * 3), plain, seed=1, draws=5)
     assert found is plain[0]
 
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from raggs.metrics.columns import Qrels, Run, Scale
+from raggs.metrics.columns import GradeScale, Qrels, Run
 from raggs.metrics.hits import find_hits
 from raggs.metrics.names import parse_measure
-from raggs.metrics.unjudged import Shown, difference_ends, top_of, value_ends
+from raggs.metrics.unjudged import ShownPassages, difference_ends, top_of, value_ends
 
 DOCS = [f"doc-{number}" for number in range(7)]
 EXACT = (
@@ -21,19 +21,19 @@ EXACT = (
 )  # fmt: skip
 WIDER = ("hit_all@3", "bpref", "robustness(0.5)@3", "pct_proc_ra_nwg(pool=4)@2")
 LISTS = st.permutations(DOCS).map(lambda ids: ids[:4])
-SCALE = Scale.of(1, 5)
+SCALE = GradeScale.of(1, 5)
 ALIKE = ["doc-0", "doc-1", "doc-4", "doc-3"]
 
 
 def shown(judged, ids):
     run = Run.of({"q": ids})
     hits = find_hits(Qrels.of({"q": judged}, SCALE), run)
-    return Shown(hits, top_of(hits, run, "trec", 100))
+    return ShownPassages(hits, top_of(hits, run, "trec", 100))
 
 
 def sides(judged, one, other):
     ours, theirs = (shown(judged, ids) for ids in (one, other))
-    return ours, Shown(find_hits(ours.hits.qrels, Run.of({"q": other})), theirs.top)
+    return ours, ShownPassages(find_hits(ours.hits.qrels, Run.of({"q": other})), theirs.top)
 
 
 def value(named, judged, ids):

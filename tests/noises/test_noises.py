@@ -7,7 +7,7 @@ import re
 import pytest
 
 from raggs.base.errors import UsageError
-from raggs.parts.noises import LANGUAGES, LEVELS, REGISTRY, Asked, all_noises, before, behind, noisy
+from raggs.parts.noises import LANGUAGES, LEVELS, REGISTRY, NoiseRequest, all_noises, before, behind, noisy
 
 QUESTIONS = {
     "en": "Why did [May] and Kofi [not] sell 1,400 shares of 3M in Paris without insurance?",
@@ -20,7 +20,7 @@ TOLD = {
 
 
 def asked(language="en", level=4, key="q1", seed=0):
-    return Asked(key, language, level, seed)
+    return NoiseRequest(key, language, level, seed)
 
 
 def question(language):

@@ -13,10 +13,10 @@ from raggs.base.text import clean_passage
 from raggs.parts.perturbers import (
     REGISTRY,
     Bundle,
+    BundleText,
     Perturber,
     PerturberConfig,
-    Piece,
-    Place,
+    TextContext,
     initials,
     name_parts,
     replaced,
@@ -26,8 +26,8 @@ from raggs.parts.perturbers.names import CasePunctPerturb
 SHOWN = ("Article : '{topic}'.", "{label}{author}.")
 
 
-def piece(author: str, topic: str) -> Piece:
-    return Piece(author, topic, SHOWN, "Auteur : ")
+def piece(author: str, topic: str) -> BundleText:
+    return BundleText(author, topic, SHOWN, "Auteur : ")
 
 
 def bundle(key: str = "fr/0/0") -> Bundle:
@@ -39,7 +39,7 @@ def bundle(key: str = "fr/0/0") -> Bundle:
         piece("Yōko Satō", "l'océan ; la mer"),
     ]
     first, second, third, fourth, fifth = candidates
-    asked = Piece("Anne-Laure L’Écuyer", "la forêt", ("Quels travaux de {author} sur {topic} ?",))
+    asked = BundleText("Anne-Laure L’Écuyer", "la forêt", ("Quels travaux de {author} sur {topic} ?",))
     return Bundle(key, "fr", asked, (first, second, third, fourth, fifth))
 
 
@@ -49,7 +49,7 @@ def changed(name: str, key: str = "fr/0/0", seed: int = 3) -> tuple[str, ...]:
 
 def test_a_text_is_made_of_its_parts_and_braces_in_a_topic_are_letters():
     assert bundle().texts[1] == "Article : 'la forêt'. Auteur : Anne-Laure L’Écuyer."
-    odd = Piece("A {topic}", "{author} {0}", ("{topic} {x} {author}",))
+    odd = BundleText("A {topic}", "{author} {0}", ("{topic} {x} {author}",))
     assert odd.text == "{author} {0} {x} A {topic}"
 
 
@@ -57,7 +57,7 @@ def test_a_text_is_made_of_its_parts_and_braces_in_a_topic_are_letters():
 def test_equal_arguments_give_equal_changes_and_nothing_is_lost(name):
     assert changed(name) == changed(name)
     assert len(changed(name)) == 6 and all(text.strip() for text in changed(name))
-    place = Place("candidate", "fr", 3)
+    place = TextContext("candidate", "fr", 3)
     perturber, names = REGISTRY.load(name)(), ["Kofi Asante", "Yōko Satō", "Plato"]
     told = perturber.renamed(names, place)
     assert told.keys() <= set(names)
@@ -92,7 +92,7 @@ def test_impostors_are_one_two_and_three_letters_away():
 
 def test_names_of_a_corpus_become_near_misses_of_one_and_stay_apart():
     names = ["Ann Lee", *(f"Name{letter} Other" for letter in "abcdefghijklmnop")]
-    found = REGISTRY.load("edit_distance_near_miss")().renamed(names, Place("candidate", "en", 1))
+    found = REGISTRY.load("edit_distance_near_miss")().renamed(names, TextContext("candidate", "en", 1))
     assert "Ann Lee" not in found and len(set(found.values())) == len(names) - 1
     assert all(1 <= Levenshtein.distance("Ann Lee", near) <= 3 for near in found.values())
 
@@ -100,7 +100,7 @@ def test_names_of_a_corpus_become_near_misses_of_one_and_stay_apart():
 def test_labels_go():
     assert changed("remove_label")[1] == "Article : 'la forêt'. Anne-Laure L’Écuyer."
     perturber = REGISTRY.load("remove_label")()
-    found = perturber.text("Title. Authors: A. B. The coauthor: none", {}, (), Place("candidate", "en", 1))
+    found = perturber.text("Title. Authors: A. B. The coauthor: none", {}, (), TextContext("candidate", "en", 1))
     assert found == "Title. A. B. The coauthor: none"
 
 
@@ -132,7 +132,7 @@ def test_case_and_punctuation_change_on_both_sides_or_one():
 def test_the_author_comes_first():
     assert changed("author_position_shift")[1] == "Auteur : Anne-Laure L’Écuyer. Article : 'la forêt'."
     perturber = REGISTRY.load("author_position_shift")()
-    told = perturber.text("On trees. By A. Dupont. The end.", {}, ["A. Dupont"], Place("candidate", "en", 1))
+    told = perturber.text("On trees. By A. Dupont. The end.", {}, ["A. Dupont"], TextContext("candidate", "en", 1))
     assert told == "By A. Dupont. On trees. The end."
 
 

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from raggs.base.errors import UsageError
-from raggs.runs.manifests.models import Output, StageLock
+from raggs.runs.manifests.models import StageLock, StageOutput
 from raggs.runs.manifests.reasons import (
-    Changed,
+    ComponentChanged,
     FailuresLeft,
-    Forced,
-    Interrupted,
+    ForcedRerun,
     NeverRun,
     OutputEdited,
     OutputMissing,
+    RunInterrupted,
 )
 from raggs.runs.plan import decide, fingerprint, select
 from raggs.stages import GOLDEN
@@ -32,7 +32,7 @@ def lock(**changes: Any) -> StageLock:
         "components": PARTS,
         "params": {},
         "inputs": {},
-        "outputs": {"merge.jsonl": Output(sha256="aa", rows=1, bytes=1)},
+        "outputs": {"merge.jsonl": StageOutput(sha256="aa", rows=1, bytes=1)},
         "started": TIME,
         "ended": TIME,
     }
@@ -46,12 +46,12 @@ INTACT = {"merge.jsonl": "aa"}
     ("old", "parts", "outputs", "options", "expected"),
     [
         (None, PARTS, {}, {}, NeverRun()),
-        (None, PARTS, {}, {"interrupted": True}, Interrupted()),
-        (lock(), {**PARTS, "config": {"k": 10}}, INTACT, {}, Changed("config.k", 60, 10)),
+        (None, PARTS, {}, {"interrupted": True}, RunInterrupted()),
+        (lock(), {**PARTS, "config": {"k": 10}}, INTACT, {}, ComponentChanged("config.k", 60, 10)),
         (lock(), PARTS, {"merge.jsonl": None}, {}, OutputMissing("merge.jsonl")),
         (lock(), PARTS, {"merge.jsonl": "bb"}, {}, OutputEdited("merge.jsonl")),
         (lock(failed=3), PARTS, INTACT, {}, FailuresLeft(3)),
-        (lock(), PARTS, INTACT, {"forced": True}, Forced()),
+        (lock(), PARTS, INTACT, {"forced": True}, ForcedRerun()),
     ],
 )
 def test_one_reason_each(

@@ -17,7 +17,7 @@ from raggs.runs.execution import LocalExecution
 from raggs.runs.manifests.store import RunStore
 from raggs.runs.plan import Selection, select
 from raggs.runs.runner import Runner
-from raggs.stages.base import Services, Stage, Work
+from raggs.stages.base import Services, Stage, StageWork
 from raggs.stages.pipeline import Pipeline
 
 
@@ -45,7 +45,7 @@ class Words(Stage[WordsConfig]):
     def causes(self, config: WordsConfig, services: Services) -> Causes:
         return {}
 
-    def run(self, work: Work, config: WordsConfig, services: Services) -> Iterator[Record]:
+    def run(self, work: StageWork, config: WordsConfig, services: Services) -> Iterator[Record]:
         for number, word in enumerate(config.words):
             yield WordRecord(qid=f"q{number}", word=word)
 
@@ -59,7 +59,7 @@ class Counts(Stage[CountsConfig]):
     def causes(self, config: CountsConfig, services: Services) -> Causes:
         return {}
 
-    def run(self, work: Work, config: CountsConfig, services: Services) -> Iterator[Record]:
+    def run(self, work: StageWork, config: CountsConfig, services: Services) -> Iterator[Record]:
         for record in work.read("words", WordRecord):
             yield CountRecord(qid=record.qid, count=len(record.word) * (2 if config.twice else 1))
 

@@ -7,12 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from raggs.stats.index_loss import Bin, accuracy_by_recall, choose_delta
+from raggs.stats.index_loss import RecallBin, accuracy_by_recall, choose_delta
 
 PAPER = {0.1: 0.40, 0.2: 0.70, 0.4: 0.91, 0.7: 0.97, 1.0: 1.0}
 
 
-def answers(ratios: dict[float, float], each: int = 100) -> tuple[Bin, ...]:
+def answers(ratios: dict[float, float], each: int = 100) -> tuple[RecallBin, ...]:
     recall = np.repeat(list(ratios), each)
     correct = np.concatenate([np.arange(each) < round(ratio * each) for ratio in ratios.values()])
     return accuracy_by_recall(recall, correct, np.ones(len(recall), dtype=bool), seed=1)

@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.base.arrays import Flags, Floats
-from raggs.stats.search_depth import Worth, escalated, fit, judge, oracle_path, path, thresholds
+from raggs.stats.search_depth import DepthWorth, escalated, fit, judge, oracle_path, path, thresholds
 
 QUESTIONS = 200
 EVEN: Flags = np.arange(QUESTIONS) % 2 == 0
 
 
-def world(seed: int, *, helps: bool) -> tuple[dict[str, Floats], Worth]:
+def world(seed: int, *, helps: bool) -> tuple[dict[str, Floats], DepthWorth]:
     """A third of the questions are hard and show a small margin; deep lists help these, or all alike."""
     rng = np.random.default_rng(seed)
     hard = rng.random(QUESTIONS) < 0.33
@@ -24,14 +24,14 @@ def world(seed: int, *, helps: bool) -> tuple[dict[str, Floats], Worth]:
         "entropy": rng.random(QUESTIONS),
         "name": (rng.random(QUESTIONS) < 0.2).astype(float),
     }
-    return signals, Worth(near, near + rng.normal(0, 0.01, QUESTIONS), far, far + gain)
+    return signals, DepthWorth(near, near + rng.normal(0, 0.01, QUESTIONS), far, far + gain)
 
 
 def halves(signals: dict[str, Floats], chosen: Flags) -> dict[str, Floats]:
     return {name: values[chosen] for name, values in signals.items()}
 
 
-def routed(seed: int, *, helps: bool) -> tuple[dict[str, float], Flags, Worth]:
+def routed(seed: int, *, helps: bool) -> tuple[dict[str, float], Flags, DepthWorth]:
     signals, worth = world(seed, helps=helps)
     when = thresholds(fit(halves(signals, EVEN), worth.part(EVEN)))
     return when, escalated(halves(signals, ~EVEN), when), worth.part(~EVEN)
@@ -55,7 +55,7 @@ def test_where_no_signal_tells_who_gains_a_router_is_rarely_taken_for_better_tha
 def test_the_limits_of_a_fit_hold_on_the_half_that_it_saw() -> None:
     signals, worth = world(3, helps=True)
     assert escalated(signals, thresholds(fit(signals, worth, most=0.1))).mean() <= 0.1
-    harmed = Worth(worth.near_shallow, worth.near_shallow - 0.2, worth.far_shallow, worth.far_deep)
+    harmed = DepthWorth(worth.near_shallow, worth.near_shallow - 0.2, worth.far_shallow, worth.far_deep)
     deep = escalated(signals, thresholds(fit(signals, harmed, loss=0.01)))
     assert (deep * harmed.near_gain).mean() >= -0.01 and deep.mean() <= 0.05
 
@@ -70,7 +70,7 @@ def test_what_cannot_be_read_sends_nobody_deep() -> None:
 def test_no_choice_of_depths_is_outside_of_what_must_hold(seed: int, count: int) -> None:
     rng = np.random.default_rng(seed)
     near, more, far, most = rng.random((4, count))
-    worth, deep = Worth(near, more, far, most), rng.random(count) < 0.4
+    worth, deep = DepthWorth(near, more, far, most), rng.random(count) < 0.4
     found = judge(deep, worth, seed=1)
     means = {name: policy.far.mean for name, policy in found.policies.items()}
     share = found.share
@@ -88,7 +88,7 @@ def test_no_choice_of_depths_is_outside_of_what_must_hold(seed: int, count: int)
 def test_any_fit_escalates_more_with_each_step_and_never_less_than_random_on_its_own_half(seed: int) -> None:
     rng = np.random.default_rng(seed)
     near, more, far, most = rng.random((4, 60))
-    worth = Worth(near, more, far, most)
+    worth = DepthWorth(near, more, far, most)
     signals = {
         "head_margin": rng.random(60),
         "entropy": rng.choice([0.1, 0.5, np.nan], 60),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from raggs.stats.retrieval_traits import Rule, findings
+from raggs.stats.retrieval_traits import TraitRule, findings
 
-FALLS = Rule("falls", "falls", "turn", below={"nDCG": 0.0}, above={"recall": -0.02}, beside=("map",))
+FALLS = TraitRule("falls", "falls", "turn", below={"nDCG": 0.0}, above={"recall": -0.02}, beside=("map",))
 
 
 def test_a_rule_speaks_where_all_its_quantities_do_and_shows_them() -> None:
@@ -28,7 +28,7 @@ def test_few_questions_are_no_evidence() -> None:
 
 
 def test_of_worlds_without_a_difference_few_are_found() -> None:
-    rule = Rule("any", "", "", above={"x": 0.0})
+    rule = TraitRule("any", "", "", above={"x": 0.0})
     rng = np.random.default_rng(7)
     worlds = ({f"s{n}": {"x": rng.normal(size=40)} for n in range(3)} for _ in range(200))
     share = np.mean([bool(findings([rule], world, seed=1)) for world in worlds])
@@ -38,4 +38,4 @@ def test_of_worlds_without_a_difference_few_are_found() -> None:
 
 @pytest.mark.parametrize("values", [np.full(9, np.nan), np.zeros(0)])
 def test_what_is_not_defined_is_no_evidence(values: np.ndarray) -> None:
-    assert not findings([Rule("any", "", "", above={"x": -1.0})], {"s": {"x": values}}, seed=1)
+    assert not findings([TraitRule("any", "", "", above={"x": -1.0})], {"s": {"x": values}}, seed=1)

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from raggs.base.arrays import Floats
-from raggs.stats.index_loss import Swept, at_level, deviations, differences
+from raggs.stats.index_loss import IndexSweep, at_level, deviations, differences
 
 
-def swept(name: str, recalls: list[Floats], *, lows: list[Floats] | None = None) -> Swept:
+def swept(name: str, recalls: list[Floats], *, lows: list[Floats] | None = None) -> IndexSweep:
     """An index at efforts 10, 20, 40, ... with 1,000, 500, 250, ... queries a second."""
     efforts = [10 * 2**at for at in range(len(recalls))]
     values = [
         {"recall": recall, "low": low} for recall, low in zip(recalls, recalls if lows is None else lows, strict=True)
     ]
-    return Swept.of(name, efforts, [10_000 / effort for effort in efforts], values, seed=1, draws=200)
+    return IndexSweep.of(name, efforts, [10_000 / effort for effort in efforts], values, seed=1, draws=200)
 
 
 def even(mean: float) -> Floats:
@@ -86,10 +86,12 @@ def test_the_interval_of_a_difference_holds_the_truth_as_often_as_it_says() -> N
     rng, held = np.random.default_rng(3), 0
     for _ in range(60):
         low, high = rng.binomial(1, 0.72, 300).astype(float), rng.binomial(1, 0.9, 300).astype(float)
-        one = Swept.of("a", [1, 2], [2, 1], [{"recall": low, "v": low * 0}, {"recall": high, "v": high * 0}], seed=0)
+        one = IndexSweep.of(
+            "a", [1, 2], [2, 1], [{"recall": low, "v": low * 0}, {"recall": high, "v": high * 0}], seed=0
+        )
         noise = [0.1 + rng.normal(0, 0.5, 300), 0.1 + rng.normal(0, 0.5, 300)]
         points = [{"recall": low, "v": noise[0]}, {"recall": high, "v": noise[1]}]
-        found = differences(Swept.of("b", [1, 2], [2, 1], points, seed=0), one, 0.81)
+        found = differences(IndexSweep.of("b", [1, 2], [2, 1], points, seed=0), one, 0.81)
         held += found is not None and found["v"].low <= 0.1 <= found["v"].high
     assert held >= 51  # 57 expected
 
@@ -107,4 +109,4 @@ def test_deviations_are_shares_of_the_mean_of_all() -> None:
 @pytest.mark.parametrize(("efforts", "qps"), [([], []), ([2, 1], [1, 1]), ([0, 1], [1, 1]), ([1, 2], [1, 0])])
 def test_efforts_that_make_no_curve_are_refused(efforts: list[float], qps: list[float]) -> None:
     with pytest.raises(ValueError, match="efforts ascend"):
-        Swept.of("one", efforts, qps, [{"recall": even(0.5)} for _ in efforts], seed=0)
+        IndexSweep.of("one", efforts, qps, [{"recall": even(0.5)} for _ in efforts], seed=0)

@@ -10,10 +10,20 @@ from support.cranfield import _read, cranfield_labels, needs_cranfield
 
 from raggs.base.arrays import rounded
 from raggs.metrics import Run, parse_measure
-from raggs.metrics.columns import IdColumn, Qrels, Scale
+from raggs.metrics.columns import GradeScale, IdColumn, Qrels
 from raggs.metrics.hits import find_hits
 from raggs.parts.embedders.wordllama import WordLlamaEmbedder
-from raggs.stats.score_precision import REGIMES, Regime, Spread, Spreads, activated, best, products, reversals, signs
+from raggs.stats.score_precision import (
+    REGIMES,
+    PrecisionRegime,
+    TieSpread,
+    TieSpreads,
+    activated,
+    best,
+    products,
+    reversals,
+    signs,
+)
 
 # Scores of one question's candidates with high-precision scoring, as "Reliable Evaluation Protocol for Low-Precision
 # Retrieval" prints them in appendix B.
@@ -27,7 +37,7 @@ PUBLISHED = """
 .94966936 .94659668 .94659668 .94659668 .93991333 .93991333 .93245327 .88720459 .88079703 .88079703 .87407720 .86703575
 .77729988 .60766321 .51561993 .46879065 .34864515 .30735803 .28140560 .17328820 .08509904 .02442309
 """
-BF16, SPARED = Regime("bf16"), Regime("bf16", hps=True)
+BF16, SPARED = PrecisionRegime("bf16"), PrecisionRegime("bf16", hps=True)
 
 
 def test_published_scores_are_sigmoids_of_logits_of_bf16_and_rounding_them_ties_nineteen():
@@ -59,7 +69,7 @@ def test_the_best_are_taken_with_all_that_tie_with_the_last():
 
 def hits(found, judged):
     """Of lists with scores, equal ones in the order given."""
-    return find_hits(Qrels.of(judged, Scale.of(1, 5)), Run.of(found), "file")
+    return find_hits(Qrels.of(judged, GradeScale.of(1, 5)), Run.of(found), "file")
 
 
 @pytest.mark.parametrize("measure", ["ndcg", "mrr", "recall", "map", "pct_proc_n_recall4", "holes"])
@@ -69,14 +79,14 @@ def test_spreads_are_the_measures_in_their_brackets(measure, k):
     judged = {"q": {"a": 5, "b": 1, "c": 4, "d": 2, "m": 5}, "r": {"a": 3, "b": 4}}
     found = {"q": {"a": 2.0, "x": 2.0, "c": 2.0, "b": 1.0, "d": 1.0}, "r": {"b": 1.0, "a": 1.0, "x": 0.5}}
     table = hits(found, judged)
-    spread, name = Spreads(table, measure).at(k), f"{measure}@{k}"
+    spread, name = TieSpreads(table, measure).at(k), f"{measure}@{k}"
     for got, mode in ((spread.oblivious, ""), (spread.expected, "E"), (spread.range, "range"), (spread.bias, "bias")):
         wanted = parse_measure(f"{mode}[{name}]" if mode else name).values(table)
         assert got == pytest.approx(wanted, nan_ok=True)
 
 
 def test_without_ties_nothing_hangs_on_their_order():
-    spread = Spreads(hits({"q": {"a": 2.0, "b": 1.0}}, {"q": {"a": 5, "b": 1}}), "ndcg").at(3)
+    spread = TieSpreads(hits({"q": {"a": 2.0, "b": 1.0}}, {"q": {"a": 5, "b": 1}}), "ndcg").at(3)
     assert spread.range.tolist() == spread.bias.tolist() == [0.0]
 
 
@@ -85,7 +95,7 @@ def test_systems_change_places_where_one_owes_its_lead_to_the_order_of_ties():
 
     def system(oblivious, expected):
         each = np.array([expected, np.nan])
-        return Spread(np.array([oblivious, np.nan]), each, each, each)
+        return TieSpread(np.array([oblivious, np.nan]), each, each, each)
 
     systems = {"gte": system(0.7448, 0.7422), "qwen": system(0.7504, 0.6838), "bge": system(0.7559, 0.7454)}
     (found,) = reversals(systems)
@@ -115,10 +125,10 @@ def test_the_ranges_of_bf16_on_cranfield():
     asked, passages = _read("queries.jsonl"), _read("corpus.jsonl")
     queries = embedder.embed([query["text"] for query in asked])
     vectors = embedder.embed([f"{row['title']} {row['text']}" for row in passages])
-    labels, number = Qrels.of(cranfield_labels(), Scale.of(1, 5)), np.repeat(np.arange(len(asked)), len(passages))
+    labels, number = Qrels.of(cranfield_labels(), GradeScale.of(1, 5)), np.repeat(np.arange(len(asked)), len(passages))
     docs = IdColumn.of(row["_id"] for _ in asked for row in passages)
     for regime, expected in ((BF16, [1.09, 2.38, 0.89]), (SPARED, [0.0, 0.0, 0.0])):
         scores = products(queries, vectors, regime).astype(np.float64).ravel()
         table = find_hits(labels, Run(tuple(query["_id"] for query in asked), number, scores, docs), "file")
-        points = [100 * np.nanmean(Spreads(table, measure).at(10).range) for measure in ("ndcg", "mrr", "recall")]
+        points = [100 * np.nanmean(TieSpreads(table, measure).at(10).range) for measure in ("ndcg", "mrr", "recall")]
         assert points == pytest.approx(expected, abs=0.005)

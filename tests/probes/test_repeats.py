@@ -9,9 +9,9 @@ import pytest
 
 from raggs.stats.intervals import bootstrap_mean
 from raggs.stats.judge_sharpness import (
-    Picks,
-    Told,
-    Turned,
+    ObservedOrder,
+    OrderPicks,
+    ReversedPairs,
     by_pool,
     disagreement,
     fit_picks,
@@ -25,14 +25,16 @@ from raggs.stats.order_agreement import kendall_tau_b
 POOL = 40
 
 
-def asked(utility: np.ndarray, shown: np.ndarray, sharpness: float, favour: float, rng: np.random.Generator) -> Told:
+def asked(
+    utility: np.ndarray, shown: np.ndarray, sharpness: float, favour: float, rng: np.random.Generator
+) -> ObservedOrder:
     """A judge of Plackett-Luce; `favour`: the log-odds that being shown first rather than last adds."""
     z = np.empty(len(shown))
     z[shown] = 0.5 - np.arange(len(shown)) / (len(shown) - 1)
-    return Told(shown, np.argsort(-(sharpness * utility + favour * z + rng.gumbel(size=len(utility)))))
+    return ObservedOrder(shown, np.argsort(-(sharpness * utility + favour * z + rng.gumbel(size=len(utility)))))
 
 
-def pools(sharpness: float, favour: float, seed: int, count: int = 10) -> list[tuple[np.ndarray, list[Told]]]:
+def pools(sharpness: float, favour: float, seed: int, count: int = 10) -> list[tuple[np.ndarray, list[ObservedOrder]]]:
     """Pools of 40, each shown in two orders, and each of these twice."""
     rng = np.random.default_rng(seed)
     found = []
@@ -43,37 +45,39 @@ def pools(sharpness: float, favour: float, seed: int, count: int = 10) -> list[t
     return found
 
 
-def picks(utility: np.ndarray, told: Told) -> Picks:
-    return Picks.of(utility[told.order], np.argsort(told.shown)[told.order])
+def picks(utility: np.ndarray, told: ObservedOrder) -> OrderPicks:
+    return OrderPicks.of(utility[told.order], np.argsort(told.shown)[told.order])
 
 
 def test_disagreement_is_taus_and_knows_which_showings_are_the_same() -> None:
-    one, two = Told.of("abcd", "abdc"), Told.of("abcd", "acbd")
+    one, two = ObservedOrder.of("abcd", "abdc"), ObservedOrder.of("abcd", "acbd")
     assert disagreement(one, two) == pytest.approx(2 / 6)
     assert 1 - 2 * disagreement(one, two) == pytest.approx(kendall_tau_b("abdc", "acbd"))
-    other = Told.of("dcba", "dcba")
+    other = ObservedOrder.of("dcba", "dcba")
     assert mean_disagreement([one, two, other], same=True) == pytest.approx(2 / 6)
     assert mean_disagreement([one, two, other], same=False) == pytest.approx((5 + 5) / 12)
     assert mean_overlap([one, two], 2, same=True) == 0.5
-    lone = Told.of("a", "a")
+    lone = ObservedOrder.of("a", "a")
     assert math.isnan(mean_disagreement([one], same=True)) and math.isnan(disagreement(lone, lone))
 
 
 def test_neighbours_are_told_by_their_place() -> None:
-    first, second = Told.of("abcde", "abcde"), Told.of("abcde", "bacde")
+    first, second = ObservedOrder.of("abcde", "abcde"), ObservedOrder.of("abcde", "bacde")
     assert kept_by_place([(first, second)], (2, 4, 9)).tolist() == pytest.approx([0.5, 1.0, math.nan], nan_ok=True)
 
 
 def test_what_follows_the_showing_is_counted_both_ways() -> None:
-    assert turned([Told.of("ab", "ab"), Told.of("ba", "ba")]) == Turned(toward=1, away=0)
-    assert turned([Told.of("ab", "ba"), Told.of("ba", "ab")]) == Turned(toward=0, away=1)
-    assert turned([Told.of("ab", "ab"), Told.of("ba", "ab")]) == Turned(toward=0, away=0)
-    assert math.isnan(turned([Told.of("ab", "ab"), Told.of("ab", "ba")]).share), "shown alike both times"
+    assert turned([ObservedOrder.of("ab", "ab"), ObservedOrder.of("ba", "ba")]) == ReversedPairs(toward=1, away=0)
+    assert turned([ObservedOrder.of("ab", "ba"), ObservedOrder.of("ba", "ab")]) == ReversedPairs(toward=0, away=1)
+    assert turned([ObservedOrder.of("ab", "ab"), ObservedOrder.of("ba", "ab")]) == ReversedPairs(toward=0, away=0)
+    assert math.isnan(turned([ObservedOrder.of("ab", "ab"), ObservedOrder.of("ab", "ba")]).share), (
+        "shown alike both times"
+    )
 
 
 def test_orders_of_other_passages_are_refused() -> None:
     with pytest.raises(ValueError, match="exactly once"):
-        Told.of("ab", "ac")
+        ObservedOrder.of("ab", "ac")
 
 
 @pytest.mark.nightly(keep=1)
@@ -93,6 +97,6 @@ def test_sharpness_and_favour_of_a_known_judge_lie_in_their_intervals(sharpness:
 
 
 def test_a_judge_that_never_errs_is_very_sharp_and_no_error() -> None:
-    found = fit_picks([Picks.of([5.0, 4.0, 1.0], [2, 0, 1])])
+    found = fit_picks([OrderPicks.of([5.0, 4.0, 1.0], [2, 0, 1])])
     assert 2 < found.sharpness < 100
     assert fit_picks([]).sharpness == 0

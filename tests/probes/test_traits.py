@@ -7,7 +7,7 @@ import pytest
 
 from raggs.stats.comparison import contrasts
 from raggs.stats.question_filters import WordWeights
-from raggs.stats.retrieval_traits import FEWEST, Answer, Asked, Trait, traits_of
+from raggs.stats.retrieval_traits import FEWEST, AnsweredQuery, RelevantPassage, Trait, traits_of
 
 NOTHING = WordWeights(0, {})
 WORDS = ("lift", "drag", "wing", "flow", "heat", "shock", "plate", "cone")
@@ -20,11 +20,11 @@ def named(traits: tuple[Trait, ...]) -> dict[str, list[float]]:
 def test_each_trait_is_read_off_what_shows_it() -> None:
     weights = WordWeights(100, {"wing": 50, "mach": 1})
     asked = [
-        Asked("What did Prandtl say of Mach 2 and NASA?", "en", frozenset({"wing", "mach"}), 1, True, 3,
-              (Answer("fr", "A", 900, frozenset({"wing"}), True),)),
-        Asked("what is a wing", "en", frozenset({"wing", "wong"}), 0, False, 1,
-              (Answer("en", "B", 100, frozenset({"wing"})),)),
-        Asked("", relevant=1),
+        AnsweredQuery("What did Prandtl say of Mach 2 and NASA?", "en", frozenset({"wing", "mach"}), 1, True, 3,
+              (RelevantPassage("fr", "A", 900, frozenset({"wing"}), True),)),
+        AnsweredQuery("what is a wing", "en", frozenset({"wing", "wong"}), 0, False, 1,
+              (RelevantPassage("en", "B", 100, frozenset({"wing"})),)),
+        AnsweredQuery("", relevant=1),
     ]  # fmt: skip
     found = named(traits_of(asked, weights))
     for kind in ("names", "numbers", "identifiers", "rewritten", "near-duplicates", "other language"):
@@ -38,18 +38,18 @@ def test_each_trait_is_read_off_what_shows_it() -> None:
 
 
 def test_levels_are_held_against_all_others_and_two_of_them_once() -> None:
-    asked = [Asked("Qui a volé ?", "fr")] * 6 + [Asked("Who flew?", "en")] * 9
+    asked = [AnsweredQuery("Qui a volé ?", "fr")] * 6 + [AnsweredQuery("Who flew?", "en")] * 9
     traits = [trait for trait in traits_of(asked, NOTHING) if trait.kind == "language"]
     assert [(trait.name, trait.having, trait.lacking) for trait in traits] == [("ask in fr", 6, 9)]
-    three = traits_of([*asked, *[Asked("Wer flog?", "de")] * FEWEST], NOTHING)
+    three = traits_of([*asked, *[AnsweredQuery("Wer flog?", "de")] * FEWEST], NOTHING)
     assert [trait.name for trait in three if trait.kind == "language"] == ["ask in en", "ask in fr", "ask in de"]
 
 
 def test_what_all_or_too_few_have_is_not_told() -> None:
-    few = [Asked("of 2", "en")] * (FEWEST - 1) + [Asked("of two", "en")] * 20
+    few = [AnsweredQuery("of 2", "en")] * (FEWEST - 1) + [AnsweredQuery("of two", "en")] * 20
     (trait,) = traits_of(few, NOTHING)
     assert (trait.kind, trait.told) == ("numbers", False)
-    assert traits_of([Asked("of 2", "en")] * 9, NOTHING) == ()
+    assert traits_of([AnsweredQuery("of 2", "en")] * 9, NOTHING) == ()
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -59,7 +59,7 @@ def test_a_set_whose_questions_with_numbers_fail_is_found_to_be_one(seed: int) -
         " ".join(rng.choice(WORDS, rng.integers(4, 9))) + (" at mach 2" if rng.random() < 0.4 else "")
         for _ in range(80)
     ]
-    asked = [Asked(text, "en", frozenset(text.split()), relevant=int(rng.integers(1, 5))) for text in texts]
+    asked = [AnsweredQuery(text, "en", frozenset(text.split()), relevant=int(rng.integers(1, 5))) for text in texts]
     values = np.clip(rng.normal(0.65, 0.2, 80) - [0.35 * ("2" in text) for text in texts], 0, 1)
     traits = [trait for trait in traits_of(asked, NOTHING) if trait.told]
     found = contrasts(values, np.array([trait.values for trait in traits]), seed=seed)

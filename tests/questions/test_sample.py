@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from support.asking import document
 
 from raggs.parts.askers import KINDS
-from raggs.stages.base import Work
+from raggs.stages.base import StageWork
 from raggs.stages.questions.records import SampleRecord, Text
 from raggs.stages.questions.sample import STAGE, SampleConfig, turns, windows_of
 
@@ -23,7 +23,7 @@ FRENCH = "La quille est une poutre de chêne qui court sous le navire. Le mât e
 def sampled(texts: list[str], **settings: Any) -> list[SampleRecord]:
     documents = [Text(f"d{number}.md", text) for number, text in enumerate(texts)]
     services: Any = SimpleNamespace(documents=documents, asker=SimpleNamespace(kinds=KINDS))
-    return list(STAGE.run(Work({}), SampleConfig(**settings), services))
+    return list(STAGE.run(StageWork({}), SampleConfig(**settings), services))
 
 
 TEXTS = [document(0), document(1) * 4, document(2), FRENCH]

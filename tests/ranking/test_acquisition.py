@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from raggs.base.hashing import generator
 from raggs.ranking import rounds as confidence
 from raggs.ranking.bayes import Planner
-from raggs.ranking.posterior import Manner, Posterior, Prior, stage_chances
+from raggs.ranking.posterior import JudgeModel, Posterior, Prior, stage_chances
 
 
 def planner(size, seed=0, top=5, worth=1.0) -> Planner:
@@ -20,7 +20,7 @@ def planner(size, seed=0, top=5, worth=1.0) -> Planner:
         Posterior(mean, covariance, 2.0, 0.0, Prior(mean, np.full(size, 2.0))),
         np.full((size, size), worth) - np.diag([worth] * size),
         top,
-        Manner(np.zeros(5)),
+        JudgeModel(np.zeros(5)),
     )
 
 
@@ -83,9 +83,9 @@ def test_worthless_pairs_teach_nothing():
 def test_pairs_without_use_or_outside_the_top_do_not_matter():
     mean, sure = np.array([5.0, 5.0, 4.0, 4.0, 1.0, 1.0]), np.full(6, 1e-4)
     prior = Prior(mean, 1 / sure)
-    wide = Planner(Posterior(mean, np.diag(sure), 2.0, 0.0, prior), np.ones((6, 6)), 5, Manner(np.zeros(5)))
+    wide = Planner(Posterior(mean, np.diag(sure), 2.0, 0.0, prior), np.ones((6, 6)), 5, JudgeModel(np.zeros(5)))
     assert wide._interest()[0, 1] == pytest.approx(1) and wide._interest()[4, 5] == pytest.approx(0)
-    narrow = Planner(Posterior(mean, np.diag(sure), 2.0, 0.0, prior), np.ones((6, 6)), 2, Manner(np.zeros(5)))
+    narrow = Planner(Posterior(mean, np.diag(sure), 2.0, 0.0, prior), np.ones((6, 6)), 2, JudgeModel(np.zeros(5)))
     assert narrow._interest()[1, 2] == pytest.approx(1) and narrow._interest()[2, 3] == pytest.approx(0, abs=1e-6)
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.ranking.bayes import Offer, next_wave, promise, wave_size
+from raggs.ranking.bayes import NextRound, next_wave, promise, wave_size
 
 GAINS, PRICES = st.floats(0, 9), st.floats(0.01, 9)
 OFFERS = st.dictionaries(st.text(min_size=1, max_size=3), st.tuples(GAINS, PRICES, st.booleans()), max_size=40).map(
-    lambda found: [Offer(name, *rest) for name, rest in found.items()]
+    lambda found: [NextRound(name, *rest) for name, rest in found.items()]
 )
 
 
-def worth(offer: Offer) -> float:
+def worth(offer: NextRound) -> float:
     return offer.gain / offer.price
 
 
@@ -34,7 +34,7 @@ def test_a_wave_can_be_paid_and_leaves_out_nothing_better_that_could(offers, lef
 
 
 def test_each_ranking_is_asked_once_before_any_is_asked_again():
-    offers = [Offer(f"q{number}", 9.0 if number < 5 else 0.1, 4.0, asked=number < 5) for number in range(30)]
+    offers = [NextRound(f"q{number}", 9.0 if number < 5 else 0.1, 4.0, asked=number < 5) for number in range(30)]
     assert {offer.name for offer in next_wave(offers, 1000, 30)} == {f"q{number}" for number in range(5, 30)}
     again = [offer._replace(asked=True) for offer in offers]
     assert [offer.name for offer in next_wave(again, 1000, 30)[:5]] == [f"q{number}" for number in range(5)]

@@ -117,7 +117,7 @@ def test_agreement_is_what_another_ranking_with_as_many_answers_shares():
     rng, size, top = generator(5, "agreement"), 30, 10
     prior, noise = np.full(size, 4.0), rng.uniform(0.2, 1.5, size)
     covariance = np.diag(1 / (prior + 1 / noise**2))
-    known = rounds.Known(-1.0 - np.arange(size), np.ones(size, dtype=bool))
+    known = rounds.PassageKeys(-1.0 - np.arange(size), np.ones(size, dtype=bool))
     told, shared = [], []
     for seed in range(60):
         utilities = 3.5 + rng.normal(0, 0.5, size)

@@ -8,7 +8,7 @@ from support.orders import fair
 
 from raggs.base.hashing import generator
 from raggs.ranking import profile
-from raggs.ranking.posterior import Judged, JudgedLists, Manner, Prior, fit
+from raggs.ranking.posterior import JudgedLists, JudgedOrders, JudgeModel, Prior, fit
 
 
 @given(showings=st.integers(1, 20), echo=st.floats(0.01, 0.9))
@@ -87,7 +87,7 @@ def test_a_known_favour_of_places_is_no_echo(seed):
                 orders.append((first, second) if won else (second, first))
                 places.append((0, 1) if won else (1, 0))
     lists = JudgedLists(np.array(orders), np.array(places), np.ones(len(orders)))
-    known = Judged((lists,), Manner(favour))
+    known = JudgedOrders((lists,), JudgeModel(favour))
     posterior = fit(Prior(np.full(12, 3.0), np.full(12, 11.0)), known, 2.0, np.full(12, 3.0))
     assert profile.repeat_correlation(known, posterior) < 0.2
-    assert profile.repeat_correlation(replace(known, manner=Manner(np.zeros(2))), posterior) > 0.5
+    assert profile.repeat_correlation(replace(known, manner=JudgeModel(np.zeros(2))), posterior) > 0.5

@@ -8,14 +8,14 @@ from support.orders import fair
 
 from raggs.base.hashing import generator
 from raggs.ranking import make_ranker
-from raggs.ranking.posterior import Judged, JudgedLists, Manner, Posterior, Prior
+from raggs.ranking.posterior import JudgedLists, JudgedOrders, JudgeModel, Posterior, Prior
 from raggs.ranking.profile import position_bias
 
 UTILITIES = np.linspace(2.0, 4.0, 30)
 KNOWN = Posterior(UTILITIES, 0.01 * np.eye(30), 2.0, 0.0, Prior(UTILITIES, np.full(30, 100.0)))
 
 
-def shown_to(favour, count, seed) -> Judged:
+def shown_to(favour, count, seed) -> JudgedOrders:
     """Random lists of five, ordered by a judge that knows the utilities and favours places."""
     rng = generator(seed, "lists")
     orders, places = [], []
@@ -24,7 +24,7 @@ def shown_to(favour, count, seed) -> Judged:
         best = np.argsort(-(2.0 * UTILITIES[shown] + favour + rng.gumbel(size=5)))
         orders.append(shown[best])
         places.append(best)
-    return Judged((JudgedLists(np.array(orders), np.array(places), np.ones(count)),), Manner(np.zeros(5)))
+    return JudgedOrders((JudgedLists(np.array(orders), np.array(places), np.ones(count)),), JudgeModel(np.zeros(5)))
 
 
 @pytest.mark.parametrize("favour", [[2.0, 0.5, -0.5, -1.0, -1.0], [0.8, -0.4, -0.8, -0.4, 0.8]])

@@ -9,7 +9,7 @@ import pytest
 from support.worlds import make_world, play
 
 from raggs.ranking import make_ranker
-from raggs.ranking.posterior import Judged, JudgedLists, KnownPicks, Manner, by_item
+from raggs.ranking.posterior import JudgedLists, JudgedOrders, JudgeModel, KnownPicks, by_item
 
 WORLD = make_world(3, 20)
 SETTINGS = {"top": 10, "seed": 1, "max_calls": 20}
@@ -19,10 +19,10 @@ def ranker(engine: str = "bayes"):
     return make_ranker(engine, WORLD.ids, list(WORLD.grades.values()), **SETTINGS)
 
 
-def judged(orders: list[list[int]], known: KnownPicks | None = None) -> Judged:
+def judged(orders: list[list[int]], known: KnownPicks | None = None) -> JudgedOrders:
     rows = np.array(orders, dtype=np.int64).reshape(-1, 4)
     lists = JudgedLists(rows, np.tile(np.arange(4), (len(rows), 1)), np.ones(len(rows)))
-    return Judged((lists,), Manner(np.zeros(4)), known)
+    return JudgedOrders((lists,), JudgeModel(np.zeros(4)), known)
 
 
 def test_groups_of_one_are_an_order_like_any_other() -> None:

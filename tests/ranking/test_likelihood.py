@@ -8,7 +8,16 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from support.orders import log_likelihood
 
-from raggs.ranking.posterior import SHARPNESS, Judged, JudgedLists, Manner, by_item, by_place, stage_chances, stage_sums
+from raggs.ranking.posterior import (
+    SHARPNESS,
+    JudgedLists,
+    JudgedOrders,
+    JudgeModel,
+    by_item,
+    by_place,
+    stage_chances,
+    stage_sums,
+)
 
 SIZE, LISTS = 7, (2, 4, 6)
 STEP = 1e-5
@@ -29,8 +38,8 @@ def cases(draw):
         lists.append(JudgedLists(np.array(orders), np.array(places), weights))
     favour = draw(arrays(np.float64, LISTS[-1], elements=st.floats(-2, 2)))
     left = draw(st.sampled_from([(), (1.0, 0.6, 0.2), (1.0, 1.0, 0.5, 0.02)]))
-    manner = Manner(favour, left, draw(st.sampled_from([0.0, 0.4])))
-    return utilities, Judged(tuple(lists), manner), draw(st.sampled_from(SHARPNESS))
+    manner = JudgeModel(favour, left, draw(st.sampled_from([0.0, 0.4])))
+    return utilities, JudgedOrders(tuple(lists), manner), draw(st.sampled_from(SHARPNESS))
 
 
 def ways(function, at) -> np.ndarray:
@@ -76,7 +85,7 @@ def test_the_gradient_is_the_numeric_slope_and_the_curvature_that_of_the_gradien
 def test_so_it_is_by_place(case):
     utilities, judged, sharpness = case
 
-    def moved(favour) -> Judged:
+    def moved(favour) -> JudgedOrders:
         return replace(judged, manner=replace(judged.manner, favour=favour))
 
     favour = judged.manner.favour

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from raggs.base.errors import DataError, RaggsError
 from raggs.base.trec import Label
-from raggs.metrics.columns import Scale
+from raggs.metrics.columns import GradeScale
 from raggs.parts import run_files
 from raggs.parts.run_files import read_judgments, read_labels
 
@@ -43,7 +43,7 @@ def slowly(path, scale=None):
 def test_the_fast_way_and_the_slow_one_agree(tmp_path_factory, judged, form, chunk):
     path = tmp_path_factory.mktemp("labels") / "qrels"
     path.write_text("".join(form.format(qid, doc_id, grade) for (qid, doc_id), grade in judged.items()))
-    scale = Scale.of(0, 5)
+    scale = GradeScale.of(0, 5)
     with patch.object(run_files, "CHUNK", chunk):
         found = outcome(path, scale)
     assert found == slowly(path, scale)
@@ -94,7 +94,7 @@ def test_grades_that_may_mean_two_things_are_not_guessed(grades, remedy, tmp_pat
     path.write_text("".join(f"q1 0 doc-{place} {grade}\n" for place, grade in enumerate(grades.split())))
     with pytest.raises(DataError, match=remedy):
         read_judgments(path)
-    assert read_judgments(path, Scale.of(1, 5)).scale.relevant == 4
+    assert read_judgments(path, GradeScale.of(1, 5)).scale.relevant == 4
 
 
 def test_labels_keep_their_lines_where_the_format_has_some(tmp_path):

@@ -9,16 +9,16 @@ from support.studies import SYSTEMS, golden, reported, scoring
 
 from raggs.evaluation.analyses.comparisons import Comparisons
 from raggs.evaluation.document import told
-from raggs.evaluation.models import ComparisonPart, Report, UnjudgedPart, UnjudgedTopPart
+from raggs.evaluation.models import ComparisonPart, EvalReport, UnjudgedPart, UnjudgedTopPart
 from raggs.evaluation.report import make_report
-from raggs.reporting.base import Facts, People
-from raggs.reporting.sections.decision import Decision, DecisionPart
-from raggs.stats.judge_agreement import Trust
+from raggs.reporting.base import JudgeValidation, ReportFacts
+from raggs.reporting.sections.decision import DecisionPart, DecisionSection
+from raggs.stats.judge_agreement import JudgeValidity
 from raggs.sweeps.models import ChoicePart, SweepReport, SystemRow
 
 
-def box(found: Facts) -> DecisionPart:
-    return Decision().data(found)
+def box(found: ReportFacts) -> DecisionPart:
+    return DecisionSection().data(found)
 
 
 def comparison(**changed: object) -> ComparisonPart:
@@ -26,7 +26,7 @@ def comparison(**changed: object) -> ComparisonPart:
     return part.model_copy(update=changed)
 
 
-def with_comparisons(*parts: ComparisonPart) -> Report:
+def with_comparisons(*parts: ComparisonPart) -> EvalReport:
     return reported().model_copy(update={"comparisons": parts})
 
 
@@ -135,9 +135,12 @@ def test_failed_judgments_are_a_doubt_and_a_set_without_grades_blocks():
 
 @pytest.mark.parametrize(("answer", "state"), [("yes", "good"), ("no", "bad"), ("not yet", "doubt")])
 def test_peoples_word_on_comparing_systems_counts_with_its_rule(answer, state):
-    trust = (Trust("comparing systems", answer, "kappa at least 0.4", None), Trust("numbers", "no", "kappa", None))
+    trust = (
+        JudgeValidity("comparing systems", answer, "kappa at least 0.4", None),
+        JudgeValidity("numbers", "no", "kappa", None),
+    )
     said = ("usable for comparing systems (kappa at least 0.4)",)
-    check = box(facts(people=People(trust, said))).checks[-1]
+    check = box(facts(people=JudgeValidation(trust, said))).checks[-1]
     assert (check.name, check.state, check.said) == ("People", state, said)
 
 

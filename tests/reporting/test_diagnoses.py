@@ -18,7 +18,7 @@ from raggs.app.report import ReportRequest, gather, report, write_report_page
 from raggs.base.errors import NotFoundError
 from raggs.diagnosis import REGISTRY
 from raggs.diagnosis.store import DiagnosisStore
-from raggs.reporting.sections.results import Diagnoses
+from raggs.reporting.sections.results import DiagnosesSection
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -37,7 +37,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> SweepProject:
 
 
 def test_a_diagnosis_of_the_set_is_there_with_its_verdict_table_and_plot(project: SweepProject) -> None:
-    part = Diagnoses().data(gather(ReportRequest(project.folder, diagnoses=project.folder / "d")))
+    part = DiagnosesSection().data(gather(ReportRequest(project.folder, diagnoses=project.folder / "d")))
     assert part is not None
     (found,) = part.diagnoses
     assert (found.kind, found.verdict, found.word, part.said) == (NAME, "Vectors add up.", "measured", ())
@@ -49,7 +49,7 @@ def test_a_diagnosis_of_the_set_is_there_with_its_verdict_table_and_plot(project
 
 
 def test_without_diagnoses_there_is_no_section(project: SweepProject) -> None:
-    assert Diagnoses().data(gather(ReportRequest(project.folder))) is None
+    assert DiagnosesSection().data(gather(ReportRequest(project.folder))) is None
     with pytest.raises(NotFoundError, match="no folder of diagnoses"):
         report(ReportRequest(project.folder, diagnoses=project.folder / "none"))
 
@@ -69,7 +69,7 @@ def test_an_edited_file_is_a_sentence(
     """A file that was sealed again after the edit is refused for its contents, any other for its seal."""
     edited = DiagnosisStore(project.folder / "d", NAME).report().model_copy(update=changed)
     (tmp_path / "tiny.json").write_text((edited.sealed() if sealed else edited).model_dump_json())
-    part = Diagnoses().data(gather(ReportRequest(project.folder, diagnoses=tmp_path)))
+    part = DiagnosesSection().data(gather(ReportRequest(project.folder, diagnoses=tmp_path)))
     assert part is not None
     assert not part.diagnoses
     assert len(part.said) == 1 and (said if sealed else "it does not fit its seal") in part.said[0]
@@ -82,7 +82,7 @@ def test_an_old_or_foreign_file_is_a_sentence(
     said = "not a diagnosis as raggs writes it now"
     written = json.loads((project.folder / "d" / "tiny.json").read_text())
     (tmp_path / "tiny.json").write_text("[1" if changed is None else json.dumps({**written, **changed}))
-    part = Diagnoses().data(gather(ReportRequest(project.folder, diagnoses=tmp_path)))
+    part = DiagnosesSection().data(gather(ReportRequest(project.folder, diagnoses=tmp_path)))
     assert part is not None
     assert not part.diagnoses
     assert len(part.said) == 1 and said in part.said[0]
@@ -93,10 +93,10 @@ def test_tables_that_show_passages_stay_out_of_a_report_without_texts(
 ) -> None:
     monkeypatch.setattr(Tiny, "PASSAGES", True)
     facts = gather(ReportRequest(project.folder, diagnoses=project.folder / "d", texts=False))
-    part = Diagnoses().data(facts)
+    part = DiagnosesSection().data(facts)
     assert part is not None and not part.diagnoses
     assert part.said == ("tiny: left out, since it shows passages",)
-    assert Diagnoses().data(replace(facts, texts=True)).diagnoses  # type: ignore[union-attr]
+    assert DiagnosesSection().data(replace(facts, texts=True)).diagnoses  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(("wide", "scheme"), [(1400, "light"), (390, "dark")])

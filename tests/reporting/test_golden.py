@@ -9,10 +9,10 @@ from support.studies import golden
 
 from raggs.base.artifacts import JudgeRecord, MergeRecord, Placement, QueryRecord
 from raggs.base.jsonl import write_records
-from raggs.evaluation.document import Document, Section
+from raggs.evaluation.document import ReportDocument, Section
 from raggs.golden.opened import open_golden
-from raggs.reporting.base import People
-from raggs.reporting.sections.provenance import Golden
+from raggs.reporting.base import JudgeValidation
+from raggs.reporting.sections.provenance import GoldenSection
 from raggs.reporting.sections.questions import QuestionsSection
 from raggs.reporting.surveying import labels_of
 from raggs.runs.manifests.models import RunManifest, now
@@ -80,7 +80,7 @@ def test_pools_are_counted_while_the_questions_are_shown_and_not_read_again(
     given = replace(facts(), golden=open_golden(run.folder), run=run, texts=texts)
     shown = list(given.views(depth=1))
     assert {bool(passage.text) for view in shown for passage in view.passages} == {texts}
-    monkeypatch.setattr("raggs.golden.questions.Questions.__iter__", lambda _: pytest.fail("read again"))
+    monkeypatch.setattr("raggs.golden.questions.GoldenQuestions.__iter__", lambda _: pytest.fail("read again"))
     alone = replace(facts(), golden=given.golden, run=run)
     assert given.pools is not None
     monkeypatch.undo()
@@ -88,8 +88,8 @@ def test_pools_are_counted_while_the_questions_are_shown_and_not_read_again(
 
 
 def test_the_section_has_a_bar_of_grades_and_every_table(run: OpenedRun) -> None:
-    people = People(document=Document("The judge against people", Section("Agreement"), (), ()))
-    part = Golden().data(replace(facts(), golden=open_golden(run.folder), run=run, people=people))
+    people = JudgeValidation(document=ReportDocument("The judge against people", Section("Agreement"), (), ()))
+    part = GoldenSection().data(replace(facts(), golden=open_golden(run.folder), run=run, people=people))
     assert part is not None
     assert [piece.text for piece in part.mix] == [f"{n} ({n / 5:.0%})" for n in (1, 1, 1, 1, 1)]
     titles = [section.title for section in part.sections]
@@ -98,13 +98,13 @@ def test_the_section_has_a_bar_of_grades_and_every_table(run: OpenedRun) -> None
 
 
 def test_of_labels_alone_the_mix_is_told_and_of_questions_alone_nothing(tmp_path: Path) -> None:
-    part = Golden().data(facts())
+    part = GoldenSection().data(facts())
     assert part is not None and [section.title for section in part.sections] == ["Label mix"]
 
 
 def test_where_nothing_is_graded_yet_nothing_is_said_to_be_relevant(run: OpenedRun) -> None:
     (run.folder / "judge.jsonl").unlink()
     given = replace(facts(), golden=open_golden(run.folder), run=run, report=None, missing="no grades")
-    sources = next(each for each in Golden().data(given).sections if each.title == "Who found what")
+    sources = next(each for each in GoldenSection().data(given).sections if each.title == "Who found what")
     assert [[cell.value for cell in row[3:]] for row in sources.table.rows] == [[None, None]] * 2
     assert {line.good for line in QuestionsSection().data(given).lines} == {None}

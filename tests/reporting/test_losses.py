@@ -5,13 +5,13 @@ from support.reports import facts
 from support.studies import reported
 
 from raggs.evaluation.analyses.losses import Waterfall
-from raggs.reporting.sections.results import Losses
+from raggs.reporting.sections.results import LossesSection
 
 
 def test_the_pieces_of_a_bar_fill_it_from_the_score_to_a_perfect_list():
     report = reported(Waterfall())
     (found,) = Waterfall().found(report)
-    part = Losses().data(facts(report))
+    part = LossesSection().data(facts(report))
     kinds = [piece.kind for piece in part.bars[0].pieces]
     assert kinds == ["kept", "unjudged", "order", "candidates", "what nobody found"]
     assert sum(piece.width for piece in part.bars[0].pieces) == pytest.approx(1000, abs=0.5)
@@ -22,4 +22,4 @@ def test_the_pieces_of_a_bar_fill_it_from_the_score_to_a_perfect_list():
 
 
 def test_without_the_analysis_there_is_no_section():
-    assert Losses().data(facts()) is None
+    assert LossesSection().data(facts()) is None

@@ -8,7 +8,7 @@ from pathlib import Path
 from support.reports import facts
 
 from raggs.prompts import load_prompt
-from raggs.reporting.sections.provenance import Provenance
+from raggs.reporting.sections.provenance import ProvenanceSection
 from raggs.runs.manifests.models import RunManifest, StageLock
 from raggs.runs.manifests.opened import OpenedRun, open_run
 from raggs.runs.manifests.store import RunStore
@@ -38,7 +38,7 @@ def run(folder: Path, judge: Mapping[str, object], prompt: str = "grade@1") -> O
 def test_prompts_are_shown_in_full_where_they_are_those_that_were_sent(tmp_path: Path) -> None:
     sent = load_prompt("grade@1", "grade")
     panel = {"members": [{"prompt": sent.sha256, "model": "m"}]}  # as a panel has it
-    part = Provenance().data(replace(facts(), run=run(tmp_path / "a", panel)))
+    part = ProvenanceSection().data(replace(facts(), run=run(tmp_path / "a", panel)))
     (prompt,) = part.prompts
     assert prompt.fault == ""
     assert {text.language: text.user for text in prompt.texts} == {
@@ -50,14 +50,14 @@ def test_prompts_are_shown_in_full_where_they_are_those_that_were_sent(tmp_path:
 
 def test_a_prompt_that_changed_or_is_gone_is_never_shown_as_the_one_that_was_sent(tmp_path: Path) -> None:
     asked = {"prompt": "0" * 64}
-    (other,) = Provenance().data(replace(facts(), run=run(tmp_path / "a", asked))).prompts
+    (other,) = ProvenanceSection().data(replace(facts(), run=run(tmp_path / "a", asked))).prompts
     assert (other.fault, other.texts) == ("another text now than the one that was sent", ())
-    (gone,) = Provenance().data(replace(facts(), run=run(tmp_path / "b", asked, "gone/mine.md"))).prompts
+    (gone,) = ProvenanceSection().data(replace(facts(), run=run(tmp_path / "b", asked, "gone/mine.md"))).prompts
     assert gone.fault.startswith("cannot be read here: ") and gone.texts == ()
 
 
 def test_a_judge_that_asks_no_model_has_no_prompt_and_the_command_is_there(tmp_path: Path) -> None:
-    part = Provenance().data(replace(facts(), run=run(tmp_path / "a", {"type": "nuggets"})))
+    part = ProvenanceSection().data(replace(facts(), run=run(tmp_path / "a", {"type": "nuggets"})))
     assert part.prompts == ()
     assert part.command == "raggs report runs/demo"
     named = {each.name: each.text for each in part.facts}
@@ -66,5 +66,5 @@ def test_a_judge_that_asks_no_model_has_no_prompt_and_the_command_is_there(tmp_p
 
 
 def test_labels_from_a_file_have_no_stages() -> None:
-    part = Provenance().data(facts())
+    part = ProvenanceSection().data(facts())
     assert (part.stages, part.config) == ((), "")

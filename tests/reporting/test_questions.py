@@ -12,11 +12,11 @@ from support.reports import facts
 
 from raggs import load_config, run
 from raggs.app.report import ReportRequest, gather
-from raggs.golden.questions import Questions
-from raggs.golden.views import List, Row, SaidLine, Sheet, sheet_of
-from raggs.reporting.base import Facts
+from raggs.golden.questions import GoldenQuestions
+from raggs.golden.views import HumanLabelLine, QuestionSheet, ReturnedList, SheetPassage, sheet_of
+from raggs.reporting.base import ReportFacts
 from raggs.reporting.sections.questions import DEEP, QuestionsSection
-from raggs.reporting.sheets import LONGEST, MOST_TEXT, Packing
+from raggs.reporting.sheets import LONGEST, MOST_TEXT, SheetPacking
 
 FIELDS = (
     "p",
@@ -39,18 +39,18 @@ FIELDS = (
 
 
 @pytest.fixture(scope="module")
-def given(tmp_path_factory: pytest.TempPathFactory) -> Facts:
+def given(tmp_path_factory: pytest.TempPathFactory) -> ReportFacts:
     project = make_project(tmp_path_factory.mktemp("asked"), queries=12, corpus=30, rank={"top": 3, "max_calls": 3})
     folder = run(load_config(project.config)).store.folder
     return gather(ReportRequest(folder, out=Path("r.html")))
 
 
-def test_a_line_says_what_systems_make_of_a_question(given: Facts) -> None:
+def test_a_line_says_what_systems_make_of_a_question(given: ReportFacts) -> None:
     part = QuestionsSection().data(given)
     assert part is not None
     assert given.report is not None
     assert part.systems == ("bm25", "dense", "fused")
-    for line, view in zip(part.lines, Questions(given.golden), strict=True):
+    for line, view in zip(part.lines, GoldenQuestions(given.golden), strict=True):
         assert (line.id, line.text, line.pool) == (view.qid, view.text, len(view.passages))
         assert line.good == sum((grade or 0) >= 4 for grade in view.grades.values())
         assert line.doubt == round(view.course.inversions, 2)
@@ -59,7 +59,7 @@ def test_a_line_says_what_systems_make_of_a_question(given: Facts) -> None:
         assert all(0 <= loss <= 1 for loss in line.losses)
 
 
-def test_the_lists_of_ten_are_the_extremes(given: Facts) -> None:
+def test_the_lists_of_ten_are_the_extremes(given: ReportFacts) -> None:
     part = QuestionsSection().data(given)
     assert part is not None
     doubts = sorted((line.doubt for line in part.lines), reverse=True)
@@ -68,10 +68,10 @@ def test_the_lists_of_ten_are_the_extremes(given: Facts) -> None:
     assert [each.value for each in part.apart] == [f"{span:.3f}" for span in spans[:10] if span > 0]
 
 
-def test_a_packed_sheet_holds_what_the_question_has(given: Facts) -> None:
+def test_a_packed_sheet_holds_what_the_question_has(given: ReportFacts) -> None:
     part = QuestionsSection().data(given)
     assert part is not None
-    asked = Questions(given.golden, given.systems, depth=DEEP)
+    asked = GoldenQuestions(given.golden, given.systems, depth=DEEP)
     for line, packed in zip(part.lines, part.sheets, strict=True):
         sheet = sheet_of(asked.view(line.id), asked.top, depth=DEEP)
         *head, rows, lists = json.loads(packed)
@@ -92,7 +92,7 @@ def test_a_packed_sheet_holds_what_the_question_has(given: Facts) -> None:
             assert (part.names[name], found, tuple(hits)) == (each.system, each.found, each.hits)
 
 
-def test_texts_are_left_out_where_they_must_not_travel(given: Facts) -> None:
+def test_texts_are_left_out_where_they_must_not_travel(given: ReportFacts) -> None:
     part = QuestionsSection().data(replace(given, texts=False))
     assert part is not None
     assert {each[3] for each in part.passages} == {""}
@@ -107,23 +107,25 @@ def test_labels_alone_have_questions_and_a_set_without_any_has_no_section() -> N
 
 
 def test_all_texts_together_have_a_limit_and_short_ones_stay_whole() -> None:
-    packing = Packing(texts=True)
-    rows = tuple(Row(f"p{number}", text="x" * (100 if number % 2 else LONGEST)) for number in range(6_000))
-    packing.pack(Sheet("q", rows=rows))
+    packing = SheetPacking(texts=True)
+    rows = tuple(SheetPassage(f"p{number}", text="x" * (100 if number % 2 else LONGEST)) for number in range(6_000))
+    packing.pack(QuestionSheet("q", rows=rows))
     found = list(packing.passages())
     assert sum(len(text) for *_, text, _ in found) <= MOST_TEXT
     assert {len(text) for *_, text, _ in found[1::2]} == {100}
     assert all(len(text) + more == len(row.text) for (*_, text, more), row in zip(found, rows, strict=True))
-    few = Packing(texts=True)
-    few.pack(Sheet("q", rows=rows[:3]))
+    few = SheetPacking(texts=True)
+    few.pack(QuestionSheet("q", rows=rows[:3]))
     assert [more for *_, more in few.passages()] == [0, 0, 0]
 
 
 def test_what_would_turn_the_order_of_letters_is_an_escape_in_the_innermost_text() -> None:
-    packing = Packing(texts=True)
-    word = SaidLine("ada", None, "a\u202eb")
-    row = Row("d", said="x\u202ey", words=(word,))
-    packed = packing.pack(Sheet("q", rewrite="\u2066z", rows=(row,), lists=(List("bm25", 2, (0, "far")),)))
+    packing = SheetPacking(texts=True)
+    word = HumanLabelLine("ada", None, "a\u202eb")
+    row = SheetPassage("d", said="x\u202ey", words=(word,))
+    packed = packing.pack(
+        QuestionSheet("q", rewrite="\u2066z", rows=(row,), lists=(ReturnedList("bm25", 2, (0, "far")),))
+    )
     rewrite, *_, rows, lists = json.loads(packed)
     assert (rewrite, rows[0][11], rows[0][13]) == ("\\u2066z", "x\\u202ey", [["ada", 0, "a\\u202eb", 0]])
     assert lists == [[1, 2, [0, -2]]]

@@ -8,9 +8,9 @@ import pytest
 from support.golden import GivenGolden
 from support.reports import facts
 
-from raggs.base.judge_health import Canaries, Health, JudgeHealth, RankHealth, Rate
+from raggs.base.judge_health import CanaryHealth, Health, JudgeHealth, RankHealth, WilsonRate
 from raggs.evaluation.models import ScorePart
-from raggs.reporting.sections.decision import Check, checks
+from raggs.reporting.sections.decision import TrustCheck, checks
 from raggs.runs.manifests.models import RunManifest, StageLock
 from raggs.runs.manifests.opened import OpenedRun, open_run
 from raggs.runs.manifests.store import RunStore
@@ -18,8 +18,8 @@ from raggs.runs.manifests.store import RunStore
 WHEN = datetime(2026, 1, 2, tzinfo=UTC)
 
 
-def rate(count: int, total: int) -> Rate:
-    return Rate(rate=count / total if total else None, interval=(0.0, 1.0), count=count, total=total)
+def rate(count: int, total: int) -> WilsonRate:
+    return WilsonRate(rate=count / total if total else None, interval=(0.0, 1.0), count=count, total=total)
 
 
 def lock(stage: str, health: Health, **params: object) -> StageLock:
@@ -39,7 +39,7 @@ def lock(stage: str, health: Health, **params: object) -> StageLock:
 
 def run(folder: Path, *, passed: int = 10, inversions: float = 1.0, warnings: tuple[str, ...] = ()) -> OpenedRun:
     """Of a judge that has ten canaries, whose gate asks for nine of them, and orders the top of each query."""
-    canaries = Canaries(passed=rate(passed, 10), kinds={"shuffled": rate(passed, 10)})
+    canaries = CanaryHealth(passed=rate(passed, 10), kinds={"shuffled": rate(passed, 10)})
     orders = RankHealth(
         first=rate(2, 10),
         flips=rate(0, 0),
@@ -57,7 +57,7 @@ def run(folder: Path, *, passed: int = 10, inversions: float = 1.0, warnings: tu
     return open_run(folder)
 
 
-def found(opened: OpenedRun) -> dict[str, Check]:
+def found(opened: OpenedRun) -> dict[str, TrustCheck]:
     golden = GivenGolden("demo", 5, facts().golden.given, provenance=None)
     return {check.name: check for check in checks(replace(facts(), run=opened, golden=golden))}
 

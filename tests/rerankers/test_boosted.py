@@ -10,7 +10,7 @@ from support.contracts import write_module
 from support.judging import passage
 
 from raggs.base.errors import ConfigError
-from raggs.parts.rerankers import REGISTRY, Reranked, Reranking
+from raggs.parts.rerankers import REGISTRY, RerankedPassage, Reranking
 from raggs.parts.rerankers.boosted import bm25, boosted, standardized
 from raggs.parts.retrievers.reranked import RerankedRetriever
 from raggs.parts.workshop import Workshop
@@ -34,7 +34,7 @@ def contract_case(folder, request):
 
 
 def found(*scores, **more):
-    ranked = tuple(Reranked(each.doc_id, score) for each, score in zip(PASSAGES, scores, strict=True))
+    ranked = tuple(RerankedPassage(each.doc_id, score) for each, score in zip(PASSAGES, scores, strict=True))
     return Reranking(tuple(sorted(ranked, key=lambda each: -each.score)), **more)
 
 

@@ -15,7 +15,7 @@ from support.project import make_project, raggs
 
 from raggs.app.housekeeping import clear, survey
 from raggs.base import errors
-from raggs.parts.localmodels import KeptPairs, Pair, ScoreCache
+from raggs.parts.localmodels import KeptPairs, PairOutput, ScoreCache
 from raggs.parts.rerankers.local import OnnxReranker
 from raggs.parts.workshop import Workshop
 
@@ -263,8 +263,8 @@ def test_a_spoilt_row_is_read_again(make, tokenizer, monkeypatch, tmp_path):
 def test_scores_kept_for_another_query_are_not_used(tmp_path):
     said = []
     kept = KeptPairs(tmp_path, "model", said.append)
-    kept.keep("q", {"a": Pair((0.5,), 7, 1.25)})
-    kept.keep("other", {"a": Pair((0.9,), 7, 1.25)})
+    kept.keep("q", {"a": PairOutput((0.5,), 7, 1.25)})
+    kept.keep("other", {"a": PairOutput((0.9,), 7, 1.25)})
     cache = ScoreCache(tmp_path)
     one, two = list(cache._cache)
     entries = {key: cache._cache.get(key) for key in (one, two)}
@@ -278,7 +278,7 @@ def test_scores_kept_for_another_query_are_not_used(tmp_path):
 
 def test_rows_of_two_writers_stand_together(tmp_path):
     first, second = (KeptPairs(tmp_path, "model") for _ in range(2))
-    pair = Pair((0.5,), 7, 1.25)
+    pair = PairOutput((0.5,), 7, 1.25)
     first.keep("q", {"a": pair})
     second.keep("q", {"b": pair})
     assert first.of("q") == {"a": pair, "b": pair}

@@ -10,7 +10,7 @@ from support.elastic import fill, vector_of, write
 
 from raggs.base.errors import DataError, NotFoundError
 from raggs.parts.elastic import IndexPlace
-from raggs.parts.elastic.server import Server
+from raggs.parts.elastic.server import ElasticServer
 from raggs.parts.retrievers import Hit
 from raggs.parts.retrievers.elasticsearch import ElasticsearchRetriever
 
@@ -166,7 +166,7 @@ def test_an_index_of_another_embedder(context, elastic_url, ask):
     name = fill(elastic_url, {"cat": {"text": "A cat.", "vector": [1, 0, 0]}}, vector=vector_of(3))
     retriever = make(context, {"url": elastic_url, "index": name}, mode="knn")
     notes = {"raggs": {"embedder": "other/2"}}
-    server = Server(IndexPlace(url=elastic_url, index=name))
+    server = ElasticServer(IndexPlace(url=elastic_url, index=name))
     server.call(lambda client: client.indices.put_mapping(index=name, meta=notes))
     with pytest.raises(DataError, match=r"the index was made with other/2, not topics/1"):
         retriever.check()
@@ -209,7 +209,7 @@ def contract_case(folder, request):
 def test_an_alias_over_indices_that_share_ids_is_refused(context, elastic_url, ask):
     texts = {"wing": {"text": "a wing"}, "cat": {"text": "a cat"}}
     first, second = fill(elastic_url, texts), fill(elastic_url, texts)
-    server = Server(IndexPlace(url=elastic_url, index=first))
+    server = ElasticServer(IndexPlace(url=elastic_url, index=first))
     for name in (first, second):
         server.call(lambda client, name=name: client.indices.put_alias(index=name, name="both-of-them"))
     source = {"url": elastic_url, "index": "both-of-them"}
@@ -219,7 +219,7 @@ def test_an_alias_over_indices_that_share_ids_is_refused(context, elastic_url, a
 
 def test_an_index_loaded_in_part_is_refused_before_anything_is_searched(context, elastic_url):
     name = fill(elastic_url, {"wing": {"text": "a wing"}})
-    server = Server(IndexPlace(url=elastic_url, index=name))
+    server = ElasticServer(IndexPlace(url=elastic_url, index=name))
     for loading in (True, False):
         meta = {"raggs": {"documents": 2, "loading": loading}}
         server.call(lambda client, meta=meta: client.indices.put_mapping(index=name, meta=meta))

@@ -17,7 +17,7 @@ from support.project import Project, make_project, raggs
 from raggs.app.catalog import json_schema
 from raggs.base.errors import ConfigError, ProviderError
 from raggs.parts import rerankers
-from raggs.parts.rerankers import Outlay, Reranker, RerankerConfig, Reranking
+from raggs.parts.rerankers import Reranker, RerankerConfig, RerankForecast, Reranking
 from raggs.parts.retrievers import REGISTRY
 from raggs.parts.retrievers.reranked import RerankedRetriever
 from raggs.stages.retrieve import STAGE, RetrieveConfig
@@ -175,7 +175,7 @@ class PaidReranker(Reranker):
     def outlay(self, model, candidates, query, passage):
         tokens = candidates * (query + passage)
         price = self.context.llm.price(model)
-        return Outlay(candidates, tokens, candidates, None if price is None else price.usd(tokens, candidates))
+        return RerankForecast(candidates, tokens, candidates, None if price is None else price.usd(tokens, candidates))
 
     async def rerank(self, query, language, passages):
         return Reranking.of(passages, [0.0] * len(passages))

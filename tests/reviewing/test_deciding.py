@@ -11,9 +11,18 @@ from support.reviewpage import judge_run, write_run
 from raggs.base.errors import NotFoundError, UsageError
 from raggs.parts.reviews import ReviewStore, fold
 from raggs.reviewing.agreeing import agreed
-from raggs.reviewing.deciding import Deciding, Differences, Dispute, Pull, Wanted, Weigh, Weights, by_size
-from raggs.reviewing.pool import Machine, Pool, open_pool
-from raggs.reviewing.session import Holder, Session, SessionSettings
+from raggs.reviewing.deciding import (
+    Adjudication,
+    DecisiveVerdict,
+    Differences,
+    Dispute,
+    DisputeWeights,
+    Wanted,
+    Weigh,
+    by_size,
+)
+from raggs.reviewing.pool import ModelJudges, ReviewPool, open_pool
+from raggs.reviewing.session import LeaseHolder, Session, SessionSettings
 from raggs.runs.manifests.opened import open_run
 
 
@@ -22,7 +31,7 @@ class Table:
     """A session in which each one has graded the first items, by name; and whoever decides."""
 
     session: Session
-    deciding: Deciding
+    deciding: Adjudication
     items: list[str]
 
     def upcoming(self, who: str = "cy", wanted: Wanted = "all", later: tuple[str, ...] = ()) -> Differences:
@@ -50,8 +59,8 @@ def graded(
     items = ["".join(item.key) for item in pool.items]
     for who, row in grades.items():
         for number, grade in enumerate(row):
-            at.grade(Holder(who, "t"), items[number % len(items)], grade, f"{who}'s", number / 10)
-    return Table(at, Deciding(at, Machine(runs, pool), weigh), items)
+            at.grade(LeaseHolder(who, "t"), items[number % len(items)], grade, f"{who}'s", number / 10)
+    return Table(at, Adjudication(at, ModelJudges(runs, pool), weigh), items)
 
 
 def test_the_farthest_apart_come_first_and_a_decision_closes_one(tmp_path: Path) -> None:
@@ -110,7 +119,7 @@ def test_nobody_sees_what_they_may_still_be_asked_to_grade(tmp_path: Path) -> No
         assert (found.waiting, found.first is None) == (waiting, bool(waiting))
     with pytest.raises(UsageError, match="was not shown"):
         at.deciding.settle("cy", at.items[0], 2, "")
-    at.session.grade(Holder("cy", "t"), at.items[0], 5, "", 1.0)
+    at.session.grade(LeaseHolder("cy", "t"), at.items[0], 5, "", 1.0)
     assert at.first("cy") == at.items[0], "after one's own grade"
 
 
@@ -119,9 +128,9 @@ def test_who_was_shown_what_others_said_is_not_blind_any_more(tmp_path: Path) ->
     assert at.first("ada") == at.first("cy") == at.items[0]
     for session in (at.session, Session(at.session.pool, at.session.store, at.session.settings)):
         for who in ("ada", "cy"):
-            session.grade(Holder(who, "t"), at.items[0], 2, "", float(len(session.store.read())))
+            session.grade(LeaseHolder(who, "t"), at.items[0], 2, "", float(len(session.store.read())))
             assert not session.store.read()[-1].blind, "also after a restart"
-    at.session.grade(Holder("cy", "t"), at.items[1], 2, "", 1.0)
+    at.session.grade(LeaseHolder("cy", "t"), at.items[1], 2, "", 1.0)
     assert at.session.store.read()[-1].blind
     assert {
         who: word.grade for who, word in fold(at.session.store.read()).blind[at.session.pool.items[0].key].items()
@@ -131,11 +140,11 @@ def test_who_was_shown_what_others_said_is_not_blind_any_more(tmp_path: Path) ->
 def test_what_would_move_verdicts_most_comes_first_and_is_weighed_once(tmp_path: Path) -> None:
     asked: list[int] = []
 
-    def weigh(found: tuple[Dispute, ...]) -> Weights:
+    def weigh(found: tuple[Dispute, ...]) -> DisputeWeights:
         asked.append(len(found))
         worth = {each.key: each.number * 0.1 for each in found}
-        pull = Pull(one="a", other="b", measure="ndcg@10", apart=0.1, moves=0.2)
-        return Weights("a, b", impact=True, worth=worth, why={found[-1].key: pull})
+        pull = DecisiveVerdict(one="a", other="b", measure="ndcg@10", apart=0.1, moves=0.2)
+        return DisputeWeights("a, b", impact=True, worth=worth, why={found[-1].key: pull})
 
     at = graded(tmp_path, weigh=weigh, ada=[1, 2, 2], bo=[5, 3, 3])
     found = at.upcoming()
@@ -183,7 +192,7 @@ def test_words_on_texts_that_changed_are_counted_and_not_used(tmp_path: Path) ->
     changed = [
         replace(item, key=(item.key[0], "f" * 32)) if number == 0 else item for number, item in enumerate(pool.items)
     ]
-    other = Pool([], changed, pool.questions, {})
+    other = ReviewPool([], changed, pool.questions, {})
     assert (agreed(pool, lines).stale, agreed(other, lines).stale) == (0, 2)
     assert agreed(other, lines).pairs == ()
 
@@ -191,6 +200,6 @@ def test_words_on_texts_that_changed_are_counted_and_not_used(tmp_path: Path) ->
 def test_nobody_yet_and_one_alone(tmp_path: Path) -> None:
     at = graded(tmp_path)
     assert agreed(at.session.pool, []).people == ()
-    at.session.grade(Holder("ada", "t"), at.items[0], None, "", None)
+    at.session.grade(LeaseHolder("ada", "t"), at.items[0], None, "", None)
     found = agreed(at.session.pool, at.session.store.read())
     assert (found.alpha.value, found.pairs, found.people[0].mean, found.people[0].unsure) == (None, (), None, 1)

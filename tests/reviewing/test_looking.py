@@ -16,7 +16,7 @@ from raggs.app.serve import NOT_BLIND, ServeRequest, prepare
 from raggs.base.artifacts import RankRecord
 from raggs.base.jsonl import read_records
 from raggs.golden.opened import open_golden
-from raggs.golden.questions import Questions
+from raggs.golden.questions import GoldenQuestions
 from raggs.golden.views import SHEETS, sheet_of
 from raggs.parts.reviews import GradeReview, OrderReview, ReviewStore
 
@@ -70,7 +70,7 @@ def test_a_question_is_its_sheet_with_people_as_they_spoke_meanwhile(made: Path,
             0,
             ["q00", "q01", "q02"],
         )
-        questions = Questions(open_golden(made))
+        questions = GoldenQuestions(open_golden(made))
         found = client.post("/api/look", json={"question": "q01"})
         assert found.content == SHEETS.dump_json(sheet_of(questions.view("q01"), 3), exclude_defaults=True)
         ranked = [record for record in read_records(made / "rank.jsonl", RankRecord) if record.qid == "q01"]

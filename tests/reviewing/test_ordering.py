@@ -9,12 +9,12 @@ import pytest
 from support.reviewpage import make_pool
 
 from raggs.base.errors import NotFoundError, UsageError
-from raggs.parts.reviews import HEX, OrderReview, ReviewStore, Shown, ShownStore
-from raggs.reviewing.ordering import Ordering
+from raggs.parts.reviews import HEX, OrderReview, ReviewStore, ShownRecord, ShownStore
+from raggs.reviewing.ordering import OrderingSession
 
 
-def ordering(folder: Path, kept: set[tuple[str, str]] | None = None) -> Ordering:
-    return Ordering(make_pool(folder, 2, 8), ReviewStore(folder / "reviews"), kept or set(), seed=0)
+def ordering(folder: Path, kept: set[tuple[str, str]] | None = None) -> OrderingSession:
+    return OrderingSession(make_pool(folder, 2, 8), ReviewStore(folder / "reviews"), kept or set(), seed=0)
 
 
 def test_batch_after_batch_with_equals(tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_an_order_that_is_sent_twice_is_noted_once(tmp_path: Path) -> None:
 
 def test_what_another_server_notes_counts_and_a_file_put_back_is_read_anew(tmp_path: Path) -> None:
     at = ordering(tmp_path)
-    other = Ordering(at._pool, ReviewStore(tmp_path / "reviews"), set(), seed=0)
+    other = OrderingSession(at._pool, ReviewStore(tmp_path / "reviews"), set(), seed=0)
     items = [view.item for view in at.upcoming("ada").views]
     line = other.note("ada", items, [items], "", None).line
     assert (at.upcoming("ada").done, at.note("ada", items, [items], "", None).line) == (1, line)
@@ -59,7 +59,7 @@ def test_what_another_server_notes_counts_and_a_file_put_back_is_read_anew(tmp_p
 def test_who_was_shown_what_others_said_orders_no_longer_blind(tmp_path: Path) -> None:
     at = ordering(tmp_path)
     items = [view.item for view in at.upcoming("ada").views]
-    told = Shown(who="ada", at=datetime.now(UTC), query=items[0][:HEX], passage=items[0][HEX:])
+    told = ShownRecord(who="ada", at=datetime.now(UTC), query=items[0][:HEX], passage=items[0][HEX:])
     ShownStore(tmp_path / "reviews").note(told)
     for who in ("ada", "bo"):
         at.note(who, items, [items], "", None)

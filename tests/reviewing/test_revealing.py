@@ -9,19 +9,19 @@ from support.reviewpage import judge_run, write_run
 
 from raggs.base.errors import DataError, UsageError
 from raggs.parts.reviews import GradeReview, ReviewStore, fold
-from raggs.reviewing.deciding import Revealing
-from raggs.reviewing.pool import Machine, open_pool
-from raggs.reviewing.session import Holder, Session, SessionSettings
+from raggs.reviewing.deciding import ModelLabelReveal
+from raggs.reviewing.pool import ModelJudges, open_pool
+from raggs.reviewing.session import LeaseHolder, Session, SessionSettings
 from raggs.runs.manifests.opened import open_run
 
-ADA = Holder("ada", "t")
+ADA = LeaseHolder("ada", "t")
 
 
-def revealing(folder: Path, *, allowed: bool = True) -> tuple[Session, Revealing, str]:
+def revealing(folder: Path, *, allowed: bool = True) -> tuple[Session, ModelLabelReveal, str]:
     runs = [open_run(judge_run(write_run(folder / "runs" / "demo"), lambda each: 2))]
     pool = open_pool(runs).sampled(6, seed=1)
     session = Session(pool, ReviewStore(folder / "reviews"), SessionSettings(overlap=0, repeats=1))
-    return session, Revealing(session, Machine(runs, pool), allowed), session.upcoming(ADA).ahead[0].item
+    return session, ModelLabelReveal(session, ModelJudges(runs, pool), allowed), session.upcoming(ADA).ahead[0].item
 
 
 def test_only_after_ones_own_grade_and_only_where_it_is_allowed(tmp_path: Path) -> None:
@@ -35,7 +35,7 @@ def test_only_after_ones_own_grade_and_only_where_it_is_allowed(tmp_path: Path) 
     found = at.reveal("ada", None)
     assert (found.view.item, found.own.grade) == (item, 4)
     assert [(word.grade, word.model, word.note.startswith("because")) for word in found.words] == [(2, True, True)]
-    session.grade(Holder("bo", "t"), item, 1, "", 1.0)
+    session.grade(LeaseHolder("bo", "t"), item, 1, "", 1.0)
     assert at.reveal("ada", item) == found
     assert at.reveal("bo", item).own.grade == 1, "one's own line among others'"
     session, at, item = revealing(tmp_path / "two", allowed=False)
@@ -79,7 +79,7 @@ def test_what_was_revealed_does_not_come_again(tmp_path: Path) -> None:
     runs = [open_run(judge_run(write_run(tmp_path / "runs" / "demo", 3, 20), lambda each: 2))]
     pool = open_pool(runs)
     session = Session(pool, ReviewStore(tmp_path / "reviews"), SessionSettings(overlap=0, repeats=1))
-    at, shown, asked = Revealing(session, Machine(runs, pool), allowed=True), set[str](), list[str]()
+    at, shown, asked = ModelLabelReveal(session, ModelJudges(runs, pool), allowed=True), set[str](), list[str]()
     while ahead := session.upcoming(ADA).ahead:
         assert ahead[0].item not in shown
         asked.append(ahead[0].item)

@@ -15,7 +15,7 @@ from support.reviewpage import write_run
 
 from raggs.app.serve import ServeRequest, prepare
 from raggs.parts.reviews import GradeReview, ReviewStore
-from raggs.reviewing.server import BURST, MOST_BODY, Gate, Rate
+from raggs.reviewing.server import BURST, MOST_BODY, AccessGate, AddressRateLimit
 
 TOKEN = "a-token-of-a-test-0123"
 ME = {"who": "ada", "tab": "t1"}
@@ -187,10 +187,12 @@ def test_too_much_at_once(client: TestClient, tmp_path: Path) -> None:
 
 def test_too_often() -> None:
     clock = [0.0]
-    with TestClient(Gate(Starlette(), TOKEN, Rate(lambda: clock[0])), base_url="http://127.0.0.1") as client:
+    with TestClient(
+        AccessGate(Starlette(), TOKEN, AddressRateLimit(lambda: clock[0])), base_url="http://127.0.0.1"
+    ) as client:
         codes = [client.get("/").status_code for _ in range(int(BURST) + 1)]
         assert codes == [403] * int(BURST) + [429]
-    rate = Rate(lambda: clock[0])
+    rate = AddressRateLimit(lambda: clock[0])
     assert sum(rate.passes("a") for _ in range(1000)) == BURST
     assert rate.passes("b")
     clock[0] = 1.0
@@ -242,7 +244,7 @@ def test_a_name_that_another_site_leads_here_is_refused(client: TestClient, host
 
 
 def test_a_name_that_was_allowed_is_ours() -> None:
-    gate = Gate(Starlette(), TOKEN, hosts=("Review.example.com",))
+    gate = AccessGate(Starlette(), TOKEN, hosts=("Review.example.com",))
     with TestClient(gate, base_url="http://review.example.com") as client:
         assert client.get("/").status_code == 403, "the token is missing, not the name"
 

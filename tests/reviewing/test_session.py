@@ -11,9 +11,9 @@ from support.reviewpage import make_pool
 from raggs.base.errors import NotFoundError, ProviderError, UsageError
 from raggs.parts.reviews import GradeReview, PlanItem, ReviewStore, fold
 from raggs.reviewing.pool import terms_of
-from raggs.reviewing.session import AHEAD, MINUTES, Holder, Session, SessionSettings
+from raggs.reviewing.session import AHEAD, MINUTES, LeaseHolder, Session, SessionSettings
 
-ADA, ADA2, BO = Holder("ada", "t1"), Holder("ada", "t2"), Holder("bo", "t1")
+ADA, ADA2, BO = LeaseHolder("ada", "t1"), LeaseHolder("ada", "t2"), LeaseHolder("bo", "t1")
 
 
 class Clock:
@@ -34,7 +34,7 @@ def again(old: Session, **settings: float) -> Session:
     return Session(old.pool, ReviewStore(old.store.folder), old.settings)
 
 
-def work(at: Session, holder: Holder, most: int = 10_000) -> list[str]:
+def work(at: Session, holder: LeaseHolder, most: int = 10_000) -> list[str]:
     """Grade until there is nothing left; the items in their order."""
     found: list[str] = []
     while len(found) < most and (ahead := at.upcoming(holder).ahead):
@@ -155,7 +155,7 @@ def test_a_share_is_graded_by_two_and_nobody_sees_the_others(tmp_path: Path) -> 
     at = session(tmp_path, 20, 5, overlap=0.3)
     alone = work(at, ADA)
     second = work(at, BO)
-    third = work(at, Holder("cy", "t"))
+    third = work(at, LeaseHolder("cy", "t"))
     assert (len(alone), third) == (100, [])
     assert 20 <= len(second) <= 40
     assert set(second) <= set(alone)

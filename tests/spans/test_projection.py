@@ -10,7 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.metrics.spans import HOLE, Line, Painted, Projected, Rule, Spans, fresh, project
+from raggs.metrics.spans import (
+    HOLE,
+    DocumentOffsets,
+    JudgedSpans,
+    ProjectedPassages,
+    ProjectionRule,
+    Spans,
+    fresh,
+    project,
+)
 
 Place = tuple[int, int, int]
 Judged = tuple[int, Place, int]
@@ -22,7 +31,7 @@ PLACES = st.sampled_from([0, 1]).flatmap(
 )  # fmt: skip
 JUDGED = st.lists(st.tuples(st.integers(0, 2), PLACES, st.integers(1, 5)), max_size=10)
 RULES = st.builds(
-    Rule,
+    ProjectionRule,
     by=st.sampled_from(["cover", "share", "mean", "max"]),
     least=st.sampled_from([0.25, 0.5, 0.75, 1.0]),
     known=st.sampled_from([0.0, 0.5, 0.9]),
@@ -31,18 +40,18 @@ RULES = st.builds(
 )
 
 
-def painted(judged: Iterable[Judged], lengths: tuple[int, ...] = LENGTHS) -> Painted:
+def painted(judged: Iterable[Judged], lengths: tuple[int, ...] = LENGTHS) -> JudgedSpans:
     rows = list(judged)
-    return Painted(
+    return JudgedSpans(
         3,
         Spans.of(place for _, place, _ in rows),
         np.array([query for query, _, _ in rows], dtype=np.int64),
         np.array([grade for _, _, grade in rows], dtype=np.int64),
-        Line.of(lengths),
+        DocumentOffsets.of(lengths),
     )
 
 
-def grades(found: Projected) -> dict[tuple[int, int], int]:
+def grades(found: ProjectedPassages) -> dict[tuple[int, int], int]:
     pairs = zip(found.query.tolist(), found.passage.tolist(), strict=True)
     return dict(zip(pairs, found.grade.tolist(), strict=True))
 
@@ -51,7 +60,7 @@ def chars(place: Place) -> list[tuple[int, int]]:
     return [(place[0], at) for at in range(place[1], place[2])]
 
 
-def by_character(judged: list[Judged], passage: Place, rule: Rule) -> int | None:
+def by_character(judged: list[Judged], passage: Place, rule: ProjectionRule) -> int | None:
     """The grade of one passage for one query; None where nothing of it was judged."""
     best: Callable[[Iterable[int]], int] = max if rule.overlap == "highest" else min
     paint = {
@@ -82,7 +91,9 @@ def by_character(judged: list[Judged], passage: Place, rule: Rule) -> int | None
 
 
 @given(judged=JUDGED, passages=st.lists(PLACES, max_size=8), rule=RULES)
-def test_grades_are_those_of_a_count_of_characters(judged: list[Judged], passages: list[Place], rule: Rule) -> None:
+def test_grades_are_those_of_a_count_of_characters(
+    judged: list[Judged], passages: list[Place], rule: ProjectionRule
+) -> None:
     found = project(painted(judged), Spans.of(passages), rule)
     naive = {
         (query, row): grade
@@ -98,7 +109,7 @@ def test_grades_are_those_of_a_count_of_characters(judged: list[Judged], passage
 
 
 @given(judged=JUDGED, rule=RULES)
-def test_onto_the_passages_that_were_judged_every_grade_stays(judged: list[Judged], rule: Rule) -> None:
+def test_onto_the_passages_that_were_judged_every_grade_stays(judged: list[Judged], rule: ProjectionRule) -> None:
     once = {(query, place): grade for query, place, grade in judged}
     places = sorted({place for _, place in once})
     rows = [(query, place, grade) for (query, place), grade in once.items()]
@@ -132,25 +143,28 @@ def test_stretches_of_a_grade_hold_its_characters_and_do_not_overlap(
 
 def test_a_longer_passage_has_the_grade_of_the_judged_one_that_it_holds() -> None:
     rows = [(0, (0, 0, 10), 5), (0, (0, 10, 30), 1)]
-    found = {by: project(painted(rows), Spans.of([(0, 0, 30)]), Rule(by)).grade.tolist() for by in ("cover", "share")}
+    found = {
+        by: project(painted(rows), Spans.of([(0, 0, 30)]), ProjectionRule(by)).grade.tolist()
+        for by in ("cover", "share")
+    }
     assert found == {"cover": [5], "share": [1]}
 
 
 def test_a_passage_of_which_little_was_judged_is_a_hole_unless_that_is_proof() -> None:
     passages = Spans.of([(0, 0, 30)])
-    assert project(painted([(0, (0, 0, 10), 3)]), passages, Rule()).grade.tolist() == [HOLE]
-    assert project(painted([(0, (0, 0, 10), 4)]), passages, Rule()).grade.tolist() == [4]
-    assert project(painted([(0, (0, 0, 15), 1)]), passages, Rule()).grade.tolist() == [1]
-    assert project(painted([(0, (0, 0, 10), 4)]), passages, Rule()).holes == 0
+    assert project(painted([(0, (0, 0, 10), 3)]), passages, ProjectionRule()).grade.tolist() == [HOLE]
+    assert project(painted([(0, (0, 0, 10), 4)]), passages, ProjectionRule()).grade.tolist() == [4]
+    assert project(painted([(0, (0, 0, 15), 1)]), passages, ProjectionRule()).grade.tolist() == [1]
+    assert project(painted([(0, (0, 0, 10), 4)]), passages, ProjectionRule()).holes == 0
 
 
 def test_a_share_that_is_none_is_refused() -> None:
     with pytest.raises(ValueError, match="are none"):
-        Rule(least=0.0)
+        ProjectionRule(least=0.0)
     with pytest.raises(ValueError, match="no query"):
-        Painted(0, Spans.of([(0, 0, 1)]), np.array([0]), np.array([1]), Line.of([5]))
+        JudgedSpans(0, Spans.of([(0, 0, 1)]), np.array([0]), np.array([1]), DocumentOffsets.of([5]))
     with pytest.raises(ValueError, match="one query and one grade"):
-        Painted(1, Spans.of([(0, 0, 1)]), np.array([0, 0]), np.array([1]), Line.of([5]))
+        JudgedSpans(1, Spans.of([(0, 0, 1)]), np.array([0, 0]), np.array([1]), DocumentOffsets.of([5]))
 
 
 @given(judged=JUDGED, shown=st.lists(st.tuples(st.integers(0, 2), PLACES), max_size=10))

@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.metrics.spans import MEASURES, Cutoff, Line, Questions, Ruler, Spans, Target, score, summary
+from raggs.metrics.spans import (
+    MEASURES,
+    ChunkTargets,
+    Cutoff,
+    DocumentOffsets,
+    LengthScale,
+    ReferenceColumns,
+    Spans,
+    score,
+    summary,
+)
 
 Place = tuple[int, int, int]
 LENGTHS = (40, 25)
@@ -22,13 +32,13 @@ def target(
     count: int = 1,
     lengths: tuple[int, ...] = (1000,),
     compat: bool = False,
-) -> Target:
+) -> ChunkTargets:
     asked = np.array([question for question, _ in references], dtype=np.int64)
-    questions = Questions(count, Spans.of(place for _, place in references), asked)
-    return Target(questions, Spans.of(chunks), Line.of(lengths), Ruler.characters(), compat)
+    questions = ReferenceColumns(count, Spans.of(place for _, place in references), asked)
+    return ChunkTargets(questions, Spans.of(chunks), DocumentOffsets.of(lengths), LengthScale.characters(), compat)
 
 
-def values(made: Target, rows: list[list[int]], cutoff: Cutoff = 5) -> dict[str, list[float]]:
+def values(made: ChunkTargets, rows: list[list[int]], cutoff: Cutoff = 5) -> dict[str, list[float]]:
     found = score(made, np.array(rows, dtype=np.int64), cutoff)
     return {name: found.values[name].tolist() for name in MEASURES}
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from raggs.base.artifacts import MergeRecord, Passage, Query
-from raggs.base.judge_health import Canaries
+from raggs.base.judge_health import CanaryHealth
 from raggs.parts.judges import Judgment
-from raggs.stages.canaries import KINDS, ORDER, Case, ask_cases, make_cases, planned
+from raggs.stages.canaries import KINDS, ORDER, CanaryCase, ask_cases, make_cases, planned
 
 TOPICS = ("harbour", "pension", "volcano", "printer", "orchard")
 
@@ -31,7 +31,7 @@ def pool(number: int) -> list[MergeRecord]:
 QUERIES = {f"q{number}": query(number) for number in range(len(TOPICS))}
 
 
-def cases(share: float = 1.0, queries: int = 5) -> list[Case]:
+def cases(share: float = 1.0, queries: int = 5) -> list[CanaryCase]:
     return make_cases(lambda: ((f"q{number}", pool(number)) for number in range(queries)), QUERIES, share, 1)
 
 
@@ -55,11 +55,11 @@ class Grader:
         return False
 
 
-def ask(vice: Callable[[Query, Passage, int], int | None] = lambda *_: None) -> Canaries:
+def ask(vice: Callable[[Query, Passage, int], int | None] = lambda *_: None) -> CanaryHealth:
     return asyncio.run(ask_cases(Grader(vice), cases()))
 
 
-def missed(found: Canaries) -> set[str]:
+def missed(found: CanaryHealth) -> set[str]:
     return {kind for kind, rate in found.kinds.items() if rate.count < rate.total}
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from raggs.base.artifacts import JudgeRecord
-from raggs.base.judge_health import Cascade
+from raggs.base.judge_health import CascadeHealth
 from raggs.parts.judges.several import CascadeConfig
 from raggs.runs.manifests.words import cascade_words
 from raggs.stages.judge_health import CascadeStatistics
@@ -16,7 +16,9 @@ from raggs.stats.agreement import wilson
 JUDGES = [{"type": "nuggets"}, {"type": "reference"}]
 
 
-def found(*seen: tuple[Sequence[int | None], int | None, int], samples: int = 1, ask_from: int | None = 3) -> Cascade:
+def found(
+    *seen: tuple[Sequence[int | None], int | None, int], samples: int = 1, ask_from: int | None = 3
+) -> CascadeHealth:
     """Cheap grades, the good one's (0: it failed, None: not asked), and how many passages there are of them."""
     statistics = CascadeStatistics(CascadeConfig(judges=JUDGES, samples=samples, ask_from=ask_from))
     for cheap, good, count in seen:

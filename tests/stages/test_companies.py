@@ -10,10 +10,10 @@ from statistics import fmean
 import pytest
 
 from raggs.base.artifacts import MergeRecord, Passage, Query
-from raggs.base.judge_health import Canaries, JudgeHealth
+from raggs.base.judge_health import CanaryHealth, JudgeHealth
 from raggs.parts.judges import Judgment
 from raggs.runs.manifests.words import health_lines
-from raggs.stages.canaries import INCITED, KINDS, Plan, ask_plan, make_plan, planned_calls, shift_of
+from raggs.stages.canaries import INCITED, KINDS, CanaryPlan, ask_plan, make_plan, planned_calls, shift_of
 
 COUNT, SIZE = 16, 4
 
@@ -37,7 +37,7 @@ def pool(number: int) -> list[MergeRecord]:
 QUERIES = {f"q{number}": Query(qid=f"q{number}", text=f"What of topic{number}") for number in range(COUNT)}
 
 
-def plan(questions: int = COUNT, share: float = 0.5) -> Plan:
+def plan(questions: int = COUNT, share: float = 0.5) -> CanaryPlan:
     return make_plan(lambda: ((f"q{number}", pool(number)) for number in range(questions)), QUERIES, share, 1, SIZE)
 
 
@@ -67,12 +67,12 @@ class Grader:
         return False
 
 
-def ask(leak: Callable[[list[int], list[str]], float] = lambda *_: 0.0, **made: int) -> tuple[Canaries, Grader]:
+def ask(leak: Callable[[list[int], list[str]], float] = lambda *_: 0.0, **made: int) -> tuple[CanaryHealth, Grader]:
     judge = Grader(leak)
     return asyncio.run(ask_plan(judge, plan(**made))), judge
 
 
-def told(found: Canaries) -> list[str]:
+def told(found: CanaryHealth) -> list[str]:
     return [line.text for line in health_lines(JudgeHealth(canaries=found)) if line.warning]
 
 

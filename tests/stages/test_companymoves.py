@@ -14,10 +14,10 @@ from support.judging import query
 from support.pooled import pool
 
 from raggs.base.hashing import generator
-from raggs.base.judge_health import JudgeHealth, Shift
+from raggs.base.judge_health import GradeShift, JudgeHealth
 from raggs.parts.judges import Judgment
 from raggs.runs.manifests.words import health_lines
-from raggs.stages.base import Work
+from raggs.stages.base import StageWork
 from raggs.stages.judge import STAGE, JudgeConfig
 
 MODEL = {"type": "litellm", "model": "openai/judge"}
@@ -65,14 +65,14 @@ def health_of(leak: float, questions: int = 60, first: float = 0.0, **config: An
         services: Any = SimpleNamespace(
             loop=loop, concurrency=8, judge=Leaky(leak, first), queries=queries, affords=lambda: math.inf
         )
-        for record in STAGE.run(Work({"merge": lambda: iter(records)}), settings, services):
+        for record in STAGE.run(StageWork({"merge": lambda: iter(records)}), settings, services):
             statistics.see(record)
     health = statistics.health()
     assert isinstance(health, JudgeHealth)
     return health
 
 
-def measured(leak: float, questions: int = 60, **config: Any) -> tuple[Shift | None, list[str]]:
+def measured(leak: float, questions: int = 60, **config: Any) -> tuple[GradeShift | None, list[str]]:
     health = health_of(leak, questions, **config)
     lines = [
         line.text

@@ -28,9 +28,9 @@ from raggs.runs.manifests.store import RunJournal
 from raggs.stages.replay import (
     MUTE,
     QUESTIONS,
-    Answers,
     Batch,
-    Course,
+    JournalAnswers,
+    RankingProcess,
     Replay,
     learned,
     overhead,
@@ -93,7 +93,7 @@ def test_pools_without_a_pilots_list_are_ranked_and_derived_again(sizes: tuple[i
         ids = tuple(f"d{number}" for number in range(size))
         ranker = make_ranker("bayes", ids, [3] * size, top=3, batch_size=None, max_calls=max_calls)
         pool = parted([(doc_id, 3) for doc_id in ids], 1)
-        course = Course(ranker, 4, pool, 3)
+        course = RankingProcess(ranker, 4, pool, 3)
         course.learn(tuple(map(ordered, pilot := course.pilot_round())))
         assert bool(pilot) == (size > 1 and max_calls > 1)
         profile = learned([course.pilot()], 1.0)
@@ -107,7 +107,7 @@ def test_pools_without_a_pilots_list_are_ranked_and_derived_again(sizes: tuple[i
         assert (found.calls > 0) == (size > 1) and found.stop_reason != MUTE
         assert found.calls <= max_calls
         fresh = make_ranker("bayes", ids, [3] * size, top=3, batch_size=None, max_calls=max_calls)
-        assert replay(Course(fresh, 4, pool, 3), Answers(entries)) == Replay(found)
+        assert replay(RankingProcess(fresh, 4, pool, 3), JournalAnswers(entries)) == Replay(found)
 
 
 def test_audit_why_and_a_second_run_read_what_was_learned(ranked: Project) -> None:
@@ -166,7 +166,7 @@ def test_a_word_on_the_judge_of_before_reads_and_writes_as_it_was() -> None:
             JudgeProfile.model_validate({**profile.model_dump(), **beyond})
     ids = tuple(f"d{number}" for number in range(12))
     ranker = make_ranker("bayes", ids, [3] * 12, top=3, batch_size=None, max_calls=60)
-    course = Course(ranker, 4, parted([(doc_id, 3) for doc_id in ids], 1), 3)
+    course = RankingProcess(ranker, 4, parted([(doc_id, 3) for doc_id in ids], 1), 3)
     course.learn([entry.model_copy(update={"order": entry.shown}) for entry in map(ordered, course.pilot_round())])
     before = ranker.ranking().favour
     course.believe(profile_entry(BLANK, course.upcoming, profile))

@@ -11,7 +11,7 @@ from raggs.base.artifacts import JournalRecord, PruneRecord
 from raggs.base.jsonl import dump_line
 from raggs.stages.rank_config import RankConfig
 from raggs.stages.rank_health import rank_records
-from raggs.stages.replay import SPENT, Answers, Batch, KeptPool, Replay, kept_pool, replay
+from raggs.stages.replay import SPENT, Batch, JournalAnswers, KeptPool, Replay, kept_pool, replay
 
 WORLD = make_world(5, 12)
 POOL = KeptPool("q1", tuple(WORLD.ids), tuple(int(grade) for grade in WORLD.grades.values()), {WORLD.ids[0]: ("twin",)})
@@ -38,26 +38,26 @@ def test_a_replay_leads_where_the_ranking_led_whatever_order_the_answers_came_in
     entries, ranking = played
     assert len(entries) == 10
     assert ranking.skipped == 3
-    found = replay(CONFIG.course(POOL), Answers(reversed(entries)))
+    found = replay(CONFIG.course(POOL), JournalAnswers(reversed(entries)))
     assert (found.ranking, found.problem) == (ranking, None)
 
 
 def test_what_a_journal_lacks_or_has_too_much_is_named(played):
     entries, ranking = played
-    lacking = replay(CONFIG.course(POOL), Answers(entries[:4] + entries[5:]))
+    lacking = replay(CONFIG.course(POOL), JournalAnswers(entries[:4] + entries[5:]))
     assert (lacking.ranking, lacking.problem) == (None, "round 1, slot 1 is missing")
     other = entries[4].model_copy(update={"shown": entries[4].shown[::-1]})
-    shuffled = replay(CONFIG.course(POOL), Answers([*entries[:4], other, *entries[5:]]))
+    shuffled = replay(CONFIG.course(POOL), JournalAnswers([*entries[:4], other, *entries[5:]]))
     assert shuffled.problem == "round 1, slot 1 shows other passages than the ranker asks for"
-    extra = replay(CONFIG.course(POOL), Answers([*entries, entry(Batch(99, 0, ("a", "b")), None)]))
+    extra = replay(CONFIG.course(POOL), JournalAnswers([*entries, entry(Batch(99, 0, ("a", "b")), None)]))
     assert (extra.ranking, extra.problem) == (ranking, "1 entries beyond the end")
 
 
 def test_an_empty_pool_has_no_ranking_and_no_entries(played):
     empty = replace(POOL, ids=(), grades=())
     assert CONFIG.course(empty) is None
-    assert replay(None, Answers([])).problem is None
-    assert replay(None, Answers(played[0])).problem == "10 entries for an empty pool"
+    assert replay(None, JournalAnswers([])).problem is None
+    assert replay(None, JournalAnswers(played[0])).problem == "10 entries for an empty pool"
     assert list(rank_records(empty, None)) == []
 
 
@@ -96,10 +96,10 @@ def test_orders_from_before_are_a_round_of_their_own_which_the_journal_gives_bac
         course.learn(answers)
         entries += answers
     assert {each.round for each in entries if not each.groups} == set(range(1, 1 + max(each.round for each in entries)))
-    found = replay(CONFIG.course(POOL), Answers(reversed(entries)))
+    found = replay(CONFIG.course(POOL), JournalAnswers(reversed(entries)))
     assert (found.ranking, found.problem) == (course.ranking(), None)
     assert found.ranking.calls == len(entries) - 2
-    strange = replay(CONFIG.course(POOL), Answers([told(0, ("nobody",), (first,)), *entries[2:]]))
+    strange = replay(CONFIG.course(POOL), JournalAnswers([told(0, ("nobody",), (first,)), *entries[2:]]))
     assert strange.problem == "round 0 holds an order that cannot be taken in: not in the pool: nobody"
 
 
@@ -114,7 +114,7 @@ def test_where_nobody_speaks_on_a_whole_round_the_ranking_ends_by_grade_and_fuse
     fused = {doc_id: place for place, doc_id in enumerate(POOL.ids)}
     assert list(ranking.order) == sorted(POOL.ids, key=lambda each: (-WORLD.grades[each], fused[each]))
     assert not any(each.failed for each in entries)
-    assert replay(CONFIG.course(POOL), Answers(entries)) == Replay(ranking)
+    assert replay(CONFIG.course(POOL), JournalAnswers(entries)) == Replay(ranking)
 
 
 def test_a_round_in_which_one_spoke_is_followed_by_another():
@@ -147,8 +147,8 @@ def test_a_round_of_which_not_all_is_paid_for_ends_the_ranking_with_what_there_i
     found = course.ranking()
     assert (found.calls, found.skipped, found.stop_reason, course.asked) == (4, 1, SPENT, 5)
     assert not course.next_round()
-    there = Answers([*entries[:3], answered, entries[5]])
+    there = JournalAnswers([*entries[:3], answered, entries[5]])
     assert replay(CONFIG.course(POOL), there, spent=True) == Replay(found)
-    nothing = replay(CONFIG.course(POOL), Answers([]), spent=True).ranking
+    nothing = replay(CONFIG.course(POOL), JournalAnswers([]), spent=True).ranking
     assert nothing is not None and nothing.calls == 0
     assert nothing.order == CONFIG.course(POOL).ids, "by grade and fused rank"

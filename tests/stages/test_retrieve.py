@@ -16,7 +16,7 @@ from raggs.app.audit import audit
 from raggs.app.status import status
 from raggs.base.artifacts import RetrieveRecord
 from raggs.base.errors import ConfigError
-from raggs.parts.retrievers.depth import When
+from raggs.parts.retrievers.depth import RoutingThresholds
 from raggs.runs.manifests.opened import open_run
 from raggs.stages.retrieve import RetrieveConfig
 
@@ -144,4 +144,4 @@ def test_a_rewrite_far_from_its_question_fires(tmp_path: Path) -> None:
 
 
 def test_a_name_is_a_threshold_too() -> None:
-    assert When(name=True, entropy=0.5).thresholds == {"entropy": 0.5, "name": 1.0}
+    assert RoutingThresholds(name=True, entropy=0.5).thresholds == {"entropy": 0.5, "name": 1.0}

@@ -21,9 +21,9 @@ from raggs.base.errors import ConfigError
 from raggs.base.settings import causes_of
 from raggs.runs.manifests.orderwords import STOPS
 from raggs.stages.rank_config import MOST_SHARED, RankConfig
-from raggs.stages.replay import MUTE, SPENT, Answers, Batch, KeptPool, Replay, replay
+from raggs.stages.replay import MUTE, SPENT, Batch, JournalAnswers, KeptPool, Replay, replay
 from raggs.stages.replay import SHARED as SHARED_OUT
-from raggs.stages.waves import Purse, SetBudget, Waves, known_prices
+from raggs.stages.waves import SetBudget, SharedBudget, Waves, known_prices
 
 SHARED = {"top": 5, "max_calls": 40, "parallel": 2, "budget": {"calls": 60}}
 WORLDS = {f"q{seed}": make_world(seed, 4 + 6 * seed) for seed in range(5)}
@@ -169,7 +169,7 @@ def played(config: RankConfig, calls: int, mute: str = "") -> tuple[dict[str, An
     """All rankings to the end of a budget, by judges of whom one may say nothing; and their journals."""
     courses = {qid: course for qid, world in WORLDS.items() if (course := config.course(pool_of(qid, world)))}
     judges, journals = {qid: world.judge(2.0) for qid, world in WORLDS.items()}, dict[str, list[JournalRecord]]()
-    waves = Waves(courses, Purse(SetBudget(calls=calls), 5, None, ()), {})
+    waves = Waves(courses, SharedBudget(SetBudget(calls=calls), 5, None, ()), {})
     while wave := waves.next():
         for qid, batches in wave.items():
             said = [entry_of(qid, batch, None if qid == mute else tuple(judges[qid](batch.shown))) for batch in batches]
@@ -200,7 +200,7 @@ def test_each_question_replays_by_itself_what_its_turns_led_to(calls: int, floor
     assert sum(map(len, journals.values())) <= calls
     for qid, ranking in rankings.items():
         course = config.course(pool_of(qid, WORLDS[qid]))
-        assert replay(course, Answers(journals.get(qid, [])), shared=True) == Replay(ranking)
+        assert replay(course, JournalAnswers(journals.get(qid, [])), shared=True) == Replay(ranking)
         assert ranking.stop_reason == MUTE if qid == mute else ranking.stop_reason
         assert calls < 2000 or ranking.stop_reason != SHARED_OUT
 

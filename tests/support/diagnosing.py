@@ -7,9 +7,9 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from raggs.diagnosis.base import Bench, Diagnosis, DiagnosisConfig, Forecast, Found
+from raggs.diagnosis.base import Bench, Diagnosis, DiagnosisConfig, DiagnosisFindings, DiagnosisForecast
 from raggs.evaluation.document import Section, Table, cells
-from raggs.evaluation.models import Part
+from raggs.evaluation.models import ReportPart
 from raggs.evaluation.svg import Drawing
 
 NAME = "tiny"
@@ -17,12 +17,12 @@ TARGET = "support.diagnosing:Tiny"
 TEXTS = ("a dog", "a cat", "two dogs", "no cat")
 
 
-class Row(Part):
+class Row(ReportPart):
     text: str
     total: float
 
 
-class TinyFound(Found):
+class TinyFound(DiagnosisFindings):
     rows: Mapping[str, tuple[Row, ...]] = Field(description="by embedder")
 
 
@@ -43,11 +43,11 @@ class Tiny(Diagnosis[TinyFound]):
     config: TinyConfig
     made: ClassVar[list[str]] = []  # parts that were not kept
 
-    def forecast(self, bench: Bench) -> Forecast:
+    def forecast(self, bench: Bench) -> DiagnosisForecast:
         for embedder in bench.embedders.values():
             if embedder.models:
                 embedder.embed(TEXTS[: self.config.texts])
-        return Forecast((f"{self.config.texts} texts embedded",), bench.asked())
+        return DiagnosisForecast((f"{self.config.texts} texts embedded",), bench.asked())
 
     def measure(self, bench: Bench) -> TinyFound:
         rows = {name: tuple(self._rows(bench, name)) for name in bench.embedders}

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from raggs.parts.elastic import IndexPlace
-from raggs.parts.elastic.index import Index
+from raggs.parts.elastic.index import ElasticIndex
 
 START = 30.0  # seconds until the server must answer
 NUMBERS = count()
@@ -78,7 +78,7 @@ def fill(url: str, documents: dict[str, dict[str, Any]], **properties: Any) -> s
         "metadata": {"type": "object", "enabled": False},
         **properties,
     }
-    server = Index(IndexPlace(url=url, index=name)).server
+    server = ElasticIndex(IndexPlace(url=url, index=name)).server
     server.call(lambda client: client.indices.create(index=name, mappings={"properties": fields}))
     write(url, name, documents)
     return name
@@ -94,7 +94,7 @@ def write(url: str, name: str, documents: dict[str, dict[str, Any] | None]) -> N
     lines: list[Any] = []
     for doc_id, source in documents.items():
         lines += [{"delete": {"_id": doc_id}}] if source is None else [{"index": {"_id": doc_id}}, source]
-    server = Index(IndexPlace(url=url, index=name)).server
+    server = ElasticIndex(IndexPlace(url=url, index=name)).server
     answer = server.call(lambda client: client.bulk(index=name, operations=lines, refresh=True))
     assert not answer["errors"], answer
     server.close()

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from raggs.evaluation.gates import against, limits_kept
-from raggs.evaluation.models import Report
+from raggs.evaluation.models import EvalReport
 
 
-def under(report: Report, limits: Mapping[str, float]) -> list[str]:
+def under(report: EvalReport, limits: Mapping[str, float]) -> list[str]:
     """Of each system that misses a limit."""
     return [each.said for each in limits_kept(report, limits) if each.failed]
 
 
-def regressions(report: Report, before: Report, *, drop: float, where: Path | None) -> list[str]:
+def regressions(report: EvalReport, before: EvalReport, *, drop: float, where: Path | None) -> list[str]:
     """Of whatever got worse."""
     return [each.said for each in against(report, before, drop=drop, where=where) if each.failed]

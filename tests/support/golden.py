@@ -9,12 +9,12 @@ from typing import get_args
 
 from raggs.base.artifacts import Query, Record
 from raggs.base.jsonl import read_records
-from raggs.golden.base import GoldenQuery, GoldenSet, Provenance, SetPart
+from raggs.golden.base import GoldenProvenance, GoldenQuery, GoldenSet, SetPart
 from raggs.golden.judgments import Judgments
-from raggs.metrics.columns import Qrels, Scale
+from raggs.metrics.columns import GradeScale, Qrels
 from support.forging import write_artifact
 
-PROVENANCE = Provenance(
+PROVENANCE = GoldenProvenance(
     run="r1",
     raggs="0.1",
     created="2026-01-02T03:04:05+00:00",
@@ -34,7 +34,7 @@ class GivenGolden(GoldenSet):
     top: int
     given: Iterable[GoldenQuery]
     source: str = "here"
-    provenance: Provenance | None = PROVENANCE
+    provenance: GoldenProvenance | None = PROVENANCE
 
     def by_query(self, *parts: SetPart) -> Iterator[GoldenQuery]:
         for query in self.given:
@@ -43,7 +43,7 @@ class GivenGolden(GoldenSet):
     def queries(self) -> Iterator[Query]:
         return (query.query for query in self.given if query.query is not None)
 
-    def judgments(self, scale: Scale | None = None) -> Judgments:
+    def judgments(self, scale: GradeScale | None = None) -> Judgments:
         labels = {
             query.qid: {one.doc_id: one.grade for one in query.grades if one.grade is not None} for query in self.given
         }

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from raggs.ranking.posterior import Judged, JudgedLists, Manner
+from raggs.ranking.posterior import JudgedLists, JudgedOrders, JudgeModel
 
 
-def fair(orders, weights=None, **manner) -> Judged:
+def fair(orders, weights=None, **manner) -> JudgedOrders:
     """Orders of a judge that favours no place; each list was shown as it was ordered."""
     orders = np.array(orders)
     places = np.tile(np.arange(orders.shape[1]), (len(orders), 1))
     lists = JudgedLists(orders, places, np.ones(len(orders)) if weights is None else weights)
-    return Judged((lists,), Manner(np.zeros(orders.shape[1]), **manner))
+    return JudgedOrders((lists,), JudgeModel(np.zeros(orders.shape[1]), **manner))
 
 
 def judged_orders(utilities, count, sharpness, rng, size=5) -> np.ndarray:

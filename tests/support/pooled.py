@@ -9,7 +9,7 @@ from typing import Any
 
 from raggs.base.artifacts import JudgeRecord, MergeRecord
 from raggs.parts.judges import Judgment
-from raggs.stages.base import Work
+from raggs.stages.base import StageWork
 from raggs.stages.judge import STAGE, JudgeConfig
 from support.judging import query
 
@@ -79,7 +79,7 @@ def judged(pools: Sequence[list[MergeRecord]], **config: Any) -> tuple[list[Judg
             judge=who,
             queries={record.qid: query(record.qid) for record in records},
         )
-        found = list(STAGE.run(Work({"merge": lambda: iter(records)}), config_, services))
+        found = list(STAGE.run(StageWork({"merge": lambda: iter(records)}), config_, services))
     statistics = STAGE.statistics(config_)
     for record in found:
         statistics.see(record)

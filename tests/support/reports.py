@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from raggs.evaluation.analyses.comparisons import Comparisons
-from raggs.evaluation.models import Report
-from raggs.golden.base import GoldenQuery, Graded
-from raggs.reporting.base import Facts, People
+from raggs.evaluation.models import EvalReport
+from raggs.golden.base import GoldenQuery, PassageGrade
+from raggs.reporting.base import JudgeValidation, ReportFacts
 from support.golden import GivenGolden
 from support.studies import LABELS, reported
 
 
-def facts(report: Report | None = None, **changed: object) -> Facts:
-    """Of two systems on three queries, without a run; `changed` are fields of `Facts`."""
+def facts(report: EvalReport | None = None, **changed: object) -> ReportFacts:
+    """Of two systems on three queries, without a run; `changed` are fields of `ReportFacts`."""
     given: dict[str, object] = {
         "place": "runs/demo",
         "golden": GivenGolden("demo", 4, list(_queries()), provenance=None),
@@ -21,14 +21,14 @@ def facts(report: Report | None = None, **changed: object) -> Facts:
         "report": report or reported(Comparisons("poor")),
         "missing": "",
         "sweeps": (),
-        "people": People(),
+        "people": JudgeValidation(),
         "texts": True,
         "command": "raggs report runs/demo",
         **changed,
     }
-    return Facts(**given)  # type: ignore[arg-type]
+    return ReportFacts(**given)  # type: ignore[arg-type]
 
 
 def _queries() -> Iterator[GoldenQuery]:
     for qid, labels in LABELS.items():
-        yield GoldenQuery(qid, None, grades=tuple(Graded(doc, grade) for doc, grade in labels.items()))
+        yield GoldenQuery(qid, None, grades=tuple(PassageGrade(doc, grade) for doc, grade in labels.items()))

@@ -20,7 +20,7 @@ from raggs.base.artifacts import JudgeRecord, MergeRecord, QueryRecord, Span
 from raggs.base.jsonl import read_records, write_records
 from raggs.parts.reviews import ReviewStore
 from raggs.reviewing.deciding import Dispute, disputes
-from raggs.reviewing.pool import Machine, Pool, open_pool
+from raggs.reviewing.pool import ModelJudges, ReviewPool, open_pool
 from raggs.reviewing.session import Session, SessionSettings
 from raggs.runs.manifests.models import RunManifest, now
 from raggs.runs.manifests.opened import OpenedRun, open_run
@@ -76,7 +76,7 @@ def judge_run(run: Path, grade: Callable[[MergeRecord], int | None], judge: str 
     return run
 
 
-def make_pool(folder: Path, questions: int = 3, passages: int = 4) -> Pool:
+def make_pool(folder: Path, questions: int = 3, passages: int = 4) -> ReviewPool:
     return open_pool([open_run(write_run(folder / "runs" / "demo", questions, passages))])
 
 
@@ -84,7 +84,7 @@ def differing(run: OpenedRun, reviews: Path) -> list[Dispute]:
     """Where people, or people and the run's judge, differ."""
     pool = open_pool([run])
     session = Session(pool, ReviewStore(reviews), SessionSettings())
-    return list(disputes(pool, session.undecided(), Machine([run], pool)))
+    return list(disputes(pool, session.undecided(), ModelJudges([run], pool)))
 
 
 class Visitor:

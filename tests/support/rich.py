@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from raggs.base.artifacts import Nugget, Passage, Query, RankRecord, Reference, RetrieveRecord, Span
-from raggs.golden.base import GoldenQuery, Graded
+from raggs.golden.base import GoldenQuery, PassageGrade
 from support.golden import GivenGolden
 
 GRADES = {"q1": {"d9": 2, "d1": 5, "d10": 4, "d2": None, "d3": 1}, "q2": {"d3": 4, "é/7": 3}}
@@ -43,10 +43,10 @@ def _passage(doc_id: str) -> Passage:
     return Passage(doc_id=doc_id, title=f"T {doc_id}", text=f"The text\tof {doc_id}.\nIts end", **known)
 
 
-def _grades(qid: str) -> Iterator[Graded]:
+def _grades(qid: str) -> Iterator[PassageGrade]:
     for doc_id, grade in GRADES[qid].items():
         several = {"samples": (4, 5, None), "votes": {"a": (5,), "b": (4,)}} if doc_id == "d1" else {}
-        yield Graded(
+        yield PassageGrade(
             doc_id,
             grade,
             judge="human: ada" if doc_id == "d9" else "gpt",

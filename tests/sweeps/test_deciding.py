@@ -13,8 +13,8 @@ from raggs.base.arrays import Floats
 from raggs.evaluation.models import ScorePart
 from raggs.stats.choice import choose
 from raggs.sweeps.config import SweepConfig
-from raggs.sweeps.deciding import Decision, candidate, decide
-from raggs.sweeps.models import CostPart, LatencyPart, Spread, SystemRow
+from raggs.sweeps.deciding import SweepDecision, candidate, decide
+from raggs.sweeps.models import CostPart, LatencyPart, LatencySpread, SystemRow
 
 MEASURES = ("ra_nwg@10", "ra_nwg@30")
 QUERIES = 200
@@ -65,11 +65,11 @@ class Made:
         )
 
 
-def spread(ms: float) -> Spread:
-    return Spread(p50=ms, p95=ms * 1.5, low=None, high=None, searches=150, p95_of_medians=ms * 1.2, calls=150)
+def spread(ms: float) -> LatencySpread:
+    return LatencySpread(p50=ms, p95=ms * 1.5, low=None, high=None, searches=150, p95_of_medians=ms * 1.2, calls=150)
 
 
-def decided(worlds: Mapping[str, Made], **settings: object) -> Decision:
+def decided(worlds: Mapping[str, Made], **settings: object) -> SweepDecision:
     values = {name: made.values(seed) for seed, (name, made) in enumerate(worlds.items())}
     rows = [made.row(name, values[name]) for name, made in worlds.items()]
     return decide(SweepConfig.model_validate({"name": "s", "golden": ".", **settings}), MEASURES, rows, values)

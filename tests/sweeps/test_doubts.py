@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from raggs.metrics.columns import Qrels, Run, Scale
+from raggs.metrics.columns import GradeScale, Qrels, Run
 from raggs.metrics.hits import find_hits
 from raggs.metrics.names import parse_measure
-from raggs.metrics.unjudged import Shown, top_of
+from raggs.metrics.unjudged import ShownPassages, top_of
 from raggs.sweeps import effects as module
 from raggs.sweeps.comparing import comparing
 from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.deciding import decide
 from raggs.sweeps.deriving import index_deltas
-from raggs.sweeps.effects import OF_LABELS, Doubts, effects, golden_remedy
+from raggs.sweeps.effects import OF_LABELS, SweepUncertainty, effects, golden_remedy
 from raggs.sweeps.layout import findings, rivals
 from raggs.sweeps.models import ChoicePart, CostPart, SweepReport, SystemRow
 
@@ -22,17 +22,17 @@ MEASURE = "precision@4"
 QUERIES = 24
 CONFIG = SweepConfig.model_validate({"name": "s", "golden": ".", "axes": {"mode": ["dense"]}})
 JUDGED = {f"q{n:02}": {"a": 5, "b": 4, "c": 1, "d": 2} for n in range(QUERIES)}
-QRELS = Qrels.of(JUDGED, Scale.of(1, 5))
+QRELS = Qrels.of(JUDGED, GradeScale.of(1, 5))
 
 
-def shown(*docs: str) -> Shown:
+def shown(*docs: str) -> ShownPassages:
     """The same list for every query; {n} is the query's number."""
     run = Run.of({f"q{n:02}": [doc.format(n=n) for doc in docs] for n in range(QUERIES)})
     hits = find_hits(QRELS, run)
-    return Shown(hits, top_of(hits, run, "trec", 10))
+    return ShownPassages(hits, top_of(hits, run, "trec", 10))
 
 
-def measured(levels: dict[str, dict[str, str]] | None = None, **lists: Shown):
+def measured(levels: dict[str, dict[str, str]] | None = None, **lists: ShownPassages):
     """Rows of two levels of an axis (or of `levels` by name), their values, and the doubts about them."""
     values = {name: parse_measure(MEASURE).values(each.hits) for name, each in lists.items()}
     rows = [
@@ -49,7 +49,7 @@ def measured(levels: dict[str, dict[str, str]] | None = None, **lists: Shown):
         )
         for name in lists
     ]
-    return rows, values, Doubts(MEASURE, lists, "judge them")
+    return rows, values, SweepUncertainty(MEASURE, lists, "judge them")
 
 
 def test_an_effect_that_unjudged_passages_could_reverse_is_not_clear_and_says_why() -> None:
@@ -214,7 +214,9 @@ def test_a_choice_that_unjudged_passages_could_put_below_its_target_says_so() ->
     score = {"mean": float(values.mean()), "low": None, "high": None, "valid": QUERIES}
     rows = [SystemRow.model_validate({**rows[0].model_dump(), "scores": {measure: score}})]
     config = CONFIG.model_copy(update={"limits": CONFIG.limits.model_copy(update={"quality": 0.99})})
-    found = decide(config, [measure], rows, {"cheap": {measure: values}}, Doubts(measure, lists, "judge them")).choice
+    found = decide(
+        config, [measure], rows, {"cheap": {measure: values}}, SweepUncertainty(measure, lists, "judge them")
+    ).choice
     assert found.winner == "cheap"
     assert [*rivals(report_of(rows, choice=found, quality=(measure,)))] == [
         "Whether cheap reaches ndcg@10 of 0.990 is inconclusive: 20% of the top 10 of cheap is unjudged.",

@@ -12,7 +12,7 @@ import pytest
 from support.sweeping import make_sweep
 
 from raggs.app.sweep import choose_again, load_sweep
-from raggs.sweeps.models import LatencyPart, Spread, Timing
+from raggs.sweeps.models import LatencyPart, LatencySpread, Timing
 from raggs.sweeps.store import SweepStore
 from raggs.sweeps.timing import latency_of, tail, tail_interval
 
@@ -27,7 +27,7 @@ def waits(timings: Iterable[Timing], *steps: str, queries: list[str] = QUERIES) 
     return latency_of({"retrieve": steps}, timings, queries, confidence=0.95, seed=1)
 
 
-def total(timings: Iterable[Timing], *steps: str, queries: list[str] = QUERIES) -> Spread:
+def total(timings: Iterable[Timing], *steps: str, queries: list[str] = QUERIES) -> LatencySpread:
     found = waits(timings, *steps, queries=queries).total
     assert found is not None
     return found

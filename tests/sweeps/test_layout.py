@@ -15,7 +15,7 @@ from raggs.sweeps.comparing import best_first, fold
 from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.deciding import decide
 from raggs.sweeps.layout import BOTH, findings, lay_out, lay_out_plan
-from raggs.sweeps.models import LatencyPart, Plan, PlanLine, Spread, SweepReport
+from raggs.sweeps.models import LatencyPart, LatencySpread, PlanLine, SweepPlan, SweepReport
 from raggs.sweeps.plots import report_files
 
 
@@ -89,7 +89,7 @@ def with_waits(report: SweepReport, waits: Mapping[str, float]) -> SweepReport:
     """The report of the same systems with other waits."""
     rows = []
     for row in report.systems:
-        wait = Spread(
+        wait = LatencySpread(
             p50=waits[row.name] / 2,
             p95=waits[row.name],
             low=None,
@@ -211,7 +211,9 @@ def test_a_long_bill_is_a_line_for_each_model() -> None:
         for mode in ("dense", "lexical", "hybrid")
         for model, usd in (("a", 0.5), ("b", None))
     )
-    plan = Plan(name="x", systems=("y",), questions=6, passages=9, left_out=(), kept=0, lists=18, paid=lines, hours=2)
+    plan = SweepPlan(
+        name="x", systems=("y",), questions=6, passages=9, left_out=(), kept=0, lists=18, paid=lines, hours=2
+    )
     long, short = (lay_out_plan(each).sections[0] for each in (plan, plan.model_copy(update={"paid": lines[:4]})))
     assert long.table is not None and short.table is not None
     assert [[cell.text for cell in row] for row in long.table.rows] == [

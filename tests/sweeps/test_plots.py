@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import pytest
 from support.sweeping import make_sweep
 
-from raggs.evaluation.svg import Box, Scale, clean, place_label, spread
-from raggs.sweeps.models import LatencyPart, Spread, SweepReport, SystemRow
+from raggs.evaluation.svg import AxisScale, Box, clean, place_label, spread
+from raggs.sweeps.models import LatencyPart, LatencySpread, SweepReport, SystemRow
 from raggs.sweeps.plots import plots, report_files
 
 HOSTILE = "</text><script>alert(1)</script>&\"'\x1b[31m\x00\ufffe\u202e"
@@ -26,7 +26,7 @@ def priced(report: SweepReport, prices: Sequence[float]) -> SweepReport:
     rows: list[SystemRow] = []
     for row, price in zip(report.systems, prices, strict=True):
         assert row.cost is not None
-        waits = Spread(
+        waits = LatencySpread(
             p50=price * 100,
             p95=price * 200,
             low=None,
@@ -93,7 +93,7 @@ def test_nothing_measured_draws_nothing(report: SweepReport) -> None:
 @pytest.mark.parametrize("values", [[0.3], [5, 5], [0, 0], [0.001, 1000], [-2, 3], [1e-9, 2e-9], [0.43, 0.44, 3.6]])
 def test_a_scale_holds_its_values_and_has_ticks_inside(values: list[float]) -> None:
     for log in (False, True):
-        scale = Scale.of(values, 10, 200, log=log)
+        scale = AxisScale.of(values, 10, 200, log=log)
         assert all(10 <= scale.at(value) <= 200 for value in values)
         ticks = scale.ticks()
         assert 1 <= len(ticks) <= 40

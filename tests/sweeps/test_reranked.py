@@ -15,7 +15,7 @@ from support.sweeping import make_sweep
 from raggs.app.audit import audit
 from raggs.app.sweep import load_sweep, plan_sweep
 from raggs.base.files import hash_file
-from raggs.metrics import Qrels, Run, Scale, evaluate
+from raggs.metrics import GradeScale, Qrels, Run, evaluate
 from raggs.sweeps.reranking import WEIGHTS
 from raggs.sweeps.store import SweepStore
 
@@ -154,7 +154,7 @@ def test_each_weight_is_the_best_of_the_half_that_it_is_not_used_for(tmp_path, s
     for weight, name in zip(WEIGHTS, part.files, strict=True):
         lists = lists_of(project.out / name)
         run = {qid: {doc_id: -float(at) for at, doc_id in enumerate(docs)} for qid, docs in lists.items()}
-        values[weight] = dict(evaluate(Qrels.of(labels, Scale.of(1, 5)), Run.of(run), [first]).per_query[first])
+        values[weight] = dict(evaluate(Qrels.of(labels, GradeScale.of(1, 5)), Run.of(run), [first]).per_query[first])
     assert len({tuple(each.values()) for each in values.values()}) > 1, "a weight changes scores"
     for chosen, inside in zip(part.chosen, (False, True), strict=True):
         means = {

@@ -15,7 +15,7 @@ from support.reranking import KNOWN
 from support.sweeping import SweepProject, make_sweep
 
 from raggs.app.sweep import SweepResult, load_sweep, plan_sweep
-from raggs.parts.rerankers import Reranked, Reranking
+from raggs.parts.rerankers import RerankedPassage, Reranking
 from raggs.sweeps.reranking import twice
 
 BASE, DEEP = 12, 20
@@ -120,7 +120,7 @@ def test_vectors_that_only_tell_a_signal_are_paid_for_too(tmp_path: Path, server
 
 def test_reading_twice_takes_both_unless_scores_hang_on_nothing_else() -> None:
     def reranking(count: int, ms: float) -> Reranking:
-        ranked = tuple(Reranked(str(at), 0.0) for at in range(count))
+        ranked = tuple(RerankedPassage(str(at), 0.0) for at in range(count))
         return Reranking(ranked, tokens=count, ms=ms, calls=1, usd=count / 1000)
 
     shallow, deep = reranking(50, 300.0), reranking(100, 500.0)

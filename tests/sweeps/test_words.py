@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.sweeping import make_sweep
 
-from raggs.stats.choice import Turn, choose
+from raggs.stats.choice import LimitTurn, choose
 from raggs.stats.front import Candidate
 from raggs.sweeps.words import because, ms, ms_change, puts_first, turns, usd
 
@@ -19,7 +19,7 @@ LIMITS = ((0.2237, 0.8961, 3.14, 12.4, 99.6), (0.2161, 0.2189), (0.0, 0.004, 0.0
 @pytest.mark.parametrize("axis", ["latency", "cost"])
 @pytest.mark.parametrize("limits", LIMITS)
 def test_a_limit_that_is_typed_as_printed_gives_what_was_said(axis: str, limits: tuple[float, ...]) -> None:
-    points = [Turn(limit, f"system-{at}") for at, limit in enumerate(limits)]
+    points = [LimitTurn(limit, f"system-{at}") for at, limit in enumerate(limits)]
     said = turns(points, (), axis, None)
     ends = dict(pairwise(limits))
     for point, sentence in zip(points[-len(said) :], said, strict=True):
@@ -36,7 +36,7 @@ def test_a_limit_that_is_typed_as_printed_gives_what_was_said(axis: str, limits:
 
 
 def test_limits_that_two_digits_do_not_part_keep_their_unit() -> None:
-    points = [Turn(0.316946, "a"), Turn(0.319732, "b")]
+    points = [LimitTurn(0.316946, "a"), LimitTurn(0.319732, "b")]
     assert turns(points, ("b",), "cost", 2.0) == [
         "With at most $0.316946 to $0.319732 per 1,000 questions and the other limit as it is: a"
     ]

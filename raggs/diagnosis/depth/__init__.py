@@ -17,44 +17,44 @@ from raggs.base.errors import DataError, UsageError
 from raggs.base.settings import Causes
 from raggs.base.text import count_tokens, plural
 from raggs.config.models import RunConfig
-from raggs.diagnosis.base import Bench, Diagnosis, DiagnosisConfig, Forecast
+from raggs.diagnosis.base import Bench, Diagnosis, DiagnosisConfig, DiagnosisForecast
 from raggs.diagnosis.depth.measuring import (
-    DepthFound,
-    Depths,
-    Fitted,
+    DepthCostRow,
+    DepthFindings,
+    FittedRouter,
     HalfPart,
-    Limits,
     PolicyPart,
     QuestionRow,
-    TakesRow,
+    RouterLimits,
+    SystemDepths,
     defined,
     passed,
     verdict,
 )
-from raggs.evaluation.document import Cell, Legend, Range, Row, Section, Table, interval
+from raggs.evaluation.document import Cell, Legend, Row, ScoreRange, Section, Table, interval
 from raggs.evaluation.models import ScorePart
-from raggs.evaluation.svg import LINE, WIDTH, Drawing, Scale
+from raggs.evaluation.svg import LINE, WIDTH, AxisScale, Drawing
 from raggs.parts.embedders import EmbedderConfig
 from raggs.parts.rerankers import RerankerConfig
 from raggs.parts.retrievers import REGISTRY
 from raggs.parts.retrievers.depth import NEEDED, RoutedDepth
-from raggs.runs.manifests.models import Estimate
+from raggs.runs.manifests.models import CostEstimate
 
 LEFT, RIGHT, TOP, HIGH = 66, WIDTH - 40, 66, 300
 ROUTED_SYSTEM, SHALLOW, DEEP, RANDOM = "routed", "shallow", "deep", "random"
 
 
-def sections(found: DepthFound) -> tuple[Section, ...]:
+def sections(found: DepthFindings) -> tuple[Section, ...]:
     """The tables, the most important first."""
     return _policies(found), _differences(found), _signals(found)
 
 
-def plots(found: DepthFound) -> Mapping[str, str]:
+def plots(found: DepthFindings) -> Mapping[str, str]:
     """Share escalated against quality."""
     return {"share": _plot(found)}
 
 
-def _policies(found: DepthFound) -> Section:
+def _policies(found: DepthFindings) -> Section:
     half = found.told
     told = [f"{half.questions:,} questions that the thresholds were not fitted on"]
     if found.undefined:
@@ -79,14 +79,14 @@ def _policies(found: DepthFound) -> Section:
     return Section("Depths", tuple(told), Table((*head, *(("p50", "p95") if timed else ())), rows), (), terms)
 
 
-def _as_setting(found: DepthFound) -> str:
+def _as_setting(found: DepthFindings) -> str:
     """The router as a configuration has it, on one line."""
     when = {name: "true" if name == "name" else repr(value) for name, value in found.told.thresholds.items()}
     told = ", ".join(f"{name}: {value}" for name, value in when.items())
     return f"{{type: routed, base: {found.base}, deep: {found.deep}, when: {{{told}}}}}"
 
 
-def _policy(found: DepthFound, part: PolicyPart, *, paid: bool, timed: bool) -> Row:
+def _policy(found: DepthFindings, part: PolicyPart, *, paid: bool, timed: bool) -> Row:
     name = {SHALLOW: f"{found.base} for all", DEEP: f"{found.deep} for all"}.get(part.policy, part.policy)
     return (
         Cell(name),
@@ -103,7 +103,7 @@ def _ms(wait: float | None) -> Cell:
     return Cell(None if wait is None else f"{wait:,.1f} ms")
 
 
-def _differences(found: DepthFound) -> Section:
+def _differences(found: DepthFindings) -> Section:
     head = ("difference", "even → odd", "odd → even")
     rows = tuple(_difference(found, words, name) for words, name in _compared(found))
     told = (
@@ -114,14 +114,14 @@ def _differences(found: DepthFound) -> Section:
     return Section("The router against the others", told, Table(head, rows), (), terms)
 
 
-def _compared(found: DepthFound) -> Iterator[tuple[str, str]]:
+def _compared(found: DepthFindings) -> Iterator[tuple[str, str]]:
     yield f"routed less {found.base} for all, {found.near}", "near_change"
     yield f"routed less random, {found.far}", "above_random"
     yield f"routed less {found.base} for all, {found.far}", "far_change"
     yield f"routed less {found.deep} for all, {found.far}", "below_deep"
 
 
-def _difference(found: DepthFound, words: str, name: str) -> Row:
+def _difference(found: DepthFindings, words: str, name: str) -> Row:
     parts: list[ScorePart] = [getattr(half, name) for half in (found.told, found.swapped)]
     return (Cell(words), *(Cell(part.mean, "signed", "", _ranges(part)) for part in parts))
 
@@ -130,7 +130,7 @@ def _thresholds(half: HalfPart) -> str:
     return ", ".join(f"{name} {value:.4g}" for name, value in half.thresholds.items()) or "none"
 
 
-def _signals(found: DepthFound) -> Section:
+def _signals(found: DepthFindings) -> Section:
     rows = tuple(
         (
             Cell(part.signal),
@@ -160,17 +160,20 @@ def _signed(part: ScorePart) -> Cell:
     return Cell(part.mean, "signed", "", _ranges(part))
 
 
-def _ranges(part: ScorePart) -> tuple[Range, ...]:
+def _ranges(part: ScorePart) -> tuple[ScoreRange, ...]:
     return interval(part.low, part.high)
 
 
-def _plot(found: DepthFound) -> str:
+def _plot(found: DepthFindings) -> str:
     """The line of random escalation, the oracle's above it, the steps of the fit, and where the router stands."""
     places = {each.policy: (each.share or 0.0, each.far.mean or 0.0) for each in found.policies}
     ends = [places[SHALLOW], places[DEEP]]
     lines = {"random": ends, "oracle": list(found.oracle), "steps of the fit": list(found.path)}
     foot = TOP + HIGH
-    across, up = Scale.of([0.0, 1.0], LEFT, RIGHT), Scale.of([y for line in lines.values() for _, y in line], foot, TOP)
+    across, up = (
+        AxisScale.of([0.0, 1.0], LEFT, RIGHT),
+        AxisScale.of([y for line in lines.values() for _, y in line], foot, TOP),
+    )
     drawing = Drawing(f"What escalating buys: {found.far} over the share of questions that go deep", foot + 5.6 * LINE)
     drawing.frame(across, up, ("share of questions that go deep", found.far))
     for number, (name, points) in enumerate(lines.items(), start=1):
@@ -284,11 +287,11 @@ class DepthConfig(DiagnosisConfig):
     timed: int = Field(50, ge=0, description="questions that are timed, one at a time; 0: none")
 
 
-class Depth(Diagnosis[DepthFound]):
+class DepthDiagnosis(Diagnosis[DepthFindings]):
     """Which questions gain from more candidates, whether signals tell, and a router where they do."""
 
     Config = DepthConfig
-    Result = DepthFound
+    Result = DepthFindings
     TITLE = "Is it worth to search some questions deeper than others?"
     NEEDS = ("golden", "corpus", "embedder")
     TAKES = ("reranker", "run")
@@ -327,7 +330,7 @@ class Depth(Diagnosis[DepthFound]):
                 remedy="judge more questions: raggs questions makes some",
             )
 
-    def forecast(self, bench: Bench) -> Forecast:
+    def forecast(self, bench: Bench) -> DiagnosisForecast:
         """At most what two depths of all questions take; what was paid for is not taken off."""
         depths, count = self._depths(bench), len(bench.queries)
         readable, absent = depths.readable()
@@ -337,9 +340,9 @@ class Depth(Diagnosis[DepthFound]):
             f"signals: {', '.join(readable)}",
             *absent,
         )
-        return Forecast(said, tuple(self._estimates(bench)))
+        return DiagnosisForecast(said, tuple(self._estimates(bench)))
 
-    def measure(self, bench: Bench) -> DepthFound:
+    def measure(self, bench: Bench) -> DepthFindings:
         """Search both depths, read the signals, fit, and tell."""
         config, depths = self.config, self._depths(bench)
         causes = self.causes(bench)
@@ -352,16 +355,16 @@ class Depth(Diagnosis[DepthFound]):
                 where=bench.golden.source,
                 remedy="judge more questions",
             )
-        limits = Limits(config.most, config.loss, config.slo_ms, bench.seed)
+        limits = RouterLimits(config.most, config.loss, config.slo_ms, bench.seed)
         readable, absent = depths.readable()
         names = tuple(name for name in readable if any(row.signals.get(name) is not None for row in rows))
-        fitted, swapped = (Fitted(rows, names, limits, even=even) for even in (True, False))
+        fitted, swapped = (FittedRouter(rows, names, limits, even=even) for even in (True, False))
         part = {"part": "takes", "when": dict(fitted.when), **causes}
-        takes = {row.policy: row for row in bench.kept(part, TakesRow, lambda: depths.takes(fitted.when))}
+        takes = {row.policy: row for row in bench.kept(part, DepthCostRow, lambda: depths.takes(fitted.when))}
         waits = takes[ROUTED].p95_ms if ROUTED in takes else None
         half, measures = fitted.half, depths.measures()
         pays = passed(half, limits, waits)
-        return DepthFound(
+        return DepthFindings(
             verdict=verdict(half, limits, waits, measures, (config.base, config.deep)),
             passed=pays,
             near=measures[0],
@@ -384,18 +387,18 @@ class Depth(Diagnosis[DepthFound]):
             config=self._config(bench, fitted) if pays else None,
         )
 
-    def rests_on(self, found: DepthFound) -> int:
+    def rests_on(self, found: DepthFindings) -> int:
         return found.told.questions
 
-    def sections(self, found: DepthFound) -> tuple[Section, ...]:
+    def sections(self, found: DepthFindings) -> tuple[Section, ...]:
         """Return the findings as tables and sentences."""
         return sections(found)
 
-    def plots(self, found: DepthFound) -> Mapping[str, str]:
+    def plots(self, found: DepthFindings) -> Mapping[str, str]:
         """Return SVG files by name, from the findings alone."""
         return plots(found)
 
-    def files(self, found: DepthFound) -> Mapping[str, str]:
+    def files(self, found: DepthFindings) -> Mapping[str, str]:
         """The run that the router becomes, where it pays."""
         return {} if found.config is None else {"routed.yaml": found.config}
 
@@ -404,18 +407,18 @@ class Depth(Diagnosis[DepthFound]):
             return self.config.far
         return FAR if bench.given.rerankers else self.config.deep
 
-    def _depths(self, bench: Bench) -> Depths:
+    def _depths(self, bench: Bench) -> SystemDepths:
         config = self.config
         cutoffs = (config.near, self._far(bench))
-        return Depths(bench, config.mode, (config.base, config.deep), cutoffs, config.timed)
+        return SystemDepths(bench, config.mode, (config.base, config.deep), cutoffs, config.timed)
 
-    def _config(self, bench: Bench, fitted: Fitted) -> str | None:
+    def _config(self, bench: Bench, fitted: FittedRouter) -> str | None:
         depths = self._depths(bench)
         if bench.run is None:
             return None
         return routed_config(bench.run, depths.depth(fitted.when), depths.embedder, depths.reranker)
 
-    def _estimates(self, bench: Bench) -> Iterator[Estimate]:
+    def _estimates(self, bench: Bench) -> Iterator[CostEstimate]:
         """The calls of paid parts; None is left out that anybody is asked for."""
         depths, texts = self._depths(bench), [query.text for query in bench.queries.values()]
         question, count = sum(count_tokens(texts)) // max(1, len(texts)), len(texts)
@@ -440,5 +443,7 @@ class Depth(Diagnosis[DepthFound]):
                 )
 
 
-def _estimate(stage: str, model: str, calls: int, sent: int, back: int, usd: float | None) -> Estimate:
-    return Estimate(stage=stage, calls=calls, input_tokens=sent, output_tokens=back, usd=usd, exact=False, who=model)
+def _estimate(stage: str, model: str, calls: int, sent: int, back: int, usd: float | None) -> CostEstimate:
+    return CostEstimate(
+        stage=stage, calls=calls, input_tokens=sent, output_tokens=back, usd=usd, exact=False, who=model
+    )

@@ -27,28 +27,39 @@ from raggs.base.errors import DataError
 from raggs.base.hashing import hash_value
 from raggs.base.text import plural
 from raggs.base.types import Number
-from raggs.diagnosis.base import Bench, Found, said
-from raggs.evaluation.models import Part, ScorePart
+from raggs.diagnosis.base import Bench, DiagnosisFindings, said
+from raggs.evaluation.models import ReportPart, ScorePart
 from raggs.evaluation.report import score_part
 from raggs.llm.ledger import LEDGER_FILE
 from raggs.metrics.columns import Run
 from raggs.parts.embedders import EmbedderConfig
 from raggs.parts.rerankers import RerankerConfig
 from raggs.parts.retrievers import REGISTRY
-from raggs.parts.retrievers.depth import Reads, RoutedDepth, When
+from raggs.parts.retrievers.depth import Reads, RoutedDepth, RoutingThresholds
 from raggs.parts.retrievers.reranked import RerankedConfig
 from raggs.stages.embed import EmbedConfig
-from raggs.stats.search_depth import SIGNALS, Report, Step, Worth, escalated, fit, judge, oracle_path, path, thresholds
+from raggs.stats.search_depth import (
+    SIGNALS,
+    DepthWorth,
+    RouterFitStep,
+    RouterReport,
+    escalated,
+    fit,
+    judge,
+    oracle_path,
+    path,
+    thresholds,
+)
 from raggs.sweeps.config import Mode, SweepConfig
-from raggs.sweeps.grid import Search, System, make_grid
-from raggs.sweeps.measuring import Costs
+from raggs.sweeps.grid import RetrievalStack, SystemRetriever, make_grid
+from raggs.sweeps.measuring import SystemCosts
 from raggs.sweeps.part_store import PartStore
-from raggs.sweeps.parts import Parts
+from raggs.sweeps.parts import SystemParts
 from raggs.sweeps.reranking import Router
-from raggs.sweeps.scoring import Scorer, run_of
+from raggs.sweeps.scoring import SystemScorer, run_of
 from raggs.sweeps.store import SweepStore
-from raggs.sweeps.timing import Clock
-from raggs.sweeps.world import World
+from raggs.sweeps.timing import StepTimer
+from raggs.sweeps.world import SweepContext
 
 
 class QuestionRow(Frozen):
@@ -62,7 +73,7 @@ class QuestionRow(Frozen):
     far_deep: float | None
 
 
-class TakesRow(Frozen):
+class DepthCostRow(Frozen):
     """What one depth takes, kept likewise."""
 
     policy: str
@@ -71,7 +82,7 @@ class TakesRow(Frozen):
     p95_ms: float | None
 
 
-class SignalPart(Part):
+class SignalPart(ReportPart):
     """One signal: what it is worth alone, on the half that its threshold was not fitted on."""
 
     signal: str
@@ -82,7 +93,7 @@ class SignalPart(Part):
     above_random: ScorePart | None = Field(description="gain at the great cutoff above as many random questions, alone")
 
 
-class PolicyPart(Part):
+class PolicyPart(ReportPart):
     """One way to choose depths."""
 
     policy: str
@@ -95,7 +106,7 @@ class PolicyPart(Part):
     p95_ms: Number = Field(description="time within which 95% of single searches ended; null likewise")
 
 
-class HalfPart(Part):
+class HalfPart(ReportPart):
     """A router on the half that it was not fitted on, by differences of the same questions."""
 
     questions: int
@@ -112,7 +123,7 @@ class HalfPart(Part):
         return self.escalated / self.questions if self.questions else 0.0
 
 
-class DepthFound(Found):
+class DepthFindings(DiagnosisFindings):
     """What was found. Thresholds are fitted on even questions by id; figures are of odd ones but for cost and wait."""
 
     near: str = Field(description="the measure that must not fall")
@@ -140,7 +151,7 @@ class DepthFound(Found):
 LISTED = "depth"
 
 
-class BenchWorld(World):
+class BenchContext(SweepContext):
     """See the module.
 
     Args:
@@ -174,12 +185,12 @@ class BenchWorld(World):
         self.workshop.ledger.turn_to(self.ledger, what)
 
 
-NOTHING = When(name=True)  # any: what is read does not hang on it
+NOTHING = RoutingThresholds(name=True)  # any: what is read does not hang on it
 NO_REWRITE = "none"
 EMBEDDER = "name another --embedder, or questions in a language that it knows"
 
 
-class Depths:
+class SystemDepths:
     """A system at two depths on a bench.
 
     Args:
@@ -219,7 +230,7 @@ class Depths:
         return next((spec.duplicates for spec in specs if isinstance(spec, RerankedConfig)), usual)
 
     @cached_property
-    def world(self) -> BenchWorld:
+    def world(self) -> BenchContext:
         """The surroundings."""
         axes = {
             "mode": self._mode,
@@ -240,17 +251,17 @@ class Depths:
                 "llm": self._bench.workshop.llm.settings.model_dump(),
             }
         )
-        return BenchWorld(self._bench, config)
+        return BenchContext(self._bench, config)
 
     @cached_property
-    def systems(self) -> tuple[System, System]:
+    def systems(self) -> tuple[RetrievalStack, RetrievalStack]:
         """The shallow and the deep one."""
         shallow, deep = make_grid(self.world.config).systems
         return shallow, deep
 
     @cached_property
-    def _parts(self) -> Parts:
-        return Parts(self.world, PartStore(self.world.workshop.places.sweeps), self.systems)
+    def _parts(self) -> SystemParts:
+        return SystemParts(self.world, PartStore(self.world.workshop.places.sweeps), self.systems)
 
     def measures(self) -> tuple[str, str]:
         """What is looked at, at the small and at the great cutoff."""
@@ -274,7 +285,7 @@ class Depths:
     def questions(self) -> Iterator[QuestionRow]:
         """A row for each judged question: its signals, and its values at both depths."""
         names = self.measures()
-        scorer = Scorer(self.world.config.model_copy(update={"quality": names}), self.world.labels, many=True)
+        scorer = SystemScorer(self.world.config.model_copy(update={"quality": names}), self.world.labels, many=True)
         values = [self._values(scorer, system) for system in self.systems]
         found = self._router(NOTHING).signals(self.readable()[0])
         for at, qid in enumerate(scorer.judgments.qrels.qids):
@@ -302,14 +313,14 @@ class Depths:
             raise DataError(f"the embedder gives no vector to any of {plural(found, 'question')}", remedy=EMBEDDER)
         return found
 
-    def takes(self, when: Mapping[str, float]) -> Iterator[TakesRow]:
+    def takes(self, when: Mapping[str, float]) -> Iterator[DepthCostRow]:
         """What the depths take, and a router of these thresholds; none where it has none."""
         shallow, deep = self.systems
         systems = {"shallow": shallow, "deep": deep}
         if when:
             systems["routed"] = replace(deep, depth=self.depth(when))
-        clock = Clock(self.world, self._parts, SweepStore(self.world.folder))
-        costs = Costs(self.world, self._parts)
+        clock = StepTimer(self.world, self._parts, SweepStore(self.world.folder))
+        costs = SystemCosts(self.world, self._parts)
         for policy, system in systems.items():
             final = self._parts.final(system)
             if self.timed:
@@ -317,7 +328,7 @@ class Depths:
                 clock.note_reranked(system, final)
                 clock.time([system], 1)
             total = clock.latency(system).total if self.timed else None
-            yield TakesRow(
+            yield DepthCostRow(
                 policy=policy,
                 usd_per_1k=costs.cost(system, final).total,
                 p50_ms=None if total is None else round(total.p50, 2),
@@ -327,13 +338,13 @@ class Depths:
     def depth(self, when: Mapping[str, float]) -> RoutedDepth:
         """The settings of a router."""
         thresholds: dict[str, object] = {name: True if name == "name" else value for name, value in when.items()}
-        return RoutedDepth(base=self.base, deep=self.deep, when=When.model_validate(thresholds))
+        return RoutedDepth(base=self.base, deep=self.deep, when=RoutingThresholds.model_validate(thresholds))
 
-    def _router(self, when: When) -> Router:
+    def _router(self, when: RoutingThresholds) -> Router:
         depth = RoutedDepth(base=self.base, deep=self.deep, when=when)
         return Router(self._parts, replace(self.systems[1], depth=depth), depth)
 
-    def _values(self, scorer: Scorer, system: System) -> Mapping[str, Floats]:
+    def _values(self, scorer: SystemScorer, system: RetrievalStack) -> Mapping[str, Floats]:
         run: Run = run_of(list(self._parts.final(system).lists.items()))
         return scorer.score(system.name, run, system.k).values
 
@@ -342,7 +353,7 @@ def _number(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def _reads(search: Search) -> Reads | None:
+def _reads(search: SystemRetriever) -> Reads | None:
     return REGISTRY.of(search.retriever).reads(search.retriever)
 
 
@@ -355,7 +366,7 @@ POINTS = 60  # of the oracle's line
 
 
 @dataclass(frozen=True)
-class Limits:
+class RouterLimits:
     """What a router is held to.
 
     Attributes:
@@ -371,7 +382,7 @@ class Limits:
     seed: int
 
 
-class Fitted:
+class FittedRouter:
     """A router fitted on one half of the questions and judged on the other.
 
     Args:
@@ -381,7 +392,9 @@ class Fitted:
         even: whether even questions are fitted on.
     """
 
-    def __init__(self, rows: Sequence[QuestionRow], names: Sequence[str], limits: Limits, *, even: bool = True) -> None:
+    def __init__(
+        self, rows: Sequence[QuestionRow], names: Sequence[str], limits: RouterLimits, *, even: bool = True
+    ) -> None:
         signals = {name: np.array(column(rows, name)) for name in names}
         seen: Flags = (np.arange(len(rows)) % 2 == 0) == even
         worth = _worth(rows)
@@ -418,7 +431,7 @@ class Fitted:
         kept = sorted({round(at * (len(whole) - 1) / POINTS) for at in range(POINTS + 1)})
         return tuple(whole[at] for at in kept)
 
-    def policies(self, takes: Mapping[str, TakesRow], depths: tuple[int, int]) -> tuple[PolicyPart, ...]:
+    def policies(self, takes: Mapping[str, DepthCostRow], depths: tuple[int, int]) -> tuple[PolicyPart, ...]:
         """All ways to choose depths, on the half that the router was not fitted on."""
         base, deep = depths
         return tuple(
@@ -440,7 +453,7 @@ class Fitted:
         found: list[SignalPart] = []
         for name in self._seen:
             when = thresholds(self._fit([name]))
-            report: Report | None = self._judge(when) if when else None
+            report: RouterReport | None = self._judge(when) if when else None
             found.append(
                 SignalPart(
                     signal=name,
@@ -453,11 +466,11 @@ class Fitted:
             )
         return tuple(found)
 
-    def _fit(self, names: Sequence[str]) -> tuple[Step, ...]:
+    def _fit(self, names: Sequence[str]) -> tuple[RouterFitStep, ...]:
         chosen = {name: self._seen[name] for name in names}
         return fit(chosen, self._worth, most=self._limits.most, loss=self._limits.loss)
 
-    def _judge(self, when: Mapping[str, float]) -> Report:
+    def _judge(self, when: Mapping[str, float]) -> RouterReport:
         return judge(escalated(self._other, when), self._judged, seed=self._limits.seed)
 
 
@@ -466,7 +479,7 @@ def defined(rows: Sequence[QuestionRow]) -> list[QuestionRow]:
     return sorted((row for row in rows if None not in _values(row)), key=lambda row: row.qid)
 
 
-def passed(half: HalfPart, limits: Limits, p95_ms: float | None) -> bool:
+def passed(half: HalfPart, limits: RouterLimits, p95_ms: float | None) -> bool:
     """Whether a router pays: it loses no more than it may, beats random beyond doubt, and keeps the limit of time."""
     low, beats = half.near_change.low, half.above_random.low
     in_time = limits.slo_ms is None or (p95_ms is not None and p95_ms <= limits.slo_ms)
@@ -476,7 +489,7 @@ def passed(half: HalfPart, limits: Limits, p95_ms: float | None) -> bool:
 
 
 def verdict(
-    half: HalfPart, limits: Limits, p95_ms: float | None, measures: tuple[str, str], depths: tuple[int, int]
+    half: HalfPart, limits: RouterLimits, p95_ms: float | None, measures: tuple[str, str], depths: tuple[int, int]
 ) -> str:
     """One sentence."""
     (near, far), (base, deep) = measures, depths
@@ -519,11 +532,11 @@ def _values(row: QuestionRow) -> tuple[float | None, ...]:
     return row.near_shallow, row.near_deep, row.far_shallow, row.far_deep
 
 
-def _worth(rows: Sequence[QuestionRow]) -> Worth:
-    return Worth(*np.array([_values(row) for row in rows], dtype=np.float64).reshape(-1, 4).T)
+def _worth(rows: Sequence[QuestionRow]) -> DepthWorth:
+    return DepthWorth(*np.array([_values(row) for row in rows], dtype=np.float64).reshape(-1, 4).T)
 
 
-def _mixed(takes: Mapping[str, TakesRow], share: float) -> float | None:
+def _mixed(takes: Mapping[str, DepthCostRow], share: float) -> float | None:
     """What a question costs on average where a share of them, whichever, goes deep."""
     shallow, deep = takes["shallow"].usd_per_1k, takes["deep"].usd_per_1k
     return None if shallow is None or deep is None else shallow + share * (deep - shallow)

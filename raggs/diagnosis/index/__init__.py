@@ -14,7 +14,7 @@ from raggs.base.errors import DataError, UsageError
 from raggs.base.files import hash_file
 from raggs.base.hashing import hash_value
 from raggs.base.settings import Causes
-from raggs.diagnosis.base import Bench, Diagnosis, Forecast, Need
+from raggs.diagnosis.base import Bench, Diagnosis, DiagnosisForecast, Need
 from raggs.diagnosis.index.comparing import (
     THREE,
     USUAL_LEVEL,
@@ -30,9 +30,9 @@ from raggs.diagnosis.index.comparing import (
 from raggs.diagnosis.index.measuring import (
     LEAST,
     QUESTIONS,
-    Family,
-    Tuner,
-    World,
+    EffortTuner,
+    IndexFamily,
+    IndexWorkload,
     embedder_of,
     families,
     hold_out,
@@ -44,14 +44,14 @@ from raggs.diagnosis.index.measuring import (
     texts_of,
 )
 from raggs.diagnosis.index.models import (
-    AskedPart,
-    DeltaPart,
     FrontPart,
-    IndexFound,
-    IndexSettings,
+    IndexDiagnosisConfig,
+    IndexFindings,
     LowRecallPart,
     MatchedPart,
     PointPart,
+    QuerySetPart,
+    RequiredRecallPart,
     TunedPart,
 )
 from raggs.diagnosis.models import MeanPart
@@ -73,7 +73,7 @@ TERMS = (
 )
 
 
-def sections(found: IndexFound) -> tuple[Section, ...]:
+def sections(found: IndexFindings) -> tuple[Section, ...]:
     """All of them."""
     names = [robustness(delta) for delta in found.deltas]
     chosen = [
@@ -85,7 +85,7 @@ def sections(found: IndexFound) -> tuple[Section, ...]:
     return (_about(found), *chosen, *_matched(found, names), *rest)
 
 
-def _about(found: IndexFound) -> Section:
+def _about(found: IndexFindings) -> Section:
     asked = " and ".join(f"{part.questions:,} {part.origin}" for part in found.asked)
     told = [f"{found.source}, {found.rows:,} of them indexed, {found.dims} dimensions; asked: {asked}"]
     if found.exact_qps is not None:
@@ -103,7 +103,7 @@ def _cell(part: MeanPart | None, *, signed: bool = False) -> Cell:
 # --- at equal mean recall -------------------------------------------------------------------------------------
 
 
-def _matched(found: IndexFound, names: Sequence[str]) -> Iterator[Section]:
+def _matched(found: IndexFindings, names: Sequence[str]) -> Iterator[Section]:
     for (k, origin), group in groupby(found.matched, key=lambda part: (part.k, part.origin)):
         parts = list(group)
         at = f"K {k}, {origin}"
@@ -224,7 +224,7 @@ def _front(part: FrontPart) -> Section:
     return Section(f"Where {part.what} is {part.least:g} or more", (told,), table)
 
 
-def _delta(part: DeltaPart) -> Section:
+def _delta(part: RequiredRecallPart) -> Section:
     told = f"no recall keeps answers within {part.near:.0%} of the exact search's, or there are too few answers"
     if part.delta is not None:
         told = f"delta {part.delta:g}: from this recall on, answers are {part.near:.0%} as good as the exact search's"
@@ -242,7 +242,7 @@ TICKS = (0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0)
 LOW_DELTA, HIGH_DELTA = 0.3, 0.9
 
 
-def plots(found: IndexFound) -> dict[str, str]:
+def plots(found: IndexFindings) -> dict[str, str]:
     """By name, for each K and set of questions what has two points or more."""
     drawn: dict[str, str] = {}
     for k, origin in dict.fromkeys((part.k, part.origin) for part in found.points):
@@ -305,17 +305,17 @@ EXACT = "flat"
 BLOCK = 4096  # passages whose cost is reckoned at a time
 
 
-class IndexDiagnosis(Diagnosis[IndexFound]):
+class IndexDiagnosis(Diagnosis[IndexFindings]):
     """What approximate indexes lose against the exact search, and whether it is lost evenly."""
 
-    Config = IndexSettings
-    Result = IndexFound
+    Config = IndexDiagnosisConfig
+    Result = IndexFindings
     TITLE = "What do approximate indexes lose, for which questions, and which effort is enough?"
     NEEDS = ("corpus", "embedder")
     TAKES = ("golden",)
     PACKAGES = ("faiss-cpu",)
 
-    config: IndexSettings
+    config: IndexDiagnosisConfig
 
     @property
     def needs(self) -> tuple[Need, ...]:
@@ -348,7 +348,7 @@ class IndexDiagnosis(Diagnosis[IndexFound]):
         for family in families(own, dims):
             family.at(1).check(rows, dims, Path())
 
-    def forecast(self, bench: Bench) -> Forecast:
+    def forecast(self, bench: Bench) -> DiagnosisForecast:
         """What would be built; vectors that a provider makes are what costs."""
         own = self.config
         rows, dims = _shape(bench, own)
@@ -361,9 +361,9 @@ class IndexDiagnosis(Diagnosis[IndexFound]):
                 embedder.embed_queries(list(texts_of(bench).values()))
         names = ", ".join(family.name for family in families(own, dims))
         told = f"{rows:,} vectors of {dims} dimensions indexed by {names}; asked for {_words(_cutoffs(own, rows))} hits"
-        return Forecast((told,), bench.asked())
+        return DiagnosisForecast((told,), bench.asked())
 
-    def measure(self, bench: Bench) -> IndexFound:
+    def measure(self, bench: Bench) -> IndexFindings:
         """Every point, then what is read off them."""
         own, world = self.config, open_world(bench, self.config)
         asking = hold_out(world, own.held_out, bench.seed)
@@ -381,13 +381,15 @@ class IndexDiagnosis(Diagnosis[IndexFound]):
         matched = tuple(matched_parts(rungs, sorted(set(own.levels)), deltas))
         tuned = self._tuned(bench, world, asking, kinds)
         front = None if own.fix is None else front_of(parts, own.fix, delta)
-        return IndexFound(
+        return IndexFindings(
             verdict=verdict(parts, matched, deltas, tuned, front),
             passed=_passed(tuned, front),
             rows=rows,
             dims=dims,
             source=world.source,
-            asked=tuple(AskedPart(origin=each.origin, questions=len(each.vectors)) for each in asking.asked.values()),
+            asked=tuple(
+                QuerySetPart(origin=each.origin, questions=len(each.vectors)) for each in asking.asked.values()
+            ),
             exact_qps=point_of(bench, asking, _exact(), 1, ks[0], own).row.qps,
             load=max((point.row.load for point in points if point.row.load is not None), default=None),
             deltas=deltas,
@@ -399,16 +401,18 @@ class IndexDiagnosis(Diagnosis[IndexFound]):
             delta=by_answers,
         )
 
-    def _tuned(self, bench: Bench, world: World, asking: World, kinds: Sequence[Family]) -> tuple[TunedPart, ...]:
+    def _tuned(
+        self, bench: Bench, world: IndexWorkload, asking: IndexWorkload, kinds: Sequence[IndexFamily]
+    ) -> tuple[TunedPart, ...]:
         """Over all vectors where there are questions; else over what was kept for those that are held out."""
         own = self.config
         if own.tune is None:
             return ()
         place = world if world.asked else asking
-        tuner = Tuner(bench, place, next(iter(place.asked.values())), own)
+        tuner = EffortTuner(bench, place, next(iter(place.asked.values())), own)
         return tuple(tuner.tune(each, own.tune) for each in kinds if each.effort)
 
-    def _delta(self, bench: Bench, world: World, k: int) -> DeltaPart | None:
+    def _delta(self, bench: Bench, world: IndexWorkload, k: int) -> RequiredRecallPart | None:
         own = self.config
         if own.correct is None:
             return None
@@ -416,23 +420,23 @@ class IndexDiagnosis(Diagnosis[IndexFound]):
             raise UsageError("answers are to questions by name, and there are none", remedy="--config, or --golden")
         return delta_of(bench, world, world.asked[QUESTIONS], read_answers(own.correct), k, own.near)
 
-    def rests_on(self, found: IndexFound) -> int:
+    def rests_on(self, found: IndexFindings) -> int:
         return max(each.questions for each in found.asked)
 
-    def sections(self, found: IndexFound) -> tuple[Section, ...]:
+    def sections(self, found: IndexFindings) -> tuple[Section, ...]:
         """See `layout`."""
         return sections(found)
 
-    def plots(self, found: IndexFound) -> Mapping[str, str]:
+    def plots(self, found: IndexFindings) -> Mapping[str, str]:
         """See `plots`."""
         return plots(found)
 
 
-def _asks(bench: Bench, settings: IndexSettings) -> bool:
+def _asks(bench: Bench, settings: IndexDiagnosisConfig) -> bool:
     return settings.vectors is None and (bench.has("run") or bench.has("golden"))
 
 
-def _shape(bench: Bench, settings: IndexSettings) -> tuple[int, int]:
+def _shape(bench: Bench, settings: IndexDiagnosisConfig) -> tuple[int, int]:
     """How many vectors there are, and their length."""
     if settings.vectors is not None:
         rows, dims = open_matrix(settings.vectors).shape
@@ -440,7 +444,7 @@ def _shape(bench: Bench, settings: IndexSettings) -> tuple[int, int]:
     return len(store_of(bench)), embedder_of(bench).dims
 
 
-def _cutoffs(settings: IndexSettings, rows: int) -> tuple[int, ...]:
+def _cutoffs(settings: IndexDiagnosisConfig, rows: int) -> tuple[int, ...]:
     """The numbers of hits that make sense among so many vectors.
 
     Raises:
@@ -457,8 +461,8 @@ def _words(ks: Sequence[int]) -> str:
     return " and ".join(map(str, ks))
 
 
-def _exact() -> Family:
-    return Family(EXACT, indexes.REGISTRY.load(EXACT).Config.model_validate({"type": EXACT}))
+def _exact() -> IndexFamily:
+    return IndexFamily(EXACT, indexes.REGISTRY.load(EXACT).Config.model_validate({"type": EXACT}))
 
 
 def _passed(tuned: Sequence[TunedPart], front: FrontPart | None) -> bool | None:

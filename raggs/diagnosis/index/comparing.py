@@ -32,18 +32,18 @@ from raggs.base.files import read_text, table_rows
 from raggs.base.types import number
 from raggs.chunking.models import parse_spec
 from raggs.diagnosis.base import Bench, capital, said
-from raggs.diagnosis.index.measuring import Asked, Point, World, opened
+from raggs.diagnosis.index.measuring import EffortPoint, IndexWorkload, QueryVectors, opened
 from raggs.diagnosis.index.models import (
     BinPart,
     Bound,
     ChosenPart,
-    DeltaPart,
-    Fixed,
+    FixedTarget,
     FrontPart,
     LowRecallPart,
     MatchedPart,
     Origin,
     PointPart,
+    RequiredRecallPart,
     TunedPart,
     Values,
 )
@@ -56,9 +56,9 @@ from raggs.stats.index_loss import (
     CONFIDENCE,
     LEAST,
     RECALL,
-    Bin,
-    Matched,
-    Swept,
+    IndexSweep,
+    MatchedRecall,
+    RecallBin,
     accuracy_by_recall,
     at_level,
     choose_delta,
@@ -73,13 +73,13 @@ SHOWN = 10  # questions that are named
 
 
 @dataclass(frozen=True)
-class Ladder:
+class EffortCurve:
     """The points of one index, for one K and one set of questions, by growing effort."""
 
     k: int
     origin: Origin
-    points: tuple[Point, ...]
-    swept: Swept
+    points: tuple[EffortPoint, ...]
+    swept: IndexSweep
 
     def parts(self) -> Iterator[PointPart]:
         """Each point as it is reported."""
@@ -103,7 +103,7 @@ class Ladder:
         return MeanPart(mean=float(self.swept.means[name][at]), low=low, high=high)
 
 
-def ladders(points: Sequence[Point], deltas: Sequence[float], seed: int) -> list[Ladder]:
+def ladders(points: Sequence[EffortPoint], deltas: Sequence[float], seed: int) -> list[EffortCurve]:
     """The points by K, set of questions and index, in the order in which they came."""
     found = []
     for k in dict.fromkeys(point.k for point in points):
@@ -111,7 +111,7 @@ def ladders(points: Sequence[Point], deltas: Sequence[float], seed: int) -> list
         for origin in mine[0].kept:
             for _, group in groupby(mine, key=lambda point: point.family.name):
                 rungs = tuple(group)
-                found.append(Ladder(k, _origin(origin), rungs, _swept(rungs, origin, deltas, seed)))
+                found.append(EffortCurve(k, _origin(origin), rungs, _swept(rungs, origin, deltas, seed)))
     return found
 
 
@@ -119,13 +119,15 @@ def _origin(name: str) -> Origin:
     return "questions" if name == "questions" else "held-out passages"
 
 
-def _swept(points: Sequence[Point], origin: str, deltas: Sequence[float], seed: int) -> Swept:
+def _swept(points: Sequence[EffortPoint], origin: str, deltas: Sequence[float], seed: int) -> IndexSweep:
     values: list[Mapping[str, Floats]] = [point.kept[origin].measures(deltas) for point in points]
     efforts, rates = [point.effort for point in points], [point.row.qps for point in points]
-    return Swept.of(points[0].family.name, efforts, rates, values, seed=seed)
+    return IndexSweep.of(points[0].family.name, efforts, rates, values, seed=seed)
 
 
-def matched_parts(found: Sequence[Ladder], levels: Sequence[float], deltas: Sequence[float]) -> Iterator[MatchedPart]:
+def matched_parts(
+    found: Sequence[EffortCurve], levels: Sequence[float], deltas: Sequence[float]
+) -> Iterator[MatchedPart]:
     """Every index at every level, beside the first index that was named."""
     for _, group in groupby(found, key=lambda ladder: (ladder.k, ladder.origin)):
         side = list(group)
@@ -136,7 +138,7 @@ def matched_parts(found: Sequence[Ladder], levels: Sequence[float], deltas: Sequ
                 yield part.model_copy(update={"sure": _sure(ladder, side, level, deltas)}) if part.against else part
 
 
-def _sure(ladder: Ladder, side: Sequence[Ladder], level: float, deltas: Sequence[float]) -> tuple[str, ...]:
+def _sure(ladder: EffortCurve, side: Sequence[EffortCurve], level: float, deltas: Sequence[float]) -> tuple[str, ...]:
     """The shares in which an index surely differs from the first: all indexes and deltas of one level hold together."""
     names = [robustness(delta) for delta in deltas]
     confidence = 1 - (1 - CONFIDENCE) / (len(names) * (len(side) - 1))
@@ -144,7 +146,9 @@ def _sure(ladder: Ladder, side: Sequence[Ladder], level: float, deltas: Sequence
     return tuple(name for name in names if name in found and MeanPart.of(found[name]).clear)
 
 
-def left_out(found: Sequence[Ladder], asked: Asked | None, level: float, below: float) -> Iterator[LowRecallPart]:
+def left_out(
+    found: Sequence[EffortCurve], asked: QueryVectors | None, level: float, below: float
+) -> Iterator[LowRecallPart]:
     """Of each index, where its mean recall is nearest to the level, the questions that get less than a recall."""
     for ladder in found:
         if asked is None or (ladder.k, ladder.origin) != (found[0].k, asked.origin):
@@ -163,7 +167,7 @@ def left_out(found: Sequence[Ladder], asked: Asked | None, level: float, below: 
         )
 
 
-def _matched(ladder: Ladder, first: Ladder, level: float, apart: Mapping[str, Interval]) -> MatchedPart:
+def _matched(ladder: EffortCurve, first: EffortCurve, level: float, apart: Mapping[str, Interval]) -> MatchedPart:
     here = at_level(ladder.swept, level)
     against = None if ladder is first else differences(ladder.swept, first.swept, level)
     return MatchedPart(
@@ -180,7 +184,7 @@ def _matched(ladder: Ladder, first: Ladder, level: float, apart: Mapping[str, In
     )
 
 
-def _number(here: Matched | None, name: str) -> float | None:
+def _number(here: MatchedRecall | None, name: str) -> float | None:
     return None if here is None else number(getattr(here, name))
 
 
@@ -192,7 +196,7 @@ BOUNDS: tuple[Bound, ...] = ("recall", "robustness", "qps")
 SECOND_MS = 1000.0
 
 
-def front_of(points: Sequence[PointPart], fixed: Fixed, delta: float) -> FrontPart:
+def front_of(points: Sequence[PointPart], fixed: FixedTarget, delta: float) -> FrontPart:
     """The points of one K and set of questions that reach the threshold, and of these the front of the other two."""
     mine = [point for point in points if (point.k, point.origin) == (points[0].k, points[0].origin)]
     chosen = [_chosen(point, delta) for point in mine]
@@ -232,7 +236,7 @@ REMEDY = "a table of commas: qid,setting,correct; settings such as flat and hnsw
 
 
 @dataclass
-class Answers:
+class AnswerCorrectness:
     """Which answers were correct: by setting, by question."""
 
     path: Path
@@ -244,14 +248,14 @@ class Answers:
         return self.by_setting[EXACT]
 
 
-def read_answers(path: Path) -> Answers:
+def read_answers(path: Path) -> AnswerCorrectness:
     """The file.
 
     Raises:
         DataError: a column or a value is missing or wrong, a question twice at a setting, or nothing of `flat`.
         NotFoundError: it cannot be read.
     """
-    rows, found = table_rows(read_text(path), path), Answers(path)
+    rows, found = table_rows(read_text(path), path), AnswerCorrectness(path)
     _, head = next(rows, (1, []))
     names = [cell.strip().lower() for cell in head]
     if missing := [name for name in COLUMNS if name not in names]:
@@ -266,7 +270,7 @@ def read_answers(path: Path) -> Answers:
     return found
 
 
-def _put(found: Answers, qid: str, setting: str, correct: str, *, line: int) -> None:
+def _put(found: AnswerCorrectness, qid: str, setting: str, correct: str, *, line: int) -> None:
     truth = TRUTHS.get(correct.lower())
     if not qid or not setting or truth is None:
         raise DataError(f"not an answer: {qid},{setting},{correct}", where=found.path, line=line, remedy=REMEDY)
@@ -276,7 +280,9 @@ def _put(found: Answers, qid: str, setting: str, correct: str, *, line: int) -> 
     mine[qid] = truth
 
 
-def delta_of(bench: Bench, world: World, asked: Asked, answers: Answers, k: int, near: float) -> DeltaPart:
+def delta_of(
+    bench: Bench, world: IndexWorkload, asked: QueryVectors, answers: AnswerCorrectness, k: int, near: float
+) -> RequiredRecallPart:
     """How much recall answers need, over all settings.
 
     Raises:
@@ -298,16 +304,16 @@ def delta_of(bench: Bench, world: World, asked: Asked, answers: Answers, k: int,
         remedy = f"the questions are {', '.join(asked.qids[:3])}, ..."
         raise DataError("none of its questions is among those that are asked", where=answers.path, remedy=remedy)
     bins = accuracy_by_recall(np.array(recall), np.array(correct), np.array(exact), seed=bench.seed)
-    return DeltaPart(k=k, near=near, delta=choose_delta(bins, near, LEAST), bins=tuple(map(_part, bins)))
+    return RequiredRecallPart(k=k, near=near, delta=choose_delta(bins, near, LEAST), bins=tuple(map(_part, bins)))
 
 
-def _recalls(bench: Bench, world: World, asked: Asked, setting: str, k: int) -> Floats:
+def _recalls(bench: Bench, world: IndexWorkload, asked: QueryVectors, setting: str, k: int) -> Floats:
     config = parse_spec(setting, indexes.REGISTRY, IndexConfig)
     index = opened(bench, world, indexes.REGISTRY.of(config)(config))
     return kept(index.search(asked.vectors, k).positions, world.truth(asked, k)).recall
 
 
-def _part(each: Bin) -> BinPart:
+def _part(each: RecallBin) -> BinPart:
     ratio = MeanPart.of(each.ratio)
     return BinPart(recall=each.recall, answers=each.answers, accuracy=each.accuracy, exact=each.exact, ratio=ratio)
 

@@ -37,11 +37,11 @@ from raggs.base.artifacts import Frozen
 from raggs.base.errors import DataError, UsageError
 from raggs.base.files import hash_file, regular_file
 from raggs.base.hashing import generator, hash_bytes
-from raggs.base.precision import Scoring
+from raggs.base.precision import PrecisionSettings
 from raggs.base.text import clean_unicode, did_you_mean, one_line, plural
-from raggs.base.types import Building, Number, number
+from raggs.base.types import BuildProgress, Number, number
 from raggs.diagnosis.base import Bench
-from raggs.diagnosis.index.models import Answered, IndexSettings, LossPart, Origin, PointRow, TunedPart
+from raggs.diagnosis.index.models import IndexDiagnosisConfig, LossPart, Origin, PointRow, QuerySetValues, TunedPart
 from raggs.diagnosis.models import MeanPart
 from raggs.metrics.evaluate import evaluate
 from raggs.metrics.names import at_cutoffs
@@ -52,7 +52,7 @@ from raggs.parts.indexes.passages import PassageStore
 from raggs.parts.indexes.vectors import VectorIndex, open_vectors
 from raggs.parts.retrievers.dense import DenseRetriever
 from raggs.stages.embed import prepare
-from raggs.stats.index_loss import Kept, kept, least_effort, loss
+from raggs.stats.index_loss import QueryValues, kept, least_effort, loss
 from raggs.stats.intervals import Interval
 from raggs.sweeps.timing import load_now
 
@@ -63,7 +63,7 @@ LEAST = 4  # times as many vectors as hits are wanted
 
 
 @dataclass(frozen=True)
-class Asked:
+class QueryVectors:
     """Questions as vectors, with ids where they have any."""
 
     origin: Origin
@@ -76,7 +76,7 @@ class Asked:
         return hash_bytes(self.vectors.tobytes())
 
 
-class World:
+class IndexWorkload:
     """Vectors, and those who ask.
 
     Args:
@@ -87,19 +87,19 @@ class World:
     """
 
     def __init__(
-        self, vectors: VectorIndex, asked: Mapping[Origin, Asked], source: str, store: PassageStore | None = None
+        self, vectors: VectorIndex, asked: Mapping[Origin, QueryVectors], source: str, store: PassageStore | None = None
     ) -> None:
         self.vectors, self.asked, self.source, self.store = vectors, asked, source, store
         self._truth: dict[tuple[str, int], Ints] = {}
 
-    def truth(self, asked: Asked, k: int) -> Ints:
+    def truth(self, asked: QueryVectors, k: int) -> Ints:
         """The exact k nearest of each question, shape (questions, k)."""
         if (asked.sum, k) not in self._truth:
             self._truth[asked.sum, k] = self.vectors.search(asked.vectors, k).positions
         return self._truth[asked.sum, k]
 
 
-def open_world(bench: Bench, settings: IndexSettings) -> World:
+def open_world(bench: Bench, settings: IndexDiagnosisConfig) -> IndexWorkload:
     """The vectors, all of them, and the questions.
 
     Raises:
@@ -117,7 +117,7 @@ def open_world(bench: Bench, settings: IndexSettings) -> World:
         bench.workshop.building,
         bench.workshop.notify,
     )
-    asked: dict[Origin, Asked] = {}
+    asked: dict[Origin, QueryVectors] = {}
     if bench.has("run") or bench.has("golden"):
         texts = texts_of(bench)
         given = embedder.embed_queries(list(texts.values()))
@@ -126,8 +126,8 @@ def open_world(bench: Bench, settings: IndexSettings) -> World:
             said = f"the embedder gives no vector to any of {plural(len(texts), 'question')}"
             raise DataError(said, remedy="name another --embedder, or questions in a language that it knows")
         qids = [list(texts)[at] for at in live.tolist()]
-        asked[QUESTIONS] = Asked(QUESTIONS, np.ascontiguousarray(given[live], dtype=np.float32), tuple(qids))
-    return World(vectors, asked, f"{len(store):,} passages by {embedder.identity.split('/')[0]}", store)
+        asked[QUESTIONS] = QueryVectors(QUESTIONS, np.ascontiguousarray(given[live], dtype=np.float32), tuple(qids))
+    return IndexWorkload(vectors, asked, f"{len(store):,} passages by {embedder.identity.split('/')[0]}", store)
 
 
 def texts_of(bench: Bench) -> Mapping[str, str]:
@@ -138,7 +138,7 @@ def texts_of(bench: Bench) -> Mapping[str, str]:
     return {qid: loop.run(prepare(query, rewriter, usual)).rewrite for qid, query in bench.queries.items()}
 
 
-def hold_out(world: World, count: int, seed: int) -> World:
+def hold_out(world: IndexWorkload, count: int, seed: int) -> IndexWorkload:
     """The same without some vectors, which are asked for too; at most a tenth, none twice, none of zeros."""
     matrix = world.vectors.vectors
     drawn = np.sort(generator(seed, "held out").permutation(len(matrix))[: min(count, len(matrix) // TENTH)])
@@ -147,9 +147,9 @@ def hold_out(world: World, count: int, seed: int) -> World:
         return world
     stays = np.ones(len(matrix), dtype=np.bool_)
     stays[chosen] = False
-    asked = Asked(HELD_OUT, np.ascontiguousarray(matrix[chosen], dtype=np.float32))
+    asked = QueryVectors(HELD_OUT, np.ascontiguousarray(matrix[chosen], dtype=np.float32))
     rest = VectorIndex.of(np.ascontiguousarray(matrix[stays]), world.vectors.place / f"without-{asked.sum[:16]}")
-    return World(rest, {**world.asked, HELD_OUT: asked}, world.source)
+    return IndexWorkload(rest, {**world.asked, HELD_OUT: asked}, world.source)
 
 
 def embedder_of(bench: Bench) -> Embedder:
@@ -175,10 +175,10 @@ def store_of(bench: Bench) -> PassageStore:
     return passages
 
 
-def _of_files(bench: Bench, vectors: Path, queries: Path | None) -> World:
+def _of_files(bench: Bench, vectors: Path, queries: Path | None) -> IndexWorkload:
     matrix = read_matrix(vectors)
     whole = VectorIndex.of(matrix, bench.workshop.places.vectors / f"given-{hash_file(vectors)[:16]}")
-    asked: dict[Origin, Asked] = {}
+    asked: dict[Origin, QueryVectors] = {}
     if queries is not None:
         given = read_matrix(queries)
         if given.shape[1] != matrix.shape[1]:
@@ -186,8 +186,8 @@ def _of_files(bench: Bench, vectors: Path, queries: Path | None) -> World:
             raise DataError(said, where=queries, remedy="embed both with the same embedder")
         if not given.any():
             raise DataError("all its vectors are zeros", where=queries, remedy="check how it was made")
-        asked[QUESTIONS] = Asked(QUESTIONS, np.ascontiguousarray(given[given.any(axis=1)]))
-    return World(whole, asked, f"{len(matrix):,} vectors of {vectors.name}")
+        asked[QUESTIONS] = QueryVectors(QUESTIONS, np.ascontiguousarray(given[given.any(axis=1)]))
+    return IndexWorkload(whole, asked, f"{len(matrix):,} vectors of {vectors.name}")
 
 
 def open_matrix(path: Path) -> npt.NDArray[np.number]:
@@ -228,7 +228,7 @@ TYPE = "type"
 
 
 @dataclass(frozen=True)
-class Family:
+class IndexFamily:
     """An index at any effort.
 
     Attributes:
@@ -268,7 +268,7 @@ class Family:
         return indexes.REGISTRY.of(config)(config)
 
 
-def families(settings: IndexSettings, dims: int) -> list[Family]:
+def families(settings: IndexDiagnosisConfig, dims: int) -> list[IndexFamily]:
     """Each index with each combination of the varied settings that it has, once.
 
     Raises:
@@ -279,7 +279,7 @@ def families(settings: IndexSettings, dims: int) -> list[Family]:
         if not any(name in type(base).model_fields for base in bases):
             known = sorted({field for base in bases for field in type(base).model_fields} - {TYPE})
             raise UsageError(f"no index has a setting {name!r}", remedy=did_you_mean(name, known))
-    found: dict[str, Family] = {}
+    found: dict[str, IndexFamily] = {}
     for base in bases:
         for each in _varied(base, settings.vary):
             found.setdefault(each.name, each)
@@ -293,13 +293,13 @@ def _usual(dims: int) -> list[IndexConfig]:
     return plain if dims % QUARTER else [*plain, ivf.model_validate({TYPE: "ivf", "pq": dims // QUARTER})]
 
 
-def _varied(base: IndexConfig, vary: Mapping[str, Sequence[int]]) -> Iterator[Family]:
+def _varied(base: IndexConfig, vary: Mapping[str, Sequence[int]]) -> Iterator[IndexFamily]:
     effort = indexes.REGISTRY.of(base).EFFORT
     own = {name: values for name, values in vary.items() if name in type(base).model_fields and name != effort}
     for values in product(*own.values()):
         update = dict(zip(own, values, strict=True))
         config = _validated(base, update)
-        yield Family(_name(config, effort, own), config, tuple(vary.get(effort, ())))
+        yield IndexFamily(_name(config, effort, own), config, tuple(vary.get(effort, ())))
 
 
 def _validated(base: IndexConfig, update: Mapping[str, int]) -> IndexConfig:
@@ -337,18 +337,18 @@ POINT_KIND = "index point/2"
 
 
 @dataclass(frozen=True)
-class Point:
+class EffortPoint:
     """An index at one effort, for one K.
 
     Attributes:
         kept: what each set of questions got, by origin.
     """
 
-    family: Family
+    family: IndexFamily
     effort: int
     k: int
     row: PointRow
-    kept: dict[str, Kept]
+    kept: dict[str, QueryValues]
 
     @property
     def least_recall(self) -> float:
@@ -356,13 +356,15 @@ class Point:
         return min(float(each.recall.mean()) for each in self.kept.values())
 
 
-def points_of(bench: Bench, world: World, family: Family, k: int, settings: IndexSettings) -> Iterator[Point]:
+def points_of(
+    bench: Bench, world: IndexWorkload, family: IndexFamily, k: int, settings: IndexDiagnosisConfig
+) -> Iterator[EffortPoint]:
     """The points of one index for one K, with growing effort, until that is enough."""
-    found: list[Point] = []
+    found: list[EffortPoint] = []
     efforts = family.efforts(k)
     while efforts:
         effort = efforts.pop(0)
-        bench.hear(Building(f"{family.named(effort)} for {k}", len(found), 0))
+        bench.hear(BuildProgress(f"{family.named(effort)} for {k}", len(found), 0))
         found.append(point_of(bench, world, family, effort, k, settings))
         yield found[-1]
         if family.varied:
@@ -373,12 +375,14 @@ def points_of(bench: Bench, world: World, family: Family, k: int, settings: Inde
             del efforts[:1]
 
 
-def _stalled(found: Sequence[Point]) -> bool:
+def _stalled(found: Sequence[EffortPoint]) -> bool:
     last = [point.least_recall for point in found[-3:]]
     return len(last) == 3 and all(later - earlier < STALLED for earlier, later in pairwise(last))
 
 
-def point_of(bench: Bench, world: World, family: Family, effort: int, k: int, settings: IndexSettings) -> Point:
+def point_of(
+    bench: Bench, world: IndexWorkload, family: IndexFamily, effort: int, k: int, settings: IndexDiagnosisConfig
+) -> EffortPoint:
     """One point, measured now if it is not kept."""
     recipe = family.at(effort)
     causes = {
@@ -391,10 +395,10 @@ def point_of(bench: Bench, world: World, family: Family, effort: int, k: int, se
     }
     row = bench.kept(causes, PointRow, lambda: [_measured(bench, world, recipe, k, settings)])[0]
     found = {each.origin: _read(each, k) for each in row.answered}
-    return Point(family, effort, k, row, {origin: found[origin] for origin in world.asked})
+    return EffortPoint(family, effort, k, row, {origin: found[origin] for origin in world.asked})
 
 
-def opened(bench: Bench, world: World, recipe: Index) -> OpenIndex:
+def opened(bench: Bench, world: IndexWorkload, recipe: Index) -> OpenIndex:
     """The index over the world's vectors, built now if it was not.
 
     Raises:
@@ -403,10 +407,10 @@ def opened(bench: Bench, world: World, recipe: Index) -> OpenIndex:
     """
     rows, dims = world.vectors.vectors.shape
     recipe.check(rows, dims, world.vectors.place)
-    return recipe.open(world.vectors, bench.workshop.building, Scoring())
+    return recipe.open(world.vectors, bench.workshop.building, PrecisionSettings())
 
 
-def _measured(bench: Bench, world: World, recipe: Index, k: int, settings: IndexSettings) -> PointRow:
+def _measured(bench: Bench, world: IndexWorkload, recipe: Index, k: int, settings: IndexDiagnosisConfig) -> PointRow:
     index = opened(bench, world, recipe)
     answered = tuple(_answered(index, asked, world.truth(asked, k)) for asked in world.asked.values())
     first = next(iter(world.asked.values()))
@@ -421,10 +425,10 @@ def _measured(bench: Bench, world: World, recipe: Index, k: int, settings: Index
     )
 
 
-def _answered(index: OpenIndex, asked: Asked, truth: Ints) -> Answered:
+def _answered(index: OpenIndex, asked: QueryVectors, truth: Ints) -> QuerySetValues:
     k = truth.shape[1]
     found = kept(index.search(asked.vectors, k).positions, truth)
-    return Answered(
+    return QuerySetValues(
         origin=asked.origin,
         hits=tuple(np.rint(found.recall * k).astype(int).tolist()),
         ap=_rounded(found.ap),
@@ -437,18 +441,18 @@ def _rounded(values: Floats) -> tuple[float, ...]:
     return tuple(values.round(DIGITS).tolist())
 
 
-def _read(row: Answered, k: int) -> Kept:
-    return Kept(np.array(row.hits) / k, np.array(row.ap), np.array(row.ndcg), np.array(row.rr))
+def _read(row: QuerySetValues, k: int) -> QueryValues:
+    return QueryValues(np.array(row.hits) / k, np.array(row.ap), np.array(row.ndcg), np.array(row.rr))
 
 
-class Took(NamedTuple):
+class SearchTime(NamedTuple):
     """Mean seconds of a question by the wall clock and by processor time, which other work slows less."""
 
     wall: float
     cpu: float
 
 
-def seconds_of(index: OpenIndex, queries: Vectors, k: int, settings: IndexSettings) -> Took:
+def seconds_of(index: OpenIndex, queries: Vectors, k: int, settings: IndexDiagnosisConfig) -> SearchTime:
     """One question at a time; some of them, evenly spread over all."""
     at = np.linspace(0, len(queries) - 1, min(settings.timed, len(queries))).astype(int)
     sample = [queries[row : row + 1] for row in at.tolist()]
@@ -460,7 +464,7 @@ def seconds_of(index: OpenIndex, queries: Vectors, k: int, settings: IndexSettin
             wall, cpu = time.perf_counter(), time.thread_time()
             index.search(query, k)
             each[place] = time.perf_counter() - wall, time.thread_time() - cpu
-    return Took(*np.median(took, axis=0).mean(axis=0).tolist())
+    return SearchTime(*np.median(took, axis=0).mean(axis=0).tolist())
 
 
 USUAL_DEPTH = 50
@@ -473,19 +477,19 @@ class LossRow(Frozen):
     values: Mapping[str, tuple[Number, ...]]
 
 
-class Tuner:
+class EffortTuner:
     """Efforts of indexes over one world.
 
     Args:
         asked: the questions.
     """
 
-    def __init__(self, bench: Bench, world: World, asked: Asked, settings: IndexSettings) -> None:
+    def __init__(self, bench: Bench, world: IndexWorkload, asked: QueryVectors, settings: IndexDiagnosisConfig) -> None:
         self._bench, self._world, self._asked, self._settings = bench, world, asked, settings
         self.depth = depth_of(bench, settings)
         self._exact = self._values(world.truth(asked, self.depth))
 
-    def tune(self, family: Family, limit: float) -> TunedPart:
+    def tune(self, family: IndexFamily, limit: float) -> TunedPart:
         """The least effort of one index.
 
         Raises:
@@ -507,7 +511,7 @@ class Tuner:
             tried=tuple(_part(each, losses) for each, losses in tried.items()),
         )
 
-    def _climb(self, family: Family, limit: float) -> dict[int, Mapping[str, Interval]]:
+    def _climb(self, family: IndexFamily, limit: float) -> dict[int, Mapping[str, Interval]]:
         """Efforts upwards until one fits, and then between it and the one before."""
         found: dict[int, Mapping[str, Interval]] = {}
 
@@ -526,8 +530,8 @@ class Tuner:
             before = effort
         return found
 
-    def _losses(self, family: Family, effort: int) -> Mapping[str, Interval]:
-        self._bench.hear(Building(f"what {family.named(effort)} loses", 0, 0))
+    def _losses(self, family: IndexFamily, effort: int) -> Mapping[str, Interval]:
+        self._bench.hear(BuildProgress(f"what {family.named(effort)} loses", 0, 0))
         recipe = family.at(effort)
         causes = {
             "kind": LOSS_KIND,
@@ -547,7 +551,7 @@ class Tuner:
         except ValueError as error:
             raise DataError(f"no loss can be told: {error}", remedy="choose another --measure") from error
 
-    def _row(self, family: Family, effort: int) -> LossRow:
+    def _row(self, family: IndexFamily, effort: int) -> LossRow:
         index = opened(self._bench, self._world, family.at(effort))
         values = self._values(index.search(self._asked.vectors, self.depth).positions)
         return LossRow(values={name: tuple(map(number, row.tolist())) for name, row in values.items()})
@@ -568,7 +572,7 @@ class Tuner:
         return {name: scored.column(name) for name in names}
 
 
-def depth_of(bench: Bench, settings: IndexSettings) -> int:
+def depth_of(bench: Bench, settings: IndexDiagnosisConfig) -> int:
     """How many hits are asked for."""
     if settings.depth is not None:
         return settings.depth
@@ -577,7 +581,7 @@ def depth_of(bench: Bench, settings: IndexSettings) -> int:
     return max([*(dense[:1] or [USUAL_DEPTH]), *settings.cutoffs])
 
 
-def as_yaml(family: Family, effort: int) -> str:
+def as_yaml(family: IndexFamily, effort: int) -> str:
     """The settings as they are written below a retriever: ``index: {type: hnsw, m: 32, ef: 57}``."""
     told = family.at(effort).config
     fields = type(told).model_fields

@@ -17,9 +17,9 @@ from raggs.base.errors import UsageError
 from raggs.base.settings import Settings
 from raggs.base.types import Number
 from raggs.chunking.models import parse_spec
-from raggs.diagnosis.base import DiagnosisConfig, Found
+from raggs.diagnosis.base import DiagnosisConfig, DiagnosisFindings
 from raggs.diagnosis.models import MeanPart
-from raggs.evaluation.models import Part
+from raggs.evaluation.models import ReportPart
 from raggs.parts import indexes
 from raggs.parts.indexes import IndexConfig
 from raggs.stats.index_loss import NEAR
@@ -27,7 +27,7 @@ from raggs.stats.index_loss import NEAR
 Origin = Literal["questions", "held-out passages"]
 
 
-class Answered(Frozen):
+class QuerySetValues(Frozen):
     """What one set of questions got, by question: kept between invocations."""
 
     origin: str
@@ -45,20 +45,20 @@ class PointRow(Frozen):
     load: Number
     build_s: float
     bytes: int
-    answered: tuple[Answered, ...]
+    answered: tuple[QuerySetValues, ...]
 
 
 Values = Mapping[str, MeanPart]
 
 
-class AskedPart(Part):
+class QuerySetPart(ReportPart):
     """A set of questions."""
 
     origin: Origin
     questions: int
 
 
-class PointPart(Part):
+class PointPart(ReportPart):
     """An index at one effort."""
 
     index: str = Field(description="its settings, but for the effort")
@@ -73,7 +73,7 @@ class PointPart(Part):
     bytes: int
 
 
-class MatchedPart(Part):
+class MatchedPart(ReportPart):
     """An index at one mean recall; without numbers where its points do not bracket that."""
 
     index: str
@@ -89,7 +89,7 @@ class MatchedPart(Part):
     deviation: Values = Field({}, description="from the mean of all indexes, as a share of that")
 
 
-class ChosenPart(Part):
+class ChosenPart(ReportPart):
     """A point of the front of two things, where a third is fixed."""
 
     index: str
@@ -102,7 +102,7 @@ class ChosenPart(Part):
     qps: float
 
 
-class FrontPart(Part):
+class FrontPart(ReportPart):
     """The three-way choice."""
 
     what: str
@@ -113,14 +113,14 @@ class FrontPart(Part):
     front: tuple[ChosenPart, ...]
 
 
-class LossPart(Part):
+class LossPart(ReportPart):
     """What an effort loses against the exact search."""
 
     effort: int
     losses: Mapping[str, MeanPart] = Field(description="by measure with its cutoff, as shares")
 
 
-class TunedPart(Part):
+class TunedPart(ReportPart):
     """The least effort of an index whose loss is within the limit beyond doubt."""
 
     index: str
@@ -134,7 +134,7 @@ class TunedPart(Part):
     tried: tuple[LossPart, ...]
 
 
-class BinPart(Part):
+class BinPart(ReportPart):
     """Answers to questions of about one recall."""
 
     recall: float
@@ -144,7 +144,7 @@ class BinPart(Part):
     ratio: MeanPart
 
 
-class DeltaPart(Part):
+class RequiredRecallPart(ReportPart):
     """How much recall answers need."""
 
     k: int
@@ -153,7 +153,7 @@ class DeltaPart(Part):
     bins: tuple[BinPart, ...]
 
 
-class LowRecallPart(Part):
+class LowRecallPart(ReportPart):
     """The questions that an index gives least."""
 
     index: str
@@ -165,14 +165,14 @@ class LowRecallPart(Part):
     qids: tuple[str, ...] = Field(description="some of them, those with least first; rows of the file without ids")
 
 
-class IndexFound(Found):
+class IndexFindings(DiagnosisFindings):
     """What `raggs diagnose index` found."""
 
     v: Literal[1] = 1
     rows: int
     dims: int
     source: str = Field(description="whose vectors they are")
-    asked: tuple[AskedPart, ...]
+    asked: tuple[QuerySetPart, ...]
     exact_qps: Number = Field(description="questions a second of the exact search")
     load: Number = Field(description="greatest load of a processor while points were timed")
     deltas: tuple[float, ...]
@@ -181,7 +181,7 @@ class IndexFound(Found):
     left_out: tuple[LowRecallPart, ...] = ()
     front: FrontPart | None = None
     tuned: tuple[TunedPart, ...] = ()
-    delta: DeltaPart | None = None
+    delta: RequiredRecallPart | None = None
 
 
 def _index(given: object) -> object:
@@ -224,14 +224,14 @@ Share = Annotated[float, Field(gt=0, le=1)]
 Bound = Literal["recall", "robustness", "qps"]
 
 
-class Fixed(Settings):
+class FixedTarget(Settings):
     """The one of three that must be reached; of the other two the front is shown."""
 
     what: Bound = Field("recall", description="recall, robustness (at `delta`) or qps")
     least: float = Field(0.9, gt=0, description="its least value")
 
 
-class IndexSettings(DiagnosisConfig):
+class IndexDiagnosisConfig(DiagnosisConfig):
     """Settings of the kind `index`."""
 
     type: Literal["index"] = "index"
@@ -255,7 +255,7 @@ class IndexSettings(DiagnosisConfig):
         None, description="measure that the loss is of, without @k, by a golden set; null: recall of the exact nearest"
     )
     depth: int | None = Field(None, ge=1, description="hits wanted when tuning; null: the dense retriever's k, or 50")
-    fix: Annotated[Fixed | None, BeforeValidator(_fixed)] = Field(
+    fix: Annotated[FixedTarget | None, BeforeValidator(_fixed)] = Field(
         None, description="a threshold, to see the front of the other two of three"
     )
     delta: Share = Field(0.3, description="the delta of the front's robustness")

@@ -20,19 +20,19 @@ from raggs.base.hashing import hash_value
 from raggs.base.settings import Causes, causes_of
 from raggs.base.text import plural
 from raggs.config.models import RunConfig
-from raggs.diagnosis.base import Bench, Diagnosis, DiagnosisConfig, Forecast, said
+from raggs.diagnosis.base import Bench, Diagnosis, DiagnosisConfig, DiagnosisForecast, said
 from raggs.diagnosis.judge.measuring import (
     FEWEST,
-    Answers,
-    Asking,
-    FavourPart,
-    JudgeFound,
+    JudgeAnswerCosts,
+    JudgeAnswers,
+    JudgeFindings,
+    OrderMethodPart,
     PlacePart,
-    Plan,
-    Pool,
     PoolsPart,
+    PositionBiasPart,
+    QueryPool,
     Rankings,
-    WayPart,
+    RepeatPlan,
     graded,
     grades_of,
     judge_of,
@@ -42,19 +42,19 @@ from raggs.diagnosis.judge.measuring import (
     reaching,
 )
 from raggs.evaluation.document import Cell, Legend, Row, Section, Table, Value, bounded
-from raggs.evaluation.svg import LINE, WIDTH, Drawing, ForestRow, Scale, forest
+from raggs.evaluation.svg import LINE, WIDTH, AxisScale, Drawing, ForestRow, forest
 from raggs.llm.prices import HIDDEN, reasons
-from raggs.llm.rehearsal import Asked, Rehearsal
+from raggs.llm.rehearsal import CallEstimate, DryRunLLM
 from raggs.parts.judges import Judge, Task
 from raggs.parts.judges.litellm import GRADE_TOKENS, LABEL_TOKENS
-from raggs.runs.manifests.models import Estimate
+from raggs.runs.manifests.models import CostEstimate
 
 LEFT, RIGHT, TOP, FOOT = 60, WIDTH - 24, 78, 320
 COIN = 0.5
 NONE = "no order of a whole pool"
 
 
-def verdict(found: JudgeFound) -> str:
+def verdict(found: JudgeFindings) -> str:
     """How often its orders turn, in one prompt and by the rank stage; then whether that is worth its calls."""
     single, ranked = found.single, found.ranked
     if single.otherwise.mean is None and single.again.mean is None:
@@ -91,17 +91,17 @@ def _share(part: PoolsPart) -> str:
     return f"{100 * part.mean:.1f}%{held}"
 
 
-def _cost(part: WayPart) -> str:
+def _cost(part: OrderMethodPart) -> str:
     calls = f"{part.calls:.3g} {'call' if part.calls == 1 else 'calls'}"
     return f"{calls} and {part.usd:.2g} USD" if part.usd else calls
 
 
-def sections(found: JudgeFound) -> tuple[Section, ...]:
+def sections(found: JudgeFindings) -> tuple[Section, ...]:
     """The two ways, then where in the list, then what the place shown does, then failures."""
     return (_ways(found), _places(found), _favour(found), *_failures(found))
 
 
-def _ways(found: JudgeFound) -> Section:
+def _ways(found: JudgeFindings) -> Section:
     head = ("way", "asked again", "shown otherwise", "tau", f"overlap@{found.top}", "calls", "tokens", "USD")
     rows = tuple(_way(part) for part in (found.single, found.informed, found.ranked))
     sentences = [
@@ -121,13 +121,13 @@ def _ways(found: JudgeFound) -> Section:
     return Section("What an order is worth", tuple(sentences), Table(head, rows), (), terms)
 
 
-def _way(part: WayPart) -> Row:
+def _way(part: OrderMethodPart) -> Row:
     usd: Value = f"{part.usd:.4g}" if part.usd else "0"
     means = (_cell(each) for each in (part.again, part.otherwise, part.tau, part.top))
     return (Cell(part.name), *means, Cell(f"{part.calls:.4g}"), Cell(f"{part.tokens:,.0f}"), Cell(usd))
 
 
-def _places(found: JudgeFound) -> Section:
+def _places(found: JudgeFindings) -> Section:
     head = ("places", "one prompt, asked again", "one prompt, in the rank stage's order", "rank stage, ranked afresh")
     rows = tuple(
         (Cell(f"{part.first}–{part.last + 1}"), _cell(part.again), _cell(part.against), _cell(part.ranked))
@@ -137,14 +137,14 @@ def _places(found: JudgeFound) -> Section:
     return Section("How sharp it is, by place", (said, _sharp(found)), Table(head, rows))
 
 
-def _sharp(found: JudgeFound) -> str:
+def _sharp(found: JudgeFindings) -> str:
     return (
         f"sharpness on the scale of the rank stage: {_number(found.sharpness)} in one prompt, "
         f"{_number(found.ranked_sharpness)} in its own batches (3 tells a grade apart 19 times in 20)"
     )
 
 
-def _favour(found: JudgeFound) -> Section:
+def _favour(found: JudgeFindings) -> Section:
     favour = found.favour
     rows = (
         (Cell("one prompt: pairs that turned with the showing, the earlier won"), _cell(favour.toward), Cell("0.5")),
@@ -159,7 +159,7 @@ def _favour(found: JudgeFound) -> Section:
     return Section("What the place shown does", (_tilt(favour.toward),), Table(("", "found", "fair"), rows))
 
 
-def _fair(favour: FavourPart) -> str:
+def _fair(favour: PositionBiasPart) -> str:
     return f"{favour.fair_first:.3g}"
 
 
@@ -171,7 +171,7 @@ def _tilt(part: PoolsPart) -> str:
     return "in one prompt it favours what is shown late" if part.high < COIN else "in one prompt no favour can be told"
 
 
-def _failures(found: JudgeFound) -> tuple[Section, ...]:
+def _failures(found: JudgeFindings) -> tuple[Section, ...]:
     parts = [part for part in (found.single, found.ranked) if part.failed]
     if not parts:
         return ()
@@ -193,7 +193,7 @@ def _number(part: PoolsPart) -> str:
 # --- plots ---
 
 
-def plots(found: JudgeFound) -> dict[str, str]:
+def plots(found: JudgeFindings) -> dict[str, str]:
     """The share of pairs that turn, and how often neighbours are kept by their place."""
     ways = [(f"{found.single.name}, asked again", found.single.again)]
     ways += [(f"{part.name}, {how}", part.otherwise) for part, how in _hows(found)]
@@ -207,7 +207,7 @@ def plots(found: JudgeFound) -> dict[str, str]:
     return drawn
 
 
-def _hows(found: JudgeFound) -> tuple[tuple[WayPart, str], ...]:
+def _hows(found: JudgeFindings) -> tuple[tuple[OrderMethodPart, str], ...]:
     return (
         (found.single, "shown otherwise"),
         (found.informed, "shown otherwise"),
@@ -215,9 +215,9 @@ def _hows(found: JudgeFound) -> tuple[tuple[WayPart, str], ...]:
     )
 
 
-def _by_place(found: JudgeFound) -> str:
+def _by_place(found: JudgeFindings) -> str:
     drawing = Drawing(f"{found.judge}: neighbours that keep their order", FOOT + 3.4 * LINE)
-    across, up = Scale(0, len(found.places), LEFT, RIGHT), Scale(0.4, 1.02, FOOT, TOP)
+    across, up = AxisScale(0, len(found.places), LEFT, RIGHT), AxisScale(0.4, 1.02, FOOT, TOP)
     for value in up.ticks():
         drawing.line(LEFT, up.at(value), RIGHT, up.at(value), "grid")
         drawing.text(LEFT - 7, up.at(value) + 4, f"{value:g}", "soft", "end")
@@ -237,7 +237,7 @@ def _marks(part: PlacePart) -> tuple[tuple[float, str, str, PoolsPart], ...]:
     return (0.4, "bar", "one prompt, asked again", part.again), (0.6, "doubt", "rank stage", part.ranked)
 
 
-def _mark(drawing: Drawing, x: float, up: Scale, mean: PoolsPart, kinds: tuple[str, str]) -> None:
+def _mark(drawing: Drawing, x: float, up: AxisScale, mean: PoolsPart, kinds: tuple[str, str]) -> None:
     kind, name = kinds
     if mean.mean is None:
         return
@@ -246,7 +246,7 @@ def _mark(drawing: Drawing, x: float, up: Scale, mean: PoolsPart, kinds: tuple[s
     drawing.dot(x, up.at(mean.mean), "front" if kind == "bar" else "doubtdot", f"{name}: {mean.mean:.3f}")
 
 
-class Outlook:
+class JudgeCostForecast:
     """See the module.
 
     Args:
@@ -254,15 +254,15 @@ class Outlook:
         rehearsal: its language models.
     """
 
-    def __init__(self, bench: Bench, run: RunConfig, rehearsal: Rehearsal) -> None:
+    def __init__(self, bench: Bench, run: RunConfig, rehearsal: DryRunLLM) -> None:
         self._bench, self._run, self._llm = bench, run, rehearsal
         self._judge: Judge = judge_of(bench, run, rehearsal)
-        self._before: dict[tuple[str, str], Asked] = {}
+        self._before: dict[tuple[str, str], CallEstimate] = {}
 
-    def lines(self, pools: Sequence[Pool], plan: Plan) -> tuple[Estimate, ...]:
+    def lines(self, pools: Sequence[QueryPool], plan: RepeatPlan) -> tuple[CostEstimate, ...]:
         """A line for each model and part of the work; one without a price for a judge that pays nobody."""
         loop = self._bench.workshop.loop
-        found: list[Estimate] = []
+        found: list[CostEstimate] = []
         rows = loop.run(grades_of(self._judge, pools))
         if rows:
             found += self._counted("grades", "grade", GRADE_TOKENS, sum(len(row.shown) for row in rows))
@@ -278,7 +278,7 @@ class Outlook:
         length = LABEL_TOKENS * (self._run.ordering.list_length + 2)
         return (*found, *self._counted("rank stage", "order", length, most, beyond))
 
-    async def _beyond(self, pools: Sequence[Pool], plan: Plan, *, unknown: bool) -> int:
+    async def _beyond(self, pools: Sequence[QueryPool], plan: RepeatPlan, *, unknown: bool) -> int:
         """Calls that may come after those that were counted."""
         rankings, beyond = Rankings(self._judge, self._run), 0
         for pool in pools:
@@ -286,7 +286,7 @@ class Outlook:
                 beyond += await self._followed(rankings, pool, number, unknown=unknown)
         return beyond
 
-    async def _followed(self, rankings: Rankings, pool: Pool, number: int, *, unknown: bool) -> int:
+    async def _followed(self, rankings: Rankings, pool: QueryPool, number: int, *, unknown: bool) -> int:
         course, most = await rankings.begun(pool, number), self._run.ordering.max_calls
         while batches := course.next_round():
             before, entries = self._llm.missing, []
@@ -301,19 +301,19 @@ class Outlook:
             course.learn(entries)
         return 0
 
-    def _counted(self, stage: str, task: Task, length: int, most: int, beyond: int = 0) -> Iterator[Estimate]:
+    def _counted(self, stage: str, task: Task, length: int, most: int, beyond: int = 0) -> Iterator[CostEstimate]:
         """What was asked since the last part, and `beyond` more like it."""
         if not self._judge.models:
             who = f"{self._judge.name} (local)"
             exact = not beyond
-            yield Estimate(stage=stage, calls=most, input_tokens=0, output_tokens=0, usd=0.0, exact=exact, who=who)
+            yield CostEstimate(stage=stage, calls=most, input_tokens=0, output_tokens=0, usd=0.0, exact=exact, who=who)
         for model in self._judge.calls(task):
-            asked, before = self._llm.asked(model, task), self._before.get((model, task), Asked())
+            asked, before = self._llm.asked(model, task), self._before.get((model, task), CallEstimate())
             calls, tokens = asked.calls - before.calls, asked.tokens - before.tokens
             more = beyond * tokens // max(1, calls)
             hidden = HIDDEN if reasons(model, self._run.llm.parameters_of(model)) else 0
             price, output = self._bench.workshop.llm.price(model), (calls + beyond) * (length + hidden)
-            yield Estimate(
+            yield CostEstimate(
                 stage=stage,
                 calls=calls + beyond,
                 cached=asked.known - before.known,
@@ -328,7 +328,7 @@ class Outlook:
             self._before[model, task] = replace(asked)
 
 
-class JudgeConfig(DiagnosisConfig):
+class JudgeDiagnosisConfig(DiagnosisConfig):
     """How often the judge is asked."""
 
     type: Literal["judge"] = "judge"
@@ -340,19 +340,19 @@ class JudgeConfig(DiagnosisConfig):
     top: int = Field(10, ge=1, description="how many of the first are compared")
 
 
-class JudgeDiagnosis(Diagnosis[JudgeFound]):
+class JudgeDiagnosis(Diagnosis[JudgeFindings]):
     """What the rank stage buys with this judge: one prompt of 40 passages against many of five."""
 
-    Config = JudgeConfig
-    Result = JudgeFound
+    Config = JudgeDiagnosisConfig
+    Result = JudgeFindings
     TITLE = "Does the judge order the same passages alike, and what does the rank stage buy?"
     NEEDS = ("run",)
     STAGES = ("judge", "rank")
     TIME = "minutes"
     OVER = "pool"
-    config: JudgeConfig
+    config: JudgeDiagnosisConfig
 
-    _pools: list[Pool] | None = None
+    _pools: list[QueryPool] | None = None
     _about: Causes | None = None
 
     def causes(self, bench: Bench) -> Causes:
@@ -387,12 +387,12 @@ class JudgeDiagnosis(Diagnosis[JudgeFound]):
         """
         judge_of(bench, _run(bench)).check(bench.queries.values())
 
-    def forecast(self, bench: Bench) -> Forecast:
+    def forecast(self, bench: Bench) -> DiagnosisForecast:
         """Every ask, as far as it can be known; a ranking is bounded by `rank.max_calls`."""
         if bench.rehearsal is None:
-            return Forecast()
+            return DiagnosisForecast()
         run, pools = _run(bench), self._chosen(bench)
-        lines = Outlook(bench, run, bench.rehearsal).lines(pools, self._plan(bench))
+        lines = JudgeCostForecast(bench, run, bench.rehearsal).lines(pools, self._plan(bench))
         size, floor = max(len(pool.passages) for pool in pools), run.ordering.floor
         which = f" that reach grade {floor} (rank.floor)" if floor > MIN_GRADE else ""
         what = (
@@ -401,13 +401,13 @@ class JudgeDiagnosis(Diagnosis[JudgeFound]):
             f"the rank stage: {plural(self.config.rankings, 'ranking')} of each pool, {run.ordering.list_length} each, "
             f"{run.ordering.max_calls} calls at most",
         )
-        return Forecast(what, lines)
+        return DiagnosisForecast(what, lines)
 
-    def measure(self, bench: Bench) -> JudgeFound:
+    def measure(self, bench: Bench) -> JudgeFindings:
         """Grade what has no grade, order each pool in one prompt, rank it, compare."""
         run, plan, pools = _run(bench), self._plan(bench), self._chosen(bench)
         about = [self.config.type, bench.seed, bench.causes("run"), self._asked(bench)]
-        grading = Asking(rows=(), calls=0, tokens=0, usd=0.0)
+        grading = JudgeAnswerCosts(rows=(), calls=0, tokens=0, usd=0.0)
         if any(not pool.grades for pool in pools):
             grading = kept(bench, run, [*about, "grades"], partial(grades_of, pools=pools))
             pools = reaching(graded(pools, grading.rows), run.ordering)
@@ -423,23 +423,23 @@ class JudgeDiagnosis(Diagnosis[JudgeFound]):
             pool.query.qid: dict(zip((each.doc_id for each in pool.passages), pool.grades, strict=True))
             for pool in pools
         }
-        answers = Answers(single, ranked, grades, self.config.top, run.ordering.list_length, bench.seed)
+        answers = JudgeAnswers(single, ranked, grades, self.config.top, run.ordering.list_length, bench.seed)
         return self._found(bench, run, grading, answers)
 
-    def rests_on(self, found: JudgeFound) -> int:
+    def rests_on(self, found: JudgeFindings) -> int:
         return found.pools
 
-    def sections(self, found: JudgeFound) -> tuple[Section, ...]:
+    def sections(self, found: JudgeFindings) -> tuple[Section, ...]:
         """Return the findings as tables and sentences."""
         return sections(found)
 
-    def plots(self, found: JudgeFound) -> Mapping[str, str]:
+    def plots(self, found: JudgeFindings) -> Mapping[str, str]:
         """Return SVG files by name, from the findings alone."""
         return plots(found)
 
-    def _found(self, bench: Bench, run: RunConfig, grading: Asking, answers: Answers) -> JudgeFound:
+    def _found(self, bench: Bench, run: RunConfig, grading: JudgeAnswerCosts, answers: JudgeAnswers) -> JudgeFindings:
         size = max(len(row.shown) for row in answers.ranked.rows)
-        found = JudgeFound(
+        found = JudgeFindings(
             verdict=".",
             passed=None,
             judge=judge_of(bench, run).name,
@@ -464,10 +464,10 @@ class JudgeDiagnosis(Diagnosis[JudgeFound]):
         )
         return found.model_copy(update={"verdict": verdict(found)})
 
-    def _plan(self, bench: Bench) -> Plan:
-        return Plan(bench.seed, self.config.showings, self.config.repeats, self.config.rankings)
+    def _plan(self, bench: Bench) -> RepeatPlan:
+        return RepeatPlan(bench.seed, self.config.showings, self.config.repeats, self.config.rankings)
 
-    def _chosen(self, bench: Bench) -> list[Pool]:
+    def _chosen(self, bench: Bench) -> list[QueryPool]:
         """The pools, found once."""
         if self._pools is None:
             run = _run(bench)

@@ -34,28 +34,28 @@ from raggs.base.errors import PrerequisiteError
 from raggs.base.hashing import generator
 from raggs.base.types import Number, number
 from raggs.config.models import RunConfig
-from raggs.diagnosis.base import Bench, Found
+from raggs.diagnosis.base import Bench, DiagnosisFindings
 from raggs.diagnosis.models import MeanPart
-from raggs.evaluation.models import Part
+from raggs.evaluation.models import ReportPart
 from raggs.golden.base import GoldenQuery
 from raggs.golden.runs import RunGolden
-from raggs.llm.client import LLM, Overheard
+from raggs.llm.client import LLM, MeteredLLM
 from raggs.parts import retrievers
 from raggs.parts.embedders import Embedder
 from raggs.parts.judges import Judge, Ordering
 from raggs.parts.retrievers import Retriever, name_of
 from raggs.parts.rewriters import NoRewriter
 from raggs.parts.workshop import judge_prompts
-from raggs.stages.base import PassageLookup, Work
+from raggs.stages.base import PassageLookup, StageWork
 from raggs.stages.embed import prepare
 from raggs.stages.merge import STAGE as MERGE
 from raggs.stages.rank_config import RankConfig
-from raggs.stages.replay import Batch, Course, KeptPool, known_entries
+from raggs.stages.replay import Batch, KeptPool, RankingProcess, known_entries
 from raggs.stats.intervals import bootstrap_mean
 from raggs.stats.judge_sharpness import (
-    ByPool,
-    Picks,
-    Told,
+    ObservedOrder,
+    OrderPicks,
+    PoolEstimates,
     by_pool,
     kept_by_place,
     mean_disagreement,
@@ -65,7 +65,7 @@ from raggs.stats.judge_sharpness import (
 )
 
 
-class Row(Part):
+class JudgeAnswerRow(ReportPart):
     """An answer of the judge, as it is kept: one order of a list, or the course of a ranking."""
 
     qid: str
@@ -82,10 +82,10 @@ class Row(Part):
     first: int = Field(0, description="batches that the passage shown first won")
 
 
-class Asking(Part):
+class JudgeAnswerCosts(ReportPart):
     """All answers of one kind, and what they took, whenever they were paid for."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[JudgeAnswerRow, ...]
     calls: int
     tokens: int
     usd: float
@@ -97,7 +97,7 @@ class PoolsPart(MeanPart):
     pools: int
 
 
-class WayPart(Part):
+class OrderMethodPart(ReportPart):
     """One way to an order."""
 
     name: str
@@ -112,7 +112,7 @@ class WayPart(Part):
     usd: float = Field(description="USD for one order of one pool, mean")
 
 
-class PlacePart(Part):
+class PlacePart(ReportPart):
     """How often neighbours in an order stand in that order in another one."""
 
     first: int
@@ -122,7 +122,7 @@ class PlacePart(Part):
     ranked: PoolsPart = Field(description="of the rank stage, in its repeat")
 
 
-class FavourPart(Part):
+class PositionBiasPart(ReportPart):
     """What the place does at which a passage is shown."""
 
     toward: PoolsPart = Field(
@@ -134,7 +134,7 @@ class FavourPart(Part):
     ranked: PoolsPart = Field(description="rank stage: what being shown first rather than last adds, in grades")
 
 
-class JudgeFound(Found):
+class JudgeFindings(DiagnosisFindings):
     """What the diagnosis of a judge finds."""
 
     judge: str
@@ -145,12 +145,12 @@ class JudgeFound(Found):
     repeats: int
     rankings: int
     top: int
-    single: WayPart
-    informed: WayPart = Field(description="one prompt, read with the grades that the rank stage starts from")
-    ranked: WayPart
+    single: OrderMethodPart
+    informed: OrderMethodPart = Field(description="one prompt, read with the grades that the rank stage starts from")
+    ranked: OrderMethodPart
     gain: PoolsPart = Field(description="`otherwise` of `informed` less that of the rank stage, pool by pool")
     between: PoolsPart = Field(description="Kendall's tau of one prompt with the rank stage")
-    favour: FavourPart
+    favour: PositionBiasPart
     sharpness: PoolsPart = Field(description="of one prompt, on the scale of the rank stage")
     ranked_sharpness: PoolsPart
     places: tuple[PlacePart, ...]
@@ -162,7 +162,7 @@ FEWEST = 5  # passages of a pool
 
 
 @dataclass(frozen=True)
-class Pool:
+class QueryPool:
     """A question with the passages that are to be ordered, best fused first; without grades where nobody gave any."""
 
     query: Query
@@ -170,7 +170,7 @@ class Pool:
     grades: tuple[int, ...] = ()
 
 
-def pools_of(bench: Bench, run: RunConfig, count: int, size: int) -> list[Pool]:
+def pools_of(bench: Bench, run: RunConfig, count: int, size: int) -> list[QueryPool]:
     """So many pools, sorted by query, the longest ones first chosen, equal ones by lot.
 
     Raises:
@@ -191,7 +191,7 @@ def pools_of(bench: Bench, run: RunConfig, count: int, size: int) -> list[Pool]:
     return sorted(found, key=lambda pool: pool.query.qid)
 
 
-def reaching(pools: Sequence[Pool], ordering: RankConfig) -> list[Pool]:
+def reaching(pools: Sequence[QueryPool], ordering: RankConfig) -> list[QueryPool]:
     """The pools without the passages that the rank stage leaves unordered; as they are where grades are to come.
 
     Raises:
@@ -208,13 +208,13 @@ def reaching(pools: Sequence[Pool], ordering: RankConfig) -> list[Pool]:
     return kept
 
 
-def _above(pool: Pool, floor: int) -> Pool:
+def _above(pool: QueryPool, floor: int) -> QueryPool:
     pairs = zip(pool.passages, pool.grades, strict=True)
     kept = [(passage, grade) for passage, grade in pairs if grade >= floor]
-    return Pool(pool.query, tuple(passage for passage, _ in kept), tuple(grade for _, grade in kept))
+    return QueryPool(pool.query, tuple(passage for passage, _ in kept), tuple(grade for _, grade in kept))
 
 
-def _judged(found: GoldenQuery, size: int) -> Pool | None:
+def _judged(found: GoldenQuery, size: int) -> QueryPool | None:
     """The first passages of a pool that have a grade of their own."""
     if found.query is None:
         return None
@@ -224,10 +224,10 @@ def _judged(found: GoldenQuery, size: int) -> Pool | None:
         for each in found.grades
         if each.grade is not None and each.duplicate_of is None and each.doc_id in texts
     ][:size]
-    return Pool(found.query, tuple(passage for passage, _ in kept), tuple(grade for _, grade in kept))
+    return QueryPool(found.query, tuple(passage for passage, _ in kept), tuple(grade for _, grade in kept))
 
 
-def _longest(pools: Iterator[Pool], count: int, bench: Bench) -> list[Pool]:
+def _longest(pools: Iterator[QueryPool], count: int, bench: Bench) -> list[QueryPool]:
     held = list(pools)
     lot = generator(bench.seed, "pools", len(held)).permutation(len(held)).tolist()
     order = sorted(range(len(held)), key=lambda at: (-len(held[at].passages), lot[at]))
@@ -242,19 +242,19 @@ class _Lookup:
     passages: PassageLookup
 
 
-def _searched(bench: Bench, run: RunConfig, count: int, size: int) -> Iterator[Pool]:
+def _searched(bench: Bench, run: RunConfig, count: int, size: int) -> Iterator[QueryPool]:
     """Some questions by lot, searched for."""
     qids = list(bench.queries)
     lot = generator(bench.seed, "pools", len(qids)).permutation(len(qids)).tolist()
     chosen = {qids[at]: bench.queries[qids[at]] for at in sorted(lot[:count])}
     hits = sorted(_hits(bench, run, list(chosen.values())), key=lambda hit: (hit.qid, hit.retriever, hit.rank))
-    work, lookup = Work({"retrieve": lambda: iter(hits)}), _Lookup(chosen, bench.passages)
+    work, lookup = StageWork({"retrieve": lambda: iter(hits)}), _Lookup(chosen, bench.passages)
     pooled: dict[str, list[MergeRecord]] = {}
     for record in MERGE.run(work, run.merge, lookup):
         if record.duplicate_of is None:
             pooled.setdefault(record.qid, []).append(record)
     for qid, records in pooled.items():
-        yield Pool(chosen[qid], tuple(record.passage for record in records[:size]))
+        yield QueryPool(chosen[qid], tuple(record.passage for record in records[:size]))
 
 
 def _hits(bench: Bench, run: RunConfig, queries: Sequence[Query]) -> Iterator[RetrieveRecord]:
@@ -308,7 +308,7 @@ def judge_of(bench: Bench, run: RunConfig, llm: LLM | None = None) -> Judge:
 
 
 @dataclass(frozen=True)
-class Plan:
+class RepeatPlan:
     """How often is asked.
 
     Attributes:
@@ -323,7 +323,7 @@ class Plan:
     repeats: int
     rankings: int
 
-    def shown(self, pool: Pool, showing: int) -> list[int]:
+    def shown(self, pool: QueryPool, showing: int) -> list[int]:
         """The positions of a pool's passages in one order of presentation."""
         found: list[int] = (
             generator(self.seed, "shown", pool.query.qid, showing).permutation(len(pool.passages)).tolist()
@@ -331,7 +331,7 @@ class Plan:
         return found
 
 
-async def one_prompt(judge: Judge, pools: Sequence[Pool], plan: Plan) -> list[Row]:
+async def one_prompt(judge: Judge, pools: Sequence[QueryPool], plan: RepeatPlan) -> list[JudgeAnswerRow]:
     """Every pool in one prompt, each of its showings as often as the plan says."""
     asked = [
         (pool, plan.shown(pool, showing), repeat)
@@ -340,23 +340,25 @@ async def one_prompt(judge: Judge, pools: Sequence[Pool], plan: Plan) -> list[Ro
         for repeat in range(plan.repeats)
     ]
 
-    async def ask(pool: Pool, places: list[int], repeat: int) -> Row:
+    async def ask(pool: QueryPool, places: list[int], repeat: int) -> JudgeAnswerRow:
         passages = [pool.passages[place] for place in places]
         said = await judge.reorder(pool.query, passages, sample=repeat)
         shown = tuple(passage.doc_id for passage in passages)
         order = None if said.order is None else tuple(shown[place] for place in said.order)
         error = said.error or said.silent
-        return Row(qid=pool.query.qid, sample=repeat, shown=shown, order=order, error=error, failed=int(order is None))
+        return JudgeAnswerRow(
+            qid=pool.query.qid, sample=repeat, shown=shown, order=order, error=error, failed=int(order is None)
+        )
 
     return list(await asyncio.gather(*(ask(*each) for each in asked)))
 
 
-async def grades_of(judge: Judge, pools: Sequence[Pool]) -> list[Row]:
+async def grades_of(judge: Judge, pools: Sequence[QueryPool]) -> list[JudgeAnswerRow]:
     """Grades of the pools that have none, as `scores`; a passage on which the judge failed has the lowest."""
 
-    async def grade(pool: Pool) -> Row:
+    async def grade(pool: QueryPool) -> JudgeAnswerRow:
         said = await asyncio.gather(*(judge.grade(pool.query, passage) for passage in pool.passages))
-        return Row(
+        return JudgeAnswerRow(
             qid=pool.query.qid,
             sample=0,
             shown=tuple(passage.doc_id for passage in pool.passages),
@@ -369,7 +371,7 @@ async def grades_of(judge: Judge, pools: Sequence[Pool]) -> list[Row]:
     return list(await asyncio.gather(*(grade(pool) for pool in pools if not pool.grades)))
 
 
-def graded(pools: Sequence[Pool], rows: Sequence[Row]) -> list[Pool]:
+def graded(pools: Sequence[QueryPool], rows: Sequence[JudgeAnswerRow]) -> list[QueryPool]:
     """The pools with these grades, where they had none."""
     found = {row.qid: tuple(map(int, row.scores)) for row in rows}
     return [pool if pool.grades else replace(pool, grades=found[pool.query.qid]) for pool in pools]
@@ -384,21 +386,21 @@ class Rankings:
     def __init__(self, judge: Judge, run: RunConfig) -> None:
         self._judge, self._config = judge, run.ordering
 
-    async def all(self, pools: Sequence[Pool], rankings: int) -> list[Row]:
+    async def all(self, pools: Sequence[QueryPool], rankings: int) -> list[JudgeAnswerRow]:
         """Every pool as often as is wanted."""
         asked = [self.ranked(pool, number) for pool in pools for number in range(rankings)]
         return list(await asyncio.gather(*asked))
 
-    async def ranked(self, pool: Pool, number: int) -> Row:
+    async def ranked(self, pool: QueryPool, number: int) -> JudgeAnswerRow:
         """One ranking."""
-        course, asked = await self.begun(pool, number), _Asked()
+        course, asked = await self.begun(pool, number), _RankingCalls()
         while batches := course.next_round():
             said = await asyncio.gather(*(self.ask(pool, batch, number) for batch in batches))
             course.learn([asked.take(batch, each) for batch, each in zip(batches, said, strict=True)])
             await asyncio.sleep(0)  # a ranker thinks for milliseconds; others wait for theirs
         found = course.ranking()
         spoke = asked.count == 0 or len(asked.errors) < asked.count  # a ranking that nobody spoke on is no order
-        return Row(
+        return JudgeAnswerRow(
             qid=pool.query.qid,
             sample=number,
             shown=tuple(passage.doc_id for passage in pool.passages),
@@ -412,7 +414,7 @@ class Rankings:
             first=asked.first,
         )
 
-    async def begun(self, pool: Pool, number: int) -> Course:
+    async def begun(self, pool: QueryPool, number: int) -> RankingProcess:
         """The course of the whole pool at its start; what people said of the pool is taken in."""
         ids = tuple(passage.doc_id for passage in pool.passages)
         config = self._config.model_copy(update={"seed": self._config.seed + number, **ALL_ORDERED})
@@ -423,13 +425,13 @@ class Rankings:
             course.inform(known_entries(_entry((), None), await self._judge.known(pool.query, pool.passages)))
         return course
 
-    def ask(self, pool: Pool, batch: Batch, number: int) -> Awaitable[Ordering]:
+    def ask(self, pool: QueryPool, batch: Batch, number: int) -> Awaitable[Ordering]:
         """One batch put before the judge."""
         texts = {passage.doc_id: passage for passage in pool.passages}
         return self._judge.reorder(pool.query, [texts[doc_id] for doc_id in batch.shown], sample=number)
 
 
-class _Asked:
+class _RankingCalls:
     """What was asked for one ranking."""
 
     def __init__(self) -> None:
@@ -455,21 +457,21 @@ def _entry(shown: Iterable[str], said: Ordering | None) -> JournalRecord:
 
 
 def kept(
-    bench: Bench, run: RunConfig, causes: Sequence[object], ask: Callable[[Judge], Awaitable[list[Row]]]
-) -> Asking:
+    bench: Bench, run: RunConfig, causes: Sequence[object], ask: Callable[[Judge], Awaitable[list[JudgeAnswerRow]]]
+) -> JudgeAnswerCosts:
     """Answers as they are kept, or asked for now, with what they took."""
 
-    def make() -> list[Asking]:
-        llm = Overheard(bench.workshop.llm)
+    def make() -> list[JudgeAnswerCosts]:
+        llm = MeteredLLM(bench.workshop.llm)
         rows = bench.workshop.loop.run(_awaited(ask(judge_of(bench, run, llm))))
         took = llm.took
         calls = took.calls or sum(row.asked for row in rows)
-        return [Asking(rows=tuple(rows), calls=calls, tokens=took.tokens, usd=took.usd)]
+        return [JudgeAnswerCosts(rows=tuple(rows), calls=calls, tokens=took.tokens, usd=took.usd)]
 
-    return bench.kept(list(causes), Asking, make)[0]
+    return bench.kept(list(causes), JudgeAnswerCosts, make)[0]
 
 
-async def _awaited(found: Awaitable[list[Row]]) -> list[Row]:
+async def _awaited(found: Awaitable[list[JudgeAnswerRow]]) -> list[JudgeAnswerRow]:
     return await found
 
 
@@ -478,7 +480,7 @@ SHOWN = 3  # reasons of failures that are named
 
 
 @dataclass(frozen=True)
-class Answers:
+class JudgeAnswers:
     """All answers to be compared.
 
     Attributes:
@@ -490,8 +492,8 @@ class Answers:
         seed: of the intervals.
     """
 
-    single: Asking
-    ranked: Asking
+    single: JudgeAnswerCosts
+    ranked: JudgeAnswerCosts
     grades: Mapping[str, Mapping[str, int]]
     top: int
     batch: int
@@ -503,31 +505,31 @@ class Answers:
         return tuple(sorted({row.qid for row in self.ranked.rows}))
 
     @cached_property
-    def orders(self) -> Mapping[str, list[Told]]:
+    def orders(self) -> Mapping[str, list[ObservedOrder]]:
         """By pool the orders of one prompt that were given."""
         return {qid: _told(self.single.rows, qid) for qid in self.qids}
 
     @cached_property
-    def rankings(self) -> Mapping[str, list[Told]]:
+    def rankings(self) -> Mapping[str, list[ObservedOrder]]:
         """By pool its rankings; each counts as a showing of its own."""
         return {qid: _told(self.ranked.rows, qid) for qid in self.qids}
 
     @cached_property
-    def informed(self) -> Mapping[str, list[Told]]:
+    def informed(self) -> Mapping[str, list[ObservedOrder]]:
         """By pool the orders of one prompt, each read with the grades."""
         return {qid: [with_grades(told, self._graded(qid)) for told in self.orders[qid]] for qid in self.qids}
 
     # --- the three ways ---
 
-    def one_prompt(self, name: str) -> WayPart:
+    def one_prompt(self, name: str) -> OrderMethodPart:
         """One prompt of the whole pool."""
         return self._of_prompts(name, self.orders)
 
-    def with_grades(self, name: str) -> WayPart:
+    def with_grades(self, name: str) -> OrderMethodPart:
         """The same, read with the grades."""
         return self._of_prompts(name, self.informed)
 
-    def rank_stage(self, name: str) -> WayPart:
+    def rank_stage(self, name: str) -> OrderMethodPart:
         """The rank stage; nothing is shown the same way again there."""
         top = [mean_overlap(self.rankings[qid], self.top, same=True) for qid in self.qids]
         return self._way(name, self.ranked, [math.nan] * len(self.qids), self._afresh, top)
@@ -545,11 +547,11 @@ class Answers:
     # --- what the place shown does, and how sharp the judge is ---
 
     @property
-    def favour(self) -> FavourPart:
+    def favour(self) -> PositionBiasPart:
         """Of either way."""
         rows = [row for row in self.ranked.rows if row.asked > row.failed]
         sizes = [min(self.batch, len(row.shown)) for row in rows]
-        return FavourPart(
+        return PositionBiasPart(
             toward=self.mean([turned(self.orders[qid]).share for qid in self.qids]),
             single=self.mean(self._picked.grades),
             first=self.mean(self._by_pool([row.first / (row.asked - row.failed) for row in rows], rows)),
@@ -600,16 +602,16 @@ class Answers:
 
     # --- by pool ---
 
-    def _turned(self, orders: Mapping[str, list[Told]]) -> list[float]:
+    def _turned(self, orders: Mapping[str, list[ObservedOrder]]) -> list[float]:
         return [mean_disagreement(orders[qid], same=False) for qid in self.qids]
 
-    def _of_prompts(self, name: str, orders: Mapping[str, list[Told]]) -> WayPart:
+    def _of_prompts(self, name: str, orders: Mapping[str, list[ObservedOrder]]) -> OrderMethodPart:
         again = [mean_disagreement(orders[qid], same=True) for qid in self.qids]
         top = [mean_overlap(orders[qid], self.top, same=False) for qid in self.qids]
         return self._way(name, self.single, again, self._turned(orders), top)
 
     def _graded(self, qid: str) -> Floats:
-        """The grades of a pool's passages by their numbers, as `Told` counts them."""
+        """The grades of a pool's passages by their numbers, as `ObservedOrder` counts them."""
         return np.array([grade for _, grade in sorted(self.grades[qid].items())], dtype=np.float64)
 
     @cached_property
@@ -617,7 +619,7 @@ class Answers:
         return [mean_disagreement(self.rankings[qid], same=True) for qid in self.qids]
 
     @cached_property
-    def _picked(self) -> ByPool:
+    def _picked(self) -> PoolEstimates:
         """Sharpness and favour of one prompt by pool, by the utilities of the first ranking."""
         utilities = {
             row.qid: dict(zip(row.order or (), row.scores, strict=True)) for row in self.ranked.rows if not row.sample
@@ -627,7 +629,7 @@ class Answers:
         pools = [[_picks(row, utilities[qid]) for row in self._given(qid)] for qid in self.qids if qid in utilities]
         return by_pool([pool for pool in pools if pool])
 
-    def _given(self, qid: str) -> list[Row]:
+    def _given(self, qid: str) -> list[JudgeAnswerRow]:
         return [row for row in self.single.rows if row.qid == qid and row.order is not None]
 
     def _again(self, qid: str, ends: Sequence[int]) -> npt.NDArray[np.float64]:
@@ -640,15 +642,17 @@ class Answers:
     def _ranked(self, qid: str, ends: Sequence[int]) -> npt.NDArray[np.float64]:
         return kept_by_place(list(combinations(self.rankings[qid], 2)), ends)
 
-    def _by_pool(self, values: Sequence[float], rows: Sequence[Row]) -> list[float]:
+    def _by_pool(self, values: Sequence[float], rows: Sequence[JudgeAnswerRow]) -> list[float]:
         """The mean of each pool's rows."""
         found = [[value for value, row in zip(values, rows, strict=True) if row.qid == qid] for qid in self.qids]
         return [float(np.mean(each)) if each else math.nan for each in found]
 
-    def _way(self, name: str, asking: Asking, again: list[float], otherwise: list[float], top: list[float]) -> WayPart:
+    def _way(
+        self, name: str, asking: JudgeAnswerCosts, again: list[float], otherwise: list[float], top: list[float]
+    ) -> OrderMethodPart:
         rows, asked = asking.rows, sum(row.asked for row in asking.rows)
         each = max(1, len(rows))
-        return WayPart(
+        return OrderMethodPart(
             name=name,
             again=self.mean(again),
             otherwise=self.mean(otherwise),
@@ -662,18 +666,18 @@ class Answers:
         )
 
 
-def _told(rows: Sequence[Row], qid: str) -> list[Told]:
-    return [Told.of(row.shown, row.order) for row in rows if row.qid == qid and row.order is not None]
+def _told(rows: Sequence[JudgeAnswerRow], qid: str) -> list[ObservedOrder]:
+    return [ObservedOrder.of(row.shown, row.order) for row in rows if row.qid == qid and row.order is not None]
 
 
-def _between(orders: Sequence[Told], others: Sequence[Told]) -> float:
+def _between(orders: Sequence[ObservedOrder], others: Sequence[ObservedOrder]) -> float:
     found = [mean_disagreement([one, other], same=one.alike == other.alike) for one in orders for other in others]
     return float(np.mean(found)) if found else math.nan
 
 
-def _picks(row: Row, utilities: Mapping[str, float]) -> Picks:
+def _picks(row: JudgeAnswerRow, utilities: Mapping[str, float]) -> OrderPicks:
     order, place = row.order or (), {name: at for at, name in enumerate(row.shown)}
-    return Picks.of([utilities[name] for name in order], [place[name] for name in order])
+    return OrderPicks.of([utilities[name] for name in order], [place[name] for name in order])
 
 
 def _known(value: float | None) -> float:

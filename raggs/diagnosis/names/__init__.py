@@ -17,15 +17,15 @@ from raggs.base.hashing import hash_value
 from raggs.base.settings import Causes
 from raggs.base.text import plural
 from raggs.base.types import Number
-from raggs.diagnosis.base import Bench, Diagnosis, Forecast, listed, said, some_of
+from raggs.diagnosis.base import Bench, Diagnosis, DiagnosisForecast, listed, said, some_of
 from raggs.diagnosis.names.models import (
     AblationPart,
-    EndPart,
     EndToEnd,
-    Lists,
     MarginPart,
+    NameLists,
     NamesConfig,
-    NamesFound,
+    NamesEndToEndPart,
+    NamesFindings,
     SubjectPart,
     corpus_lists,
     draw,
@@ -34,11 +34,11 @@ from raggs.diagnosis.names.models import (
 )
 from raggs.diagnosis.names.scoring import (
     MOSTLY,
-    ByEmbedder,
-    ByReranker,
-    Hygiene,
+    EmbedderScorer,
+    NameScorer,
+    RerankerScorer,
     Runs,
-    Scorer,
+    TextCleaning,
     ablation_part,
     kept_scores,
     lacking,
@@ -50,10 +50,10 @@ from raggs.diagnosis.names.scoring import (
     unsearched,
 )
 from raggs.evaluation.document import Cell, Form, Legend, Section, Table, bounded, formatted
-from raggs.evaluation.svg import HIGH, LEFT, LINE, RIGHT, TOP, WIDTH, Box, Drawing, Scale, place_label, shortened
+from raggs.evaluation.svg import HIGH, LEFT, LINE, RIGHT, TOP, WIDTH, AxisScale, Box, Drawing, place_label, shortened
 from raggs.parts import perturbers
 from raggs.parts.perturbers import Perturber
-from raggs.runs.manifests.models import Estimate
+from raggs.runs.manifests.models import CostEstimate
 from raggs.stats.name_margins import Margins, margin_change, margins, mean_of
 
 FAMILIES = {"identity": "identity destroyed", "form": "another form", "layout": "another layout"}
@@ -66,13 +66,13 @@ LEGEND = (
 )
 
 
-def sections(found: NamesFound) -> tuple[Section, ...]:
+def sections(found: NamesFindings) -> tuple[Section, ...]:
     """All that is to be shown, the most important first."""
     several = (_beside(found),) if len(found.subjects) > 1 else ()
     return (*several, *(_changes(found, each) for each in found.subjects), _bases(found), *_ends(found))
 
 
-def _beside(found: NamesFound) -> Section:
+def _beside(found: NamesFindings) -> Section:
     """All scorers in all languages, a column each."""
     head = ("perturber", *(f"{each.scorer}, {each.language}" for each in found.subjects))
     rows = tuple(
@@ -82,7 +82,7 @@ def _beside(found: NamesFound) -> Section:
     return Section("Change of the name margin in percent", (), Table(head, rows), LEGEND[1:])
 
 
-def _changes(found: NamesFound, subject: SubjectPart) -> Section:
+def _changes(found: NamesFindings, subject: SubjectPart) -> Section:
     rows = tuple(_row(part) for part in subject.ablations)
     left = max((part.left_out for part in subject.ablations), default=0)
     total = subject.questions * subject.runs
@@ -109,7 +109,7 @@ def _row(part: AblationPart) -> tuple[Cell, ...]:
     )
 
 
-def _bases(found: NamesFound) -> Section:
+def _bases(found: NamesFindings) -> Section:
     rows = tuple(
         (
             Cell(each.scorer),
@@ -134,7 +134,7 @@ def _bases(found: NamesFound) -> Section:
     )
 
 
-def _drawn(found: NamesFound) -> Iterator[str]:
+def _drawn(found: NamesFindings) -> Iterator[str]:
     names = ", ".join(f"{count:,} ({language})" for language, count in found.names.items())
     read = "after Unicode hygiene" if found.cleaned else "as they stand, without Unicode hygiene"
     first = found.subjects[0]
@@ -144,7 +144,7 @@ def _drawn(found: NamesFound) -> Iterator[str]:
     )
 
 
-def _ends(found: NamesFound) -> Iterator[Section]:
+def _ends(found: NamesFindings) -> Iterator[Section]:
     end = found.end_to_end
     if end is None:
         return
@@ -156,7 +156,7 @@ def _ends(found: NamesFound) -> Iterator[Section]:
     yield Section(title, tuple(_told(end, found)), Table(head, tuple(map(_end, end.changes))), LEGEND[:1])
 
 
-def _end(part: EndPart) -> tuple[Cell, ...]:
+def _end(part: NamesEndToEndPart) -> tuple[Cell, ...]:
     return (
         Cell(part.embedder),
         Cell(part.perturber),
@@ -168,7 +168,7 @@ def _end(part: EndPart) -> tuple[Cell, ...]:
     )
 
 
-def _told(end: EndToEnd, whole: NamesFound) -> Iterator[str]:
+def _told(end: EndToEnd, whole: NamesFindings) -> Iterator[str]:
     yield (
         f"{end.questions:,} of {plural(end.judged, 'judged question')} hold names that stand in the corpus; "
         f"dense search in {plural(end.passages, 'passage')}."
@@ -223,7 +223,7 @@ GAP = 10.0  # between perturbers
 LETTERS = 40
 
 
-def plots(found: NamesFound) -> dict[str, str]:
+def plots(found: NamesFindings) -> dict[str, str]:
     """SVG by name."""
     languages = dict.fromkeys(each.language for each in found.subjects)
     drawn = {language: _bars([each for each in found.subjects if each.language == language]) for language in languages}
@@ -240,7 +240,7 @@ def _bars(subjects: Sequence[SubjectPart]) -> str:
     language, rows = subjects[0].language, [part.perturber for part in subjects[0].ablations]
     step = len(subjects) * BAR + GAP
     foot = HEAD + len(rows) * step
-    across = Scale.of([*_plots_ends(subjects), 0.0], START, END)
+    across = AxisScale.of([*_plots_ends(subjects), 0.0], START, END)
     drawing = Drawing(f"Change of the name margin in percent, {language}", foot + 4.6 * LINE)
     _grid(drawing, across, foot)
     for number, name in enumerate(rows):
@@ -260,7 +260,7 @@ def _plots_ends(subjects: Sequence[SubjectPart]) -> Iterator[float]:
             yield from published(subject.language, part.perturber).values()
 
 
-def _grid(drawing: Drawing, across: Scale, foot: float) -> None:
+def _grid(drawing: Drawing, across: AxisScale, foot: float) -> None:
     for value in across.ticks():
         drawing.line(across.at(value), foot, across.at(value), HEAD - 8, "grid")
         drawing.text(across.at(value), foot + LINE, f"{value:+,.4g}" if value else "0", "soft", "middle")
@@ -274,7 +274,7 @@ def _label(subjects: Sequence[SubjectPart], at: int, name: str) -> str:
     return f"{name}: {subjects[at].scorer}" if at == 0 else subjects[at].scorer
 
 
-def _bar(drawing: Drawing, across: Scale, y: float, part: AblationPart, label: str) -> None:
+def _bar(drawing: Drawing, across: AxisScale, y: float, part: AblationPart, label: str) -> None:
     drawing.text(START - 10, y + 4, shortened(label, LETTERS), "", "end")
     value, low, high = part.percent.value, part.percent.low, part.percent.high
     if value is None:
@@ -287,7 +287,7 @@ def _bar(drawing: Drawing, across: Scale, y: float, part: AblationPart, label: s
         drawing.line(across.at(low), y, across.at(high), y, "axis")
 
 
-def _target(drawing: Drawing, across: Scale, y: float, value: float, model: str) -> None:
+def _target(drawing: Drawing, across: AxisScale, y: float, value: float, model: str) -> None:
     drawing.dot(across.at(value), y, "other" if model == LARGE else "chosen", f"{model}: {value:+.1f}%, published", 3)
 
 
@@ -303,15 +303,15 @@ def _key(drawing: Drawing, foot: float) -> None:
 # --- margin against recall ------------------------------------------------------------------------------------
 
 
-def _against(measure: str, changes: Sequence[EndPart]) -> str:
+def _against(measure: str, changes: Sequence[NamesEndToEndPart]) -> str:
     points = [
         (each, each.margin, each.difference)
         for each in changes
         if each.margin is not None and each.difference is not None
     ]
     foot = TOP + HIGH
-    across = Scale.of([*(x for _, x, _ in points), 0.0], LEFT, RIGHT)
-    up = Scale.of([*(y for _, _, y in points), 0.0], foot, TOP)
+    across = AxisScale.of([*(x for _, x, _ in points), 0.0], LEFT, RIGHT)
+    up = AxisScale.of([*(y for _, _, y in points), 0.0], foot, TOP)
     drawing = Drawing(f"Name margin and {measure}", foot + 3.4 * LINE)
     drawing.frame(across, up, ("change of the name margin in percent", f"change of {measure}"))
     taken = [Box(across.at(x) - 5, up.at(y) - 5, across.at(x) + 5, up.at(y) + 5) for _, x, y in points]
@@ -391,18 +391,18 @@ def _doubted(subject: SubjectPart) -> list[AblationPart]:
 OWN = "raggs' own lists"
 
 
-class Names(Diagnosis[NamesFound]):
+class NamesDiagnosis(Diagnosis[NamesFindings]):
     """How much of a score hangs on who is named, and what destroys that."""
 
     Config = NamesConfig
-    Result = NamesFound
+    Result = NamesFindings
     TITLE = "Does it still find the right person?"
     NEEDS = ("embedder",)
     TAKES = ("reranker", "golden")
     TIME = "a minute"
     VERSION = 1
     config: NamesConfig
-    _of_corpus: Lists | None = None
+    _of_corpus: NameLists | None = None
 
     @cached_property
     def perturbers(self) -> tuple[Perturber, ...]:
@@ -419,9 +419,9 @@ class Names(Diagnosis[NamesFound]):
         for language in self.config.languages:
             self._lists(bench, language)
 
-    def forecast(self, bench: Bench) -> Forecast:
+    def forecast(self, bench: Bench) -> DiagnosisForecast:
         """Embedders are asked in rehearsal, which knows what was paid for; rerankers are reckoned."""
-        paid = [scorer for scorer in self._scorers(bench) if isinstance(scorer, ByEmbedder) and scorer.paid]
+        paid = [scorer for scorer in self._scorers(bench) if isinstance(scorer, EmbedderScorer) and scorer.paid]
         for scorer in paid:
             for language in self.config.languages:
                 drawn = self._drawn(bench, language)
@@ -429,23 +429,23 @@ class Names(Diagnosis[NamesFound]):
                     scorer.score(self._perturbed(each, drawn, bench.seed))
         if self._ends(bench):
             rehearse_golden(bench, self.config, self.perturbers)
-        return Forecast((self._what(bench),), (*bench.asked(), *self._reranking(bench)))
+        return DiagnosisForecast((self._what(bench),), (*bench.asked(), *self._reranking(bench)))
 
-    def _reranking(self, bench: Bench) -> Iterator[Estimate]:
+    def _reranking(self, bench: Bench) -> Iterator[CostEstimate]:
         conditions = len(self.config.languages) * (1 + len(self.perturbers))
         for scorer in self._scorers(bench):
-            if isinstance(scorer, ByReranker):
+            if isinstance(scorer, RerankerScorer):
                 drawn = self._drawn(bench, self.config.languages[0])[: scorer.runs]
                 yield from scorer.outlays(drawn, conditions)
 
-    def measure(self, bench: Bench) -> NamesFound:
+    def measure(self, bench: Bench) -> NamesFindings:
         found = [
             self._subject(bench, scorer, language)
             for scorer in self._scorers(bench)
             for language in self.config.languages
         ]
         least, most = self.config.least_loss, self.config.most_loss
-        return NamesFound(
+        return NamesFindings(
             verdict=verdict(found, least, most),
             passed=passed(found),
             source=OWN if self.config.name_field is None else f"the corpus' field {self.config.name_field}",
@@ -457,13 +457,13 @@ class Names(Diagnosis[NamesFound]):
             end_to_end=self._end(bench, found),
         )
 
-    def rests_on(self, found: NamesFound) -> int:
+    def rests_on(self, found: NamesFindings) -> int:
         return min(each.questions for each in found.subjects)
 
-    def sections(self, found: NamesFound) -> tuple[Section, ...]:
+    def sections(self, found: NamesFindings) -> tuple[Section, ...]:
         return sections(found)
 
-    def plots(self, found: NamesFound) -> Mapping[str, str]:
+    def plots(self, found: NamesFindings) -> Mapping[str, str]:
         return plots(found)
 
     def _end(self, bench: Bench, found: Sequence[SubjectPart]) -> EndToEnd | None:
@@ -479,7 +479,7 @@ class Names(Diagnosis[NamesFound]):
 
     # --- what is drawn ---
 
-    def _lists(self, bench: Bench, language: str) -> Lists:
+    def _lists(self, bench: Bench, language: str) -> NameLists:
         if self.config.name_field is None or self.config.topic_field is None:
             return own_lists(language)
         if self._of_corpus is None:
@@ -507,12 +507,12 @@ class Names(Diagnosis[NamesFound]):
 
     # --- who scores ---
 
-    def _scorers(self, bench: Bench) -> Iterator[Scorer]:
-        hygiene, runs = Hygiene(self.config.raw), self.config.runs
+    def _scorers(self, bench: Bench) -> Iterator[NameScorer]:
+        hygiene, runs = TextCleaning(self.config.raw), self.config.runs
         for name, embedder in bench.embedders.items():
-            yield ByEmbedder(name, embedder, runs, hygiene, bench)
+            yield EmbedderScorer(name, embedder, runs, hygiene, bench)
         for name, reranker in bench.rerankers.items():
-            yield ByReranker(name, reranker, min(runs, self.config.reranker_runs), hygiene, bench)
+            yield RerankerScorer(name, reranker, min(runs, self.config.reranker_runs), hygiene, bench)
 
     def _what(self, bench: Bench) -> str:
         config, conditions = self.config, 1 + len(self.perturbers)
@@ -523,12 +523,12 @@ class Names(Diagnosis[NamesFound]):
 
     # --- what they find ---
 
-    def _subject(self, bench: Bench, scorer: Scorer, language: str) -> SubjectPart:
+    def _subject(self, bench: Bench, scorer: NameScorer, language: str) -> SubjectPart:
         drawn, seed = self._drawn(bench, language)[: scorer.runs], bench.seed
         base = margins(self._scores(bench, scorer, drawn, None))
         return SubjectPart(
             scorer=scorer.name,
-            what="embedder" if isinstance(scorer, ByEmbedder) else "reranker",
+            what="embedder" if isinstance(scorer, EmbedderScorer) else "reranker",
             language=language,
             questions=self.config.questions,
             runs=len(drawn),
@@ -540,13 +540,15 @@ class Names(Diagnosis[NamesFound]):
             **name_by_topic(base, seed),
         )
 
-    def _ablation(self, bench: Bench, scorer: Scorer, drawn: Runs, perturber: Perturber, base: Margins) -> AblationPart:
+    def _ablation(
+        self, bench: Bench, scorer: NameScorer, drawn: Runs, perturber: Perturber, base: Margins
+    ) -> AblationPart:
         after = margins(self._scores(bench, scorer, drawn, perturber))
         found = margin_change(after.name, base.name, seed=bench.seed)
         limits = self.config.least_loss, self.config.most_loss
         return ablation_part(perturber.config.type, perturber.FAMILY, found, limits)
 
-    def _scores(self, bench: Bench, scorer: Scorer, drawn: Runs, perturber: Perturber | None) -> Floats:
+    def _scores(self, bench: Bench, scorer: NameScorer, drawn: Runs, perturber: Perturber | None) -> Floats:
         language, done = drawn[0][0].language, None if perturber is None else perturber.causes()
         causes = {
             "version": self.VERSION,

@@ -42,11 +42,11 @@ from raggs.base.languages import FUNCTION_WORDS, fold_accents
 from raggs.base.text import clean_unicode, did_you_mean, one_line, plural
 from raggs.base.types import Number
 from raggs.chunking.models import parse_spec
-from raggs.diagnosis.base import DiagnosisConfig, Found
-from raggs.evaluation.models import Part
+from raggs.diagnosis.base import DiagnosisConfig, DiagnosisFindings
+from raggs.evaluation.models import ReportPart
 from raggs.parts import perturbers
 from raggs.parts.indexes.passages import Passages, PassageStore
-from raggs.parts.perturbers import PARTICLES, Bundle, Family, PerturberConfig, Piece, name_parts
+from raggs.parts.perturbers import PARTICLES, Bundle, BundleText, Family, PerturberConfig, name_parts
 
 MOST_QUESTIONS = 5000
 MOST_RUNS = 200
@@ -101,7 +101,7 @@ class NamesConfig(DiagnosisConfig):
         return self
 
 
-class MarginPart(Part):
+class MarginPart(ReportPart):
     """A mean of margins, or of their changes, over questions and runs."""
 
     value: Number = Field(description="mean of the runs' means")
@@ -113,7 +113,7 @@ class MarginPart(Part):
     count: int = Field(description="bundles with a value")
 
 
-class AblationPart(Part):
+class AblationPart(ReportPart):
     """What one perturber did to the name margins of one scorer in one language."""
 
     perturber: str
@@ -127,7 +127,7 @@ class AblationPart(Part):
     holds: bool | None = Field(description="whether the change is within its limit beyond doubt; null: in doubt")
 
 
-class SubjectPart(Part):
+class SubjectPart(ReportPart):
     """One embedder or reranker in one language."""
 
     scorer: str
@@ -145,7 +145,7 @@ class SubjectPart(Part):
     ablations: tuple[AblationPart, ...]
 
 
-class EndPart(Part):
+class NamesEndToEndPart(ReportPart):
     """What one perturber did to a golden set's questions that hold names, by dense search with one embedder."""
 
     embedder: str
@@ -159,7 +159,7 @@ class EndPart(Part):
     margin: Number = Field(description="change of the mean name margin in percent, as the probes have it")
 
 
-class PredictionPart(Part):
+class PredictionPart(ReportPart):
     """How well the cheap margin says what happens to recall."""
 
     spearman: Number = Field(description="rank correlation of both changes over perturbers and embedders, in -1 to 1")
@@ -168,7 +168,7 @@ class PredictionPart(Part):
     points: int
 
 
-class EndToEnd(Part):
+class EndToEnd(ReportPart):
     """The golden set's share."""
 
     measure: str
@@ -176,12 +176,12 @@ class EndToEnd(Part):
     judged: int
     passages: int = Field(description="that were searched")
     language: str = Field(description="of most of these questions")
-    changes: tuple[EndPart, ...] = ()
+    changes: tuple[NamesEndToEndPart, ...] = ()
     prediction: PredictionPart | None = None
     note: str | None = Field(None, description="why there is nothing to tell")
 
 
-class NamesFound(Found):
+class NamesFindings(DiagnosisFindings):
     """Name margins, what destroys them, and what that does to recall."""
 
     source: str = Field(description="where names and topics are from")
@@ -199,7 +199,7 @@ PARTED = ";"  # between the authors of a passage
 
 
 @dataclass(frozen=True)
-class Lists:
+class NameLists:
     """What bundles are drawn from.
 
     Attributes:
@@ -216,7 +216,7 @@ class Lists:
 
 
 @cache
-def own_lists(language: str) -> Lists:
+def own_lists(language: str) -> NameLists:
     """raggs' own names and topics for a language that it has templates for."""
     home: list[str] = []
     abroad: list[str] = []
@@ -226,10 +226,10 @@ def own_lists(language: str) -> Lists:
         (home if language in languages.split() else abroad).extend(names)
     subjects, settings = _lines(f"topics.{language}.txt"), cycle(_lines(f"settings.{language}.txt"))
     topics = tuple(f"{subject} {setting}" for subject, setting in zip(subjects, settings, strict=False))
-    return Lists(tuple(home), tuple(abroad), topics)
+    return NameLists(tuple(home), tuple(abroad), topics)
 
 
-def corpus_lists(rows: Iterable[tuple[str, str]], fields: tuple[str, str]) -> Lists:
+def corpus_lists(rows: Iterable[tuple[str, str]], fields: tuple[str, str]) -> NameLists:
     """Names and topics of a corpus.
 
     Args:
@@ -254,7 +254,7 @@ def corpus_lists(rows: Iterable[tuple[str, str]], fields: tuple[str, str]) -> Li
                 f"the field {field!r} of the corpus gives {told}, and {FEWEST} are needed",
                 remedy="name other fields by --name-field and --topic-field, or none for raggs' own lists",
             )
-    return Lists(people, (), topics, tuple(pairs))
+    return NameLists(people, (), topics, tuple(pairs))
 
 
 def field_text(metadata: Mapping[str, object], field: str) -> str | None:
@@ -279,7 +279,7 @@ TRIES = 200  # for a name that shares nothing with those there are; in a corpus 
 
 
 @dataclass(frozen=True)
-class Wording:
+class LanguageWording:
     """How a language asks and how it describes a work; the first of each is the plain one."""
 
     questions: tuple[str, ...]
@@ -288,7 +288,7 @@ class Wording:
 
 
 WORDINGS = {
-    "en": Wording(
+    "en": LanguageWording(
         (
             "Which works by {author} on {topic}?",
             "Which papers by {author} on {topic}?",
@@ -298,7 +298,7 @@ WORDINGS = {
         ("Research paper: '{topic}'.", 'Research paper "{topic}".', "Research article '{topic}'."),
         "Author: ",
     ),
-    "fr": Wording(
+    "fr": LanguageWording(
         (
             "Quels travaux de {author} sur {topic} ?",
             "Quels articles de {author} sur {topic} ?",
@@ -311,7 +311,7 @@ WORDINGS = {
 }
 
 
-def draw(lists: Lists, language: str, *, questions: int, runs: int, seed: int) -> list[list[Bundle]]:
+def draw(lists: NameLists, language: str, *, questions: int, runs: int, seed: int) -> list[list[Bundle]]:
     """Bundles by run and question.
 
     Args:
@@ -329,7 +329,7 @@ def draw(lists: Lists, language: str, *, questions: int, runs: int, seed: int) -
     ]
 
 
-def _asked(lists: Lists, language: str, questions: int, seed: int) -> list[tuple[str, str]]:
+def _asked(lists: NameLists, language: str, questions: int, seed: int) -> list[tuple[str, str]]:
     """Who and what is asked for: each topic, or each pair of a corpus, once before any comes again."""
     found: list[tuple[str, str]] = []
     while len(found) < questions:
@@ -339,7 +339,7 @@ def _asked(lists: Lists, language: str, questions: int, seed: int) -> list[tuple
     return found[:questions]
 
 
-def _bundle(lists: Lists, language: str, author: str, topic: str, key: str, seed: int) -> Bundle:
+def _bundle(lists: NameLists, language: str, author: str, topic: str, key: str, seed: int) -> Bundle:
     rng, wording = generator(seed, "bundle", key), WORDINGS[language]
     others: list[str] = []
     for _ in range(3):
@@ -349,13 +349,13 @@ def _bundle(lists: Lists, language: str, author: str, topic: str, key: str, seed
     shown = (wording.works[rng.integers(len(wording.works))], BY)
     first, second, third = others
 
-    def candidate(who: str, what: str) -> Piece:
-        return Piece(who, what, shown, wording.label)
+    def candidate(who: str, what: str) -> BundleText:
+        return BundleText(who, what, shown, wording.label)
 
     return Bundle(
         key,
         language,
-        Piece(author, topic, (question,)),
+        BundleText(author, topic, (question,)),
         (
             candidate(author, topic),
             candidate(first, topic),
@@ -366,7 +366,7 @@ def _bundle(lists: Lists, language: str, author: str, topic: str, key: str, seed
     )
 
 
-def _name(lists: Lists, rng: np.random.Generator) -> str:
+def _name(lists: NameLists, rng: np.random.Generator) -> str:
     names = lists.abroad if lists.abroad and rng.random() < 0.5 else lists.home or lists.abroad
     return names[rng.integers(len(names))]
 
@@ -452,7 +452,7 @@ def _trimmed(run: str) -> str:
     return " ".join(words)
 
 
-class People:
+class PersonNames:
     """Names, and where they stand.
 
     Args:
@@ -496,7 +496,9 @@ def _stands(name: str, text: str) -> bool:
     return False
 
 
-def by_question(questions: Mapping[str, str], passages: Sequence[str], known: People | None) -> dict[str, list[str]]:
+def by_question(
+    questions: Mapping[str, str], passages: Sequence[str], known: PersonNames | None
+) -> dict[str, list[str]]:
     """Of each question that names somebody who stands in a passage, these names.
 
     Args:

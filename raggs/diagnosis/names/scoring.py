@@ -30,16 +30,16 @@ from raggs.base.hashing import generator
 from raggs.base.languages import detect_language
 from raggs.base.settings import Causes
 from raggs.base.text import clean_passage, clean_unicode, plural, shorten
-from raggs.base.types import Building, Number, number
+from raggs.base.types import BuildProgress, Number, number
 from raggs.diagnosis.base import Bench, reranking
 from raggs.diagnosis.names.models import (
     PARTED,
     AblationPart,
-    EndPart,
     EndToEnd,
     MarginPart,
     NamesConfig,
-    People,
+    NamesEndToEndPart,
+    PersonNames,
     PredictionPart,
     SubjectPart,
     by_question,
@@ -47,29 +47,29 @@ from raggs.diagnosis.names.models import (
     field_of,
     runs_in,
 )
-from raggs.evaluation.models import Part
-from raggs.metrics.columns import Scale
+from raggs.evaluation.models import ReportPart
+from raggs.metrics.columns import GradeScale
 from raggs.metrics.evaluate import evaluate
 from raggs.parts.embedders import Embedder
-from raggs.parts.perturbers import Bundle, Family, Perturber, Place, Side
+from raggs.parts.perturbers import Bundle, Family, Perturber, Side, TextContext
 from raggs.parts.rerankers import Reranker, Reranking
-from raggs.runs.manifests.models import Estimate
+from raggs.runs.manifests.models import CostEstimate
 from raggs.stages.ordered import run_ordered
 from raggs.stats.comparison import compare
-from raggs.stats.name_margins import LEAST_BASE, ROLES, Change, Margins, Mean, predict, ratio
+from raggs.stats.name_margins import LEAST_BASE, ROLES, MarginChange, MarginMean, Margins, predict, ratio
 
 STEP = 1024  # texts embedded before whoever watches hears of it
 Runs = Sequence[Sequence[Bundle]]
 
 
-class ScoreRow(Part):
+class ScoreRow(ReportPart):
     """The scores of one run, as they are kept: for each question those of its five candidates."""
 
     scores: tuple[tuple[float, ...], ...]
 
 
 @dataclass(frozen=True)
-class Hygiene:
+class TextCleaning:
     """How texts are read."""
 
     raw: bool
@@ -83,7 +83,7 @@ class Hygiene:
         return text if self.raw else clean_passage(text)
 
 
-class Scorer(ABC):
+class NameScorer(ABC):
     """Who scores.
 
     Attributes:
@@ -107,7 +107,7 @@ class Scorer(ABC):
         """
 
 
-class _Reader:
+class _VectorReader:
     """Vectors of texts: each different one is embedded once, those of the first reading once for all.
 
     Args:
@@ -137,10 +137,10 @@ class _Reader:
         return np.array(rows, dtype=np.int64), found
 
 
-class ByEmbedder(Scorer):
+class EmbedderScorer(NameScorer):
     """Cosine of the vectors of question and candidate."""
 
-    def __init__(self, name: str, embedder: Embedder, runs: int, hygiene: Hygiene, bench: Bench) -> None:
+    def __init__(self, name: str, embedder: Embedder, runs: int, hygiene: TextCleaning, bench: Bench) -> None:
         self.name, self.runs = name, runs
         self._embedder, self._hygiene, self._bench = embedder, hygiene, bench
         self._language, self._readers = "", self._new_readers()
@@ -166,14 +166,14 @@ class ByEmbedder(Scorer):
             found[run] = np.einsum("qd,qcd->qc", ours, candidates[shown[run]].astype(np.float64))
         return found
 
-    def _new_readers(self) -> tuple[_Reader, _Reader]:
+    def _new_readers(self) -> tuple[_VectorReader, _VectorReader]:
         """Of questions and of candidates."""
         hygiene, embedder = self._hygiene, self._embedder
-        asked = _Reader(hygiene.question, embedder.embed_queries, self._tell)
-        return asked, _Reader(hygiene.passage, embedder.embed, self._tell)
+        asked = _VectorReader(hygiene.question, embedder.embed_queries, self._tell)
+        return asked, _VectorReader(hygiene.passage, embedder.embed, self._tell)
 
     def _tell(self, done: int, total: int) -> None:
-        self._bench.hear(Building(f"texts embedded by {self.name}", done, total))
+        self._bench.hear(BuildProgress(f"texts embedded by {self.name}", done, total))
 
     def _require_known(self, questions: Vectors, runs: Runs) -> None:
         """Refuse a language of which the embedder knows no word.
@@ -190,17 +190,17 @@ class ByEmbedder(Scorer):
             )
 
 
-class ByReranker(Scorer):
+class RerankerScorer(NameScorer):
     """What a reranker gives each of the five."""
 
-    def __init__(self, name: str, reranker: Reranker, runs: int, hygiene: Hygiene, bench: Bench) -> None:
+    def __init__(self, name: str, reranker: Reranker, runs: int, hygiene: TextCleaning, bench: Bench) -> None:
         self.name, self.runs = name, runs
         self._reranker, self._hygiene, self._bench = reranker, hygiene, bench
 
     def causes(self) -> Causes:
         return self._reranker.causes()
 
-    def outlays(self, runs: Runs, conditions: int) -> Iterator[Estimate]:
+    def outlays(self, runs: Runs, conditions: int) -> Iterator[CostEstimate]:
         """What scoring these bundles takes at most, by model.
 
         Args:
@@ -217,7 +217,7 @@ class ByReranker(Scorer):
         for scores in run_ordered(self._bench.workshop, bundles, self._scores):
             found.append(scores)
             if len(found) % 100 == 0 or len(found) == len(bundles):
-                self._bench.hear(Building(f"questions scored by {self.name}", len(found), len(bundles)))
+                self._bench.hear(BuildProgress(f"questions scored by {self.name}", len(found), len(bundles)))
         return np.array(found).reshape(len(runs), len(runs[0]), len(ROLES))
 
     async def _scores(self, bundle: Bundle) -> list[float]:
@@ -239,7 +239,7 @@ class ByReranker(Scorer):
         return [by_role[role] for role in ROLES]
 
 
-def kept_scores(bench: Bench, scorer: Scorer, causes: object, runs: Runs) -> Floats:
+def kept_scores(bench: Bench, scorer: NameScorer, causes: object, runs: Runs) -> Floats:
     """The scores of bundles, as they were kept, or as they are made now.
 
     Args:
@@ -256,7 +256,7 @@ def kept_scores(bench: Bench, scorer: Scorer, causes: object, runs: Runs) -> Flo
 MOSTLY = 0.5  # share of bundles with a margin too small for percentages from which these say nothing
 
 
-def mean_part(found: Mean) -> MarginPart:
+def mean_part(found: MarginMean) -> MarginPart:
     """A mean as it is written down."""
     return MarginPart(
         value=number(found.value),
@@ -269,7 +269,7 @@ def mean_part(found: Mean) -> MarginPart:
     )
 
 
-def ablation_part(perturber: str, family: Family, found: Change, limits: tuple[float, float]) -> AblationPart:
+def ablation_part(perturber: str, family: Family, found: MarginChange, limits: tuple[float, float]) -> AblationPart:
     """A change as it is written down; `limits`: least loss of an identity, most of anything else, in percent."""
     percent = mean_part(found.percent)
     return AblationPart(
@@ -309,13 +309,13 @@ def name_by_topic(margins: Margins, seed: int) -> Mapping[str, Number]:
 MEASURES = {True: "n_recall4", False: "recall"}  # by whether the grades are those of a golden set
 
 
-def measure_of(scale: Scale, cutoff: int) -> str:
+def measure_of(scale: GradeScale, cutoff: int) -> str:
     """By which a search is judged."""
     return f"{MEASURES[scale.golden]}@{cutoff}"
 
 
 @dataclass(frozen=True)
-class Texts:
+class PerturbedTexts:
     """Questions and passages under one perturber; `changed`: how many passages it changed."""
 
     questions: list[str]
@@ -323,7 +323,7 @@ class Texts:
     changed: int
 
 
-class Scene:
+class SearchTask:
     """What is searched for and where; read at once.
 
     Attributes:
@@ -332,7 +332,7 @@ class Scene:
         docs: ids of the passages, sorted.
     """
 
-    def __init__(self, bench: Bench, hygiene: Hygiene, name_field: str | None, most: int) -> None:
+    def __init__(self, bench: Bench, hygiene: TextCleaning, name_field: str | None, most: int) -> None:
         self._bench, self._hygiene = bench, hygiene
         qrels = bench.judgments.qrels
         judged = {qid: query for qid, query in bench.queries.items() if qid in set(qrels.qids)}
@@ -340,29 +340,29 @@ class Scene:
         passages = self._chosen(most)
         self.docs = [passage.doc_id for passage in passages]
         self._texts = [passage.raw if hygiene.raw else passage.content for passage in passages]
-        known = None if name_field is None else People(_of_field(passages, name_field))
+        known = None if name_field is None else PersonNames(_of_field(passages, name_field))
         self._questions = {qid: hygiene.question(query.text) for qid, query in judged.items()}
         self.names = by_question(self._questions, self._texts, known)
         asked = [name for names in self.names.values() for name in names]
         others = known.names if known is not None else [run for text in self._texts for run in runs_in(text)]
-        self.people = People([*asked, *others])
+        self.people = PersonNames([*asked, *others])
         self._held = [self.people.within(text) for text in self._texts]
         told = [judged[qid].language or detect_language(self._questions[qid]) for qid in self.names]
         self.language = Counter(told).most_common(1)[0][0] if told else "en"
 
-    def under(self, perturber: Perturber | None) -> Texts:
+    def under(self, perturber: Perturber | None) -> PerturbedTexts:
         """The texts as a perturber leaves them, after hygiene."""
         questions = [self._questions[qid] for qid in self.names]
         if perturber is None:
-            return Texts(questions, self._texts, 0)
+            return PerturbedTexts(questions, self._texts, 0)
         asked = self._changed(perturber, "question", questions, list(self.names.values()))
         shown = self._changed(perturber, "candidate", self._texts, self._held)
         questions = [self._hygiene.question(text) for text in asked]
         passages = [self._hygiene.passage(text) for text in shown]
         changed = sum(new != old for new, old in zip(passages, self._texts, strict=True))
-        return Texts(questions, passages, changed)
+        return PerturbedTexts(questions, passages, changed)
 
-    def values(self, embedder: Embedder, texts: Texts, cutoff: int) -> list[float]:
+    def values(self, embedder: Embedder, texts: PerturbedTexts, cutoff: int) -> list[float]:
         """By question that holds names, what dense search is worth; NaN where the measure is not defined."""
         questions = embedder.embed_queries(texts.questions)
         lists = self._best(questions, self._vectors(embedder, texts.passages), cutoff)
@@ -372,7 +372,7 @@ class Scene:
         by_query = found.per_query[measure]
         return [by_query[qid] for qid in self.names]
 
-    def rehearse(self, embedder: Embedder, texts: Texts) -> None:
+    def rehearse(self, embedder: Embedder, texts: PerturbedTexts) -> None:
         """Ask what `values` would ask."""
         embedder.embed_queries(texts.questions)
         self._vectors(embedder, texts.passages)
@@ -381,7 +381,7 @@ class Scene:
         parts = []
         for at in range(0, len(passages), STEP):
             parts.append(embedder.embed(passages[at : at + STEP]))
-            self._bench.hear(Building("passages embedded", min(at + STEP, len(passages)), len(passages)))
+            self._bench.hear(BuildProgress("passages embedded", min(at + STEP, len(passages)), len(passages)))
         return np.concatenate(parts)
 
     def _best(self, questions: Vectors, passages: Vectors, cutoff: int) -> list[list[str]]:
@@ -393,7 +393,7 @@ class Scene:
         return found
 
     def _changed(self, perturber: Perturber, side: Side, texts: Sequence[str], held: Sequence[list[str]]) -> list[str]:
-        place = Place(side, self.language, self._bench.seed)
+        place = TextContext(side, self.language, self._bench.seed)
         renamed = perturber.renamed(self.people.names, place)
         return [perturber.text(text, renamed, names, place) for text, names in zip(texts, held, strict=True)]
 
@@ -419,7 +419,7 @@ NAME_IT = "name the run's YAML file, --config raggs.yaml, or a run, --golden RUN
 FEWEST = 5  # questions with names of which a change says anything
 
 
-class ValuesRow(Part):
+class ValuesRow(ReportPart):
     """What one search found, as it is kept: a value a question, and how many passages were changed."""
 
     values: tuple[Number, ...]
@@ -434,7 +434,7 @@ def perturb_golden(
     Raises:
         RaggsError: the golden set or the corpus cannot be read, or a model failed.
     """
-    scene = Scene(bench, Hygiene(config.raw), config.name_field, config.most_passages)
+    scene = SearchTask(bench, TextCleaning(config.raw), config.name_field, config.most_passages)
     found = EndToEnd(
         measure=measure_of(bench.judgments.qrels.scale, config.cutoff),
         questions=len(scene.names),
@@ -473,7 +473,7 @@ def rehearse_golden(bench: Bench, config: NamesConfig, perturbers: Sequence[Pert
     """Ask what `perturb_golden` would ask of embedders that are paid."""
     paid = [embedder for embedder in bench.embedders.values() if embedder.models]
     if paid:
-        scene = Scene(bench, Hygiene(config.raw), config.name_field, config.most_passages)
+        scene = SearchTask(bench, TextCleaning(config.raw), config.name_field, config.most_passages)
         for each in (None, *perturbers) if len(scene.names) >= FEWEST else ():
             for embedder in paid:
                 scene.rehearse(embedder, scene.under(each))
@@ -483,18 +483,18 @@ Rows = tuple[ValuesRow, ValuesRow]  # before and after
 
 
 def _searches(
-    bench: Bench, config: NamesConfig, scene: Scene, perturbers: Sequence[Perturber]
+    bench: Bench, config: NamesConfig, scene: SearchTask, perturbers: Sequence[Perturber]
 ) -> Iterator[tuple[str, Perturber, Rows]]:
     total = len(bench.embedders) * len(perturbers)
     for number_, (name, embedder) in enumerate(bench.embedders.items()):
         before = _kept(bench, config, scene, embedder, None)
         for at, perturber in enumerate(perturbers, 1):
             yield name, perturber, (before, _kept(bench, config, scene, embedder, perturber))
-            bench.hear(Building("searches of perturbed questions", number_ * len(perturbers) + at, total))
+            bench.hear(BuildProgress("searches of perturbed questions", number_ * len(perturbers) + at, total))
 
 
 def _kept(
-    bench: Bench, config: NamesConfig, scene: Scene, embedder: Embedder, perturber: Perturber | None
+    bench: Bench, config: NamesConfig, scene: SearchTask, embedder: Embedder, perturber: Perturber | None
 ) -> ValuesRow:
     def make() -> list[ValuesRow]:
         texts = scene.under(perturber)
@@ -511,11 +511,11 @@ def _kept(
 
 
 def _part(
-    embedder: str, perturber: Perturber, rows: Rows, subjects: Sequence[SubjectPart], scene: Scene, bench: Bench
-) -> EndPart:
+    embedder: str, perturber: Perturber, rows: Rows, subjects: Sequence[SubjectPart], scene: SearchTask, bench: Bench
+) -> NamesEndToEndPart:
     before, after = (_values(row) for row in rows)
     found = compare(after, before, seed=bench.seed).difference
-    return EndPart(
+    return NamesEndToEndPart(
         embedder=embedder,
         perturber=perturber.config.type,
         before=_mean(before),
@@ -536,7 +536,9 @@ def _margin(embedder: str, perturber: Perturber, subjects: Sequence[SubjectPart]
     return parts[0].of_means if parts else None
 
 
-def _prediction(changes: Sequence[EndPart], differences: Sequence[Floats], seed: int) -> PredictionPart | None:
+def _prediction(
+    changes: Sequence[NamesEndToEndPart], differences: Sequence[Floats], seed: int
+) -> PredictionPart | None:
     pairs = zip(changes, differences, strict=True)
     points = [(part.margin, row) for part, row in pairs if part.margin is not None and row.size]
     if not points:

@@ -17,22 +17,22 @@ from raggs.base.settings import Causes
 from raggs.base.text import plural
 from raggs.base.types import Number
 from raggs.chunking.models import spec_name
-from raggs.diagnosis.base import Bench, Diagnosis, Forecast, capital, listed, reranking, said
+from raggs.diagnosis.base import Bench, Diagnosis, DiagnosisForecast, capital, listed, reranking, said
 from raggs.diagnosis.models import MeanPart
-from raggs.diagnosis.noise.losses import HYBRID, Asking, Losses, conditions, questions_of
+from raggs.diagnosis.noise.losses import HYBRID, NoiseLosses, SearchedQuestions, conditions, questions_of
 from raggs.diagnosis.noise.measuring import (
     GOLDEN,
     NONE,
     OWN,
-    Condition,
     Cosines,
-    EndPart,
     ExamplePart,
-    Ideal,
+    IdealText,
     LevelPart,
+    NoiseCondition,
     NoiseDiagnosisConfig,
-    NoiseFound,
-    Questions,
+    NoiseEndToEndPart,
+    NoiseFindings,
+    NoisyQuestions,
     ShufflePart,
     TargetPart,
     golden_questions,
@@ -40,7 +40,7 @@ from raggs.diagnosis.noise.measuring import (
 )
 from raggs.evaluation.document import Cell, Legend, Row, Section, Table
 from raggs.evaluation.svg import Curve, ForestRow, curves, forest
-from raggs.runs.manifests.models import Estimate
+from raggs.runs.manifests.models import CostEstimate
 from raggs.runs.plan import line_of
 
 LARGE, SMALL = "large model, published", "small model, published"
@@ -68,12 +68,12 @@ RESAMPLED = Legend("[ ]", "95% interval over resampled questions, which are pair
 BACK = Legend("back", "share of what noise costs that a rewriter brings back; – where that may be nothing")
 
 
-def sections(found: NoiseFound) -> tuple[Section, ...]:
+def sections(found: NoiseFindings) -> tuple[Section, ...]:
     """Cosines, what is found, the top of the lists, examples."""
     return (_cosines(found), *_ends(found), *_shuffles(found), _examples(found))
 
 
-def plots(found: NoiseFound) -> dict[str, str]:
+def plots(found: NoiseFindings) -> dict[str, str]:
     """Cosine by level for each embedder, and what noise costs a search."""
     drawn = {}
     for number, name in enumerate(dict.fromkeys(part.embedder for part in found.cosines), start=1):
@@ -87,7 +87,7 @@ def plots(found: NoiseFound) -> dict[str, str]:
 # --- cosines ------------------------------------------------------------------------------------------------
 
 
-def _cosines(found: NoiseFound) -> Section:
+def _cosines(found: NoiseFindings) -> Section:
     counted = ", ".join(f"{count} in {language}" for language, count in found.questions.items())
     told = f"{found.source}: {counted}, noise drawn {plural(found.draws, 'time')}: {', '.join(found.noises)}."
     head = ("embedder", "language", "level", "rewriter", "cosine", "change", "change %", "back", LARGE, SMALL)
@@ -100,7 +100,7 @@ def _cosines(found: NoiseFound) -> Section:
     return Section("Cosine to the ideal text", (told,), Table(head, rows), (), terms)
 
 
-def _published(found: NoiseFound, part: LevelPart) -> dict[str, float]:
+def _published(found: NoiseFindings, part: LevelPart) -> dict[str, float]:
     at = part.language, part.level
     return {each.model: each.cosine for each in found.targets if (each.language, each.level) == at}
 
@@ -123,7 +123,7 @@ def _cosine_row(part: LevelPart, published: dict[str, float]) -> Row:
 # --- what is found ------------------------------------------------------------------------------------------
 
 
-def _ends(found: NoiseFound) -> Iterator[Section]:
+def _ends(found: NoiseFindings) -> Iterator[Section]:
     if found.untold is not None:
         yield Section("What is found", (found.untold,))
         return
@@ -139,7 +139,7 @@ def _ends(found: NoiseFound) -> Iterator[Section]:
         yield _harm(found.ends)
 
 
-def _end_row(part: EndPart, ends: Sequence[EndPart], tried: Sequence[str]) -> Row:
+def _end_row(part: NoiseEndToEndPart, ends: Sequence[NoiseEndToEndPart], tried: Sequence[str]) -> Row:
     own = {(each.level, each.rewriter): each for each in ends if _same(each, part)}
     rewritten = [own[part.level, name] for name in tried]
     return (
@@ -153,11 +153,11 @@ def _end_row(part: EndPart, ends: Sequence[EndPart], tried: Sequence[str]) -> Ro
     )
 
 
-def _same(one: EndPart, other: EndPart) -> bool:
+def _same(one: NoiseEndToEndPart, other: NoiseEndToEndPart) -> bool:
     return (one.system, one.measure) == (other.system, other.measure)
 
 
-def _harm(ends: Sequence[EndPart]) -> Section:
+def _harm(ends: Sequence[NoiseEndToEndPart]) -> Section:
     """What rewriting does to questions that hold no noise."""
     parts = [part for part in ends if part.level == 0 and part.rewriter != NONE]
     worse = [part for part in parts if part.change.high is not None and part.change.high < 0]
@@ -173,7 +173,7 @@ def _harm(ends: Sequence[EndPart]) -> Section:
     )
 
 
-def _shuffles(found: NoiseFound) -> Iterator[Section]:
+def _shuffles(found: NoiseFindings) -> Iterator[Section]:
     rows = tuple(_shuffle_row(part) for part in found.shuffles)
     if rows:
         head = ("system", "level", "rewriter", "k", "overlap", "tau")
@@ -190,7 +190,7 @@ def _shuffle_row(part: ShufflePart) -> Row:
     return (*map(Cell, names), part.overlap.cell(), part.tau.cell())
 
 
-def _examples(found: NoiseFound) -> Section:
+def _examples(found: NoiseFindings) -> Section:
     tried = list(found.examples[0].rewritten) if found.examples else []
     head = ("language", "level", "question", *(f"by {name}" for name in tried))
     rows = tuple(
@@ -221,7 +221,7 @@ def _curves(name: str, parts: Sequence[LevelPart]) -> str:
     return curves(title, drawn, ("level of noise", "mean cosine"), [float(level) for level in levels])
 
 
-def _forest(ends: Sequence[EndPart]) -> str:
+def _forest(ends: Sequence[NoiseEndToEndPart]) -> str:
     """What the most noise costs each system, and what is still lost after each rewriter."""
     level, measure = max(part.level for part in ends), ends[0].measure
     shown = [part for part in ends if (part.level, part.measure) == (level, measure)]
@@ -239,7 +239,7 @@ def _forest(ends: Sequence[EndPart]) -> str:
     return forest(title, rows, f"change of {measure}; grey: may be chance", changes=True)
 
 
-def verdict(cosines: Sequence[LevelPart], ends: Sequence[EndPart], untold: str | None = None) -> str:
+def verdict(cosines: Sequence[LevelPart], ends: Sequence[NoiseEndToEndPart], untold: str | None = None) -> str:
     """What noise costs a search and what to do first; where it costs nothing clear, the cosines of who loses most.
 
     Args:
@@ -281,7 +281,7 @@ def _of_embedder(cosines: Sequence[LevelPart]) -> str:
     return f"{told}, of which {name} brings back {listed(_back(part.regained, part.language) for part in own)}"
 
 
-def _with_rewriter(costs: str, parts: Sequence[EndPart]) -> tuple[str, str]:
+def _with_rewriter(costs: str, parts: Sequence[NoiseEndToEndPart]) -> tuple[str, str]:
     name = best_rewriter((part.rewriter, part.mean.mean) for part in parts)
     back = next((part.regained for part in parts if part.rewriter == name), None)
     if name is None or back is None:
@@ -291,11 +291,11 @@ def _with_rewriter(costs: str, parts: Sequence[EndPart]) -> tuple[str, str]:
     return f"{costs}, of which {name} brings back {_back(back)}", then
 
 
-def _looked_at(ends: Sequence[EndPart]) -> tuple[int, str, str]:
+def _looked_at(ends: Sequence[NoiseEndToEndPart]) -> tuple[int, str, str]:
     return max(part.level for part in ends), ends[0].measure, _system(ends)
 
 
-def _system(ends: Sequence[EndPart]) -> str:
+def _system(ends: Sequence[NoiseEndToEndPart]) -> str:
     """The one that is looked at: the last that reranks, else the first that looks for words and vectors."""
     names = list(dict.fromkeys(part.system for part in ends))
     reranked = [name for name in names if name.startswith("reranked")]
@@ -321,11 +321,11 @@ REWRITE = "rewrite"  # the ledger's name of the task
 REWRITTEN = 40  # tokens of a rewrite
 
 
-class NoiseDiagnosis(Diagnosis[NoiseFound]):
+class NoiseDiagnosis(Diagnosis[NoiseFindings]):
     """What conversational noise costs a search, and what a rewriter brings back."""
 
     Config = NoiseDiagnosisConfig
-    Result = NoiseFound
+    Result = NoiseFindings
     TITLE = "What does conversational noise cost, and what does rewriting bring back?"
     NEEDS = ("embedder",)
     TAKES = ("golden", "reranker")
@@ -334,7 +334,7 @@ class NoiseDiagnosis(Diagnosis[NoiseFound]):
 
     def causes(self, bench: Bench) -> Causes:
         """With what noises and rewriters depend on, and raggs' own questions."""
-        questions = Questions(bench, self.config)
+        questions = NoisyQuestions(bench, self.config)
         asked = [questions.causes(each) for each in conditions(self.config)]
         own = hash_value([[each.question, each.text] for code in self.config.languages for each in own_questions(code)])
         corpus = bench.workshop.corpus(bench.corpus).key if bench.has("corpus") else None
@@ -342,7 +342,7 @@ class NoiseDiagnosis(Diagnosis[NoiseFound]):
 
     def models(self, bench: Bench) -> tuple[str, ...]:
         """Those of rewriters, too."""
-        return tuple(dict.fromkeys([*super().models(bench), *Questions(bench, self.config).models]))
+        return tuple(dict.fromkeys([*super().models(bench), *NoisyQuestions(bench, self.config).models]))
 
     def check(self, bench: Bench) -> None:
         """Refuse a golden set that is asked for and is not there, or has too few questions of a language.
@@ -355,9 +355,9 @@ class NoiseDiagnosis(Diagnosis[NoiseFound]):
             for language in self.config.languages:
                 self._ideals(bench, language)
 
-    def forecast(self, bench: Bench) -> Forecast:
+    def forecast(self, bench: Bench) -> DiagnosisForecast:
         """Embed and rewrite on a bench that only remembers; what rerankers would read is estimated."""
-        questions = Questions(bench, self.config)
+        questions = NoisyQuestions(bench, self.config)
         paid = questions.models or any(each.models for each in bench.embedders.values())
         for cosines in self._cosines(bench, questions) if paid else ():
             cosines.ask()
@@ -366,15 +366,15 @@ class NoiseDiagnosis(Diagnosis[NoiseFound]):
             self._rehearse(bench, questions, asking)
         rewriting = tuple(self._rewriting(bench, questions))
         reranking = tuple(self._reranking(bench, asking)) if untold is None else ()
-        return Forecast(tuple(self._what(bench, asking, untold)), (*bench.asked(), *rewriting, *reranking))
+        return DiagnosisForecast(tuple(self._what(bench, asking, untold)), (*bench.asked(), *rewriting, *reranking))
 
-    def measure(self, bench: Bench) -> NoiseFound:
-        questions = Questions(bench, self.config)
+    def measure(self, bench: Bench) -> NoiseFindings:
+        questions = NoisyQuestions(bench, self.config)
         found = tuple(part for cosines in self._cosines(bench, questions) for part in cosines.parts())
         asking, untold = self._searched(bench)
-        losses = Losses(bench, questions, self.config, asking) if untold is None else None
+        losses = NoiseLosses(bench, questions, self.config, asking) if untold is None else None
         ends = () if losses is None else tuple(losses.ends())
-        return NoiseFound(
+        return NoiseFindings(
             verdict=verdict(found, ends, untold),
             passed=None,
             source=OWN if self.config.of == "own" else GOLDEN,
@@ -391,18 +391,18 @@ class NoiseDiagnosis(Diagnosis[NoiseFound]):
             examples=tuple(self._examples(bench, questions)),
         )
 
-    def rests_on(self, found: NoiseFound) -> int:
+    def rests_on(self, found: NoiseFindings) -> int:
         return found.searched if found.ends else min(found.questions.values())
 
-    def sections(self, found: NoiseFound) -> tuple[Section, ...]:
+    def sections(self, found: NoiseFindings) -> tuple[Section, ...]:
         return sections(found)
 
-    def plots(self, found: NoiseFound) -> Mapping[str, str]:
+    def plots(self, found: NoiseFindings) -> Mapping[str, str]:
         return plots(found)
 
     # --- what is asked ---
 
-    def _ideals(self, bench: Bench, language: str) -> Sequence[Ideal]:
+    def _ideals(self, bench: Bench, language: str) -> Sequence[IdealText]:
         if self.config.of == "own":
             return own_questions(language)
         found = golden_questions(bench, language)
@@ -414,9 +414,9 @@ class NoiseDiagnosis(Diagnosis[NoiseFound]):
             )
         return found
 
-    def _searched(self, bench: Bench) -> tuple[Asking, str | None]:
+    def _searched(self, bench: Bench) -> tuple[SearchedQuestions, str | None]:
         """The golden set's questions that are searched; else why none is."""
-        nothing = Asking((), 0)
+        nothing = SearchedQuestions((), 0)
         if not self.config.retrieval:
             return nothing, NOT_WANTED
         if not bench.has("golden"):
@@ -431,12 +431,12 @@ class NoiseDiagnosis(Diagnosis[NoiseFound]):
             return nothing, f"Nothing was searched: {told}."
         return asking, None
 
-    def _cosines(self, bench: Bench, questions: Questions) -> Iterator[Cosines]:
+    def _cosines(self, bench: Bench, questions: NoisyQuestions) -> Iterator[Cosines]:
         for name in bench.embedders:
             for language in self.config.languages:
                 yield Cosines(bench, questions, self.config, name, self._ideals(bench, language))
 
-    def _examples(self, bench: Bench, questions: Questions) -> Iterator[ExamplePart]:
+    def _examples(self, bench: Bench, questions: NoisyQuestions) -> Iterator[ExamplePart]:
         from raggs.base.artifacts import Query
 
         for language in self.config.languages:
@@ -444,7 +444,7 @@ class NoiseDiagnosis(Diagnosis[NoiseFound]):
                 level = self.config.levels[-1 - at % 2]
                 asked = [(Query(qid=each.key, text=each.question, language=language), language)]
                 prepared = {
-                    spec_name(spec): questions.prepared(asked, Condition(level, spec))[0]
+                    spec_name(spec): questions.prepared(asked, NoiseCondition(level, spec))[0]
                     for spec in self.config.rewriters
                 }
                 rewritten = {name: record.rewrite for name, record in prepared.items() if name != NONE}
@@ -452,7 +452,7 @@ class NoiseDiagnosis(Diagnosis[NoiseFound]):
 
     # --- what it would take ---
 
-    def _what(self, bench: Bench, asking: Asking, untold: str | None) -> Iterator[str]:
+    def _what(self, bench: Bench, asking: SearchedQuestions, untold: str | None) -> Iterator[str]:
         count = sum(len(self._ideals(bench, code)) for code in self.config.languages)
         noisy = (len(self.config.levels) - 1) * self.config.draws + 1
         tried = plural(len(self.config.rewriters), "rewriter")
@@ -460,7 +460,7 @@ class NoiseDiagnosis(Diagnosis[NoiseFound]):
         searches = len(asking.questions) * len(conditions(self.config))
         yield untold or f"{plural(searches, 'question')} searched, by words, by vectors and by both"
 
-    def _rehearse(self, bench: Bench, questions: Questions, asking: Asking) -> None:
+    def _rehearse(self, bench: Bench, questions: NoisyQuestions, asking: SearchedQuestions) -> None:
         for embedder in bench.embedders.values():
             if embedder.models:
                 embedder.embed(bench.passages.sample(len(bench.passages)))
@@ -470,14 +470,14 @@ class NoiseDiagnosis(Diagnosis[NoiseFound]):
                 if embedder.models:
                     embedder.embed_queries(texts)
 
-    def _rewriting(self, bench: Bench, questions: Questions) -> Iterator[Estimate]:
+    def _rewriting(self, bench: Bench, questions: NoisyQuestions) -> Iterator[CostEstimate]:
         if (rehearsal := bench.rehearsal) is None:
             return
         for model in questions.models:
             asked, price = rehearsal.asked(model, REWRITE), bench.workshop.llm.price(model)
             yield line_of(REWRITE, model, asked, price, answer=REWRITTEN)
 
-    def _reranking(self, bench: Bench, asking: Asking) -> Iterator[Estimate]:
+    def _reranking(self, bench: Bench, asking: SearchedQuestions) -> Iterator[CostEstimate]:
         asked = [query.text for query, _ in asking.questions]
         times = len(asked) * len(conditions(self.config))
         for reranker in bench.rerankers.values():

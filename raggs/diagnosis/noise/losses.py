@@ -14,23 +14,23 @@ import numpy as np
 from raggs.base.arrays import Floats, shortest_floats
 from raggs.base.artifacts import EmbedRecord, Query
 from raggs.base.settings import Causes
-from raggs.base.types import Building
+from raggs.base.types import BuildProgress
 from raggs.chunking.models import parse_spec
 from raggs.diagnosis.base import Bench
 from raggs.diagnosis.models import MeanPart
 from raggs.diagnosis.noise.measuring import (
     NONE,
-    Condition,
-    EndPart,
+    NoiseCondition,
     NoiseDiagnosisConfig,
-    Questions,
+    NoiseEndToEndPart,
+    NoisyQuestions,
     ShufflePart,
     language_of,
     of_share,
     usual_language,
 )
-from raggs.evaluation.models import Part
-from raggs.metrics.columns import Scale
+from raggs.evaluation.models import ReportPart
+from raggs.metrics.columns import GradeScale
 from raggs.metrics.evaluate import evaluate
 from raggs.parts.embedders import Embedder
 from raggs.parts.rerankers import Reranking
@@ -49,14 +49,14 @@ AHEAD = 16  # questions that may wait for a paid reranker at once
 Lists = Mapping[str, tuple[str, ...]]
 
 
-class ListRow(Part):
+class NoiseListRow(ReportPart):
     """What one question was given, best first."""
 
     qid: str
     docs: tuple[str, ...]
 
 
-class Searched:
+class NoiseSearcher:
     """Searches the questions by words, by vectors, by both, and reranked.
 
     Args:
@@ -66,13 +66,13 @@ class Searched:
         depth: passages of each list.
     """
 
-    def __init__(self, bench: Bench, questions: Questions, asked: Sequence[tuple[Query, str]], depth: int) -> None:
+    def __init__(self, bench: Bench, questions: NoisyQuestions, asked: Sequence[tuple[Query, str]], depth: int) -> None:
         self._bench, self._questions, self._asked, self._depth = bench, questions, asked, depth
         self._lexical = self._retriever("bm25", None)
         self._dense = {name: self._retriever("dense", each) for name, each in bench.embedders.items()}
-        self._records: dict[Condition, list[EmbedRecord]] = {}
+        self._records: dict[NoiseCondition, list[EmbedRecord]] = {}
 
-    def systems(self, condition: Condition) -> Iterator[tuple[str, Lists]]:
+    def systems(self, condition: NoiseCondition) -> Iterator[tuple[str, Lists]]:
         """Each system's name and lists: lexical, then dense and hybrid by embedder, then reranked by reranker."""
         lexical = self._kept(condition, LEXICAL, self._lexical.causes(), lambda: self._found(condition, None))
         yield LEXICAL, lexical
@@ -86,12 +86,12 @@ class Searched:
         for name in self._bench.rerankers:
             yield f"reranked by {name}", self.reranked(condition, name, first or lexical)
 
-    def dense(self, condition: Condition, name: str) -> Lists:
+    def dense(self, condition: NoiseCondition, name: str) -> Lists:
         """By the vectors of one embedder."""
         causes = [self._dense[name].causes(), self._bench.embedders[name].causes()]
         return self._kept(condition, f"{DENSE} {name}", causes, lambda: self._found(condition, name))
 
-    def reranked(self, condition: Condition, name: str, lists: Lists) -> Lists:
+    def reranked(self, condition: NoiseCondition, name: str, lists: Lists) -> Lists:
         """Candidates in the order of one reranker.
 
         Raises:
@@ -100,15 +100,15 @@ class Searched:
         reranker = self._bench.rerankers[name]
         causes = [reranker.causes(), {qid: list(docs) for qid, docs in lists.items()}]
 
-        def make() -> Iterator[ListRow]:
+        def make() -> Iterator[NoiseListRow]:
             found = self._bench.workshop.loop.run(self._rerank(condition, name, lists))
             require_whole(found)
             for qid, each in found.items():
-                yield ListRow(qid=qid, docs=tuple(one.doc_id for one in each.ranked))
+                yield NoiseListRow(qid=qid, docs=tuple(one.doc_id for one in each.ranked))
 
         return self._kept(condition, f"reranked {name}", causes, make)
 
-    async def _rerank(self, condition: Condition, name: str, lists: Lists) -> Mapping[str, Reranking]:
+    async def _rerank(self, condition: NoiseCondition, name: str, lists: Lists) -> Mapping[str, Reranking]:
         reranker, records = self._bench.rerankers[name], self._prepared(condition)
         ahead = asyncio.Semaphore(AHEAD if reranker.models else 1)
 
@@ -121,23 +121,25 @@ class Searched:
         found = await all_or_none(map(one, records))
         return {record.qid: each for record, each in zip(records, found, strict=True)}
 
-    def _found(self, condition: Condition, embedder: str | None) -> Iterator[ListRow]:
+    def _found(self, condition: NoiseCondition, embedder: str | None) -> Iterator[NoiseListRow]:
         records = self._prepared(condition)
         retriever = self._lexical if embedder is None else self._dense[embedder]
         if embedder is not None:
             records = _embedded(records, self._bench.embedders[embedder])
-        self._bench.hear(Building(f"searched, level {condition.level}", len(records), len(records)))
+        self._bench.hear(BuildProgress(f"searched, level {condition.level}", len(records), len(records)))
         for record, hits in zip(records, retriever.search(records), strict=True):
-            yield ListRow(qid=record.qid, docs=tuple(hit.doc_id for hit in hits))
+            yield NoiseListRow(qid=record.qid, docs=tuple(hit.doc_id for hit in hits))
 
-    def _prepared(self, condition: Condition) -> list[EmbedRecord]:
+    def _prepared(self, condition: NoiseCondition) -> list[EmbedRecord]:
         if condition not in self._records:
             self._records[condition] = self._questions.prepared(self._asked, condition)
         return self._records[condition]
 
-    def _kept(self, condition: Condition, what: str, causes: object, make: Callable[[], Iterator[ListRow]]) -> Lists:
+    def _kept(
+        self, condition: NoiseCondition, what: str, causes: object, make: Callable[[], Iterator[NoiseListRow]]
+    ) -> Lists:
         key = ["noise lists", VERSION, what, causes, self._questions.causes(condition), self._world, self._depth]
-        return {row.qid: row.docs for row in self._bench.kept(key, ListRow, make)}
+        return {row.qid: row.docs for row in self._bench.kept(key, NoiseListRow, make)}
 
     @property
     def _world(self) -> Causes:
@@ -181,45 +183,47 @@ NOTHING = MeanPart()
 
 
 @dataclass(frozen=True)
-class Asking:
+class SearchedQuestions:
     """The golden set's questions that are searched, with their languages, and how many are in another one."""
 
     questions: tuple[tuple[Query, str], ...]
     strange: int
 
 
-def questions_of(bench: Bench, languages: Sequence[str]) -> Asking:
+def questions_of(bench: Bench, languages: Sequence[str]) -> SearchedQuestions:
     """Its judged questions in languages that noise is drawn for, sorted by id."""
     judged = set(bench.judgments.qrels.qids)
     found = [
         (query, language_of(query, usual_language(bench))) for qid, query in bench.queries.items() if qid in judged
     ]
     kept = tuple(each for each in found if each[1] in languages)
-    return Asking(kept, len(found) - len(kept))
+    return SearchedQuestions(kept, len(found) - len(kept))
 
 
-def measures_of(scale: Scale, cutoffs: Sequence[int]) -> tuple[str, ...]:
+def measures_of(scale: GradeScale, cutoffs: Sequence[int]) -> tuple[str, ...]:
     """What is looked at: the paper's measures on the scale 1 to 5, else recall and nDCG."""
     names = ("n_recall4", "ra_nwg") if scale.golden else ("recall", "ndcg")
     return tuple(f"{name}@{k}" for name in names for k in cutoffs)
 
 
-class Losses:
+class NoiseLosses:
     """Values and lists of all systems under all conditions, and what they differ in."""
 
-    def __init__(self, bench: Bench, questions: Questions, config: NoiseDiagnosisConfig, asking: Asking) -> None:
+    def __init__(
+        self, bench: Bench, questions: NoisyQuestions, config: NoiseDiagnosisConfig, asking: SearchedQuestions
+    ) -> None:
         self._bench, self._config = bench, config
         self._qids = [query.qid for query, _ in asking.questions]
         self._measures = measures_of(bench.judgments.qrels.scale, config.cutoffs)
         self._found: dict[tuple[str, int, str], Lists] = {}
         self._values: dict[tuple[str, int, str], dict[str, Floats]] = {}
-        searched = Searched(bench, questions, asking.questions, config.depth)
+        searched = NoiseSearcher(bench, questions, asking.questions, config.depth)
         for condition in conditions(config):
             for system, lists in searched.systems(condition):
                 at = system, condition.level, condition.name
                 self._found[at], self._values[at] = lists, self._measured(lists)
 
-    def ends(self) -> Iterator[EndPart]:
+    def ends(self) -> Iterator[NoiseEndToEndPart]:
         """By system, measure, level and rewriter."""
         seed = self._bench.seed
         for (system, level, rewriter), values in self._values.items():
@@ -227,7 +231,7 @@ class Losses:
             for measure, column in values.items():
                 interval, base, before = bootstrap_mean(column, seed=seed), plain[measure], noisy[measure]
                 own = rewriter != NONE
-                yield EndPart(
+                yield NoiseEndToEndPart(
                     system=system,
                     level=level,
                     rewriter=rewriter,
@@ -261,6 +265,6 @@ class Losses:
         return {measure: found.column(measure)[rows] for measure in self._measures}
 
 
-def conditions(config: NoiseDiagnosisConfig) -> list[Condition]:
+def conditions(config: NoiseDiagnosisConfig) -> list[NoiseCondition]:
     """All levels by all rewriters; the questions as they are come first."""
-    return [Condition(level, spec) for level in config.searched for spec in config.rewriters]
+    return [NoiseCondition(level, spec) for level in config.searched for spec in config.rewriters]

@@ -29,17 +29,17 @@ from raggs.base.settings import Causes
 from raggs.base.text import did_you_mean
 from raggs.base.types import Number, number
 from raggs.chunking.models import parse_spec, spec_name
-from raggs.diagnosis.base import Bench, DiagnosisConfig, Found
+from raggs.diagnosis.base import Bench, DiagnosisConfig, DiagnosisFindings
 from raggs.diagnosis.models import MeanPart
-from raggs.evaluation.models import Part
+from raggs.evaluation.models import ReportPart
 from raggs.llm.rehearsal import UNKNOWN
 from raggs.parts import noises, rewriters
 from raggs.parts.embedders import Embedder
-from raggs.parts.noises import LANGUAGES, LEVELS, Asked, Noise, NoiseConfig, noisy
+from raggs.parts.noises import LANGUAGES, LEVELS, Noise, NoiseConfig, NoiseRequest, noisy
 from raggs.parts.rewriters import Rewriter
 from raggs.stages.embed import prepare
 from raggs.stats.intervals import bootstrap_mean
-from raggs.stats.name_margins import Share, noise_change, percent, regained
+from raggs.stats.name_margins import RecoveredShare, noise_change, percent, regained
 from raggs.sweeps.part_store import all_or_none
 
 NONE = "none"
@@ -112,7 +112,7 @@ class NoiseDiagnosisConfig(DiagnosisConfig):
         return (plain, *(each for each in found if each.type != NONE))
 
 
-class LevelPart(Part):
+class LevelPart(ReportPart):
     """Questions of one language, level and rewriter against their ideal texts, by one embedder."""
 
     embedder: str
@@ -125,7 +125,7 @@ class LevelPart(Part):
     regained: MeanPart = Field(description="share of what the level costs; null without rewriting or loss")
 
 
-class TargetPart(Part):
+class TargetPart(ReportPart):
     """What was published, not repeated here."""
 
     model: str
@@ -134,7 +134,7 @@ class TargetPart(Part):
     cosine: float
 
 
-class EndPart(Part):
+class NoiseEndToEndPart(ReportPart):
     """A golden set's questions with one level of noise and one rewriter, searched by one system, on one measure."""
 
     system: str
@@ -148,7 +148,7 @@ class EndPart(Part):
     regained: MeanPart = Field(description="share of what the level costs; null without rewriting or a clear loss")
 
 
-class ShufflePart(Part):
+class ShufflePart(ReportPart):
     """How far a system's lists stay what they are without noise and rewriting."""
 
     system: str
@@ -159,7 +159,7 @@ class ShufflePart(Part):
     tau: MeanPart = Field(description="Kendall's tau over those that both have")
 
 
-class ExamplePart(Part):
+class ExamplePart(ReportPart):
     """One question as it is asked and as it is searched for."""
 
     language: str
@@ -168,7 +168,7 @@ class ExamplePart(Part):
     rewritten: Mapping[str, str] = Field(description="by rewriter")
 
 
-class NoiseFound(Found):
+class NoiseFindings(DiagnosisFindings):
     """Findings of the diagnosis of noise."""
 
     source: str = Field(description="of the questions and ideal texts by cosine")
@@ -179,7 +179,7 @@ class NoiseFound(Found):
     targets: tuple[TargetPart, ...] = Field(description="published, not repeated here")
     searched: int = Field(description="questions of the golden set that were searched with noise")
     strange: int = Field(description="of its questions, in languages without noise, left out")
-    ends: tuple[EndPart, ...]
+    ends: tuple[NoiseEndToEndPart, ...]
     shuffles: tuple[ShufflePart, ...]
     untold: str | None = Field(description="why nothing was searched; null where it was")
     examples: tuple[ExamplePart, ...]
@@ -189,7 +189,7 @@ AHEAD = 16  # questions that may wait for a language model at once
 
 
 @dataclass(frozen=True)
-class Condition:
+class NoiseCondition:
     """What is done to a question before it is searched for.
 
     Attributes:
@@ -208,12 +208,12 @@ class Condition:
         return spec_name(self.rewriter)
 
     @property
-    def plain(self) -> Condition:
+    def plain(self) -> NoiseCondition:
         """The same noise without rewriting."""
         return replace(self, rewriter=rewriters.REGISTRY.load("none").Config.model_validate({"type": "none"}))
 
 
-class Questions:
+class NoisyQuestions:
     """Makes questions noisy and rewrites them.
 
     Args:
@@ -235,23 +235,23 @@ class Questions:
         """The models that rewriters pay."""
         return tuple(dict.fromkeys(model for each in self._rewriters.values() for model in each.models))
 
-    def pays(self, condition: Condition) -> bool:
+    def pays(self, condition: NoiseCondition) -> bool:
         """Whether its rewriter asks a model."""
         return bool(self._rewriters[condition.name].models)
 
-    def causes(self, condition: Condition) -> Causes:
+    def causes(self, condition: NoiseCondition) -> Causes:
         """All that can change what a question becomes."""
         done = [noise.causes() for noise in self.noises] if condition.level else []
         drawn = [condition.draw, self._bench.seed] if condition.level else []
         rewriter = self._rewriters[condition.name].causes()
         return {"noises": done, "level": condition.level, "drawn": drawn, "rewriter": rewriter}
 
-    def noisy(self, query: Query, language: str, condition: Condition) -> Query:
+    def noisy(self, query: Query, language: str, condition: NoiseCondition) -> Query:
         """A question with its noise."""
-        asked = Asked(f"{query.qid}/{condition.draw}", language, condition.level, self._bench.seed)
+        asked = NoiseRequest(f"{query.qid}/{condition.draw}", language, condition.level, self._bench.seed)
         return query.model_copy(update={"text": noisy(query.text, asked, self.noises)})
 
-    def prepared(self, queries: Sequence[tuple[Query, str]], condition: Condition) -> list[EmbedRecord]:
+    def prepared(self, queries: Sequence[tuple[Query, str]], condition: NoiseCondition) -> list[EmbedRecord]:
         """What is searched for; where models only remember, a question stands for a rewrite that is not known.
 
         Args:
@@ -288,7 +288,7 @@ GOLDEN = "the golden set's questions and their best passages"
 
 
 @dataclass(frozen=True)
-class Ideal:
+class IdealText:
     """A question, the text that answers it best, and the question's language."""
 
     key: str
@@ -298,11 +298,11 @@ class Ideal:
 
 
 @cache
-def own_questions(language: str) -> tuple[Ideal, ...]:
+def own_questions(language: str) -> tuple[IdealText, ...]:
     """raggs' own, in the order of their file."""
     text = (files(__package__) / f"questions.{language}.txt").read_text(encoding="utf-8")
     rows = [line.split(" | ") for line in text.splitlines() if line and not line.startswith("#")]
-    return tuple(Ideal(f"{language}/{at}", question, ideal, language) for at, (question, ideal) in enumerate(rows))
+    return tuple(IdealText(f"{language}/{at}", question, ideal, language) for at, (question, ideal) in enumerate(rows))
 
 
 def language_of(query: Query, usual: str) -> str:
@@ -315,7 +315,7 @@ def usual_language(bench: Bench) -> str:
     return "en" if bench.run is None else bench.run.embed.language
 
 
-def golden_questions(bench: Bench, language: str) -> tuple[Ideal, ...]:
+def golden_questions(bench: Bench, language: str) -> tuple[IdealText, ...]:
     """The golden set's questions of a language that have a relevant passage, with the best of them; by id.
 
     Raises:
@@ -323,7 +323,7 @@ def golden_questions(bench: Bench, language: str) -> tuple[Ideal, ...]:
     """
     found = list(_best(bench, language))
     texts = bench.passages.get([doc for _, doc in found])
-    return tuple(Ideal(query.qid, query.text, texts[doc].content, language) for query, doc in found if doc in texts)
+    return tuple(IdealText(query.qid, query.text, texts[doc].content, language) for query, doc in found if doc in texts)
 
 
 def _best(bench: Bench, language: str) -> Iterator[tuple[Query, str]]:
@@ -342,7 +342,7 @@ def _best(bench: Bench, language: str) -> Iterator[tuple[Query, str]]:
 VERSION = 1  # of the rows
 
 
-class CosineRow(Part):
+class CosineRow(ReportPart):
     """The cosines of all questions under one condition, one a question, in their order."""
 
     values: tuple[float, ...]
@@ -352,7 +352,12 @@ class Cosines:
     """Measures one embedder on the questions of one language."""
 
     def __init__(
-        self, bench: Bench, questions: Questions, config: NoiseDiagnosisConfig, name: str, ideals: Sequence[Ideal]
+        self,
+        bench: Bench,
+        questions: NoisyQuestions,
+        config: NoiseDiagnosisConfig,
+        name: str,
+        ideals: Sequence[IdealText],
     ) -> None:
         self._bench, self._questions, self._config = bench, questions, config
         self._name, self._ideals = name, ideals
@@ -360,7 +365,7 @@ class Cosines:
 
     def parts(self) -> Iterator[LevelPart]:
         """For each rewriter and level, without rewriting first."""
-        conditions = [Condition(level, spec) for spec in self._config.rewriters for level in self._config.levels]
+        conditions = [NoiseCondition(level, spec) for spec in self._config.rewriters for level in self._config.levels]
         found = {(each.name, each.level): self._mean(each) for each in conditions}
         plain, seed = found[NONE, 0], self._bench.seed
         for each in conditions:
@@ -379,21 +384,21 @@ class Cosines:
     def ask(self) -> None:
         """Embed everything once, for a forecast of what that takes."""
         for spec in self._config.rewriters:
-            for condition in self._conditions(Condition(0, spec)):
+            for condition in self._conditions(NoiseCondition(0, spec)):
                 self._vectors(condition)
 
-    def _conditions(self, condition: Condition) -> Iterator[Condition]:
+    def _conditions(self, condition: NoiseCondition) -> Iterator[NoiseCondition]:
         for level in self._config.levels:
             for draw in range(self._config.draws if level else 1):
-                yield Condition(level, condition.rewriter, draw)
+                yield NoiseCondition(level, condition.rewriter, draw)
 
-    def _mean(self, condition: Condition) -> Floats:
+    def _mean(self, condition: NoiseCondition) -> Floats:
         """Shape (questions,): the mean over the draws; a rewriter's level has as many as the noise."""
         draws = range(self._config.draws if condition.level else 1)
-        drawn = [self._values(Condition(condition.level, condition.rewriter, draw)) for draw in draws]
+        drawn = [self._values(NoiseCondition(condition.level, condition.rewriter, draw)) for draw in draws]
         return np.asarray(np.mean(drawn, axis=0))
 
-    def _values(self, condition: Condition) -> Floats:
+    def _values(self, condition: NoiseCondition) -> Floats:
         causes = [
             "noise cosines",
             VERSION,
@@ -404,7 +409,7 @@ class Cosines:
         (row,) = self._bench.kept(causes, CosineRow, lambda: [self._row(condition)])
         return np.array(row.values)
 
-    def _row(self, condition: Condition) -> CosineRow:
+    def _row(self, condition: NoiseCondition) -> CosineRow:
         texts, asked = self._vectors(condition)
         products = (texts * asked).sum(axis=1)
         if not np.abs(products).any():
@@ -414,7 +419,7 @@ class Cosines:
             )
         return CosineRow(values=tuple(round(float(each), 6) for each in products))
 
-    def _vectors(self, condition: Condition) -> tuple[Vectors, Vectors]:
+    def _vectors(self, condition: NoiseCondition) -> tuple[Vectors, Vectors]:
         """Of the ideal texts and of the questions, each of unit length."""
         queries = [
             (Query(qid=each.key, text=each.question, language=each.language), each.language) for each in self._ideals
@@ -424,7 +429,7 @@ class Cosines:
         return texts, self._embedder.embed_queries([record.rewrite for record in records])
 
 
-def of_share(found: Share | None) -> MeanPart:
+def of_share(found: RecoveredShare | None) -> MeanPart:
     """A share; null where there is none."""
     if found is None:
         return MeanPart()

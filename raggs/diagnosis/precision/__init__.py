@@ -16,21 +16,21 @@ from pydantic import Field
 
 from raggs.base.arrays import Vectors
 from raggs.base.errors import UsageError
-from raggs.base.precision import Scoring
+from raggs.base.precision import PrecisionSettings
 from raggs.base.settings import Causes
 from raggs.base.text import plural
 from raggs.base.types import Number
-from raggs.diagnosis.base import Bench, Diagnosis, DiagnosisConfig, Forecast, reranking, said
+from raggs.diagnosis.base import Bench, Diagnosis, DiagnosisConfig, DiagnosisForecast, reranking, said
 from raggs.diagnosis.precision.measuring import (
-    Asked,
     CurvePart,
-    Kept,
-    Listed,
-    PrecisionFound,
+    JudgedQueries,
+    ListScoring,
+    PrecisionFindings,
+    PrecisionLists,
+    PrecisionRow,
+    PrecisionSystemPart,
     ReversalPart,
-    SystemPart,
     TiedPart,
-    Weighing,
     asked_of,
     content_of,
     dense,
@@ -42,7 +42,7 @@ from raggs.diagnosis.precision.measuring import (
 )
 from raggs.evaluation.document import Cell, Legend, Row, Section, Table, bounded, cells, formatted
 from raggs.evaluation.svg import Curve, curves
-from raggs.golden.opened import System, open_systems, split_name
+from raggs.golden.opened import NamedSystem, open_systems, split_name
 from raggs.metrics.names import parse_measure
 from raggs.parts.embedders import Embedder
 from raggs.parts.indexes.vectors import rows_done
@@ -76,7 +76,7 @@ ABOUT_PUBLISHED = (
 )
 
 
-def verdict(systems: Sequence[SystemPart], reversals: Sequence[ReversalPart], favours: int) -> str:
+def verdict(systems: Sequence[PrecisionSystemPart], reversals: Sequence[ReversalPart], favours: int) -> str:
     """Of the system that hangs most on the order of ties; then what spares it that."""
     rounded = [part for part in systems if part.dtype != "f32" and not part.hps]
     worst = max(rounded, key=lambda part: (_widest(part), part.dtype == "bf16"), default=None)
@@ -95,7 +95,7 @@ def verdict(systems: Sequence[SystemPart], reversals: Sequence[ReversalPart], fa
     return said("; ".join([found, *more]), then)
 
 
-def sections(found: PrecisionFound) -> tuple[Section, ...]:
+def sections(found: PrecisionFindings) -> tuple[Section, ...]:
     """What stands at the cutoff first."""
     return (
         Section(f"By precision, at {found.cutoff}", _sizes(found), Table(TIED, tuple(_tied(found))), LEGEND),
@@ -112,7 +112,7 @@ def sections(found: PrecisionFound) -> tuple[Section, ...]:
     )
 
 
-def _sizes(found: PrecisionFound) -> tuple[str, ...]:
+def _sizes(found: PrecisionFindings) -> tuple[str, ...]:
     names = dict.fromkeys(part.name for part in found.systems)
     return tuple(
         f"{name}: largest group of equal scores: "
@@ -121,11 +121,11 @@ def _sizes(found: PrecisionFound) -> tuple[str, ...]:
     )
 
 
-def _tied(found: PrecisionFound) -> list[Row]:
+def _tied(found: PrecisionFindings) -> list[Row]:
     return [_row(part, tied) for part in found.systems for tied in part.at]
 
 
-def _row(part: SystemPart, tied: TiedPart) -> Row:
+def _row(part: PrecisionSystemPart, tied: TiedPart) -> Row:
     return (
         *cells(part.name, part.precision, tied.measure, tied.oblivious, tied.expected),
         Cell(f"{formatted(tied.least, 'z.4f')} to {formatted(tied.most, 'z.4f')}"),
@@ -136,7 +136,7 @@ def _row(part: SystemPart, tied: TiedPart) -> Row:
     )
 
 
-def _turned(found: PrecisionFound) -> Section:
+def _turned(found: PrecisionFindings) -> Section:
     title = "Systems that change places"
     if not found.reversals:
         alone = len({part.name for part in found.systems}) < 2
@@ -154,7 +154,7 @@ def _turned(found: PrecisionFound) -> Section:
     return Section(title, (), Table(head, rows))
 
 
-def _leaking(found: PrecisionFound) -> Section:
+def _leaking(found: PrecisionFindings) -> Section:
     title = "Whom the order of the file favours"
     if not found.leaks:
         return Section(title, ("nobody: no tie moves a measure, or files are in the order of their scores",))
@@ -172,11 +172,11 @@ def _leaking(found: PrecisionFound) -> Section:
     return Section(title, (said,), Table(head, rows))
 
 
-def _spares(part: SystemPart, worst: SystemPart) -> bool:
+def _spares(part: PrecisionSystemPart, worst: PrecisionSystemPart) -> bool:
     return part.name == worst.name and part.dtype == worst.dtype and part.hps
 
 
-def _widest(part: SystemPart) -> float:
+def _widest(part: PrecisionSystemPart) -> float:
     return max((tied.range or 0.0 for tied in part.at), default=0.0)
 
 
@@ -198,7 +198,7 @@ PLAIN = re.compile(r"\W+")  # what no file name needs
 Line = tuple[str, Sequence[Number]]
 
 
-def plots(found: PrecisionFound) -> Mapping[str, str]:
+def plots(found: PrecisionFindings) -> Mapping[str, str]:
     """A plot a measure of the first system, and one of all ranges; nothing where no measure is defined."""
     parts = [part for part in found.systems if part.name == found.systems[0].name] if found.systems else []
     drawn: dict[str, str] = {}
@@ -212,7 +212,7 @@ def plots(found: PrecisionFound) -> Mapping[str, str]:
     return drawn
 
 
-def _beside(part: SystemPart, curve: CurvePart, full: CurvePart) -> Iterator[Line]:
+def _beside(part: PrecisionSystemPart, curve: CurvePart, full: CurvePart) -> Iterator[Line]:
     """Differences from full precision, in points."""
     yield f"{part.precision}, expected", _less(curve.expected, full.expected)
     if not part.hps:
@@ -227,7 +227,7 @@ def _less(values: Sequence[Number], others: Sequence[Number]) -> list[Number]:
     return [None if value is None or other is None else round(100 * (value - other), 4) for value, other in pairs]
 
 
-def _ranges(part: SystemPart) -> Iterator[Line]:
+def _ranges(part: PrecisionSystemPart) -> Iterator[Line]:
     for curve in part.curves:
         yield f"{part.precision}, {curve.measure}", _less(curve.most, curve.least)
 
@@ -249,7 +249,7 @@ def _draw(title: str, lines: Sequence[Line], measure: str) -> str | None:
 
 
 BLOCK = 4096
-FULL = Scoring()
+FULL = PrecisionSettings()
 
 
 class PrecisionConfig(DiagnosisConfig):
@@ -269,11 +269,11 @@ class PrecisionConfig(DiagnosisConfig):
     limit: float | None = Field(None, ge=0, le=100, description="the widest range in points that still passes")
 
 
-class PrecisionDiagnosis(Diagnosis[PrecisionFound]):
+class PrecisionDiagnosis(Diagnosis[PrecisionFindings]):
     """What 16 bits make of an evaluation: ranges and biases by ties, systems that change places, leaks of labels."""
 
     Config = PrecisionConfig
-    Result = PrecisionFound
+    Result = PrecisionFindings
     TITLE = "How far do scores depend on the order of ties when they are computed in 16 bits?"
     NEEDS = ("golden",)
     TAKES = ("run", "corpus", "embedder", "reranker")
@@ -310,10 +310,10 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFound]):
             return
         bench.require(("corpus", "embedder"))
 
-    def forecast(self, bench: Bench) -> Forecast:
+    def forecast(self, bench: Bench) -> DiagnosisForecast:
         """What would be scored; what providers embed or rerank is what costs."""
         if self.config.runs:
-            return Forecast((f"scores of {len(self.config.runs)} files at three precisions",))
+            return DiagnosisForecast((f"scores of {len(self.config.runs)} files at three precisions",))
         asked = asked_of(bench)
         for embedder in bench.embedders.values():
             if embedder.models:
@@ -327,17 +327,17 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFound]):
         ]
         names = ", ".join((*bench.embedders, *bench.rerankers))
         told = f"{len(asked.texts):,} questions over {len(asked.store):,} passages by {names}, at three precisions"
-        return Forecast((told,), (*bench.asked(), *paid))
+        return DiagnosisForecast((told,), (*bench.asked(), *paid))
 
-    def measure(self, bench: Bench) -> PrecisionFound:
+    def measure(self, bench: Bench) -> PrecisionFindings:
         """Each system at each precision, then what they say together."""
         own = self.config
-        weighing = Weighing(bench.judgments.qrels, own.measures, own.cutoff, own.deepest, bench.seed)
+        weighing = ListScoring(bench.judgments.qrels, own.measures, own.cutoff, own.deepest, bench.seed)
         kept = self._of_files(bench, weighing) if own.runs else self._of_models(bench, weighing)
         leaks, reversals = leaks_of(kept), weighing.turned(kept)
         systems = tuple(each.part for each in kept)
         configured = [tied.range or 0.0 for part in systems if part.configured for tied in part.at]
-        return PrecisionFound(
+        return PrecisionFindings(
             verdict=verdict(systems, reversals, favoured(leaks)),
             passed=None if own.limit is None else 100 * max(configured, default=0.0) <= own.limit,
             cutoff=own.cutoff,
@@ -348,21 +348,21 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFound]):
             favours=favoured(leaks),
         )
 
-    def rests_on(self, found: PrecisionFound) -> int:
+    def rests_on(self, found: PrecisionFindings) -> int:
         return found.queries
 
-    def sections(self, found: PrecisionFound) -> tuple[Section, ...]:
+    def sections(self, found: PrecisionFindings) -> tuple[Section, ...]:
         """At the cutoff, reversals, leaks, published figures."""
         return sections(found)
 
-    def plots(self, found: PrecisionFound) -> Mapping[str, str]:
+    def plots(self, found: PrecisionFindings) -> Mapping[str, str]:
         """Each measure and its range over the cutoff."""
         return plots(found)
 
-    def _of_models(self, bench: Bench, weighing: Weighing) -> list[Kept]:
+    def _of_models(self, bench: Bench, weighing: ListScoring) -> list[PrecisionRow]:
         own, asked = self.config, asked_of(bench)
         depth, first = max(own.deepest, own.cutoff), next(iter(bench.embedders.values()))
-        kept: list[Kept] = []
+        kept: list[PrecisionRow] = []
         for name, embedder in bench.embedders.items():
             lists = _later(dense, bench, embedder, asked, depth)
             kept += self._kept(bench, weighing, name, embedder.causes(), lists, _configured(bench))
@@ -373,10 +373,10 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFound]):
             kept += self._kept(bench, weighing, name, [reranker.causes(), first.causes()], lists, scoring)
         return kept
 
-    def _of_files(self, bench: Bench, weighing: Weighing) -> list[Kept]:
+    def _of_files(self, bench: Bench, weighing: ListScoring) -> list[PrecisionRow]:
         forms: Mapping[str, Form] = {"logit": "sigmoid", "logits": "softmax"}
         form = forms.get(self.config.scores, "score")
-        kept: list[Kept] = []
+        kept: list[PrecisionRow] = []
         for system, numbers in self._given:
             kept += [weighing.weigh(system.name, listed, FULL) for listed in given(system, form, numbers)]
         return kept
@@ -384,19 +384,19 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFound]):
     def _kept(
         self,
         bench: Bench,
-        weighing: Weighing,
+        weighing: ListScoring,
         name: str,
         causes: object,
-        lists: Callable[[], Iterable[Listed]],
-        configured: Scoring,
-    ) -> list[Kept]:
+        lists: Callable[[], Iterable[PrecisionLists]],
+        configured: PrecisionSettings,
+    ) -> list[PrecisionRow]:
         parts = {need: bench.causes(need) for need in ("golden", "corpus")}
         own = {key: value for key, value in self.own_causes().items() if key != "limit"}
         every = ["precision", name, bench.seed, own, causes, parts, configured.model_dump(mode="json")]
-        return bench.kept(every, Kept, lambda: [weighing.weigh(name, listed, configured) for listed in lists()])
+        return bench.kept(every, PrecisionRow, lambda: [weighing.weigh(name, listed, configured) for listed in lists()])
 
     @cached_property
-    def _given(self) -> list[tuple[System, Vectors]]:
+    def _given(self) -> list[tuple[NamedSystem, Vectors]]:
         """Return the lists that are named, each with what a model gave for its rows, shape (rows,) or (rows, 2).
 
         Raises:
@@ -408,21 +408,21 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFound]):
         for spec in self.config.runs:
             name, path = split_name(spec)
             run, numbers = read_two_logits(path)
-            found.append((System(name or path.stem, str(path), run), numbers))
+            found.append((NamedSystem(name or path.stem, str(path), run), numbers))
         return found
 
 
-def _later(make: Callable[..., Iterable[Listed]], *given: object) -> Callable[[], Iterable[Listed]]:
+def _later(make: Callable[..., Iterable[PrecisionLists]], *given: object) -> Callable[[], Iterable[PrecisionLists]]:
     return lambda: make(*given)
 
 
-def _configured(bench: Bench) -> Scoring:
+def _configured(bench: Bench) -> PrecisionSettings:
     """The precision of the configuration's dense retriever; full where there is none."""
     specs = () if bench.run is None else bench.run.retrieve.retrievers
     return next((spec.scoring for spec in specs if isinstance(spec, DenseRetriever.Config)), FULL)
 
 
-def _embed(bench: Bench, embedder: Embedder, asked: Asked) -> None:
+def _embed(bench: Bench, embedder: Embedder, asked: JudgedQueries) -> None:
     """Ask for all vectors that are not there yet."""
     begun = rows_done(bench.workshop.places.vectors, embedder.identity, embedder.dims, asked.store)
     for start in range(begun, len(asked.store), BLOCK):

@@ -21,14 +21,14 @@ from raggs.base.artifacts import Passage
 from raggs.base.errors import DataError, UsageError
 from raggs.base.hashing import hash_bytes
 from raggs.base.languages import detect_language
-from raggs.base.precision import Scoring
+from raggs.base.precision import PrecisionSettings
 from raggs.base.text import clean_unicode, one_line, plural
 from raggs.base.types import Number, number
-from raggs.diagnosis.base import Bench, Found
-from raggs.evaluation.models import Part
+from raggs.diagnosis.base import Bench, DiagnosisFindings
+from raggs.evaluation.models import ReportPart
 from raggs.evaluation.study import stranger
 from raggs.golden.judgments import Judgments
-from raggs.golden.opened import System
+from raggs.golden.opened import NamedSystem
 from raggs.metrics.columns import IdColumn, Qrels, Run
 from raggs.metrics.hits import Hits, find_hits
 from raggs.metrics.names import parse_measure
@@ -41,9 +41,9 @@ from raggs.stats.intervals import bootstrap_mean, bootstrap_means
 from raggs.stats.score_precision import (
     REGIMES,
     Form,
-    Regime,
-    Spread,
-    Spreads,
+    PrecisionRegime,
+    TieSpread,
+    TieSpreads,
     activated,
     best,
     largest_tie,
@@ -53,7 +53,7 @@ from raggs.stats.score_precision import (
 )
 
 
-class CurvePart(Part):
+class CurvePart(ReportPart):
     """A measure at every cutoff from 1 on, mean over the questions."""
 
     measure: str
@@ -63,7 +63,7 @@ class CurvePart(Part):
     most: tuple[Number, ...]
 
 
-class TiedPart(Part):
+class TiedPart(ReportPart):
     """A measure at the cutoff that was asked for, mean over the questions, with 95% intervals over them."""
 
     measure: str
@@ -84,7 +84,7 @@ class TiedPart(Part):
     p: float = Field(description="sign test of these, two-sided")
 
 
-class SystemPart(Part):
+class PrecisionSystemPart(ReportPart):
     """One system at one precision."""
 
     name: str
@@ -100,7 +100,7 @@ class SystemPart(Part):
     @property
     def precision(self) -> str:
         """``bf16+HPS``."""
-        return Regime(self.dtype, self.hps).name
+        return PrecisionRegime(self.dtype, self.hps).name
 
     @property
     def label(self) -> str:
@@ -108,7 +108,7 @@ class SystemPart(Part):
         return f"{self.name}, {self.precision}"
 
 
-class ReversalPart(Part):
+class ReversalPart(ReportPart):
     """Two systems that change places once equal scores stand in no order."""
 
     first: str = Field(description="the better one as it stands")
@@ -122,7 +122,7 @@ class ReversalPart(Part):
     hps: Number = Field(description="the same difference with high-precision scoring; null where there is none")
 
 
-class LeakPart(Part):
+class LeakPart(ReportPart):
     """Whom the order of the file favours, in one system, precision and measure."""
 
     system: str
@@ -134,21 +134,21 @@ class LeakPart(Part):
     p: float = Field(description="after Holm's correction over all of these")
 
 
-class PrecisionFound(Found):
+class PrecisionFindings(DiagnosisFindings):
     """What the kind finds."""
 
     cutoff: int
     queries: int
-    systems: tuple[SystemPart, ...]
+    systems: tuple[PrecisionSystemPart, ...]
     reversals: tuple[ReversalPart, ...]
     leaks: tuple[LeakPart, ...] = Field(description="of every precision where scores are rounded to the end")
     favours: int = Field(description="whom the order of the file favours: 1 relevant passages, -1 others, 0 neither")
 
 
-class Kept(Part):
+class PrecisionRow(ReportPart):
     """A system at one precision with what reversals need, as it is kept."""
 
-    part: SystemPart
+    part: PrecisionSystemPart
     oblivious: tuple[tuple[Number, ...], ...] = Field(description="by measure and question")
     expected: tuple[tuple[Number, ...], ...]
 
@@ -158,7 +158,7 @@ PASSAGES = 65_536
 
 
 @dataclass(frozen=True)
-class Listed:
+class PrecisionLists:
     """A system's lists at one precision.
 
     Attributes:
@@ -170,14 +170,14 @@ class Listed:
     """
 
     form: Form
-    regime: Regime
+    regime: PrecisionRegime
     run: Run
     largest: int
     sorted: bool = False
 
 
 @dataclass(frozen=True)
-class Asked:
+class JudgedQueries:
     """The questions that are judged, and the passages they are asked of."""
 
     texts: Mapping[str, str]
@@ -186,7 +186,7 @@ class Asked:
     ids: Sequence[str]
 
 
-def asked_of(bench: Bench) -> Asked:
+def asked_of(bench: Bench) -> JudgedQueries:
     """The questions of the golden set, as they are searched for where nothing rewrites them.
 
     Raises:
@@ -201,7 +201,7 @@ def asked_of(bench: Bench) -> Asked:
         raise DataError("none of the questions is judged", remedy="give questions and labels the same ids")
     texts = {qid: one_line(clean_unicode(query.text)) for qid, query in queries.items()}
     spoken = {qid: query.language or detect_language(query.text) for qid, query in queries.items()}
-    return Asked(texts, spoken, store, store.ids())
+    return JudgedQueries(texts, spoken, store, store.ids())
 
 
 # --- dense retrieval -------------------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ def vectors_of(bench: Bench, embedder: Embedder, store: PassageStore) -> VectorI
     return open_vectors(place, embedder.identity, dims, store, embed, workshop.building, workshop.notify)
 
 
-def dense(bench: Bench, embedder: Embedder, asked: Asked, depth: int) -> Iterator[Listed]:
+def dense(bench: Bench, embedder: Embedder, asked: JudgedQueries, depth: int) -> Iterator[PrecisionLists]:
     """Dense retrieval at each precision.
 
     Raises:
@@ -229,10 +229,12 @@ def dense(bench: Bench, embedder: Embedder, asked: Asked, depth: int) -> Iterato
         rows = list(_rows(questions, matrix, regime, depth))
         largest = max((largest_tie(scores) for _, scores in rows), default=0)
         lists = [([asked.ids[place] for place in places.tolist()], scores) for places, scores in rows]
-        yield Listed("product", regime, _run(list(asked.texts), lists), largest)
+        yield PrecisionLists("product", regime, _run(list(asked.texts), lists), largest)
 
 
-def _rows(questions: Vectors, matrix: Vectors, regime: Regime, depth: int) -> Iterator[tuple[np.ndarray, Vectors]]:
+def _rows(
+    questions: Vectors, matrix: Vectors, regime: PrecisionRegime, depth: int
+) -> Iterator[tuple[np.ndarray, Vectors]]:
     """Places and scores of each question's list; empty for one without a known word."""
     for start in range(0, len(questions), QUERIES):
         some = questions[start : start + QUERIES]
@@ -248,7 +250,9 @@ def _rows(questions: Vectors, matrix: Vectors, regime: Regime, depth: int) -> It
 # --- rerankers -------------------------------------------------------------------------------------------------
 
 
-def reranked(bench: Bench, reranker: Reranker, embedder: Embedder, asked: Asked, candidates: int) -> Iterator[Listed]:
+def reranked(
+    bench: Bench, reranker: Reranker, embedder: Embedder, asked: JudgedQueries, candidates: int
+) -> Iterator[PrecisionLists]:
     """What a reranker makes of the first candidates of dense retrieval, at each precision.
 
     What it says of itself decides what is rounded: two numbers a pair (softmax), one (sigmoid), or its scores alone.
@@ -266,10 +270,10 @@ def reranked(bench: Bench, reranker: Reranker, embedder: Embedder, asked: Asked,
     for regime in regimes_of(form):
         lists = [(ids, activated(form, numbers, regime)) for ids, numbers in found]
         largest = max((largest_tie(scores) for _, scores in lists), default=0)
-        yield Listed(form, regime, _run(list(asked.texts), lists), largest)
+        yield PrecisionLists(form, regime, _run(list(asked.texts), lists), largest)
 
 
-def _ask(bench: Bench, reranker: Reranker, asked: Asked, qid: str, passages: Sequence[Passage]) -> Reranking:
+def _ask(bench: Bench, reranker: Reranker, asked: JudgedQueries, qid: str, passages: Sequence[Passage]) -> Reranking:
     coroutine = reranker.rerank(asked.texts[qid], asked.languages[qid], passages)
     return bench.workshop.loop.run(coroutine)
 
@@ -291,7 +295,7 @@ def numbers_of(found: Reranking, ids: Sequence[str]) -> tuple[Form, Vectors]:
 # --- files -----------------------------------------------------------------------------------------------------
 
 
-def given(system: System, form: Form, numbers: Vectors) -> Iterator[Listed]:
+def given(system: NamedSystem, form: Form, numbers: Vectors) -> Iterator[PrecisionLists]:
     """Yield the lists of a file at each precision; what made scores is not known, so HPS is of logits only.
 
     Args:
@@ -300,10 +304,10 @@ def given(system: System, form: Form, numbers: Vectors) -> Iterator[Listed]:
     for regime in regimes_of(form):
         score = activated(form, numbers, regime).astype(np.float64)
         run = replace(system.run, score=score)
-        yield Listed(form, regime, run, _largest(run), _in_order(system.run))
+        yield PrecisionLists(form, regime, run, _largest(run), _in_order(system.run))
 
 
-def known(system: System, judgments: Judgments) -> None:
+def known(system: NamedSystem, judgments: Judgments) -> None:
     """Refuse lists of other questions.
 
     Raises:
@@ -319,7 +323,7 @@ def known(system: System, judgments: Judgments) -> None:
         raise DataError(said, where=system.source, remedy="name lists of the set's own corpus: --run NAME=FILE")
 
 
-def content_of(system: System, numbers: Vectors) -> str:
+def content_of(system: NamedSystem, numbers: Vectors) -> str:
     """Return a hash of the lists, whatever file they came from; `numbers` count if there are two for each row."""
     run = system.run
     parts = ["\0".join(run.qids).encode(), run.query.astype("<i8").tobytes(), run.score.astype("<f8").tobytes()]
@@ -327,7 +331,7 @@ def content_of(system: System, numbers: Vectors) -> str:
     return hash_bytes(b"\0".join([*parts, run.docs.lasting_keys().tobytes()]))
 
 
-def regimes_of(form: Form) -> tuple[Regime, ...]:
+def regimes_of(form: Form) -> tuple[PrecisionRegime, ...]:
     """The precisions at which a form can be had: scores alone have no last step that could be spared."""
     return tuple(regime for regime in REGIMES if not (form == "score" and regime.hps))
 
@@ -358,7 +362,7 @@ SURE = 0.05  # a corrected p below it
 
 
 @dataclass(frozen=True)
-class Weighing:
+class ListScoring:
     """How lists are weighed.
 
     Attributes:
@@ -374,13 +378,13 @@ class Weighing:
     deepest: int
     seed: int
 
-    def weigh(self, name: str, listed: Listed, configured: Scoring) -> Kept:
+    def weigh(self, name: str, listed: PrecisionLists, configured: PrecisionSettings) -> PrecisionRow:
         """One system at one precision."""
         hits = find_hits(self.qrels, listed.run, "file")
-        spreads = {measure: Spreads(hits, measure) for measure in self.measures}
+        spreads = {measure: TieSpreads(hits, measure) for measure in self.measures}
         at = {measure: each.at(self.cutoff) for measure, each in spreads.items()}
         regime = listed.regime
-        part = SystemPart(
+        part = PrecisionSystemPart(
             name=name,
             form=listed.form,
             dtype=regime.dtype,
@@ -392,9 +396,9 @@ class Weighing:
             at=tuple(self._tied(measure, each, hits) for measure, each in at.items()),
         )
         oblivious, expected = (tuple(_plain(column) for column in columns) for columns in _columns(list(at.values())))
-        return Kept(part=part, oblivious=oblivious, expected=expected)
+        return PrecisionRow(part=part, oblivious=oblivious, expected=expected)
 
-    def _curve(self, measure: str, spreads: Spreads) -> CurvePart:
+    def _curve(self, measure: str, spreads: TieSpreads) -> CurvePart:
         each = [spreads.at(k) for k in range(1, self.deepest + 1)]
         return CurvePart(
             measure=measure,
@@ -404,7 +408,7 @@ class Weighing:
             most=tuple(_mean(one.most) for one in each),
         )
 
-    def _tied(self, measure: str, spread: Spread, hits: Hits) -> TiedPart:
+    def _tied(self, measure: str, spread: TieSpread, hits: Hits) -> TiedPart:
         width, bias = bootstrap_means(np.stack([spread.range, spread.bias]), seed=self.seed)
         split, name = signs(spread.bias), f"{measure}@{self.cutoff}"
         return TiedPart(
@@ -426,7 +430,7 @@ class Weighing:
             p=split.p,
         )
 
-    def turned(self, kept: Sequence[Kept]) -> tuple[ReversalPart, ...]:
+    def turned(self, kept: Sequence[PrecisionRow]) -> tuple[ReversalPart, ...]:
         """The pairs of systems that change places at some precision, on some measure."""
         found: list[ReversalPart] = []
         for precision in dict.fromkeys(each.part.precision for each in kept):
@@ -453,7 +457,7 @@ class Weighing:
         return tuple(found)
 
 
-def leaks_of(kept: Sequence[Kept]) -> tuple[LeakPart, ...]:
+def leaks_of(kept: Sequence[PrecisionRow]) -> tuple[LeakPart, ...]:
     """Whom the order of the file favours where scores are rounded to the end; not in files that are sorted by score."""
     parts = [each.part for each in kept if each.part.dtype != "f32" and not each.part.hps and not each.part.sorted]
     rows = [(part, tied) for part in parts for tied in part.at if tied.moved]
@@ -479,21 +483,21 @@ def favoured(leaks: Sequence[LeakPart]) -> int:
     return found.pop() if len(found) == 1 and sure else 0
 
 
-def _regime(scoring: Scoring) -> Regime:
+def _regime(scoring: PrecisionSettings) -> PrecisionRegime:
     """The same as a setting says it; at f32 there is nothing to spare."""
-    return Regime(scoring.dtype, scoring.high_precision and scoring.dtype != "f32")
+    return PrecisionRegime(scoring.dtype, scoring.high_precision and scoring.dtype != "f32")
 
 
-def _columns(spreads: Sequence[Spread]) -> tuple[list[Floats], list[Floats]]:
+def _columns(spreads: Sequence[TieSpread]) -> tuple[list[Floats], list[Floats]]:
     return [each.oblivious for each in spreads], [each.expected for each in spreads]
 
 
-def _spread(kept: Kept, place: int) -> Spread:
+def _spread(kept: PrecisionRow, place: int) -> TieSpread:
     oblivious, expected = _array(kept.oblivious[place]), _array(kept.expected[place])
-    return Spread(oblivious, expected, expected, expected)
+    return TieSpread(oblivious, expected, expected, expected)
 
 
-def _expected(kept: Sequence[Kept], precision: str, place: int) -> dict[str, Floats]:
+def _expected(kept: Sequence[PrecisionRow], precision: str, place: int) -> dict[str, Floats]:
     return {each.part.name: _array(each.expected[place]) for each in kept if each.part.precision == precision}
 
 

@@ -17,21 +17,21 @@ from raggs.base.errors import UsageError
 from raggs.base.settings import Causes, InputPath
 from raggs.base.text import plural, shorten
 from raggs.base.types import number
-from raggs.diagnosis.base import Bench, Diagnosis, DiagnosisConfig, Forecast, said, some_of
+from raggs.diagnosis.base import Bench, Diagnosis, DiagnosisConfig, DiagnosisForecast, said, some_of
 from raggs.diagnosis.retrieval.measuring import (
     AGAINST,
     OF_ONE,
     OF_TWO,
-    Asked,
     EvidencePart,
+    FailingQuestionPart,
     FindingPart,
-    Known,
-    Measured,
-    QuestionPart,
-    RetrievalFound,
-    SystemPart,
+    QuestionFacts,
+    RetrievalFindings,
+    RetrievalMeasurements,
+    RetrievalOptions,
+    RetrievalSystemPart,
     TraitPart,
-    UntoldPart,
+    UndeterminedTraitPart,
     check_there,
     digests,
     lists_of,
@@ -46,8 +46,8 @@ from raggs.metrics.names import parse_measure
 from raggs.stats.agreement import wilson
 from raggs.stats.comparison import Contrast, contrasts
 from raggs.stats.intervals import bootstrap_mean
-from raggs.stats.retrieval_traits import FEWEST, Finding, Trait, findings, traits_of
-from raggs.stats.retrieval_traits import Asked as Question
+from raggs.stats.retrieval_traits import FEWEST, Trait, TraitFinding, findings, traits_of
+from raggs.stats.retrieval_traits import AnsweredQuery as Question
 
 SHOWN = 8  # traits of a system that are shown, beside those that are clear
 WIDTH = 70  # characters of a question
@@ -55,12 +55,12 @@ DOUBT = "?"
 PLOTTED = 16
 
 
-def sections(found: RetrievalFound) -> tuple[Section, ...]:
+def sections(found: RetrievalFindings) -> tuple[Section, ...]:
     """Findings, traits, systems, questions."""
     return (_showing_findings(found), _showing_traits(found), _showing_systems(found), _questions(found))
 
 
-def plots(found: RetrievalFound) -> dict[str, str]:
+def plots(found: RetrievalFindings) -> dict[str, str]:
     """What questions share, for each system."""
     drawn = {}
     for position, system in enumerate(found.systems, start=1):
@@ -74,7 +74,7 @@ def plots(found: RetrievalFound) -> dict[str, str]:
     return drawn
 
 
-def _showing_findings(found: RetrievalFound) -> Section:
+def _showing_findings(found: RetrievalFindings) -> Section:
     if not found.findings:
         return Section("Findings", ("no rule finds anything that could not be chance", *found.notes))
     sentences = tuple(f"{part.about}: {part.sentence} — {part.knob}" for part in found.findings)
@@ -102,7 +102,7 @@ def _doubtful(part: TraitPart) -> tuple[bool, float]:
     return not part.clear, -abs(part.effect or 0.0)
 
 
-def _showing_traits(found: RetrievalFound) -> Section:
+def _showing_traits(found: RetrievalFindings) -> Section:
     shown = [
         part
         for system in found.systems
@@ -144,7 +144,7 @@ def _showing_trait(part: TraitPart) -> Row:
     )
 
 
-def _showing_systems(found: RetrievalFound) -> Section:
+def _showing_systems(found: RetrievalFindings) -> Section:
     rows = tuple(
         (
             Cell(part.name),
@@ -156,7 +156,7 @@ def _showing_systems(found: RetrievalFound) -> Section:
     return Section("Systems", (), Table(("system", found.measure, f"below {found.failing_below:g}"), rows))
 
 
-def _questions(found: RetrievalFound) -> Section:
+def _questions(found: RetrievalFindings) -> Section:
     if not found.worst:
         return Section("Questions that fail", (f"none is below {found.failing_below:g}",))
     names = tuple(part.name for part in found.systems)
@@ -166,7 +166,7 @@ def _questions(found: RetrievalFound) -> Section:
     return Section("Questions that fail", (said,), Table(head, rows))
 
 
-def _question(part: QuestionPart, names: tuple[str, ...]) -> Row:
+def _question(part: FailingQuestionPart, names: tuple[str, ...]) -> Row:
     values = tuple(Cell(part.values.get(name), "score") for name in names)
     return (Cell(part.qid), *values, Cell(", ".join(part.traits)), Cell(shorten(part.text, WIDTH)))
 
@@ -176,14 +176,16 @@ EXAMPLES = 5  # questions that a trait names
 WORST = 20  # questions that are shown
 
 
-def put_together(measured: Measured, known: Known, asked: Asked, failing: float) -> RetrievalFound:
+def put_together(
+    measured: RetrievalMeasurements, known: QuestionFacts, asked: RetrievalOptions, failing: float
+) -> RetrievalFindings:
     """All that is found."""
     questions = [known.asked.get(qid, Question("")) for qid in measured.qids]
     traits = traits_of(questions, known.weights)
     systems = _systems(measured, asked.seed, failing)
     parts = tuple(part for system in systems for part in _traits(system.name, measured, traits, asked.seed))
     found = tuple(_findings(measured, asked.seed))
-    return RetrievalFound(
+    return RetrievalFindings(
         verdict=_verdict(systems, parts, found, asked.measure.name, failing)
         if systems[0].name not in measured.strange
         else f"{measured.strange[systems[0].name]} {OWN_CORPUS}",
@@ -193,7 +195,9 @@ def put_together(measured: Measured, known: Known, asked: Asked, failing: float)
         questions=len(measured.qids),
         systems=systems,
         traits=parts,
-        untold=tuple(UntoldPart(name=t.name, having=t.having, lacking=t.lacking) for t in traits if not t.told),
+        untold=tuple(
+            UndeterminedTraitPart(name=t.name, having=t.having, lacking=t.lacking) for t in traits if not t.told
+        ),
         findings=found,
         worst=tuple(_worst(measured, systems[0].name, questions, traits, failing)),
         words=known.words,
@@ -201,15 +205,15 @@ def put_together(measured: Measured, known: Known, asked: Asked, failing: float)
     )
 
 
-def _systems(measured: Measured, seed: int, failing: float) -> tuple[SystemPart, ...]:
+def _systems(measured: RetrievalMeasurements, seed: int, failing: float) -> tuple[RetrievalSystemPart, ...]:
     parts = [_system(name, values, seed, failing) for name, values in measured.values.items()]
     return tuple(sorted(parts, key=lambda part: -(part.mean or 0.0)))
 
 
-def _system(name: str, values: Floats, seed: int, failing: float) -> SystemPart:
+def _system(name: str, values: Floats, seed: int, failing: float) -> RetrievalSystemPart:
     found, below = bootstrap_mean(values, seed=seed), int((values < failing).sum())
     low, high = wilson(below, found.count)
-    return SystemPart(
+    return RetrievalSystemPart(
         name=name,
         mean=number(found.mean),
         low=number(found.low),
@@ -221,7 +225,7 @@ def _system(name: str, values: Floats, seed: int, failing: float) -> SystemPart:
     )
 
 
-def _traits(system: str, measured: Measured, traits: Sequence[Trait], seed: int) -> Iterator[TraitPart]:
+def _traits(system: str, measured: RetrievalMeasurements, traits: Sequence[Trait], seed: int) -> Iterator[TraitPart]:
     """Those that can be told where the measure is defined, the largest loss first."""
     values = measured.values[system]
     defined = np.isfinite(values)
@@ -265,13 +269,13 @@ def _trait(system: str, trait: Trait, found: Contrast, examples: tuple[str, ...]
     )
 
 
-def _findings(measured: Measured, seed: int) -> Iterator[FindingPart]:
+def _findings(measured: RetrievalMeasurements, seed: int) -> Iterator[FindingPart]:
     tables = ((AGAINST, measured.against), (OF_ONE, measured.one), (OF_TWO, measured.two))
     for rules, quantities in tables:
         yield from map(_finding, findings(rules, quantities, seed=seed))
 
 
-def _finding(found: Finding) -> FindingPart:
+def _finding(found: TraitFinding) -> FindingPart:
     evidence = tuple(
         EvidencePart(quantity=each.quantity, mean=each.mean, low=each.low, high=each.high, questions=each.count)
         for each in found.evidence
@@ -281,12 +285,12 @@ def _finding(found: Finding) -> FindingPart:
 
 
 def _worst(
-    measured: Measured, system: str, questions: Sequence[Question], traits: Sequence[Trait], failing: float
-) -> Iterator[QuestionPart]:
+    measured: RetrievalMeasurements, system: str, questions: Sequence[Question], traits: Sequence[Trait], failing: float
+) -> Iterator[FailingQuestionPart]:
     values = measured.values[system]
     order = [at for at in np.argsort(values, kind="stable").tolist() if values[at] < failing]
     for at in order[:WORST]:
-        yield QuestionPart(
+        yield FailingQuestionPart(
             qid=measured.qids[at],
             text=questions[at].text,
             values={name: number(float(column[at])) for name, column in measured.values.items()},
@@ -295,7 +299,7 @@ def _worst(
 
 
 def _verdict(
-    systems: Sequence[SystemPart],
+    systems: Sequence[RetrievalSystemPart],
     traits: Sequence[TraitPart],
     found: Sequence[FindingPart],
     measure: str,
@@ -327,11 +331,11 @@ class RetrievalConfig(DiagnosisConfig):
     failing: float = Field(0.5, gt=0, le=1, description="a question fails whose value lies below")
 
 
-class Retrieval(Diagnosis[RetrievalFound]):
+class RetrievalDiagnosis(Diagnosis[RetrievalFindings]):
     """Which questions of a golden set fail, what they share, and what to turn."""
 
     Config = RetrievalConfig
-    Result = RetrievalFound
+    Result = RetrievalFindings
     TITLE = "Which questions fail, what do they share, and what is to be turned?"
     NEEDS = ("golden",)
     TIME = "seconds"
@@ -357,11 +361,11 @@ class Retrieval(Diagnosis[RetrievalFound]):
         if not self.config.values:
             check_there(lists_of(bench.golden, self.config.runs))
 
-    def forecast(self, bench: Bench) -> Forecast:
+    def forecast(self, bench: Bench) -> DiagnosisForecast:
         """Nobody is asked."""
-        return Forecast(("lists are scored and read; nobody is asked",))
+        return DiagnosisForecast(("lists are scored and read; nobody is asked",))
 
-    def measure(self, bench: Bench) -> RetrievalFound:
+    def measure(self, bench: Bench) -> RetrievalFindings:
         """Score, read, compare."""
         asked, judgments = self._asked(bench), bench.judgments
         known = read_questions(bench, judgments.qrels.scale.relevant)
@@ -372,17 +376,17 @@ class Retrieval(Diagnosis[RetrievalFound]):
             measured = measure_lists(judgments, specs, asked, known.letters)
         return put_together(measured, known, asked, self.config.failing)
 
-    def rests_on(self, found: RetrievalFound) -> int:
+    def rests_on(self, found: RetrievalFindings) -> int:
         return found.systems[0].questions
 
-    def sections(self, found: RetrievalFound) -> tuple[Section, ...]:
+    def sections(self, found: RetrievalFindings) -> tuple[Section, ...]:
         """Return the findings as tables and sentences."""
         return sections(found)
 
-    def plots(self, found: RetrievalFound) -> Mapping[str, str]:
+    def plots(self, found: RetrievalFindings) -> Mapping[str, str]:
         """Return SVG files by name, from the findings alone."""
         return plots(found)
 
-    def _asked(self, bench: Bench) -> Asked:
+    def _asked(self, bench: Bench) -> RetrievalOptions:
         name = self.config.measure or usual_measure(bench.judgments.qrels.scale)
-        return Asked(parse_measure(name), self.config.pool, self.config.baseline, bench.seed)
+        return RetrievalOptions(parse_measure(name), self.config.pool, self.config.baseline, bench.seed)

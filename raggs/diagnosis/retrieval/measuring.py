@@ -33,31 +33,31 @@ from raggs.base.files import hash_file
 from raggs.base.languages import detect_language, names_in
 from raggs.base.text import did_you_mean, plural
 from raggs.base.types import Number
-from raggs.diagnosis.base import Bench, Found
+from raggs.diagnosis.base import Bench, DiagnosisFindings
 from raggs.evaluation.document import KNOBS, LOSSES
 from raggs.evaluation.gates import read_report
-from raggs.evaluation.models import Part, Report
-from raggs.evaluation.study import Scoring, Study, stranger, study_systems
+from raggs.evaluation.models import EvalReport, ReportPart
+from raggs.evaluation.study import ScoringSettings, Study, stranger, study_systems
 from raggs.golden.base import GoldenSet
 from raggs.golden.judgments import Judgments
-from raggs.golden.opened import System, lists_in, open_systems, split_name
-from raggs.golden.questions import Questions
+from raggs.golden.opened import NamedSystem, lists_in, open_systems, split_name
+from raggs.golden.questions import GoldenQuestions
 from raggs.golden.runs import RunGolden
 from raggs.golden.views import PassageView, QuestionView
 from raggs.metrics.bottleneck import found_by, ladder, steady
-from raggs.metrics.columns import Scale
+from raggs.metrics.columns import GradeScale
 from raggs.metrics.hits import Hits
-from raggs.metrics.names import Named, parse_measure, parse_measures
+from raggs.metrics.names import MeasureSpec, parse_measure, parse_measures
 from raggs.parts.indexes.lexical import words_of
 from raggs.parts.indexes.passages import Passages
 from raggs.parts.workshop import place_of
 from raggs.stats.question_filters import WordWeights
-from raggs.stats.retrieval_traits import Answer, Quantities, Rule, copies_at, found_alone, missed_length
-from raggs.stats.retrieval_traits import Asked as traits_Asked
+from raggs.stats.retrieval_traits import AnsweredQuery as traits_Asked
+from raggs.stats.retrieval_traits import Quantities, RelevantPassage, TraitRule, copies_at, found_alone, missed_length
 from raggs.sweeps.world import refuse_foreign
 
 
-class SystemPart(Part):
+class RetrievalSystemPart(ReportPart):
     """One system on the measure that was looked at."""
 
     name: str
@@ -70,7 +70,7 @@ class SystemPart(Part):
     failing_high: float
 
 
-class TraitPart(Part):
+class TraitPart(ReportPart):
     """Questions that have something in common against all others, on one system."""
 
     system: str
@@ -93,7 +93,7 @@ class TraitPart(Part):
     examples: tuple[str, ...] = Field(description="ids of those that have it and do worst")
 
 
-class UntoldPart(Part):
+class UndeterminedTraitPart(ReportPart):
     """A trait that too few questions have, or lack."""
 
     name: str
@@ -101,7 +101,7 @@ class UntoldPart(Part):
     lacking: int
 
 
-class EvidencePart(Part):
+class EvidencePart(ReportPart):
     """The mean of a quantity over questions."""
 
     quantity: str
@@ -111,7 +111,7 @@ class EvidencePart(Part):
     questions: int
 
 
-class FindingPart(Part):
+class FindingPart(ReportPart):
     """What a rule found."""
 
     rule: str
@@ -121,7 +121,7 @@ class FindingPart(Part):
     evidence: tuple[EvidencePart, ...]
 
 
-class QuestionPart(Part):
+class FailingQuestionPart(ReportPart):
     """A question that fails."""
 
     qid: str
@@ -130,17 +130,17 @@ class QuestionPart(Part):
     traits: tuple[str, ...] = Field(description="kinds of those that it has")
 
 
-class RetrievalFound(Found):
+class RetrievalFindings(DiagnosisFindings):
     """What the diagnosis of retrieval finds."""
 
     measure: str
     failing_below: float
     questions: int
-    systems: tuple[SystemPart, ...] = Field(description="the best first")
+    systems: tuple[RetrievalSystemPart, ...] = Field(description="the best first")
     traits: tuple[TraitPart, ...] = Field(description="by system, the largest loss first")
-    untold: tuple[UntoldPart, ...]
+    untold: tuple[UndeterminedTraitPart, ...]
     findings: tuple[FindingPart, ...]
-    worst: tuple[QuestionPart, ...] = Field(description="the questions that fail most in the best system")
+    worst: tuple[FailingQuestionPart, ...] = Field(description="the questions that fail most in the best system")
     words: str = Field(description="of which texts rare words were counted; empty where of none")
     notes: tuple[str, ...] = ()
 
@@ -160,36 +160,36 @@ RERANKER = (
     "the right way round"
 )
 
-OF_ONE: tuple[Rule, ...] = (
-    Rule(
+OF_ONE: tuple[TraitRule, ...] = (
+    TraitRule(
         "candidates",
         "its candidates lack much of what answers: low PROC",
         KNOBS[1],
         above={LOST[1]: POINTS},
         beside=(LOST[2],),
     ),
-    Rule(
+    TraitRule(
         "order",
         "its order loses what its candidates hold: low share of PROC",
         KNOBS[2],
         above={LOST[2]: POINTS},
         beside=(LOST[1],),
     ),
-    Rule("nobody", "no system finds much of what answers", KNOBS[0], above={LOST[0]: POINTS}),
-    Rule("holes", "what it shows at the top is often not judged", KNOBS[3], above={LOST[3]: POINTS}),
-    Rule(
+    TraitRule("nobody", "no system finds much of what answers", KNOBS[0], above={LOST[0]: POINTS}),
+    TraitRule("holes", "what it shows at the top is often not judged", KNOBS[3], above={LOST[3]: POINTS}),
+    TraitRule(
         "copies",
         "near-duplicates fill its top",
         "near-duplicates left out before the top is cut, or fewer overlapping chunks",
         above={COPIES: COPIED},
     ),
-    Rule(
+    TraitRule(
         "long passages",
         "the relevant passages that it misses are longer than those it finds",
         "shorter chunks (raggs chunks eval), an embedder or reranker that reads that far",
         above={DOUBLINGS: LONGER},
     ),
-    Rule(
+    TraitRule(
         "short passages",
         "the relevant passages that it misses are shorter than those it finds",
         "larger chunks, or chunks that carry their titles and sections (breadcrumbs)",
@@ -197,8 +197,8 @@ OF_ONE: tuple[Rule, ...] = (
     ),
 )
 
-OF_TWO: tuple[Rule, ...] = (
-    Rule(
+OF_TWO: tuple[TraitRule, ...] = (
+    TraitRule(
         "hybridise",
         "the other finds relevant passages that it misses",
         "fuse them (RRF): what each finds alone enters one list",
@@ -206,8 +206,8 @@ OF_TWO: tuple[Rule, ...] = (
     ),
 )
 
-AGAINST: tuple[Rule, ...] = (
-    Rule(
+AGAINST: tuple[TraitRule, ...] = (
+    TraitRule(
         "reranker",
         "nDCG falls while recall holds: found as before, in a worse order",
         RERANKER,
@@ -215,7 +215,7 @@ AGAINST: tuple[Rule, ...] = (
         above={RECALL: HELD},
         beside=(DEEP,),
     ),
-    Rule(
+    TraitRule(
         "reranker past the cutoff",
         "recall falls at the cutoff while it holds in the pool: found as before, and put too low",
         RERANKER,
@@ -223,7 +223,7 @@ AGAINST: tuple[Rule, ...] = (
         above={DEEP: HELD},
         beside=(NDCG,),
     ),
-    Rule(
+    TraitRule(
         "coverage",
         "recall falls in the whole pool: it finds less",
         KNOBS[1],
@@ -238,7 +238,7 @@ LISTS = ("retrieve.jsonl", "merge.jsonl")  # of a run, that hold its retrievers'
 
 
 @dataclass(frozen=True)
-class Asked:
+class RetrievalOptions:
     """What is to be measured.
 
     Attributes:
@@ -248,7 +248,7 @@ class Asked:
         seed: of the intervals.
     """
 
-    measure: Named
+    measure: MeasureSpec
     pool: int
     baseline: str | None
     seed: int
@@ -265,7 +265,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Measured:
+class RetrievalMeasurements:
     """What was measured.
 
     Attributes:
@@ -285,7 +285,7 @@ class Measured:
     strange: Mapping[str, str] = field(default_factory=dict)
 
 
-def usual_measure(scale: Scale) -> str:
+def usual_measure(scale: GradeScale) -> str:
     """What is looked at where nothing is named."""
     return f"ra_nwg@{USUAL_K}" if scale.golden else f"ndcg@{USUAL_K}"
 
@@ -322,7 +322,9 @@ def digests(specs: Sequence[str]) -> dict[str, object]:
     return found
 
 
-def measure_lists(judgments: Judgments, specs: Sequence[str], asked: Asked, letters: Mapping[str, int]) -> Measured:
+def measure_lists(
+    judgments: Judgments, specs: Sequence[str], asked: RetrievalOptions, letters: Mapping[str, int]
+) -> RetrievalMeasurements:
     """Score the systems and measure their lists.
 
     Args:
@@ -340,7 +342,7 @@ def measure_lists(judgments: Judgments, specs: Sequence[str], asked: Asked, lett
     strange = {name: said for name, hits in study.hits.items() if (said := stranger(judgments.source, name, hits))}
     near = [name for name in columns if name not in strange]
     changes = {name: _changes(columns[name], columns[base], asked) for name in near if name != base and base in near}
-    return Measured(
+    return RetrievalMeasurements(
         qids=judgments.qrels.qids,
         values={name: column(asked.measure.name) for name, column in columns.items()},
         one={name: _of_one(study, study.hits[name], losing, asked, lengths) for name in near},
@@ -350,7 +352,7 @@ def measure_lists(judgments: Judgments, specs: Sequence[str], asked: Asked, lett
     )
 
 
-def read_values(file: Path, judgments: Judgments, asked: Asked) -> Measured:
+def read_values(file: Path, judgments: Judgments, asked: RetrievalOptions) -> RetrievalMeasurements:
     """The values that an earlier evaluation wrote.
 
     Raises:
@@ -368,7 +370,7 @@ def read_values(file: Path, judgments: Judgments, asked: Asked) -> Measured:
     base = baseline_of(systems, asked.baseline)
     columns = {name: partial(_column, report, qids, name) for name in systems}
     changes = {name: _changes(columns[name], columns[base], asked) for name in systems if name != base}
-    return Measured(
+    return RetrievalMeasurements(
         qids=qids,
         values={name: column(asked.measure.name) for name, column in columns.items()},
         against=_against(changes, base),
@@ -391,9 +393,9 @@ Column = Callable[[str], Floats]
 """A system's values of a measure, NaN where it has none."""
 
 
-def _scoring(asked: Asked) -> Scoring:
+def _scoring(asked: RetrievalOptions) -> ScoringSettings:
     names = (asked.measure.name, f"ndcg@{asked.k}", f"recall@{asked.k}", asked.deep)
-    return Scoring(parse_measures(list(dict.fromkeys(names))), (asked.k,), seed=asked.seed)
+    return ScoringSettings(parse_measures(list(dict.fromkeys(names))), (asked.k,), seed=asked.seed)
 
 
 def _lengths(judgments: Judgments, letters: Mapping[str, int]) -> Floats:
@@ -402,7 +404,7 @@ def _lengths(judgments: Judgments, letters: Mapping[str, int]) -> Floats:
     return np.array([letters.get(docs.text(row), np.nan) for row in range(len(docs))], dtype=np.float64)
 
 
-def _of_one(study: Study, hits: Hits, losing: Named, asked: Asked, lengths: Floats) -> Quantities:
+def _of_one(study: Study, hits: Hits, losing: MeasureSpec, asked: RetrievalOptions, lengths: Floats) -> Quantities:
     several = len(study.hits) > 1
     found = found_by(study.hits.values(), max(asked.pool, asked.k)) if several else None
     losses = ladder(hits, losing, found, pool=asked.pool).losses.T
@@ -416,7 +418,7 @@ def _of_one(study: Study, hits: Hits, losing: Named, asked: Asked, lengths: Floa
     }
 
 
-def _of_two(study: Study, systems: Sequence[System], asked: Asked) -> Iterator[tuple[str, Quantities]]:
+def _of_two(study: Study, systems: Sequence[NamedSystem], asked: RetrievalOptions) -> Iterator[tuple[str, Quantities]]:
     """Each system beside each other one; none is held against what it was fused of, or against its fusion."""
     names = [system.name for system in systems if not system.derived]
     for name in names:
@@ -426,7 +428,7 @@ def _of_two(study: Study, systems: Sequence[System], asked: Asked) -> Iterator[t
                 yield f"{name} beside {other}", {ALONE: alone}
 
 
-def _changes(system: Column, baseline: Column, asked: Asked) -> Quantities:
+def _changes(system: Column, baseline: Column, asked: RetrievalOptions) -> Quantities:
     names = {NDCG: f"ndcg@{asked.k}", RECALL: f"recall@{asked.k}", DEEP: asked.deep}
     return {quantity: system(measure) - baseline(measure) for quantity, measure in names.items()}
 
@@ -435,7 +437,7 @@ def _against(changes: Mapping[str, Quantities], base: str) -> dict[str, Quantiti
     return {f"{name} against {base}": change for name, change in changes.items()}
 
 
-def _column(report: Report, qids: Sequence[str], system: str, measure: str) -> Floats:
+def _column(report: EvalReport, qids: Sequence[str], system: str, measure: str) -> Floats:
     values = report.per_query[system].get(measure, {})
     return np.array([np.nan if (value := values.get(qid)) is None else value for qid in qids], dtype=np.float64)
 
@@ -446,7 +448,7 @@ STEP = " > "  # between the steps of a path of titles
 
 
 @dataclass(frozen=True)
-class Known:
+class QuestionFacts:
     """What is known of the questions.
 
     Attributes:
@@ -475,7 +477,7 @@ def passages_of(bench: Bench) -> Passages | None:
     return found
 
 
-def read_questions(bench: Bench, relevant: int) -> Known:
+def read_questions(bench: Bench, relevant: int) -> QuestionFacts:
     """All that is known.
 
     Args:
@@ -485,7 +487,7 @@ def read_questions(bench: Bench, relevant: int) -> Known:
         RaggsError: the golden set or the corpus cannot be read.
     """
     golden, corpus = bench.golden, passages_of(bench)
-    views = _worded(list(Questions(golden, ())), bench)
+    views = _worded(list(GoldenQuestions(golden, ())), bench)
     if corpus is not None:
         views = _with_texts(views, relevant, corpus)
     letters = {each.doc_id: len(each.text) for view in views for each in view.passages if each.text}
@@ -495,7 +497,7 @@ def read_questions(bench: Bench, relevant: int) -> Known:
     if corpus is not None and len(corpus) > SAMPLE:  # a word that the sample lacks is rare, not unknown
         held = {word: 1 for each in asked.values() for word in each.words}
         weights = replace(weights, holding={**held, **weights.holding})
-    return Known(asked, letters, weights, words)
+    return QuestionFacts(asked, letters, weights, words)
 
 
 def _worded(views: list[QuestionView], bench: Bench) -> list[QuestionView]:
@@ -549,12 +551,12 @@ def _asked(view: QuestionView, relevant: int, of_run: bool) -> traits_Asked:
     )
 
 
-def _answer(view: PassageView, twin: bool) -> Answer:
+def _answer(view: PassageView, twin: bool) -> RelevantPassage:
     section = view.title.split(STEP)[0].strip() if STEP in view.title else ""
     if not view.text:
-        return Answer(section=section, twin=twin)
+        return RelevantPassage(section=section, twin=twin)
     language = detect_language(view.text, "")
-    return Answer(language, section, len(view.text), frozenset(words_of(_content(view), language)), twin)
+    return RelevantPassage(language, section, len(view.text), frozenset(words_of(_content(view), language)), twin)
 
 
 def _weights(views: Iterable[QuestionView], corpus: Passages | None) -> tuple[WordWeights, str]:

@@ -17,11 +17,11 @@ from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 from raggs.base.registry import Registry
 from raggs.evaluation.document import Legend, Row, Section, Table
-from raggs.evaluation.models import FoundPart, Part, Report
+from raggs.evaluation.models import EvalReport, FoundPart, ReportPart
 from raggs.evaluation.study import Study
 from raggs.golden.judgments import Judgments
 
-P = TypeVar("P", bound=Part)
+P = TypeVar("P", bound=ReportPart)
 
 
 class Analysis(ABC):
@@ -39,23 +39,23 @@ class Analysis(ABC):
         """
 
     @abstractmethod
-    def extend(self, report: Report, study: Study) -> Report:
+    def extend(self, report: EvalReport, study: Study) -> EvalReport:
         """The report with what the analysis found.
 
         Raises:
             DataError: what it was given does not fit the judgments.
         """
 
-    def section(self, report: Report) -> Section | None:
+    def section(self, report: EvalReport) -> Section | None:
         """What a report says of the question; None where nothing was found."""
         return None
 
-    def legend(self, report: Report) -> Legend | None:
+    def legend(self, report: EvalReport) -> Legend | None:
         """What the analysis put beside the scores, if anything."""
         return None
 
 
-class Finding(NamedTuple, Generic[P]):
+class AnalysisFinding(NamedTuple, Generic[P]):
     """A part and the system that it is about; "" where it is about all of them."""
 
     system: str
@@ -75,46 +75,47 @@ class PartAnalysis(Analysis, Generic[P]):
     PART: type[P]
 
     @abstractmethod
-    def compute(self, study: Study) -> Sequence[Finding[P]]:
+    def compute(self, study: Study) -> Sequence[AnalysisFinding[P]]:
         """The answer; nothing where the question does not arise."""
 
     @abstractmethod
-    def rows(self, found: Sequence[Finding[P]]) -> Sequence[Row]:
+    def rows(self, found: Sequence[AnalysisFinding[P]]) -> Sequence[Row]:
         """The answer as rows under `HEAD`."""
 
-    def sentences(self, found: Sequence[Finding[P]]) -> Sequence[str]:
+    def sentences(self, found: Sequence[AnalysisFinding[P]]) -> Sequence[str]:
         """The answer for people, most often one sentence a system."""
         return ()
 
-    def title(self, found: Sequence[Finding[P]]) -> str:
+    def title(self, found: Sequence[AnalysisFinding[P]]) -> str:
         """Of the section."""
         return self.TITLE
 
-    def put(self, report: Report, found: Sequence[Finding[P]]) -> Report:
+    def put(self, report: EvalReport, found: Sequence[AnalysisFinding[P]]) -> EvalReport:
         """The report with the parts in their place."""
         parts = tuple(FoundPart(system=system, part=part.model_dump(mode="json")) for system, part in found)
         return report.model_copy(update={"analyses": {**report.analyses, self.NAME: parts}})
 
-    def found(self, report: Report) -> Sequence[Finding[P]]:
+    def found(self, report: EvalReport) -> Sequence[AnalysisFinding[P]]:
         """The parts from their place in the report.
 
         Raises:
             ValidationError: another version of the analysis wrote them.
         """
         return [
-            Finding(each.system, self.PART.model_validate(each.part)) for each in report.analyses.get(self.NAME, ())
+            AnalysisFinding(each.system, self.PART.model_validate(each.part))
+            for each in report.analyses.get(self.NAME, ())
         ]
 
-    def extend(self, report: Report, study: Study) -> Report:
+    def extend(self, report: EvalReport, study: Study) -> EvalReport:
         """Compute, and put what was found into the report."""
         found = self.compute(study)
         return self.put(report, found) if found else report
 
-    def shown(self, report: Report) -> Sequence[Finding[P]]:
+    def shown(self, report: EvalReport) -> Sequence[AnalysisFinding[P]]:
         """Those of the parts that are shown beside the measures that were asked for: all, most often."""
         return self.found(report)
 
-    def section(self, report: Report) -> Section | None:
+    def section(self, report: EvalReport) -> Section | None:
         """Title, sentences and table of what was found."""
         if not (found := self.shown(report)):
             return None
@@ -122,7 +123,7 @@ class PartAnalysis(Analysis, Generic[P]):
         return Section(self.title(found), tuple(self.sentences(found)), Table(self.HEAD, rows) if rows else None)
 
 
-def by_system(report: Report, found: Sequence[Finding[P]]) -> dict[str, tuple[P, ...]]:
+def by_system(report: EvalReport, found: Sequence[AnalysisFinding[P]]) -> dict[str, tuple[P, ...]]:
     """The parts of each system of the report, in their order."""
     return {name: tuple(part for system, part in found if system == name) for name in report.per_query}
 
@@ -134,17 +135,17 @@ REGISTRY: Registry[Analysis] = Registry(
     {
         "comparisons": "raggs.evaluation.analyses.comparisons:Comparisons",
         "corrected": "raggs.evaluation.analyses.corrected:PeopleCorrection",
-        "bottleneck": "raggs.evaluation.analyses.losses:Bottleneck",
+        "bottleneck": "raggs.evaluation.analyses.losses:BottleneckAnalysis",
         "waterfall": "raggs.evaluation.analyses.losses:Waterfall",
-        "depths": "raggs.evaluation.analyses.robustness:Depths",
+        "depths": "raggs.evaluation.analyses.robustness:DepthAnalysis",
         "pooling": "raggs.evaluation.analyses.unjudged:Pooling",
         "leave_one_out": "raggs.evaluation.analyses.leave_one_out:LeaveOneOut",
         "answers": "raggs.evaluation.analyses.answers:GivenAnswers",
         "ties": "raggs.evaluation.analyses.ties:TieRanges",
-        "robustness": "raggs.evaluation.analyses.robustness:Robustness",
+        "robustness": "raggs.evaluation.analyses.robustness:RobustnessAnalysis",
         "sensitivity": "raggs.evaluation.analyses.robustness:Sensitivity",
-        "bounds": "raggs.evaluation.analyses.unjudged:HoleBounds",
-        "uncertainty": "raggs.evaluation.analyses.unjudged:LabelDoubt",
+        "bounds": "raggs.evaluation.analyses.unjudged:UnjudgedBoundsAnalysis",
+        "uncertainty": "raggs.evaluation.analyses.unjudged:LabelUncertaintyAnalysis",
     },
 )
 USUAL = ("comparisons", "bottleneck", "pooling", "answers", "ties")

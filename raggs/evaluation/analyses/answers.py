@@ -11,9 +11,9 @@ from raggs.base.arrays import Floats
 from raggs.base.errors import DataError
 from raggs.base.text import plural
 from raggs.base.types import number
-from raggs.evaluation.analyses import Finding, PartAnalysis, by_system
+from raggs.evaluation.analyses import AnalysisFinding, PartAnalysis, by_system
 from raggs.evaluation.document import Cell, Row, score
-from raggs.evaluation.models import AnswersPart, Report
+from raggs.evaluation.models import AnswersPart, EvalReport
 from raggs.evaluation.study import Study
 from raggs.metrics.hits import Hits
 from raggs.metrics.names import parse_measure
@@ -37,7 +37,7 @@ class GivenAnswers(PartAnalysis[AnswersPart]):
     HEAD = ("system", "evidence by", "accuracy", "interval", "correct", "queries with it", "queries with an answer")
     PART = AnswersPart
 
-    def compute(self, study: Study) -> Sequence[Finding[AnswersPart]]:
+    def compute(self, study: Study) -> Sequence[AnalysisFinding[AnswersPart]]:
         """Each system at the largest cutoff.
 
         Raises:
@@ -51,7 +51,7 @@ class GivenAnswers(PartAnalysis[AnswersPart]):
             raise DataError("no judged query has a known answer", remedy=remedy)
         confidence = study.scoring.confidence
         return [
-            Finding(system, self._part(hits, flags[system], study.evidence, confidence))
+            AnalysisFinding(system, self._part(hits, flags[system], study.evidence, confidence))
             for system, hits in study.hits.items()
         ]
 
@@ -74,15 +74,15 @@ class GivenAnswers(PartAnalysis[AnswersPart]):
             missing=int(((met == 1) & np.isnan(flags)).sum()),
         )
 
-    def put(self, report: Report, found: Sequence[Finding[AnswersPart]]) -> Report:
+    def put(self, report: EvalReport, found: Sequence[AnalysisFinding[AnswersPart]]) -> EvalReport:
         """Into each system's `answers`."""
         return report.with_systems({name: {"answers": part} for name, (part,) in by_system(report, found).items()})
 
-    def found(self, report: Report) -> Sequence[Finding[AnswersPart]]:
+    def found(self, report: EvalReport) -> Sequence[AnalysisFinding[AnswersPart]]:
         """From each system's `answers`."""
-        return [Finding(system.name, system.answers) for system in report.systems if system.answers is not None]
+        return [AnalysisFinding(system.name, system.answers) for system in report.systems if system.answers is not None]
 
-    def rows(self, found: Sequence[Finding[AnswersPart]]) -> Sequence[Row]:
+    def rows(self, found: Sequence[AnalysisFinding[AnswersPart]]) -> Sequence[Row]:
         """A row for each system."""
         return [
             (
@@ -95,7 +95,7 @@ class GivenAnswers(PartAnalysis[AnswersPart]):
             for system, part in found
         ]
 
-    def sentences(self, found: Sequence[Finding[AnswersPart]]) -> Sequence[str]:
+    def sentences(self, found: Sequence[AnalysisFinding[AnswersPart]]) -> Sequence[str]:
         """The accuracy of each system that had hits, and how many of them have no known answer."""
         return [_sentence(system, part) for system, part in found if part.accuracy is not None or part.missing]
 

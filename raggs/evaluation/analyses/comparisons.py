@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from raggs.base.errors import UsageError
 from raggs.base.types import number
-from raggs.evaluation.analyses import Finding, PartAnalysis
+from raggs.evaluation.analyses import AnalysisFinding, PartAnalysis
 from raggs.evaluation.document import MARKS, VERDICTS, Cell, Legend, Row, inconclusive, would_tell
-from raggs.evaluation.models import ComparisonPart, Report, UnjudgedPart
+from raggs.evaluation.models import ComparisonPart, EvalReport, UnjudgedPart
 from raggs.evaluation.study import Study, ends_between, judging_remedy, unjudged_in, unjudged_part
 from raggs.golden.judgments import Judgments
-from raggs.metrics.names import SPREADS, Named
-from raggs.stats.comparison import Comparison, Ends, compare_many
+from raggs.metrics.names import SPREADS, MeasureSpec
+from raggs.stats.comparison import Comparison, DifferenceBounds, compare_many
 
 CAUSES = {"unresolvable": ": too few queries to tell", "unjudged": ": unjudged passages could reverse it"}
 UNCOMPARED = {"holes", "judged", "unj"}  # they tell how far a score can be trusted, not how good it is
@@ -45,35 +45,35 @@ class Comparisons(PartAnalysis[ComparisonPart]):
         if self.baseline is not None and self.baseline not in systems:
             raise UsageError(f"no system is called {self.baseline}", remedy=f"known: {', '.join(systems)}")
 
-    def compute(self, study: Study) -> Sequence[Finding[ComparisonPart]]:
+    def compute(self, study: Study) -> Sequence[AnalysisFinding[ComparisonPart]]:
         """Every other system against the baseline; none without a baseline."""
         baseline = next(iter(study.values)) if self.first and self.baseline is None else self.baseline
         if baseline is None or len(study.values) < 2:
             return ()
         return [
-            Finding(part.system, part)
+            AnalysisFinding(part.system, part)
             for named in study.scoring.measures
             if named.mode not in SPREADS and named.measure.NAME not in UNCOMPARED
             for part in _on_measure(study, named, baseline)
         ]
 
-    def put(self, report: Report, found: Sequence[Finding[ComparisonPart]]) -> Report:
+    def put(self, report: EvalReport, found: Sequence[AnalysisFinding[ComparisonPart]]) -> EvalReport:
         """Into `comparisons`."""
         return report.model_copy(update={"comparisons": tuple(part for _, part in found)})
 
-    def found(self, report: Report) -> Sequence[Finding[ComparisonPart]]:
+    def found(self, report: EvalReport) -> Sequence[AnalysisFinding[ComparisonPart]]:
         """From `comparisons`."""
-        return [Finding(part.system, part) for part in report.comparisons]
+        return [AnalysisFinding(part.system, part) for part in report.comparisons]
 
-    def title(self, found: Sequence[Finding[ComparisonPart]]) -> str:
+    def title(self, found: Sequence[AnalysisFinding[ComparisonPart]]) -> str:
         """With the baseline."""
         return f"{self.TITLE} {found[0].part.baseline}"
 
-    def rows(self, found: Sequence[Finding[ComparisonPart]]) -> Sequence[Row]:
+    def rows(self, found: Sequence[AnalysisFinding[ComparisonPart]]) -> Sequence[Row]:
         """A row for each system and measure."""
         return [_row(part) for _, part in found]
 
-    def sentences(self, found: Sequence[Finding[ComparisonPart]]) -> Sequence[str]:
+    def sentences(self, found: Sequence[AnalysisFinding[ComparisonPart]]) -> Sequence[str]:
         """Each system's measures by their verdicts; of inconclusive ones why, and what has the passages judged."""
         said = []
         for name in dict.fromkeys(name for name, _ in found):
@@ -84,7 +84,7 @@ class Comparisons(PartAnalysis[ComparisonPart]):
         remedies = (part.unjudged.remedy for _, part in found if part.unjudged is not None)
         return [*said, *(f"next: {remedy}" for remedy in dict.fromkeys(remedies))]
 
-    def legend(self, report: Report) -> Legend | None:
+    def legend(self, report: EvalReport) -> Legend | None:
         """What the marks behind the scores say."""
         if not report.comparisons:
             return None
@@ -97,7 +97,7 @@ class Comparisons(PartAnalysis[ComparisonPart]):
         return Legend("", f"against {report.comparisons[0].baseline}: {said}")
 
 
-def _on_measure(study: Study, named: Named, baseline: str) -> Iterator[ComparisonPart]:
+def _on_measure(study: Study, named: MeasureSpec, baseline: str) -> Iterator[ComparisonPart]:
     sign = 1.0 if named.higher else -1.0
     columns = {name: sign * evaluation.column(named.name) for name, evaluation in study.values.items()}
     base = columns.pop(baseline)
@@ -110,7 +110,7 @@ def _on_measure(study: Study, named: Named, baseline: str) -> Iterator[Compariso
         yield comparison_part(name, baseline, named.name, result, sign, why)
 
 
-def _why(study: Study, named: Named, name: str, baseline: str, ends: Ends) -> UnjudgedPart:
+def _why(study: Study, named: MeasureSpec, name: str, baseline: str, ends: DifferenceBounds) -> UnjudgedPart:
     tops = unjudged_in(named, {each: study.tops[each] for each in (name, baseline)})
     remedy = judging_remedy(tops, study.sources, study.judgments.source)
     return unjudged_part(tops, ends, 1.0 if named.higher else -1.0, remedy)

@@ -25,9 +25,9 @@ from raggs.base.arrays import Floats
 from raggs.base.errors import DataError, UsageError
 from raggs.base.text import plural
 from raggs.base.types import Number, number
-from raggs.evaluation.analyses import Finding, PartAnalysis
+from raggs.evaluation.analyses import AnalysisFinding, PartAnalysis
 from raggs.evaluation.document import Cell, Row
-from raggs.evaluation.models import Part, Report
+from raggs.evaluation.models import EvalReport, ReportPart
 from raggs.evaluation.study import Study
 from raggs.golden.judgments import Judgments
 from raggs.metrics import weights as w
@@ -35,13 +35,13 @@ from raggs.metrics.columns import IdColumn, Qrels, pair_keys
 from raggs.metrics.hits import Hits
 from raggs.metrics.measure import Linear
 from raggs.metrics.measures.sets import Recall
-from raggs.metrics.names import Named
+from raggs.metrics.names import MeasureSpec
 from raggs.stats.correction import (
     FEWEST,
     FEWEST_WHOLE,
     VARIED,
-    Corrected,
-    Totals,
+    CorrectedMean,
+    QueryTotals,
     correct,
     correct_ratio,
     correct_values,
@@ -74,28 +74,28 @@ class WholeQuestions:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class CorrectedEstimate:
     """A score or a difference: by the judge alone, corrected, and by people alone."""
 
     machine: float
-    found: Corrected
-    people: Corrected
+    found: CorrectedMean
+    people: CorrectedMean
 
 
-def correctable(named: Named) -> Linear | None:
+def correctable(named: MeasureSpec) -> Linear | None:
     """The measure, where each passage counts what its own grade says, so that it can be corrected; else None."""
     measure = named.measure
     return measure if isinstance(measure, Linear) and measure.FIXED and named.mode in {"", "E"} else None
 
 
-def poolable(named: Named) -> Recall | None:
+def poolable(named: MeasureSpec) -> Recall | None:
     """The measure, where its share over all queries at once can be corrected by passages; else None."""
     measure = named.measure
     return measure if isinstance(measure, Recall) and not named.mode else None
 
 
 @dataclass(frozen=True)
-class Sums:
+class SampledSums:
     """What passages that were drawn say of a system: a mean, or a ratio of two.
 
     Attributes:
@@ -103,51 +103,53 @@ class Sums:
         below: None for a mean.
     """
 
-    above: Totals
-    below: Totals | None = None
+    above: QueryTotals
+    below: QueryTotals | None = None
 
-    def estimate(self, confidence: float) -> Estimate:
+    def estimate(self, confidence: float) -> CorrectedEstimate:
         """The corrected score."""
         machine = float(self.above.judge.mean())
         if self.below is None:
             totals = self.above
-            return Estimate(machine, *(correct(totals, power=each, confidence=confidence) for each in (None, 0.0)))
+            return CorrectedEstimate(
+                machine, *(correct(totals, power=each, confidence=confidence) for each in (None, 0.0))
+            )
         under = float(self.below.judge.mean())
         ratios = (correct_ratio(self.above, self.below, power=each, confidence=confidence) for each in (None, 0.0))
-        return Estimate(machine / under if under else 0.0, *ratios)
+        return CorrectedEstimate(machine / under if under else 0.0, *ratios)
 
-    def __sub__(self, other: Sums) -> Sums:
+    def __sub__(self, other: SampledSums) -> SampledSums:
         """Of the difference of two systems: both are divided by the same."""
-        return Sums(self.above - other.above, self.below)
+        return SampledSums(self.above - other.above, self.below)
 
 
 @dataclass(frozen=True)
-class Drawn:
+class SampledGrades:
     """People's grades beside the judgments, each of shape (m,): NaN where a passage was not drawn."""
 
     grade: Floats
     chance: Floats
 
     @classmethod
-    def of(cls, qrels: Qrels, labels: Mapping[Item, DrawnLabel]) -> Drawn:
+    def of(cls, qrels: Qrels, labels: Mapping[Item, DrawnLabel]) -> SampledGrades:
         """Looked up by ids."""
         grade = _beside(qrels, {item: float(label.grade) for item, label in labels.items()})
         return cls(grade, _beside(qrels, {item: label.chance for item, label in labels.items()}))
 
-    def sums(self, hits: Hits, measure: Linear, *, expected: bool) -> Sums:
+    def sums(self, hits: Hits, measure: Linear, *, expected: bool) -> SampledSums:
         """Of a measure in which a passage counts what its own grade says."""
-        return Sums(self._listed(hits, measure, measure.shares(hits, expected=expected)))
+        return SampledSums(self._listed(hits, measure, measure.shares(hits, expected=expected)))
 
-    def pooled(self, hits: Hits, measure: Recall) -> Sums:
+    def pooled(self, hits: Hits, measure: Recall) -> SampledSums:
         """Of the relevant passages that are in the top k of all queries, over all that there are."""
         qrels, table = hits.qrels, measure.table(hits.qrels)
         known = np.flatnonzero(qrels.grade >= qrels.scale.low)
         judge, people = table[qrels.grade[known] - qrels.scale.low], self._worth(table, qrels, self.grade[known])
         ones, chance = np.ones(len(known)), self.chance[known]
         below = totals_of(qrels.query[known], ones, judge, people, chance, queries=len(qrels.qids))
-        return Sums(self._listed(hits, measure, w.worth_at(hits, measure.cutoff, w.flat)), below)
+        return SampledSums(self._listed(hits, measure, w.worth_at(hits, measure.cutoff, w.flat)), below)
 
-    def _listed(self, hits: Hits, measure: Linear, weight: Floats) -> Totals:
+    def _listed(self, hits: Hits, measure: Linear, weight: Floats) -> QueryTotals:
         """The sums of a system's lists."""
         table = measure.table(hits.qrels)
         people, chance = self._worth(table, hits.qrels, self.grade[hits.item]), self.chance[hits.item]
@@ -161,7 +163,7 @@ class Drawn:
 
 
 @dataclass(frozen=True)
-class Values:
+class MeasureValues:
     """A system's values of a measure, each of shape (queries,): by the judge, by people, and the chances of these."""
 
     judge: Floats
@@ -169,7 +171,7 @@ class Values:
     chance: Floats
 
     @classmethod
-    def of(cls, hits: Hits, named: Named, whole: WholeQuestions) -> Values:
+    def of(cls, hits: Hits, named: MeasureSpec, whole: WholeQuestions) -> MeasureValues:
         """The values under both kinds of labels."""
         qrels = hits.qrels
         said = _beside(qrels, {item: float(grade) for item, grade in whole.grades.items() if item[0] in whole.chance})
@@ -178,16 +180,16 @@ class Values:
         chance = np.array([whole.chance.get(qid, np.nan) for qid in qrels.qids], dtype=np.float64)
         return cls(named.values(hits), np.where(np.isnan(chance), np.nan, people), chance)
 
-    def estimate(self, confidence: float) -> Estimate:
+    def estimate(self, confidence: float) -> CorrectedEstimate:
         """The corrected score."""
         columns = self.judge, self.people, self.chance
         known = self.judge[~np.isnan(self.judge)]
         found = (correct_values(*columns, power=each, confidence=confidence) for each in (None, 0.0))
-        return Estimate(float(known.mean()) if len(known) else np.nan, *found)
+        return CorrectedEstimate(float(known.mean()) if len(known) else np.nan, *found)
 
-    def __sub__(self, other: Values) -> Values:
+    def __sub__(self, other: MeasureValues) -> MeasureValues:
         """Of the difference of two systems, over queries on which both are defined."""
-        return Values(self.judge - other.judge, self.people - other.people, self.chance)
+        return MeasureValues(self.judge - other.judge, self.people - other.people, self.chance)
 
 
 def _beside(qrels: Qrels, values: Mapping[Item, float]) -> Floats:
@@ -207,7 +209,7 @@ POOLED = "pooled"
 MOST_PAIRS = 3  # systems whose differences are all told without a baseline
 
 
-class CorrectedPart(Part):
+class CorrectedPart(ReportPart):
     """A score, or the difference of two, corrected."""
 
     measure: str
@@ -257,21 +259,21 @@ class PeopleCorrection(PartAnalysis[CorrectedPart]):
         if not judgments.qrels.scale.golden:
             raise UsageError("people grade 1 to 5, and these labels are on another scale", remedy="leave --reviews out")
 
-    def compute(self, study: Study) -> Sequence[Finding[CorrectedPart]]:
+    def compute(self, study: Study) -> Sequence[AnalysisFinding[CorrectedPart]]:
         """Each system on each measure that can be corrected, then the differences.
 
         Raises:
             DataError: the chances cannot be those of the draw.
         """
-        drawn = {name: Drawn.of(hits.qrels, self.labels) for name, hits in study.hits.items()}
-        confidence, found = study.scoring.confidence, list[Finding[CorrectedPart]]()
+        drawn = {name: SampledGrades.of(hits.qrels, self.labels) for name, hits in study.hits.items()}
+        confidence, found = study.scoring.confidence, list[AnalysisFinding[CorrectedPart]]()
         for named in study.scoring.measures:
             if self.labels and (measure := correctable(named)) is not None:
                 expected = named.mode == "E"
                 sums = {n: drawn[n].sums(hits, measure, expected=expected) for n, hits in study.hits.items()}
                 found += self._by_passages(named.name, sums, confidence)
             elif self.whole.chance and named.name.partition("@")[0] not in ABOUT_LISTS:
-                values = {name: Values.of(hits, named, self.whole) for name, hits in study.hits.items()}
+                values = {name: MeasureValues.of(hits, named, self.whole) for name, hits in study.hits.items()}
                 found += self._by_questions(named.name, values, confidence)
             if self.labels and (recall := poolable(named)) is not None:
                 sums = {name: drawn[name].pooled(hits, recall) for name, hits in study.hits.items()}
@@ -283,8 +285,8 @@ class PeopleCorrection(PartAnalysis[CorrectedPart]):
         return bool(self.labels or self.whole.chance)
 
     def _by_passages(
-        self, measure: str, sums: Mapping[str, Sums], confidence: float
-    ) -> Iterator[Finding[CorrectedPart]]:
+        self, measure: str, sums: Mapping[str, SampledSums], confidence: float
+    ) -> Iterator[AnalysisFinding[CorrectedPart]]:
         for name, each in sums.items():
             if unlikely(each.above):
                 raise DataError(
@@ -292,16 +294,16 @@ class PeopleCorrection(PartAnalysis[CorrectedPart]):
                     remedy="draw from the pools of these systems: raggs review plan, then raggs review serve --plan",
                 )
         for name, other, pair in _singles_and_pairs(sums, self.baseline):
-            yield Finding(name, _part(measure, other, pair.estimate(confidence)))
+            yield AnalysisFinding(name, _part(measure, other, pair.estimate(confidence)))
 
     def _by_questions(
-        self, measure: str, values: Mapping[str, Values], confidence: float
-    ) -> Iterator[Finding[CorrectedPart]]:
+        self, measure: str, values: Mapping[str, MeasureValues], confidence: float
+    ) -> Iterator[AnalysisFinding[CorrectedPart]]:
         for name, other, pair in _singles_and_pairs(values, self.baseline):
             part = _part(measure, other, pair.estimate(confidence))
-            yield Finding(name, part.model_copy(update={"whole": True, "drawn": len(self.whole.grades)}))
+            yield AnalysisFinding(name, part.model_copy(update={"whole": True, "drawn": len(self.whole.grades)}))
 
-    def extend(self, report: Report, study: Study) -> Report:
+    def extend(self, report: EvalReport, study: Study) -> EvalReport:
         """Besides the parts, which measures were left as they are; nothing without labels."""
         if not self._any:
             return report
@@ -315,7 +317,7 @@ class PeopleCorrection(PartAnalysis[CorrectedPart]):
             report = report.model_copy(update={"notes": (*report.notes, said)})
         return super().extend(report, study)
 
-    def rows(self, found: Sequence[Finding[CorrectedPart]]) -> Sequence[Row]:
+    def rows(self, found: Sequence[AnalysisFinding[CorrectedPart]]) -> Sequence[Row]:
         """A row for each score and difference."""
         return [
             (
@@ -331,7 +333,7 @@ class PeopleCorrection(PartAnalysis[CorrectedPart]):
             for system, part in found
         ]
 
-    def sentences(self, found: Sequence[Finding[CorrectedPart]]) -> Sequence[str]:
+    def sentences(self, found: Sequence[AnalysisFinding[CorrectedPart]]) -> Sequence[str]:
         """One for each; those without a number in one for each system."""
         few: dict[str, list[CorrectedPart]] = {}
         for system, part in found:
@@ -341,7 +343,7 @@ class PeopleCorrection(PartAnalysis[CorrectedPart]):
         return [*said, *(line for name, parts in few.items() for line in _too_few(name, parts))]
 
 
-S = TypeVar("S", Sums, Values)
+S = TypeVar("S", SampledSums, MeasureValues)
 
 
 def _singles_and_pairs(systems: Mapping[str, S], baseline: str | None) -> Iterator[tuple[str, str | None, S]]:
@@ -358,7 +360,7 @@ def _pairs(names: list[str], baseline: str | None) -> list[tuple[str, str]]:
     return list(combinations(names, 2)) if len(names) <= MOST_PAIRS else []
 
 
-def _part(measure: str, against: str | None, estimate: Estimate) -> CorrectedPart:
+def _part(measure: str, against: str | None, estimate: CorrectedEstimate) -> CorrectedPart:
     found, people = estimate.found, estimate.people
     return CorrectedPart(
         measure=measure,
@@ -376,7 +378,7 @@ def _part(measure: str, against: str | None, estimate: Estimate) -> CorrectedPar
     )
 
 
-def _known(found: Corrected) -> Number:
+def _known(found: CorrectedMean) -> Number:
     """The mean, where an interval stands beside it."""
     return number(found.mean) if np.isfinite(found.low) else None
 

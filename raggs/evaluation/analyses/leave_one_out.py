@@ -16,22 +16,22 @@ import numpy as np
 from raggs.base.errors import UsageError
 from raggs.base.text import plural
 from raggs.base.types import number
-from raggs.evaluation.analyses import Finding, PartAnalysis
+from raggs.evaluation.analyses import AnalysisFinding, PartAnalysis
 from raggs.evaluation.document import Cell, Row, score
 from raggs.evaluation.models import LeaveOneOutPart
 from raggs.evaluation.study import Study, mean
 from raggs.golden.judgments import Judgments
 from raggs.metrics.hits import Hits
-from raggs.metrics.names import Named
+from raggs.metrics.names import MeasureSpec
 
 if TYPE_CHECKING:
-    from raggs.stats.effects import Contribution, Fall
+    from raggs.stats.effects import Contribution, LeaveOneOutLoss
 
 DEPTH = 100  # ranks within which a list counts as pooled, as retrievers and pools of raggs go
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class LeaveOneOutScores:
     """What systems lose when the passages that they alone contributed are unjudged.
 
     Attributes:
@@ -45,7 +45,7 @@ class LeftOut:
     without: Mapping[str, Mapping[str, float]]
 
     @property
-    def falls(self) -> tuple[Fall, ...]:
+    def falls(self) -> tuple[LeaveOneOutLoss, ...]:
         """What each system loses, the greatest fall first."""
         from raggs.stats.effects import falls  # late: most reports leave no system out
 
@@ -57,8 +57,12 @@ class LeftOut:
 
 
 def leave_out(
-    hits: Mapping[str, Hits], named: Named, depth: int, groups: Mapping[str, str], pooled: Sequence[str] | None = None
-) -> LeftOut:
+    hits: Mapping[str, Hits],
+    named: MeasureSpec,
+    depth: int,
+    groups: Mapping[str, str],
+    pooled: Sequence[str] | None = None,
+) -> LeaveOneOutScores:
     """Score all systems with the judgments of all, then without what each group alone contributed.
 
     Args:
@@ -78,7 +82,7 @@ def leave_out(
         return {name: sign * (mean(named.values(each)) or 0.0) for name, each in lists.items()}
 
     left = {each.group: scored({name: _unjudged(one, each) for name, one in hits.items()}) for each in found}
-    return LeftOut(found, scored(hits), left)
+    return LeaveOneOutScores(found, scored(hits), left)
 
 
 def _unjudged(hits: Hits, contribution: Contribution) -> Hits:
@@ -119,7 +123,7 @@ class LeaveOneOut(PartAnalysis[LeaveOneOutPart]):
         if len(systems) < 2:
             raise UsageError("leaving one system out takes two systems or more", remedy="name another one: --run FILE")
 
-    def compute(self, study: Study) -> Sequence[Finding[LeaveOneOutPart]]:
+    def compute(self, study: Study) -> Sequence[AnalysisFinding[LeaveOneOutPart]]:
         """Each system on the first measure; none of those that are made of others, or cut in another way."""
         named = study.scoring.measures[0]
         qrels = study.judgments.qrels
@@ -129,7 +133,7 @@ class LeaveOneOut(PartAnalysis[LeaveOneOutPart]):
             return ()
         found, sign = leave_out(hits, named, DEPTH, {}, pooled), 1.0 if named.higher else -1.0
         return [
-            Finding(
+            AnalysisFinding(
                 fall.system,
                 LeaveOneOutPart(
                     measure=named.name,
@@ -145,7 +149,7 @@ class LeaveOneOut(PartAnalysis[LeaveOneOutPart]):
             for fall in found.falls
         ]
 
-    def rows(self, found: Sequence[Finding[LeaveOneOutPart]]) -> Sequence[Row]:
+    def rows(self, found: Sequence[AnalysisFinding[LeaveOneOutPart]]) -> Sequence[Row]:
         """A row for each system, the greatest fall first."""
         return [
             (
@@ -159,7 +163,7 @@ class LeaveOneOut(PartAnalysis[LeaveOneOutPart]):
             for system, part in found
         ]
 
-    def sentences(self, found: Sequence[Finding[LeaveOneOutPart]]) -> Sequence[str]:
+    def sentences(self, found: Sequence[AnalysisFinding[LeaveOneOutPart]]) -> Sequence[str]:
         """Score and rank of each system, with and without its own contributions."""
         return [
             f"{system} left out of the pool: {part.measure} {score(part.score)} -> {score(part.without)}, rank "

@@ -14,19 +14,19 @@ from pydantic import Field
 
 from raggs.base.arrays import Floats
 from raggs.base.types import Number, number
-from raggs.evaluation.analyses import Finding, PartAnalysis, by_system
+from raggs.evaluation.analyses import AnalysisFinding, PartAnalysis, by_system
 from raggs.evaluation.document import BOTTLENECKS, KNOBS, LOSSES, Row, cells, percent, score
-from raggs.evaluation.models import BottleneckPart, Part, Report
+from raggs.evaluation.models import BottleneckPart, EvalReport, ReportPart
 from raggs.evaluation.study import Study, doubt_of, mean
 from raggs.metrics.bottleneck import PAIRS, PUBLISHED, bottleneck, found_by, ladder, steady
 from raggs.metrics.hits import Hits
-from raggs.metrics.names import Named
+from raggs.metrics.names import MeasureSpec
 
 WRAPPER = re.compile(r"^\w+\[")
 
 
 @dataclass(frozen=True)
-class Bottleneck(PartAnalysis[BottleneckPart]):
+class BottleneckAnalysis(PartAnalysis[BottleneckPart]):
     """Whether a system loses by what it retrieves or by how it orders that; needs grades 1 to 5.
 
     Attributes:
@@ -45,12 +45,12 @@ class Bottleneck(PartAnalysis[BottleneckPart]):
     )  # fmt: skip
     PART = BottleneckPart
 
-    def compute(self, study: Study) -> Sequence[Finding[BottleneckPart]]:
+    def compute(self, study: Study) -> Sequence[AnalysisFinding[BottleneckPart]]:
         """Each system on RA-nWG, N-Recall4 and N-Recall5, at each cutoff."""
         if not study.graded:
             return ()
         return [
-            Finding(system, _part(hits, measure, cutoff, self.pool))
+            AnalysisFinding(system, _part(hits, measure, cutoff, self.pool))
             for system, hits in study.hits.items()
             if not doubt_of(study, system)  # advice by lists of another corpus would be wrong
             for measure in PAIRS
@@ -62,29 +62,29 @@ class Bottleneck(PartAnalysis[BottleneckPart]):
         longest = int(hits.length.max(initial=0))
         return [k for k in self.cutoffs if k <= longest] or sorted(set(study.scoring.cutoffs))
 
-    def put(self, report: Report, found: Sequence[Finding[BottleneckPart]]) -> Report:
+    def put(self, report: EvalReport, found: Sequence[AnalysisFinding[BottleneckPart]]) -> EvalReport:
         """Into each system's `bottleneck`."""
         return report.with_systems({name: {"bottleneck": parts} for name, parts in by_system(report, found).items()})
 
-    def found(self, report: Report) -> Sequence[Finding[BottleneckPart]]:
+    def found(self, report: EvalReport) -> Sequence[AnalysisFinding[BottleneckPart]]:
         """From each system's `bottleneck`."""
-        return [Finding(system.name, part) for system in report.systems for part in system.bottleneck]
+        return [AnalysisFinding(system.name, part) for system in report.systems for part in system.bottleneck]
 
-    def shown(self, report: Report) -> Sequence[Finding[BottleneckPart]]:
+    def shown(self, report: EvalReport) -> Sequence[AnalysisFinding[BottleneckPart]]:
         """Those of the measures that were asked for, themselves or their ceilings."""
         asked = {WRAPPER.sub("", name).partition("(")[0].partition("@")[0] for name in report.measures}
         names = {name for name in PAIRS if not asked.isdisjoint((name, f"proc_{name}"))}
         return [each for each in self.found(report) if each.part.measure.partition("@")[0] in names]
 
-    def title(self, found: Sequence[Finding[BottleneckPart]]) -> str:
+    def title(self, found: Sequence[AnalysisFinding[BottleneckPart]]) -> str:
         """With the pool."""
         return f"{self.TITLE} (pool of {found[0].part.pool})"
 
-    def rows(self, found: Sequence[Finding[BottleneckPart]]) -> Sequence[Row]:
+    def rows(self, found: Sequence[AnalysisFinding[BottleneckPart]]) -> Sequence[Row]:
         """A row for each system and measure."""
         return [cells(system, part.measure, *_numbers(part), part.kind) for system, part in found]
 
-    def sentences(self, found: Sequence[Finding[BottleneckPart]]) -> Sequence[str]:
+    def sentences(self, found: Sequence[AnalysisFinding[BottleneckPart]]) -> Sequence[str]:
         """What each system should do, by the first measure: RA-nWG, where it was asked for; at the told cutoffs."""
         first = _plain(found[0].part)
         return [
@@ -108,7 +108,7 @@ def _cutoff(part: BottleneckPart) -> int:
     return int(part.measure.partition("@")[2])
 
 
-def _told(found: Sequence[Finding[BottleneckPart]]) -> Sequence[Finding[BottleneckPart]]:
+def _told(found: Sequence[AnalysisFinding[BottleneckPart]]) -> Sequence[AnalysisFinding[BottleneckPart]]:
     """Those at the published cutoffs; of a system without any those at its largest one."""
     most = {system: max(_cutoff(part) for name, part in found if name == system) for system, _ in found}
     told = {system for system, part in found if _cutoff(part) in PUBLISHED}
@@ -146,7 +146,7 @@ DIGITS = 6  # of the losses of single queries
 LITTLE = 0.01  # points; a smaller loss asks for nothing
 
 
-class WaterfallPart(Part):
+class WaterfallPart(ReportPart):
     """The losses of one system on one measure, in its points."""
 
     measure: str
@@ -183,18 +183,18 @@ class Waterfall(PartAnalysis[WaterfallPart]):
     HEAD = ("system", "measure", "perfect", *LOSSES, "score")
     PART = WaterfallPart
 
-    def compute(self, study: Study) -> Sequence[Finding[WaterfallPart]]:
+    def compute(self, study: Study) -> Sequence[AnalysisFinding[WaterfallPart]]:
         """Each system on the first measure whose losses can be told; none where there is no such measure."""
         named = next((each for each in study.scoring.measures if steady(each)), None)
         if named is None:
             return ()
         return [
-            Finding(system, self._part(study, hits, named))
+            AnalysisFinding(system, self._part(study, hits, named))
             for system, hits in study.hits.items()
             if not doubt_of(study, system)
         ]
 
-    def _part(self, study: Study, hits: Hits, named: Named) -> WaterfallPart:
+    def _part(self, study: Study, hits: Hits, named: MeasureSpec) -> WaterfallPart:
         alike = [each for each in study.hits.values() if each.qrels is hits.qrels]
         found = found_by(alike, max(self.pool, named.measure.k or 0)) if len(alike) > 1 else None
         steps = ladder(hits, named, found, pool=self.pool)
@@ -207,15 +207,15 @@ class Waterfall(PartAnalysis[WaterfallPart]):
             by_query=dict(_by_query(hits, steps.losses)),
         )
 
-    def rows(self, found: Sequence[Finding[WaterfallPart]]) -> Sequence[Row]:
+    def rows(self, found: Sequence[AnalysisFinding[WaterfallPart]]) -> Sequence[Row]:
         """A row for each system."""
         return [cells(system, part.measure, part.perfect, *part.losses, part.actual) for system, part in found]
 
-    def title(self, found: Sequence[Finding[WaterfallPart]]) -> str:
+    def title(self, found: Sequence[AnalysisFinding[WaterfallPart]]) -> str:
         """With the measure and the pool."""
         return f"{self.TITLE} ({found[0].part.measure}, candidates: the first {found[0].part.pool})"
 
-    def sentences(self, found: Sequence[Finding[WaterfallPart]]) -> Sequence[str]:
+    def sentences(self, found: Sequence[AnalysisFinding[WaterfallPart]]) -> Sequence[str]:
         """Each system's losses, and what could win the largest back."""
         return [_sentence(system, part) for system, part in found if part.actual is not None]
 

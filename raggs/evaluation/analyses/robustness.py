@@ -11,16 +11,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from raggs.base.types import Number, number
-from raggs.evaluation.analyses import Finding, PartAnalysis, by_system
+from raggs.evaluation.analyses import AnalysisFinding, PartAnalysis, by_system
 from raggs.evaluation.document import Cell, Row, cells, score
-from raggs.evaluation.models import Part, Report, RobustnessPart, SettingPart
+from raggs.evaluation.models import EvalReport, ReportPart, RobustnessPart, SensitivityPart
 from raggs.evaluation.study import Study, mean
 from raggs.metrics.bottleneck import DELTAS, recall_profile, sensitivity
 from raggs.metrics.hits import Hits
-from raggs.metrics.names import Named, parse_measure
+from raggs.metrics.names import MeasureSpec, parse_measure
 
 
-class Robustness(PartAnalysis[RobustnessPart]):
+class RobustnessAnalysis(PartAnalysis[RobustnessPart]):
     """How evenly queries are served: the distribution of recall over them."""
 
     NAME = "robustness"
@@ -28,30 +28,30 @@ class Robustness(PartAnalysis[RobustnessPart]):
     HEAD = ("system", "recall", "mean", "zero", *(f">= {delta:g}" for delta in DELTAS), "worst 5%")
     PART = RobustnessPart
 
-    def compute(self, study: Study) -> Sequence[Finding[RobustnessPart]]:
+    def compute(self, study: Study) -> Sequence[AnalysisFinding[RobustnessPart]]:
         """Each system at each cutoff."""
         return [
-            Finding(system, _part(hits, cutoff))
+            AnalysisFinding(system, _part(hits, cutoff))
             for system, hits in study.hits.items()
             for cutoff in study.scoring.cutoffs
         ]
 
-    def put(self, report: Report, found: Sequence[Finding[RobustnessPart]]) -> Report:
+    def put(self, report: EvalReport, found: Sequence[AnalysisFinding[RobustnessPart]]) -> EvalReport:
         """Into each system's `robustness`."""
         return report.with_systems({name: {"robustness": parts} for name, parts in by_system(report, found).items()})
 
-    def found(self, report: Report) -> Sequence[Finding[RobustnessPart]]:
+    def found(self, report: EvalReport) -> Sequence[AnalysisFinding[RobustnessPart]]:
         """From each system's `robustness`."""
-        return [Finding(system.name, part) for system in report.systems for part in system.robustness]
+        return [AnalysisFinding(system.name, part) for system in report.systems for part in system.robustness]
 
-    def rows(self, found: Sequence[Finding[RobustnessPart]]) -> Sequence[Row]:
+    def rows(self, found: Sequence[AnalysisFinding[RobustnessPart]]) -> Sequence[Row]:
         """A row for each system and cutoff."""
         return [
             cells(system, part.measure, part.mean, part.zero, *part.shares.values(), part.percentiles["5"])
             for system, part in found
         ]
 
-    def sentences(self, found: Sequence[Finding[RobustnessPart]]) -> Sequence[str]:
+    def sentences(self, found: Sequence[AnalysisFinding[RobustnessPart]]) -> Sequence[str]:
         """The curve of each system at each cutoff."""
         return [
             f"{system}: {part.measure} mean {score(part.mean)}; it is 0 for {part.zero or 0.0:.0%} of the queries, at "
@@ -74,22 +74,22 @@ def _part(hits: Hits, k: int) -> RobustnessPart:
     )
 
 
-class Sensitivity(PartAnalysis[SettingPart]):
+class Sensitivity(PartAnalysis[SensitivityPart]):
     """Whether the order of the systems depends on the parameters of RA-nWG; needs grades 1 to 5."""
 
     NAME = "sensitivity"
     TITLE = "Sensitivity of RA-nWG"
     HEAD = ("alpha", "cap4", "cap3", "order that changes")
-    PART = SettingPart
+    PART = SensitivityPart
 
-    def compute(self, study: Study) -> Sequence[Finding[SettingPart]]:
+    def compute(self, study: Study) -> Sequence[AnalysisFinding[SensitivityPart]]:
         """All points of the grid, at the largest cutoff."""
         if not study.graded:
             return ()
         return [
-            Finding(
+            AnalysisFinding(
                 "",
-                SettingPart(
+                SensitivityPart(
                     alpha=point.alpha,
                     cap4=point.cap4,
                     cap3=point.cap3,
@@ -101,15 +101,15 @@ class Sensitivity(PartAnalysis[SettingPart]):
             for point in sensitivity(study.hits, k=study.cutoff)
         ]
 
-    def put(self, report: Report, found: Sequence[Finding[SettingPart]]) -> Report:
+    def put(self, report: EvalReport, found: Sequence[AnalysisFinding[SensitivityPart]]) -> EvalReport:
         """Into `sensitivity`."""
         return report.model_copy(update={"sensitivity": tuple(part for _, part in found)})
 
-    def found(self, report: Report) -> Sequence[Finding[SettingPart]]:
+    def found(self, report: EvalReport) -> Sequence[AnalysisFinding[SensitivityPart]]:
         """From `sensitivity`."""
-        return [Finding("", part) for part in report.sensitivity]
+        return [AnalysisFinding("", part) for part in report.sensitivity]
 
-    def rows(self, found: Sequence[Finding[SettingPart]]) -> Sequence[Row]:
+    def rows(self, found: Sequence[AnalysisFinding[SensitivityPart]]) -> Sequence[Row]:
         """A row for each point where the order is another one."""
         return [
             (*(Cell(f"{value:g}") for value in (part.alpha, part.cap4, part.cap3)), Cell(" > ".join(part.order)))
@@ -117,7 +117,7 @@ class Sensitivity(PartAnalysis[SettingPart]):
             if part.swapped
         ]
 
-    def sentences(self, found: Sequence[Finding[SettingPart]]) -> Sequence[str]:
+    def sentences(self, found: Sequence[AnalysisFinding[SensitivityPart]]) -> Sequence[str]:
         """At how many points it is."""
         moved = sum(bool(part.swapped) for _, part in found)
         return [f"RA-nWG's parameters: the order of the systems changes at {moved} of {len(found)} points of the grid"]
@@ -126,14 +126,14 @@ class Sensitivity(PartAnalysis[SettingPart]):
 CUTOFFS = (1, 3, 5, 10, 20, 50)
 
 
-class DepthsPart(Part):
+class DepthsPart(ReportPart):
     """The means of one measure over cutoffs."""
 
     measure: str
     means: dict[int, Number]
 
 
-class Depths(PartAnalysis[DepthsPart]):
+class DepthAnalysis(PartAnalysis[DepthsPart]):
     """How the first measure of each system grows with the cutoff."""
 
     NAME = "depths"
@@ -141,23 +141,23 @@ class Depths(PartAnalysis[DepthsPart]):
     HEAD = ("system", "measure", *(f"@{k}" for k in CUTOFFS))
     PART = DepthsPart
 
-    def compute(self, study: Study) -> Sequence[Finding[DepthsPart]]:
+    def compute(self, study: Study) -> Sequence[AnalysisFinding[DepthsPart]]:
         """Each system, as far as its longest list reaches; none where the first measure has no cutoff."""
         named = study.scoring.measures[0]
         if named.measure.k is None:
             return ()
-        return [Finding(system, _depths_part(hits, named)) for system, hits in study.hits.items()]
+        return [AnalysisFinding(system, _depths_part(hits, named)) for system, hits in study.hits.items()]
 
-    def rows(self, found: Sequence[Finding[DepthsPart]]) -> Sequence[Row]:
+    def rows(self, found: Sequence[AnalysisFinding[DepthsPart]]) -> Sequence[Row]:
         """A row for each system."""
         return [cells(system, part.measure, *(part.means.get(k) for k in CUTOFFS)) for system, part in found]
 
 
-def _depths_part(hits: Hits, named: Named) -> DepthsPart:
+def _depths_part(hits: Hits, named: MeasureSpec) -> DepthsPart:
     means = {k: mean(each.values(hits)) for k, each in _at(named) if k <= hits.length.max()}
     return DepthsPart(measure=named.name.partition("@")[0], means=means)
 
 
-def _at(named: Named) -> Iterator[tuple[int, Named]]:
+def _at(named: MeasureSpec) -> Iterator[tuple[int, MeasureSpec]]:
     for k in CUTOFFS:
         yield k, replace(named, measure=replace(named.measure, k=k))

@@ -14,13 +14,13 @@ import numpy as np
 
 from raggs.base.arrays import Flags, Floats
 from raggs.base.text import plural
-from raggs.evaluation.analyses import Finding, PartAnalysis, by_system
+from raggs.evaluation.analyses import AnalysisFinding, PartAnalysis, by_system
 from raggs.evaluation.document import Cell, Row, cells, score
-from raggs.evaluation.models import Report, TiePart
+from raggs.evaluation.models import EvalReport, TiePart
 from raggs.evaluation.study import Study, mean
 from raggs.metrics.evaluate import Evaluation
 from raggs.metrics.hits import Hits
-from raggs.metrics.names import Named
+from raggs.metrics.names import MeasureSpec
 
 REPORTED = 0.01  # from this share of the queries on, (E, range) stands beside each score
 
@@ -33,16 +33,16 @@ class TieRanges(PartAnalysis[TiePart]):
     HEAD = ("system", "measure", "expected", "least", "most", "range", "range_at_k", "bias", "queries")
     PART = TiePart
 
-    def compute(self, study: Study) -> Sequence[Finding[TiePart]]:
+    def compute(self, study: Study) -> Sequence[AnalysisFinding[TiePart]]:
         """For each system with ties, the measures whose value depends on them."""
         return [
-            Finding(system, part)
+            AnalysisFinding(system, part)
             for system, hits in study.hits.items()
             if hits.tied.any()
             for part in _moved(hits, study.scoring.measures, study.values[system])
         ]
 
-    def put(self, report: Report, found: Sequence[Finding[TiePart]]) -> Report:
+    def put(self, report: EvalReport, found: Sequence[AnalysisFinding[TiePart]]) -> EvalReport:
         """Into each system's `ties`, and the widest one into the notes."""
         ties = by_system(report, found)
         tied = {system.name: system.tied for system in report.systems}
@@ -50,11 +50,11 @@ class TieRanges(PartAnalysis[TiePart]):
         extended = report.with_systems({system: {"ties": parts} for system, parts in ties.items()})
         return extended.model_copy(update={"notes": (*report.notes, *notes)})
 
-    def found(self, report: Report) -> Sequence[Finding[TiePart]]:
+    def found(self, report: EvalReport) -> Sequence[AnalysisFinding[TiePart]]:
         """From each system's `ties`."""
-        return [Finding(system.name, part) for system in report.systems for part in system.ties]
+        return [AnalysisFinding(system.name, part) for system in report.systems for part in system.ties]
 
-    def rows(self, found: Sequence[Finding[TiePart]]) -> Sequence[Row]:
+    def rows(self, found: Sequence[AnalysisFinding[TiePart]]) -> Sequence[Row]:
         """A row for each system and measure."""
         return [
             (
@@ -65,7 +65,7 @@ class TieRanges(PartAnalysis[TiePart]):
             for system, part in found
         ]
 
-    def sentences(self, found: Sequence[Finding[TiePart]]) -> Sequence[str]:
+    def sentences(self, found: Sequence[AnalysisFinding[TiePart]]) -> Sequence[str]:
         """(E, range) of every measure of the systems whose ties reach the cutoff of more than 1% of the queries."""
         told: dict[str, list[TiePart]] = {}
         for system, part in found:
@@ -83,7 +83,7 @@ def _pairs(system: str, parts: Sequence[TiePart]) -> str:
     return f"{system}: ties reach the cutoff for {share:.0%} of the queries; report (E, range): {', '.join(pairs)}"
 
 
-def _moved(hits: Hits, measures: Sequence[Named], found: Evaluation) -> Iterator[TiePart]:
+def _moved(hits: Hits, measures: Sequence[MeasureSpec], found: Evaluation) -> Iterator[TiePart]:
     """Only queries with ties are measured again; the others have one value."""
     tied = hits.tied > 0
     some = hits.only(tied)
@@ -106,18 +106,18 @@ def _moved(hits: Hits, measures: Sequence[Named], found: Evaluation) -> Iterator
             )
 
 
-def _with(plain: Floats, tied: Flags, named: Named, mode: str, some: Hits) -> Floats:
+def _with(plain: Floats, tied: Flags, named: MeasureSpec, mode: str, some: Hits) -> Floats:
     return np.where(tied, replace(named, mode=mode).values(some), plain)
 
 
-def _across(plain: Floats, tied: Flags, named: Named, some: Hits) -> float | None:
+def _across(plain: Floats, tied: Flags, named: MeasureSpec, some: Hits) -> float | None:
     """The mean range over the orders of the group across the cutoff; None where there is no cutoff."""
     if named.measure.k is None:
         return None
     return mean(np.where(tied, replace(named, mode="range_at_k").values(some), plain * 0.0))
 
 
-def _reached(hits: Hits, named: Named) -> float:
+def _reached(hits: Hits, named: MeasureSpec) -> float:
     """The share of the queries with judged passages in a tie that begins above the cutoff."""
     open_ = (hits.size > 1) & (hits.start < named.measure.cutoff)
     return len(np.unique(hits.query[open_])) / len(hits.length)

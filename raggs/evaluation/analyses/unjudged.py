@@ -17,23 +17,23 @@ import numpy as np
 from raggs.base.errors import UsageError
 from raggs.base.text import plural
 from raggs.base.types import number
-from raggs.evaluation.analyses import Analysis, Finding, PartAnalysis
-from raggs.evaluation.analyses.losses import Bottleneck
+from raggs.evaluation.analyses import Analysis, AnalysisFinding, PartAnalysis
+from raggs.evaluation.analyses.losses import BottleneckAnalysis
 from raggs.evaluation.document import Cell, Legend, Row, Section
-from raggs.evaluation.models import PoolPart, Report, ScorePart, SystemPart
+from raggs.evaluation.models import EvalReport, PoolPart, ScorePart, SystemPart
 from raggs.evaluation.study import Study, mean
 from raggs.golden.judgments import Judgments
-from raggs.metrics.unjudged import Doubt, Fillings, with_doubt
+from raggs.metrics.unjudged import Fillings, LabelUncertainty, with_doubt
 
 
-class HoleBounds(Analysis):
+class UnjudgedBoundsAnalysis(Analysis):
     """What unjudged passages could make of each score."""
 
-    def extend(self, report: Report, study: Study) -> Report:
+    def extend(self, report: EvalReport, study: Study) -> EvalReport:
         """Into `lowest` and `highest` of each score."""
         return report.with_systems({each.name: {"scores": dict(_bounded(each, study))} for each in report.systems})
 
-    def legend(self, report: Report) -> Legend | None:
+    def legend(self, report: EvalReport) -> Legend | None:
         """What the braces beside the scores say."""
         if all(score.lowest is None for system in report.systems for score in system.scores.values()):
             return None
@@ -55,7 +55,7 @@ class Pooling(PartAnalysis[PoolPart]):
     HEAD = ("pooled from", "relevant passages", "found by one alone", "share")
     PART = PoolPart
 
-    def compute(self, study: Study) -> Sequence[Finding[PoolPart]]:
+    def compute(self, study: Study) -> Sequence[AnalysisFinding[PoolPart]]:
         """The makers among the systems, and of the relevant passages those that a single maker found."""
         makers = tuple(name for name in study.hits if name in study.makers)
         if not makers or not study.graded:
@@ -68,9 +68,9 @@ class Pooling(PartAnalysis[PoolPart]):
         alone = int((relevant & (found == 1)).sum()) if len(single) > 1 else None
         known = any(study.makers[name] for name in makers)
         part = PoolPart(makers=makers, stated=known, relevant=int((relevant & (found > 0)).sum()), alone=alone)
-        return [Finding("", part)]
+        return [AnalysisFinding("", part)]
 
-    def rows(self, found: Sequence[Finding[PoolPart]]) -> Sequence[Row]:
+    def rows(self, found: Sequence[AnalysisFinding[PoolPart]]) -> Sequence[Row]:
         """One row."""
         return [
             (
@@ -82,7 +82,7 @@ class Pooling(PartAnalysis[PoolPart]):
             for _, part in found
         ]
 
-    def sentences(self, found: Sequence[Finding[PoolPart]]) -> Sequence[str]:
+    def sentences(self, found: Sequence[AnalysisFinding[PoolPart]]) -> Sequence[str]:
         """What such a set cannot show."""
         return [
             f"{_whence(part)}: a pool cannot show what its makers missed, so the ceilings flatter them"
@@ -90,9 +90,9 @@ class Pooling(PartAnalysis[PoolPart]):
             for _, part in found
         ]
 
-    def section(self, report: Report) -> Section | None:
+    def section(self, report: EvalReport) -> Section | None:
         """Beside the ceilings alone."""
-        return super().section(report) if Bottleneck().shown(report) else None
+        return super().section(report) if BottleneckAnalysis().shown(report) else None
 
 
 def _whence(part: PoolPart) -> str:
@@ -106,7 +106,7 @@ def _theirs(part: PoolPart) -> str:
     return f"the {plural(part.relevant, 'relevant passage')} they found"
 
 
-class LabelDoubt(Analysis):
+class LabelUncertaintyAnalysis(Analysis):
     """Intervals widened by the doubt about the labels; needs a golden set that knows it."""
 
     def check(self, judgments: Judgments, systems: Sequence[str]) -> None:
@@ -121,7 +121,7 @@ class LabelDoubt(Analysis):
                 remedy="--uncertainty needs --golden RUN_DIRECTORY",
             )
 
-    def extend(self, report: Report, study: Study) -> Report:
+    def extend(self, report: EvalReport, study: Study) -> EvalReport:
         """Into `low` and `high` of each score."""
         if study.judgments.doubt is None:
             return report
@@ -132,7 +132,7 @@ class LabelDoubt(Analysis):
         return report.with_systems(changes).model_copy(update={"label_uncertainty": True})
 
 
-def _widened(name: str, scores: Iterable[ScorePart], study: Study, doubt: Doubt) -> dict[str, ScorePart]:
+def _widened(name: str, scores: Iterable[ScorePart], study: Study, doubt: LabelUncertainty) -> dict[str, ScorePart]:
     scoring, values = study.scoring, study.values[name]
     usual = list(values.interval.values())
     wide = with_doubt(study.hits[name], scoring.measures, doubt, usual, seed=scoring.seed)

@@ -39,13 +39,13 @@ from raggs.base.files import atomic_writer, disk, read_lines, remove_leftovers
 from raggs.base.registry import Registry
 from raggs.base.tables import LABEL_ROLES, NO_COLUMNS, ColumnNames
 from raggs.base.types import as_object, as_text
-from raggs.golden.base import PARTS, GoldenQuery, GoldenSet, Part, Provenance, SetPart, Stock, contents_of
-from raggs.parts.file_shapes import GradeScale, read_sidecar, sidecar, stated_format
+from raggs.golden.base import PARTS, GoldenProvenance, GoldenQuery, GoldenSet, Part, PartStock, SetPart, contents_of
+from raggs.parts.file_shapes import GradeFormat, read_sidecar, sidecar, stated_format
 from raggs.parts.queries.writing import LINE_ENDS
 
 if TYPE_CHECKING:
     from raggs.golden.judgments import Judgments
-    from raggs.metrics.columns import Scale
+    from raggs.metrics.columns import GradeScale
 
 
 @dataclass
@@ -66,12 +66,12 @@ class ImportedSet(GoldenSet):
     source: str
     given: tuple[GoldenQuery, ...]
     top: int = 0
-    form: GradeScale | None = None
+    form: GradeFormat | None = None
     sure: bool = True
-    provenance: Provenance | None = None
+    provenance: GoldenProvenance | None = None
     lists: Callable[[], Iterable[RetrieveRecord]] = field(default=tuple)
     corpus: Callable[[], Iterable[Passage]] | None = None
-    stated: Mapping[Part, Stock] = field(default_factory=dict)
+    stated: Mapping[Part, PartStock] = field(default_factory=dict)
     partial: bool = True
     lacks: str = ""
     kept: object = None
@@ -97,7 +97,7 @@ class ImportedSet(GoldenSet):
         """See `GoldenSet.hits`."""
         return iter(self.lists())
 
-    def judgments(self, scale: Scale | None = None) -> Judgments:
+    def judgments(self, scale: GradeScale | None = None) -> Judgments:
         """See `GoldenSet.judgments`."""
         from raggs.golden.judgments import Judgments  # late: it needs numpy
         from raggs.metrics.columns import Qrels
@@ -138,22 +138,22 @@ class Importer(ABC):
         """
 
 
-def stated_contents(labels: Path) -> dict[Part, Stock]:
+def stated_contents(labels: Path) -> dict[Part, PartStock]:
     """What the sidecar of an export says that the set held before; empty where none speaks of the file."""
     stated = as_object(sidecar(labels).get("contents"))
     found = {part: as_object(stated.get(part)) for part in PARTS}
     stocks = {part: (facts.get("count"), facts.get("digest")) for part, facts in found.items()}
     return {
-        part: Stock(count, digest)
+        part: PartStock(count, digest)
         for part, (count, digest) in stocks.items()
         if isinstance(count, int) and isinstance(digest, str)
     }
 
 
-def stated_provenance(labels: Path) -> Provenance | None:
+def stated_provenance(labels: Path) -> GoldenProvenance | None:
     """Whence the sidecar says that the grades are; None where none does."""
     try:
-        return Provenance.model_validate(sidecar(labels).get("provenance"))
+        return GoldenProvenance.model_validate(sidecar(labels).get("provenance"))
     except ValidationError:
         return None
 
@@ -269,15 +269,15 @@ class ExportOptions:
         facts: what else the sidecar is to say.
     """
 
-    scale: GradeScale = field(default_factory=GradeScale)
+    scale: GradeFormat = field(default_factory=GradeFormat)
     corpus: Iterable[Passage] | None = None
     split: str = TEST
-    contents: Mapping[Part, Stock] | None = None
+    contents: Mapping[Part, PartStock] | None = None
     facts: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Loss:
+class ExportLoss:
     """A part of a golden set that an export does not hold.
 
     Attributes:
@@ -323,7 +323,7 @@ class Exporter(ABC):
         """What of a golden set the files give back whole, with these options."""
         return self.HOLDS - {"grades"} if self.HOLDS and self.options.scale.form == "binary" else self.HOLDS
 
-    def numbers(self, golden: GoldenSet) -> GradeScale | None:
+    def numbers(self, golden: GoldenSet) -> GradeFormat | None:
         """On which numbers the labels of the files stand; None where nobody knows."""
         return self.options.scale
 
@@ -332,13 +332,13 @@ class Exporter(ABC):
         """The file of labels, relative to the folder; empty where there is none."""
         return self.LABELS.format(split=self.options.split)
 
-    def losses(self, contents: Mapping[Part, Stock]) -> tuple[Loss, ...]:
+    def losses(self, contents: Mapping[Part, PartStock]) -> tuple[ExportLoss, ...]:
         """What the set has and the files do not hold; nothing of exporters that do not say what they hold."""
         held = self.holds
         there = self.kept
         lost = () if held is None else [part for part in PARTS if part not in held and contents[part].count]
         kept = {part: min(there.get(part, 0), contents[part].count) for part in lost}
-        return tuple(Loss(part, PARTS[part], contents[part].count - kept[part], kept[part]) for part in lost)
+        return tuple(ExportLoss(part, PARTS[part], contents[part].count - kept[part], kept[part]) for part in lost)
 
     @property
     def kept(self) -> Mapping[Part, int]:

@@ -19,10 +19,10 @@ from typing import ClassVar
 
 from raggs.golden.base import GoldenSet
 from raggs.golden.formats import ImportedSet, Importer, write_lines
-from raggs.golden.formats.cases import CorpusExporter, Guide
+from raggs.golden.formats.cases import CorpusExporter, ToolGuide
 from raggs.golden.formats.pieces import TEST, first_of, labels_alone, missing, with_runs
 from raggs.golden.formats.trec import write_qrels
-from raggs.parts.file_shapes import GradeScale, stated_labels
+from raggs.parts.file_shapes import GradeFormat, stated_labels
 
 
 class BeirExporter(CorpusExporter):
@@ -41,7 +41,7 @@ class BeirExporter(CorpusExporter):
         return write_lines(path, table_lines(golden, self.options.scale)) - 1
 
 
-def table_lines(golden: GoldenSet, scale: GradeScale) -> Iterator[str]:
+def table_lines(golden: GoldenSet, scale: GradeFormat) -> Iterator[str]:
     """The labels as a table under its header."""
     yield "query-id\tcorpus-id\tscore"
     for query in golden.by_query("grades"):
@@ -146,12 +146,12 @@ class IrDatasetsExporter(CorpusExporter):
         """See `CorpusExporter.write_labels`."""
         return write_qrels(golden, path, self.options.scale)
 
-    def guide(self, golden: GoldenSet, folder: Path) -> Guide:
+    def guide(self, golden: GoldenSet, folder: Path) -> ToolGuide:
         """See `CorpusExporter.guide`: the module."""
         plain = re.sub(r"[^a-z0-9]+", "_", golden.name.lower()).strip("_") or "set"
         module, known = folder / f"golden_{plain}.py", f"raggs/{plain}"
         write_lines(module, [MODULE.format(name=json.dumps(known), labels=self._meaning())])
-        return Guide((module,), {"module": module.name, "dataset": known})
+        return ToolGuide((module,), {"module": module.name, "dataset": known})
 
     def _meaning(self) -> str:
         """What each label says, as Python writes it."""

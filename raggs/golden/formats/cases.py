@@ -44,7 +44,7 @@ from raggs.base.hashing import hash_bytes
 from raggs.base.jsonl import decode_json, read_objects
 from raggs.base.tables import MEANINGS, ColumnNames, object_id
 from raggs.base.text import id_problem, shorten, sound
-from raggs.base.trec import Seen
+from raggs.base.trec import SeenPairs
 from raggs.base.types import as_object, as_text
 from raggs.golden.base import ASKED_AND_READ, GoldenQuery, GoldenSet, Part
 from raggs.golden.files import PACKED
@@ -57,7 +57,7 @@ from raggs.golden.formats import (
     write_list,
     write_objects,
 )
-from raggs.golden.formats.pieces import Pieces, first_of, grades_of, missing, runs_beside
+from raggs.golden.formats.pieces import SetPieces, first_of, grades_of, missing, runs_beside
 from raggs.golden.formats.trec import passage_object, write_lists, write_passages, write_qrels
 from raggs.parts.file_shapes import sidecar, stated_labels
 from raggs.parts.queries.fields import made_id, query_of
@@ -65,7 +65,7 @@ from raggs.parts.queries.writing import query_facts, query_object, write_queries
 
 
 @dataclass(frozen=True)
-class Case:
+class QuestionCase:
     """A question with the passages that count for it.
 
     Attributes:
@@ -122,7 +122,7 @@ class CaseExporter(Exporter):
             ProviderError: the folder cannot be written.
         """
 
-    def cases(self, golden: GoldenSet) -> Iterator[Case]:
+    def cases(self, golden: GoldenSet) -> Iterator[QuestionCase]:
         """Each question of the set, sorted by id, also those for which nothing counts."""
         for query in golden.by_query():
             if query.query is not None:
@@ -144,7 +144,7 @@ class CaseExporter(Exporter):
         return [*(folder / name for name in files), self.write_sidecar(golden, folder, files, references=counts)]
 
 
-def _case(query: GoldenQuery, asked: Query, least: int) -> Case:
+def _case(query: GoldenQuery, asked: Query, least: int) -> QuestionCase:
     ranks = {record.doc_id: record.rank for record in query.order}
     texts = {passage.doc_id: passage for passage in query.pool}
     found = [
@@ -153,7 +153,7 @@ def _case(query: GoldenQuery, asked: Query, least: int) -> Case:
         if graded.grade is not None and graded.grade >= least and graded.doc_id in texts
     ]
     best = [graded for *_, graded in sorted(found, key=lambda each: each[:3])]
-    return Case(
+    return QuestionCase(
         asked,
         tuple(texts[graded.doc_id] for graded in best),
         tuple(graded.grade for graded in best if graded.grade is not None),
@@ -165,7 +165,7 @@ SHOWN = 40  # characters of a wrong value
 
 
 @dataclass(frozen=True)
-class Entry:
+class RawCase:
     """One question as its file has it; nothing of it is checked yet.
 
     Attributes:
@@ -181,7 +181,7 @@ class Entry:
     facts: Mapping[str, object] = field(default_factory=dict)
 
 
-class CaseRead:
+class CaseContents:
     """What entries or rows hold, each thing once; what they say of one id must be the same everywhere.
 
     Args:
@@ -197,7 +197,7 @@ class CaseRead:
         self._path, self._unit = path, unit
         self._facts: dict[tuple[str, str, str], tuple[object, int]] = {}  # by kind, id and field, and the entry
         self._queries: dict[str, dict[str, object]] = {}
-        self._looks = Seen(path)
+        self._looks = SeenPairs(path)
         self.texts: dict[str, tuple[str, str]] = {}
         self.labels: dict[tuple[str, str], int] = {}
 
@@ -256,7 +256,7 @@ class CaseImporter(Importer):
     ALSO: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
-    def entries(self, path: Path) -> Iterator[tuple[int, Entry]]:
+    def entries(self, path: Path) -> Iterator[tuple[int, RawCase]]:
         """The entries of a file, each with its line or number.
 
         Raises:
@@ -279,13 +279,13 @@ class CaseImporter(Importer):
         if labels is None:
             made = Path(kept.name) / f"{file.name}.qrels"
             _write(made, (f"{qid} 0 {doc_id} 1" for qid, doc_id in read.labels))
-            return Pieces(made, grades_of(made), {}, False, questions, corpus, (), kept).put_together()
+            return SetPieces(made, grades_of(made), {}, False, questions, corpus, (), kept).put_together()
         grades = grades_of(labels)
         orders, lists = runs_beside(file.parent, labels, grades)
-        return Pieces(labels, grades, orders, False, questions, corpus, lists, kept).put_together()
+        return SetPieces(labels, grades, orders, False, questions, corpus, lists, kept).put_together()
 
-    def _read(self, file: Path, *, ours: bool) -> CaseRead:
-        read = CaseRead(file)
+    def _read(self, file: Path, *, ours: bool) -> CaseContents:
+        read = CaseContents(file)
         for number, entry in self.entries(file):
             query = _query(entry, file, number, ours=ours)
             facts = query.model_dump(include={"text", "answer", "language", "references", "nuggets", "metadata"})
@@ -297,7 +297,7 @@ class CaseImporter(Importer):
         return read
 
 
-def _query(entry: Entry, file: Path, number: int, *, ours: bool) -> Query:
+def _query(entry: RawCase, file: Path, number: int, *, ours: bool) -> Query:
     """The question; what raggs wrote beside it are its fields, what another wrote is metadata."""
     if not isinstance(entry.text, str) or not entry.text.strip():
         raise DataError("an entry without a question", where=file, line=number, remedy="give it a text, not a list")
@@ -311,7 +311,7 @@ def _query(entry: Entry, file: Path, number: int, *, ours: bool) -> Query:
     )
 
 
-def _passages(entry: Entry, file: Path, number: int) -> Iterator[tuple[str, str | None]]:
+def _passages(entry: RawCase, file: Path, number: int) -> Iterator[tuple[str, str | None]]:
     """The passages that count, each with its text where that is known.
 
     Raises:
@@ -374,7 +374,7 @@ def sound_id(name: str, file: Path, number: int) -> str:
     return name
 
 
-def written(read: CaseRead, folder: Path, more: Iterable[Mapping[str, object]] = ()) -> tuple[Path, Path]:
+def written(read: CaseContents, folder: Path, more: Iterable[Mapping[str, object]] = ()) -> tuple[Path, Path]:
     """Questions and passages as JSON lines in a folder.
 
     Raises:
@@ -430,7 +430,7 @@ CORPUS, QUERIES = "corpus.jsonl", "queries.jsonl"
 
 
 @dataclass(frozen=True)
-class Guide:
+class ToolGuide:
     """What tells a tool of the files.
 
     Attributes:
@@ -468,13 +468,13 @@ class CorpusExporter(Exporter):
         """A question as a row."""
         return query_object(query)
 
-    def guide(self, golden: GoldenSet, folder: Path) -> Guide:
+    def guide(self, golden: GoldenSet, folder: Path) -> ToolGuide:
         """Write what tells the tool of the corpus, the queries and the labels, which are there.
 
         Raises:
             ProviderError: the disk refuses.
         """
-        return Guide()
+        return ToolGuide()
 
     def write(self, golden: GoldenSet, folder: Path) -> list[Path]:
         """See `Exporter.write`.
@@ -514,7 +514,7 @@ class DeepEvalExporter(CaseExporter):
         return {GOLDENS: write_list(folder / GOLDENS, map(_golden, self.cases(golden)))}
 
 
-def _golden(case: Case) -> dict[str, object]:
+def _golden(case: QuestionCase) -> dict[str, object]:
     sources = {passage.span.source if passage.span else None for passage in case.passages}
     return {
         "input": case.query.text,
@@ -539,13 +539,13 @@ class DeepEvalImporter(CaseImporter):
     FORMAT = "deepeval"
     FILE: ClassVar[str] = "goldens.json"
 
-    def entries(self, path: Path) -> Iterator[tuple[int, Entry]]:
+    def entries(self, path: Path) -> Iterator[tuple[int, RawCase]]:
         """See `CaseImporter.entries`; goldens are counted from 1."""
         for number, golden in enumerate(map(as_object, _list(path)), start=1):
             known = as_object(golden.get("additional_metadata"))
             yield (
                 number,
-                Entry(
+                RawCase(
                     golden.get("input"),
                     known.get("qid"),
                     golden.get("expected_output"),
@@ -584,7 +584,7 @@ class LangSmithExporter(CaseExporter):
         return {EXAMPLES: write_objects(folder / EXAMPLES, map(_example, self.cases(golden)))}
 
 
-def _example(case: Case) -> dict[str, object]:
+def _example(case: QuestionCase) -> dict[str, object]:
     answer = {} if case.query.answer is None else {"answer": case.query.answer}
     return {
         "inputs": {"question": case.query.text},
@@ -609,7 +609,7 @@ class LangSmithImporter(CaseImporter):
     FILE: ClassVar[str] = "examples.jsonl"
     ROLES: ClassVar[tuple[str, ...]] = ("question", "answer", "passage", "doc_id")
 
-    def entries(self, path: Path) -> Iterator[tuple[int, Entry]]:
+    def entries(self, path: Path) -> Iterator[tuple[int, RawCase]]:
         """See `CaseImporter.entries`; other inputs and outputs are facts."""
         for number, row in read_objects(path):
             asked, wanted, known = (as_object(row.get(name)) for name in ("inputs", "outputs", "metadata"))
@@ -630,7 +630,7 @@ class LangSmithImporter(CaseImporter):
                 **{name: found for name, found in more.items() if found},
                 **without(known, "qid", "context_grades"),
             }
-            yield number, Entry(question[1], known.get("qid"), answer[1], contexts[1], ids[1], facts)
+            yield number, RawCase(question[1], known.get("qid"), answer[1], contexts[1], ids[1], facts)
 
 
 SAMPLES = "ragas.jsonl"
@@ -651,7 +651,7 @@ class RagasExporter(CaseExporter):
         return {SAMPLES: write_objects(folder / SAMPLES, map(_sample, self.cases(golden)))}
 
 
-def _sample(case: Case) -> dict[str, object]:
+def _sample(case: QuestionCase) -> dict[str, object]:
     return {
         "user_input": case.query.text,
         "reference": case.query.answer,
@@ -674,12 +674,12 @@ class RagasImporter(CaseImporter):
     FORMAT = "ragas"
     FILE: ClassVar[str] = "ragas.jsonl"
 
-    def entries(self, path: Path) -> Iterator[tuple[int, Entry]]:
+    def entries(self, path: Path) -> Iterator[tuple[int, RawCase]]:
         """See `CaseImporter.entries`."""
         for number, row in read_objects(path):
             yield (
                 number,
-                Entry(
+                RawCase(
                     row.get("user_input"),
                     row.get("qid"),
                     row.get("reference"),

@@ -33,7 +33,7 @@ from raggs.base.jsonl import read_objects
 from raggs.base.plainyaml import load_plain
 from raggs.base.tables import SPELLINGS, ColumnNames, folded, table_cells_of
 from raggs.base.text import one_line
-from raggs.base.trec import Seen, as_number
+from raggs.base.trec import SeenPairs, as_number
 from raggs.base.types import as_list, as_object
 from raggs.golden.base import ASKED_AND_READ, GoldenSet, Part
 from raggs.golden.files import PACKED, packed, passage_facts
@@ -41,19 +41,19 @@ from raggs.golden.formats import ImportedSet, Importer, write_lines, write_objec
 from raggs.golden.formats.cases import CORPUS as cases_CORPUS
 from raggs.golden.formats.cases import (
     QUERIES,
-    Case,
     CaseExporter,
     CaseImporter,
     CorpusExporter,
-    Entry,
-    Guide,
+    QuestionCase,
+    RawCase,
+    ToolGuide,
     given_id,
     unpacked,
     without,
 )
-from raggs.golden.formats.pieces import TEST, Pieces, first_of, grades_of, missing, runs_beside
+from raggs.golden.formats.pieces import TEST, SetPieces, first_of, grades_of, missing, runs_beside
 from raggs.golden.formats.trec import write_passages
-from raggs.parts.file_shapes import GradeScale, stated_labels
+from raggs.parts.file_shapes import GradeFormat, stated_labels
 
 CARD = "README.md"
 TEXTS = {"_id": "string", "title": "string", "text": "string", PACKED: "string"}
@@ -83,12 +83,12 @@ class HfExporter(CorpusExporter):
         """See `CorpusExporter.write_labels`."""
         return write_objects(path, _labels(golden, self.options.scale))
 
-    def guide(self, golden: GoldenSet, folder: Path) -> Guide:
+    def guide(self, golden: GoldenSet, folder: Path) -> ToolGuide:
         """See `CorpusExporter.guide`: the card."""
         with disk(folder, "export to another folder", "cannot be read again"):
             content = {name: hash_file(folder / name) for name in (cases_CORPUS, QUERIES, self.labels)}
         write_lines(folder / CARD, self._card(golden, content))
-        return Guide((folder / CARD,))
+        return ToolGuide((folder / CARD,))
 
     def _card(self, golden: GoldenSet, content: Mapping[str, str]) -> Iterator[str]:
         """The lines of the page on the hub, whose head is what `datasets` goes by.
@@ -123,7 +123,7 @@ def _features(columns: dict[str, str]) -> list[dict[str, str]]:
     return [{"name": name, "dtype": dtype} for name, dtype in columns.items()]
 
 
-def _labels(golden: GoldenSet, scale: GradeScale) -> Iterator[dict[str, object]]:
+def _labels(golden: GoldenSet, scale: GradeFormat) -> Iterator[dict[str, object]]:
     for query in golden.by_query("grades"):
         for graded in query.grades:
             if graded.grade is not None:
@@ -172,7 +172,7 @@ class HfImporter(Importer):
             file = labels or places["default"]
             grades = grades_of(file, self.columns)
             orders, lists = runs_beside(path, file, grades) if labels else ({}, [])
-            pieces = Pieces(
+            pieces = SetPieces(
                 file, grades, orders, False, places.get("queries"), places.get("corpus"), lists, (kept, made)
             )
             return pieces.put_together()
@@ -448,7 +448,7 @@ def _made_parquet(folder: Path) -> bool:
         return False
 
 
-def _question(case: Case) -> dict[str, object]:
+def _question(case: QuestionCase) -> dict[str, object]:
     return {
         "qid": case.query.qid,
         "query": case.query.text,
@@ -458,7 +458,7 @@ def _question(case: Case) -> dict[str, object]:
     }
 
 
-def _groups(case: Case) -> Iterator[list[str]]:
+def _groups(case: QuestionCase) -> Iterator[list[str]]:
     """The passages that count, near-duplicates together, as any of them will do."""
     groups: dict[str, list[str]] = {}
     for doc_id in case.ids:
@@ -490,14 +490,14 @@ class AutoRagImporter(CaseImporter):
     FILE: ClassVar[str] = "qa.jsonl"
     ALSO: ClassVar[tuple[str, ...]] = ("qa.parquet",)
 
-    def entries(self, path: Path) -> Iterator[tuple[int, Entry]]:
+    def entries(self, path: Path) -> Iterator[tuple[int, RawCase]]:
         """See `CaseImporter.entries`."""
         for number, row in enumerate(rows_of(path), start=1):
             answers = [each for each in _flat(row.get("generation_gt")) if each not in (None, "")]
             more = {"generation_gt": answers} if len(answers) > 1 else {}
             yield (
                 number,
-                Entry(
+                RawCase(
                     row.get("query"),
                     row.get("qid"),
                     answers[0] if answers else None,
@@ -512,7 +512,7 @@ class AutoRagImporter(CaseImporter):
         corpus = first_of(path.parent, *(f"corpus{ending}" for ending in ENDINGS))
         if corpus is None:
             return
-        looks, lines = Seen(corpus), dict[str, int]()
+        looks, lines = SeenPairs(corpus), dict[str, int]()
         for number, row in enumerate(rows_of(corpus), start=1):
             known, text = as_object(row.get("metadata")), row.get("contents")
             doc_id = given_id(row.get("doc_id"), corpus, number)

@@ -15,14 +15,14 @@ from raggs.base.errors import DataError, NotFoundError
 from raggs.base.jsonl import read_objects
 from raggs.base.tables import NO_COLUMNS, ColumnNames
 from raggs.base.text import plural
-from raggs.base.trec import Seen, same_looks
+from raggs.base.trec import SeenPairs, same_looks
 from raggs.base.types import as_object
-from raggs.golden.base import RUNS, GoldenQuery, Graded
+from raggs.golden.base import RUNS, GoldenQuery, PassageGrade
 from raggs.golden.files import unpacked_passage, unpacked_query
 from raggs.golden.formats import ImportedSet, stated_contents, stated_provenance
 from raggs.golden.judgments import stated_lacks
 from raggs.parts.corpora.jsonl import ID_FIELDS, JsonlConfig, JsonlCorpus
-from raggs.parts.file_shapes import AS_GRADED, GradeScale, sidecar, stated_scale
+from raggs.parts.file_shapes import AS_GRADED, GradeFormat, sidecar, stated_scale
 from raggs.parts.queries.fields import load_numbered
 from raggs.parts.queries.formats import JsonlQueries, JsonlQueriesConfig
 
@@ -32,12 +32,12 @@ MISSING = frozenset({"nan", "NaN", "None", "null", "NULL", "<NA>", "undefined"})
 PLURALS = {"query": "queries", "passage": "passages"}
 TOP = "run.trec"  # the ranked top in exports that have it
 
-Grades = Mapping[str, Sequence[Graded]]  # by query
+Grades = Mapping[str, Sequence[PassageGrade]]  # by query
 Orders = Mapping[str, Sequence[RankRecord]]
 
 
 @dataclass(frozen=True)
-class Pieces:
+class SetPieces:
     """Where the pieces of a set lie; None for what there is not.
 
     Attributes:
@@ -110,7 +110,7 @@ def labels_alone(path: Path, columns: ColumnNames = NO_COLUMNS) -> ImportedSet:
     Raises:
         NotFoundError, DataError: as the readers.
     """
-    return Pieces(path, grades_of(path, columns)).put_together()
+    return SetPieces(path, grades_of(path, columns)).put_together()
 
 
 def with_runs(
@@ -127,16 +127,16 @@ def with_runs(
     """
     grades = grades_of(labels, columns)
     orders, lists = runs_beside(folder, labels, grades)
-    return Pieces(labels, grades, orders, questions=questions, corpus=corpus, lists=lists).put_together()
+    return SetPieces(labels, grades, orders, questions=questions, corpus=corpus, lists=lists).put_together()
 
 
-def form_of(labels: Path) -> GradeScale | None:
+def form_of(labels: Path) -> GradeFormat | None:
     """On which numbers grades stand once they are read: gains of an export of raggs are grades again."""
     stated = stated_scale(labels)
     return AS_GRADED if stated and stated.offset else stated
 
 
-def grades_of(labels: Path, columns: ColumnNames = NO_COLUMNS) -> dict[str, list[Graded]]:
+def grades_of(labels: Path, columns: ColumnNames = NO_COLUMNS) -> dict[str, list[PassageGrade]]:
     """The labels of a file by query; a negative one says that nobody judged.
 
     Args:
@@ -150,10 +150,10 @@ def grades_of(labels: Path, columns: ColumnNames = NO_COLUMNS) -> dict[str, list
 
     stated = stated_scale(labels)
     lift = stated.offset if stated else 0
-    found: dict[str, list[Graded]] = {}
+    found: dict[str, list[PassageGrade]] = {}
     for label in read_labels(labels, columns):
         grade = label.grade + lift if label.grade >= 0 else None
-        found.setdefault(label.qid, []).append(Graded(label.doc_id, grade))
+        found.setdefault(label.qid, []).append(PassageGrade(label.doc_id, grade))
     return found
 
 
@@ -166,7 +166,7 @@ def questions_of(path: Path) -> dict[str, Query]:
     if not path.stat().st_size:
         return {}
     reader = JsonlQueries(JsonlQueriesConfig(path=path))
-    found, seen = load_numbered(reader, path), Seen(path)
+    found, seen = load_numbered(reader, path), SeenPairs(path)
     for qid, (line, _) in found.items():
         if not qid.isascii():
             seen.note_form(qid, line)

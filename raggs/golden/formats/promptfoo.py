@@ -15,7 +15,7 @@ from typing import ClassVar
 from raggs.base.text import one_line
 from raggs.golden.base import RUNS, GoldenSet, Part
 from raggs.golden.formats import write_lines
-from raggs.golden.formats.cases import Case, CaseExporter
+from raggs.golden.formats.cases import CaseExporter, QuestionCase
 from raggs.golden.formats.trec import TOP, list_name
 
 CONFIG, CHECK, LISTS = "promptfooconfig.yaml", "recall.cjs", "lists.cjs"
@@ -134,7 +134,7 @@ def _systems(golden: GoldenSet) -> dict[str, str]:
     return {name: f"{RUNS}/{list_name(name)}.trec" for name in names} or {"golden order": TOP}
 
 
-def _test(case: Case, check: dict[str, object]) -> dict[str, object]:
+def _test(case: QuestionCase, check: dict[str, object]) -> dict[str, object]:
     found = {"question": case.query.text, "qid": case.query.qid, "answer": case.query.answer}
     texts = {name: escaped(text) for name, text in found.items() if text is not None}
     return {"description": texts["qid"], "vars": texts, **({"assert": [check]} if case.passages else {})}

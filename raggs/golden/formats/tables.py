@@ -20,7 +20,7 @@ from raggs.base.errors import DataError
 from raggs.base.jsonl import read_objects
 from raggs.base.tables import IMPORT_ROLES, open_table
 from raggs.base.text import BYTE_ORDER_MARK, plural
-from raggs.golden.base import PARTS, RUNS, SURE, GoldenQuery, GoldenSet, Graded, Part
+from raggs.golden.base import PARTS, RUNS, SURE, GoldenQuery, GoldenSet, Part, PassageGrade
 from raggs.golden.files import CORPUS as lines_CORPUS
 from raggs.golden.files import JUDGMENTS as lines_JUDGMENTS
 from raggs.golden.files import ORDER as lines_ORDER
@@ -28,10 +28,10 @@ from raggs.golden.files import QUERIES as files_QUERIES
 from raggs.golden.files import UNJUDGED as lines_UNJUDGED
 from raggs.golden.files import orders_of, passage_facts, words_of
 from raggs.golden.formats import Exporter, ImportedSet, Importer, write_lines, write_objects
-from raggs.golden.formats.cases import CaseExporter, CaseRead, made_passage_id, sound_id, written
-from raggs.golden.formats.pieces import SHOWN, Pieces, first_of, missing, placed, runs_beside
+from raggs.golden.formats.cases import CaseContents, CaseExporter, made_passage_id, sound_id, written
+from raggs.golden.formats.pieces import SHOWN, SetPieces, first_of, missing, placed, runs_beside
 from raggs.golden.formats.trec import write_passages, write_systems
-from raggs.parts.file_shapes import AS_GRADED, GradeScale, sidecar, stated_labels
+from raggs.parts.file_shapes import AS_GRADED, GradeFormat, sidecar, stated_labels
 from raggs.parts.queries.fields import made_id, query_of
 from raggs.parts.queries.writing import query_facts, query_object, spreadsheet_line
 
@@ -90,7 +90,7 @@ def _rows(query: GoldenQuery) -> Iterator[list[str]]:
         yield [*_row(graded, texts.get(graded.doc_id), place), "yes" if place and place.unordered else ""]
 
 
-def _row(graded: Graded, passage: Passage | None, place: RankRecord | None) -> list[str]:
+def _row(graded: PassageGrade, passage: Passage | None, place: RankRecord | None) -> list[str]:
     return [
         graded.doc_id,
         passage.title if passage else "",
@@ -114,11 +114,11 @@ Row = Mapping[str, str]
 
 
 @dataclass
-class _Table:
+class _JudgmentTable:
     """What the rows hold."""
 
-    read: CaseRead
-    grades: dict[str, list[Graded]] = field(default_factory=dict)
+    read: CaseContents
+    grades: dict[str, list[PassageGrade]] = field(default_factory=dict)
     orders: dict[str, list[RankRecord]] = field(default_factory=dict)
 
 
@@ -138,7 +138,10 @@ class CsvImporter(Importer):
         if file is None:
             raise missing(path, self.FORMAT, FILE)
         labels = stated_labels(file.parent) if sidecar(file) else None
-        table, opened = _Table(CaseRead(file, "line")), open_table(file, (*IMPORT_ROLES, *WORDS), (), self.columns)
+        table, opened = (
+            _JudgmentTable(CaseContents(file, "line")),
+            open_table(file, (*IMPORT_ROLES, *WORDS), (), self.columns),
+        )
         found = opened.places.keys()
         if "grade" not in found or not {"qid", "question"} & found or not {"doc_id", "passage"} & found:
             remedy = f"it needs {LACKS}; --column ROLE=NAME says which column is which"
@@ -151,11 +154,11 @@ class CsvImporter(Importer):
         orders = {qid: sorted(found, key=lambda each: each.rank) for qid, found in table.orders.items()}
         unread = [name for name in opened.unread if name != CONFIDENCE]
         notes = (f"columns that were not read: {', '.join(unread)}",) if unread else ()
-        pieces = Pieces(labels or file, table.grades, orders, False, questions, corpus, lists, kept, notes)
+        pieces = SetPieces(labels or file, table.grades, orders, False, questions, corpus, lists, kept, notes)
         return replace(pieces.put_together(), form=AS_GRADED if labels else None)
 
 
-def _add(table: _Table, row: Row, path: Path, line: int) -> None:
+def _add(table: _JudgmentTable, row: Row, path: Path, line: int) -> None:
     question, passage = row.get("question", ""), row.get("passage", "")
     asked = question.strip()
     qid = sound_id(row.get("qid", "").strip() or (made_id(question) if asked else ""), path, line)
@@ -186,8 +189,8 @@ def _add(table: _Table, row: Row, path: Path, line: int) -> None:
         table.orders.setdefault(qid, []).append(placed(hit, grade).model_copy(update=marked))
 
 
-def _graded(doc_id: str, grade: int | None, row: Row) -> Graded:
-    return Graded(
+def _graded(doc_id: str, grade: int | None, row: Row) -> PassageGrade:
+    return PassageGrade(
         doc_id,
         grade if grade is None or grade >= 0 else None,
         judge=row.get("judge", ""),
@@ -208,7 +211,7 @@ def _whole(cell: str, path: Path, line: int) -> int | None:
     return int(text)
 
 
-GAIN = GradeScale("gain")
+GAIN = GradeFormat("gain")
 TOP, JUDGMENTS, UNJUDGED, ORDER = "golden.jsonl", "judgments.jsonl", "unjudged.jsonl", "order.jsonl"
 QUERIES, CORPUS = "queries.jsonl", "corpus.jsonl"
 
@@ -234,7 +237,7 @@ class JsonlExporter(Exporter):
         """Everything: grades stand beside gains, whatever is asked."""
         return self.HOLDS
 
-    def numbers(self, golden: GoldenSet) -> GradeScale | None:
+    def numbers(self, golden: GoldenSet) -> GradeFormat | None:
         """Those of the set itself."""
         return golden.form
 
@@ -328,7 +331,7 @@ def _unjudged(golden: GoldenSet) -> Iterator[dict[str, object]]:
                 yield {"qid": query.qid, "doc_id": graded.doc_id, **_word(graded)}
 
 
-def _word(graded: Graded) -> dict[str, object]:
+def _word(graded: PassageGrade) -> dict[str, object]:
     """Who said what of a passage, where anything is known."""
     several = len(graded.samples) > 1 or graded.votes
     found = {
@@ -370,4 +373,4 @@ class JsonlImporter(Importer):
             raise DataError(said, where=order, remedy=f"remove these lines, or add the labels to {labels.name}")
         lists = sorted(each for each in (folder / RUNS).glob("*.trec") if each.stat().st_size)
         questions, corpus = first_of(folder, files_QUERIES), first_of(folder, lines_CORPUS)
-        return Pieces(labels, grades, orders, sure, questions, corpus, lists).put_together()
+        return SetPieces(labels, grades, orders, sure, questions, corpus, lists).put_together()

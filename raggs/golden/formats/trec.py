@@ -45,7 +45,7 @@ from raggs.golden.formats import (
     write_routed_lines,
 )
 from raggs.golden.formats.pieces import (
-    Pieces,
+    SetPieces,
     first_of,
     grades_of,
     is_ours,
@@ -54,11 +54,11 @@ from raggs.golden.formats.pieces import (
     orders_of,
     with_runs,
 )
-from raggs.parts.file_shapes import GradeScale, sidecar, stated_labels
+from raggs.parts.file_shapes import GradeFormat, sidecar, stated_labels
 
 
 @dataclass(frozen=True)
-class Row:
+class QueryNumbers:
     """The numbers of one query in one file."""
 
     path: Path
@@ -66,7 +66,7 @@ class Row:
     numbers: Mapping[str, float]
 
 
-def write_nested(rows: Iterable[Row], *always: Path) -> dict[Path, int]:
+def write_nested(rows: Iterable[QueryNumbers], *always: Path) -> dict[Path, int]:
     """Write each query to its file, and count the numbers of each; rows of one file come one after another or not.
 
     Args:
@@ -89,7 +89,7 @@ def count_nested(path: Path) -> int | None:
     return sum(len(as_object(numbers)) for numbers in as_object(found).values())
 
 
-def _lines(rows: Iterable[Row], counts: Counter[Path]) -> Iterator[tuple[Path, str]]:
+def _lines(rows: Iterable[QueryNumbers], counts: Counter[Path]) -> Iterator[tuple[Path, str]]:
     begun: set[Path] = set()
     for row in rows:
         sign = "," if row.path in begun else "{"
@@ -271,7 +271,7 @@ class TrecExporter(Exporter):
         return [*(folder / name for name in files), sidecar]
 
 
-def write_qrels(golden: GoldenSet, path: Path, scale: GradeScale) -> int:
+def write_qrels(golden: GoldenSet, path: Path, scale: GradeFormat) -> int:
     """Write all grades as TREC qrels, and count them.
 
     Raises:
@@ -280,7 +280,7 @@ def write_qrels(golden: GoldenSet, path: Path, scale: GradeScale) -> int:
     return write_lines(path, _qrels(golden, scale))
 
 
-def _qrels(golden: GoldenSet, scale: GradeScale) -> Iterator[str]:
+def _qrels(golden: GoldenSet, scale: GradeFormat) -> Iterator[str]:
     for query in golden.by_query("grades"):
         for graded in query.grades:
             if graded.grade is not None:
@@ -347,26 +347,26 @@ class RanxExporter(Exporter):
         }
         return [*counts, self.write_sidecar(golden, folder, files)]
 
-    def _qrels(self, golden: GoldenSet, path: Path) -> Iterator[Row]:
+    def _qrels(self, golden: GoldenSet, path: Path) -> Iterator[QueryNumbers]:
         scale = self.options.scale
         for query in golden.by_query("grades"):
             found = {one.doc_id: scale.written(one.grade) for one in query.grades if one.grade is not None}
             if found:
-                yield Row(path, query.qid, found)
+                yield QueryNumbers(path, query.qid, found)
 
 
-def _top(golden: GoldenSet, path: Path) -> Iterator[Row]:
+def _top(golden: GoldenSet, path: Path) -> Iterator[QueryNumbers]:
     for query in golden.by_query("grades" if golden.by_grade else "order"):
         found = {one.doc_id: golden.top + 1 - one.rank for one in query.order if one.rank <= golden.top}
         found |= {one.doc_id: one.grade for one in query.by_grade if one.grade is not None}
         if found:
-            yield Row(path, query.qid, found)
+            yield QueryNumbers(path, query.qid, found)
 
 
-def _ranx_systems(golden: GoldenSet, folder: Path) -> Iterator[Row]:
+def _ranx_systems(golden: GoldenSet, folder: Path) -> Iterator[QueryNumbers]:
     for (retriever, qid), hits in groupby(golden.hits(), key=lambda hit: (hit.retriever, hit.qid)):
         path = folder / RUNS / f"{list_name(retriever)}.json"
-        yield Row(path, qid, {hit.doc_id: hit.score for hit in hits})
+        yield QueryNumbers(path, qid, {hit.doc_id: hit.score for hit in hits})
 
 
 RANX_TOP = "run.json"
@@ -390,4 +390,4 @@ class RanxImporter(Importer):
         grades = grades_of(labels, self.columns)
         orders = orders_of(labels, path / RANX_TOP, grades)
         top = [each for each in path.glob(RANX_TOP) if each.stat().st_size and not is_ours(labels, each)]
-        return Pieces(labels, grades, orders, lists=[*top, *sorted((path / RUNS).glob("*.json"))]).put_together()
+        return SetPieces(labels, grades, orders, lists=[*top, *sorted((path / RUNS).glob("*.json"))]).put_together()

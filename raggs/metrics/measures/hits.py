@@ -13,11 +13,11 @@ from raggs.metrics import weights as w
 from raggs.metrics.columns import Qrels
 from raggs.metrics.hits import Hits
 from raggs.metrics.measure import FLAG, REL, Linear, Measure, parameters
-from raggs.metrics.spans.scores import Reading
+from raggs.metrics.spans.scores import RetrievedSpans
 from raggs.metrics.weights import all_within, expected_reciprocal_rank, none_within
 
 
-class Hit(Measure):
+class HitAny(Measure):
     """Whether any relevant passage is in the top k."""
 
     NAME = "hit"
@@ -37,7 +37,7 @@ class Hit(Measure):
         return 1.0 - none_within(hits, hits.weigh(self.table(hits.qrels)) > 0, self.cutoff)
 
 
-class Found(Linear):
+class RelevantRetrieved(Linear):
     """How many relevant passages are in the top k."""
 
     NAME = "hits"
@@ -168,7 +168,7 @@ class _Span(Measure):
         return np.where(reading.wanted > 0, share, math.nan)
 
     @abstractmethod
-    def whole(self, reading: Reading) -> Floats:
+    def whole(self, reading: RetrievedSpans) -> Floats:
         """Shape (queries,): the characters that the relevant ones are a share of."""
 
 
@@ -178,7 +178,7 @@ class SpanRecall4(_Span):
     NAME = "span_recall4"
     FORMULA = "|characters of g >= 4 in the top k| / |characters of g >= 4|"
 
-    def whole(self, reading: Reading) -> Floats:
+    def whole(self, reading: RetrievedSpans) -> Floats:
         """Shape (queries,): all relevant characters."""
         return reading.wanted.astype(np.float64)
 
@@ -189,6 +189,6 @@ class SpanPrecision4(_Span):
     NAME = "span_precision4"
     FORMULA = "|characters of g >= 4 in the top k, each once| / sum of the lengths of the top k"
 
-    def whole(self, reading: Reading) -> Floats:
+    def whole(self, reading: RetrievedSpans) -> Floats:
         """Shape (queries,): what was retrieved, as often as it was."""
         return reading.within(reading.length, self.cutoff)

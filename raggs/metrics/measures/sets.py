@@ -167,7 +167,7 @@ class Harm(Precision4):
         return 1.0 - w.at_least(qrels, 3)
 
 
-class Judged(Linear):
+class JudgedShare(Linear):
     """Share of the shown passages that are judged."""
 
     NAME = "judged"
@@ -184,7 +184,7 @@ class Judged(Linear):
         return np.minimum(self.cutoff, hits.length).astype(np.float64)
 
 
-class Holes(Judged):
+class Holes(JudgedShare):
     """Share of the shown passages that are not judged; a score beside many holes is not comparable."""
 
     NAME = "holes"
@@ -204,7 +204,7 @@ class Holes(Judged):
         return super().extreme(hits, not most)
 
 
-class Unjudged(Linear):
+class UnjudgedShare(Linear):
     """Share of the k places that hold an unjudged passage; a place below the end of the list holds none."""
 
     NAME = "unj"

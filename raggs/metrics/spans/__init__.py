@@ -7,17 +7,17 @@ knows a text, a chunker or an embedder.
 
 from __future__ import annotations
 
-from raggs.metrics.spans.columns import Line, Ruler, SpanIndex, Spans
-from raggs.metrics.spans.projection import HOLE, Painted, Projected, Rule, Stretches, project
+from raggs.metrics.spans.columns import DocumentOffsets, LengthScale, SpanIndex, Spans
+from raggs.metrics.spans.projection import HOLE, JudgedSpans, ProjectedPassages, ProjectionRule, Stretches, project
 from raggs.metrics.spans.scores import (
     MEASURES,
     MIN,
     MOST,
+    ChunkTargets,
     Cutoff,
-    Questions,
+    ReferenceColumns,
     Scores,
     Summary,
-    Target,
     fresh,
     locate,
     score,
@@ -29,19 +29,19 @@ __all__ = [
     "MEASURES",
     "MIN",
     "MOST",
+    "ChunkTargets",
     "Cutoff",
-    "Line",
-    "Painted",
-    "Projected",
-    "Questions",
-    "Rule",
-    "Ruler",
+    "DocumentOffsets",
+    "JudgedSpans",
+    "LengthScale",
+    "ProjectedPassages",
+    "ProjectionRule",
+    "ReferenceColumns",
     "Scores",
     "SpanIndex",
     "Spans",
     "Stretches",
     "Summary",
-    "Target",
     "fresh",
     "locate",
     "project",

@@ -59,7 +59,7 @@ class Spans:
 
 
 @dataclass(frozen=True)
-class Line:
+class DocumentOffsets:
     """All documents one behind the other.
 
     Attributes:
@@ -71,7 +71,7 @@ class Line:
     length: int
 
     @classmethod
-    def of(cls, lengths: Sequence[int]) -> Line:
+    def of(cls, lengths: Sequence[int]) -> DocumentOffsets:
         """From the characters of each document."""
         ends = np.cumsum(np.asarray(lengths, dtype=np.int64) + 1)
         return cls(np.concatenate([[0], ends[:-1]]).astype(np.int64), int(ends[-1]) if len(ends) else 0)
@@ -86,7 +86,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Ruler:
+class LengthScale:
     """What a stretch of the line is long: interpolated between places whose distance from the line's start is known.
 
     Attributes:
@@ -98,12 +98,12 @@ class Ruler:
     totals: Floats
 
     @classmethod
-    def characters(cls) -> Ruler:
+    def characters(cls) -> LengthScale:
         """Counts characters."""
         return cls(np.empty(0, dtype=np.int64), np.empty(0))
 
     @classmethod
-    def tokens(cls, line: Line, starts: Sequence[Sequence[int]], lengths: Sequence[int]) -> Ruler:
+    def tokens(cls, line: DocumentOffsets, starts: Sequence[Sequence[int]], lengths: Sequence[int]) -> LengthScale:
         """Counts tokens.
 
         Args:
@@ -130,7 +130,7 @@ class Ruler:
         return found
 
 
-def union(groups: int, group: Ints, starts: Ints, ends: Ints, width: int, ruler: Ruler) -> Floats:
+def union(groups: int, group: Ints, starts: Ints, ends: Ints, width: int, ruler: LengthScale) -> Floats:
     """The length of the union of the stretches of each group, shape (groups,).
 
     Args:

@@ -1,8 +1,8 @@
 """Grades that were given to passages, carried over to passages that were cut differently.
 
 Each judged passage paints its grade on its characters; a new passage gets the grade that its characters earned, by a
-`Rule`. Pure: places and grades in, grades and shares out; nothing here knows a text. The work grows with the judged
-places, the passages and the pairs of them that overlap.
+`ProjectionRule`. Pure: places and grades in, grades and shares out; nothing here knows a text. The work grows with the
+judged places, the passages and the pairs of them that overlap.
 
 A passage that was judged itself, at the very same place, keeps its grade. One of which too little was judged is a
 hole, not a bad passage, unless what was judged of it is proof enough.
@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 
 from raggs.base.arrays import Flags, Floats, Ints
-from raggs.metrics.spans.columns import Line, SpanIndex, Spans
+from raggs.metrics.spans.columns import DocumentOffsets, SpanIndex, Spans
 
 HOLE = -1
 By = Literal["cover", "share", "mean", "max"]
@@ -28,7 +28,7 @@ EDGE = 1e-9  # a share that is reached but for rounding is reached
 
 
 @dataclass(frozen=True)
-class Rule:
+class ProjectionRule:
     """How painted characters become a passage's grade.
 
     Attributes:
@@ -57,7 +57,7 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Painted:
+class JudgedSpans:
     """Judged places of some queries.
 
     Attributes:
@@ -72,7 +72,7 @@ class Painted:
     spans: Spans
     query: Ints
     grade: Ints
-    line: Line
+    line: DocumentOffsets
 
     def __post_init__(self) -> None:
         if not self.query.shape == self.grade.shape == self.spans.document.shape:
@@ -110,7 +110,7 @@ class Stretches:
 
 
 @dataclass(frozen=True)
-class Projected:
+class ProjectedPassages:
     """The passages that hold something of a judged place, for each query; sorted by query, then passage.
 
     Attributes:
@@ -130,7 +130,7 @@ class Projected:
         return int((self.grade == HOLE).sum())
 
 
-def project(painted: Painted, passages: Spans, rule: Rule) -> Projected:
+def project(painted: JudgedSpans, passages: Spans, rule: ProjectionRule) -> ProjectedPassages:
     """The grades of the passages that hold something of a judged place.
 
     Args:
@@ -170,20 +170,20 @@ def _without(whole: Stretches, parts: Stretches) -> Stretches:
 class _Projection:
     """One projection. The pairs of a query and a passage are known by one number each, ascending."""
 
-    def __init__(self, painted: Painted, passages: Spans, rule: Rule) -> None:
+    def __init__(self, painted: JudgedSpans, passages: Spans, rule: ProjectionRule) -> None:
         self._painted = painted
         self._rule = rule
         self._starts, self._ends = painted.line.starts(passages), painted.line.ends(passages)
         self._index = SpanIndex(self._starts, self._ends)
         self._width = max(1, len(passages))
 
-    def projected(self) -> Projected:
+    def projected(self) -> ProjectedPassages:
         query, passage = np.divmod(self._keys, self._width)
         grade = self._by_rule()
         share = self._judged / (self._ends - self._starts)[passage]
         unsure = (share < self._rule.known - EDGE) & (grade < self._rule.proof)
         own = self._own()
-        return Projected(query, passage, np.where(own >= 0, own, np.where(unsure, HOLE, grade)), share)
+        return ProjectedPassages(query, passage, np.where(own >= 0, own, np.where(unsure, HOLE, grade)), share)
 
     @cached_property
     def _pairs(self) -> tuple[Ints, Ints, Ints]:

@@ -38,7 +38,7 @@ from typing import Literal
 import numpy as np
 
 from raggs.base.arrays import Flags, Floats, Ints
-from raggs.metrics.spans.columns import Line, Ruler, SpanIndex, Spans, runs, total, union
+from raggs.metrics.spans.columns import DocumentOffsets, LengthScale, SpanIndex, Spans, runs, total, union
 from raggs.metrics.spans.projection import Stretches
 
 MIN: Literal["min"] = "min"
@@ -49,7 +49,7 @@ NOBODY = -1
 
 
 @dataclass(frozen=True)
-class Questions:
+class ReferenceColumns:
     """What answers each question.
 
     Attributes:
@@ -85,7 +85,7 @@ def overlapping(references: Spans, question: Ints) -> tuple[int, int] | None:
 
 
 @dataclass(frozen=True)
-class Target:
+class ChunkTargets:
     """Chunks and what they hold of the references: all that does not depend on what is retrieved.
 
     Attributes:
@@ -96,10 +96,10 @@ class Target:
         compat: whether the report's code is followed instead of its formulas.
     """
 
-    questions: Questions
+    questions: ReferenceColumns
     chunks: Spans
-    line: Line
-    ruler: Ruler
+    line: DocumentOffsets
+    ruler: LengthScale
     compat: bool = False
 
     @cached_property
@@ -194,7 +194,7 @@ class Scores:
     lengths: Floats
 
 
-def score(target: Target, retrieved: Ints, cutoff: Cutoff) -> Scores:
+def score(target: ChunkTargets, retrieved: Ints, cutoff: Cutoff) -> Scores:
     """What the first chunks that were retrieved for each question hold of its references.
 
     Args:
@@ -252,7 +252,7 @@ def _ratio(part: Floats, whole: Floats) -> Floats:
 NEVER = np.iinfo(np.int64).max
 
 
-def fresh(wanted: Stretches, shown: Spans, query: Ints, rank: Ints, line: Line) -> Ints:
+def fresh(wanted: Stretches, shown: Spans, query: Ints, rank: Ints, line: DocumentOffsets) -> Ints:
     """Shape (shown,): the wanted characters of its query that each passage holds and no better ranked one does.
 
     Args:
@@ -298,7 +298,7 @@ def locate(text: str, document: str) -> tuple[int, int] | None:
 
 
 @dataclass(frozen=True)
-class Reading:
+class RetrievedSpans:
     """Retrieved passages with places; a row each, of queries that are judged, in any order.
 
     Attributes:

@@ -30,7 +30,7 @@ from raggs.base.settings import InputPath
 from raggs.parts.askers import Asker, Assignment, Kind, Question
 
 if TYPE_CHECKING:
-    from raggs.stats.question_wording import Extracted
+    from raggs.stats.question_wording import ExtractedQuestion
 
 RULE = re.compile(r"^([^\w\s])\1{2,}\s+")  # above a title of reStructuredText, which Markdown takes for words of it
 NOTHING = "no rule finds anything more to ask about"
@@ -56,11 +56,11 @@ class ExtractiveAsker(Asker):
 
     async def ask(self, assignment: Assignment) -> Question:
         from raggs.parts.chunkers.markdown import Outline
-        from raggs.stats.question_wording import Section, extract
+        from raggs.stats.question_wording import TextSection, extract
 
         text = assignment.windows[0]
         sections = [
-            Section(tuple(RULE.sub("", each) for each in path), start, end)
+            TextSection(tuple(RULE.sub("", each) for each in path), start, end)
             for path, start, end in Outline(text).sections()
         ]
         fresh = [
@@ -73,7 +73,7 @@ class ExtractiveAsker(Asker):
         return _question(text, (fitting or fresh)[derive_seed(0, assignment.qid) % len(fitting or fresh)])
 
 
-def _question(text: str, found: Extracted) -> Question:
+def _question(text: str, found: ExtractedQuestion) -> Question:
     return Question(found.question, (text[found.start : found.end],), kind=found.kind)
 
 
@@ -81,7 +81,7 @@ REMEDY = 'for example {"qid": "q00001", "question": "...", "references": ["..."]
 UNWRITTEN = "the script has no line for it"
 
 
-class ScriptedConfig(AdapterConfig):
+class ScriptedAskerConfig(AdapterConfig):
     type: Literal["scripted"] = "scripted"
     path: InputPath = Field(description="one JSON object a line: qid or within, question, references")
 
@@ -90,8 +90,8 @@ class ScriptedAsker(Asker):
     """Questions from a JSON-lines file, as written."""
 
     NOTE = "read from a script"
-    Config = ScriptedConfig
-    config: ScriptedConfig
+    Config = ScriptedAskerConfig
+    config: ScriptedAskerConfig
 
     @property
     def name(self) -> str:

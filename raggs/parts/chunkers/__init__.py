@@ -77,7 +77,7 @@ def no_embedders(spec: EmbedderConfig) -> Embedder:
 
 
 @dataclass(frozen=True)
-class Asking:
+class ModelAccess:
     """How a chunker asks language models.
 
     Attributes:
@@ -100,7 +100,7 @@ class ChunkerContext:
     """What a chunker may use: embedders by their settings; language models, where there are any."""
 
     embedder: Callable[[EmbedderConfig], Embedder] = no_embedders
-    asking: Asking | None = None
+    asking: ModelAccess | None = None
 
 
 class ChunkerConfig(AdapterConfig):

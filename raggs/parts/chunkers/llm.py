@@ -4,7 +4,8 @@ for Retrieval", 2024).
 The model sees a window of small pieces, numbered from 1, and answers after which of them to cut; the next window begins
 at the last cut. It never repeats the text, so that a chunk is a slice whatever it says. Numbers must ascend and be
 those of pieces that are shown; of any other answer it is told what is wrong, as often as `llm.max_repairs` allows, and
-then the text is cut at the window's end, which `Cuts.lost` counts. Only a document's last window may do without a cut.
+then the text is cut at the window's end, which `ChunkBoundaries.lost` counts. Only a document's last window may do
+without a cut.
 
 The pieces are untrusted: each stands between marks that its author cannot guess, and nothing is read but the answer.
 Pieces are numbered by window and not by document, so that a change in a document leaves the answers about its other
@@ -26,7 +27,7 @@ from raggs.base.text import clean_unicode
 from raggs.base.types import JsonObject, as_list
 from raggs.llm import ChatRequest, Parameters
 from raggs.parts.chunkers import Document
-from raggs.parts.chunkers.paid import GUESS, Cuts, NotCut, PaidChunker
+from raggs.parts.chunkers.paid import GUESS, ChunkBoundaries, NotCut, PaidChunker
 from raggs.parts.chunkers.recursive import recursive
 from raggs.parts.chunkers.sizes import MeasuredConfig, MeasuringChunker
 from raggs.prompts import Prompt, PromptUse, load_prompt
@@ -47,7 +48,7 @@ SCHEMA = {
 WORDS = {"en": ("Piece", "The document ends here."), "fr": ("Morceau", "Le document finit ici.")}
 
 
-class Window(NamedTuple):
+class PieceWindow(NamedTuple):
     """The pieces `first` to `end` (left out) of a document; whether they are its last."""
 
     first: int
@@ -90,7 +91,7 @@ class LlmChunker(PaidChunker, MeasuringChunker):
         super().check()
         self._prompt.text()
 
-    async def ask(self, document: Document, llm: LLM, *, guess: bool) -> Cuts:
+    async def ask(self, document: Document, llm: LLM, *, guess: bool) -> ChunkBoundaries:
         text = document.text
         pieces = list(recursive(text, (0, len(text)), self.ruler, self.config.piece))
         lengths = self.ruler.lengths([text[start:end] for start, end in pieces])
@@ -111,9 +112,9 @@ class LlmChunker(PaidChunker, MeasuringChunker):
             cuts += [window.first + number for number in found if window.first + number < len(pieces)]
             if window.last:
                 break
-        return Cuts(at=tuple(pieces[number][0] for number in cuts), asked=asked, lost=lost)
+        return ChunkBoundaries(at=tuple(pieces[number][0] for number in cuts), asked=asked, lost=lost)
 
-    def _window(self, lengths: Sequence[int], first: int) -> Window | None:
+    def _window(self, lengths: Sequence[int], first: int) -> PieceWindow | None:
         """The pieces from `first` that are shown together, two at least; None where there is nothing to cut."""
         if len(lengths) - first < 2:
             return None
@@ -121,7 +122,7 @@ class LlmChunker(PaidChunker, MeasuringChunker):
         while end < len(lengths) and lengths[end] <= room:
             room -= lengths[end]
             end += 1
-        return Window(first, end, end == len(lengths))
+        return PieceWindow(first, end, end == len(lengths))
 
     def _request(
         self, shown: Sequence[str], language: str, guard: Callable[[str], str], *, last: bool
@@ -150,7 +151,7 @@ def _numbered(shown: Sequence[str], language: str, guard: Callable[[str], str], 
         yield ends
 
 
-def _instead(window: Window, *, guess: bool) -> tuple[int, ...]:
+def _instead(window: PieceWindow, *, guess: bool) -> tuple[int, ...]:
     """The cut of a window about which there is no answer."""
     count = window.end - window.first
     if window.last:

@@ -18,8 +18,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from raggs.base.errors import PrerequisiteError, ProviderError
 from raggs.base.hashing import hash_value
-from raggs.base.stores import Kept
-from raggs.parts.chunkers import Asking, Chunker, Document, Place
+from raggs.base.stores import StoredFile
+from raggs.parts.chunkers import Chunker, Document, ModelAccess, Place
 from raggs.parts.chunkers.sizes import fresh
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 GUESS = 0.75  # of a window: where its last cut is taken to be before anybody knows
 
 
-class Cuts(BaseModel):
+class ChunkBoundaries(BaseModel):
     """Where one document was cut.
 
     Attributes:
@@ -68,7 +68,7 @@ class PaidChunker(Chunker):
         """The models that are paid."""
 
     @abstractmethod
-    async def ask(self, document: Document, llm: LLM, *, guess: bool) -> Cuts:
+    async def ask(self, document: Document, llm: LLM, *, guess: bool) -> ChunkBoundaries:
         """Cut a document that holds text, and has no beginning that is left out.
 
         Args:
@@ -101,7 +101,7 @@ class PaidChunker(Chunker):
             cuts = asking.loop().run(self.make(document, asking.llm()))
         yield from cuts.places(text)
 
-    async def make(self, document: Document, llm: LLM) -> Cuts:
+    async def make(self, document: Document, llm: LLM) -> ChunkBoundaries:
         """Cut the body of a document, and keep where.
 
         Raises:
@@ -111,7 +111,7 @@ class PaidChunker(Chunker):
         self._store.put({_key(document): cuts.model_dump_json().encode()})
         return cuts
 
-    def kept(self, document: Document) -> Cuts | None:
+    def kept(self, document: Document) -> ChunkBoundaries | None:
         """Where the document's body was cut before; None where it was not, or what was kept is damaged.
 
         Raises:
@@ -121,13 +121,13 @@ class PaidChunker(Chunker):
         if found is None:
             return None
         try:
-            cuts = Cuts.model_validate_json(found)
+            cuts = ChunkBoundaries.model_validate_json(found)
         except ValidationError:
             return None
         return cuts if cuts.fits(document.body.text) else None
 
     @property
-    def asking(self) -> Asking:
+    def asking(self) -> ModelAccess:
         """How models are asked.
 
         Raises:
@@ -141,9 +141,9 @@ class PaidChunker(Chunker):
         return self.context.asking
 
     @cached_property
-    def _store(self) -> Kept:
+    def _store(self) -> StoredFile:
         name = f"{self.config.type}-{hash_value(self.causes())[:16]}.sqlite"
-        return Kept(self.asking.cuts / name, "choose another workspace", self.asking.notify)
+        return StoredFile(self.asking.cuts / name, "choose another workspace", self.asking.notify)
 
 
 def _key(document: Document) -> str:

@@ -21,7 +21,7 @@ from pydantic import Field
 
 from raggs.base.settings import Causes
 from raggs.parts.chunkers import Document, Place
-from raggs.parts.chunkers.sizes import OverlappingConfig, Ruler, SizedChunker, fresh
+from raggs.parts.chunkers.sizes import OverlappingConfig, SizedChunker, TextSizer, fresh
 
 SEPARATORS = ("\n\n", "\n", ".", "?", "!", " ", "")
 
@@ -61,7 +61,7 @@ class RecursiveChunker(SizedChunker):
 def recursive(
     text: str,
     place: Place,
-    ruler: Ruler,
+    ruler: TextSizer,
     size: int,
     *,
     overlap: int = 0,
@@ -124,7 +124,7 @@ def _split(text: str, place: Place, separator: str, *, at_end: bool) -> Iterator
     return ((first, last) for first, last in pairwise(edges) if last > first)
 
 
-def _measured(text: str, parts: Iterator[Place], ruler: Ruler, size: int) -> Iterator[tuple[Place, int]]:
+def _measured(text: str, parts: Iterator[Place], ruler: TextSizer, size: int) -> Iterator[tuple[Place, int]]:
     """Parts with their lengths, which are exact below the size."""
     listed = list(parts)
     return zip(listed, ruler.lengths([text[first:last] for first, last in listed], enough=size), strict=True)

@@ -67,7 +67,7 @@ class OverlappingConfig(SizedConfig):
         return self
 
 
-class Ruler:
+class TextSizer:
     """Measures texts as settings say."""
 
     def __init__(self, config: MeasuredConfig) -> None:
@@ -154,9 +154,9 @@ class MeasuringChunker(Chunker):
         self.ruler.check()
 
     @cached_property
-    def ruler(self) -> Ruler:
+    def ruler(self) -> TextSizer:
         """By which it measures."""
-        return Ruler(self.config)
+        return TextSizer(self.config)
 
 
 class SizedChunker(MeasuringChunker):
@@ -189,7 +189,9 @@ SENTENCES = re.compile(r"[.!?…][\"'”’»)\]]*\s+|[。！？]")
 CUTS = (SENTENCES, LINES, WORDS)
 
 
-def pieces(text: str, place: Place, room: int, ruler: Ruler, cuts: Sequence[re.Pattern[str]] = CUTS) -> Iterator[Place]:
+def pieces(
+    text: str, place: Place, room: int, ruler: TextSizer, cuts: Sequence[re.Pattern[str]] = CUTS
+) -> Iterator[Place]:
     """A place itself where it fits into `room`, else its parts between the best kind of cuts that makes them fit.
 
     The last kind of cut is between any two characters, so that nothing but one character is longer than `room`.
@@ -198,7 +200,7 @@ def pieces(text: str, place: Place, room: int, ruler: Ruler, cuts: Sequence[re.P
 
 
 def _fitting(
-    text: str, places: Sequence[Place], room: int, ruler: Ruler, cuts: Sequence[re.Pattern[str]]
+    text: str, places: Sequence[Place], room: int, ruler: TextSizer, cuts: Sequence[re.Pattern[str]]
 ) -> Iterator[Place]:
     """See `pieces`; all places are measured together, which is faster."""
     lengths = ruler.lengths([text[start:end] for start, end in places], enough=room + 1)
@@ -212,7 +214,7 @@ def _fitting(
             yield from _fitting(text, list(pairwise(edges)), room, ruler, cuts[1:])
 
 
-def joined(parts: Iterable[Place], text: str, room: int, ruler: Ruler) -> Iterator[Place]:
+def joined(parts: Iterable[Place], text: str, room: int, ruler: TextSizer) -> Iterator[Place]:
     """Neighbours put together as long as the sum of their lengths fits into `room`."""
     listed = list(parts)
     start = end = total = 0

@@ -54,7 +54,7 @@ class Corpus(Adapter, ABC):
 
     def __init__(self, config: AdapterConfig) -> None:
         self.config = config
-        self.left_out: list[LeftOut] = []
+        self.left_out: list[EmptyPassage] = []
         self.cutting_s: float | None = None
         self.replaced: set[str] = set()
         self.unreadable: list[str] = []
@@ -103,27 +103,27 @@ class Corpus(Adapter, ABC):
 
 
 @runtime_checkable
-class Remote(Protocol):
+class RemoteCorpus(Protocol):
     """A corpus whose source gives single passages by id, so that it need not be copied."""
 
     def remote(self) -> Passages: ...
 
 
 @runtime_checkable
-class Whole(Protocol):
+class DocumentCorpus(Protocol):
     """A corpus whose source has documents: the texts that spans of its passages count in."""
 
     def documents(self) -> Iterator[Document]: ...
 
 
 @runtime_checkable
-class Recuttable(Protocol):
+class RechunkableConfig(Protocol):
     """Settings of a corpus of documents, which can be cut in another way."""
 
     def recut(self, chunker: ChunkerConfig) -> AdapterConfig: ...
 
 
-class LeftOut(NamedTuple):
+class EmptyPassage(NamedTuple):
     """A passage without any text, which nobody could judge."""
 
     doc_id: str

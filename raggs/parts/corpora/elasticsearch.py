@@ -13,9 +13,9 @@ from typing import Literal
 
 from raggs.base.adapter import AdapterConfig
 from raggs.base.artifacts import Passage
-from raggs.parts.corpora import Corpus, LeftOut
+from raggs.parts.corpora import Corpus, EmptyPassage
 from raggs.parts.elastic import IndexPlace
-from raggs.parts.elastic.index import Index
+from raggs.parts.elastic.index import ElasticIndex
 from raggs.parts.elastic.passages import IndexPassages
 
 
@@ -45,10 +45,10 @@ class ElasticsearchCorpus(Corpus):
         with closing(self.remote()) as index:
             for number, (doc_id, passage) in enumerate(index.scan(), start=1):
                 if passage is None:
-                    self.left_out.append(LeftOut(doc_id, number))
+                    self.left_out.append(EmptyPassage(doc_id, number))
                 else:
                     yield passage
 
     def remote(self) -> IndexPassages:
         """The passages as they are asked for, without a copy, of the index as it stands now."""
-        return IndexPassages(Index(self.config), self.replaced)
+        return IndexPassages(ElasticIndex(self.config), self.replaced)

@@ -46,8 +46,8 @@ from raggs.parts.chunkers.markdown import MarkdownChunker, Outline
 from raggs.parts.chunkers.paid import PaidChunker
 from raggs.parts.chunkers.paragraphs import ParagraphsChunker, has_long_runs, heading_of
 from raggs.parts.chunkers.sizes import trimmed
-from raggs.parts.corpora import MAX_WORDS, SHOWN, ChunkerSpec, CutCorpus, LeftOut, hash_source, refuse_two_sizes
-from raggs.parts.documents import DocumentReader, Reading, TextReader
+from raggs.parts.corpora import MAX_WORDS, SHOWN, ChunkerSpec, CutCorpus, EmptyPassage, hash_source, refuse_two_sizes
+from raggs.parts.documents import DocumentContent, DocumentReader, TextReader
 
 NAMED = 3  # of the files that are left out for one reason
 GROUPS = 8  # reasons and suffixes that are told apart
@@ -58,7 +58,7 @@ FOLLOW = "set corpus.follow_symlinks: true to read what symlinks point to"
 
 
 @dataclass(frozen=True)
-class Skipped:
+class SkippedFile:
     """A file or folder that is left out; `reason`: why, in a few words."""
 
     name: str
@@ -66,7 +66,7 @@ class Skipped:
 
 
 @dataclass(frozen=True)
-class Listing:
+class FolderListing:
     """The files of a folder by their paths below it, in the order of these.
 
     Attributes:
@@ -76,8 +76,8 @@ class Listing:
     """
 
     files: tuple[tuple[str, Path], ...]
-    skipped: tuple[Skipped, ...]
-    closed: tuple[Skipped, ...] = ()
+    skipped: tuple[SkippedFile, ...]
+    closed: tuple[SkippedFile, ...] = ()
 
 
 def reader_of(path: Path) -> DocumentReader:
@@ -92,7 +92,7 @@ def reader_of(path: Path) -> DocumentReader:
 
 def list_files(
     root: Path, patterns: Sequence[str] | None, exclude: Sequence[str] = (), *, follow_symlinks: bool = False
-) -> Listing:
+) -> FolderListing:
     """What of a folder is read.
 
     Args:
@@ -107,23 +107,27 @@ def list_files(
     if not root.is_dir():
         problem = "is a file, not a folder" if root.exists() else "no such folder"
         raise NotFoundError(problem, where=root, remedy="check corpus.path")
-    skipped: list[Skipped] = []
-    closed: list[Skipped] = []
+    skipped: list[SkippedFile] = []
+    closed: list[SkippedFile] = []
     there = list(_walk(root, skipped, closed, follow_symlinks=follow_symlinks))
     fitting = there if patterns is None else [each for each in there if _fits_one(each[0], patterns)]
     files = {name: path for name, path in fitting if not _reason(name, path, exclude, known=patterns is None)}
     left = [(name, path) for name, path in there if name not in files]
     known = patterns is None
-    skipped += [Skipped(name, _reason(name, path, exclude, known=known) or "fits no pattern") for name, path in left]
+    skipped += [
+        SkippedFile(name, _reason(name, path, exclude, known=known) or "fits no pattern") for name, path in left
+    ]
     if not files and not closed:
         wanted = " or ".join(patterns or (f"*.{suffix}" for suffix in documents.REGISTRY))
         told = f"; {tell(skipped)}" if skipped else ""
         remedy = "check corpus.path and corpus.patterns"
         raise DataError(f"the folder holds no file that fits {wanted}{told}", where=root, remedy=remedy)
-    return Listing(tuple(sorted(files.items())), tuple(sorted(skipped, key=lambda each: each.name)), tuple(closed))
+    return FolderListing(
+        tuple(sorted(files.items())), tuple(sorted(skipped, key=lambda each: each.name)), tuple(closed)
+    )
 
 
-def tell(skipped: Sequence[Skipped]) -> str:
+def tell(skipped: Sequence[SkippedFile]) -> str:
     """What is left out, as a sentence: 'left out 3 files: 2 .docx (no reader: a.docx, b.docx), 1 hidden (.env)'."""
     groups: dict[tuple[str, str], list[str]] = {}
     for each in skipped:
@@ -191,7 +195,7 @@ def _fits(name: str, pattern: str) -> bool:
 
 
 def _walk(
-    root: Path, skipped: list[Skipped], closed: list[Skipped], *, follow_symlinks: bool
+    root: Path, skipped: list[SkippedFile], closed: list[SkippedFile], *, follow_symlinks: bool
 ) -> Iterator[tuple[str, Path]]:
     """Every file below a folder; what is hidden, behind a link or closed is noted instead.
 
@@ -203,7 +207,7 @@ def _walk(
         folder = Path(error.filename or root)
         if folder == root:
             raise unreadable(error, root) from error
-        closed.append(Skipped(f"{folder.relative_to(root).as_posix()}/", error.strerror or str(error)))
+        closed.append(SkippedFile(f"{folder.relative_to(root).as_posix()}/", error.strerror or str(error)))
 
     above = {str(root): frozenset({os.path.realpath(root)})}  # of each folder, the folders that lead to it
     for folder, inner, names in os.walk(str(root), onerror=refused, followlinks=follow_symlinks):
@@ -220,13 +224,13 @@ def _walk(
                 above[str(path)] = led | {real}
             if reason:
                 inner.remove(name)
-                skipped.append(Skipped(f"{(here / name).as_posix()}/", reason))
+                skipped.append(SkippedFile(f"{(here / name).as_posix()}/", reason))
         for name in names:
             file = here / name
             if name.startswith("."):
-                skipped.append(Skipped(file.as_posix(), HIDDEN))
+                skipped.append(SkippedFile(file.as_posix(), HIDDEN))
             elif not follow_symlinks and (root / file).is_symlink():
-                skipped.append(Skipped(file.as_posix(), LINK))
+                skipped.append(SkippedFile(file.as_posix(), LINK))
             else:
                 yield file.as_posix(), root / file
 
@@ -389,17 +393,17 @@ class FolderCorpus(CutCorpus):
             for number, passage in enumerate(self._cut(reading, source), start=1):  # noqa: B007
                 yield passage
             if not number:
-                self.left_out.append(LeftOut(source, 1))
+                self.left_out.append(EmptyPassage(source, 1))
 
     def documents(self) -> Iterator[Document]:
         """Every file whole; see `CutCorpus.documents`."""
         for source, reading in self._read():
             document = _document(reading, source)
             if not document.body.text.strip():
-                self.left_out.append(LeftOut(source, 1))
+                self.left_out.append(EmptyPassage(source, 1))
             yield document
 
-    def _read(self) -> Iterator[tuple[str, Reading]]:
+    def _read(self) -> Iterator[tuple[str, DocumentContent]]:
         """Every file that can be read.
 
         Raises:
@@ -440,7 +444,7 @@ class FolderCorpus(CutCorpus):
         said = f"{plural(len(self._faults), 'file')} cannot be read: {_listed(self._faults)}"
         return DataError(said, where=self.place, remedy=f"repair them, leave them out by corpus.exclude, or {SKIP}")
 
-    def _cut(self, reading: Reading, source: str) -> Iterator[Passage]:
+    def _cut(self, reading: DocumentContent, source: str) -> Iterator[Passage]:
         """The passages of one file."""
         text, titles = reading.text, self._titles(reading, source)
         chunker = self._by_headings if self.named is None and reading.blocks is not None else self._chunker
@@ -469,7 +473,7 @@ class FolderCorpus(CutCorpus):
                 return
             yield chunk
 
-    def _titles(self, reading: Reading, source: str) -> Callable[[int, int], str]:
+    def _titles(self, reading: DocumentContent, source: str) -> Callable[[int, int], str]:
         """The title of a place in a file: the path of its headings, or the document's name if it has none."""
         if self._crumbs == "none":
             return lambda *_: ""
@@ -510,7 +514,7 @@ class FolderCorpus(CutCorpus):
         """The chunker of documents with headings, if the settings name none."""
         return self.context.chunker(MarkdownChunker.Config(size=round(TOKENS_PER_WORD * self.config.max_words)))
 
-    def _listing(self) -> Listing:
+    def _listing(self) -> FolderListing:
         """
         Raises:
             NotFoundError: the folder is not there.
@@ -534,7 +538,7 @@ def _listed(faults: Sequence[str]) -> str:
     return f"{', '.join(faults[:MOST_FAULTS])}{more}"
 
 
-def _document(reading: Reading, source: str) -> Document:
+def _document(reading: DocumentContent, source: str) -> Document:
     return Document(reading.text, source, reading.begin, reading.blocks, marked=not reading.unmarked)
 
 

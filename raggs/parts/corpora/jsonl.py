@@ -17,7 +17,7 @@ from raggs.base.hashing import canonical_json
 from raggs.base.jsonl import first_fault, read_objects
 from raggs.base.settings import SourcePath
 from raggs.base.text import id_problem
-from raggs.parts.corpora import Corpus, LeftOut, hash_source
+from raggs.parts.corpora import Corpus, EmptyPassage, hash_source
 
 ID_FIELDS = ("_id", "id", "doc_id")
 KNOWN = frozenset({*ID_FIELDS, "text", "title", "metadata"})
@@ -48,7 +48,7 @@ class JsonlCorpus(Corpus):
             if not text and not title:
                 if self.config.empty == "error":
                     raise self._error(f"passage {doc_id} has no text", number)
-                self.left_out.append(LeftOut(doc_id, number))
+                self.left_out.append(EmptyPassage(doc_id, number))
                 continue
             span, metadata = self._span(row, number, text), self._metadata(row, number)
             yield Passage(doc_id=doc_id, title=title if text else "", text=text or title, span=span, metadata=metadata)

@@ -47,7 +47,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Reading:
+class DocumentContent:
     """What a file says.
 
     Attributes:
@@ -99,7 +99,7 @@ class DocumentReader(ABC):
         return ()
 
     @abstractmethod
-    def read(self, path: Path) -> Reading:
+    def read(self, path: Path) -> DocumentContent:
         """The file's text.
 
         Raises:
@@ -168,5 +168,5 @@ class TextReader(DocumentReader):
 
     HEADINGS = False
 
-    def read(self, path: Path) -> Reading:
-        return Reading(read_text(path))
+    def read(self, path: Path) -> DocumentContent:
+        return DocumentContent(read_text(path))

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 
 from raggs.base.errors import DataError
 from raggs.base.files import read_whole
-from raggs.parts.documents import Block, DocumentReader, Kind, Reading, decoded
+from raggs.parts.documents import Block, DocumentContent, DocumentReader, Kind, decoded
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -352,7 +352,7 @@ class HtmlReader(DocumentReader):
     PACKAGES = ("selectolax",)
     EXTRACTS = True
 
-    def read(self, path: Path) -> Reading:
+    def read(self, path: Path) -> DocumentContent:
         source = without_many_attributes(page_text(read_whole(path), path))
         check_depth(source, path)
         from selectolax.lexbor import LexborHTMLParser
@@ -360,9 +360,9 @@ class HtmlReader(DocumentReader):
         tree = LexborHTMLParser(source)
         start = _start(tree)
         if start is None:
-            return Reading("", blocks=tuple)
+            return DocumentContent("", blocks=tuple)
         page = Page(start)
-        return Reading(page.text, blocks=lambda: page.blocks, name=_title(tree), unmarked=True)
+        return DocumentContent(page.text, blocks=lambda: page.blocks, name=_title(tree), unmarked=True)
 
 
 def _start(tree: LexborHTMLParser) -> LexborNode | None:

@@ -35,7 +35,7 @@ from raggs.base.files import regular_file, unreadable
 from raggs.base.plainyaml import MOST_DEPTH, MOST_DIGITS, load_plain
 from raggs.base.text import shorten
 from raggs.base.types import Json
-from raggs.parts.documents import Block, DocumentReader, Kind, Reading, filled, read_text
+from raggs.parts.documents import Block, DocumentContent, DocumentReader, Kind, filled, read_text
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -148,11 +148,11 @@ class MarkdownReader(DocumentReader):
             raise unreadable(error, path) from error
         return ("front matter",) if head.startswith(OPENINGS) else ()
 
-    def read(self, path: Path) -> Reading:
+    def read(self, path: Path) -> DocumentContent:
         text = read_text(path)
         matter = split_matter(text)
         body = text[matter.end :]
-        return Reading(
+        return DocumentContent(
             text,
             begin=matter.end,
             blocks=partial(markdown_blocks, body),
@@ -240,9 +240,9 @@ class RstReader(DocumentReader):
     PACKAGES = ("docutils",)
     SECTIONS = True
 
-    def read(self, path: Path) -> Reading:
+    def read(self, path: Path) -> DocumentContent:
         text = read_text(path)
-        return Reading(text, blocks=partial(rst_blocks, text))
+        return DocumentContent(text, blocks=partial(rst_blocks, text))
 
 
 def rst_blocks(text: str) -> tuple[Block, ...]:

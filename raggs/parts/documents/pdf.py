@@ -14,7 +14,7 @@ from pathlib import Path
 from raggs.base.errors import DataError, PrerequisiteError
 from raggs.base.files import read_whole
 from raggs.base.text import sound
-from raggs.parts.documents import DocumentReader, Reading
+from raggs.parts.documents import DocumentContent, DocumentReader
 
 PACKAGE = "pypdfium2"
 INSTALL = 'pip install "raggs[pdf]"'
@@ -32,12 +32,12 @@ class PdfReader(DocumentReader):
     def missing(self) -> str | None:
         return None if find_spec(PACKAGE) else INSTALL
 
-    def read(self, path: Path) -> Reading:
+    def read(self, path: Path) -> DocumentContent:
         if self.missing():
             raise PrerequisiteError(f"{path}: PDF files need {PACKAGE}", remedy=INSTALL)
         pages = list(_pages(read_whole(path), path))
         starts = accumulate((len(page) + len(BETWEEN) for page in pages[:-1]), initial=0)
-        return Reading(BETWEEN.join(pages), pages=tuple(starts) if pages else ())
+        return DocumentContent(BETWEEN.join(pages), pages=tuple(starts) if pages else ())
 
 
 def _pages(data: bytes, path: Path) -> Iterator[str]:

@@ -74,7 +74,7 @@ class VectorPlace(IndexPlace):
         return True
 
 
-class IndexSettings(Settings):
+class ElasticIndexSettings(Settings):
     """How `raggs index` creates an index. No stage reads it: what an index is counts by its state on the server."""
 
     analyzer: str = Field("standard", description="of title and text: standard, english, french, whitespace, ...")

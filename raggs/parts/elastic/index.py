@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from raggs.base.errors import DataError
 from raggs.base.text import did_you_mean, id_problem
 from raggs.parts.elastic import IndexPlace
-from raggs.parts.elastic.server import Server
+from raggs.parts.elastic.server import ElasticServer
 
 PREFERENCE = "raggs"
 SEARCHES = 64  # searches in one request
@@ -33,12 +33,12 @@ Hits = list[dict[str, Any]]
 T = TypeVar("T")
 
 
-class Index:
+class ElasticIndex:
     """The index of `place`. Asks the server at first use, and reads mapping and state once."""
 
-    def __init__(self, place: IndexPlace, server: Server | None = None) -> None:
+    def __init__(self, place: IndexPlace, server: ElasticServer | None = None) -> None:
         self.place = place
-        self.server = server or Server(place)
+        self.server = server or ElasticServer(place)
 
     @cached_property
     def _mappings(self) -> dict[str, Mapping[str, Any]]:
@@ -110,7 +110,7 @@ class Index:
         """By concrete index its uuid and the number of the latest change of each shard, and the documents in all.
 
         Raises:
-            RaggsError: see `Server.call`.
+            RaggsError: see `ElasticServer.call`.
         """
         answer = self.server.call(
             lambda client: client.indices.stats(index=self.place.index, metric="docs", level="shards")
@@ -138,7 +138,7 @@ class Index:
         """The hits of each search, in order, `SEARCHES` of them in a request.
 
         Raises:
-            RaggsError: see `Server.call`; also where one search of a request fails, or a shard does not answer.
+            RaggsError: see `ElasticServer.call`; also where one search of a request fails, or a shard does not answer.
         """
         for part in slices(bodies, SEARCHES):
             lines: list[Mapping[str, Any]] = []

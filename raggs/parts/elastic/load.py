@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 from raggs.base.artifacts import Passage
 from raggs.base.errors import DataError, ProviderError
 from raggs.base.text import clean_passage, plural, shorten
-from raggs.parts.elastic import IndexPlace, IndexSettings
-from raggs.parts.elastic.index import LOADING, META, Index
+from raggs.parts.elastic import ElasticIndexSettings, IndexPlace
+from raggs.parts.elastic.index import LOADING, META, ElasticIndex
 from raggs.parts.elastic.passages import RAW, SPAN, IndexPassages
-from raggs.parts.elastic.server import Server
+from raggs.parts.elastic.server import ElasticServer
 
 REPLACE = "pass --yes to delete it and load it anew, or name another index"
 
@@ -36,14 +36,14 @@ class Contents:
     vector_field: str = "vector"
 
 
-class Document(NamedTuple):
+class IndexDocument(NamedTuple):
     """A passage and its vector; none where it has no direction (a text without any known word)."""
 
     passage: Passage
     vector: Sequence[float] | None
 
 
-class Standing(NamedTuple):
+class IndexState(NamedTuple):
     """How an index stands to what it is to hold: absent, begun (perhaps complete), or other, and in what."""
 
     kind: str
@@ -64,12 +64,12 @@ class Loader:
     """Loads `contents` into the index of `place`, by `server` where one is given."""
 
     def __init__(
-        self, place: IndexPlace, settings: IndexSettings, contents: Contents, server: Server | None = None
+        self, place: IndexPlace, settings: ElasticIndexSettings, contents: Contents, server: ElasticServer | None = None
     ) -> None:
         self.place = place
         self.contents = contents
         self._settings = settings
-        self._index = Index(place, server)
+        self._index = ElasticIndex(place, server)
 
     def notes(self) -> dict[str, Any]:
         """What of settings and contents makes another index."""
@@ -113,19 +113,19 @@ class Loader:
             },
         }
 
-    def standing(self) -> Standing:
+    def standing(self) -> IndexState:
         """How the index on the server stands to what is wanted."""
         if not self._index.server.call(lambda client: client.indices.exists(index=self.place.index)):
-            return Standing("absent")
+            return IndexState("absent")
         notes, wanted = {**self._index.meta}, self.notes()
         partly = notes.pop(LOADING, False)
         if not notes:
-            return Standing("foreign", "it was not made by raggs")
+            return IndexState("foreign", "it was not made by raggs")
         for name in sorted({*notes, *wanted}):
             if notes.get(name) != wanted.get(name):
                 old, new = (shorten(str(found.get(name, "absent")), 24) for found in (notes, wanted))
-                return Standing("other", f"its {name} is {old}, not {new}")
-        return Standing("begun", plural(self._index.count(), "document") + (" of a load in part" if partly else ""))
+                return IndexState("other", f"its {name} is {old}, not {new}")
+        return IndexState("begun", plural(self._index.count(), "document") + (" of a load in part" if partly else ""))
 
     def prepare(self, overwrite: bool) -> None:
         """Make the index unless it is there; with `overwrite`, replace one that raggs made otherwise.
@@ -149,7 +149,7 @@ class Loader:
             )
 
     def load(
-        self, documents: Callable[[int, int], Sequence[Document]], progress: Callable[[str, int, int], None]
+        self, documents: Callable[[int, int], Sequence[IndexDocument]], progress: Callable[[str, int, int], None]
     ) -> Loaded:
         """Send what is missing, then compare counts.
 
@@ -161,7 +161,7 @@ class Loader:
             DataError: the server refuses a document, or the index holds others besides.
             ProviderError: it failed, or holds less than was sent.
         """
-        began, index, total = time.perf_counter(), Index(self.place, self._index.server), self.contents.documents
+        began, index, total = time.perf_counter(), ElasticIndex(self.place, self._index.server), self.contents.documents
         self._refresh()
         fresh = index.count() == 0
         sent = vectors = 0
@@ -195,7 +195,7 @@ class Loader:
     def _refresh(self) -> None:
         self._index.server.call(lambda client: client.indices.refresh(index=self.place.index))
 
-    def _send(self, documents: Sequence[Document]) -> None:
+    def _send(self, documents: Sequence[IndexDocument]) -> None:
         if not documents:
             return
         lines = list(self._lines(documents))
@@ -219,7 +219,7 @@ class Loader:
                     remedy="correct it, or change the index's settings",
                 )
 
-    def _lines(self, documents: Sequence[Document]) -> Iterator[Mapping[str, Any]]:
+    def _lines(self, documents: Sequence[IndexDocument]) -> Iterator[Mapping[str, Any]]:
         place = self.place
         for passage, vector in documents:
             title, text = clean_passage(passage.title), clean_passage(passage.text)
@@ -237,7 +237,7 @@ class Loader:
             yield {"index": {"_id": passage.doc_id}}
             yield source
 
-    def _compare(self, index: Index, vectors: int) -> None:
+    def _compare(self, index: ElasticIndex, vectors: int) -> None:
         wanted = {"documents": self.contents.documents, "vectors": vectors}
         found = {"documents": index.count(), "vectors": 0}
         if self.contents.dims:

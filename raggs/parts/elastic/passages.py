@@ -17,7 +17,7 @@ from raggs.base.errors import DataError, NotFoundError
 from raggs.base.hashing import canonical_json, hash_value
 from raggs.base.jsonl import first_fault
 from raggs.base.text import REPLACED, sound, sound_value
-from raggs.parts.elastic.index import PREFERENCE, TEXTS, Hits, Index, slices, whole
+from raggs.parts.elastic.index import PREFERENCE, TEXTS, ElasticIndex, Hits, slices, whole
 
 SPAN = "span"  # the field where `raggs index` puts a passage's place: an object of source, start and end
 RAW = "raggs_raw"  # the field where it puts title and text where those that are searched are not as the corpus has them
@@ -27,14 +27,14 @@ KEEP = "5m"  # between two pages of a point in time
 class IndexPassages:
     """Passages fetched when they are asked for: nothing of the index is copied.
 
-    `content_hash` stands for the state of the index when it was first asked for (see `Index.state`).
+    `content_hash` stands for the state of the index when it was first asked for (see `ElasticIndex.state`).
 
     Args:
         index: where they lie.
         replaced: gets the ids of passages in which U+FFFD stands for what is no character.
     """
 
-    def __init__(self, index: Index, replaced: set[str] | None = None) -> None:
+    def __init__(self, index: ElasticIndex, replaced: set[str] | None = None) -> None:
         self._index = index
         self._place = index.place
         self._replaced = set() if replaced is None else replaced

@@ -34,7 +34,7 @@ PAUSES = (0.2, 10.0)  # seconds: the first pause grows from here, to there at mo
 T = TypeVar("T")
 
 
-class Server:
+class ElasticServer:
     """The server of `place`. Connects at the first request.
 
     Args:

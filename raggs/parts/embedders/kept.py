@@ -16,7 +16,7 @@ from pathlib import Path
 from raggs.base.arrays import Vectors
 from raggs.base.errors import ProviderError
 from raggs.base.hashing import hash_value
-from raggs.base.stores import Kept
+from raggs.base.stores import StoredFile
 from raggs.base.text import fold_quotes
 from raggs.base.types import Notify, unheard
 from raggs.parts.embedders import Embedder
@@ -56,7 +56,7 @@ class KeptVectors:
         notify: Notify = unheard,
     ) -> None:
         self._embedder = embedder
-        self._kept = Kept(folder / f"texts-{hash_value(embedder.causes())[:16]}.sqlite", REMEDY, notify)
+        self._kept = StoredFile(folder / f"texts-{hash_value(embedder.causes())[:16]}.sqlite", REMEDY, notify)
         self._tell = tell
         self._held = held
         self._waiting: dict[str, bytes] = {}

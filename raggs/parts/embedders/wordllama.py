@@ -35,7 +35,7 @@ BLOCK = 8192  # tokens pooled at a time: 8 MiB of vectors
 
 
 @dataclass
-class _Model:
+class _WordLlamaModel:
     """What a text becomes tokens by, and a vector for each of them.
 
     Attributes:
@@ -70,7 +70,7 @@ class WordLlamaEmbedder(Embedder):
 
     def __init__(self, config: Config, context: EmbedderContext | None = None) -> None:
         self.config = config
-        self._model: _Model | None = None
+        self._model: _WordLlamaModel | None = None
 
     @property
     def identity(self) -> str:
@@ -94,7 +94,7 @@ class WordLlamaEmbedder(Embedder):
                 vectors[place] = self._pool(model, np.array(tokens.ids, dtype=np.int64))
         return vectors
 
-    def _pool(self, model: _Model, tokens: Ints) -> Vectors:
+    def _pool(self, model: _WordLlamaModel, tokens: Ints) -> Vectors:
         """The sum of the tokens' vectors at unit length, or zeros where there is none. Summed in float64."""
         import numpy as np
 
@@ -106,7 +106,7 @@ class WordLlamaEmbedder(Embedder):
             raise ProviderError(f"{self.identity} gave a vector that is not finite", remedy="reinstall wordllama")
         return (total / norm if norm > 0 else total).astype(np.float32)
 
-    def _load(self) -> _Model:
+    def _load(self) -> _WordLlamaModel:
         if self._model is None:
             try:
                 self._model = _read(_folder())
@@ -131,7 +131,7 @@ def _folder() -> Path:
 
 
 @lru_cache(maxsize=1)  # some 0.1 s, which embedders of several lengths share
-def _read(folder: Path) -> _Model:
+def _read(folder: Path) -> _WordLlamaModel:
     from safetensors import safe_open
     from tokenizers import Tokenizer
 
@@ -139,4 +139,4 @@ def _read(folder: Path) -> _Model:
     tokenizer.no_padding()
     tokenizer.no_truncation()
     with safe_open(folder / "weights" / f"{WEIGHTS}_{TRAINED_DIMS}.safetensors", framework="np") as weights:
-        return _Model(tokenizer, weights.get_tensor(TABLE))
+        return _WordLlamaModel(tokenizer, weights.get_tensor(TABLE))

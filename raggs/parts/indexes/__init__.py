@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from raggs.base.adapter import Adapter, AdapterConfig
 from raggs.base.arrays import Vectors
-from raggs.base.precision import Scoring
+from raggs.base.precision import PrecisionSettings
 from raggs.base.registry import Registry
 from raggs.base.settings import Causes
 
@@ -113,7 +113,7 @@ class Index(Adapter, ABC):
         """
 
     @abstractmethod
-    def open(self, vectors: VectorIndex, progress: Progress | None, scoring: Scoring) -> OpenIndex:
+    def open(self, vectors: VectorIndex, progress: Progress | None, scoring: PrecisionSettings) -> OpenIndex:
         """The index over these vectors, built now if it is not on the disk.
 
         Args:

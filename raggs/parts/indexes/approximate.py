@@ -44,7 +44,7 @@ from raggs.base.arrays import Ints, Scores, Vectors
 from raggs.base.errors import DataError, PrerequisiteError
 from raggs.base.files import disk_fault
 from raggs.base.hashing import derive_seed, generator
-from raggs.base.precision import Scoring
+from raggs.base.precision import PrecisionSettings
 from raggs.base.registry import installed
 from raggs.parts.indexes import Index, IndexConfig, IndexFacts, OpenIndex, Progress
 from raggs.parts.indexes import vectors as room
@@ -59,7 +59,7 @@ from raggs.parts.indexes.exact import (
     margin_of,
     scores_of_pairs,
 )
-from raggs.parts.indexes.files import Made, is_made, kept
+from raggs.parts.indexes.files import IndexBuild, is_made, kept
 
 if TYPE_CHECKING:
     from raggs.parts.indexes.vectors import VectorIndex
@@ -240,7 +240,7 @@ class ApproximateIndex(Index):
         if not is_made(place, self._wanted(rows, dims, "")):
             self._check_room(rows, dims)
 
-    def open(self, vectors: VectorIndex, progress: Progress | None, scoring: Scoring) -> OpenIndex:
+    def open(self, vectors: VectorIndex, progress: Progress | None, scoring: PrecisionSettings) -> OpenIndex:
         """The index, mapped into memory where faiss can do that."""
         rows, dims = vectors.vectors.shape
         package = faiss(self.config.type)
@@ -259,9 +259,9 @@ class ApproximateIndex(Index):
         facts = IndexFacts(self.kind, rows, dims, made.build_s, made.bytes, made.bytes)
         return _Approximate(self, package, read(package, path), vectors, facts, scoring)
 
-    def _wanted(self, rows: int, dims: int, vectors: str) -> Made:
+    def _wanted(self, rows: int, dims: int, vectors: str) -> IndexBuild:
         library = f"{PACKAGE} {installed(PACKAGE)}, version {self.VERSION}"
-        return Made(self.config.type, vectors, rows, dims, self.built_with(rows), library)
+        return IndexBuild(self.config.type, vectors, rows, dims, self.built_with(rows), library)
 
     def _check_room(self, rows: int, dims: int) -> None:
         there = room.available()
@@ -299,7 +299,7 @@ class _Approximate(OpenIndex):
         index: FaissIndex,
         vectors: VectorIndex,
         facts: IndexFacts,
-        scoring: Scoring,
+        scoring: PrecisionSettings,
     ) -> None:
         self.facts = facts
         self._recipe = recipe

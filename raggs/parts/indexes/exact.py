@@ -24,7 +24,7 @@ import numpy as np
 
 from raggs.base.arrays import Dtype, Floats, Ints, Scores, SmallInts, Vectors
 from raggs.base.errors import DataError
-from raggs.base.precision import Scoring
+from raggs.base.precision import PrecisionSettings
 from raggs.parts.indexes import Index, IndexConfig, IndexFacts, OpenIndex, Progress
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ PAIRS = 2048  # pairs scored again at a time
 ONE_THREAD = 1 << 18  # multiplications of a product that OpenBLAS does not share out among threads
 UNIT = 2.0**-24  # rounding unit of float32
 UNITS: dict[Dtype, float] = {"f32": 0.0, "f16": 2.0**-11, "bf16": 2.0**-8}  # of a score that is rounded again
-FULL = Scoring()
+FULL = PrecisionSettings()
 NOBODY = -1
 
 
@@ -58,7 +58,7 @@ def search(
     queries: Vectors,
     k: int,
     *,
-    scoring: Scoring = FULL,
+    scoring: PrecisionSettings = FULL,
     chunk: int = CHUNK,
     batch: int = BATCH,
 ) -> Neighbours:
@@ -124,7 +124,7 @@ def broken_vectors() -> DataError:
 
 
 def best_of(
-    vectors: Vectors, ranks: SmallInts, query: Vectors, rows: Ints, k: int, scoring: Scoring = FULL
+    vectors: Vectors, ranks: SmallInts, query: Vectors, rows: Ints, k: int, scoring: PrecisionSettings = FULL
 ) -> tuple[Ints, Scores]:
     """The best k of some rows for one query, ordered and scored as `search` does it to the last bit.
 
@@ -141,7 +141,9 @@ def best_of(
     return rows[order], scores[order]
 
 
-def scores_of_pairs(vectors: Vectors, queries: Vectors, rows: Ints, asking: Ints, scoring: Scoring = FULL) -> Scores:
+def scores_of_pairs(
+    vectors: Vectors, queries: Vectors, rows: Ints, asking: Ints, scoring: PrecisionSettings = FULL
+) -> Scores:
     """The scores of (row, query) pairs as `search` gives them.
 
     Args:
@@ -161,7 +163,7 @@ def in_order(queries: int, k: int, rows: Ints, asking: Ints, scores: Scores, ran
     return _merge(_nothing(queries, k), asking, rows, scores, ranks)
 
 
-def _parts(vectors: Vectors, scoring: Scoring) -> Vectors:
+def _parts(vectors: Vectors, scoring: PrecisionSettings) -> Vectors:
     """As `scoring.part`, at no cost where nothing is rounded."""
     return vectors if scoring.dtype == "f32" else scoring.part(vectors)
 
@@ -183,7 +185,7 @@ def margin_of(length: float, dims: int) -> float:
 
 
 def _search_batch(
-    vectors: Vectors, ranks: SmallInts, queries: Vectors, k: int, size: int, scoring: Scoring
+    vectors: Vectors, ranks: SmallInts, queries: Vectors, k: int, size: int, scoring: PrecisionSettings
 ) -> Neighbours:
     asked = np.flatnonzero(queries.any(axis=1))
     live = np.ascontiguousarray(queries[asked], dtype=np.float32)
@@ -260,13 +262,13 @@ class FlatIndex(Index):
     def rescores(self) -> bool:
         return True
 
-    def open(self, vectors: VectorIndex, progress: Progress | None, scoring: Scoring) -> OpenIndex:
+    def open(self, vectors: VectorIndex, progress: Progress | None, scoring: PrecisionSettings) -> OpenIndex:
         """The vectors as they are."""
         return _Flat(vectors, scoring)
 
 
 class _Flat(OpenIndex):
-    def __init__(self, vectors: VectorIndex, scoring: Scoring) -> None:
+    def __init__(self, vectors: VectorIndex, scoring: PrecisionSettings) -> None:
         rows, dims = vectors.vectors.shape
         size = rows * dims * 4
         self.facts = IndexFacts("flat", rows, dims, 0.0, size, size)

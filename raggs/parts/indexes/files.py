@@ -44,7 +44,7 @@ FORMAT = 1
 
 
 @dataclass(frozen=True)
-class Made:
+class IndexBuild:
     """What an index was made of, and what came of it.
 
     Attributes:
@@ -67,24 +67,26 @@ class Made:
     format: int = FORMAT
 
     @property
-    def wanted(self) -> Made:
+    def wanted(self) -> IndexBuild:
         """What it was made of, without what came of it."""
         return replace(self, build_s=0.0, bytes=0, sum="")
 
 
-def place_of(folder: Path, wanted: Made) -> Path:
+def place_of(folder: Path, wanted: IndexBuild) -> Path:
     """Where in the folder of the vectors the index lies, or will."""
     parts = [wanted.format, wanted.rows, wanted.dims, dict(wanted.settings), wanted.library]
     return folder / f"{wanted.kind}-{hash_value(parts)[:16]}"
 
 
-def is_made(folder: Path, wanted: Made) -> bool:
+def is_made(folder: Path, wanted: IndexBuild) -> bool:
     """Whether an index like this one was made there; its file is not looked at, nor which vectors it is of."""
     found = _header(place_of(folder, wanted))
     return found is not None and replace(found.wanted, vectors=wanted.vectors) == wanted
 
 
-def kept(folder: Path, wanted: Made, build: Callable[[Path], None], notify: Notify = unheard) -> tuple[Path, Made]:
+def kept(
+    folder: Path, wanted: IndexBuild, build: Callable[[Path], None], notify: Notify = unheard
+) -> tuple[Path, IndexBuild]:
     """The file of an index, made now if it is not there, and what is known of it.
 
     Args:
@@ -119,21 +121,21 @@ def kept_faults(folder: Path) -> Iterator[tuple[Path, str]]:
                 yield path.parent, f"{INDEX} is not what was built"
 
 
-def _header(place: Path) -> Made | None:
+def _header(place: Path) -> IndexBuild | None:
     """The header, if there is one that can be read."""
     try:
-        return Made(**json.loads(regular_file(place / HEADER).read_bytes()))
+        return IndexBuild(**json.loads(regular_file(place / HEADER).read_bytes()))
     except (DataError, FileNotFoundError, ValueError, TypeError):
         return None
 
 
-def _trusted(place: Path, wanted: Made) -> Made | None:
+def _trusted(place: Path, wanted: IndexBuild) -> IndexBuild | None:
     """The header, if the file is of what is wanted and as it was written."""
     found = _header(place)
     return found if found is not None and found.wanted == wanted and _holds(place, found) else None
 
 
-def _is_damaged(place: Path, wanted: Made) -> bool:
+def _is_damaged(place: Path, wanted: IndexBuild) -> bool:
     """Whether an index lies there that is neither as it was written nor, by its header, of other vectors."""
     if not (place / HEADER).exists():
         return False
@@ -141,7 +143,7 @@ def _is_damaged(place: Path, wanted: Made) -> bool:
     return found is None or found.wanted == wanted or replace(found.wanted, vectors=wanted.vectors) != wanted
 
 
-def _holds(place: Path, made: Made) -> bool:
+def _holds(place: Path, made: IndexBuild) -> bool:
     """Whether the file is as it was written."""
     try:
         return (place / INDEX).stat().st_size == made.bytes and _sum_of(place / INDEX) == made.sum
@@ -149,7 +151,7 @@ def _holds(place: Path, made: Made) -> bool:
         return False
 
 
-def _build(place: Path, wanted: Made, build: Callable[[Path], None], notify: Notify) -> Made:
+def _build(place: Path, wanted: IndexBuild, build: Callable[[Path], None], notify: Notify) -> IndexBuild:
     """Make the file, or take the one that another process has made in the meantime."""
     from filelock import FileLock  # late: only a build needs it
 
@@ -233,13 +235,13 @@ NOTES: Mapping[str, str] = {
 
 
 @dataclass(frozen=True)
-class Places:
+class CacheFolders:
     """The folders of one workspace's caches. None of them need exist."""
 
     root: Path
 
     @classmethod
-    def of(cls, workspace: Path) -> Places:
+    def of(cls, workspace: Path) -> CacheFolders:
         """The caches of the runs in `workspace`."""
         return cls(workspace / ".cache")
 

@@ -31,7 +31,7 @@ from raggs.base.arrays import SmallInts, Vectors
 from raggs.base.errors import DataError, ProviderError, RaggsError
 from raggs.base.files import BLOCK, atomic_writer, disk, regular_file, write_atomic
 from raggs.base.hashing import hash_value
-from raggs.base.precision import Scoring
+from raggs.base.precision import PrecisionSettings
 from raggs.base.types import Notify, unheard
 from raggs.parts.indexes.exact import FULL, Neighbours, search
 from raggs.parts.indexes.files import kept_faults
@@ -103,7 +103,7 @@ class VectorIndex:
     def __len__(self) -> int:
         return len(self.vectors)
 
-    def search(self, queries: Vectors, k: int, scoring: Scoring = FULL) -> Neighbours:
+    def search(self, queries: Vectors, k: int, scoring: PrecisionSettings = FULL) -> Neighbours:
         """The k passages nearest to each query by cosine (see `exact.search`); ties go to the smaller doc_id.
 
         Raises:

@@ -21,12 +21,12 @@ from raggs.base.settings import AnchoredPath, Causes, Effort
 from raggs.base.text import plural
 from raggs.parts.judges import Judge, JudgeContext, Judgment, KnownOrder, Ordering, Task
 from raggs.parts.reviews import (
+    CurrentReviews,
     GradeReview,
     Key,
     OrderReview,
-    Reviewed,
     ReviewStore,
-    Settled,
+    SettledGrade,
     digests,
     fold,
     key_of,
@@ -96,7 +96,7 @@ class HumanJudge(Judge):
         return own if task == "order" else {**own, "reviews": self._grades_hash}
 
     @cached_property
-    def _held(self) -> Reviewed:
+    def _held(self) -> CurrentReviews:
         lines = self._store.read()
         if self.config.reviewers is None:
             return fold(lines)
@@ -217,7 +217,7 @@ def _by(names: Sequence[str]) -> str:
     return f"{PEOPLE}: {', '.join(names)}"
 
 
-def _reason(settled: Settled, words: Iterable[GradeReview], decided: GradeReview | None) -> str:
+def _reason(settled: SettledGrade, words: Iterable[GradeReview], decided: GradeReview | None) -> str:
     """Who said so, how it was settled, and what they noted."""
     noted = [f"{word.who}: {word.note}" for word in (*words, *((decided,) if decided else ())) if word.note]
     how = f": {HOW[settled.how]}" if settled.how in HOW else ""

@@ -26,7 +26,7 @@ Patterns = tuple[tuple[float, tuple[Pattern, ...]], ...]
 MOST_KNOWN = 2_000  # passages of which is remembered what they hold: a ranking shows each in many batches
 
 
-class _Held(NamedTuple):
+class _NuggetMatches(NamedTuple):
     """What a passage holds: each nugget's weight and whether it is there, and how many patterns were found."""
 
     nuggets: tuple[tuple[float, bool], ...]
@@ -62,7 +62,7 @@ class NuggetJudge(Judge):
         super().__init__(config, context)
         self._patterns: dict[str, Patterns] = {}
         self._slow: dict[str, str] = {}
-        self._known: dict[tuple[str, str, str], _Held] = {}
+        self._known: dict[tuple[str, str, str], _NuggetMatches] = {}
 
     @classmethod
     def exact(cls, causes: Causes) -> bool:  # noqa: ARG003 - whatever its thresholds
@@ -103,7 +103,7 @@ class NuggetJudge(Judge):
         density = held.matches / max(1, len(passage.text.split()))
         return -held.weight / held.total, -density, held.digest, passage.doc_id
 
-    def _held(self, query: Query, passage: Passage) -> _Held:
+    def _held(self, query: Query, passage: Passage) -> _NuggetMatches:
         key = query.qid, passage.title, passage.text
         if key not in self._known:
             if len(self._known) == MOST_KNOWN:
@@ -111,7 +111,7 @@ class NuggetJudge(Judge):
             self._known[key] = self._search(query, passage)
         return self._known[key]
 
-    def _search(self, query: Query, passage: Passage) -> _Held:
+    def _search(self, query: Query, passage: Passage) -> _NuggetMatches:
         if query.qid not in self._patterns:
             self._patterns[query.qid] = tuple(
                 (VITAL if nugget.vital else OKAY, _compiled(nugget)) for nugget in query.nuggets
@@ -122,7 +122,7 @@ class NuggetJudge(Judge):
             found = sum(any(self._within(pattern, text) for text in texts) for pattern in patterns)
             held.append((weight, found > 0))
             matches += found
-        return _Held(tuple(held), matches, hash_bytes(content.encode()))
+        return _NuggetMatches(tuple(held), matches, hash_bytes(content.encode()))
 
     def _within(self, pattern: Pattern, text: str) -> bool:
         """Whether a pattern is found; one that took too long is not tried again."""

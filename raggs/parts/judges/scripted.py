@@ -29,7 +29,7 @@ from raggs.parts.judges import Judge, Judgment, Ordering
 REMEDY = 'for example {"qid": "q1", "doc_id": "d1", "grade": 4}'
 
 
-class ScriptedConfig(AdapterConfig):
+class ScriptedJudgeConfig(AdapterConfig):
     type: Literal["scripted"] = "scripted"
     path: InputPath = Field(description="one JSON object a line: qid, doc_id, grade; or qid, fail_orders")
     default_grade: int = Field(1, ge=MIN_GRADE, le=MAX_GRADE, description="of a passage without a line")
@@ -45,8 +45,8 @@ class _Script:
 class ScriptedJudge(Judge):
     """Answers from a JSON-lines file: grades, orders and failures, as written."""
 
-    Config = ScriptedConfig
-    config: ScriptedConfig
+    Config = ScriptedJudgeConfig
+    config: ScriptedJudgeConfig
 
     @property
     def name(self) -> str:

@@ -47,7 +47,7 @@ Phrases = Mapping[str, Sequence[str]]  # by language
 
 
 @dataclass(frozen=True)
-class Asked:
+class NoiseRequest:
     """A question that is to be made noisy.
 
     Attributes:
@@ -96,7 +96,7 @@ class Noise(Adapter, ABC):
         """All that can change what it adds."""
         return self.own_causes()
 
-    def noisy(self, text: str, asked: Asked) -> str:
+    def noisy(self, text: str, asked: NoiseRequest) -> str:
         """`text` with this noise.
 
         Raises:
@@ -106,7 +106,7 @@ class Noise(Adapter, ABC):
         return self._add(text, asked, generator(asked.seed, "noise", self.config.type, asked.key))
 
     @abstractmethod
-    def _add(self, text: str, asked: Asked, draw: np.random.Generator) -> str:
+    def _add(self, text: str, asked: NoiseRequest, draw: np.random.Generator) -> str:
         """The text with the noise; all that is random comes from `draw`."""
 
 
@@ -160,7 +160,7 @@ REGISTRY: Registry[Noise] = Registry(
 LEVELS = (0, 1, 2, 3, 4)
 
 
-def noisy(text: str, asked: Asked, noises: Sequence[Noise] | None = None) -> str:
+def noisy(text: str, asked: NoiseRequest, noises: Sequence[Noise] | None = None) -> str:
     """A question with the noise of a level.
 
     Args:

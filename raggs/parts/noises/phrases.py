@@ -22,7 +22,7 @@ import numpy as np
 from pydantic import Field
 
 from raggs.base.languages import fold_accents
-from raggs.parts.noises import Asked, Noise, NoiseConfig, Phrases, before, behind, one_of
+from raggs.parts.noises import Noise, NoiseConfig, NoiseRequest, Phrases, before, behind, one_of
 
 HELLOS: Phrases = {
     "en": (
@@ -69,7 +69,7 @@ class Greetings(Noise):
     class Config(NoiseConfig):
         type: Literal["greetings"] = "greetings"
 
-    def _add(self, text: str, asked: Asked, draw: np.random.Generator) -> str:
+    def _add(self, text: str, asked: NoiseRequest, draw: np.random.Generator) -> str:
         greeted = before(one_of(HELLOS[asked.language], draw), text)
         return behind(greeted, one_of(THANKS[asked.language], draw)) if draw.random() < THANKED else greeted
 
@@ -104,7 +104,7 @@ class Fillers(Noise):
     class Config(NoiseConfig):
         type: Literal["fillers"] = "fillers"
 
-    def _add(self, text: str, asked: Asked, draw: np.random.Generator) -> str:
+    def _add(self, text: str, asked: NoiseRequest, draw: np.random.Generator) -> str:
         phrases = FILLERS[asked.language]
         order = draw.permutation(len(phrases))
         for at in order[: 2 if asked.level >= SECOND else 1]:
@@ -145,7 +145,7 @@ class Digressions(Noise):
     class Config(NoiseConfig):
         type: Literal["digressions"] = "digressions"
 
-    def _add(self, text: str, asked: Asked, draw: np.random.Generator) -> str:
+    def _add(self, text: str, asked: NoiseRequest, draw: np.random.Generator) -> str:
         aside, tag = one_of(ASIDES[asked.language], draw), one_of(TAGS[asked.language], draw)
         if draw.random() < TAGGED and text.endswith("?"):
             text = f"{text.rstrip(' ?!')}, {tag}"
@@ -184,7 +184,7 @@ class PersonalContext(Noise):
     class Config(NoiseConfig):
         type: Literal["personal_context"] = "personal_context"
 
-    def _add(self, text: str, asked: Asked, draw: np.random.Generator) -> str:
+    def _add(self, text: str, asked: NoiseRequest, draw: np.random.Generator) -> str:
         told = one_of(TOLD[asked.language], draw)
         return behind(text, told) if draw.random() < 0.25 else f"{told} {text}"
 
@@ -201,7 +201,7 @@ class Emoji(Noise):
     class Config(NoiseConfig):
         type: Literal["emoji"] = "emoji"
 
-    def _add(self, text: str, asked: Asked, draw: np.random.Generator) -> str:
+    def _add(self, text: str, asked: NoiseRequest, draw: np.random.Generator) -> str:
         times = int(draw.integers(1, asked.level))
         text = f"{text} {' '.join([one_of(PICTURES, draw)] * times)}"
         return f"{one_of(PICTURES[:-3], draw)} {text}" if draw.random() < IN_FRONT else text
@@ -238,7 +238,7 @@ class CodeSwitching(Noise):
 
     config: Config
 
-    def _add(self, text: str, asked: Asked, draw: np.random.Generator) -> str:
+    def _add(self, text: str, asked: NoiseRequest, draw: np.random.Generator) -> str:
         words = WORDS[asked.language]
 
         def switched(match: re.Match[str]) -> str:
@@ -271,7 +271,7 @@ class TypingErrors(Noise):
 
     config: Config
 
-    def _add(self, text: str, asked: Asked, draw: np.random.Generator) -> str:
+    def _add(self, text: str, asked: NoiseRequest, draw: np.random.Generator) -> str:
         def spelled(match: re.Match[str]) -> str:
             hit = draw.random() < self.config.rate  # drawn for each word, so that one more name moves no other slip
             return _slip(match[0], draw) if hit and _common(match) else match[0]

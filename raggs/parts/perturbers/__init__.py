@@ -68,7 +68,7 @@ MARK = re.compile(r"(\{author\}|\{topic\}|\{label\})")  # any other brace is a l
 
 
 @dataclass(frozen=True)
-class Piece:
+class BundleText:
     """One text.
 
     Attributes:
@@ -102,8 +102,8 @@ class Bundle:
 
     key: str
     language: str
-    question: Piece
-    candidates: tuple[Piece, Piece, Piece, Piece, Piece]
+    question: BundleText
+    candidates: tuple[BundleText, BundleText, BundleText, BundleText, BundleText]
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -122,7 +122,7 @@ Family = Literal["identity", "form", "layout"]
 
 
 @dataclass(frozen=True)
-class Place:
+class TextContext:
     """Where a text stands.
 
     Attributes:
@@ -164,30 +164,30 @@ class Perturber(Adapter, ABC):
         """All that can change what it does."""
         return self.own_causes()
 
-    def author(self, name: str, place: Place) -> str:
+    def author(self, name: str, place: TextContext) -> str:
         """How it writes a name at a place."""
         return name
 
-    def words(self, text: str, place: Place) -> str:
+    def words(self, text: str, place: TextContext) -> str:
         """What it makes of any text, names in it included; ``{author}``, ``{topic}`` and ``{label}`` stay."""
         return text
 
-    def layout(self, piece: Piece) -> Piece:
+    def layout(self, piece: BundleText) -> BundleText:
         """How it lays a text out."""
         return piece
 
     def bundle(self, bundle: Bundle, seed: int) -> Bundle:
         """The bundle with all texts changed."""
-        asked, shown = (Place(side, bundle.language, seed, bundle.key) for side in ("question", "candidate"))
+        asked, shown = (TextContext(side, bundle.language, seed, bundle.key) for side in ("question", "candidate"))
         first, second, third, fourth, fifth = (self._piece(each, shown) for each in bundle.candidates)
         question = self._piece(bundle.question, asked)
         return replace(bundle, question=question, candidates=(first, second, third, fourth, fifth))
 
-    def renamed(self, names: Iterable[str], place: Place) -> dict[str, str]:
+    def renamed(self, names: Iterable[str], place: TextContext) -> dict[str, str]:
         """What each name of a corpus becomes at a place; names that stay are left out."""
         return {name: new for name in names if (new := self.author(name, place)) != name}
 
-    def text(self, text: str, renamed: Mapping[str, str], names: Iterable[str], place: Place) -> str:
+    def text(self, text: str, renamed: Mapping[str, str], names: Iterable[str], place: TextContext) -> str:
         """A text of a corpus, or a question about it, changed.
 
         Args:
@@ -198,9 +198,9 @@ class Perturber(Adapter, ABC):
         held = {name: renamed[name] for name in names if name in renamed}
         return self.words(replaced(text, held), place)
 
-    def _piece(self, piece: Piece, place: Place) -> Piece:
+    def _piece(self, piece: BundleText, place: TextContext) -> BundleText:
         laid = self.layout(piece)
-        return Piece(
+        return BundleText(
             self.words(self.author(laid.author, place), place),
             self.words(laid.topic, place),
             tuple(self.words(segment, place) for segment in laid.segments),

@@ -32,7 +32,16 @@ from pydantic import Field
 
 from raggs.base.hashing import derive_seed, generator
 from raggs.base.languages import fold_accents
-from raggs.parts.perturbers import AUTHOR, Bundle, Perturber, PerturberConfig, Piece, Place, initials, name_parts
+from raggs.parts.perturbers import (
+    AUTHOR,
+    Bundle,
+    BundleText,
+    Perturber,
+    PerturberConfig,
+    TextContext,
+    initials,
+    name_parts,
+)
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 TRIES = 50  # for a name of a corpus that no other one has yet
@@ -57,7 +66,7 @@ class EditDistanceNearMiss(Perturber):
         first, *_, fourth, _ = bundle.candidates
         return bundle.with_authors(first.author, second, third, fourth.author, fifth)
 
-    def renamed(self, names: Iterable[str], place: Place) -> dict[str, str]:
+    def renamed(self, names: Iterable[str], place: TextContext) -> dict[str, str]:
         """All names of a corpus become near misses of the first of them in the alphabet, no two the same."""
         ordered = sorted(set(names))
         taken, found = set(ordered[:1]), {}
@@ -99,7 +108,7 @@ class GibberishName(Perturber):
     class Config(PerturberConfig):
         type: Literal["gibberish_name"] = "gibberish_name"
 
-    def author(self, name: str, place: Place) -> str:
+    def author(self, name: str, place: TextContext) -> str:
         return f"ID-{derive_seed(place.seed, self.config.type, name) % 16**DIGITS:0{DIGITS}X}"
 
 
@@ -115,7 +124,7 @@ class HardNameMask(Perturber):
     class Config(PerturberConfig):
         type: Literal["hard_name_mask"] = "hard_name_mask"
 
-    def author(self, name: str, place: Place) -> str:
+    def author(self, name: str, place: TextContext) -> str:
         number = derive_seed(place.seed, self.config.type, place.key) % NUMBERS
         return f"{MASKS.get(place.language, 'AUTHOR')}_{number:03d}"
 
@@ -131,10 +140,10 @@ class RemoveLabel(Perturber):
     class Config(PerturberConfig):
         type: Literal["remove_label"] = "remove_label"
 
-    def layout(self, piece: Piece) -> Piece:
+    def layout(self, piece: BundleText) -> BundleText:
         return replace(piece, label="")
 
-    def words(self, text: str, place: Place) -> str:
+    def words(self, text: str, place: TextContext) -> str:
         return LABEL.sub("", text)
 
 
@@ -146,7 +155,7 @@ class InitialsForm(Perturber):
     class Config(PerturberConfig):
         type: Literal["initials_form"] = "initials_form"
 
-    def author(self, name: str, place: Place) -> str:
+    def author(self, name: str, place: TextContext) -> str:
         parts = name_parts(name)
         return f"{initials(parts.given)} {parts.family}" if parts.given else name
 
@@ -159,7 +168,7 @@ class NameOrderInversion(Perturber):
     class Config(PerturberConfig):
         type: Literal["name_order_inversion"] = "name_order_inversion"
 
-    def author(self, name: str, place: Place) -> str:
+    def author(self, name: str, place: TextContext) -> str:
         parts = name_parts(name)
         return f"{parts.family}, {parts.given}" if parts.given and place.side == "candidate" else name
 
@@ -175,10 +184,10 @@ class AuthorPositionShift(Perturber):
     class Config(PerturberConfig):
         type: Literal["author_position_shift"] = "author_position_shift"
 
-    def layout(self, piece: Piece) -> Piece:
+    def layout(self, piece: BundleText) -> BundleText:
         return replace(piece, segments=tuple(sorted(piece.segments, key=lambda segment: AUTHOR not in segment)))
 
-    def text(self, text: str, renamed: Mapping[str, str], names: Iterable[str], place: Place) -> str:
+    def text(self, text: str, renamed: Mapping[str, str], names: Iterable[str], place: TextContext) -> str:
         """Sentences with a name come first; a question stays."""
         held = list(names)
         if place.side == "question" or not held:
@@ -201,7 +210,7 @@ class CasePunctPerturb(Perturber):
 
     config: Config
 
-    def author(self, name: str, place: Place) -> str:
+    def author(self, name: str, place: TextContext) -> str:
         if self.config.candidates_only and place.side == "question":
             return name
         case = CASES[derive_seed(place.seed, self.config.type, place.key, name) % len(CASES)]
@@ -216,7 +225,7 @@ class StripDiacritics(Perturber):
     class Config(PerturberConfig):
         type: Literal["strip_diacritics"] = "strip_diacritics"
 
-    def words(self, text: str, place: Place) -> str:
+    def words(self, text: str, place: TextContext) -> str:
         return fold_accents(text)
 
 
@@ -232,7 +241,7 @@ class UnicodeNormalizationStress(Perturber):
     class Config(PerturberConfig):
         type: Literal["unicode_normalization_stress"] = "unicode_normalization_stress"
 
-    def words(self, text: str, place: Place) -> str:
+    def words(self, text: str, place: TextContext) -> str:
         if place.side == "question":
             return unicodedata.normalize("NFC", text)
         return unicodedata.normalize("NFD", MARKS.sub(NARROW + r"\1", text))

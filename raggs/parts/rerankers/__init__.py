@@ -20,7 +20,7 @@ from raggs.base.errors import DataError
 from raggs.base.registry import Registry
 from raggs.base.settings import Causes
 from raggs.base.text import shorten
-from raggs.parts.indexes.files import Places
+from raggs.parts.indexes.files import CacheFolders
 
 if TYPE_CHECKING:
     from raggs.llm import LLM
@@ -38,7 +38,7 @@ class RerankerContext:
     """
 
     llm: LLM
-    places: Places
+    places: CacheFolders
     keeps: bool = True  # whether work that was done is looked up and kept; without, each time is that of the work
     tell: Callable[[str], None] = lambda _: None
     reranker: Callable[[RerankerConfig], Reranker] = _no_other
@@ -49,7 +49,7 @@ class RerankerConfig(AdapterConfig):
 
 
 @dataclass(frozen=True)
-class Reranked:
+class RerankedPassage:
     """A candidate with its score, higher is better; `logit`: what the model itself gave, where it gave one.
 
     `numbers`: all that it gave for the pair, where that is more than the logit: of two, the logit is their distance.
@@ -75,7 +75,7 @@ class Reranking:
         problems: what failed and left an earlier order as it was, in words.
     """
 
-    ranked: tuple[Reranked, ...]
+    ranked: tuple[RerankedPassage, ...]
     tokens: int = 0
     ms: float | None = None
     calls: int = 0
@@ -110,7 +110,9 @@ class Reranking:
         raw: Sequence[float | None] = [None] * len(passages) if logits is None else logits
         gave = numbers or [()] * len(passages)
         found = [
-            Reranked(passage.doc_id, _finite(score, passage), None if logit is None else _finite(logit, passage), each)
+            RerankedPassage(
+                passage.doc_id, _finite(score, passage), None if logit is None else _finite(logit, passage), each
+            )
             for passage, score, logit, each in zip(passages, scores, raw, gave, strict=True)
         ]
         ranked = tuple(sorted(found, key=lambda each: -each.score))
@@ -118,7 +120,7 @@ class Reranking:
 
 
 @dataclass(frozen=True)
-class Outlay:
+class RerankForecast:
     """What reranking one query's candidates is expected to take; `usd` is None where a price is not known."""
 
     calls: int
@@ -171,7 +173,7 @@ class Reranker(Adapter, ABC):
         """
         return
 
-    def outlay(self, model: str, candidates: int, query: int, passage: int) -> Outlay:
+    def outlay(self, model: str, candidates: int, query: int, passage: int) -> RerankForecast:
         """What one query will take of one of its `models` at most, where nothing is kept; nobody is asked.
 
         Args:

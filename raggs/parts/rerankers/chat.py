@@ -32,9 +32,9 @@ from raggs.base.errors import ProviderError
 from raggs.base.settings import Causes, PromptName
 from raggs.base.text import plural, shorten
 from raggs.base.types import JsonObject, as_list
-from raggs.llm import ChatRequest, Parameters, Took
+from raggs.llm import CallUsage, ChatRequest, Parameters
 from raggs.llm.prices import estimate_tokens, reasons
-from raggs.parts.rerankers import Outlay, Reranked, Reranker, RerankerConfig, RerankerContext, Reranking
+from raggs.parts.rerankers import RerankedPassage, Reranker, RerankerConfig, RerankerContext, RerankForecast, Reranking
 from raggs.prompts import Prompt, PromptUse, labelled, labels_for, load_prompt, order_schema
 
 if TYPE_CHECKING:
@@ -86,13 +86,13 @@ class ChatReranker(Reranker):
         """
         self.context.llm.require_price(self.config.model)
 
-    def _outlay(self, calls: int, shown: int, answer: int) -> Outlay:
+    def _outlay(self, calls: int, shown: int, answer: int) -> RerankForecast:
         """What `calls` take that show `shown` tokens of question and passages in all. `answer`: tokens of each."""
         llm, model = self.context.llm, self.config.model
         hidden = HIDDEN if reasons(model, {**llm.settings.parameters_of(model), **self.config.parameters}) else 0
         sent, received = calls * estimate_tokens(self._prompt.text()) + shown, calls * (answer + hidden)
         price = llm.price(model)
-        return Outlay(calls, sent, received, None if price is None else price.usd(sent, received))
+        return RerankForecast(calls, sent, received, None if price is None else price.usd(sent, received))
 
     async def _ask(
         self,
@@ -149,12 +149,12 @@ class ListwiseReranker(ChatReranker):
 
     config: Config
 
-    def outlay(self, model: str, candidates: int, query: int, passage: int) -> Outlay:
+    def outlay(self, model: str, candidates: int, query: int, passage: int) -> RerankForecast:
         found = [end - start for start, end in self._windows(candidates)]
         return self._outlay(len(found), len(found) * query + sum(found) * passage, _answer(max(found, default=0)))
 
     async def rerank(self, query: str, language: str, passages: Sequence[Passage]) -> Reranking:
-        order, took, repaired = list(passages), Took(), 0
+        order, took, repaired = list(passages), CallUsage(), 0
         problems: list[str] = []
         for start, end in (asked := self._windows(len(passages))):
             reply = await self._window(query, language, order[start:end])
@@ -166,7 +166,7 @@ class ListwiseReranker(ChatReranker):
             order[start:end] = [order[start + place] for place in reply.value.places]
         self._tell(query, problems, len(asked))
         return Reranking(
-            tuple(Reranked(passage.doc_id, 1 / place) for place, passage in enumerate(order, start=1)),
+            tuple(RerankedPassage(passage.doc_id, 1 / place) for place, passage in enumerate(order, start=1)),
             tokens=took.tokens,
             ms=took.ms if asked else None,
             calls=took.calls,
@@ -255,7 +255,7 @@ class PointwiseReranker(ChatReranker):
 
     config: Config
 
-    def outlay(self, model: str, candidates: int, query: int, passage: int) -> Outlay:
+    def outlay(self, model: str, candidates: int, query: int, passage: int) -> RerankForecast:
         return self._outlay(candidates, candidates * (query + passage), ANSWER_TOKENS)
 
     async def rerank(self, query: str, language: str, passages: Sequence[Passage]) -> Reranking:
@@ -268,7 +268,7 @@ class PointwiseReranker(ChatReranker):
         scores = [float(reply.value) for reply in replies if reply.value is not None]
         if len(scores) < len(passages):
             raise self._failed(query, replies)
-        took = sum((reply.took for reply in replies), Took())
+        took = sum((reply.took for reply in replies), CallUsage())
         ms = self._duration(replies) if passages else None
         return Reranking.of(passages, scores, tokens=took.tokens, ms=ms, calls=took.calls, usd=took.usd)
 

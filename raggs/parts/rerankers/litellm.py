@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import AfterValidator, Field
 
 from raggs.base.settings import Causes, Effort
-from raggs.llm import Parameters, RerankRequest, Took
+from raggs.llm import CallUsage, Parameters, RerankRequest
 from raggs.llm.calls import searches_of
-from raggs.parts.rerankers import Outlay, Reranker, RerankerConfig, Reranking
+from raggs.parts.rerankers import Reranker, RerankerConfig, RerankForecast, Reranking
 
 if TYPE_CHECKING:
     from raggs.base.artifacts import Passage
@@ -62,12 +62,12 @@ class LiteLLMReranker(Reranker):
         """
         self.context.llm.require_price(self.config.model)
 
-    def outlay(self, model: str, candidates: int, query: int, passage: int) -> Outlay:
+    def outlay(self, model: str, candidates: int, query: int, passage: int) -> RerankForecast:
         whole, rest = divmod(candidates, self.config.batch)
         searches = sum(searches_of([query + passage] * size) for size in [self.config.batch] * whole + [rest])
         tokens, price = candidates * (query + passage), self.context.llm.price(model)
         usd = None if price is None else price.usd(tokens, 0, searches)
-        return Outlay(calls=whole + (rest > 0), input_tokens=tokens, output_tokens=0, usd=usd)
+        return RerankForecast(calls=whole + (rest > 0), input_tokens=tokens, output_tokens=0, usd=usd)
 
     async def rerank(self, query: str, language: str, passages: Sequence[Passage]) -> Reranking:
         own = self.context.llm.settings.of(self.config.model).parameters
@@ -94,7 +94,7 @@ class LiteLLMReranker(Reranker):
             searches=took.searches,
         )
 
-    def _usd(self, took: Took) -> float:
+    def _usd(self, took: CallUsage) -> float:
         """What such a request costs by itself: searches are paid whole, also where one served more passages."""
         price = self.context.llm.price(self.config.model)
         return price.usd(took.tokens, 0, took.searches) if price and price.per_1k_searches else took.usd

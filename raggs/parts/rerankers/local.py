@@ -36,10 +36,10 @@ from pydantic import Field
 from raggs.base.arrays import Vectors, shortest_floats
 from raggs.base.errors import ConfigError
 from raggs.base.hashing import hash_value
-from raggs.base.precision import Scoring
+from raggs.base.precision import PrecisionSettings
 from raggs.base.settings import Causes, Effort, SourcePath
 from raggs.base.text import fold_quotes
-from raggs.parts.localmodels import PACKAGES, KeptPairs, LocalModel, ModelFolder, Pair, Tokens, passage_key
+from raggs.parts.localmodels import PACKAGES, KeptPairs, LocalModel, ModelFolder, PairOutput, Tokens, passage_key
 from raggs.parts.rerankers import Reranker, RerankerConfig, RerankerContext, Reranking
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class LocalConfig(RerankerConfig):
     )
     file: str | None = Field(None, description="the ONNX file in it; null: model.onnx, or onnx/model.onnx")
     max_length: int = Field(512, ge=8, le=1 << 20, description="tokens read; what is longer is cut")
-    scoring: Scoring = Scoring()
+    scoring: PrecisionSettings = PrecisionSettings()
     threads: Effort[int | None] = Field(None, ge=1, description="of the model; null: one a core")
 
 
@@ -114,9 +114,9 @@ class LocalReranker(Reranker):
             self._lock = loop, asyncio.Lock()
         return self._lock[1]
 
-    async def _learn(self, query: str, missing: Mapping[str, str]) -> dict[str, Pair]:
+    async def _learn(self, query: str, missing: Mapping[str, str]) -> dict[str, PairOutput]:
         """Read passages that are not known, by key; whoever is stopped keeps what was read."""
-        found: dict[str, Pair] = {}
+        found: dict[str, PairOutput] = {}
         kept = 0
         try:
             for key, pair in zip(missing, self._read(query, list(missing.values())) if missing else (), strict=True):
@@ -130,7 +130,7 @@ class LocalReranker(Reranker):
         return found
 
     @abstractmethod
-    def _read(self, query: str, texts: Sequence[str]) -> Iterator[Pair]:
+    def _read(self, query: str, texts: Sequence[str]) -> Iterator[PairOutput]:
         """What the model gives for the query with each of the texts, in their order."""
 
     @abstractmethod
@@ -191,7 +191,7 @@ class OnnxReranker(LocalReranker):
             )
         return wanted or found
 
-    def _read(self, query: str, texts: Sequence[str]) -> Iterator[Pair]:
+    def _read(self, query: str, texts: Sequence[str]) -> Iterator[PairOutput]:
         for start in range(0, len(texts), self.config.batch):
             began = time.perf_counter()
             pairs = [self.model.encode(query, text) for text in texts[start : start + self.config.batch]]
@@ -199,7 +199,7 @@ class OnnxReranker(LocalReranker):
             ms = (time.perf_counter() - began) * 1000
             total = sum(map(len, pairs)) or 1
             for tokens, row in zip(pairs, logits, strict=True):
-                yield Pair(tuple(row.tolist()), len(tokens), round(ms * len(tokens) / total, 3))
+                yield PairOutput(tuple(row.tolist()), len(tokens), round(ms * len(tokens) / total, 3))
 
     def _logits(self, pairs: Sequence[Tokens]) -> Vectors:
         """Shape (pairs, 1 or 2).
@@ -244,7 +244,7 @@ class LateReranker(LocalReranker):
         """The sums as they were rounded, and as they were."""
         return numbers[:, 1], numbers[:, 0]
 
-    def _read(self, query: str, texts: Sequence[str]) -> Iterator[Pair]:
+    def _read(self, query: str, texts: Sequence[str]) -> Iterator[PairOutput]:
         began = time.perf_counter()
         asked = self._query(query)
         terms = self._vectors(asked)
@@ -256,7 +256,7 @@ class LateReranker(LocalReranker):
             raw = float((terms @ self._vectors(tokens)[kept].T).max(axis=1).sum(dtype=np.float32))
             score = float(self.config.scoring.last(np.array([raw], dtype=np.float32))[0])
             ms = (time.perf_counter() - began) * 1000 + shared
-            yield Pair((raw, score), len(asked) + len(tokens), round(ms, 3))
+            yield PairOutput((raw, score), len(asked) + len(tokens), round(ms, 3))
 
     def _query(self, text: str) -> Tokens:
         """A query with its marker, filled up with masks, which no other token sees."""

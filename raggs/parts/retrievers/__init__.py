@@ -23,9 +23,9 @@ from raggs.base.registry import Registry
 from raggs.base.settings import Causes
 from raggs.base.types import Notify, unheard
 from raggs.parts.elastic import VectorPlace
-from raggs.parts.indexes.files import Places
+from raggs.parts.indexes.files import CacheFolders
 from raggs.parts.indexes.passages import Passages, PassageStore
-from raggs.parts.rerankers import Outlay, Reranker, RerankerConfig
+from raggs.parts.rerankers import Reranker, RerankerConfig, RerankForecast
 from raggs.parts.retrievers.depth import Reads
 
 Faults = Iterator[tuple[Path, str]]  # folders of indexes that were altered, and what is wrong with each
@@ -76,7 +76,7 @@ class RetrieverContext:
     embed: Callable[[Sequence[str]], Vectors]
     embedder: str
     dims: int
-    places: Places
+    places: CacheFolders
     progress: Callable[[str, int, int], None]  # what is being built, done, of
     retriever: Callable[[RetrieverConfig], Retriever] = _alone  # another one over the same passages
     reranker: Callable[[RerankerConfig], Reranker] = _no_reranker
@@ -135,7 +135,7 @@ class Retriever(Adapter, ABC):
         return None
 
     @classmethod
-    def index_faults(cls, config: RetrieverConfig, store: PassageStore, places: Places) -> Faults:  # noqa: ARG003
+    def index_faults(cls, config: RetrieverConfig, store: PassageStore, places: CacheFolders) -> Faults:  # noqa: ARG003
         """What was altered in the index of a corpus that it keeps in the caches, with its folder; builds nothing."""
         return iter(())
 
@@ -149,7 +149,7 @@ class Retriever(Adapter, ABC):
         """The models that are paid for each search; empty where nobody is."""
         return ()
 
-    def outlays(self, query: int, passage: int) -> Iterator[tuple[str, Outlay]]:
+    def outlays(self, query: int, passage: int) -> Iterator[tuple[str, RerankForecast]]:
         """Each of its `models`, and what one search will take of it at most; nobody is asked.
 
         Args:

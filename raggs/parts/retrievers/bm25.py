@@ -14,7 +14,7 @@ from raggs.parts.retrievers import Hit, Retriever, RetrieverConfig
 
 if TYPE_CHECKING:
     from raggs.base.artifacts import EmbedRecord
-    from raggs.parts.indexes.files import Places
+    from raggs.parts.indexes.files import CacheFolders
     from raggs.parts.indexes.lexical import LexicalIndex, Parameters
     from raggs.parts.indexes.passages import PassageStore
     from raggs.parts.retrievers import Faults
@@ -56,7 +56,7 @@ class Bm25Retriever(Retriever):
         return "words"
 
     @classmethod
-    def index_faults(cls, config: RetrieverConfig, store: PassageStore, places: Places) -> Faults:
+    def index_faults(cls, config: RetrieverConfig, store: PassageStore, places: CacheFolders) -> Faults:
         """The file of its index that is not what was built."""
         from raggs.parts.indexes.lexical import lexical_faults
 

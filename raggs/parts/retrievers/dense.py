@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from raggs.base.adapter import OneOf
 from raggs.base.arrays import shortest_floats
 from raggs.base.errors import DataError
-from raggs.base.precision import Scoring
+from raggs.base.precision import PrecisionSettings
 from raggs.base.settings import Causes, Later
 from raggs.parts import indexes
 from raggs.parts.indexes import Index, IndexConfig, IndexFacts, OpenIndex
@@ -20,7 +20,7 @@ from raggs.parts.retrievers import Hit, Retriever, RetrieverConfig
 
 if TYPE_CHECKING:
     from raggs.base.artifacts import EmbedRecord
-    from raggs.parts.indexes.files import Places
+    from raggs.parts.indexes.files import CacheFolders
     from raggs.parts.indexes.passages import PassageStore
     from raggs.parts.retrievers import Faults
     from raggs.parts.retrievers.depth import Reads
@@ -38,7 +38,9 @@ class DenseRetriever(Retriever):
         index: Later[Annotated[IndexConfig, OneOf(indexes.REGISTRY)]] = Field(
             FlatIndex.Config(), description="how the nearest vectors are found"
         )
-        scoring: Later[Scoring] = Field(Scoring(), description="the precision of vectors and scores")
+        scoring: Later[PrecisionSettings] = Field(
+            PrecisionSettings(), description="the precision of vectors and scores"
+        )
 
         @model_validator(mode="after")
         def _scored_by_who_can(self) -> Self:
@@ -53,7 +55,7 @@ class DenseRetriever(Retriever):
         return "vectors"
 
     @classmethod
-    def index_faults(cls, config: RetrieverConfig, store: PassageStore, places: Places) -> Faults:  # noqa: ARG003
+    def index_faults(cls, config: RetrieverConfig, store: PassageStore, places: CacheFolders) -> Faults:  # noqa: ARG003
         """Vectors of the corpus that are not what was computed, and indexes that are not what was built."""
         from raggs.parts.indexes.vectors import vector_faults
 

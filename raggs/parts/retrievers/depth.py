@@ -32,7 +32,7 @@ WHO: Mapping[Reads, str] = {
 }
 
 
-class When(Settings):
+class RoutingThresholds(Settings):
     """What sends a question deep: any signal that reaches its threshold."""
 
     head_margin: float | None = Field(
@@ -73,7 +73,7 @@ class RoutedDepth(Settings):
     type: Literal["routed"] = Field("routed", description="by signals of doubt")
     base: int = Field(50, ge=2, le=10_000, description="hits, or candidates of a reranker, of a question")
     deep: int = Field(100, ge=2, le=10_000, description="the same where a signal fires")
-    when: When = Field(description="the signals and their thresholds")
+    when: RoutingThresholds = Field(description="the signals and their thresholds")
 
     @model_validator(mode="after")
     def _goes_deeper(self) -> Self:
@@ -108,7 +108,7 @@ DepthLevel = Annotated[Candidates | RoutedDepth, BeforeValidator(_either)]
 
 
 @dataclass(frozen=True)
-class Seen:
+class SignalInputs:
     """What signals of one question are read off.
 
     Attributes:
@@ -129,7 +129,7 @@ class Seen:
     rewrite: Sequence[float] | None = None
 
 
-def readings(seen: Seen, wanted: Collection[str]) -> Readings:
+def readings(seen: SignalInputs, wanted: Collection[str]) -> Readings:
     """The signals that are wanted; None for one that cannot be read."""
     found = {"name": float(bool(names_in(seen.text, seen.language)))} if "name" in wanted else {}
     scores = [score for _, score in seen.vectors or ()]

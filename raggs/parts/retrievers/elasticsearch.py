@@ -18,7 +18,7 @@ from raggs.base.arrays import shortest_float
 from raggs.base.errors import DataError
 from raggs.base.settings import Causes
 from raggs.parts.elastic import MAX_RESULTS, VectorPlace
-from raggs.parts.elastic.index import TEXTS, VECTORS, Index
+from raggs.parts.elastic.index import TEXTS, VECTORS, ElasticIndex
 from raggs.parts.retrievers import Hit, Retriever, RetrieverConfig
 from raggs.ranking.fusion import fuse, make_fusion
 
@@ -65,9 +65,9 @@ class ElasticsearchRetriever(Retriever):
     config: Config
 
     @cached_property
-    def _index(self) -> Index:
+    def _index(self) -> ElasticIndex:
         """The index, once it is known to have what the mode needs."""
-        config, index = self.config, Index(self.config)
+        config, index = self.config, ElasticIndex(self.config)
         index.need_ids()
         index.need_whole()
         if config.mode != "knn" and config.query_template is None:
@@ -148,7 +148,7 @@ class ElasticsearchRetriever(Retriever):
         fused = fuse(cut, make_fusion("rrf"), depth=self.config.k)
         return _sorted((item.doc_id, item.score) for item in fused)
 
-    def _check_vectors(self, index: Index) -> None:
+    def _check_vectors(self, index: ElasticIndex) -> None:
         config, context = self.config, self.context
         if not context.embedder:
             raise DataError(f"mode {config.mode} needs an embedder", remedy="set embed.embedder, or mode: bm25")

@@ -18,7 +18,7 @@ from raggs.base.adapter import OneOf
 from raggs.base.settings import Causes
 from raggs.parts import rerankers, retrievers
 from raggs.parts.elastic import VectorPlace
-from raggs.parts.rerankers import Outlay, Reranker, RerankerConfig
+from raggs.parts.rerankers import Reranker, RerankerConfig, RerankForecast
 from raggs.parts.retrievers import Hit, Retriever, RetrieverConfig
 from raggs.ranking.fusion import group_duplicates
 
@@ -86,7 +86,7 @@ class RerankedRetriever(Retriever):
         self._inner.check()
         self._reranker.check()
 
-    def outlays(self, query: int, passage: int) -> Iterator[tuple[str, Outlay]]:
+    def outlays(self, query: int, passage: int) -> Iterator[tuple[str, RerankForecast]]:
         yield from self._inner.outlays(query, passage)
         candidates = min(self.config.of.k, len(self.context.passages))
         for model in self._reranker.models:

@@ -18,11 +18,11 @@ from raggs.base.judge_health import FALLEN, JudgeHealth, RankHealth
 from raggs.base.text import plural
 from raggs.base.types import Number, as_object
 from raggs.evaluation.document import inconclusive, score, signed, told
-from raggs.evaluation.models import ComparisonPart, Part, Report
+from raggs.evaluation.models import ComparisonPart, EvalReport, ReportPart
 from raggs.evaluation.study import HARMLESS, HOLES
 from raggs.metrics.names import parse_measure
 from raggs.parts.judges import is_exact
-from raggs.reporting.base import Facts, ReportSection, compared, is_ahead
+from raggs.reporting.base import ReportFacts, ReportSection, compared, is_ahead
 from raggs.runs.manifests.costs import fallen
 from raggs.runs.manifests.models import StageLock
 from raggs.runs.manifests.words import (
@@ -43,21 +43,21 @@ WRONG = 0.1  # of the pairs of a top; beyond, its order is rough
 WORDS: dict[State, str] = {"good": "fine", "doubt": "with care", "bad": "stops here", "unknown": "not known"}
 
 
-class Step(Part):
+class NextStep(ReportPart):
     """Something to do: why, and the command."""
 
     why: str
     command: str
 
 
-class Check(Part):
+class TrustCheck(ReportPart):
     """One thing that a golden set is trusted by."""
 
     name: str
     state: State
     said: tuple[str, ...]
     threshold: str = Field(description="by which the state was told; empty where there is none")
-    step: Step | None = None
+    step: NextStep | None = None
 
     @property
     def word(self) -> str:
@@ -65,19 +65,19 @@ class Check(Part):
         return WORDS[self.state]
 
 
-def checks(facts: Facts) -> Iterator[Check]:
+def checks(facts: ReportFacts) -> Iterator[TrustCheck]:
     """All checks, in the order in which a reader asks."""
     yield _whole(facts)
     if facts.report is not None:
         if warnings := [said for said in facts.report.warnings if FALLEN not in said]:
-            yield Check(name="Evaluation", state="bad", said=tuple(warnings), threshold="no warning")
+            yield TrustCheck(name="Evaluation", state="bad", said=tuple(warnings), threshold="no warning")
         yield _holes(facts, facts.report)
     if facts.run is not None:
         yield from _judge(facts)
     yield _people(facts)
 
 
-def _whole(facts: Facts) -> Check:
+def _whole(facts: ReportFacts) -> TrustCheck:
     failed = facts.golden.provenance.failed if facts.golden.provenance else 0
     missing = _missing(facts)
     said = [facts.golden.lacks] if facts.golden.lacks else []
@@ -87,9 +87,9 @@ def _whole(facts: Facts) -> Check:
     state: State = "bad" if facts.golden.lacks or "judge" in missing else "doubt" if lost else "good"
     again = None
     if facts.run is not None and lost:
-        again = Step(why="finish the golden set", command=facts.run.command)
+        again = NextStep(why="finish the golden set", command=facts.run.command)
     whole = ("every query was worked on, no judgment failed",) if facts.run else ("labels from a file",)
-    return Check(
+    return TrustCheck(
         name="Completeness",
         state=state,
         said=tuple(said) or whole,
@@ -98,7 +98,7 @@ def _whole(facts: Facts) -> Check:
     )
 
 
-def _missing(facts: Facts) -> list[str]:
+def _missing(facts: ReportFacts) -> list[str]:
     """The stages of the run that have not been done, nor begun."""
     if facts.run is None:
         return []
@@ -106,14 +106,14 @@ def _missing(facts: Facts) -> list[str]:
     return [name for name in facts.run.pipeline.order if name not in facts.run.manifest.stages and name not in begun]
 
 
-def _holes(facts: Facts, report: Report) -> Check:
+def _holes(facts: ReportFacts, report: EvalReport) -> TrustCheck:
     """How much of what systems show nobody judged."""
     threshold = f"up to {HARMLESS:.0%} fine, above {HOLES:.0%} scores say nothing"
     measure = next((name for name in report.measures if parse_measure(name).measure.NAME == "holes"), None)
     known = [] if measure is None else [(each.name, each.scores[measure].mean) for each in report.systems]
     shares = {name: mean for name, mean in known if mean is not None}
     if not shares:
-        return Check(name="Unjudged", state="unknown", said=("not measured",), threshold=threshold)
+        return TrustCheck(name="Unjudged", state="unknown", said=("not measured",), threshold=threshold)
     worst = max(shares, key=lambda name: shares[name])
     stops = shares[worst] > HOLES and bool(report.warnings)  # where all labels are relevant, that is the custom
     state: State = "bad" if stops else "doubt" if shares[worst] > HARMLESS else "good"
@@ -121,11 +121,11 @@ def _holes(facts: Facts, report: Report) -> Check:
     step = None
     if state != "good":
         command = f"raggs eval -g {quote(facts.place)} -r FILE --bounds"
-        step = Step(why="see what unjudged passages could make of the scores", command=command)
-    return Check(name="Unjudged", state=state, said=(said,), threshold=threshold, step=step)
+        step = NextStep(why="see what unjudged passages could make of the scores", command=command)
+    return TrustCheck(name="Unjudged", state=state, said=(said,), threshold=threshold, step=step)
 
 
-def _judge(facts: Facts) -> Iterator[Check]:
+def _judge(facts: ReportFacts) -> Iterator[TrustCheck]:
     if facts.run is None:
         return
     stages = facts.run.manifest.stages
@@ -136,7 +136,7 @@ def _judge(facts: Facts) -> Iterator[Check]:
     yield from _inversions(facts, stages.get("rank"))
 
 
-def _health(locks: list[StageLock]) -> Check:
+def _health(locks: list[StageLock]) -> TrustCheck:
     """The judge's figures, without those that have a check of their own."""
     lines = []
     for lock in locks:
@@ -152,25 +152,25 @@ def _health(locks: list[StageLock]) -> Check:
     said = tuple(line.text for line in lines) or ("nothing is known of its health",)
     state: State = "doubt" if any(line.warning for line in lines) else "good" if lines else "unknown"
     whose = (f"the judge is {name}",) if name else ()
-    return Check(name="Judge", state=state, said=(*whose, *said), threshold="no warning of its health")
+    return TrustCheck(name="Judge", state=state, said=(*whose, *said), threshold="no warning of its health")
 
 
-def _canaries(lock: StageLock | None) -> Iterator[Check]:
+def _canaries(lock: StageLock | None) -> Iterator[TrustCheck]:
     if lock is None or is_exact(lock.components.get("judge")):
         return
     health = lock.health.canaries if isinstance(lock.health, JudgeHealth) else None
     threshold = "all as expected"
     if health is None or not health.passed.total:
         said = "no case of known grade was asked (judge.canaries)"
-        yield Check(name="Canaries", state="unknown", said=(said,), threshold=threshold)
+        yield TrustCheck(name="Canaries", state="unknown", said=(said,), threshold=threshold)
         return
     lines = tuple(health_lines(JudgeHealth(canaries=health)))
     passed = health.passed.count == health.passed.total and not any(line.warning for line in lines)
     state: State = "good" if passed else "doubt"
-    yield Check(name="Canaries", state=state, said=tuple(line.text for line in lines), threshold=threshold)
+    yield TrustCheck(name="Canaries", state=state, said=tuple(line.text for line in lines), threshold=threshold)
 
 
-def _gate(facts: Facts) -> Iterator[Check]:
+def _gate(facts: ReportFacts) -> Iterator[TrustCheck]:
     if facts.run is None:
         return
     manifest = facts.run.manifest
@@ -179,13 +179,13 @@ def _gate(facts: Facts) -> Iterator[Check]:
     threshold = f"judge.gate: {', '.join(limits)}" if limits else "none was set (judge.gate)"
     below = fallen(manifest)
     if below:
-        step = Step(why="see what made the judge what it is", command=f"raggs why {quote(facts.place)} judge")
-        yield Check(name="Gate", state="bad", said=(FALLEN, *below), threshold=threshold, step=step)
+        step = NextStep(why="see what made the judge what it is", command=f"raggs why {quote(facts.place)} judge")
+        yield TrustCheck(name="Gate", state="bad", said=(FALLEN, *below), threshold=threshold, step=step)
     elif limits:
-        yield Check(name="Gate", state="good", said=("the judge holds its gate",), threshold=threshold)
+        yield TrustCheck(name="Gate", state="good", said=("the judge holds its gate",), threshold=threshold)
 
 
-def _inversions(facts: Facts, lock: StageLock | None) -> Iterator[Check]:
+def _inversions(facts: ReportFacts, lock: StageLock | None) -> Iterator[TrustCheck]:
     health = lock.health if lock is not None else None
     if lock is None or not isinstance(health, RankHealth) or health.expected_inversions is None:
         return
@@ -196,11 +196,11 @@ def _inversions(facts: Facts, lock: StageLock | None) -> Iterator[Check]:
     step = None
     if doubt and facts.run is not None and isinstance(calls, int):
         command = f"{facts.run.command} --set {_twice(lock.params.get('budget'), calls)}"
-        step = Step(why="have the judge order more, for a surer order", command=command)
-    yield Check(name="Order", state="doubt" if doubt else "good", said=said, threshold=threshold, step=step)
+        step = NextStep(why="have the judge order more, for a surer order", command=command)
+    yield TrustCheck(name="Order", state="doubt" if doubt else "good", said=said, threshold=threshold, step=step)
 
 
-def _order_found(facts: Facts, lock: StageLock, inversions: float) -> tuple[tuple[str, ...], bool, str]:
+def _order_found(facts: ReportFacts, lock: StageLock, inversions: float) -> tuple[tuple[str, ...], bool, str]:
     """What is said of the orders, whether it is a doubt, and from where on it is one."""
     outcomes = {name: lock.counts[name] for name in OUTCOMES if name in lock.counts}
     ranked = sum(count for name, count in outcomes.items() if name != NOT_RANKED)
@@ -221,18 +221,20 @@ def _twice(budget: object, calls: int) -> str:
     return f"rank.max_calls={2 * calls}" if of_all is None else f"rank.budget.{of_all[0]}={2 * of_all[1]:g}"
 
 
-def _people(facts: Facts) -> Check:
+def _people(facts: ReportFacts) -> TrustCheck:
     people = facts.people
     if not people.trust:
         step = None
         if facts.run is not None and "judge" not in _missing(facts):
             command = f"raggs review plan {quote(facts.place)} --minutes 60 --out plan.jsonl"
-            step = Step(why="have a person read what would tell most", command=command)
+            step = NextStep(why="have a person read what would tell most", command=command)
         said = people.why or "no person's grades were held against the judge's"
-        return Check(name="People", state="unknown", said=(said,), threshold="", step=step)
+        return TrustCheck(name="People", state="unknown", said=(said,), threshold="", step=step)
     comparing = people.trust[0]
     states: dict[str, State] = {"yes": "good", "no": "bad", "not yet": "doubt"}
-    return Check(name="People", state=states[comparing.answer], said=people.said, threshold="")  # they name their own
+    return TrustCheck(
+        name="People", state=states[comparing.answer], said=people.said, threshold=""
+    )  # they name their own
 
 
 Answer = Literal["yes", "no", "cannot tell", "nothing to compare"]
@@ -245,7 +247,7 @@ TRUST: dict[State, str] = {
 }
 
 
-class Ship(Part):
+class Recommendation(ReportPart):
     """One question with its answer."""
 
     question: str
@@ -254,14 +256,14 @@ class Ship(Part):
     needed: int | None = Field(None, description="queries that would tell, where the answer is open")
 
 
-class DecisionPart(Part):
+class DecisionPart(ReportPart):
     """All of the box."""
 
-    ships: tuple[Ship, ...]
+    ships: tuple[Recommendation, ...]
     trusted: State
-    checks: tuple[Check, ...]
+    checks: tuple[TrustCheck, ...]
     blocks: tuple[str, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[NextStep, ...]
     cost: tuple[str, ...]
     thresholds: tuple[str, ...]
 
@@ -271,13 +273,13 @@ class DecisionPart(Part):
         return TRUST[self.trusted]
 
 
-class Decision(ReportSection):
+class DecisionSection(ReportSection):
     """What does the set say, can it be trusted, what blocks, what is next, and what did it cost?"""
 
     NAME = "decision"
     TITLE = "Decision"
 
-    def data(self, facts: Facts) -> DecisionPart:
+    def data(self, facts: ReportFacts) -> DecisionPart:
         """The box; every report has one."""
         ships, found = tuple(_ships(facts)), tuple(checks(facts))
         return DecisionPart(
@@ -291,14 +293,14 @@ class Decision(ReportSection):
         )
 
 
-def _trusted(found: Sequence[Check]) -> State:
+def _trusted(found: Sequence[TrustCheck]) -> State:
     """The worst state of all; what is not known counts for less than a doubt."""
     states = {check.state for check in found}
     order: tuple[State, ...] = ("bad", "doubt", "unknown", "good")
     return next(state for state in order if state in states or state == "good")
 
 
-def _blocks(found: Sequence[Check], facts: Facts) -> Iterator[str]:
+def _blocks(found: Sequence[TrustCheck], facts: ReportFacts) -> Iterator[str]:
     if facts.missing:
         yield facts.missing
     for check in found:
@@ -309,13 +311,13 @@ def _blocks(found: Sequence[Check], facts: Facts) -> Iterator[str]:
 # --- what to ship ---------------------------------------------------------------------------------------------
 
 
-def _ships(facts: Facts) -> Iterator[Ship]:
+def _ships(facts: ReportFacts) -> Iterator[Recommendation]:
     if facts.report is not None:
         yield _of_systems(facts.report)
     yield from map(_of_sweep, facts.sweeps)
 
 
-def _of_sweep(sweep: SweepReport) -> Ship:
+def _of_sweep(sweep: SweepReport) -> Recommendation:
     """The choice, which is sure where it would be the choice of nearly all questions drawn anew."""
     from raggs.stats.resampling import FEWEST  # late: most reports are of no sweep
     from raggs.sweeps.layout import rivals
@@ -323,18 +325,18 @@ def _of_sweep(sweep: SweepReport) -> Ship:
     chosen, said = sweep.choice.winner, (sweep.choice.sentence, *sweep.choice.unknown, *rivals(sweep))
     if chosen is None:
         answer: Answer = "cannot tell" if sweep.choice.inconclusive else "no"
-        return Ship(question=f"Ship any of sweep {sweep.name}?", answer=answer, said=said)
+        return Recommendation(question=f"Ship any of sweep {sweep.name}?", answer=answer, said=said)
     share = next((part.share for part in sweep.wins if part.system == chosen), None)
     drawn = (share is None or share >= sweep.confidence) and sweep.questions >= FEWEST
     sure = drawn and not sweep.choice.inconclusive
-    return Ship(
+    return Recommendation(
         question=f"Ship {chosen}, of sweep {sweep.name}?",
         answer="yes" if sure else "cannot tell",
         said=said,
     )
 
 
-def _of_systems(report: Report) -> Ship:
+def _of_systems(report: EvalReport) -> Recommendation:
     """The best of the others against the baseline, by the first measure."""
     first = compared(report)
     if not first:
@@ -342,7 +344,7 @@ def _of_systems(report: Report) -> Ship:
     best = first[0]
     open_ = best.verdict == "unjudged" or (best.verdict == "unresolvable" and is_ahead(best, report))
     answers: dict[str, Answer] = {"win": "yes", "loss": "no", "tie": "no"}
-    return Ship(
+    return Recommendation(
         question=f"Ship {best.system} in place of {best.baseline}?",
         answer="cannot tell" if open_ else answers.get(best.verdict, "no"),
         said=(*_why(best, report), *_harm(best, report), *_others(first[1:], best)),
@@ -350,16 +352,16 @@ def _of_systems(report: Report) -> Ship:
     )
 
 
-def _alone(report: Report) -> Ship:
+def _alone(report: EvalReport) -> Recommendation:
     """Of one system, or of several that were not compared."""
     measure = report.measures[0]
     scores = [(each.name, each.scores[measure].mean) for each in report.systems]
     said = [f"{name}: {measure} {score(mean)}" for name, mean in scores]
     said.append("there is nothing that it is compared with")
-    return Ship(question="Ship what?", answer="nothing to compare", said=tuple(said))
+    return Recommendation(question="Ship what?", answer="nothing to compare", said=tuple(said))
 
 
-def _why(best: ComparisonPart, report: Report) -> Iterator[str]:
+def _why(best: ComparisonPart, report: EvalReport) -> Iterator[str]:
     """What the answer rests on."""
     yield told(best)
     if best.unjudged is not None:
@@ -382,7 +384,7 @@ def _why(best: ComparisonPart, report: Report) -> Iterator[str]:
             yield "so small a difference is hardly worth the telling: whichever is cheaper is as good a choice"
 
 
-def _harm(best: ComparisonPart, report: Report) -> Iterator[str]:
+def _harm(best: ComparisonPart, report: EvalReport) -> Iterator[str]:
     """What it shows that misleads: a gain may be bought with that, which the measure that decides does not see."""
     for part in report.comparisons:
         same = (part.system, part.baseline) == (best.system, best.baseline)
@@ -405,7 +407,7 @@ def _others(rest: Sequence[ComparisonPart], best: ComparisonPart) -> Iterator[st
 # --- what is next, and what it cost ---------------------------------------------------------------------------
 
 
-def _steps(facts: Facts, ships: Sequence[Ship], found: Sequence[Check]) -> Iterator[Step]:
+def _steps(facts: ReportFacts, ships: Sequence[Recommendation], found: Sequence[TrustCheck]) -> Iterator[NextStep]:
     """What to do, most urgent first: what blocks, what is open, what is in doubt, what is not known."""
     for state in ("bad", "open", "doubt", "unknown"):
         if state == "open":
@@ -414,30 +416,30 @@ def _steps(facts: Facts, ships: Sequence[Ship], found: Sequence[Check]) -> Itera
         yield from (check.step for check in found if check.state == state and check.step is not None)
     if facts.judgments is not None and not (facts.report and facts.report.comparisons):
         command = f"raggs report {quote(facts.place)} --run A=a.trec --run B=b.trec --out report.html"
-        yield Step(why="compare two systems", command=command)
+        yield NextStep(why="compare two systems", command=command)
     if facts.run is not None:
-        yield Step(why="is the golden set what it says?", command=f"raggs audit {quote(facts.place)}")
+        yield NextStep(why="is the golden set what it says?", command=f"raggs audit {quote(facts.place)}")
 
 
-def _judging(facts: Facts) -> Iterator[Step]:
+def _judging(facts: ReportFacts) -> Iterator[NextStep]:
     """What has the passages judged that could reverse the verdict."""
     best = compared(facts.report)[:1] if facts.report is not None else []
     for part in best:
         if part.unjudged is not None:
             why, _, command = part.unjudged.remedy.partition(": ")
-            yield Step(why=f"{inconclusive(part.unjudged)}; {why}", command=command)
+            yield NextStep(why=f"{inconclusive(part.unjudged)}; {why}", command=command)
 
 
-def _more_questions(facts: Facts, ships: Sequence[Ship]) -> Iterator[Step]:
+def _more_questions(facts: ReportFacts, ships: Sequence[Recommendation]) -> Iterator[NextStep]:
     needed = max((ship.needed or 0 for ship in ships), default=0)
     there = facts.report.golden.queries if facts.report is not None else 0
     if there < needed <= FAR * there:
         more = needed - there
         why = f"about {plural(more, 'more question')} would tell; from logs, or made of documents"
-        yield Step(why=why, command=f"raggs questions DOCS --out questions.jsonl --n {more}")
+        yield NextStep(why=why, command=f"raggs questions DOCS --out questions.jsonl --n {more}")
 
 
-def _cost(facts: Facts) -> Iterator[str]:
+def _cost(facts: ReportFacts) -> Iterator[str]:
     if facts.run is None:
         yield "labels from a file: what they cost is not known"
         return
@@ -460,7 +462,7 @@ def _of_choices(sweeps: Sequence[SweepReport]) -> Iterator[str]:
         yield f"sweep {sweep.name}: its choice is sure if it stands in {share}"
 
 
-def _thresholds(report: Report | None) -> Iterator[str]:
+def _thresholds(report: EvalReport | None) -> Iterator[str]:
     """The numbers by which the verdict was told."""
     if report is None:
         return

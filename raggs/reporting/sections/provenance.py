@@ -15,12 +15,12 @@ from raggs.base.errors import RaggsError
 from raggs.base.text import plural
 from raggs.base.types import as_object
 from raggs.evaluation.document import Cell, Row, Section, Table
-from raggs.evaluation.models import Part, Report
+from raggs.evaluation.models import EvalReport, ReportPart
 from raggs.prompts import Prompt, PromptUse, load_prompt
-from raggs.reporting.base import Facts, ReportSection
-from raggs.reporting.figures import Piece, stacked
-from raggs.reporting.surveying import Labels, Pools, Spread, labels_of, languages_of
-from raggs.runs.manifests.costs import Costs, LedgerSum
+from raggs.reporting.base import ReportFacts, ReportSection
+from raggs.reporting.figures import BarSegment, stacked
+from raggs.reporting.surveying import LabelMix, PoolSurvey, QuerySpread, labels_of, languages_of
+from raggs.runs.manifests.costs import LedgerSum, LedgerTotals
 from raggs.runs.manifests.models import RunManifest, StageLock
 from raggs.runs.manifests.opened import OpenedRun
 from raggs.runs.manifests.store import content_hash, dump_json
@@ -32,14 +32,14 @@ PROMPTS: Mapping[str, tuple[tuple[str, str, PromptUse], ...]] = {
 }
 
 
-class Named(Part):
+class NamedFact(ReportPart):
     """A fact by its name."""
 
     name: str
     text: str
 
 
-class PromptText(Part):
+class PromptText(ReportPart):
     """One language of a prompt as it is sent."""
 
     name: str
@@ -48,7 +48,7 @@ class PromptText(Part):
     user: str
 
 
-class PromptPart(Part):
+class PromptPart(ReportPart):
     """The prompt of a stage that asks a model."""
 
     stage: str
@@ -57,31 +57,31 @@ class PromptPart(Part):
     texts: tuple[PromptText, ...]
 
 
-class StagePart(Part):
+class StageLockPart(ReportPart):
     """A stage's lock."""
 
     stage: str
-    facts: tuple[Named, ...]
+    facts: tuple[NamedFact, ...]
     components: str = Field(description="everything that the result depends on, as JSON")
 
 
-class ProvenancePart(Part):
+class ProvenancePart(ReportPart):
     """All of the section; `config`: the effective configuration as JSON, empty for a file of labels."""
 
     command: str
-    facts: tuple[Named, ...]
-    stages: tuple[StagePart, ...]
+    facts: tuple[NamedFact, ...]
+    stages: tuple[StageLockPart, ...]
     prompts: tuple[PromptPart, ...]
     config: str
 
 
-class Provenance(ReportSection):
+class ProvenanceSection(ReportSection):
     """What was each number made from, and how is it made again?"""
 
     NAME = "provenance"
     TITLE = "Provenance"
 
-    def data(self, facts: Facts) -> ProvenancePart:
+    def data(self, facts: ReportFacts) -> ProvenancePart:
         """Every report has one."""
         manifest = None if facts.run is None else facts.run.manifest
         locks = {} if manifest is None else manifest.stages
@@ -94,48 +94,48 @@ class Provenance(ReportSection):
         )
 
 
-def _facts(facts: Facts) -> Iterator[Named]:
-    yield Named(name="this file", text=f"made by raggs {__version__}")
-    yield Named(name="golden set", text=facts.golden.source)
+def _facts(facts: ReportFacts) -> Iterator[NamedFact]:
+    yield NamedFact(name="this file", text=f"made by raggs {__version__}")
+    yield NamedFact(name="golden set", text=facts.golden.source)
     if facts.run is not None:
         yield from _of_run(facts.run)
     if facts.report is not None:
         yield from _of_report(facts.report)
     for sweep in facts.sweeps:
         text = f"raggs {sweep.raggs}, judgments {sweep.golden.digest}, seed {sweep.seed}"
-        yield Named(name=f"sweep {sweep.name}", text=text)
+        yield NamedFact(name=f"sweep {sweep.name}", text=text)
 
 
-def _of_run(run: OpenedRun) -> Iterator[Named]:
+def _of_run(run: OpenedRun) -> Iterator[NamedFact]:
     manifest = run.manifest
-    yield Named(name="run", text=f"{manifest.name}, begun {manifest.created.isoformat()} by raggs {manifest.raggs}")
-    yield Named(name="manifest", text=content_hash(run.store.content()))
+    yield NamedFact(name="run", text=f"{manifest.name}, begun {manifest.created.isoformat()} by raggs {manifest.raggs}")
+    yield NamedFact(name="manifest", text=content_hash(run.store.content()))
     if manifest.config_file:
-        yield Named(name="configuration", text=f"{manifest.config_file} (from the run directory)")
+        yield NamedFact(name="configuration", text=f"{manifest.config_file} (from the run directory)")
     if manifest.skipped_files:
-        yield Named(name="corpus", text=manifest.skipped_files)
+        yield NamedFact(name="corpus", text=manifest.skipped_files)
 
 
-def _of_report(report: Report) -> Iterator[Named]:
-    yield Named(name="judgments", text=report.golden.digest)
-    yield Named(
+def _of_report(report: EvalReport) -> Iterator[NamedFact]:
+    yield NamedFact(name="judgments", text=report.golden.digest)
+    yield NamedFact(
         name="evaluation",
         text=f"raggs {report.raggs}, ties as {report.ties}, seed {report.seed}, {report.confidence:.0%} intervals"
         + (", condensed lists" if report.condensed else ""),
     )
     for system in report.systems:
-        yield Named(name=system.name, text=system.source)
+        yield NamedFact(name=system.name, text=system.source)
 
 
-def _stage(name: str, lock: StageLock) -> StagePart:
+def _stage(name: str, lock: StageLock) -> StageLockPart:
     found = [
-        Named(name="fingerprint", text=lock.fingerprint),
-        Named(name="ended", text=lock.ended.isoformat()),
-        *([Named(name="judge", text=lock.judge)] if lock.judge else []),
-        *(Named(name=file, text=f"{each.sha256}, {each.rows:,} lines") for file, each in lock.outputs.items()),
-        Named(name="versions", text=", ".join(f"{key} {value}" for key, value in lock.versions.items() if value)),
+        NamedFact(name="fingerprint", text=lock.fingerprint),
+        NamedFact(name="ended", text=lock.ended.isoformat()),
+        *([NamedFact(name="judge", text=lock.judge)] if lock.judge else []),
+        *(NamedFact(name=file, text=f"{each.sha256}, {each.rows:,} lines") for file, each in lock.outputs.items()),
+        NamedFact(name="versions", text=", ".join(f"{key} {value}" for key, value in lock.versions.items() if value)),
     ]
-    return StagePart(stage=name, facts=tuple(found), components=dump_json(lock.components))
+    return StageLockPart(stage=name, facts=tuple(found), components=dump_json(lock.components))
 
 
 # --- prompts --------------------------------------------------------------------------------------------------
@@ -182,21 +182,21 @@ HEAD = ("over queries", "median", "mean", "least", "most")
 SHADES = 5
 
 
-class GoldenPart(Part):
+class GoldenSectionPart(ReportPart):
     """All of the section; `shades`: by piece of the mix, the class that colours it."""
 
-    mix: tuple[Piece, ...]
+    mix: tuple[BarSegment, ...]
     shades: Mapping[str, str]
     sections: tuple[Section, ...]
 
 
-class Golden(ReportSection):
+class GoldenSection(ReportSection):
     """What is the golden set made of, how rare is what is useful, and who found it?"""
 
     NAME = "golden"
     TITLE = "Golden set"
 
-    def data(self, facts: Facts) -> GoldenPart | None:
+    def data(self, facts: ReportFacts) -> GoldenSectionPart | None:
         """None where nothing is known but questions."""
         judgments = facts.judgments
         labels = None if judgments is None else labels_of(judgments)
@@ -211,10 +211,10 @@ class Golden(ReportSection):
         mix = _mix(labels) if labels else ()
         if not found:
             return None
-        return GoldenPart(mix=mix, shades={each.kind: f"g{at}" for at, each in enumerate(mix)}, sections=found)
+        return GoldenSectionPart(mix=mix, shades={each.kind: f"g{at}" for at, each in enumerate(mix)}, sections=found)
 
 
-def _mix(labels: Labels) -> tuple[Piece, ...]:
+def _mix(labels: LabelMix) -> tuple[BarSegment, ...]:
     """The shares of the grades, the best first."""
     total = sum(labels.grades.values())
     if not total:
@@ -223,7 +223,7 @@ def _mix(labels: Labels) -> tuple[Piece, ...]:
     return stacked(found[:SHADES], float(total))
 
 
-def _labels(labels: Labels) -> Iterator[Section]:
+def _labels(labels: LabelMix) -> Iterator[Section]:
     rows = tuple(_row(spread) for spread in labels.spreads)
     share = labels.prevalence
     prevalence = (Cell("share of the judged that is relevant"), *(Cell(f"{each:.1%}") for each in _figures(share)))
@@ -234,15 +234,15 @@ def _labels(labels: Labels) -> Iterator[Section]:
     yield Section("Label mix", tuple(said), Table(HEAD, (*rows, prevalence)))
 
 
-def _row(spread: Spread) -> Row:
+def _row(spread: QuerySpread) -> Row:
     return (Cell(spread.name), *(Cell(f"{each:,.1f}") for each in _figures(spread)))
 
 
-def _figures(spread: Spread) -> tuple[float, ...]:
+def _figures(spread: QuerySpread) -> tuple[float, ...]:
     return spread.median, spread.mean, spread.least, spread.most
 
 
-def _pools(pools: Pools) -> Iterator[Section]:
+def _pools(pools: PoolSurvey) -> Iterator[Section]:
     rows = [_row(pools.depth), *([_row(pools.tokens)] if pools.tokens else [])]
     repeated = f"{plural(pools.duplicates, 'near-duplicate')} of others ({pools.duplicates / pools.passages:.1%})"
     said = [f"{plural(pools.passages, 'passage')} in the pools, {pools.distinct:,} different ones; {repeated}"]
@@ -255,7 +255,7 @@ def _pools(pools: Pools) -> Iterator[Section]:
         yield Section("Overlap", (), Table(("retrievers", "of what any of both brought, both did"), shared))
 
 
-def _sources(pools: Pools) -> Section:
+def _sources(pools: PoolSurvey) -> Section:
     rows = tuple(
         (
             Cell(each.name),
@@ -280,7 +280,7 @@ def _languages(languages: Mapping[str, int]) -> Iterator[Section]:
         yield Section("Languages of the questions", (listed,))
 
 
-def _cost(found: Costs) -> Iterator[Section]:
+def _cost(found: LedgerTotals) -> Iterator[Section]:
     if found.stage:
         rows = (*(_spent(name, each) for name, each in found.stage.items()), _spent("all", found.total))
         head = ("stage", "calls", "cached", "failed", "tokens in", "tokens out", "USD", "saved USD")

@@ -13,11 +13,11 @@ from pydantic import Field
 
 from raggs.base.types import Number
 from raggs.evaluation.analyses.losses import Waterfall
-from raggs.evaluation.models import Part, Report
-from raggs.golden.views import QuestionView, Sheet, kind_of, sheet_of
+from raggs.evaluation.models import EvalReport, ReportPart
+from raggs.golden.views import QuestionSheet, QuestionView, kind_of, sheet_of
 from raggs.parts.file_shapes import RELEVANT
-from raggs.reporting.base import Facts, ReportSection
-from raggs.reporting.sheets import Packing
+from raggs.reporting.base import ReportFacts, ReportSection
+from raggs.reporting.sheets import SheetPacking
 
 TEN = 10
 DEEP, SHALLOW = 20, 10  # hits of each system, where questions are few and where they are many
@@ -25,7 +25,7 @@ MANY = 2_000  # lists, from which on they are many
 DIGITS = 4
 
 
-class Line(Part):
+class QuestionTableRow(ReportPart):
     """A question in the table.
 
     Attributes:
@@ -46,7 +46,7 @@ class Line(Part):
     losses: tuple[Number, ...]
 
 
-class Pick(Part):
+class PickedQuestion(ReportPart):
     """A question of one of the lists of ten, and what put it there."""
 
     id: str
@@ -54,14 +54,14 @@ class Pick(Part):
     value: str
 
 
-class QuestionsPart(Part):
+class QuestionsPart(ReportPart):
     """All of the section; `sheets` are JSON texts that the script unpacks."""
 
     measure: str
     systems: tuple[str, ...]
-    lines: tuple[Line, ...]
-    apart: tuple[Pick, ...] = Field(exclude=True)
-    unsure: tuple[Pick, ...] = Field(exclude=True)
+    lines: tuple[QuestionTableRow, ...]
+    apart: tuple[PickedQuestion, ...] = Field(exclude=True)
+    unsure: tuple[PickedQuestion, ...] = Field(exclude=True)
     names: tuple[str, ...]
     passages: tuple[tuple[str, str, str, str, int], ...]
     sheets: tuple[str, ...]
@@ -76,12 +76,12 @@ class QuestionsSection(ReportSection):
     TITLE = "Questions"
     SCRIPTED = True
 
-    def data(self, facts: Facts) -> QuestionsPart | None:
+    def data(self, facts: ReportFacts) -> QuestionsPart | None:
         """None where the set has no questions."""
         scores = _Scores(facts.report)
         asked = facts.report.golden.queries if facts.report else 0
         depth = SHALLOW if asked * len(scores.systems) > MANY else DEEP
-        packing, lines, sheets = Packing(texts=facts.texts), list[Line](), list[str]()
+        packing, lines, sheets = SheetPacking(texts=facts.texts), list[QuestionTableRow](), list[str]()
         for view in facts.views(depth):
             sheet = sheet_of(view, facts.golden.top, depth=depth)
             lines.append(scores.line(view, sheet))
@@ -112,7 +112,7 @@ class QuestionsSection(ReportSection):
 class _Scores:
     """What an evaluation says of single questions; nothing where there is none."""
 
-    def __init__(self, report: Report | None) -> None:
+    def __init__(self, report: EvalReport | None) -> None:
         self.measure = report.measures[0] if report else ""
         self.systems: tuple[str, ...] = tuple(report.per_query) if report else ()
         self._values: Sequence[Mapping[str, Number]] = (
@@ -121,10 +121,10 @@ class _Scores:
         found = {each.system: each.part.by_query for each in Waterfall().found(report)} if report else {}
         self._losses: Sequence[Mapping[str, tuple[float, ...]]] = [found.get(name, {}) for name in self.systems]
 
-    def line(self, view: QuestionView, sheet: Sheet) -> Line:
+    def line(self, view: QuestionView, sheet: QuestionSheet) -> QuestionTableRow:
         """A question in the table."""
         losses = [each.get(view.qid) for each in self._losses]
-        return Line(
+        return QuestionTableRow(
             id=view.qid,
             text=view.text,
             language=view.language,
@@ -146,18 +146,18 @@ def _rounded(value: Number) -> Number:
     return None if value is None else round(value, DIGITS)
 
 
-def _apart(lines: Sequence[Line]) -> tuple[Pick, ...]:
+def _apart(lines: Sequence[QuestionTableRow]) -> tuple[PickedQuestion, ...]:
     """The questions on which systems differ most; none where there are not two."""
     spans = [(max(known) - min(known), line) for line in lines if len(known := _known(line.scores)) > 1]
     chosen = sorted((each for each in spans if each[0] > 0), key=lambda each: (-each[0], each[1].id))[:TEN]
-    return tuple(Pick(id=line.id, text=line.text, value=f"{span:.3f}") for span, line in chosen)
+    return tuple(PickedQuestion(id=line.id, text=line.text, value=f"{span:.3f}") for span, line in chosen)
 
 
-def _unsure(lines: Sequence[Line]) -> tuple[Pick, ...]:
+def _unsure(lines: Sequence[QuestionTableRow]) -> tuple[PickedQuestion, ...]:
     """The questions of whose order the set itself is least sure."""
     doubts = [(line.doubt, line) for line in lines if line.doubt]
     chosen = sorted(doubts, key=lambda each: (-each[0], each[1].id))[:TEN]
-    return tuple(Pick(id=line.id, text=line.text, value=f"{doubt:.1f}") for doubt, line in chosen)
+    return tuple(PickedQuestion(id=line.id, text=line.text, value=f"{doubt:.1f}") for doubt, line in chosen)
 
 
 def _known(values: Sequence[Number]) -> list[float]:

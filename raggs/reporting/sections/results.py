@@ -17,45 +17,45 @@ from pydantic import Field
 
 from raggs.base.types import Number
 from raggs.diagnosis.models import DiagnosisReport
-from raggs.evaluation.analyses import Finding
+from raggs.evaluation.analyses import AnalysisFinding
 from raggs.evaluation.analyses.losses import Waterfall, WaterfallPart
-from raggs.evaluation.document import KNOBS, LOSSES, Cell, Document, Legend, Table
+from raggs.evaluation.document import KNOBS, LOSSES, Cell, Legend, ReportDocument, Table
 from raggs.evaluation.layout import lay_out
-from raggs.evaluation.models import Part, Report
+from raggs.evaluation.models import EvalReport, ReportPart
 from raggs.evaluation.svg import inlined
-from raggs.reporting.base import Facts, ReportSection, compared
-from raggs.reporting.figures import Figure, Piece, figures, stacked
+from raggs.reporting.base import ReportFacts, ReportSection, compared
+from raggs.reporting.figures import BarSegment, SvgFigure, figures, stacked
 from raggs.sweeps.models import SweepReport
 
 State = Literal["good", "bad", "none"]
 WORDS: dict[State, str] = {"good": "holds", "bad": "does not hold", "none": "measured"}
 
 
-class DiagnosisPart(Part):
+class DiagnosisPart(ReportPart):
     """One diagnosis, as its page has it. `state`: of its verdict, `word`: the same for people."""
 
     kind: str
     verdict: str
     state: State
     word: str
-    document: Document
-    figures: tuple[Figure, ...]
+    document: ReportDocument
+    figures: tuple[SvgFigure, ...]
 
 
-class DiagnosesPart(Part):
+class DiagnosesPart(ReportPart):
     """All of them, and why some files are left out."""
 
     diagnoses: tuple[DiagnosisPart, ...]
     said: tuple[str, ...]
 
 
-class Diagnoses(ReportSection):
+class DiagnosesSection(ReportSection):
     """What do small controlled probes say of the embedder, the reranker, the index and the set?"""
 
     NAME = "diagnoses"
     TITLE = "Diagnoses"
 
-    def data(self, facts: Facts) -> DiagnosesPart | None:
+    def data(self, facts: ReportFacts) -> DiagnosesPart | None:
         """None where nothing was diagnosed. One whose tables show passages is left out where these may not be."""
         if not facts.diagnoses and not facts.undiagnosed:
             return None
@@ -72,7 +72,7 @@ def _part(report: DiagnosisReport) -> DiagnosisPart:
 
     found = found_in(report)
     state: State = "none" if found.passed is None else "good" if found.passed else "bad"
-    drawn = (Figure(words=_words(report.kind, name), svg=inlined(svg)) for name, svg in plots(report).items())
+    drawn = (SvgFigure(words=_words(report.kind, name), svg=inlined(svg)) for name, svg in plots(report).items())
     return DiagnosisPart(
         kind=report.kind,
         verdict=found.verdict,
@@ -88,7 +88,7 @@ def _words(kind: str, file: str) -> str:
     return file.removesuffix(".svg").removeprefix(f"{kind}-").replace("-", " ")
 
 
-class Bar(Part):
+class SystemBar(ReportPart):
     """A system."""
 
     system: str
@@ -96,10 +96,10 @@ class Bar(Part):
     knob: str = Field(description="what could win back the largest loss; empty where none is worth it")
     actual: Number
     perfect: Number
-    pieces: tuple[Piece, ...]
+    pieces: tuple[BarSegment, ...]
 
 
-class QueryLosses(Part):
+class QueryLosses(ReportPart):
     """A question's losses, by system in the order of the bars; null where the measure is not defined."""
 
     qid: str
@@ -107,7 +107,7 @@ class QueryLosses(Part):
     losses: tuple[tuple[float, ...] | None, ...]
 
 
-class LossesPart(Part):
+class LossesPart(ReportPart):
     """All of the section."""
 
     measure: str
@@ -115,7 +115,7 @@ class LossesPart(Part):
     names: tuple[str, ...] = Field(LOSSES, description="of the losses, in the order in which a list loses them")
     knobs: tuple[str, ...] = KNOBS
     systems: tuple[str, ...]
-    bars: tuple[Bar, ...]
+    bars: tuple[SystemBar, ...]
     queries: tuple[QueryLosses, ...]
 
     @property
@@ -124,14 +124,14 @@ class LossesPart(Part):
         return tuple(Legend(name, knob) for name, knob in zip(self.names, self.knobs, strict=True))
 
 
-class Losses(ReportSection):
+class LossesSection(ReportSection):
     """What does each system lose, to what, and which knob wins it back?"""
 
     NAME = "losses"
     TITLE = "Losses"
     SCRIPTED = True
 
-    def data(self, facts: Facts) -> LossesPart | None:
+    def data(self, facts: ReportFacts) -> LossesPart | None:
         """None where no measure's losses can be told."""
         analysis = Waterfall()
         found = [each for each in analysis.found(facts.report) if each.part.actual is not None] if facts.report else []
@@ -147,17 +147,19 @@ class Losses(ReportSection):
         )
 
 
-def _bar(found: Finding[WaterfallPart], said: str) -> Bar:
+def _bar(found: AnalysisFinding[WaterfallPart], said: str) -> SystemBar:
     part = found.part
     values = [
         ("kept", part.actual or 0.0),
         *reversed([*zip(LOSSES, (loss or 0.0 for loss in part.losses), strict=True)]),
     ]
     pieces = stacked([(kind, value, f"{value:.4f}") for kind, value in values], part.perfect or 1.0)
-    return Bar(system=found.system, said=said, knob=part.knob, actual=part.actual, perfect=part.perfect, pieces=pieces)
+    return SystemBar(
+        system=found.system, said=said, knob=part.knob, actual=part.actual, perfect=part.perfect, pieces=pieces
+    )
 
 
-def _queries(facts: Facts, parts: Sequence[WaterfallPart]) -> tuple[QueryLosses, ...]:
+def _queries(facts: ReportFacts, parts: Sequence[WaterfallPart]) -> tuple[QueryLosses, ...]:
     texts = {query.qid: query.text for query in facts.golden.queries()}
     qids = sorted({qid for part in parts for qid in part.by_query})
     return tuple(
@@ -166,26 +168,26 @@ def _queries(facts: Facts, parts: Sequence[WaterfallPart]) -> tuple[QueryLosses,
     )
 
 
-class SweepPart(Part):
+class SweepPart(ReportPart):
     """One sweep, as its sweep.md has it."""
 
-    document: Document
-    figures: tuple[Figure, ...]
+    document: ReportDocument
+    figures: tuple[SvgFigure, ...]
 
 
-class SweepsPart(Part):
+class SweepsPart(ReportPart):
     """All sweeps."""
 
     sweeps: tuple[SweepPart, ...]
 
 
-class Sweeps(ReportSection):
+class SweepsSection(ReportSection):
     """Which stack do the sweeps choose, and what would change the choice?"""
 
     NAME = "sweeps"
     TITLE = "Sweeps"
 
-    def data(self, facts: Facts) -> SweepsPart | None:
+    def data(self, facts: ReportFacts) -> SweepsPart | None:
         """None where no sweep was named."""
         return SweepsPart(sweeps=tuple(map(_sweep, facts.sweeps))) if facts.sweeps else None
 
@@ -194,18 +196,18 @@ def _sweep(report: SweepReport) -> SweepPart:
     from raggs.sweeps.layout import lay_out  # late: most reports are of no sweep
     from raggs.sweeps.plots import plots
 
-    drawn = tuple(Figure(words=words, svg=inlined(svg)) for words, svg in plots(report).values())
+    drawn = tuple(SvgFigure(words=words, svg=inlined(svg)) for words, svg in plots(report).values())
     return SweepPart(document=lay_out(report, full=True), figures=drawn)
 
 
 DIGITS = 5  # of the value of a query
 
 
-class SystemsPart(Part):
+class SystemsPart(ReportPart):
     """All of the section; what the script draws is the values by query."""
 
-    document: Document = Field(exclude=True)
-    figures: tuple[Figure, ...] = Field(exclude=True)
+    document: ReportDocument = Field(exclude=True)
+    figures: tuple[SvgFigure, ...] = Field(exclude=True)
     measures: tuple[str, ...]
     lower: tuple[str, ...] = Field(description="measures of which less is better")
     systems: tuple[str, ...]
@@ -216,14 +218,14 @@ class SystemsPart(Part):
     values: tuple[tuple[tuple[Number, ...], ...], ...] = Field(description="by measure, system and query")
 
 
-class Systems(ReportSection):
+class SystemsSection(ReportSection):
     """How good is each system, is a difference real, and on which questions?"""
 
     NAME = "systems"
     TITLE = "Systems"
     SCRIPTED = True
 
-    def data(self, facts: Facts) -> SystemsPart | None:
+    def data(self, facts: ReportFacts) -> SystemsPart | None:
         """None where nothing was scored."""
         report = facts.report
         if report is None:
@@ -245,12 +247,12 @@ class Systems(ReportSection):
         )
 
 
-def _values(report: Report, system: str, measure: str, qids: list[str]) -> tuple[Number, ...]:
+def _values(report: EvalReport, system: str, measure: str, qids: list[str]) -> tuple[Number, ...]:
     found = report.per_query[system].get(measure, {})
     return tuple(None if (value := found.get(qid)) is None else round(value, DIGITS) for qid in qids)
 
 
-def _as_shown(document: Document) -> Document:
+def _as_shown(document: ReportDocument) -> ReportDocument:
     """Without the losses, which have a section of their own, and without bounds that enclose nothing."""
     kept = tuple(each for each in document.sections if not each.title.startswith(Waterfall.TITLE))
     scores, table = document.scores, document.scores.table

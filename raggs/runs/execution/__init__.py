@@ -20,7 +20,7 @@ from raggs.base.adapter import Adapter, AdapterConfig
 from raggs.base.artifacts import Record
 from raggs.base.registry import Registry
 from raggs.base.settings import Settings
-from raggs.stages.base import AnyStage, Services, Work
+from raggs.stages.base import AnyStage, Services, StageWork
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Execution(Adapter, ABC):
 
     @abstractmethod
     def records(
-        self, stage: AnyStage, work: Work, config: Settings, services: Services, folder: Path
+        self, stage: AnyStage, work: StageWork, config: Settings, services: Services, folder: Path
     ) -> Iterator[Record]:
         """The stage's records, the same and in the same order as `stage.run` gives them.
 
@@ -80,6 +80,6 @@ class LocalExecution(Execution):
         type: Literal["local"] = "local"
 
     def records(
-        self, stage: AnyStage, work: Work, config: Settings, services: Services, folder: Path
+        self, stage: AnyStage, work: StageWork, config: Settings, services: Services, folder: Path
     ) -> Iterator[Record]:
         return stage.run(work, config, services)

@@ -50,7 +50,7 @@ from raggs.base.settings import Causes
 from raggs.parts.judges import Judge, Judgment, KnownOrder, Ordering, Task
 from raggs.runs.manifests.store import EntryFile
 from raggs.stages import GOLDEN
-from raggs.stages.base import Journal, Services, Told, Walks, Work, nobody
+from raggs.stages.base import Journal, ProgressCallback, Services, StageWork, Walks, nobody
 
 R = TypeVar("R", bound=Record)
 
@@ -115,7 +115,7 @@ class Shards:
     pools: Mapping[str, tuple[int, int, int]]
 
 
-def split(job: ShardJob, reads: Iterable[str], work: Work, queries: Iterable[Query], count: int) -> Shards:
+def split(job: ShardJob, reads: Iterable[str], work: StageWork, queries: Iterable[Query], count: int) -> Shards:
     """Write the queries, and each shard's part of every artifact that the stage reads."""
     write_records(job.queries, queries)
     members: dict[int, dict[str, None]] = {}
@@ -135,7 +135,7 @@ def split(job: ShardJob, reads: Iterable[str], work: Work, queries: Iterable[Que
     return Shards({number: list(qids) for number, qids in sorted(members.items())}, pools)
 
 
-class Pools:
+class PoolTexts:
     """The texts that a judge is shown, for the client, whom workers ask by ids.
 
     They are read from the shards' inputs, as the stage reads them in a local run: not from the corpus, which may lie
@@ -165,15 +165,19 @@ class Pools:
 
 
 def shard_work(
-    job: ShardJob, reads: Iterable[str], number: int, journal: Journal | None = None, progress: Told = nobody
-) -> Work:
+    job: ShardJob,
+    reads: Iterable[str],
+    number: int,
+    journal: Journal | None = None,
+    progress: ProgressCallback = nobody,
+) -> StageWork:
     """What a shard works on, for the worker; an artifact without any record of its queries has no file."""
 
     def reader(artifact: str) -> Iterator[Record]:
         path = job.input(artifact, number)
         return read_records(path, GOLDEN.record(artifact)) if path.exists() else iter(())
 
-    return Work({artifact: partial(reader, artifact) for artifact in reads}, journal, progress)
+    return StageWork({artifact: partial(reader, artifact) for artifact in reads}, journal, progress)
 
 
 def merged(job: ShardJob, artifact: str, model: type[R], shards: Iterable[int]) -> Iterator[R]:
@@ -197,7 +201,7 @@ def check_shared(job: ShardJob) -> None:
             )
 
 
-class Turns:
+class QueryTurns:
     """The queries of one stage.
 
     Args:
@@ -456,10 +460,10 @@ class JudgeServer:
     def __init__(
         self,
         services: Services,
-        work: Work,
+        work: StageWork,
         shards: Shards,
-        pools: Pools,
-        turns: Turns | None,
+        pools: PoolTexts,
+        turns: QueryTurns | None,
         say: Callable[[str, dict[str, Any]], None],
     ) -> None:
         self._services = services
@@ -522,7 +526,7 @@ class JudgeServer:
             return [asdict(order) for order in await self._services.judge.known(query, passages)]
         return asdict(await self._services.judge.order(query, passages))
 
-    async def _go_on_without_the_lost(self, turns: Turns) -> None:
+    async def _go_on_without_the_lost(self, turns: QueryTurns) -> None:
         """A worker that died may hold up all others, and its shard waits for one of them to be free."""
         while True:
             before = self._asked

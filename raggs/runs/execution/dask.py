@@ -29,10 +29,19 @@ from raggs.base.registry import loaded
 from raggs.base.settings import Effort, Settings
 from raggs.parts.judges import Task
 from raggs.runs.execution import Execution
-from raggs.runs.execution.channel import JudgeServer, Pools, ShardJob, Shards, Turns, merged, shard_folder, split
+from raggs.runs.execution.channel import (
+    JudgeServer,
+    PoolTexts,
+    QueryTurns,
+    ShardJob,
+    Shards,
+    merged,
+    shard_folder,
+    split,
+)
 from raggs.runs.execution.cluster import check_address, connect, distributed, local_cluster, quiet
 from raggs.runs.manifests.models import versions
-from raggs.stages.base import AnyStage, Services, Work
+from raggs.stages.base import AnyStage, Services, StageWork
 
 TASKS: tuple[Task, ...] = get_args(Task)
 STATED = ("queries", "corpus", "hygiene", "retrievers")
@@ -53,7 +62,7 @@ class DaskExecution(Execution):
     config: Config
 
     def records(
-        self, stage: AnyStage, work: Work, config: Settings, services: Services, folder: Path
+        self, stage: AnyStage, work: StageWork, config: Settings, services: Services, folder: Path
     ) -> Iterator[Record]:
         if not stage.by_query(config):
             yield from stage.run(work, config, services)
@@ -65,7 +74,7 @@ class DaskExecution(Execution):
             shards = split(job, stage.READS, work, services.queries.values(), self.config.shards)
             with quiet("distributed", "tornado"):
                 walks = stage.walks(config, services)
-                turns = None if walks is None else Turns(walks)
+                turns = None if walks is None else QueryTurns(walks)
                 services.loop.run(self._work(client, job, shards, work, services, turns))
             for artifact, model in stage.artifacts().items():
                 yield from merged(job, artifact, model, shards.members)
@@ -102,11 +111,11 @@ class DaskExecution(Execution):
         )
 
     async def _work(
-        self, client: Any, job: ShardJob, shards: Shards, work: Work, services: Services, turns: Turns | None
+        self, client: Any, job: ShardJob, shards: Shards, work: StageWork, services: Services, turns: QueryTurns | None
     ) -> None:
         """See all shards through; the first error ends the stage on all workers."""
         members = shards.members
-        server = JudgeServer(services, work, shards, Pools(job, shards), turns, partial(_say, client))
+        server = JudgeServer(services, work, shards, PoolTexts(job, shards), turns, partial(_say, client))
         client.subscribe_topic(job.topic, server.hear)
         text, done = job.model_dump_json(), 0
         futures = {

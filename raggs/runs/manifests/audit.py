@@ -51,7 +51,7 @@ from raggs.runs.manifests import store
 from raggs.runs.manifests.audit_pairs import pair_findings
 from raggs.runs.manifests.costs import costs
 from raggs.runs.manifests.derive import derivations, part_findings
-from raggs.runs.manifests.models import MANIFEST, Cure, Finding, LedgerMark, Output, StageLock, parameters
+from raggs.runs.manifests.models import MANIFEST, AuditFinding, Cure, LedgerMark, StageLock, StageOutput, parameters
 from raggs.runs.manifests.opened import OpenedRun
 from raggs.runs.manifests.outdated import outdated
 from raggs.runs.manifests.reasons import differences
@@ -60,7 +60,7 @@ from raggs.runs.manifests.words import answerer_lines
 from raggs.stages.base import AnyStage, Statistics
 from raggs.stages.pipeline import load_pipeline
 
-__all__ = ["Finding", "audit", "notes", "unfinished"]
+__all__ = ["AuditFinding", "audit", "notes", "unfinished"]
 
 SHOWN_LINES = 3
 BOM = b"\xef\xbb\xbf"
@@ -68,7 +68,7 @@ CRC = 4
 
 
 @dataclass
-class Tally:
+class StageTally:
     """What the records of one stage say of it.
 
     Attributes:
@@ -97,7 +97,7 @@ class Tally:
             self.judges.add(record.judge)
 
 
-def files(run: OpenedRun, lock: StageLock, statistics: Statistics) -> tuple[list[Finding], Tally]:
+def files(run: OpenedRun, lock: StageLock, statistics: Statistics) -> tuple[list[AuditFinding], StageTally]:
     """Read every file of a stage.
 
     Args:
@@ -105,11 +105,11 @@ def files(run: OpenedRun, lock: StageLock, statistics: Statistics) -> tuple[list
         statistics: of the stage, fresh.
     """
     stage: AnyStage = run.pipeline.stage(lock.stage)
-    tally, found = Tally(statistics), []
+    tally, found = StageTally(statistics), []
     for artifact in artifacts_of(stage):
         file = artifact_file(artifact)
         if (output := lock.outputs.get(file)) is not None:
-            reading = _Reading(run, lock, artifact, output)
+            reading = _FilePass(run, lock, artifact, output)
             found += reading.findings(stage, tally)
     return found, tally
 
@@ -119,10 +119,10 @@ def artifacts_of(stage: AnyStage) -> tuple[str, ...]:
     return (*stage.artifacts(), *((stage.JOURNAL,) if stage.JOURNAL else ()))
 
 
-class _Reading:
+class _FilePass:
     """One pass over a file."""
 
-    def __init__(self, run: OpenedRun, lock: StageLock, artifact: str, output: Output) -> None:
+    def __init__(self, run: OpenedRun, lock: StageLock, artifact: str, output: StageOutput) -> None:
         self._run, self._lock, self._output = run, lock, output
         self._path, self._file = run.store.path(artifact), artifact_file(artifact)
         self._model, self._believed = run.pipeline.record(artifact), run.believed_lines(artifact)
@@ -130,10 +130,10 @@ class _Reading:
         self._exact = lock.booked is not None  # earlier versions wrote records of other forms
         self._previous: tuple[object, ...] | None = None
         self._digest, self._rows, self._size = hashlib.sha256(), 0, 0
-        self._changed: list[Finding] = []
-        self._wrong: list[Finding] = []
+        self._changed: list[AuditFinding] = []
+        self._wrong: list[AuditFinding] = []
 
-    def findings(self, stage: AnyStage, tally: Tally) -> list[Finding]:
+    def findings(self, stage: AnyStage, tally: StageTally) -> list[AuditFinding]:
         """Everything that is wrong with the file; its records are tallied."""
         if self._path.is_symlink() or (self._path.exists() and not self._path.is_file()):
             tally.damaged.add(self._file)
@@ -146,7 +146,7 @@ class _Reading:
                 self._line(line, stage, tally)
         return self._verdict(tally)
 
-    def _line(self, line: bytes, stage: AnyStage, tally: Tally) -> None:
+    def _line(self, line: bytes, stage: AnyStage, tally: StageTally) -> None:
         number = self._rows = self._rows + 1
         self._size += len(line)
         self._digest.update(line)
@@ -172,7 +172,7 @@ class _Reading:
         if (self._exact or _form(line)) and dump_line(record, given=True) != line:
             self._wrong.append(self._at(number, _form(line) or "its bytes are not those that its record writes again"))
 
-    def _verdict(self, tally: Tally) -> list[Finding]:
+    def _verdict(self, tally: StageTally) -> list[AuditFinding]:
         found, output = [], self._output
         if (sha256 := self._digest.hexdigest()) != output.sha256:
             tally.damaged.add(self._file)
@@ -188,14 +188,14 @@ class _Reading:
             found.append(self._at(None, f"has {self._size:,} bytes, the manifest says {output.bytes:,}"))
         return found
 
-    def _at(self, line: int | None, message: str) -> Finding:
-        return Finding(self._file, line, message)
+    def _at(self, line: int | None, message: str) -> AuditFinding:
+        return AuditFinding(self._file, line, message)
 
 
-def _some(found: list[Finding]) -> list[Finding]:
+def _some(found: list[AuditFinding]) -> list[AuditFinding]:
     """The first few, and how many more there are."""
     more = len(found) - SHOWN_LINES
-    rest = [Finding(found[0].file, None, f"and {plural(more, 'more line')} differ")] if more > 0 else []
+    rest = [AuditFinding(found[0].file, None, f"and {plural(more, 'more line')} differ")] if more > 0 else []
     return found[:SHOWN_LINES] + rest
 
 
@@ -216,7 +216,7 @@ USD = 1e-9  # relative and absolute: lines keep twelve digits after the point
 HASH = re.compile(r"[0-9a-f]{64}")
 
 
-def lock_findings(run: OpenedRun, name: str, lock: StageLock) -> Iterator[Finding]:
+def lock_findings(run: OpenedRun, name: str, lock: StageLock) -> Iterator[AuditFinding]:
     """What contradicts a lock without a look into the files."""
     if lock.stage != name:
         yield _said(name, f"its lock is of stage {lock.stage!r}")
@@ -227,13 +227,13 @@ def lock_findings(run: OpenedRun, name: str, lock: StageLock) -> Iterator[Findin
     for file, expected in lock.inputs.items():
         written = next((other.outputs[file] for other in run.manifest.stages.values() if file in other.outputs), None)
         if written is None or written.sha256 != expected:
-            yield Finding(MANIFEST, None, f"stage {name} was made from another {file} than the one here")
+            yield AuditFinding(MANIFEST, None, f"stage {name} was made from another {file} than the one here")
     if lock.ended < lock.started:
         yield _said(name, f"it ended ({lock.ended}) before it started ({lock.started})")
     yield from _outputs(run, name, lock)
 
 
-def agreement(run: OpenedRun, lock: StageLock, config: Settings) -> Iterator[Finding]:
+def agreement(run: OpenedRun, lock: StageLock, config: Settings) -> Iterator[AuditFinding]:
     """How a stage's parameters differ from its components, and from the configuration of the run."""
     stage: AnyStage = run.pipeline.stage(lock.stage)
     causes = causes_of(config)
@@ -242,13 +242,13 @@ def agreement(run: OpenedRun, lock: StageLock, config: Settings) -> Iterator[Fin
     section = run.manifest.config.get(lock.stage)
     if not isinstance(section, Mapping):
         if lock.booked is not None:
-            yield Finding(MANIFEST, None, f"config says nothing of stage {lock.stage}")
+            yield AuditFinding(MANIFEST, None, f"config says nothing of stage {lock.stage}")
         return
     for told in _differences(causes, causes_of(parameters(stage.Config, lock.stage, section))):
-        yield Finding(MANIFEST, None, f"config.{lock.stage} is not what the stage ran with: {told}")
+        yield AuditFinding(MANIFEST, None, f"config.{lock.stage} is not what the stage ran with: {told}")
 
 
-def answerers(stage: AnyStage, lock: StageLock, tally: Tally) -> Iterator[Finding]:
+def answerers(stage: AnyStage, lock: StageLock, tally: StageTally) -> Iterator[AuditFinding]:
     """Who answered by the records, against the table of the lock; for files that can be believed."""
     for key, each in lock.answerers.items():
         if each.asked and key != each.key:
@@ -261,7 +261,7 @@ def answerers(stage: AnyStage, lock: StageLock, tally: Tally) -> Iterator[Findin
             yield _said(lock.stage, f"{found:,} records name the answerer {key}, its lock says {told:,}")
 
 
-def tallied(lock: StageLock, tally: Tally) -> Iterator[Finding]:
+def tallied(lock: StageLock, tally: StageTally) -> Iterator[AuditFinding]:
     """What the records say of the stage against what its lock says; for files that can be believed."""
     if lock.failed != tally.failed:
         yield _said(lock.stage, f"failed is {lock.failed}, its records have {tally.failed} failures")
@@ -281,7 +281,7 @@ def tallied(lock: StageLock, tally: Tally) -> Iterator[Finding]:
         yield _said(lock.stage, f"{lock.judge!r} was asked, its records name {others[0]!r}")
 
 
-def cost(lock: StageLock, lines: Mapping[int, LedgerLine]) -> Iterator[Finding]:
+def cost(lock: StageLock, lines: Mapping[int, LedgerLine]) -> Iterator[AuditFinding]:
     """A lock's cost against the ledger.
 
     Args:
@@ -299,13 +299,13 @@ def cost(lock: StageLock, lines: Mapping[int, LedgerLine]) -> Iterator[Finding]:
         yield _said(lock.stage, f"cost.repaired is {lock.cost.repaired:,} of {lock.cost.calls:,} calls")
 
 
-def _outputs(run: OpenedRun, name: str, lock: StageLock) -> Iterator[Finding]:
+def _outputs(run: OpenedRun, name: str, lock: StageLock) -> Iterator[AuditFinding]:
     expected = {artifact_file(artifact) for artifact in artifacts_of(run.pipeline.stage(name))}
     for file in sorted(lock.outputs.keys() - expected):
         yield _said(name, f"it does not write {file!r}")
     if lock.booked is not None and outdated(lock) is None:
         for file in sorted(expected - lock.outputs.keys()):
-            yield Finding(file, None, f"stage {name} writes it, and its lock does not name it")
+            yield AuditFinding(file, None, f"stage {name} writes it, and its lock does not name it")
 
 
 def _differences(old: object, new: object) -> list[str]:
@@ -334,15 +334,15 @@ def _unworded(value: object) -> object:
     return [_unworded(each) for each in value] if isinstance(value, list) else value
 
 
-def _said(stage: str, message: str) -> Finding:
-    return Finding(MANIFEST, None, f"stage {stage}: {message}")
+def _said(stage: str, message: str) -> AuditFinding:
+    return AuditFinding(MANIFEST, None, f"stage {stage}: {message}")
 
 
 UNSEALED = "the manifest has no seal: a version of raggs made it that did not write one; run again to seal it"
 Lines = dict[int, LedgerLine]
 
 
-def audit(run: OpenedRun) -> Iterator[Finding]:
+def audit(run: OpenedRun) -> Iterator[AuditFinding]:
     """Every finding of a run; none means that the run is what it says."""
     text = (run.folder / MANIFEST).read_bytes().decode()
     yield from _manifest(run, text)
@@ -354,7 +354,7 @@ def audit(run: OpenedRun) -> Iterator[Finding]:
         lock = run.manifest.stages.get(name)
         if lock is None:
             if name not in to_come:
-                yield Finding(MANIFEST, None, f"stage {name} has no lock, and a later one has")
+                yield AuditFinding(MANIFEST, None, f"stage {name} has no lock, and a later one has")
             continue
         for finding in _stage(run, name, lock, lines, damaged):
             yield _placed(finding, text, name)
@@ -390,33 +390,33 @@ def notes(run: OpenedRun) -> Iterator[str]:
             yield run.lacks
 
 
-def _manifest(run: OpenedRun, text: str) -> Iterator[Finding]:
+def _manifest(run: OpenedRun, text: str) -> Iterator[AuditFinding]:
     if (run.folder / MANIFEST).is_symlink():
-        yield Finding(MANIFEST, None, "is not a file of its own but a link", "copy")
+        yield AuditFinding(MANIFEST, None, "is not a file of its own but a link", "copy")
     content = run.store.content()
     if run.manifest.seal is not None and text.encode() != (written := manifest_bytes(content)):
-        yield Finding(MANIFEST, _first_difference(text, written.decode()), "is not written as raggs writes it")
+        yield AuditFinding(MANIFEST, _first_difference(text, written.decode()), "is not written as raggs writes it")
     for found in store.breaks(content):
         cure: Cure = "run" if found.stage is not None or found.path == ("config",) else "copy"
-        yield Finding(MANIFEST, store.place_of(text, found.path), found.message, cure)
+        yield AuditFinding(MANIFEST, store.place_of(text, found.path), found.message, cure)
     for name in run.manifest.stages:
         if name not in run.pipeline.order:
             place = store.place_of(text, ("stages", name))
-            yield Finding(MANIFEST, place, f"there is no stage {name!r}")
+            yield AuditFinding(MANIFEST, place, f"there is no stage {name!r}")
 
 
-def _ledger(run: OpenedRun, lines: Lines) -> Iterator[Finding]:
+def _ledger(run: OpenedRun, lines: Lines) -> Iterator[AuditFinding]:
     """The ledger against its mark, and its lines by the byte at which each begins."""
     path, sums = run.store.ledger, run.store.ledger_sums
     if path.is_symlink() or (path.exists() and not path.is_file()):
-        yield Finding(LEDGER, None, "is not a file of its own but a link or a device", "copy")
+        yield AuditFinding(LEDGER, None, "is not a file of its own but a link or a device", "copy")
         return
     mark = run.manifest.seal.ledger if run.manifest.seal else LedgerMark()
     for line, message in store.problems(path, mark, sums):
-        yield Finding(LEDGER, line, message, "copy")
+        yield AuditFinding(LEDGER, line, message, "copy")
     at_work = any(run.store.marker(name).is_file() for name in load_pipeline(run.manifest.pipeline).order)
     if not at_work and run.manifest.seal and (added := store.unbooked(path, mark)):
-        yield Finding(LEDGER, *added, "copy")
+        yield AuditFinding(LEDGER, *added, "copy")
     if not path.is_file():
         return
     at = 0
@@ -426,14 +426,14 @@ def _ledger(run: OpenedRun, lines: Lines) -> Iterator[Finding]:
                 if data.endswith(b"\n"):  # a torn last line goes when the ledger is opened again
                     lines[at] = LedgerLine.model_validate_json(data)
             except ValidationError as error:
-                yield Finding(LEDGER, number, first_fault(error), "copy")
+                yield AuditFinding(LEDGER, number, first_fault(error), "copy")
             else:
                 if at in lines and dump_line(lines[at], given=True) != data and at < mark.bytes:
-                    yield Finding(LEDGER, number, "its bytes are not those that its record writes again", "copy")
+                    yield AuditFinding(LEDGER, number, "its bytes are not those that its record writes again", "copy")
             at += len(data)
 
 
-def _stage(run: OpenedRun, name: str, lock: StageLock, lines: Lines, damaged: set[str]) -> Iterator[Finding]:
+def _stage(run: OpenedRun, name: str, lock: StageLock, lines: Lines, damaged: set[str]) -> Iterator[AuditFinding]:
     yield from lock_findings(run, name, lock)
     if lock.stage != name:
         damaged.update(lock.outputs)
@@ -446,7 +446,7 @@ def _stage(run: OpenedRun, name: str, lock: StageLock, lines: Lines, damaged: se
         yield from agreement(run, lock, config)
     except RaggsError as error:
         readable = False
-        yield Finding(MANIFEST, None, error.message)
+        yield AuditFinding(MANIFEST, None, error.message)
     found, tally = files(run, lock, statistics)
     yield from found
     damaged |= tally.damaged
@@ -456,7 +456,7 @@ def _stage(run: OpenedRun, name: str, lock: StageLock, lines: Lines, damaged: se
     yield from cost(lock, lines)
 
 
-def _placed(finding: Finding, text: str, stage: str) -> Finding:
+def _placed(finding: AuditFinding, text: str, stage: str) -> AuditFinding:
     """A finding about a lock, at the lock's line."""
     if finding.file != MANIFEST or finding.line is not None:
         return finding

@@ -28,7 +28,7 @@ from raggs.base.types import as_list, as_object
 from raggs.parts.indexes.passages import PassageStore
 from raggs.parts.judges import REGISTRY as JUDGES
 from raggs.parts.retrievers import name_of
-from raggs.runs.manifests.models import MANIFEST, Finding, StageLock, parameters
+from raggs.runs.manifests.models import MANIFEST, AuditFinding, StageLock, parameters
 from raggs.runs.manifests.opened import OpenedRun
 from raggs.stages import GOLDEN
 from raggs.stages.retrieve import RetrieveConfig
@@ -38,7 +38,7 @@ HASH_DIGITS = 12  # digits of a hash
 PARTS = {"embed": {"embedder": "embedder", "rewriter": "rewrite"}, "judge": {"judge": "judge"}}  # component: setting
 
 
-def pair_findings(run: OpenedRun, damaged: Set[str]) -> Iterator[Finding]:
+def pair_findings(run: OpenedRun, damaged: Set[str]) -> Iterator[AuditFinding]:
     """Yield every contradiction; files that are `damaged` are not read."""
     locks = {name: run.manifest.stages[name] for name in run.pipeline.order if name in run.manifest.stages}
     yield from _bookings(locks)
@@ -56,14 +56,14 @@ def pair_findings(run: OpenedRun, damaged: Set[str]) -> Iterator[Finding]:
             if _readable(locks.get("retrieve"), RETRIEVE, damaged):
                 yield from _lists(run, locks["retrieve"])
     except RaggsError as error:
-        yield Finding(MANIFEST, None, f"questions and lists cannot be compared: {error}")
+        yield AuditFinding(MANIFEST, None, f"questions and lists cannot be compared: {error}")
 
 
 def _readable(lock: StageLock | None, file: str, damaged: Set[str]) -> bool:
     return lock is not None and file in lock.outputs and file not in damaged
 
 
-def _questions(run: OpenedRun, locks: Mapping[str, StageLock]) -> Iterator[Finding]:
+def _questions(run: OpenedRun, locks: Mapping[str, StageLock]) -> Iterator[AuditFinding]:
     """Compare the questions with the hash by which each stage names those that it read."""
     records = run.typed("queries", QueryRecord)
     found = hash_value([record.model_dump(mode="json", exclude={"v"}) for record in records])
@@ -71,26 +71,28 @@ def _questions(run: OpenedRun, locks: Mapping[str, StageLock]) -> Iterator[Findi
         stated = lock.components.get("queries")
         if stated is not None and stated != found:
             said = f"holds other questions than stage {name} read: their hash is {found[:HASH_DIGITS]}, "
-            yield Finding(QUESTIONS, None, f"{said}the lock says {str(stated)[:HASH_DIGITS]}")
+            yield AuditFinding(QUESTIONS, None, f"{said}the lock says {str(stated)[:HASH_DIGITS]}")
 
 
-def _vectors(run: OpenedRun, lock: StageLock) -> Iterator[Finding]:
+def _vectors(run: OpenedRun, lock: StageLock) -> Iterator[AuditFinding]:
     """Yield the first line of embed.jsonl whose vector is not one of the lock's embedder."""
     part = as_object(lock.components.get("embedder"))
     identity, dims = part.get("identity"), part.get("dims")
     for number, record in enumerate(run.typed("embed", EmbedRecord), start=1):
         if lock.components.get("embedder") is None and (record.embedder or record.embedding):
-            yield Finding(EMBED, number, f"has a vector of {record.embedder!r}, and the lock names no embedder")
+            yield AuditFinding(EMBED, number, f"has a vector of {record.embedder!r}, and the lock names no embedder")
         elif isinstance(identity, str) and record.embedder != identity:
-            yield Finding(EMBED, number, f"its embedder is {record.embedder!r}, the lock says {identity!r}")
+            yield AuditFinding(EMBED, number, f"its embedder is {record.embedder!r}, the lock says {identity!r}")
         elif isinstance(dims, int) and len(record.embedding) != dims:
-            yield Finding(EMBED, number, f"its vector has {len(record.embedding):,} values, the lock says {dims:,}")
+            yield AuditFinding(
+                EMBED, number, f"its vector has {len(record.embedding):,} values, the lock says {dims:,}"
+            )
         else:
             continue
         return
 
 
-def _lists(run: OpenedRun, lock: StageLock) -> Iterator[Finding]:
+def _lists(run: OpenedRun, lock: StageLock) -> Iterator[AuditFinding]:
     """Yield the first line of retrieve.jsonl that no search of the lock's retrievers can have given."""
     config = parameters(RetrieveConfig, lock.stage, lock.params)
     depths = {name_of(spec): spec.k for spec in config.deepest}
@@ -100,26 +102,26 @@ def _lists(run: OpenedRun, lock: StageLock) -> Iterator[Finding]:
         run.typed("retrieve", RetrieveRecord), key=lambda record: (record.qid, record.retriever)
     ):
         if qid not in known:
-            yield Finding(RETRIEVE, number + 1, f"query {qid} is not in {EMBED}")
+            yield AuditFinding(RETRIEVE, number + 1, f"query {qid} is not in {EMBED}")
             return
         if retriever not in depths:
-            yield Finding(RETRIEVE, number + 1, f"the lock names no retriever {retriever!r}")
+            yield AuditFinding(RETRIEVE, number + 1, f"the lock names no retriever {retriever!r}")
             return
         seen = set[str]()
         for rank, hit in enumerate(hits, start=1):
             number += 1
             if hit.rank != rank or hit.doc_id in seen:
                 said = f"rank {hit.rank} stands at place {rank}" if hit.rank != rank else f"{hit.doc_id} is there twice"
-                yield Finding(RETRIEVE, number, f"query {qid}: {said}")
+                yield AuditFinding(RETRIEVE, number, f"query {qid}: {said}")
                 return
             seen.add(hit.doc_id)
         if len(seen) > depths[retriever]:
             said = f"{retriever} gave {len(seen):,} passages, and searches {depths[retriever]:,} deep"
-            yield Finding(RETRIEVE, number, f"query {qid}: {said}")
+            yield AuditFinding(RETRIEVE, number, f"query {qid}: {said}")
             return
 
 
-def _parts(lock: StageLock) -> Iterator[Finding]:
+def _parts(lock: StageLock) -> Iterator[AuditFinding]:
     """Compare the types that a lock's parameters name with those of its components."""
     pairs = {part: lock.params.get(setting) for part, setting in PARTS.get(lock.stage, {}).items()}
     if lock.stage == "retrieve":
@@ -131,10 +133,10 @@ def _parts(lock: StageLock) -> Iterator[Finding]:
         stated, used = as_object(setting).get("type"), as_object(lock.components[part]).get("type")
         if stated != used:
             said = f"its parameters say {part} {stated!r}, its components say {used!r}"
-            yield Finding(MANIFEST, None, f"stage {lock.stage}: {said}")
+            yield AuditFinding(MANIFEST, None, f"stage {lock.stage}: {said}")
 
 
-def _models(lock: StageLock) -> Iterator[Finding]:
+def _models(lock: StageLock) -> Iterator[AuditFinding]:
     """Compare the name of a judge that raggs has itself with the models of its components."""
     judge = as_object(lock.components.get("judge"))
     if lock.judge is None or judge.get("type") not in JUDGES.builtin:
@@ -143,24 +145,24 @@ def _models(lock: StageLock) -> Iterator[Finding]:
         model = member.get("model")
         if isinstance(model, str) and model not in lock.judge:
             said = f"its judge is {lock.judge!r}, its components ask {model!r}"
-            yield Finding(MANIFEST, None, f"stage {lock.stage}: {said}")
+            yield AuditFinding(MANIFEST, None, f"stage {lock.stage}: {said}")
 
 
-def _corpora(locks: Mapping[str, StageLock]) -> Iterator[Finding]:
+def _corpora(locks: Mapping[str, StageLock]) -> Iterator[AuditFinding]:
     stated = {name: lock.components["corpus"] for name, lock in locks.items() if "corpus" in lock.components}
     if len(set(map(str, stated.values()))) > 1:
         said = ", ".join(f"{name} read {str(found)[:HASH_DIGITS]}" for name, found in stated.items())
-        yield Finding(MANIFEST, None, f"stage {list(stated)[-1]}: the stages name different corpora: {said}")
+        yield AuditFinding(MANIFEST, None, f"stage {list(stated)[-1]}: the stages name different corpora: {said}")
 
 
-def _bookings(locks: Mapping[str, StageLock]) -> Iterator[Finding]:
+def _bookings(locks: Mapping[str, StageLock]) -> Iterator[AuditFinding]:
     """Yield the stages that claim the same lines of the ledger."""
     ranges = {name: lock.booked for name, lock in locks.items() if lock.booked and lock.booked[0] < lock.booked[1]}
     claimed = sorted((start, end, name) for name, (start, end) in ranges.items())
     for (_, end, one), (start, _, other) in pairwise(claimed):
         if start < end:
             said = f"stage {other}: it claims calls in llm.ledger.jsonl that stage {one} claims too"
-            yield Finding(MANIFEST, None, said)
+            yield AuditFinding(MANIFEST, None, said)
 
 
 FILE = "merge.jsonl"
@@ -183,7 +185,7 @@ def store_of(run: OpenedRun, files: Iterable[Path]) -> PassageStore | None:
     return None
 
 
-def text_findings(run: OpenedRun, store: PassageStore) -> Iterator[Finding]:
+def text_findings(run: OpenedRun, store: PassageStore) -> Iterator[AuditFinding]:
     """The first lines of merge.jsonl whose passages the corpus does not have so."""
     count = 0
     try:
@@ -192,12 +194,12 @@ def text_findings(run: OpenedRun, store: PassageStore) -> Iterator[Finding]:
             if count <= MAX_SHOWN:
                 yield finding
     except RaggsError as error:
-        yield Finding(FILE, error.line, f"cannot be compared with the corpus: {error.message}")
+        yield AuditFinding(FILE, error.line, f"cannot be compared with the corpus: {error.message}")
     if count > MAX_SHOWN:
-        yield Finding(FILE, None, f"and {count - MAX_SHOWN:,} more lines are not as the corpus has them")
+        yield AuditFinding(FILE, None, f"and {count - MAX_SHOWN:,} more lines are not as the corpus has them")
 
 
-def _differences(run: OpenedRun, store: PassageStore) -> Iterator[Finding]:
+def _differences(run: OpenedRun, store: PassageStore) -> Iterator[AuditFinding]:
     batch: list[tuple[int, MergeRecord]] = []
     for numbered in enumerate(run.typed("merge", MergeRecord), start=1):
         batch.append(numbered)
@@ -207,14 +209,14 @@ def _differences(run: OpenedRun, store: PassageStore) -> Iterator[Finding]:
     yield from _compared(batch, store)
 
 
-def _compared(batch: Sequence[tuple[int, MergeRecord]], store: PassageStore) -> Iterator[Finding]:
+def _compared(batch: Sequence[tuple[int, MergeRecord]], store: PassageStore) -> Iterator[AuditFinding]:
     known = store.get(store.known(record.doc_id for _, record in batch))
     for number, record in batch:
         passage = known.get(record.doc_id)
         if passage is None:
-            yield Finding(FILE, number, f"the corpus has no passage {record.doc_id!r}")
+            yield AuditFinding(FILE, number, f"the corpus has no passage {record.doc_id!r}")
         elif passage != record.passage:
             mine, theirs = record.passage.model_dump(), passage.model_dump()
             field = next(name for name in mine if mine[name] != theirs[name])
             told = f"{shorten(str(mine[field]), 60)!r}, the corpus has {shorten(str(theirs[field]), 60)!r}"
-            yield Finding(FILE, number, f"{field} of {record.doc_id} is {told}")
+            yield AuditFinding(FILE, number, f"{field} of {record.doc_id} is {told}")

@@ -25,7 +25,7 @@ from raggs.base.types import as_object
 from raggs.llm.ledger import LedgerLine, lines_in
 from raggs.llm.messages import Answerer
 from raggs.parts.judges import is_exact
-from raggs.runs.manifests.models import Estimate, LockedAnswerer, RunManifest
+from raggs.runs.manifests.models import CostEstimate, LockedAnswerer, RunManifest
 from raggs.runs.manifests.opened import open_run
 from raggs.runs.manifests.store import RunStore
 
@@ -82,7 +82,7 @@ def sum_of(line: LedgerLine) -> LedgerSum:
 
 
 @dataclass(frozen=True)
-class Costs:
+class LedgerTotals:
     """A run's ledger in sums; all keys in the order of their first line."""
 
     total: LedgerSum = field(default_factory=LedgerSum)
@@ -91,7 +91,7 @@ class Costs:
     query: Mapping[str, LedgerSum] = field(default_factory=dict)
 
 
-def costs(store: RunStore, stage: str | None = None) -> Costs:
+def costs(store: RunStore, stage: str | None = None) -> LedgerTotals:
     """The sums of a run's ledger, or of one stage's lines; zeros where no language model was asked.
 
     Raises:
@@ -103,7 +103,7 @@ def costs(store: RunStore, stage: str | None = None) -> Costs:
             continue
         key, found = (line.stage, line.model, line.qid), sum_of(line)
         sums[key] = sums[key] + found if key in sums else found
-    return Costs(
+    return LedgerTotals(
         sum(sums.values(), LedgerSum()),
         _grouped((stage, found) for (stage, _, _), found in sums.items()),
         _grouped((model, found) for (_, model, _), found in sums.items()),
@@ -206,8 +206,8 @@ def _rank(manifest: RunManifest, limits: Mapping[str, float]) -> Iterator[str]:
 class RunCost:
     """Sums over the ledger, and the dry run's lines when the latest run that could pay began."""
 
-    spent: Costs
-    estimates: tuple[Estimate, ...]
+    spent: LedgerTotals
+    estimates: tuple[CostEstimate, ...]
 
     @property
     def estimated_usd(self) -> float | None:

@@ -57,12 +57,12 @@ from raggs.base.types import as_object
 from raggs.parts import rewriters
 from raggs.parts.judges import Judgment, may_abstain
 from raggs.parts.rewriters import Rewriter
-from raggs.runs.manifests.models import Finding, StageLock, fitting, parameters
+from raggs.runs.manifests.models import AuditFinding, StageLock, fitting, parameters
 from raggs.runs.manifests.opened import OpenedRun
 from raggs.runs.manifests.outdated import outdated
 from raggs.runs.manifests.together import TORN, mixed, ranked_together, untaught
 from raggs.stages import merge, prune
-from raggs.stages.base import Work
+from raggs.stages.base import StageWork
 from raggs.stages.embed import EmbedConfig, prepare
 from raggs.stages.judge import STAGE, JudgeConfig
 from raggs.stages.judge_health import BEYOND, votes_settled
@@ -70,7 +70,7 @@ from raggs.stages.questions.filter import FilterConfig, rederived
 from raggs.stages.questions.verify import verified
 from raggs.stages.rank_config import RankConfig
 from raggs.stages.rank_health import rank_records
-from raggs.stages.replay import Answers, kept_pool, replay
+from raggs.stages.replay import JournalAnswers, kept_pool, replay
 
 UNKNOWN = Judgment(None, error="no such answer in judge.jsonl")
 
@@ -119,7 +119,7 @@ class RecordedPool:
     judge: RecordedJudge
 
 
-def regraded(work: Work, config: JudgeConfig) -> Iterator[JudgeRecord]:
+def regraded(work: StageWork, config: JudgeConfig) -> Iterator[JudgeRecord]:
     """What judge.jsonl must hold, given the pools and the answers that it holds, a query at a time.
 
     Where the budget ended, queries in between are left out: they are as if nobody had answered.
@@ -160,20 +160,20 @@ class _ReplayServices:
 
     queries: Mapping[str, Query] = MappingProxyType({})  # they only count them, for progress
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: StageWork) -> None:
         self.passages = _PoolTexts(work.by_query("merge", MergeRecord))
 
 
-def work_of(run: OpenedRun) -> Work:
+def work_of(run: OpenedRun) -> StageWork:
     """All artifacts of a run, a query at a time."""
 
     def reader(artifact: str) -> Callable[[], Iterator[Record]]:
         return lambda: run.records(artifact)
 
-    return Work({name: reader(name) for name in run.pipeline.artifacts})
+    return StageWork({name: reader(name) for name in run.pipeline.artifacts})
 
 
-def _embedded(work: Work, params: Params, _problem: Problem, rewriter_causes: object = None) -> Iterator[Record]:
+def _embedded(work: StageWork, params: Params, _problem: Problem, rewriter_causes: object = None) -> Iterator[Record]:
     """Yield the questions as they are, and what embed makes of them; vectors and models' rewrites as recorded."""
     config = parameters(EmbedConfig, "embed", params)
     recorded = iter(work.read("embed", EmbedRecord))
@@ -209,26 +209,26 @@ class _RecordedRewrite(Rewriter):
         return text if self._record is None else self._record.rewrite
 
 
-def _merged(work: Work, params: Params, _problem: Problem) -> Iterator[Record]:
+def _merged(work: StageWork, params: Params, _problem: Problem) -> Iterator[Record]:
     return merge.STAGE.run(work, parameters(merge.MergeConfig, "merge", params), _ReplayServices(work))
 
 
-def _judged(work: Work, params: Params, _problem: Problem) -> Iterator[Record]:
+def _judged(work: StageWork, params: Params, _problem: Problem) -> Iterator[Record]:
     return regraded(work, parameters(JudgeConfig, "judge", params))
 
 
-def _pruned(work: Work, params: Params, _problem: Problem) -> Iterator[Record]:
+def _pruned(work: StageWork, params: Params, _problem: Problem) -> Iterator[Record]:
     return prune.STAGE.run(work, parameters(prune.PruneConfig, "prune", params), _ReplayServices(work))
 
 
-def _ranked(work: Work, params: Params, problem: Problem, prices: object = None) -> Iterator[Record]:
+def _ranked(work: StageWork, params: Params, problem: Problem, prices: object = None) -> Iterator[Record]:
     config = parameters(RankConfig, "rank", params)
     if config.budget is not None:
         return ranked_together(work, config, config.budget, prices, problem)
     return _ranked_alone(work, config, problem)
 
 
-def _ranked_alone(work: Work, config: RankConfig, problem: Problem) -> Iterator[Record]:
+def _ranked_alone(work: StageWork, config: RankConfig, problem: Problem) -> Iterator[Record]:
     believed = set[JudgeProfile | None]()
     journal = work.by_query("rank.journal", JournalRecord)
     qid, entries = next(journal, ("", []))
@@ -237,7 +237,7 @@ def _ranked_alone(work: Work, config: RankConfig, problem: Problem) -> Iterator[
         if qid == name:
             mine = entries
             qid, entries = next(journal, ("", []))
-        answers = Answers(mine)
+        answers = JournalAnswers(mine)
         found = replay(config.course(pool), answers)
         if mine:
             believed.add(answers.profile)
@@ -252,15 +252,15 @@ def _ranked_alone(work: Work, config: RankConfig, problem: Problem) -> Iterator[
         problem(wrong)
 
 
-def _verified(work: Work, _params: Params, _problem: Problem) -> Iterator[Record]:
+def _verified(work: StageWork, _params: Params, _problem: Problem) -> Iterator[Record]:
     return verified(work)
 
 
-def _filtered(work: Work, params: Params, _problem: Problem) -> Iterator[Record]:
+def _filtered(work: StageWork, params: Params, _problem: Problem) -> Iterator[Record]:
     return rederived(work, parameters(FilterConfig, "filter", params))
 
 
-DERIVATIONS: Mapping[str, Callable[[Work, Params, Problem], Iterator[Record]]] = MappingProxyType(
+DERIVATIONS: Mapping[str, Callable[[StageWork, Params, Problem], Iterator[Record]]] = MappingProxyType(
     {
         "embed": _embedded,
         "merge": _merged,
@@ -290,7 +290,7 @@ def derived(run: OpenedRun, lock: StageLock, problem: Problem) -> Iterator[Recor
     return DERIVATIONS[lock.stage](work_of(run), lock.params, problem)
 
 
-def derivations(run: OpenedRun, damaged: Set[str]) -> Iterator[Finding]:
+def derivations(run: OpenedRun, damaged: Set[str]) -> Iterator[AuditFinding]:
     """The first difference of each artifact from what was derived; of none whose files are `damaged`."""
     for name in DERIVATIONS:
         lock = run.manifest.stages.get(name)
@@ -300,28 +300,28 @@ def derivations(run: OpenedRun, damaged: Set[str]) -> Iterator[Finding]:
             continue  # made before questions were kept
         try:
             if older := outdated(lock):
-                yield Finding(artifact_file(name), None, f"cannot be derived again: {older}")
+                yield AuditFinding(artifact_file(name), None, f"cannot be derived again: {older}")
             else:
                 with fitting(name):
                     yield from _derivation(run, lock)
         except RaggsError as error:
-            yield Finding(artifact_file(name), None, f"cannot be derived again: {error}")
+            yield AuditFinding(artifact_file(name), None, f"cannot be derived again: {error}")
 
 
-def _derivation(run: OpenedRun, lock: StageLock) -> Iterator[Finding]:
+def _derivation(run: OpenedRun, lock: StageLock) -> Iterator[AuditFinding]:
     problems: list[str] = []
     yield from _compare(run, lock.stage, derived(run, lock, problems.append))
-    yield from (Finding("rank.journal.jsonl", None, problem) for problem in problems)
+    yield from (AuditFinding("rank.journal.jsonl", None, problem) for problem in problems)
     if lock.stage == "prune":
         yield from _whole_pool(run)
     if lock.stage == "rank":
         yield from _golden_order(run)
 
 
-def _compare(run: OpenedRun, stage: str, derived: Iterable[Record]) -> Iterator[Finding]:
+def _compare(run: OpenedRun, stage: str, derived: Iterable[Record]) -> Iterator[AuditFinding]:
     """The first difference of each of a stage's artifacts from what was derived."""
     files = {
-        model: _Compared(artifact, run.records(artifact))
+        model: _ComparedArtifact(artifact, run.records(artifact))
         for artifact, model in run.pipeline.stage(stage).artifacts().items()
     }
     for expected in derived:
@@ -330,14 +330,14 @@ def _compare(run: OpenedRun, stage: str, derived: Iterable[Record]) -> Iterator[
         yield from compared.next(None)
 
 
-class _Compared:
+class _ComparedArtifact:
     """An artifact that is read beside what it must hold, up to the first difference."""
 
     def __init__(self, artifact: str, found: Iterator[Record]) -> None:
         self._file, self._found = artifact_file(artifact), enumerate(found, start=1)
         self._line, self._differs = 0, False
 
-    def next(self, expected: Record | None) -> Iterator[Finding]:
+    def next(self, expected: Record | None) -> Iterator[AuditFinding]:
         """Compare the next line, which must hold `expected`; None: there must be none."""
         if self._differs:
             return
@@ -346,7 +346,7 @@ class _Compared:
             return
         if expected is None or found is None or dump_line(expected) != dump_line(found):
             self._differs = True
-            yield Finding(self._file, self._line, _difference(expected, found))
+            yield AuditFinding(self._file, self._line, _difference(expected, found))
 
 
 def _difference(expected: Record | None, found: Record | None) -> str:
@@ -357,34 +357,34 @@ def _difference(expected: Record | None, found: Record | None) -> str:
     return f"{field} is {shorten(str(after[field]), 60)!r}, derived again it is {shorten(str(before[field]), 60)!r}"
 
 
-def _whole_pool(run: OpenedRun) -> Iterator[Finding]:
+def _whole_pool(run: OpenedRun) -> Iterator[AuditFinding]:
     """Whether every passage of each pool was kept or cut."""
     pool = ((record.qid, record.rank, record.doc_id) for record in run.typed("merge", MergeRecord))
     pruned = ((record.qid, record.rank, record.doc_id) for record in run.typed("prune", PruneRecord))
     for number, (expected, found) in enumerate(zip_longest(pool, pruned), start=1):
         if expected != found:
-            yield Finding("prune.jsonl", number, f"is {found}, the pool has {expected} here")
+            yield AuditFinding("prune.jsonl", number, f"is {found}, the pool has {expected} here")
             return
 
 
-def _golden_order(run: OpenedRun) -> Iterator[Finding]:
+def _golden_order(run: OpenedRun) -> Iterator[AuditFinding]:
     lines = 0
     for qid, records in run.golden():
         yield from _invariants(qid, records, lines)
         lines += len(records)
 
 
-def _invariants(qid: str, records: list[RankRecord], before: int) -> Iterator[Finding]:
+def _invariants(qid: str, records: list[RankRecord], before: int) -> Iterator[AuditFinding]:
     """What must hold for any golden order, whoever made it."""
     position = {record.doc_id: number for number, record in enumerate(records)}
     for number, record in enumerate(records):
         line = before + number + 1
         if record.rank != number + 1:
-            yield Finding("rank.jsonl", line, f"query {qid}: rank {record.rank} stands at place {number + 1}")
+            yield AuditFinding("rank.jsonl", line, f"query {qid}: rank {record.rank} stands at place {number + 1}")
         for loser in record.locks_out:
             # Winners above losers for every lock: the order is topological, so the locks cannot have a cycle.
             if position.get(loser, -1) <= number:
-                yield Finding(
+                yield AuditFinding(
                     "rank.jsonl",
                     line,
                     f"query {qid}: {record.doc_id} is locked above {loser}, which does not stand below it",
@@ -395,7 +395,7 @@ RANK, BESIDE = "rank", "rank.queries"
 WRONG = "cannot be derived again"
 
 
-def part_findings(run: OpenedRun) -> Iterator[Finding]:
+def part_findings(run: OpenedRun) -> Iterator[AuditFinding]:
     """What is wrong with the parts of stages that were stopped, the first line of each file; and with a journal."""
     sound = True
     for part in _begun(run):
@@ -408,12 +408,12 @@ def part_findings(run: OpenedRun) -> Iterator[Finding]:
             with fitting(part):
                 yield from _partcheck_ranked(run) if part == RANK else _derived(run, part)
         except RaggsError as error:
-            yield Finding(run.store.partial(part).name, None, f"{WRONG}: {error}")
+            yield AuditFinding(run.store.partial(part).name, None, f"{WRONG}: {error}")
     if RANK in run.pipeline.order and RANK not in run.manifest.stages:
         try:
             _journal(run)
         except RaggsError as error:
-            yield Finding(run.store.path("rank.journal").name, error.line, error.message)
+            yield AuditFinding(run.store.path("rank.journal").name, error.line, error.message)
 
 
 def _begun(run: OpenedRun) -> list[str]:
@@ -424,15 +424,15 @@ def _begun(run: OpenedRun) -> list[str]:
     ]
 
 
-def _lines(run: OpenedRun, stage: str) -> Iterator[Finding]:
+def _lines(run: OpenedRun, stage: str) -> Iterator[AuditFinding]:
     """The first line of each of a stage's files that its record would not write there."""
     for artifact, model in run.pipeline.stage(stage).artifacts().items():
         path = run.store.partial(artifact)
         if path.is_symlink() or not path.is_file():
-            yield Finding(path.name, None, "is not a file of its own" if path.exists() else "the file is missing")
+            yield AuditFinding(path.name, None, "is not a file of its own" if path.exists() else "the file is missing")
             continue
         if (fault := _first_fault(path, model)) is not None:
-            yield Finding(path.name, *fault)
+            yield AuditFinding(path.name, *fault)
 
 
 def _first_fault(path: Path, model: type[Record]) -> tuple[int, str] | None:
@@ -452,14 +452,14 @@ def _first_fault(path: Path, model: type[Record]) -> tuple[int, str] | None:
     return None
 
 
-def _derived(run: OpenedRun, stage: str) -> Iterator[Finding]:
+def _derived(run: OpenedRun, stage: str) -> Iterator[AuditFinding]:
     params = as_object(run.manifest.config.get(stage))
     left = next(part.left for part in run.parts if part.stage == stage)
     made = (record for record in DERIVATIONS[stage](work_of(run), params, lambda _: None) if record.qid not in left)
     yield from _compared(run.store.partial(stage).name, made, run.records(stage))
 
 
-def _partcheck_ranked(run: OpenedRun) -> Iterator[Finding]:
+def _partcheck_ranked(run: OpenedRun) -> Iterator[AuditFinding]:
     """Each query's ranking against what its entries of one state lead to."""
     config = parameters(RankConfig, RANK, as_object(run.manifest.config.get(RANK)))
     work, journal = work_of(run), _journal(run)
@@ -473,16 +473,18 @@ def _partcheck_ranked(run: OpenedRun) -> Iterator[Finding]:
         states, spent = journal.get(qid, {"": []}).values(), qid in part.short
         lists = [*states, []] if spent else states
         shared = config.budget is not None  # then whose turn it was is only known of all rankings together
-        rankings = (replay(config.course(pool), Answers(each), spent=spent, shared=shared).ranking for each in lists)
+        rankings = (
+            replay(config.course(pool), JournalAnswers(each), spent=spent, shared=shared).ranking for each in lists
+        )
         made = [[*rank_records(pool, ranking)] for ranking in rankings]
         if records not in ([each for each in one if isinstance(each, RankRecord)] for one in made):
-            yield Finding(file, None, f"query {qid}: its order is not what the journal leads to")
+            yield AuditFinding(file, None, f"query {qid}: its order is not what the journal leads to")
             return
         if [*word, *records] not in made:
-            yield Finding(run.store.partial(BESIDE).name, None, f"query {qid}: is not what the journal leads to")
+            yield AuditFinding(run.store.partial(BESIDE).name, None, f"query {qid}: is not what the journal leads to")
             return
     if left := ranked.keys() | told.keys():
-        yield Finding(file, None, f"query {min(left)} was not pruned")
+        yield AuditFinding(file, None, f"query {min(left)} was not pruned")
 
 
 def _journal(run: OpenedRun) -> Mapping[str, Mapping[str, list[JournalRecord]]]:
@@ -493,8 +495,8 @@ def _journal(run: OpenedRun) -> Mapping[str, Mapping[str, list[JournalRecord]]]:
     return found
 
 
-def _compared(file: str, made: Iterator[Record], found: Iterator[Record]) -> Iterator[Finding]:
+def _compared(file: str, made: Iterator[Record], found: Iterator[Record]) -> Iterator[AuditFinding]:
     for number, (expected, read) in enumerate(zip_longest(made, found), start=1):
         if expected != read:
-            yield Finding(file, number, "is not what the records before it lead to")
+            yield AuditFinding(file, number, "is not what the records before it lead to")
             return

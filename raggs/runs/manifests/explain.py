@@ -20,7 +20,7 @@ from raggs.runs.manifests.models import fitting, parameters
 from raggs.runs.manifests.opened import OpenedRun
 from raggs.runs.manifests.outdated import outdated
 from raggs.stages.rank_config import RankConfig
-from raggs.stages.replay import Answers, kept_pool, replay
+from raggs.stages.replay import JournalAnswers, kept_pool, replay
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def explain(run: OpenedRun, qid: str) -> Explanation:
     params = as_object(run.manifest.config.get("rank")) if lock is None else lock.params
     pool, config = kept_pool(qid, pruned), parameters(RankConfig, "rank", params)
     with fitting(f"query {qid}"):
-        answers, spent = Answers(entries), part is not None and qid in part.short
+        answers, spent = JournalAnswers(entries), part is not None and qid in part.short
         found = replay(course := config.course(pool), answers, shared=config.budget is not None, spent=spent)
     if found.problem:
         raise AuditError(

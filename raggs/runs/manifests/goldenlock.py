@@ -27,7 +27,7 @@ from raggs.base.errors import DataError, NotFoundError, PrerequisiteError, Usage
 from raggs.base.files import disk, regular_file, write_atomic
 from raggs.base.jsonl import first_fault
 from raggs.base.types import Place, leaves
-from raggs.runs.manifests.models import MANIFEST, Finding, StageLock
+from raggs.runs.manifests.models import MANIFEST, AuditFinding, StageLock
 from raggs.runs.manifests.opened import OpenedRun
 from raggs.runs.manifests.store import content_hash, place_of
 
@@ -52,14 +52,14 @@ class LockedJudgments(Frozen):
     gains: tuple[float, ...] = Field(description="the gain of each grade, from the lowest")
 
 
-class Meaning(Frozen):
+class LockDefinitions(Frozen):
     """What a lock says beyond hashes of files; null where nobody judged, or an earlier version of raggs wrote it."""
 
     judgments: LockedJudgments | None = None
     measures: Mapping[str, str] | None = Field(None, description="what each measure is, with an example")
 
 
-class GoldenLock(Meaning):
+class GoldenLock(LockDefinitions):
     """golden.lock: a golden set in hashes, counts and definitions."""
 
     schema_version: Literal[1, 2] = 2
@@ -71,7 +71,7 @@ class GoldenLock(Meaning):
     files: Mapping[str, LockedFile] = Field(description="artifacts of the run; none of a set in files")
 
 
-def lock_of(run: OpenedRun, meaning: Meaning) -> GoldenLock:
+def lock_of(run: OpenedRun, meaning: LockDefinitions) -> GoldenLock:
     """The lock of a run, by what its manifest says; the audit says whether that is true.
 
     Args:
@@ -95,7 +95,7 @@ def lock_of(run: OpenedRun, meaning: Meaning) -> GoldenLock:
     )
 
 
-def lock_of_files(name: str, meaning: Meaning) -> GoldenLock:
+def lock_of_files(name: str, meaning: LockDefinitions) -> GoldenLock:
     """The lock of a golden set in files: by its judgments alone, in whatever format they are."""
     queries = 0 if meaning.judgments is None else meaning.judgments.questions
     return GoldenLock(
@@ -141,7 +141,7 @@ def read_lock(path: Path) -> tuple[GoldenLock, str]:
         raise DataError("not UTF-8", where=path, remedy="restore it, or write it anew") from error
 
 
-def lock_findings(run: OpenedRun, meaning: Meaning, path: Path) -> Iterator[Finding]:
+def lock_findings(run: OpenedRun, meaning: LockDefinitions, path: Path) -> Iterator[AuditFinding]:
     """How a run differs from a lock.
 
     Raises:
@@ -153,24 +153,28 @@ def lock_findings(run: OpenedRun, meaning: Meaning, path: Path) -> Iterator[Find
     yield from meaning_findings(meaning, path)
 
 
-def _run_findings(meant: GoldenLock, text: str, found: GoldenLock, path: Path) -> Iterator[Finding]:
+def _run_findings(meant: GoldenLock, text: str, found: GoldenLock, path: Path) -> Iterator[AuditFinding]:
     """How artifacts and manifest differ."""
     for file in sorted({*meant.files, *found.files}):
         wanted, here = meant.files.get(file), found.files.get(file)
         if wanted != here:
             line = place_of(text, ("files", file))
-            yield Finding(path.name, line, f"{file} is {_told(here)} in the run, {_told(wanted)} in the lock", "lock")
+            yield AuditFinding(
+                path.name, line, f"{file} is {_told(here)} in the run, {_told(wanted)} in the lock", "lock"
+            )
     for name in ("name", "raggs", "queries", "failed", "manifest"):
         wanted_value, value = getattr(meant, name), getattr(found, name)
         if wanted_value != value:
             what = MANIFEST if name == "manifest" else name
             line = place_of(text, (name,))
-            yield Finding(
+            yield AuditFinding(
                 path.name, line, f"{what} is {_short(value)} in the run, {_short(wanted_value)} in the lock", "lock"
             )
 
 
-def meaning_findings(found: Meaning, path: Path, measures: Container[str] | None = None) -> Iterator[Finding]:
+def meaning_findings(
+    found: LockDefinitions, path: Path, measures: Container[str] | None = None
+) -> Iterator[AuditFinding]:
     """How judgments and measures differ from those that a lock means; what it does not say is not compared.
 
     Args:
@@ -186,16 +190,16 @@ def meaning_findings(found: Meaning, path: Path, measures: Container[str] | None
             line = place_of(text, ("judgments", *map(str, place[:2])))
             here, wanted_value = (_short(side.get(place)) for side in (tree, wanted_tree))
             told = f"judgments: {' '.join(map(str, place))} is {here} here, {wanted_value} in the lock"
-            yield Finding(path.name, line, told, "lock")
+            yield AuditFinding(path.name, line, told, "lock")
     for name, wanted in sorted((meant.measures or {}).items()):
         defined = (found.measures or {}).get(name)
         if wanted != defined and (measures is None or name in measures):
             line = place_of(text, ("measures", name))
             said = f"the measure {name} is {defined or 'missing'!r} here, {wanted!r} in the lock"
-            yield Finding(path.name, line, said, "lock")
+            yield AuditFinding(path.name, line, said, "lock")
 
 
-def _leaves(side: Meaning) -> dict[Place, object]:
+def _leaves(side: LockDefinitions) -> dict[Place, object]:
     return {} if side.judgments is None else dict(leaves(side.judgments.model_dump(mode="json")))
 
 
@@ -253,7 +257,7 @@ def sign(folder: Path, key_file: Path) -> Path:
     return path
 
 
-def signature_finding(folder: Path, key_file: Path) -> Finding | None:
+def signature_finding(folder: Path, key_file: Path) -> AuditFinding | None:
     """What is wrong with the signature of a run; None where the holder of the key signed this very manifest.
 
     Raises:
@@ -265,11 +269,11 @@ def signature_finding(folder: Path, key_file: Path) -> Finding | None:
 
     path = folder / SIGNATURE
     if not path.is_file():
-        return Finding(SIGNATURE, None, "the run is not signed", "sign")
+        return AuditFinding(SIGNATURE, None, "the run is not signed", "sign")
     try:
         key.verify(path.read_bytes(), regular_file(folder / MANIFEST).read_bytes())
     except InvalidSignature:
-        return Finding(SIGNATURE, None, f"is no signature of this {MANIFEST} by the key {key_file.name}", "sign")
+        return AuditFinding(SIGNATURE, None, f"is no signature of this {MANIFEST} by the key {key_file.name}", "sign")
     return None
 
 

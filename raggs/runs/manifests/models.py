@@ -41,7 +41,7 @@ MOST_NAMED = 10  # unreadable files that a manifest names
 STATED_PACKAGES = ("numpy", "pydantic", "litellm", "bm25s", "wordllama", "networkx")
 
 
-class Output(Frozen):
+class StageOutput(Frozen):
     """One file that a stage wrote."""
 
     sha256: str
@@ -70,7 +70,7 @@ def snapshots(answerers: Iterable[LockedAnswerer]) -> dict[str, dict[str, int]]:
     return found
 
 
-class Ceiling(Frozen):
+class RetrieverCeiling(Frozen):
     """How far a retriever's list, or the fused one, reaches its own ceiling, by the run's grades. Null: not known."""
 
     measure: str = Field(description="with its cutoff")
@@ -88,7 +88,7 @@ class StageLock(Frozen):
     components: Mapping[str, Any] = Field(description="everything the result depends on, by name")
     params: Mapping[str, Any] = Field(description="the stage's configuration in full")
     inputs: Mapping[str, str] = Field(description="sha256 of each artifact read")
-    outputs: Mapping[str, Output] = Field(description="each file written")
+    outputs: Mapping[str, StageOutput] = Field(description="each file written")
     failed: int = Field(0, ge=0, description="records without a result because the judge failed")
     judge: str | None = Field(None, description="who was asked, as records name it; null where nobody was")
     cost: Spending = Field(Spending(), description="of the stage's latest attempt")
@@ -108,7 +108,7 @@ class StageLock(Frozen):
     answerers: Mapping[str, LockedAnswerer] = Field(
         default_factory=dict, exclude_if=not_, description="the models that answered, by the key that records have"
     )
-    ceilings: Mapping[str, tuple[Ceiling, ...]] = Field(
+    ceilings: Mapping[str, tuple[RetrieverCeiling, ...]] = Field(
         default_factory=dict,
         exclude_if=not_,
         description="of the judge stage, by retriever and for their fusion: PROC and %PROC",
@@ -126,7 +126,7 @@ def _none(value: object) -> bool:
     return value is None
 
 
-class Estimate(Frozen):
+class CostEstimate(Frozen):
     """What the dry run says of one model in one stage."""
 
     stage: str
@@ -178,7 +178,7 @@ class LedgerMark(Frozen):
     sha256: str = hashlib.sha256().hexdigest()
 
 
-class Seal(Frozen):
+class ManifestSeal(Frozen):
     """Hashes of the manifest's own content; they find edits, not forgers."""
 
     head: str = Field(description="of the manifest's version, name, pipeline and creation")
@@ -219,9 +219,11 @@ class RunManifest(Frozen):
     config: Mapping[str, Any] = Field(
         description="the effective configuration of the latest run that changed something, without secrets"
     )
-    estimates: tuple[Estimate, ...] = Field((), description="what the latest run that could pay was expected to cost")
+    estimates: tuple[CostEstimate, ...] = Field(
+        (), description="what the latest run that could pay was expected to cost"
+    )
     stages: Mapping[str, StageLock] = Field(default_factory=dict)
-    seal: Seal | None = Field(None, description="null in a run of a version that did not seal")
+    seal: ManifestSeal | None = Field(None, description="null in a run of a version that did not seal")
 
     @property
     def unreadable(self) -> UnreadableFiles | None:
@@ -301,7 +303,7 @@ Cure = Literal["run", "copy", "lock", "sign", "told"]
 
 
 @dataclass(frozen=True)
-class Finding:
+class AuditFinding:
     """One lie: where, and what was expected.
 
     Attributes:

@@ -29,8 +29,8 @@ from raggs.base.files import hash_file, near, regular_file
 from raggs.base.jsonl import M, all_records, first_fault, read_records
 from raggs.base.text import plural
 from raggs.base.types import as_object
-from raggs.llm.budget import Cap
-from raggs.runs.manifests.models import Output, RunManifest
+from raggs.llm.budget import BudgetCap
+from raggs.runs.manifests.models import RunManifest, StageOutput
 from raggs.runs.manifests.store import RunStore
 from raggs.stages import GOLDEN
 from raggs.stages.pipeline import Pipeline, load_pipeline
@@ -40,7 +40,7 @@ UNKNOWN_CONFIG = Path("CONFIG")
 
 
 @dataclass(frozen=True)
-class Unfinished:
+class UnfinishedStage:
     """A stage that was stopped, or went on with the queries of one that was.
 
     Attributes:
@@ -52,7 +52,7 @@ class Unfinished:
     stage: str
     left: tuple[str, ...]
     short: tuple[str, ...] = ()
-    cap: Cap | None = None
+    cap: BudgetCap | None = None
 
     def __str__(self) -> str:
         told = []
@@ -200,17 +200,17 @@ class OpenedRun:
         return any(record.grade for record in self.typed("judge", JudgeRecord))
 
     @property
-    def unfinished(self) -> Unfinished | None:
+    def unfinished(self) -> UnfinishedStage | None:
         """The stage that was stopped with some of its queries done; None where there is none."""
         return next(iter(self.parts), None)
 
     @cached_property
-    def parts(self) -> tuple[Unfinished, ...]:
+    def parts(self) -> tuple[UnfinishedStage, ...]:
         """Every stage of which a part is done: the one that was stopped, then those that went on with its queries."""
         order = self.pipeline.order
         begun = [name for name in order if name not in self.manifest.stages and self.store.partial(name).is_file()]
         return tuple(
-            Unfinished(name, tuple(self._left(name)), tuple(self._short(name)), self.store.spent(name))
+            UnfinishedStage(name, tuple(self._left(name)), tuple(self._short(name)), self.store.spent(name))
             for name in begun
             if self.pipeline.stage(name).READS
         )
@@ -242,7 +242,7 @@ class OpenedRun:
             yield qid, list(records)
 
 
-def _output(manifest: RunManifest, stage: str, artifact: str) -> Output | None:
+def _output(manifest: RunManifest, stage: str, artifact: str) -> StageOutput | None:
     lock = manifest.stages.get(stage)
     return lock.outputs.get(artifact_file(artifact)) if lock else None
 
@@ -279,7 +279,7 @@ QID = re.compile(rb'"qid":\s*("(?:[^"\\]|\\.)+")')  # inside a text its quotes w
 RANK_FIELD = re.compile(rb'"rank":\s*([0-9]+)')
 
 
-class ByQuery:
+class ArtifactByQuery:
     """An artifact by query; empty where there is no file.
 
     Raises:
@@ -357,7 +357,7 @@ JUDGE, RANK = "judge", "rank"
 
 
 @dataclass(frozen=True)
-class Bought:
+class BudgetCoverage:
     """How far the money went.
 
     Attributes:
@@ -368,7 +368,7 @@ class Bought:
         short: how many of these orders would have been asked about further.
     """
 
-    cap: Cap
+    cap: BudgetCap
     queries: int
     graded: int
     ranked: int | None
@@ -393,7 +393,7 @@ class Bought:
         return f"{told}; {self.ranked - self.short:,} ranked to the end, {self.short:,} with the answers paid for"
 
 
-def bought(run: OpenedRun) -> Bought | None:
+def bought(run: OpenedRun) -> BudgetCoverage | None:
     """What the budget of a run has bought; None where it did not end, or stopped no stage that asks the judge."""
     parts = {part.stage: part for part in run.parts}
     cap = next((part.cap for part in run.parts if part.cap), None)
@@ -404,4 +404,4 @@ def bought(run: OpenedRun) -> Bought | None:
     graded = total - (len(parts[JUDGE].left) if JUDGE in parts else 0)
     rank = parts.get(RANK)
     ranked = None if rank is None else graded - len(rank.left)
-    return Bought(cap, total, graded, ranked, len(rank.short) if rank else 0)
+    return BudgetCoverage(cap, total, graded, ranked, len(rank.short) if rank else 0)

@@ -26,19 +26,19 @@ class NeverRun:
 
 
 @dataclass(frozen=True)
-class Interrupted:
+class RunInterrupted:
     def __str__(self) -> str:
         return "its last attempt did not finish"
 
 
 @dataclass(frozen=True)
-class Forced:
+class ForcedRerun:
     def __str__(self) -> str:
         return "it was asked for by --force"
 
 
 @dataclass(frozen=True)
-class Changed:
+class ComponentChanged:
     """A component differs from the one that the lock holds."""
 
     component: str
@@ -88,7 +88,7 @@ class FailuresLeft:
 
 
 @dataclass(frozen=True)
-class InPart:
+class PartlyDone:
     """A stage before it was stopped, and what that one has done is gone on with."""
 
     stage: str
@@ -98,7 +98,7 @@ class InPart:
 
 
 @dataclass(frozen=True)
-class PaidFor:
+class BudgetEnded:
     """The budget has ended, and nobody is asked any more."""
 
     def __str__(self) -> str:
@@ -106,7 +106,7 @@ class PaidFor:
 
 
 @dataclass(frozen=True)
-class Upstream:
+class UpstreamReruns:
     """An earlier stage will run; this one follows if that stage's artifact changes."""
 
     stage: str
@@ -117,20 +117,20 @@ class Upstream:
 
 Reason = (
     NeverRun
-    | Interrupted
-    | Forced
-    | Changed
+    | RunInterrupted
+    | ForcedRerun
+    | ComponentChanged
     | OutputMissing
     | OutputEdited
     | LockEdited
     | FailuresLeft
-    | InPart
-    | PaidFor
-    | Upstream
+    | PartlyDone
+    | BudgetEnded
+    | UpstreamReruns
 )
 
 
-def differences(old: Any, new: Any, name: str = "") -> Iterator[Changed]:
+def differences(old: Any, new: Any, name: str = "") -> Iterator[ComponentChanged]:
     """Every leaf at which two component trees differ, by dotted name, in sorted order."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in sorted({*old, *new}):
@@ -139,7 +139,7 @@ def differences(old: Any, new: Any, name: str = "") -> Iterator[Changed]:
         for position, (before, after) in enumerate(zip(old, new, strict=True)):
             yield from differences(before, after, f"{name}.{position}")
     elif old != new:
-        yield Changed(name, old, new)
+        yield ComponentChanged(name, old, new)
 
 
 def _show(value: Any) -> str:
@@ -150,7 +150,7 @@ def _show(value: Any) -> str:
 
 
 @dataclass(frozen=True)
-class Ungraded:
+class UngradedQueries:
     """What became of the queries of a run without grades.
 
     Attributes:
@@ -179,7 +179,7 @@ class Ungraded:
             yield f"nobody spoke on {plural(self.silent, 'passage')}"
 
 
-def ungraded(run: OpenedRun) -> Ungraded:
+def ungraded(run: OpenedRun) -> UngradedQueries:
     """What became of the queries of a run of which none is `graded`."""
     records = [record for record in run.typed("judge", JudgeRecord) if record.duplicate_of is None]
     pools = {record.qid for record in run.typed("merge", MergeRecord)}
@@ -193,7 +193,7 @@ def ungraded(run: OpenedRun) -> Ungraded:
         remedy = f"raggs review serve {folder}"
     else:
         remedy = f"raggs show {folder} {shlex.quote((empty or [records[0].qid])[0])}"
-    return Ungraded(len(empty), waiting, failed, silent, remedy)
+    return UngradedQueries(len(empty), waiting, failed, silent, remedy)
 
 
 def no_grades(run: OpenedRun) -> DataError:

@@ -52,13 +52,13 @@ from raggs.base.errors import DataError, NotFoundError
 from raggs.base.files import atomic_writer, hash_file, held, regular_file, remove_leftovers, sync_folder, write_atomic
 from raggs.base.hashing import canonical_json, hash_value
 from raggs.base.jsonl import DECODER as STRICT
-from raggs.base.jsonl import M, Written, dump_line, first_fault, read_records, read_torn, write_routed
+from raggs.base.jsonl import M, WrittenFile, dump_line, first_fault, read_records, read_torn, write_routed
 from raggs.base.secrets import mask
 from raggs.base.text import plural
 from raggs.base.types import Json, JsonObject, as_object
-from raggs.llm.budget import Cap
+from raggs.llm.budget import BudgetCap
 from raggs.llm.ledger import LEDGER_FILE as LEDGER
-from raggs.runs.manifests.models import SCHEMA, LedgerMark, Output, RunManifest
+from raggs.runs.manifests.models import SCHEMA, LedgerMark, RunManifest, StageOutput
 from raggs.stages import GOLDEN
 from raggs.stages.pipeline import Pipeline
 
@@ -69,7 +69,7 @@ Content = Mapping[str, object]  # a manifest as its JSON says
 
 
 @dataclass(frozen=True)
-class Break:
+class ManifestBreak:
     """A part of a manifest that is not what raggs wrote.
 
     Attributes:
@@ -104,17 +104,17 @@ def content_hash(content: Content) -> str:
     return hash_value({**content, "seal": seal})
 
 
-def breaks(content: Content) -> Iterator[Break]:
+def breaks(content: Content) -> Iterator[ManifestBreak]:
     """Every part of a manifest that its seal does not fit; nothing for one that was never sealed."""
     seal = as_object(content.get("seal"))
     if not seal:
         if _was_sealed(content):
-            yield Break((), None, "the seal was removed: there are traces of it")
+            yield ManifestBreak((), None, "the seal was removed: there are traces of it")
         return
     found = [*_chain_breaks(content, seal), *_part_breaks(content, seal)]
     yield from found
     if not found and seal.get("sha256") != content_hash(content):
-        yield Break(
+        yield ManifestBreak(
             ("seal",), None, "the manifest is not what raggs wrote: its content has another hash than its seal says"
         )
 
@@ -141,21 +141,21 @@ def place_of(text: str, path: Sequence[str]) -> int | None:
     return found
 
 
-def _chain_breaks(content: Content, seal: Content) -> Iterator[Break]:
+def _chain_breaks(content: Content, seal: Content) -> Iterator[ManifestBreak]:
     before = str(seal.get("head"))
     if before != _head(content):
-        yield Break((), None, f"{', '.join(HEAD)}: one of them was changed since raggs wrote it")
+        yield ManifestBreak((), None, f"{', '.join(HEAD)}: one of them was changed since raggs wrote it")
     for name, lock in _locks(content):
         if lock.get("chain") != _link(before, lock):
             message = f"stage {name}: its lock was changed since raggs wrote it, or one before it was added or removed"
-            yield Break(("stages", name), name, message)
+            yield ManifestBreak(("stages", name), name, message)
         before = str(lock.get("chain"))
 
 
-def _part_breaks(content: Content, seal: Content) -> Iterator[Break]:
+def _part_breaks(content: Content, seal: Content) -> Iterator[ManifestBreak]:
     for name, expected in _parts(content).items():
         if name != "head" and seal.get(name) != expected:
-            yield Break((name,), None, f"{name} was changed since raggs wrote it")
+            yield ManifestBreak((name,), None, f"{name} was changed since raggs wrote it")
 
 
 def _parts(content: Content) -> dict[str, str]:
@@ -277,7 +277,7 @@ CRC = 4  # bytes of a line's checksum
 Problem = tuple[int | None, str]  # a line of the ledger, and what is wrong
 
 
-class Account:
+class LedgerReader:
     """One ledger, read once from its start and on from there.
 
     Args:
@@ -491,7 +491,7 @@ class RunStore:
         """The records of an artifact (see `raggs.base.jsonl.read_records` for the errors)."""
         return read_records(self.path(artifact), model)
 
-    def write(self, models: Mapping[str, type[Record]], records: Iterable[Record]) -> dict[str, Output]:
+    def write(self, models: Mapping[str, type[Record]], records: Iterable[Record]) -> dict[str, StageOutput]:
         """Replace artifacts, each whole or not at all, with the checksum of each of their lines beside them.
 
         Args:
@@ -507,12 +507,12 @@ class RunStore:
         """Where an artifact is until its stage is done."""
         return self.folder / f"{artifact}{PARTIAL}"
 
-    def write_partial(self, models: Mapping[str, type[Record]], records: Iterable[Record]) -> list[Written]:
+    def write_partial(self, models: Mapping[str, type[Record]], records: Iterable[Record]) -> list[WrittenFile]:
         """As `write`, under names that no lock knows."""
         places = {model: self.partial(artifact) for artifact, model in models.items()}
         return write_routed(places, records, durable=self._durable())
 
-    def promote(self, models: Mapping[str, type[Record]], written: Iterable[Written]) -> dict[str, Output]:
+    def promote(self, models: Mapping[str, type[Record]], written: Iterable[WrittenFile]) -> dict[str, StageOutput]:
         """Make what `write_partial` wrote the artifacts."""
         for artifact in models:
             self.partial(artifact).replace(self.path(artifact))
@@ -520,14 +520,14 @@ class RunStore:
             sync_folder(self.folder)
         return self._outputs(models, written)
 
-    def _outputs(self, models: Iterable[str], every: Iterable[Written]) -> dict[str, Output]:
+    def _outputs(self, models: Iterable[str], every: Iterable[WrittenFile]) -> dict[str, StageOutput]:
         outputs = {}
         for artifact, written in zip(models, every, strict=True):
             self._write_sums(artifact, written)
-            outputs[artifact_file(artifact)] = Output(sha256=written.sha256, rows=written.rows, bytes=written.size)
+            outputs[artifact_file(artifact)] = StageOutput(sha256=written.sha256, rows=written.rows, bytes=written.size)
         return outputs
 
-    def _write_sums(self, artifact: str, written: Written) -> None:
+    def _write_sums(self, artifact: str, written: WrittenFile) -> None:
         folder = self.folder / SUMS
         folder.mkdir(exist_ok=True)
         write_atomic(folder / f"{artifact}.crc32", written.line_sums, durable=self._durable())
@@ -555,9 +555,9 @@ class RunStore:
         return hash_file(path) if path.is_file() else None
 
     @cached_property
-    def account(self) -> Account:
+    def account(self) -> LedgerReader:
         """The running hash of the ledger."""
-        return Account(self.ledger, self._ledger_sums)
+        return LedgerReader(self.ledger, self._ledger_sums)
 
     @property
     def ledger_sums(self) -> bytes:
@@ -588,15 +588,15 @@ class RunStore:
         """The fingerprint under which a stage was begun that has not finished; empty where none was."""
         return self._begun(stage)[0]
 
-    def note_spent(self, stage: str, cap: Cap) -> None:
+    def note_spent(self, stage: str, cap: BudgetCap) -> None:
         """Note that the last attempt of a stage that was begun reached a cap of the budget."""
         self.marker(stage).write_text(f"{self.begun(stage)}\n{cap.setting} {cap.limit!r} {cap.spent!r}")
 
-    def spent(self, stage: str) -> Cap | None:
+    def spent(self, stage: str) -> BudgetCap | None:
         """The cap that a stage's last attempt reached; None where it did not, or is done."""
         try:
             setting, limit, spent = self._begun(stage)[1].split()
-            return Cap(setting, float(limit), float(spent))
+            return BudgetCap(setting, float(limit), float(spent))
         except ValueError:
             return None
 

@@ -23,25 +23,25 @@ from raggs.base.artifacts import (
     Record,
 )
 from raggs.ranking import Pilot
-from raggs.stages.base import Work
+from raggs.stages.base import StageWork
 from raggs.stages.rank_config import RankConfig
 from raggs.stages.rank_health import rank_records
 from raggs.stages.replay import (
     QUESTIONS,
-    Answers,
     Batch,
-    Course,
+    JournalAnswers,
     KeptPool,
+    RankingProcess,
     affordable,
     beyond,
     kept_pool,
     learned,
     pilot_questions,
 )
-from raggs.stages.waves import Purse, SetBudget, Waves
+from raggs.stages.waves import SetBudget, SharedBudget, Waves
 
 
-def untaught(work: Work, config: RankConfig, profile: JudgeProfile, most: int = QUESTIONS) -> str | None:
+def untaught(work: StageWork, config: RankConfig, profile: JudgeProfile, most: int = QUESTIONS) -> str | None:
     """How what is believed of the judge differs from what its pilot teaches, as a sentence; None where it does not.
 
     Nothing is said where a pilot's answer is missing: whoever replays its question says so.
@@ -59,16 +59,16 @@ def untaught(work: Work, config: RankConfig, profile: JudgeProfile, most: int = 
     return None
 
 
-def _pilots(work: Work, config: RankConfig, most: int) -> Iterator[Pilot | None]:
+def _pilots(work: StageWork, config: RankConfig, most: int) -> Iterator[Pilot | None]:
     """What each of the pilot's questions said; None for one that lacks an answer."""
     mine = pilot_questions((query.qid for query in work.read("queries", QueryRecord)), config.seed, most)
     journal = {qid: entries for qid, entries in work.by_query("rank.journal", JournalRecord) if qid in mine}
     for qid, pruned in work.by_query("prune", PruneRecord):
         if qid in mine and (course := config.course(kept_pool(qid, pruned))) and len(course.ids) > 1:
-            yield _pilot(course, Answers(journal.get(qid, [])))
+            yield _pilot(course, JournalAnswers(journal.get(qid, [])))
 
 
-def _pilot(course: Course, answers: Answers) -> Pilot | None:
+def _pilot(course: RankingProcess, answers: JournalAnswers) -> Pilot | None:
     try:
         course.inform(answers.known)
     except (ValueError, TypeError):
@@ -89,14 +89,14 @@ class _Replayed:
     """A ranking on its way. `left`: entries that nothing has asked for; `lost`: an answer is missing."""
 
     pool: KeptPool
-    course: Course | None
-    answers: Answers
+    course: RankingProcess | None
+    answers: JournalAnswers
     left: int
     lost: bool = False
 
 
 def ranked_together(
-    work: Work, config: RankConfig, budget: SetBudget, prices: object, problem: Problem
+    work: StageWork, config: RankConfig, budget: SetBudget, prices: object, problem: Problem
 ) -> Iterator[Record]:
     """The records of all rankings.
 
@@ -111,7 +111,7 @@ def ranked_together(
     for qid, entries in journal.items():
         if wrong := mixed(entries):
             problem(f"query {qid}: {wrong}")
-    believed = {Answers(entries).profile for entries in journal.values()}
+    believed = {JournalAnswers(entries).profile for entries in journal.values()}
     if len(believed) > 1:
         problem(TORN)
     found = {qid: _begun(kept_pool(qid, pruned), config, journal.pop(qid, [])) for qid, pruned in _pruned(work)}
@@ -119,7 +119,7 @@ def ranked_together(
         problem(f"query {qid} is not in prune.jsonl")
     paid = {qid: batches for qid, each in found.items() if (batches := _ready(qid, each, problem))}
     courses = {qid: each.course for qid, each in found.items() if each.course is not None and not each.lost}
-    purse = Purse(budget, config.list_length, prices, _texts(work) if budget.usd else ())
+    purse = SharedBudget(budget, config.list_length, prices, _texts(work) if budget.usd else ())
     profile = believed.pop() if len(believed) == 1 else None
     if profile and (wrong := untaught(work, config, profile, affordable(purse.calls))):
         problem(wrong)
@@ -139,12 +139,12 @@ def mixed(entries: Iterable[JournalRecord]) -> str | None:
     return "entries of more than one state" if len({entry.state for entry in entries}) > 1 else None
 
 
-def _pruned(work: Work) -> Iterator[tuple[str, list[PruneRecord]]]:
+def _pruned(work: StageWork) -> Iterator[tuple[str, list[PruneRecord]]]:
     return work.by_query("prune", PruneRecord)
 
 
 def _begun(pool: KeptPool, config: RankConfig, entries: list[JournalRecord]) -> _Replayed:
-    answers = Answers(entries)
+    answers = JournalAnswers(entries)
     return _Replayed(pool, config.course(pool), answers, len(answers))
 
 
@@ -181,7 +181,7 @@ def _learned(qid: str, each: _Replayed, batches: tuple[Batch, ...], problem: Pro
     return not each.lost
 
 
-def _texts(work: Work) -> Iterator[tuple[Query, Mapping[str, Passage]]]:
+def _texts(work: StageWork) -> Iterator[tuple[Query, Mapping[str, Passage]]]:
     """Each question with the passages of its pool."""
     queries = {query.qid: query for query in work.read("queries", QueryRecord)}
     merged = dict(work.by_query("merge", MergeRecord))

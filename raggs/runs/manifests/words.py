@@ -19,18 +19,18 @@ from raggs.base.judge_health import (
     ECHO,
     LEAK,
     SLOPE,
-    AgainstPeople,
-    Canaries,
-    Cascade,
+    CanaryHealth,
     CascadeGrade,
-    Depth,
+    CascadeHealth,
+    GradeShift,
     Health,
+    HumanAgreement,
     JudgeHealth,
+    JudgingDepth,
     PairAgreement,
-    Panel,
+    PanelHealth,
     RankHealth,
-    Samples,
-    Shift,
+    SelfAgreement,
     grade_apart,
     sources_words,
 )
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from raggs.runs.manifests.models import LockedAnswerer, StageLock
 
 
-def cascade_words(found: Cascade | None) -> Iterator[tuple[str, bool]]:
+def cascade_words(found: CascadeHealth | None) -> Iterator[tuple[str, bool]]:
     """Of how many passages the good judge was asked and why, how far both agree by cheap grade, and what is wrong.
 
     Each sentence with whether it is a warning.
@@ -94,7 +94,7 @@ MOVES = {
 REMEDY = "use a smaller judge.group, or judge.samples: 3, each of which shows other companies"
 
 
-def company_words(found: Mapping[str, Shift]) -> Iterator[tuple[str, bool]]:
+def company_words(found: Mapping[str, GradeShift]) -> Iterator[tuple[str, bool]]:
     """A sentence for each shift that was measured, and whether it warns: beyond `LEAK` (or `SLOPE`) and chance."""
     for name, shift in found.items():
         if shift.grades is None or shift.interval is None:
@@ -150,26 +150,26 @@ CONFIDENCE = (
 )
 
 
-class Line(NamedTuple):
+class SummaryLine(NamedTuple):
     """A sentence, and whether it is a warning."""
 
     text: str
     warning: bool = False
 
 
-def lock_lines(lock: StageLock) -> Iterator[Line]:
+def lock_lines(lock: StageLock) -> Iterator[SummaryLine]:
     """What there is to tell of the counts and of the health in a stage's lock."""
     if (line := depth_line(lock.counts)) is not None:
         yield line
     if lock.stage == "rank" and isinstance(floor := lock.params.get("floor"), int) and floor > MIN_GRADE:
-        yield Line(f"order: passages below grade {floor} are not ordered (rank.floor): by grade and fused rank")
-    yield from map(Line, settled_words(lock))
-    yield from map(Line, spread_words(lock.counts))
+        yield SummaryLine(f"order: passages below grade {floor} are not ordered (rank.floor): by grade and fused rank")
+    yield from map(SummaryLine, settled_words(lock))
+    yield from map(SummaryLine, spread_words(lock.counts))
     yield from _noise(lock)
     yield from health_lines(lock.health, exact=is_exact(lock.components.get("judge")))
 
 
-def _noise(lock: StageLock) -> Iterator[Line]:
+def _noise(lock: StageLock) -> Iterator[SummaryLine]:
     """How often a simulated judge's grades differ from their labels."""
     noises = [f"{noise:g}" for noise in grade_noises(lock.components.get("judge"))] if lock.stage == "judge" else []
     if not noises:
@@ -178,10 +178,12 @@ def _noise(lock: StageLock) -> Iterator[Line]:
     told = "how many grades that changed was not measured"
     if found is not None and found.rate is not None:
         told = f"{found.rate:.0%} of {plural(found.total, 'grade')} differ from the labels"
-    yield Line(f"warning: the judge adds simulated noise (grade_noise {', '.join(noises)}): {told}", warning=True)
+    yield SummaryLine(
+        f"warning: the judge adds simulated noise (grade_noise {', '.join(noises)}): {told}", warning=True
+    )
 
 
-def answerer_lines(answerers: Collection[LockedAnswerer]) -> Iterator[Line]:
+def answerer_lines(answerers: Collection[LockedAnswerer]) -> Iterator[SummaryLine]:
     """Which snapshots of each model answered; a warning if there are several of one."""
     named = snapshots(answerers)
     for asked in dict.fromkeys(each.asked for each in answerers):
@@ -195,9 +197,9 @@ def answerer_lines(answerers: Collection[LockedAnswerer]) -> Iterator[Line]:
         parts += [f"{count} {what}s" for what, count in counts.items() if count > 1]
         if (count := len(named.get(asked, {}))) > 1:
             told = f"warning: {asked} answered as {count} snapshots, whose answers may differ: {', '.join(parts)}"
-            yield Line(told, warning=True)
+            yield SummaryLine(told, warning=True)
         else:
-            yield Line(f"answered by {asked or 'models whose names are lost'}: {', '.join(parts)}")
+            yield SummaryLine(f"answered by {asked or 'models whose names are lost'}: {', '.join(parts)}")
 
 
 def settled_words(lock: StageLock) -> Iterator[str]:
@@ -213,16 +215,16 @@ def settled_words(lock: StageLock) -> Iterator[str]:
         yield f"not ranked: {plural(not_ranked, 'query')} without a passage of grade {least} or more"
 
 
-def depth_line(counts: Mapping[str, int]) -> Line | None:
+def depth_line(counts: Mapping[str, int]) -> SummaryLine | None:
     """How many questions were searched deeper, and why; None where depth was the same for all."""
     if QUESTIONS not in counts:
         return None
     fired = ", ".join(f"{name} {count:,}" for name, count in counts.items() if name not in (QUESTIONS, DEEPER))
     told = f" ({fired})" if fired else ""
-    return Line(f"depth: {counts[DEEPER]:,} of {plural(counts[QUESTIONS], 'question')} searched deeper{told}")
+    return SummaryLine(f"depth: {counts[DEEPER]:,} of {plural(counts[QUESTIONS], 'question')} searched deeper{told}")
 
 
-def health_lines(health: Health | None, *, exact: bool = False) -> Iterator[Line]:
+def health_lines(health: Health | None, *, exact: bool = False) -> Iterator[SummaryLine]:
     """What there is to tell of a stage's health.
 
     Args:
@@ -241,11 +243,13 @@ def health_lines(health: Health | None, *, exact: bool = False) -> Iterator[Line
         if health.people is not None:
             yield _people(health.people)
         if health.sources:
-            yield Line(f"grades: {sources_words(health.sources)}")
+            yield SummaryLine(f"grades: {sources_words(health.sources)}")
         if health.silent:
-            yield Line(f"judge: nobody spoke on {plural(health.silent, 'passage')}; they have no grade")
+            yield SummaryLine(f"judge: nobody spoke on {plural(health.silent, 'passage')}; they have no grade")
         if health.replaced:
-            yield Line(f"judge: {plural(health.replaced, 'answer')} with U+FFFD in place of what is no character")
+            yield SummaryLine(
+                f"judge: {plural(health.replaced, 'answer')} with U+FFFD in place of what is no character"
+            )
     elif isinstance(health, RankHealth) and health.first.total:
         yield from _orders(health, exact)
 
@@ -268,76 +272,76 @@ def judge_words(sharpness: float, echo: float | None, bias: float | None) -> str
     return ", ".join(words)
 
 
-def _depth(depth: Depth | None) -> Iterator[Line]:
+def _depth(depth: JudgingDepth | None) -> Iterator[SummaryLine]:
     if depth is None:
         return
     total = depth.asked + depth.saved
     share = depth.saved / total if total else 0.0
-    yield Line(
+    yield SummaryLine(
         f"depth: {depth.saved:,} of {plural(total, 'judgment')} saved ({share:.0%}), "
         f"{plural(depth.stopped, 'query')} stopped early"
     )
 
 
-def _samples(samples: Samples | None) -> Iterator[Line]:
+def _samples(samples: SelfAgreement | None) -> Iterator[SummaryLine]:
     if samples is not None and samples.passages:
         agree = _agreement(samples)
-        yield Line(f"samples: {samples.asked} a passage, {samples.unanimous:.0%} unanimous, pairs {agree}")
+        yield SummaryLine(f"samples: {samples.asked} a passage, {samples.unanimous:.0%} unanimous, pairs {agree}")
         if samples.company is not None:
             yield from _company({"samples": samples.company})
 
 
-def _company(found: Mapping[str, Shift]) -> Iterator[Line]:
+def _company(found: Mapping[str, GradeShift]) -> Iterator[SummaryLine]:
 
-    return (Line(*said) for said in company_words(found))
+    return (SummaryLine(*said) for said in company_words(found))
 
 
-def _cascade(found: Cascade | None) -> Iterator[Line]:
+def _cascade(found: CascadeHealth | None) -> Iterator[SummaryLine]:
     if found is None:
         return
 
-    yield from (Line(*said) for said in cascade_words(found))
+    yield from (SummaryLine(*said) for said in cascade_words(found))
 
 
-def _canaries(found: Canaries) -> Line:
+def _canaries(found: CanaryHealth) -> SummaryLine:
     passed = found.passed
     if not passed.total:
-        return Line("canaries: none, since this judge does not read passages")
+        return SummaryLine("canaries: none, since this judge does not read passages")
     missed = [
         f"{name} {rate.count:,} of {rate.total:,}" for name, rate in found.kinds.items() if rate.count < rate.total
     ]
     told = f" ({', '.join(missed)})" if missed else ""
-    return Line(f"canaries: {passed.count:,} of {passed.total:,} as expected{told}")
+    return SummaryLine(f"canaries: {passed.count:,} of {passed.total:,} as expected{told}")
 
 
-def _people(found: AgainstPeople) -> Line:
+def _people(found: HumanAgreement) -> SummaryLine:
     compared = f"{plural(found.grades, 'grade')} of {plural(found.questions, 'question')}"
     if found.kappa is None or found.interval is None:
-        return Line(f"against people: {compared}, too few for a kappa")
+        return SummaryLine(f"against people: {compared}, too few for a kappa")
     low, high = found.interval
-    return Line(f"against people: kappa {found.kappa:.2f} [{low:.2f}, {high:.2f}], {compared}")
+    return SummaryLine(f"against people: kappa {found.kappa:.2f} [{low:.2f}, {high:.2f}], {compared}")
 
 
-def _panel(panel: Panel | None) -> Iterator[Line]:
+def _panel(panel: PanelHealth | None) -> Iterator[SummaryLine]:
     if panel is None:
         return
     for name, member in panel.members.items():
         if member.mean is not None:
-            yield Line(f"panel: {name} gave {plural(member.given, 'grade')}, on average {member.mean:.2f}")
+            yield SummaryLine(f"panel: {name} gave {plural(member.given, 'grade')}, on average {member.mean:.2f}")
     for pair in panel.agreement:
         if pair.pairs:
-            yield Line(f"panel: {' and '.join(pair.judges)} {_agreement(pair)}")
-    yield from (Line(f"warning: {warning}", True) for warning in panel.warnings)
+            yield SummaryLine(f"panel: {' and '.join(pair.judges)} {_agreement(pair)}")
+    yield from (SummaryLine(f"warning: {warning}", True) for warning in panel.warnings)
 
 
-def _agreement(found: Samples | PairAgreement) -> str:
+def _agreement(found: SelfAgreement | PairAgreement) -> str:
     kappa = "" if found.kappa is None else f" (quadratic kappa {found.kappa:.2f})"
     return f"agree {found.exact:.0%}{kappa}"
 
 
-def _orders(health: RankHealth, exact: bool) -> Iterator[Line]:
+def _orders(health: RankHealth, exact: bool) -> Iterator[SummaryLine]:
     if exact:
-        yield Line(f"judge: {BY_RULE} ({plural(health.invalid.total, 'batch')})")
+        yield SummaryLine(f"judge: {BY_RULE} ({plural(health.invalid.total, 'batch')})")
         return
     flips, cycles, invalid = health.flips, health.cycles, health.invalid
     parts = [f"first shown wins {health.first.rate:.0%} of the batches (a fair judge: {health.fair_first:.0%})"]
@@ -346,9 +350,9 @@ def _orders(health: RankHealth, exact: bool) -> Iterator[Line]:
     if cycles.total:
         parts.append(f"{cycles.rate:.0%} of triples go round in a circle (a over b over c over a)")
     parts.append(f"{invalid.count:,} of {plural(invalid.total, 'batch')} without an order")
-    yield Line(f"judge: {', '.join(parts)}")
+    yield SummaryLine(f"judge: {', '.join(parts)}")
     if health.sharpness is not None:
-        yield Line(f"judge: {judge_words(health.sharpness, health.echo, health.position_bias)}")
+        yield SummaryLine(f"judge: {judge_words(health.sharpness, health.echo, health.position_bias)}")
     if (inversions := health.expected_inversions) is not None:
-        yield Line(inversions_words(inversions))
-    yield from (Line(f"warning: {warning}", True) for warning in health.warnings)
+        yield SummaryLine(inversions_words(inversions))
+    yield from (SummaryLine(f"warning: {warning}", True) for warning in health.warnings)

@@ -18,7 +18,7 @@ from raggs.base.hashing import generator
 from raggs.base.settings import Causes, Settings
 from raggs.parts import askers
 from raggs.parts.askers import Assignment
-from raggs.stages.base import StageOf, Work
+from raggs.stages.base import StageOf, StageWork
 from raggs.stages.ordered import run_ordered
 from raggs.stages.questions.records import AskRecord, QuestionServices, SampleRecord
 
@@ -36,7 +36,7 @@ class AskConfig(Settings):
     seed: int = Field(0, description="of the choice of earlier questions")
 
 
-class Ask(StageOf[AskConfig, QuestionServices]):
+class AskStage(StageOf[AskConfig, QuestionServices]):
     NAME = "ask"
     READS = ("sample",)
     Config = AskConfig
@@ -49,7 +49,7 @@ class Ask(StageOf[AskConfig, QuestionServices]):
     def asked(self, services: QuestionServices) -> str | None:
         return services.asker.name
 
-    def run(self, work: Work, config: AskConfig, services: QuestionServices) -> Iterator[AskRecord]:
+    def run(self, work: StageWork, config: AskConfig, services: QuestionServices) -> Iterator[AskRecord]:
         asker = services.asker
         samples = list(work.read("sample", SampleRecord))
         said: list[str] = []
@@ -109,4 +109,4 @@ def shown_before(said: Sequence[str], config: AskConfig, qid: str) -> tuple[str,
     return tuple(said[number] for number in sorted(chosen.tolist()))
 
 
-STAGE = Ask()
+STAGE = AskStage()

@@ -25,7 +25,7 @@ from raggs.base.settings import Causes, Settings
 from raggs.parts.embedders import Embedder
 from raggs.parts.indexes.lexical import words_of
 from raggs.parts.retrievers import Retriever
-from raggs.stages.base import PassageLookup, StageOf, Work
+from raggs.stages.base import PassageLookup, StageOf, StageWork
 from raggs.stages.questions.records import FilterRecord, QuestionServices, SampleRecord, VerifyRecord
 from raggs.stats.question_filters import (
     DEFAULT,
@@ -139,7 +139,7 @@ class FilterConfig(Settings):
     seed: int = Field(0, description="of the split into dev and test")
 
 
-class Filter(StageOf[FilterConfig, QuestionServices]):
+class FilterStage(StageOf[FilterConfig, QuestionServices]):
     NAME = "filter"
     READS = ("sample", "verify")
     Config = FilterConfig
@@ -151,7 +151,7 @@ class Filter(StageOf[FilterConfig, QuestionServices]):
             found |= {"corpus": services.causes("corpus"), "systems": services.causes("systems")}
         return found
 
-    def run(self, work: Work, config: FilterConfig, services: QuestionServices) -> Iterator[FilterRecord]:
+    def run(self, work: StageWork, config: FilterConfig, services: QuestionServices) -> Iterator[FilterRecord]:
         samples = {sample.qid: sample for sample in work.read("sample", SampleRecord)}
         records = list(work.read("verify", VerifyRecord))
         sound = [record for record in records if record.rejected is None]
@@ -182,7 +182,7 @@ class Filter(StageOf[FilterConfig, QuestionServices]):
         return finders(records, vectors, samples, systems, services.passages, config.k, identity)
 
 
-def rederived(work: Work, config: FilterConfig) -> Iterator[FilterRecord]:
+def rederived(work: StageWork, config: FilterConfig) -> Iterator[FilterRecord]:
     """The records that the stage must have written, of which cosines and systems are taken as recorded."""
     samples = {sample.qid: sample for sample in work.read("sample", SampleRecord)}
     verified = list(work.read("verify", VerifyRecord))
@@ -294,4 +294,4 @@ def _cosine(value: float) -> float:
     return max(-1.0, min(1.0, shortest_float(np.float32(value))))
 
 
-STAGE = Filter()
+STAGE = FilterStage()

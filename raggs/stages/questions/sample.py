@@ -15,10 +15,10 @@ from raggs.base.adapter import unknown_name
 from raggs.base.languages import detect_language
 from raggs.base.settings import Causes, Settings
 from raggs.parts.askers import KINDS, Kind
-from raggs.stages.base import StageOf, Work
+from raggs.stages.base import StageOf, StageWork
 from raggs.stages.questions.records import QuestionServices, SampleRecord, Text, Window
 from raggs.stats.question_filters import SIZE, stratified_windows
-from raggs.stats.question_filters import Window as Place
+from raggs.stats.question_filters import TextWindow as Place
 
 PARTNERS = 64  # windows among which a comparison finds its second one
 DIGITS = 6  # of a question's number, so that ids are in order
@@ -55,7 +55,7 @@ class SampleConfig(Settings):
     seed: int = Field(0, description="of the choice of windows")
 
 
-class Sample(StageOf[SampleConfig, QuestionServices]):
+class SampleStage(StageOf[SampleConfig, QuestionServices]):
     NAME = "sample"
     Config = SampleConfig
     RECORD = SampleRecord
@@ -63,7 +63,7 @@ class Sample(StageOf[SampleConfig, QuestionServices]):
     def causes(self, config: SampleConfig, services: QuestionServices) -> Causes:
         return {"documents": services.causes("documents"), "kinds": sorted(services.asker.kinds)}
 
-    def run(self, work: Work, config: SampleConfig, services: QuestionServices) -> Iterator[SampleRecord]:
+    def run(self, work: StageWork, config: SampleConfig, services: QuestionServices) -> Iterator[SampleRecord]:
         documents = services.documents
         texts = [document.text for document in documents]
         count = min(config.n, config.per_window * windows_of(texts, config.window))
@@ -148,4 +148,4 @@ def _window(place: Place, document: Text) -> Window:
     )
 
 
-STAGE = Sample()
+STAGE = SampleStage()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from raggs.base.artifacts import Reference, Span
 from raggs.base.settings import Causes, Settings
 from raggs.base.text import shorten
-from raggs.stages.base import StageOf, Work
+from raggs.stages.base import StageOf, StageWork
 from raggs.stages.questions.records import AskRecord, QuestionServices, Reason, SampleRecord, VerifyRecord, Window
 
 WORD = re.compile(r"\w")
@@ -24,7 +24,7 @@ class VerifyConfig(Settings):
     """Nothing can be set: an excerpt is there word for word, or it is not."""
 
 
-class Verify(StageOf[VerifyConfig, QuestionServices]):
+class VerifyStage(StageOf[VerifyConfig, QuestionServices]):
     NAME = "verify"
     READS = ("sample", "ask")
     Config = VerifyConfig
@@ -33,11 +33,11 @@ class Verify(StageOf[VerifyConfig, QuestionServices]):
     def causes(self, config: VerifyConfig, services: QuestionServices) -> Causes:
         return {}
 
-    def run(self, work: Work, config: VerifyConfig, services: QuestionServices) -> Iterator[VerifyRecord]:
+    def run(self, work: StageWork, config: VerifyConfig, services: QuestionServices) -> Iterator[VerifyRecord]:
         return verified(work)
 
 
-def verified(work: Work) -> Iterator[VerifyRecord]:
+def verified(work: StageWork) -> Iterator[VerifyRecord]:
     """The records of the stage; it needs nothing of the world."""
     samples = work.read("sample", SampleRecord)
     for record in work.read("ask", AskRecord):
@@ -46,7 +46,7 @@ def verified(work: Work) -> Iterator[VerifyRecord]:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _ExcerptPlace:
     """Where an excerpt stands: the number of its window, and characters of that."""
 
     window: int
@@ -74,7 +74,7 @@ def verify(sample: SampleRecord, record: AskRecord) -> VerifyRecord:
     return VerifyRecord(qid=record.qid, question=record.question, references=references)
 
 
-def _find(excerpt: str, windows: Sequence[Window]) -> _Found | None:
+def _find(excerpt: str, windows: Sequence[Window]) -> _ExcerptPlace | None:
     """The first place at which an excerpt stands; None for one without a word, or that stands nowhere."""
     if not WORD.search(excerpt):
         return None
@@ -82,25 +82,25 @@ def _find(excerpt: str, windows: Sequence[Window]) -> _Found | None:
     for number, window in enumerate(windows):
         start = window.text.find(excerpt)
         if start >= 0:
-            return _Found(number, start, start + len(excerpt))
+            return _ExcerptPlace(number, start, start + len(excerpt))
         if found := words.search(window.text):
-            return _Found(number, *found.span())
+            return _ExcerptPlace(number, *found.span())
     return None
 
 
-def _merged(places: Sequence[_Found]) -> list[_Found]:
+def _merged(places: Sequence[_ExcerptPlace]) -> list[_ExcerptPlace]:
     """The places in order, those that share characters as one."""
-    merged: list[_Found] = []
+    merged: list[_ExcerptPlace] = []
     for place in sorted(places, key=lambda each: (each.window, each.start, each.end)):
         last = merged[-1] if merged else None
         if last and last.window == place.window and place.start < last.end:
-            merged[-1] = _Found(last.window, last.start, max(last.end, place.end))
+            merged[-1] = _ExcerptPlace(last.window, last.start, max(last.end, place.end))
         else:
             merged.append(place)
     return merged
 
 
-def _reference(place: _Found, window: Window) -> Reference:
+def _reference(place: _ExcerptPlace, window: Window) -> Reference:
     start, end = window.start + place.start, window.start + place.end
     span = None if window.doc_id else Span(source=window.source, start=start, end=end)
     return Reference(text=window.text[place.start : place.end], doc_id=window.doc_id, span=span)
@@ -110,4 +110,4 @@ def _rejected(record: AskRecord, reason: Reason, detail: str) -> VerifyRecord:
     return VerifyRecord(qid=record.qid, question=record.question, rejected=reason, detail=detail)
 
 
-STAGE = Verify()
+STAGE = VerifyStage()

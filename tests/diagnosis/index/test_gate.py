@@ -15,8 +15,8 @@ import pytest
 from support.cranfield import DATA, needs_cranfield
 from support.vectors import crowds
 
-from raggs.app.diagnose import Diagnosed, diagnose
-from raggs.diagnosis.index.models import IndexFound, MatchedPart
+from raggs.app.diagnose import DiagnosisResult, diagnose
+from raggs.diagnosis.index.models import IndexFindings, MatchedPart
 from raggs.parts.embedders.wordllama import WordLlamaEmbedder
 
 INDEXES = ("hnsw:m=8:ef_construction=60", "ivf:lists=256")
@@ -24,18 +24,18 @@ SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 LEAST = 20  # letters of a sentence
 
 
-def diagnosed(folder: Path, vectors: np.ndarray, queries: np.ndarray, **settings: object) -> Diagnosed:
+def diagnosed(folder: Path, vectors: np.ndarray, queries: np.ndarray, **settings: object) -> DiagnosisResult:
     np.save(folder / "v.npy", vectors)
     np.save(folder / "q.npy", queries)
     given = {"indexes": INDEXES, "k": (10,), "held_out": 0, "timed": 5, "rounds": 1, **settings}
     return diagnose("index", out=folder / "out", vectors=folder / "v.npy", queries=folder / "q.npy", **given)
 
 
-def at(found: IndexFound, level: float) -> MatchedPart:
+def at(found: IndexFindings, level: float) -> MatchedPart:
     return next(part for part in found.matched if part.index.startswith("ivf") and part.level == level)
 
 
-def assert_signs(found: IndexFound, level: float) -> None:
+def assert_signs(found: IndexFindings, level: float) -> None:
     part = at(found, level)
     low, high = part.against["r0.3"], part.against["r0.9"]
     assert low.low is not None and low.low > 0, low
@@ -44,12 +44,12 @@ def assert_signs(found: IndexFound, level: float) -> None:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Diagnosed:
+def made(tmp_path_factory: pytest.TempPathFactory) -> DiagnosisResult:
     return diagnosed(tmp_path_factory.mktemp("gate"), crowds(15_000, 32), crowds(1000, 32, seed=1))
 
 
-def test_lists_serve_the_worst_better_and_graphs_the_best(made: Diagnosed) -> None:
-    assert isinstance(made.found, IndexFound)
+def test_lists_serve_the_worst_better_and_graphs_the_best(made: DiagnosisResult) -> None:
+    assert isinstance(made.found, IndexFindings)
     assert_signs(made.found, 0.9)
     assert re.match(
         r"At a mean recall@10 of 0.9 over questions, ivf:lists=256 gives more questions at least \d+% of the truth .* "
@@ -58,9 +58,9 @@ def test_lists_serve_the_worst_better_and_graphs_the_best(made: Diagnosed) -> No
     ), made.verdict
 
 
-def test_mean_recall_is_the_area_under_the_curve_for_each(made: Diagnosed) -> None:
+def test_mean_recall_is_the_area_under_the_curve_for_each(made: DiagnosisResult) -> None:
     """So that what one index has more at low deltas it must have less at high ones."""
-    found = IndexFound.model_validate(made.report.found)
+    found = IndexFindings.model_validate(made.report.found)
     for part in found.points:
         means = [part.values[f"r{delta:g}"].mean or 0.0 for delta in found.deltas]
         assert means == sorted(means, reverse=True)
@@ -68,8 +68,8 @@ def test_mean_recall_is_the_area_under_the_curve_for_each(made: Diagnosed) -> No
         assert part.values["map"].mean == pytest.approx(part.values["recall"].mean)
 
 
-def test_levels_that_an_index_does_not_bracket_are_said_to_be_none(made: Diagnosed) -> None:
-    found = IndexFound.model_validate(made.report.found)
+def test_levels_that_an_index_does_not_bracket_are_said_to_be_none(made: DiagnosisResult) -> None:
+    found = IndexFindings.model_validate(made.report.found)
     for part in found.matched:
         recalls = [point.values["recall"].mean or 0.0 for point in found.points if point.index == part.index]
         assert part.bracketed == (min(recalls) <= part.level <= max(recalls))
@@ -89,5 +89,5 @@ def test_so_it_is_with_sentences(tmp_path: Path) -> None:
     vectors = WordLlamaEmbedder(WordLlamaEmbedder.Config()).embed(texts)
     order = np.random.default_rng(0).permutation(len(vectors))
     found = diagnosed(tmp_path, vectors[order[1500:]], vectors[order[:1500]], vary=["nprobe=8,11,16,23"]).found
-    assert isinstance(found, IndexFound)
+    assert isinstance(found, IndexFindings)
     assert_signs(found, 0.9)

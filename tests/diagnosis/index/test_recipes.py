@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.chunking.models import parse_spec
-from raggs.diagnosis.index.measuring import Family, bisected, families
-from raggs.diagnosis.index.models import IndexSettings
+from raggs.diagnosis.index.measuring import IndexFamily, bisected, families
+from raggs.diagnosis.index.models import IndexDiagnosisConfig
 from raggs.parts import indexes
 from raggs.parts.indexes import IndexConfig
 
 
-def of(*names: str, dims: int = 64, **settings: object) -> list[Family]:
-    return families(IndexSettings.model_validate({"indexes": names, **settings}), dims)
+def of(*names: str, dims: int = 64, **settings: object) -> list[IndexFamily]:
+    return families(IndexDiagnosisConfig.model_validate({"indexes": names, **settings}), dims)
 
 
 def test_a_name_is_read_as_what_it_names() -> None:

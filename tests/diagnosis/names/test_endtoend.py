@@ -9,8 +9,8 @@ import pytest
 
 from raggs.app.diagnose import DiagnoseRequest, forecast_diagnosis, run_diagnosis
 from raggs.diagnosis.base import Bench
-from raggs.diagnosis.names.models import EndPart, EndToEnd, NamesFound
-from raggs.diagnosis.names.scoring import Hygiene, Scene
+from raggs.diagnosis.names.models import EndToEnd, NamesEndToEndPart, NamesFindings
+from raggs.diagnosis.names.scoring import SearchTask, TextCleaning
 from raggs.parts.workshop import Workshop
 
 TOPICS = ("dimmed street lamps", "hedgerows between fields", "the rent of boats")
@@ -45,13 +45,13 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def found(place: Path) -> EndToEnd:
     done = run_diagnosis(DiagnoseRequest("names", settings=FEW, out=place / "d", **golden(place)))  # type: ignore[arg-type]
-    assert isinstance(done.found, NamesFound) and done.found.end_to_end is not None
+    assert isinstance(done.found, NamesFindings) and done.found.end_to_end is not None
     assert (place / "d" / "names-recall.svg").is_file()
     assert "Rank correlation of the change" in (place / "d" / "names.md").read_text()
     return done.found.end_to_end
 
 
-def part(found: EndToEnd, perturber: str) -> EndPart:
+def part(found: EndToEnd, perturber: str) -> NamesEndToEndPart:
     return next(each for each in found.changes if each.perturber == perturber)
 
 
@@ -76,7 +76,7 @@ def test_the_margin_foretells_it(found: EndToEnd) -> None:
 def test_questions_that_name_nobody_are_a_sentence(tmp_path: Path) -> None:
     given = golden(tmp_path, ("somebody", "nobody at all"))
     done = run_diagnosis(DiagnoseRequest("names", settings=FEW, out=tmp_path / "d", **given))  # type: ignore[arg-type]
-    assert isinstance(done.found, NamesFound) and done.found.end_to_end is not None
+    assert isinstance(done.found, NamesFindings) and done.found.end_to_end is not None
     told = "0 of 6 judged questions name somebody who stands in the corpus: too few to tell."
     assert done.found.end_to_end.note == told
     assert told in (tmp_path / "d" / "names.md").read_text()
@@ -86,7 +86,7 @@ def test_a_large_corpus_is_drawn_from_and_keeps_what_is_judged(place: Path, tmp_
     (place / "few.txt").write_text("".join(f"q{n} 0 d{n} 5\n" for n in range(5)))
     request = DiagnoseRequest("names", **{**golden(place), "golden": place / "few.txt", "out": tmp_path})  # type: ignore[arg-type]
     workshop = Workshop(tmp_path)
-    scene = Scene(Bench(request.given, workshop), Hygiene(raw=False), "author", most=8)
+    scene = SearchTask(Bench(request.given, workshop), TextCleaning(raw=False), "author", most=8)
     assert len(scene.docs) == 8 and {f"d{n}" for n in range(5)} <= set(scene.docs)
     assert scene.names == {f"q{n}": [PEOPLE[n // 3]] for n in range(5)}
     workshop.close()
@@ -109,5 +109,5 @@ def test_a_golden_set_that_lacks_something_is_a_sentence(place: Path, tmp_path: 
     settings = {**FEW, "perturbers": ["remove_label"]}
     for labels, told in ((tmp_path / "alone.txt", "There is no corpus"), (place / "qrels.txt", "Labels alone hold no")):
         done = run_diagnosis(DiagnoseRequest("names", settings=settings, out=tmp_path / "d", golden=labels))
-        assert isinstance(done.found, NamesFound) and done.found.end_to_end is not None
+        assert isinstance(done.found, NamesFindings) and done.found.end_to_end is not None
         assert told in (done.found.end_to_end.note or "")

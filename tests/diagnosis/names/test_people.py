@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from raggs.diagnosis.names.models import People, asked_for, by_question, runs_in
+from raggs.diagnosis.names.models import PersonNames, asked_for, by_question, runs_in
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_the_longest_end_of_a_run_that_stands_in_a_passage_counts():
 
 
 def test_names_stand_as_whole_words():
-    people = People(["Ann Lee", "Lee Ann", "Ann Lee", "3M"])
+    people = PersonNames(["Ann Lee", "Lee Ann", "Ann Lee", "3M"])
     assert people.names == ("3M", "Ann Lee", "Lee Ann")
     assert people.within("By Ann Leeds and Joann Lee; then Ann Lee.") == ["Ann Lee"]
     assert people.within("Nobody") == []
@@ -42,6 +42,6 @@ def test_names_stand_as_whole_words():
 
 def test_by_a_field_only_its_names_count_and_only_where_they_stand_in_a_passage():
     questions = {"a": "Did Plato meet Ann Lee in New York?", "b": "Who met Bo Kim?", "c": "Who?"}
-    known = People(["Plato", "Bo Kim", "Ann Lee"])
+    known = PersonNames(["Plato", "Bo Kim", "Ann Lee"])
     assert by_question(questions, ["Plato, New York.", "Ann Lee"], known) == {"a": ["Ann Lee", "Plato"]}
     assert by_question(questions, ["Plato, New York."], None) == {"a": ["New York"]}

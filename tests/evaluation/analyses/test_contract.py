@@ -15,10 +15,10 @@ from raggs.app.evaluate import evaluate
 from raggs.base.errors import UsageError
 from raggs.evaluation.analyses import REGISTRY, USUAL, Analysis, PartAnalysis
 from raggs.evaluation.analyses.corrected import PeopleCorrection
-from raggs.evaluation.analyses.unjudged import LabelDoubt
+from raggs.evaluation.analyses.unjudged import LabelUncertaintyAnalysis
 from raggs.evaluation.gates import read_report
 from raggs.evaluation.layout import lay_out
-from raggs.evaluation.models import Part, Report
+from raggs.evaluation.models import EvalReport, ReportPart
 
 
 @pytest.mark.parametrize("name", REGISTRY.builtin)
@@ -28,17 +28,17 @@ def test_an_analysis_is_known_by_its_name_alone(name):
     assert REGISTRY.summary(name).endswith(".")
     if isinstance(analysis, PartAnalysis):
         assert name == analysis.NAME
-        assert issubclass(analysis.PART, Part)
+        assert issubclass(analysis.PART, ReportPart)
 
 
 @pytest.mark.parametrize("name", REGISTRY.builtin)
 def test_what_it_finds_is_read_back_from_the_report_and_drawn_as_it_was(name):
     analysis = REGISTRY.load(name)()
-    if not isinstance(analysis, LabelDoubt | PeopleCorrection):  # they need what these labels have not
+    if not isinstance(analysis, LabelUncertaintyAnalysis | PeopleCorrection):  # they need what these labels have not
         analysis.check(golden(), [system.name for system in SYSTEMS])
     before = reported()
     report = analysis.extend(before, study())
-    read = Report.model_validate_json(report.model_dump_json())
+    read = EvalReport.model_validate_json(report.model_dump_json())
     assert read == report
     assert analysis.section(read) == analysis.section(report)
     assert report.per_query == before.per_query
@@ -60,12 +60,12 @@ def test_usual_ones_are_registered_and_all_are_described():
 
 
 LENGTHS = '''
-from raggs.evaluation.analyses import Finding, PartAnalysis
+from raggs.evaluation.analyses import AnalysisFinding, PartAnalysis
 from raggs.evaluation.document import Cell
-from raggs.evaluation.models import Part
+from raggs.evaluation.models import ReportPart
 
 
-class LengthPart(Part):
+class LengthPart(ReportPart):
     passages: int
 
 
@@ -78,7 +78,7 @@ class Lengths(PartAnalysis[LengthPart]):
     PART = LengthPart
 
     def compute(self, study):
-        return [Finding(name, LengthPart(passages=int(hits.length.sum()))) for name, hits in study.hits.items()]
+        return [AnalysisFinding(name, LengthPart(passages=int(hits.length.sum()))) for name, hits in study.hits.items()]
 
     def rows(self, found):
         return [(Cell(system), Cell(part.passages)) for system, part in found]

@@ -11,14 +11,14 @@ import pytest
 from raggs.base.errors import DataError, UsageError
 from raggs.base.hashing import generator
 from raggs.evaluation.analyses.corrected import CorrectedPart, DrawnLabel, PeopleCorrection, WholeQuestions, correctable
-from raggs.evaluation.document import Document
+from raggs.evaluation.document import ReportDocument
 from raggs.evaluation.layout import lay_out
-from raggs.evaluation.models import Report
+from raggs.evaluation.models import EvalReport
 from raggs.evaluation.report import make_report
-from raggs.evaluation.study import Scoring
+from raggs.evaluation.study import ScoringSettings
 from raggs.golden.judgments import Judgments
-from raggs.golden.opened import System
-from raggs.metrics.columns import Qrels, Run, Scale
+from raggs.golden.opened import NamedSystem
+from raggs.metrics.columns import GradeScale, Qrels, Run
 from raggs.metrics.hits import find_hits
 from raggs.metrics.measure import Linear
 from raggs.metrics.names import parse_measure, parse_measures
@@ -36,7 +36,7 @@ LISTS = {
     "one": {qid: [f"d{place}" for place in range(POOL)] for qid in QIDS},
     "two": {qid: [f"d{place}" for place in reversed(range(POOL))] for qid in QIDS},
 }
-SYSTEMS = tuple(System(name, f"{name}.trec", Run.of(lists)) for name, lists in LISTS.items())
+SYSTEMS = tuple(NamedSystem(name, f"{name}.trec", Run.of(lists)) for name, lists in LISTS.items())
 MEASURES = ("precision4@4", "harm@4", "recall@4", "ndcg@4", "holes@4")
 
 
@@ -44,21 +44,21 @@ def reported(
     labels: dict[tuple[str, str], DrawnLabel] = DRAWN,
     measures: tuple[str, ...] = MEASURES,
     baseline: str | None = None,
-    systems: tuple[System, ...] = SYSTEMS,
+    systems: tuple[NamedSystem, ...] = SYSTEMS,
     whole: WholeQuestions | None = None,
-) -> Report:
-    judgments = Judgments("run", Qrels.of(JUDGED, Scale.of(1, 5)))
-    scoring = Scoring(parse_measures(measures), (4,))
+) -> EvalReport:
+    judgments = Judgments("run", Qrels.of(JUDGED, GradeScale.of(1, 5)))
+    scoring = ScoringSettings(parse_measures(measures), (4,))
     return make_report(judgments, systems, scoring, [PeopleCorrection(labels, baseline, whole or WholeQuestions())])
 
 
-def parts(report: Report) -> dict[tuple[str, str, str | None], CorrectedPart]:
+def parts(report: EvalReport) -> dict[tuple[str, str, str | None], CorrectedPart]:
     found = PeopleCorrection().found(report)
     return {(each.system, each.part.measure, each.part.against): each.part for each in found}
 
 
 def true_mean(measure: str, system: str) -> float:
-    hits = find_hits(Qrels.of(TRUTH, Scale.of(1, 5)), Run.of(LISTS[system]))
+    hits = find_hits(Qrels.of(TRUTH, GradeScale.of(1, 5)), Run.of(LISTS[system]))
     return float(parse_measure(measure).values(hits).mean())
 
 
@@ -123,11 +123,14 @@ def test_by_whole_questions_any_measure_is_corrected() -> None:
         dict.fromkeys(read, 2 / 3), {(q, doc): grade for q in read for doc, grade in TRUTH[q].items()}
     )
     judgments, names = (
-        Judgments("run", Qrels.of(JUDGED, Scale.of(1, 5))),
+        Judgments("run", Qrels.of(JUDGED, GradeScale.of(1, 5))),
         ("ndcg@4", "recall@4", "ra_nwg@4", "precision4@4"),
     )
     report = make_report(
-        judgments, SYSTEMS, Scoring(parse_measures((*names, "holes@4")), (4,)), [PeopleCorrection({}, None, whole)]
+        judgments,
+        SYSTEMS,
+        ScoringSettings(parse_measures((*names, "holes@4")), (4,)),
+        [PeopleCorrection({}, None, whole)],
     )
     found = parts(report)
     assert {measure for _, measure, _ in found} == set(names)
@@ -162,7 +165,7 @@ def test_what_a_corrected_measure_sums_does_not_hang_on_other_labels(measure: st
     assert isinstance(named.measure, Linear)
     ties = Run.of({qid: {doc: float(int(doc[1:]) // 3) for doc in TRUTH[qid]} for qid in QIDS})
     for labels in (TRUTH, JUDGED):
-        hits = find_hits(Qrels.of(labels, Scale.of(1, 5)), ties)
+        hits = find_hits(Qrels.of(labels, GradeScale.of(1, 5)), ties)
         shares = named.measure.shares(hits, expected=named.mode == "E")
         assert hits.total(shares * hits.weigh(named.measure.table(hits.qrels))) == pytest.approx(named.values(hits))
         other = replace(hits, qrels=hits.qrels.relabelled(np.full_like(hits.qrels.grade, 3)))
@@ -170,10 +173,10 @@ def test_what_a_corrected_measure_sums_does_not_hang_on_other_labels(measure: st
 
 
 def test_differences_are_those_from_the_baseline() -> None:
-    third = System("three", "three.trec", Run.of(LISTS["one"]))
+    third = NamedSystem("three", "three.trec", Run.of(LISTS["one"]))
     found = parts(reported(baseline="two", systems=(*SYSTEMS, third)))
     assert {(name, against) for name, _, against in found if against} == {("one", "two"), ("three", "two")}
-    many = tuple(System(f"s{number}", "s.trec", Run.of(LISTS["one"])) for number in range(4))
+    many = tuple(NamedSystem(f"s{number}", "s.trec", Run.of(LISTS["one"])) for number in range(4))
     assert not [each for each in parts(reported(systems=many)) if each[2]]
 
 
@@ -194,9 +197,9 @@ def test_a_draw_that_was_not_finished_is_refused() -> None:
 def test_without_labels_or_on_another_scale_it_is_refused() -> None:
     with pytest.raises(UsageError, match="nothing to correct"):
         reported({})
-    labels = Judgments("qrels", Qrels.of(JUDGED, Scale.of(0, 5)))
+    labels = Judgments("qrels", Qrels.of(JUDGED, GradeScale.of(0, 5)))
     with pytest.raises(UsageError, match="another scale"):
-        make_report(labels, SYSTEMS, Scoring(parse_measures(["recall@4"]), (4,)), [PeopleCorrection(DRAWN)])
+        make_report(labels, SYSTEMS, ScoringSettings(parse_measures(["recall@4"]), (4,)), [PeopleCorrection(DRAWN)])
 
 
 def test_the_page_tells_both() -> None:
@@ -207,11 +210,11 @@ def test_the_page_tells_both() -> None:
     assert len(section.table.rows) == 9
 
 
-def _page(report: Report) -> Document:
-    return lay_out(Report.model_validate_json(report.model_dump_json()))
+def _page(report: EvalReport) -> ReportDocument:
+    return lay_out(EvalReport.model_validate_json(report.model_dump_json()))
 
 
-def _said(report: Report) -> str:
+def _said(report: EvalReport) -> str:
     return "\n".join(sentence for section in _page(report).sections for sentence in section.sentences)
 
 

@@ -5,14 +5,14 @@ from support.studies import golden, scoring
 
 from raggs.evaluation.analyses.ties import TieRanges
 from raggs.evaluation.report import make_report
-from raggs.golden.opened import System
+from raggs.golden.opened import NamedSystem
 from raggs.metrics.columns import Run
 
 TIED = Run.of({"query-a": {"doc-1": 1.0, "doc-8": 1.0}, "query-b": {"doc-3": 2.0}, "query-c": {"doc-5": 1.0}})
 
 
 def tied(*measures: str):
-    return make_report(golden(), [System("tied", "f", TIED)], scoring(measures), [TieRanges()])
+    return make_report(golden(), [NamedSystem("tied", "f", TIED)], scoring(measures), [TieRanges()])
 
 
 def test_only_measures_that_ties_can_move_are_told():
@@ -54,7 +54,7 @@ def test_a_tie_within_the_cutoff_reaches_it_and_none_lies_across():
 
 
 def test_a_run_without_ties_has_nothing_to_say():
-    plain = System("plain", "f", Run.of({"query-a": {"doc-1": 2.0, "doc-8": 1.0}}))
+    plain = NamedSystem("plain", "f", Run.of({"query-a": {"doc-1": 2.0, "doc-8": 1.0}}))
     report = make_report(golden(), [plain], scoring(("mrr",)), [TieRanges()])
     assert report.systems[0].ties == ()
     assert not any("share" in note for note in report.notes)

@@ -7,17 +7,17 @@ import pytest
 from support.studies import SYSTEMS, golden, reported, scoring
 
 from raggs.base.errors import UsageError
-from raggs.evaluation.analyses.unjudged import LabelDoubt
+from raggs.evaluation.analyses.unjudged import LabelUncertaintyAnalysis
 from raggs.evaluation.report import make_report
-from raggs.metrics.unjudged import Doubt
+from raggs.metrics.unjudged import LabelUncertainty
 
 
 def test_doubt_widens_intervals_and_says_so():
     known = golden()
-    doubt = Doubt(np.full(5, 2.0), ((),) * 5)
+    doubt = LabelUncertainty(np.full(5, 2.0), ((),) * 5)
     half = replace(scoring(), confidence=0.5)
     plain = make_report(known, SYSTEMS, half)
-    wide = make_report(replace(known, doubt=doubt), SYSTEMS, half, [LabelDoubt()])
+    wide = make_report(replace(known, doubt=doubt), SYSTEMS, half, [LabelUncertaintyAnalysis()])
     assert (plain.label_uncertainty, wide.label_uncertainty) == (False, True)
     pairs = [
         (score, after.scores[name])
@@ -29,4 +29,4 @@ def test_doubt_widens_intervals_and_says_so():
         assert other.low <= score.low <= score.high <= other.high
     assert any(other.high > score.high for score, other in pairs)
     with pytest.raises(UsageError, match="qrels says nothing of the doubt"):
-        reported(LabelDoubt())
+        reported(LabelUncertaintyAnalysis())

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 from support.studies import SYSTEMS, elsewhere, golden, reported, scoring, study
 
-from raggs.evaluation.analyses import Finding
+from raggs.evaluation.analyses import AnalysisFinding
 from raggs.evaluation.analyses.losses import Waterfall
-from raggs.evaluation.analyses.robustness import Depths
+from raggs.evaluation.analyses.robustness import DepthAnalysis
 from raggs.evaluation.document import KNOBS
 from raggs.evaluation.study import study_systems
 
@@ -24,7 +24,7 @@ def test_the_largest_loss_names_its_knobs_and_a_small_one_asks_for_nothing():
     (system, part), *_ = Waterfall().found(reported(Waterfall()))
     lossy = part.model_copy(update={"losses": (0.0, 0.02, 0.3, 0.0), "actual": 0.68})
     fine = part.model_copy(update={"losses": (0.0, 0.0, 0.001, 0.0)})
-    said, nothing = Waterfall().sentences([Finding(system, each) for each in (lossy, fine)])
+    said, nothing = Waterfall().sentences([AnalysisFinding(system, each) for each in (lossy, fine)])
     assert said.endswith(f"0.3000 by order, 0.0000 by unjudged — {KNOBS[2]}")
     assert "—" not in nothing
 
@@ -35,8 +35,8 @@ def test_other_scales_have_losses_too_and_measures_that_may_fall_have_none():
 
 
 def test_a_score_is_followed_over_the_cutoff_as_far_as_lists_reach():
-    found = dict(Depths().compute(study()))
+    found = dict(DepthAnalysis().compute(study()))
     assert found["good"].measure == "ra_nwg"
     assert list(found["good"].means) == [1]  # two passages each
     assert list(found["poor"].means) == [1, 3]
-    assert not Depths().compute(study_systems(golden(), SYSTEMS, scoring(("mrr",))))
+    assert not DepthAnalysis().compute(study_systems(golden(), SYSTEMS, scoring(("mrr",))))
