@@ -19,6 +19,7 @@ def test_a_float32_is_written_with_no_digit_too_many(value, written):
     assert json.dumps(shortest_float(value)) == written
 
 
+@pytest.mark.nightly
 @given(st.lists(floats))
 def test_the_digits_read_back_as_the_same_float32(values):
     row = np.array(values, dtype=np.float32)

@@ -275,6 +275,7 @@ def test_a_part_above_its_limit_is_told_why_and_ends_the_command_with_one(capsys
     assert "there are good part; bad part" in capsys.readouterr().err
 
 
+@pytest.mark.nightly
 def test_ratios_of_times_and_of_memory():
     held = parts.of_peaks(parts.Pair(lambda: bytes(3_000_000), lambda: bytes(1_000_000)))
     assert held() == pytest.approx(3, rel=0.01)

@@ -98,6 +98,7 @@ def test_a_question_tells_the_passages_of_this_python_apart(qid: str, quote: str
 # --- a sweep over the quickstart's golden set -----------------------------------------------------------------
 
 
+@pytest.mark.nightly
 def test_the_sweep_measures_its_systems_and_chooses_one(tmp_path: Path) -> None:
     built(copied("quickstart", tmp_path))
     shutil.copytree(EXAMPLES / "sweep", tmp_path / "sweep", ignore=shutil.ignore_patterns("sweeps", "runs"))
@@ -168,6 +169,7 @@ def test_the_ways_of_cutting_a_manual_are_told_apart(tmp_path: Path) -> None:
     assert "(recall-over-length.svg)" in page and (tmp_path / "out" / "iou.svg").is_file()
 
 
+@pytest.mark.nightly
 def test_a_sweep_over_cuts_finds_that_a_manual_is_best_cut_by_its_headings(tmp_path: Path) -> None:
     shutil.copytree(EXAMPLES / "chunks", tmp_path / "chunks", ignore=shutil.ignore_patterns("runs"))
     built(copied("sweep-chunks", tmp_path))

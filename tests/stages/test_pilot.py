@@ -178,6 +178,7 @@ def test_a_word_on_the_judge_of_before_reads_and_writes_as_it_was() -> None:
     assert ranker.ranking().favour == pytest.approx(told.favour) and ranker.ranking().echo == 0.4
 
 
+@pytest.mark.nightly
 def test_an_audit_tells_a_profile_that_the_pilots_answers_do_not_teach(ranked: Project, tmp_path: Path) -> None:
     """The same false word in every journal: all rankings follow from it, but it does not follow from the answers."""
     copy = files_copied(ranked.run, tmp_path / "copy")
