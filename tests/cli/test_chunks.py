@@ -79,7 +79,7 @@ def test_the_schema_fits_what_is_written(folder: Path) -> None:
     schema = json.loads(invoke("schema", "chunks").stdout)
     written = json.loads((folder / "out" / "chunks.json").read_text())
     assert written.keys() == schema["properties"].keys()
-    assert written["systems"][0].keys() == schema["$defs"]["SystemPart"]["properties"].keys()
+    assert written["systems"][0].keys() == schema["$defs"]["ChunkSystemPart"]["properties"].keys()
 
 
 def test_vectors_are_kept_for_the_next_time(folder: Path) -> None:
