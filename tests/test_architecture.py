@@ -20,10 +20,10 @@ PACKAGES = sorted(path.parent.name for path in RAGGS.glob("*/__init__.py"))
 MODULE_LINES = 500  # code lines: without blanks, comments and docstrings
 MOST = {
     "code lines": 71_300,
-    "modules": 396,
+    "modules": 398,
     "class names used twice": 0,
     "import cycles with late imports": 0,
-    "modules below 50 code lines": 42,
+    "modules below 50 code lines": 44,
 }
 MODULES = sorted(path.stem for path in RAGGS.glob("*.py") if path.stem not in ("__init__", "__main__"))
 

@@ -24,8 +24,9 @@ from raggs.app.gates import check_meant, meaning_of, meaning_of_run
 from raggs.base.errors import DataError, RaggsError, UsageError
 from raggs.base.files import regular_file
 from raggs.base.types import as_object
+from raggs.golden.ceilings import ceiling_findings
 from raggs.golden.files import labels_in
-from raggs.golden.opened import ceiling_findings, open_golden
+from raggs.golden.opened import open_golden
 from raggs.parts import retrievers
 from raggs.parts.indexes.files import CacheFolders
 from raggs.parts.indexes.passages import PassageStore

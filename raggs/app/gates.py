@@ -24,7 +24,6 @@ from raggs.golden.opened import open_golden
 from raggs.metrics.names import MeasureSpec, definitions
 from raggs.runs.manifests.goldenlock import LockDefinitions, LockedJudgments, meaning_findings, read_lock
 from raggs.runs.manifests.opened import OpenedRun
-from raggs.stages.questions import QUESTIONS
 
 if TYPE_CHECKING:
     from raggs.evaluation.diff_sets import DiffReport
@@ -246,6 +245,8 @@ def meaning_of(judgments: Judgments) -> LockDefinitions:
 
 def meaning_of_run(run: OpenedRun) -> LockDefinitions:
     """The same of a run; of one that has judged nothing, the measures alone."""
+    from raggs.stages.questions import QUESTIONS  # late: only runs have stages
+
     if run.pipeline is QUESTIONS:
         return LockDefinitions()
     try:

@@ -61,7 +61,7 @@ def _portable(config: RunConfig, folder: Path) -> str:
 
 
 def _run_shard(job: str, number: int) -> None:
-    from raggs.app.services import run_shard  # late: where the work is done here, nobody needs it
+    from raggs.app.worker import run_shard  # late: where the work is done here, nobody needs it
 
     run_shard(job, number)
 
@@ -239,7 +239,7 @@ def _estimates(services: RunServices, standing: RunState, *, looks: bool) -> tup
 
 
 def _ceilings(store: RunStore) -> Mapping[str, tuple[RetrieverCeiling, ...]]:
-    from raggs.golden.opened import ceilings_of  # late: only a run that grades needs measures
+    from raggs.golden.ceilings import ceilings_of  # late: only a run that grades needs measures
 
     return ceilings_of(store)
 

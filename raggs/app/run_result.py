@@ -1,7 +1,4 @@
-"""A finished run as Python and notebooks see it: what was done, the golden set, and both as they are shown.
-
-A finished call of `run` as a document: what each stage did and cost, and whether the judge can be trusted.
-"""
+"""A finished run as Python and notebooks see it: what was done, the golden set, and both as they are shown."""
 
 from __future__ import annotations
 
@@ -9,12 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from raggs.base.judge_health import FALLEN
-from raggs.base.text import plural
-from raggs.evaluation.document import UNDEFINED, Cell, ReportDocument, Row, Section, Table
-from raggs.runs.manifests.costs import fallen
-from raggs.runs.manifests.models import StageLock
-from raggs.runs.manifests.words import answerer_lines, lock_lines
 from raggs.runs.runner import PipelineResult
 
 if TYPE_CHECKING:
@@ -64,43 +55,7 @@ class RunResult(PipelineResult):
                 yield query.qid, text, each.doc_id, each.grade, ranks.get(each.doc_id)
 
     def _repr_html_(self) -> str:
+        from raggs.app.run_layout import lay_out_run
         from raggs.evaluation.document import fragment
 
         return fragment(lay_out_run(self))
-
-
-STAGE_COLUMNS = ("stage", "what", "records", "calls", "cached", "failed", "USD")
-
-
-def lay_out_run(result: PipelineResult) -> ReportDocument:
-    """The document; nothing is computed here but sums."""
-    manifest = result.manifest
-    spent = sum(manifest.stages[name].cost.usd for name in result.ran)
-    done = plural(len(result.ran), "stage") + " ran" if result.ran else "nothing to do: all stages are up to date"
-    said = (f"{result.store.folder}: {done}, ${spent:,.4f} spent",)
-    rows = tuple(_row(name, lock, ran=name in result.ran) for name, lock in manifest.stages.items())
-    health = tuple(line.text for lock in manifest.stages.values() for line in lock_lines(lock) if not line.warning)
-    health += tuple(line.text for line in answerer_lines(manifest.answerers) if not line.warning)
-    sections = (Section("The judge", health),) if health else ()
-    return ReportDocument(
-        f"Run {manifest.name}", Section("Stages", said, Table(STAGE_COLUMNS, rows)), sections, (), tuple(_told(result))
-    )
-
-
-def _row(name: str, lock: StageLock, *, ran: bool) -> Row:
-    asked = ran and bool(lock.cost.calls or lock.cost.cached)
-    cost = (f"{lock.cost.calls:,}", f"{lock.cost.cached:,}", f"{lock.cost.usd:,.4f}") if asked else (UNDEFINED,) * 3
-    records = next((out.rows for file, out in lock.outputs.items() if file.startswith(f"{name}.")), 0)
-    cells = (name, "ran" if ran else "unchanged", f"{records:,}", *cost[:2], f"{lock.failed:,}", cost[2])
-    return tuple(map(Cell, cells))
-
-
-def _told(result: PipelineResult) -> Iterator[str]:
-    """What a person should look into."""
-    if result.failed:
-        yield f"{plural(result.failed, 'judgment')} failed; the next run tries again"
-    if below := "; ".join(fallen(result.manifest)):
-        yield f"{FALLEN}: {below}"
-    for lock in result.manifest.stages.values():
-        yield from (line.text for line in lock_lines(lock) if line.warning)
-    yield from (line.text for line in answerer_lines(result.manifest.answerers) if line.warning)

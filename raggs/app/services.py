@@ -12,33 +12,23 @@ Do the places of references and those of passages speak of the same documents? A
 
 A question about a document that is not in the corpus is told, since the corpus may well be a part of what was asked
 about; where no document at all is known by the names of the questions, every grade would be 1, and nothing is judged.
-
-What a worker of a distributed run does its part with.
-
-A worker gets its configuration from the client and its inputs from the shared workspace. It reads no `.env`, holds no
-provider's key, opens no answer cache, spends nothing and writes nothing but its shards' results.
 """
 
 from __future__ import annotations
 
 import asyncio
-import threading
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cached_property, partial
+from collections.abc import Collection, Iterable, Mapping
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from raggs.base.arrays import Vectors
 from raggs.base.artifacts import Query, Spending, names_of
-from raggs.base.errors import BudgetError, DataError, PrerequisiteError, UsageError
+from raggs.base.errors import BudgetError, DataError, UsageError
 from raggs.base.hashing import hash_value
-from raggs.base.jsonl import read_records, write_records, write_routed
-from raggs.base.registry import installed
 from raggs.base.text import FOLDING, HYGIENE, did_you_mean, plural
 from raggs.base.types import Notice
 from raggs.config.models import RunConfig
-from raggs.llm import BudgetSettings
 from raggs.llm.client import LLM
 from raggs.llm.messages import Answerer
 from raggs.llm.prices import HIDDEN, estimate_tokens, reasons, require_keys
@@ -51,16 +41,13 @@ from raggs.parts.rewriters import Rewriter
 from raggs.parts.workshop import OpenCorpus, Workshop, judge_prompts, open_queries, place_of, read_whole
 from raggs.prompts import Prompt, load_prompt
 from raggs.runs.events import Listener, silent
-from raggs.runs.execution.channel import RemoteJudge, ShardJob, ShardJournal, WorkerChannel, check_shared, shard_work
-from raggs.runs.execution.cluster import distributed
-from raggs.runs.manifests.models import UnreadableFiles, versions
+from raggs.runs.manifests.models import UnreadableFiles
 from raggs.stages import GOLDEN
-from raggs.stages.base import nobody
 from raggs.stages.embed import quotes_folded
 from raggs.stages.waves import ORDERED, known_prices
 
 if TYPE_CHECKING:
-    from distributed import Worker
+    pass
 
 
 class ConfiguredParts(ABC):
@@ -376,153 +363,3 @@ class RunServices(ConfiguredParts):
     def close(self) -> None:
         """Close what is open; a closed set of services is not used again."""
         self.workshop.close()
-
-
-class AbsentEmbedder(Embedder):
-    """The client's embedder as workers know it: what queries and indexes were embedded by, which the client does.
-
-    A worker could not tell it by itself: it may depend on the client's environment.
-    """
-
-    def __init__(self, identity: str, dims: int) -> None:
-        self._identity = identity
-        self._dims = dims
-
-    @property
-    def identity(self) -> str:
-        return self._identity
-
-    @property
-    def dims(self) -> int:
-        return self._dims
-
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        raise PrerequisiteError(
-            "a worker does not see the vectors of the passages",
-            remedy="put the workspace on a file system that all workers share",
-        )
-
-
-class WorkerServices(ConfiguredParts):
-    """The world as a worker's stages see it. Kept from shard to shard, since opening indexes takes time.
-
-    What the client alone may do (ask a paid judge, embed, spend) it does for the worker; the rest is made here, of
-    the same settings.
-    """
-
-    def __init__(self, job: ShardJob) -> None:
-        config = RunConfig.model_validate_json(job.config)
-        nothing = BudgetSettings(max_calls=0)
-        super().__init__(config, Workshop(config.workspace, config.llm, nothing, keeps_answers=False))
-        self.job = job
-        self.channel: WorkerChannel | None = None
-
-    @cached_property
-    def queries(self) -> Mapping[str, Query]:
-        """All questions of the run."""
-        return {query.qid: query for query in read_records(self.job.queries, Query)}
-
-    @cached_property
-    def passages(self) -> Passages:
-        """The corpus: the client's copy where it made one."""
-        if self.job.passages is not None:
-            return PassageStore.open(self.job.passages)
-        return self.workshop.corpus(self.config.corpus).passages(whole=False)
-
-    @cached_property
-    def embedder(self) -> Embedder | None:
-        """The client's, by name only."""
-        return AbsentEmbedder(self.job.embedder, self.job.dims) if self.job.embedder else None
-
-    @cached_property
-    def judge(self) -> Judge:
-        """The judge; the one at the client's where it is paid."""
-        if self.job.asks is not None:
-            return RemoteJudge(self.job.asks, self._channel)
-        config = self.config
-        return self.workshop.judge(config.judge.judge, *judge_prompts(config.judge.prompt, config.ordering.prompt))
-
-    def causes(self, part: str, task: Task | None = None) -> Any:
-        """As the client found them."""
-        return self.job.causes[task or part]
-
-    def close(self) -> None:
-        """Close what is open."""
-        self.workshop.close()
-        if self.job.passages is not None and "passages" in self.__dict__:
-            self.passages.close()
-
-    def _channel(self) -> WorkerChannel:
-        if self.channel is None:
-            raise PrerequisiteError("no shard is worked on")
-        return self.channel
-
-
-UNWANTED = ("cancelled", "released", "forgotten", "error")  # states of a task at a worker
-
-_kept = threading.local()  # a passage store belongs to the thread that opened it
-
-
-def run_shard(text: str, number: int) -> None:
-    """Work on one shard; called by dask on a worker.
-
-    Args:
-        text: the `ShardJob` as JSON.
-        number: of the shard.
-
-    Raises:
-        PrerequisiteError: the worker has other versions than the client.
-        NotFoundError: it does not see the workspace.
-        RaggsError: as the stage.
-    """
-    dask = distributed()
-    job = ShardJob.model_validate_json(text)
-    _check_versions(job)
-    check_shared(job)
-    stage = GOLDEN.stage(job.stage)
-    worker = dask.get_worker()
-    channel = WorkerChannel(job.topic, worker.log_event, wanted=partial(_is_wanted, worker, worker.get_current_task()))
-    dask.get_client().subscribe_topic(channel.mailbox.name, channel.mailbox.receive)
-    services = _services(job)
-    services.channel = channel
-    journal = ShardJournal(channel, channel.hello(number, stage.JOURNAL is not None))
-    config = services.config.stage_configs()[job.stage]
-    progress = partial(_tell, channel, number) if job.asks is not None else nobody
-    records = stage.run(shard_work(job, stage.READS, number, journal, progress), config, services)
-    write_routed({model: job.output(name, number) for name, model in stage.artifacts().items()}, records)
-    if stage.JOURNAL:
-        write_records(job.output(stage.JOURNAL, number), journal.settled())
-
-
-def _tell(channel: WorkerChannel, number: int, done: int, _total: int, _calls: int = 0, _expected: int = 0) -> None:
-    """That so many queries of a shard, by their ids, ask no more."""
-    channel.tell(shard=number, done=done)
-
-
-def _is_wanted(worker: Worker, key: str) -> bool:
-    """Whether a client still waits for what this worker works on."""
-    task = worker.state.tasks.get(key)
-    return task is not None and task.state not in UNWANTED
-
-
-def _services(job: ShardJob) -> WorkerServices:
-    """The thread's services if they are still right for the job."""
-    key = hash_value([job.config, str(job.passages), job.asks, job.embedder, job.dims, dict(job.causes)])
-    if getattr(_kept, "key", None) != key:
-        if (old := getattr(_kept, "services", None)) is not None:
-            old.close()
-        _kept.key, _kept.services = key, WorkerServices(job)
-    services: WorkerServices = _kept.services
-    services.job = job
-    return services
-
-
-def _check_versions(job: ShardJob) -> None:
-    mine = versions()
-    for name, wanted in job.versions.items():
-        found = mine[name] if name in mine else installed(name)  # a plugin's package
-        if name != "python" and found != wanted:
-            raise PrerequisiteError(
-                f"a worker has {name} {found}, this machine {wanted}, so results could differ",
-                remedy="install the same versions on all workers",
-            )

@@ -20,7 +20,6 @@ from __future__ import annotations
 import inspect
 import sys
 import traceback
-from asyncio import CancelledError, current_task
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -200,7 +199,7 @@ def told(name: str, about: str, *, awaits: bool = False) -> Iterator[None]:
     except BaseException as error:  # the user's code may raise anything
         if isinstance(error, GeneratorExit) and awaits and _outside_tasks():  # nobody waits for it any more
             raise
-        if isinstance(error, CancelledError) and awaits and _is_cancelled():
+        if awaits and _is_cancelled(error):
             raise
         last = traceback.extract_tb(error.__traceback__)[-1]
         raise ProviderError(
@@ -243,13 +242,19 @@ def _message(error: BaseException) -> str:
         return "its text cannot be read"
 
 
-def _is_cancelled() -> bool:
+def _is_cancelled(error: BaseException) -> bool:
     """Return whether the task was cancelled from outside, rather than by the user's own code."""
+    from asyncio import CancelledError, current_task  # late: most commands await nothing
+
+    if not isinstance(error, CancelledError):
+        return False
     task = current_task()
     return task is not None and task.cancelling() > 0
 
 
 def _outside_tasks() -> bool:
+    from asyncio import current_task
+
     try:
         return current_task() is None
     except RuntimeError:  # no loop is running

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from raggs.app.status import StageStatus
 from raggs.base.artifacts import EmbedRecord, JournalRecord, JudgeRecord, MergeRecord
 from raggs.base.judge_health import FALLEN
 from raggs.base.text import plural, shorten
@@ -29,26 +28,25 @@ from raggs.base.types import as_object
 from raggs.cli.options import RunFlags, typed
 from raggs.cli.plain import say_json
 from raggs.cli.screen import open_console, table
-from raggs.llm import BudgetSpent
 from raggs.runs.manifests.costs import costs, fallen
-from raggs.runs.manifests.explain import Explanation
 from raggs.runs.manifests.models import LockedAnswerer, RunManifest, StageLock, snapshots
 from raggs.runs.manifests.opened import OpenedRun, bought, open_run
 from raggs.runs.manifests.orderwords import PLACES, against_next, order_lines
 from raggs.runs.manifests.store import dump_json
 from raggs.runs.manifests.words import CONFIDENCE, answerer_lines, lock_lines
-from raggs.runs.partial import ResumedRun
-from raggs.runs.runner import PipelineResult
 from raggs.stages import GOLDEN
 
 if TYPE_CHECKING:
     from raggs.app.run import RunForecast
-    from raggs.app.status import RunStatus
-    from raggs.llm import LLMSettings
+    from raggs.app.status import RunStatus, StageStatus
+    from raggs.llm import BudgetSpent, LLMSettings
     from raggs.llm.prices import CallTarget
     from raggs.reporting.surveying import LabelMix, QuerySpread
+    from raggs.runs.manifests.explain import Explanation
     from raggs.runs.manifests.models import CostEstimate
     from raggs.runs.manifests.reasons import UngradedQueries
+    from raggs.runs.partial import ResumedRun
+    from raggs.runs.runner import PipelineResult
 
 __all__ = ["mix_json", "mix_words"]
 

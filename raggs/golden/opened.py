@@ -1,39 +1,28 @@
 """What a path names as a golden set: a run directory of raggs, a folder of files, or one file of labels.
 
 What `--run` names: what a system returned, from a file or from a run directory's retrievers and their fusion.
-
-PROC and %PROC of what a run retrieved, by the run's own grades, as its manifest keeps them.
-
-PROC (pool-restricted oracle ceiling) is what the best order of a list's own candidates scores. A low one asks for
-better retrieval; a high one of which little is realised (%PROC) asks for a better order (Dallaire 2025, sections 1
-and 6). The figures are those that `raggs eval -g RUN -r RUN` has in `bottleneck`, at the published cutoffs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, JudgeRecord, MergeRecord, RetrieveRecord
-from raggs.base.errors import DataError, RaggsError, UsageError
+from raggs.base.artifacts import MergeRecord, RetrieveRecord
+from raggs.base.errors import DataError, UsageError
 from raggs.base.tables import NO_COLUMNS, ColumnNames
-from raggs.base.types import as_object, number
+from raggs.base.types import as_object
 from raggs.golden.base import FUSED, LISTS, RUNS, GoldenSet
 from raggs.golden.files import FileGolden, LinesGolden, labels_in
 from raggs.golden.judgments import UNKNOWN, DataOrigin, origin_of
 from raggs.golden.places import Projection
-from raggs.metrics.bottleneck import PAIRS, PUBLISHED, bottleneck
-from raggs.metrics.columns import GradeScale, Qrels, Run
-from raggs.metrics.hits import Hits, find_hits
+from raggs.metrics.columns import Run
 from raggs.parts.file_shapes import sidecar
 from raggs.parts.run_files import read_run
-from raggs.runs.manifests.models import MANIFEST, AuditFinding, RetrieverCeiling, StageLock
-from raggs.runs.manifests.store import RunStore
 
 if TYPE_CHECKING:
     from raggs.base.artifacts import MergeRecord, RetrieveRecord
@@ -59,7 +48,7 @@ def open_golden(path: Path | str, columns: ColumnNames = NO_COLUMNS) -> GoldenSe
         return _of_labels(path, columns=columns)
     from raggs.golden.runs import RunGolden  # late: files need no manifests
     from raggs.runs.manifests.opened import open_run
-    from raggs.runs.manifests.store import RunStore
+    from raggs.runs.manifests.store import RunStore  # late: files need no manifests
 
     files = None if RunStore(path).exists else labels_in(path)
     return _of_labels(*files, path.resolve().name, columns) if files else RunGolden(open_run(path))
@@ -137,9 +126,10 @@ def retrievers_of(folder: Path) -> Iterator[tuple[str, Run]]:
     """
     from raggs.base.artifacts import MergeRecord, RetrieveRecord  # late: files need no manifests
     from raggs.runs.manifests.opened import open_run
-    from raggs.runs.manifests.store import RunStore
 
     exported = lists_in(folder)
+    from raggs.runs.manifests.store import RunStore  # late: files need no manifests
+
     if exported and not RunStore(folder).exists:
         yield from ((unquote(path.stem), read_run(path)) for path in exported)
         return
@@ -177,6 +167,7 @@ def lists_in(folder: Path) -> list[Path]:
 def _origin(path: Path) -> DataOrigin:
     if not path.is_dir():
         return UNKNOWN
+
     from raggs.runs.manifests.store import RunStore  # late: files need no manifests
 
     store = RunStore(path)
@@ -185,49 +176,3 @@ def _origin(path: Path) -> DataOrigin:
 
 def _stem(path: Path) -> str:
     return path.name.removesuffix(".gz").rpartition(".")[0] or path.name
-
-
-def ceilings_of(store: RunStore) -> Mapping[str, tuple[RetrieverCeiling, ...]]:
-    """Return the ceilings of each retriever and of their fusion; none where no passage has a grade.
-
-    Args:
-        store: a run whose stages up to judge have written their artifacts.
-
-    Raises:
-        DataError: an artifact cannot be read.
-    """
-    labels: dict[str, dict[str, int]] = {}
-    for record in store.read("judge", JudgeRecord):
-        if record.grade is not None:
-            labels.setdefault(record.qid, {})[record.doc_id] = record.grade
-    if not labels:
-        return {}
-    qrels = Qrels.of(labels, GradeScale.of(MIN_GRADE, MAX_GRADE))
-    lists = lists_of_records(store.read("retrieve", RetrieveRecord), store.read("merge", MergeRecord))
-    return {name: tuple(_ceilings(find_hits(qrels, run))) for name, run in lists}
-
-
-def ceiling_findings(store: RunStore, lock: StageLock) -> Iterator[AuditFinding]:
-    """Compare the ceilings in a lock with those that the artifacts give; none for a lock that has none."""
-    if not lock.ceilings:
-        return
-    with suppress(RaggsError):  # an artifact that cannot be read is a finding already
-        found = ceilings_of(store)
-        for name in sorted(found.keys() | lock.ceilings.keys()):
-            if found.get(name) != lock.ceilings.get(name):
-                yield AuditFinding(
-                    MANIFEST, None, f"stage {lock.stage}: the ceilings of {name} are not what its records give"
-                )
-
-
-def _ceilings(hits: Hits) -> Iterator[RetrieverCeiling]:
-    for measure in PAIRS:
-        for k in PUBLISHED:
-            found = bottleneck(hits, measure, k=k)
-            yield RetrieverCeiling(
-                measure=f"{measure}@{k}",
-                pool=found.pool,
-                score=number(found.actual),
-                proc=number(found.ceiling),
-                pct_proc=number(found.share_of_means),
-            )

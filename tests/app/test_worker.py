@@ -10,7 +10,7 @@ import pytest
 from support.llm_server import LLMServer
 from support.project import make_project
 
-from raggs.app.services import WorkerServices, run_shard
+from raggs.app.worker import WorkerServices, run_shard
 from raggs.base import registry
 from raggs.base.errors import BudgetError, PrerequisiteError
 from raggs.base.registry import Package

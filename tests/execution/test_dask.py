@@ -22,7 +22,7 @@ from support.project import Project, make_project, passages
 
 from raggs.app.audit import audit
 from raggs.app.run import open_runner, run
-from raggs.app.services import run_shard
+from raggs.app.worker import run_shard
 from raggs.base.errors import BudgetError, NotFoundError, PrerequisiteError, ProviderError
 from raggs.config.load import load_config
 from raggs.runs.execution.channel import JudgeServer, ShardJob
