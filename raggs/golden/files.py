@@ -25,7 +25,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, get_args
+from typing import NamedTuple, TypeVar, get_args
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -42,10 +42,6 @@ from raggs.parts.file_shapes import check_ids, sidecar, stated_labels, stated_sc
 from raggs.parts.queries.fields import query_of
 from raggs.parts.queries.writing import query_facts
 from raggs.parts.run_files import as_id, qrels_of, rows_of, shown
-
-if TYPE_CHECKING:
-    from raggs.golden.judgments import Judgments
-    from raggs.metrics.columns import GradeScale
 
 GIVEN = Path("queries")  # what errors call questions that are of no file
 

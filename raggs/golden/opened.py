@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from raggs.base.artifacts import MergeRecord, RetrieveRecord
@@ -23,9 +22,6 @@ from raggs.golden.places import Projection
 from raggs.metrics.columns import Run
 from raggs.parts.file_shapes import sidecar
 from raggs.parts.run_files import read_run
-
-if TYPE_CHECKING:
-    from raggs.base.artifacts import MergeRecord, RetrieveRecord
 
 LINES = "jsonl"  # the format of exports that hold everything
 

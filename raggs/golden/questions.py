@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -49,9 +49,6 @@ from raggs.golden.views import (
 )
 from raggs.parts.reviews import CurrentReviews, key_of
 from raggs.runs.manifests.opened import ArtifactByQuery
-
-if TYPE_CHECKING:
-    from raggs.golden.opened import NamedSystem
 
 
 class SystemLists:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar, get_args
+from typing import Generic, TypeVar, get_args
 
 import numpy as np
 
@@ -41,10 +41,6 @@ from raggs.runs.manifests.costs import fallen
 from raggs.runs.manifests.opened import OpenedRun
 from raggs.runs.manifests.reasons import no_grades
 from raggs.stages import GOLDEN
-
-if TYPE_CHECKING:
-    from raggs.golden.judgments import Judgments
-    from raggs.metrics.columns import GradeScale
 
 R = TypeVar("R", bound=Record)
 MARK = f'"{MADE}":'.encode()

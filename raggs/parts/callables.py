@@ -59,7 +59,7 @@ from raggs.parts.retrievers import Hit, Retriever, RetrieverConfig
 
 if TYPE_CHECKING:
     from raggs.base.arrays import Floats, Vectors
-    from raggs.base.artifacts import EmbedRecord, Passage
+    from raggs.base.artifacts import EmbedRecord
 
 REMEDY = "give doc_ids of the corpus, best first, or pairs of doc_id and score"
 

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from raggs.base.artifacts import Passage
-    from raggs.base.types import JsonObject
     from raggs.llm import Reply
 
 T = TypeVar("T")

@@ -44,7 +44,6 @@ from raggs.parts.rerankers import Reranker, RerankerConfig, RerankerContext, Rer
 
 if TYPE_CHECKING:
     from raggs.base.artifacts import Passage
-    from raggs.parts.localmodels import Tokens
 
 FLUSH = 32
 

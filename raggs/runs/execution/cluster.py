@@ -145,13 +145,13 @@ def _retried(start: Callable[[], C]) -> C:
     distributed gives the thread of its event loop ten seconds to start and then fails an assertion, so that a machine
     under load needs another attempt.
     """
-    for _ in range(START_ATTEMPTS - 1):
-        try:
-            return start()
-        except AssertionError:
-            continue
+    from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
+
+    attempts = Retrying(
+        retry=retry_if_exception_type(AssertionError), stop=stop_after_attempt(START_ATTEMPTS), reraise=True
+    )
     try:
-        return start()
+        return attempts(start)
     except AssertionError as error:
         raise TimeoutError("dask's event loop did not start") from error
 
