@@ -22,11 +22,10 @@ import os
 import re
 import unicodedata
 from functools import cache
+from importlib import import_module
 from itertools import pairwise
 from types import ModuleType
 from typing import Any
-
-from raggs.base.light import without
 
 # ISO 639-1 code -> name of the Snowball stemmer.
 STEMMERS = {
@@ -150,11 +149,12 @@ def fold_accents(text: str) -> str:
 
 
 def quiet_bm25s() -> ModuleType:
-    """The package bm25s without progress bars, debug messages and scipy, whose sparse matrices it takes if it can."""
+    """Import the package bm25s without progress bars and debug messages."""
     os.environ.setdefault("DISABLE_TQDM", "1")  # read when it is first imported
-    found = without("scipy", "bm25s")
+    bm25s = import_module("bm25s")
+
     logging.getLogger("bm25s").setLevel(logging.WARNING)
-    return found
+    return bm25s
 
 
 @cache

@@ -12,8 +12,8 @@ runs, evals, sweeps, diagnoses, ...        the commands, one module per group
 from __future__ import annotations
 
 STANDARD_ERROR = 2
-# What a command imports and reads stays to its end: looking for garbage after each 700 objects finds none.
-OBJECTS = 100_000
+# Objects that a command imports and reads stay until it ends: a search for garbage after each 700 objects finds none.
+OBJECTS = 300_000
 # Where the user has not said otherwise.
 VARIABLES = {
     # Threads of BLAS sleep when a product is done (after 2^4 cycles) instead of spinning on a processor for 2^26.

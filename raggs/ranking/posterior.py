@@ -42,13 +42,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, wraps
+from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import numpy as np
 
 from raggs.base.arrays import Flags, Floats, Ints
-from raggs.base.light import extension
 from raggs.ranking.base import TYPICAL_LENGTH
 from raggs.ranking.rounds import HIGHEST, LOWEST
 
@@ -300,8 +300,8 @@ def one_blas_thread(function: Callable[P, T]) -> Callable[P, T]:
 
 @cache
 def lapack() -> ModuleType:
-    """The functions of LAPACK that scipy brings. Late: naming an engine needs no scipy."""
-    return extension("scipy/linalg/_flapack", "dpotrf", "scipy.linalg.lapack")
+    """Return the functions of LAPACK that scipy brings; imported late, since naming an engine needs no scipy."""
+    return import_module("scipy.linalg.lapack")
 
 
 @cache

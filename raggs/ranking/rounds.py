@@ -21,15 +21,12 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from types import ModuleType
 from typing import ClassVar
 
 import numpy as np
 
 from raggs.base.arrays import Flags, Floats, Ints
 from raggs.base.hashing import generator
-from raggs.base.light import extension
 from raggs.ranking.base import Ranker, Ranking
 
 LOWEST, HIGHEST = 1.0, 5.0
@@ -264,15 +261,10 @@ STRIDE = 8  # of them that are passed over at once on the way to the two that ma
 
 
 def normal_cdf(values: Floats) -> Floats:
-    """The standard normal distribution function, elementwise."""
-    return np.asarray(_normal().ndtr(values))
+    """Return the standard normal distribution function, elementwise."""
+    from scipy.special import ndtr  # late: naming an engine needs no scipy
 
-
-@cache
-def _normal() -> ModuleType:
-    return extension(
-        "scipy/special/_special_ufuncs", "ndtr", "scipy.special"
-    )  # late: naming an engine needs none of it
+    return np.asarray(ndtr(values))
 
 
 def above(scores: Floats, sigma: Floats) -> Floats:

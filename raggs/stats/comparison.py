@@ -39,7 +39,6 @@ import numpy.typing as npt
 
 from raggs.base.arrays import Flags, Floats
 from raggs.base.hashing import derive_seed, generator
-from raggs.base.light import distributions
 from raggs.stats.intervals import DRAWS, Interval, Method, bootstrap_means, resampled_means
 
 ALL_SUMS = 50  # untied differences up to which the distribution of the rank sum is counted; beyond, it is normal
@@ -82,7 +81,7 @@ def _signedranks_exact(positive: float, n: int) -> float:
 def _normal(positive: float, n: int, ties: Floats) -> float:
     variance = (n * (n + 1.0) * (2.0 * n + 1.0) - (ties**3 - ties).sum() / 2) / 24
     z = (positive - n * (n + 1.0) * 0.25) / math.sqrt(variance)
-    return float(2 * distributions().ndtr(-abs(z)))
+    return math.erfc(abs(z) / math.sqrt(2))
 
 
 EXACT = 20  # differences up to which all sign flips are tried: a million sums
@@ -146,7 +145,9 @@ def t_test(differences: Floats) -> float:
         return math.nan
     count, mean = differences.size, differences.mean()
     variance = ((differences - mean) ** 2).mean() * (count / (count - 1))
-    return float(2 * distributions().stdtr(count - 1, -abs(mean / np.sqrt(variance / count))))
+    from scipy.special import stdtr  # late: scipy takes longer to import than most commands take
+
+    return float(2 * stdtr(count - 1, -abs(mean / np.sqrt(variance / count))))
 
 
 def wilcoxon_test(differences: Floats) -> float:
@@ -216,7 +217,8 @@ def queries_needed(effect: float, *, alpha: float = 0.05, power: float = POWER) 
     """
     if not abs(effect) >= NO_EFFECT:
         return None
-    ndtri = distributions().ndtri
+    from scipy.special import ndtri  # late: scipy takes longer to import than most commands take
+
     # Student's tails are the heavier ones, so the normal approximation is where the search starts.
     normal = math.ceil((float(ndtri(1 - alpha / 2) + ndtri(power)) / abs(effect)) ** 2)
     count = max(normal, least_queries(alpha))
@@ -232,9 +234,10 @@ def _power(count: int, effect: float, alpha: float) -> float:
     """
     if math.isinf(effect):
         return 1.0
-    special = distributions()
-    least = -special.stdtrit(count - 1, alpha / 2)
-    return float(1 - special.nctdtr(count - 1, effect * math.sqrt(count), least))
+    from scipy.special import nctdtr, stdtrit  # late: scipy takes longer to import than most commands take
+
+    least = -stdtrit(count - 1, alpha / 2)
+    return float(1 - nctdtr(count - 1, effect * math.sqrt(count), least))
 
 
 Verdict = Literal["win", "loss", "tie", "unresolvable", "unjudged"]

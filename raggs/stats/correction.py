@@ -50,7 +50,6 @@ import numpy.typing as npt
 
 from raggs.base.arrays import Flags, Floats, Ints
 from raggs.base.hashing import derive_seed, generator
-from raggs.base.light import distributions
 
 RCOND, TINY = 1e-9, 1e-12
 FEWEST = 10  # queries with a passage that people labelled; below, the variance is hardly known
@@ -242,7 +241,9 @@ def _design(rows: int, controls: list[Floats]) -> Floats:
 
 def _quantile(confidence: float, degrees: int) -> float:
     """Of Student's t, at the upper end of an interval."""
-    return float(distributions().stdtrit(max(1, degrees), (1 + confidence) / 2))
+    from scipy.special import stdtrit  # late: scipy takes longer to import than most commands take
+
+    return float(stdtrit(max(1, degrees), (1 + confidence) / 2))
 
 
 FEWEST_WHOLE = 20  # queries that were read whole, on which the measure is defined; below, intervals hold too rarely

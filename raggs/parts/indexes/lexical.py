@@ -223,7 +223,7 @@ def _build(place: Path, store: PassageStore, parameters: Parameters, progress: P
     if not vocabulary:
         remedy = "leave bm25 out of retrieve.retrievers"
         raise DataError("no passage has a word that could be searched for", where=store.path, remedy=remedy)
-    bm25 = quiet_bm25s().BM25(k1=parameters.k1, b=parameters.b, method="lucene", backend="numpy")
+    bm25 = quiet_bm25s().BM25(k1=parameters.k1, b=parameters.b, method="lucene", backend="numpy", csc_backend="numpy")
     bm25.index((codes, vocabulary), show_progress=False)
     with disk(place, "check the folder's permissions", "the index cannot be stored"), building(place) as product:
         bm25.save(product, allow_pickle=False, show_progress=False)
