@@ -16,8 +16,6 @@ from raggs.cli.app import app
 
 HEAD = """# Commands
 
-<!-- Written by docs/generate.py from the commands; edit those instead. -->
-
 Each command explains itself with `--help`, and takes `--debug` for the stack trace of an error. Each option
 has a variable: `RAGGS_RUN_MAX_USD=5` is `raggs run --max-usd 5`. Exit codes: 0 ok, 2 usage, 3 prerequisite missing,
 4 not found, 5 invalid config or data, 6 provider or runtime failure, 7 finished in part, or below a gate.

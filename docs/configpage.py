@@ -22,8 +22,6 @@ from raggs.sweeps.config import SweepConfig
 
 HEAD = """# Configuration
 
-<!-- Written by docs/generate.py from the models; edit those instead. -->
-
 Every key that a run's YAML file may hold. What is left out has the default; an unknown key is an error that
 names the nearest known one. Only `name`, `corpus`, `queries` and `judge` must be there:
 

@@ -1,7 +1,7 @@
-"""Writes docs/artifacts.md and docs/configuration.md from the models, the list in docs/metrics.md from the measures,
-docs/commands.md from the commands and docs/glossary.md from the words that `raggs explain` knows.
+"""Makes the pages of the site that restate the code: artifacts, commands, configuration, glossary, and the list of
+measures in docs/metrics.md.
 
-Run ``python docs/generate.py`` after a change of one of these; a test compares.
+`mkdocs build` makes them by docs/sitehook.py. To read one without the site: ``python docs/generate.py configuration``.
 """
 
 from __future__ import annotations
@@ -38,16 +38,8 @@ from raggs.runs.manifests.models import LedgerMark, ManifestSeal, RunManifest, S
 from raggs.stages.questions.records import ARTIFACTS as QUESTION_ARTIFACTS
 from raggs.stages.questions.records import Window
 
-PAGE = Path(__file__).parent / "artifacts.md"
-METRICS = PAGE.with_name("metrics.md")
-SETTINGS = PAGE.with_name("configuration.md")
-COMMANDS = PAGE.with_name("commands.md")
-GLOSSARY = PAGE.with_name("glossary.md")
-BEGIN = "<!-- measures: written by docs/generate.py from the classes; edit those instead -->\n"
-END = "<!-- end of measures -->"
+MEASURES = "<!-- list of measures: docs/generate.py makes it from the classes when the site is built -->\n"
 HEAD = """# Artifacts
-
-<!-- Written by docs/generate.py from the models; edit those instead. -->
 
 A run directory holds the questions, one file for each stage, what is known of each query's ranking, the journal of the
 ranking, and the manifest. Each JSONL file has one record a line, UTF-8, sorted by query id; equal inputs give equal
@@ -61,8 +53,6 @@ by path, the sha256 of each file of questions that it wrote."""
 
 GLOSSARY_HEAD = """# Glossary
 
-<!-- Written by docs/generate.py from raggs/app/words.md; edit that instead. -->
-
 """
 
 INTENDED = """A request that is about to leave. The file is there while a process makes calls, or after a kill. The next
@@ -71,8 +61,8 @@ spent."""
 ACCOUNT = "Not an artifact: it only grows, nothing depends on it, and `raggs cost RUN` sums it."
 
 
-def page() -> str:
-    """The whole page."""
+def artifacts() -> str:
+    """Return the page of artifacts, from their models."""
     parts = [HEAD]
     for name, model in ARTIFACTS.items():
         parts += [f"## {artifact_file(name)}", _text(model), _table(model)]
@@ -105,12 +95,10 @@ def glossary() -> str:
 
 
 def with_measures(text: str) -> str:
-    """The page `text` with the list of measures between its marks."""
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
+    """Return the page `text` with the list of measures in place of its mark."""
     head = "| measure | what it says | formula | range | better | parameters | ties | source |\n" + "|---" * 8 + "|\n"
     rows = "".join(_measure(entry) for entry in measure_entries().values())
-    return before + BEGIN + head + rows + END + after
+    return text.replace(MEASURES, head + rows)
 
 
 def _measure(entry: MeasureEntry) -> str:
@@ -171,10 +159,13 @@ def _kind(field: dict[str, Any]) -> str:
     return kind + bounds
 
 
+PAGES = {"artifacts": artifacts, "commands": commands, "configuration": configuration, "glossary": glossary}
+
+
+def generated_pages() -> dict[str, str]:
+    """Return the text of each page that is made from the code, by its path."""
+    return {f"docs/{name}.md": make() for name, make in PAGES.items()}
+
+
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
-    SETTINGS.write_text(configuration(), encoding="utf-8")
-    METRICS.write_text(with_measures(METRICS.read_text(encoding="utf-8")), encoding="utf-8")
-    COMMANDS.write_text(commands(), encoding="utf-8")
-    GLOSSARY.write_text(glossary(), encoding="utf-8")
-    sys.stdout.write(f"{PAGE}\n{SETTINGS}\n{METRICS}\n{COMMANDS}\n{GLOSSARY}\n")
+    sys.stdout.write(PAGES[sys.argv[1]]())

@@ -2,18 +2,23 @@
 
 The README, the examples and the results stand outside of docs/, and pages link to them as they do on any page of a
 repository. So each page is given its path from the root, and headings are named as GitHub names them. A link to a
-file of code, or to a folder, leads to a page that shows it.
+file of code, or to a folder, leads to a page that shows it. Pages that restate the code are made by docs/generate.py.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from mkdocs.structure.files import File, Files
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from generate import generated_pages, with_measures
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = (
@@ -47,7 +52,8 @@ def on_files(files: Files, config: Any) -> Files:
 
 def contents() -> dict[str, str | bytes]:
     """All pages and pictures, by path: those of the repository, and those that show code which is linked to."""
-    found = {path: (ROOT / path).read_text(encoding="utf-8") for path in _paths(*PAGES)}
+    found = {path: (ROOT / path).read_text(encoding="utf-8") for path in _paths(*PAGES)} | generated_pages()
+    found["docs/metrics.md"] = with_measures(found["docs/metrics.md"])
     linked = {_target(path, link) for path, text in found.items() for link in LINK.findall(text)}
     shown = {path for path in linked if _code(path)}
     pages = {path: LINK.sub(lambda link, path=path: _led(path, link, shown), text) for path, text in found.items()}
