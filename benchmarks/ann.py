@@ -33,6 +33,7 @@ from ir_measures import R, nDCG
 
 from raggs.app.diagnose import diagnose
 from raggs.base.artifacts import Passage
+from raggs.base.cache import Cache
 from raggs.base.precision import PrecisionSettings
 from raggs.evaluation.layout import markdown
 from raggs.parts.embedders.wordllama import WordLlamaEmbedder
@@ -87,7 +88,7 @@ def made_up(rows: int, seed: int) -> np.ndarray:
 
 def opened(store: PassageStore, folder: Path, matrix: np.ndarray) -> VectorIndex:
     """The matrix as the vectors of a corpus."""
-    return open_vectors(folder, "made-up/1", DIMS, store, lambda texts: matrix[[int(text) for text in texts]])
+    return open_vectors(Cache(folder), "made-up/1", DIMS, store, lambda texts: matrix[[int(text) for text in texts]])
 
 
 def index_of(settings: Mapping[str, object], vectors: VectorIndex) -> OpenIndex:
@@ -232,7 +233,7 @@ def run_labels(folder: Path) -> None:
         tempfile.TemporaryDirectory() as name,
         PassageStore.build(Path(name) / "p.sqlite", passages, "labels") as store,
     ):
-        vectors = open_vectors(Path(name), embedder.identity, embedder.dims, store, embedder.embed)
+        vectors = open_vectors(Cache(Path(name)), embedder.identity, embedder.dims, store, embedder.embed)
         queries = embedder.embed([each["text"] for each in questions])
         indexes = {each: index_of(settings, vectors) for each, settings in INDEXES.items()}
         times = take_turns({each: _searching(index, K) for each, index in indexes.items()}, queries)

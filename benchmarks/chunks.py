@@ -25,6 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from raggs.base.arrays import Ints
+from raggs.base.cache import Cache
 from raggs.chunking.documents import ChunkedDocuments, Documents, cut, read_documents
 from raggs.chunking.questions import ReferencedQuestions, place_questions
 from raggs.metrics.spans import ChunkTargets, DocumentOffsets, ReferenceColumns, Scores, Spans, score, summary
@@ -33,7 +34,7 @@ from raggs.parts import queries
 from raggs.parts.chunkers import Chunker
 from raggs.parts.chunkers.recursive import RecursiveChunker
 from raggs.parts.chunkers.sentence import TokenChunker
-from raggs.parts.embedders.kept import KeptVectors
+from raggs.parts.embedders.kept import KeptEmbedder
 from raggs.parts.embedders.onnx import OnnxEmbedder
 from raggs.parts.indexes.exact import search
 from raggs.parts.workshop import open_queries
@@ -128,8 +129,8 @@ def rows(data: Data, model: Path | None, out: Path, wanted: Sequence[int]) -> bo
 def retrieve(data: Data, found: ChunkedDocuments, model: Path, out: Path) -> Ints:
     """The best chunks of each question by exact cosine."""
     embedder = OnnxEmbedder(OnnxEmbedder.Config(path=model, max_length=TOKENS), None)
-    kept = KeptVectors(embedder, out, lambda *_: None)
-    vectors, asked = kept.of(found.texts), kept.of(data.asked.texts)
+    kept = KeptEmbedder(embedder, Cache(out))
+    vectors, asked = kept.embed(found.texts), kept.embed(data.asked.texts)
     return search(vectors, np.arange(len(vectors), dtype=np.int32), asked, K).positions
 
 

@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from support.judging import judge, passage, query, written
 
+from raggs.base.cache import Cache
 from raggs.base.text import clean_passage
 from raggs.base.trec import read_scored
 from raggs.llm.ledger import CallLedger, LedgerLine
@@ -193,7 +194,7 @@ def opening_index(folder: Path) -> Pair:
 
     def work() -> None:
         with PassageStore.open(path) as passages:
-            open_lexical(folder, passages, Parameters(k1=1.2, b=0.75, language="en"))
+            open_lexical(Cache(folder), passages, Parameters(k1=1.2, b=0.75, language="en"))
 
     work()  # builds it
     return Pair(work, lambda: [json.loads(row) for row in rows])

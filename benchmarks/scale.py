@@ -94,6 +94,7 @@ def run_queries(size: int, execution: str, settings: str) -> Point:
 def index(passages: int, folder: Path) -> dict[str, float]:
     """Seconds to store passages of twelve made-up words, to embed them by WordLlama, and to search for 64 queries."""
     from raggs.base.artifacts import Passage
+    from raggs.base.cache import Cache
     from raggs.parts.embedders.wordllama import WordLlamaEmbedder
     from raggs.parts.indexes.passages import PassageStore
     from raggs.parts.indexes.vectors import open_vectors
@@ -103,7 +104,7 @@ def index(passages: int, folder: Path) -> dict[str, float]:
     clock = [time.perf_counter()]
     with PassageStore.build(folder / "passages.sqlite", source, "made up") as store:
         clock.append(time.perf_counter())
-        vectors = open_vectors(folder, embedder.identity, embedder.dims, store, embedder.embed)
+        vectors = open_vectors(Cache(folder), embedder.identity, embedder.dims, store, embedder.embed)
         clock.append(time.perf_counter())
         found = vectors.search(embedder.embed([" ".join(draw.choices(WORDS, k=8)) for _ in range(QUERIES)]), 50)
         clock.append(time.perf_counter())

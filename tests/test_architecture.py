@@ -19,8 +19,8 @@ PAGE = ROOT / "docs" / "architecture.md"
 PACKAGES = sorted(path.parent.name for path in RAGGS.glob("*/__init__.py"))
 MODULE_LINES = 500  # code lines: without blanks, comments and docstrings
 MOST = {
-    "code lines": 71_230,
-    "modules": 397,
+    "code lines": 71_052,
+    "modules": 396,
     "class names used twice": 0,
     "import cycles with late imports": 0,
     "modules below 50 code lines": 44,

@@ -21,6 +21,7 @@ from shlex import quote
 from typing import Literal
 
 from raggs.app.gates import check_meant, meaning_of, meaning_of_run
+from raggs.base.cache import Cache
 from raggs.base.errors import DataError, RaggsError, UsageError
 from raggs.base.files import regular_file
 from raggs.base.types import as_object
@@ -28,7 +29,6 @@ from raggs.golden.ceilings import ceiling_findings
 from raggs.golden.files import labels_in
 from raggs.golden.opened import open_golden
 from raggs.parts import retrievers
-from raggs.parts.indexes.files import CacheFolders
 from raggs.parts.indexes.passages import PassageStore
 from raggs.runs.manifests import goldenlock
 from raggs.runs.manifests.audit import audit as findings_of
@@ -56,32 +56,32 @@ class Copies:
 
 def cached_copies(run: OpenedRun) -> Copies:
     """Hold a run and the caches beside it against each other."""
-    places = CacheFolders.of(run.folder.parent)
-    store = store_of(run, sorted(places.corpora.glob("*.sqlite")))
+    cache = Cache.of(run.folder.parent)
+    store = store_of(run, sorted(cache.at("corpora").folder.glob("*.sqlite")))
     if store is None:
         return Copies(unchecked=(NO_STORE,))
     with closing(store):
         texts = text_findings(run, store) if run.store.path("merge").is_file() else iter(())
-        found = (*texts, *_passages(store, places), *_indexes(run, store, places))
+        found = (*texts, *_passages(store, cache), *_indexes(run, store, cache))
         return Copies(found, tuple(_unread(store)))
 
 
-def _passages(store: PassageStore, places: CacheFolders) -> Iterator[AuditFinding]:
+def _passages(store: PassageStore, cache: Cache) -> Iterator[AuditFinding]:
     try:
         store.verify(WHOLE)
     except RaggsError as error:
-        yield AuditFinding(_shown(store.path, places), None, f"{error.message}; {error.remedy}", "told")
+        yield AuditFinding(_shown(store.path, cache), None, f"{error.message}; {error.remedy}", "told")
 
 
-def _indexes(run: OpenedRun, store: PassageStore, places: CacheFolders) -> Iterator[AuditFinding]:
+def _indexes(run: OpenedRun, store: PassageStore, cache: Cache) -> Iterator[AuditFinding]:
     """What is wrong with the indexes of the run's retrievers; a manifest that names none is found elsewhere."""
     lock = run.manifest.stages.get("retrieve")
     try:
         specs = parameters(RetrieveConfig, "retrieve", lock.params).retrievers if lock else ()
         for spec in specs:
-            for folder, fault in retrievers.REGISTRY.of(spec).index_faults(spec, store, places):
+            for folder, fault in retrievers.REGISTRY.of(spec).index_faults(spec, store, cache):
                 said = f"the index is damaged ({fault}); delete the folder, and it is built again"
-                yield AuditFinding(_shown(folder, places), None, said, "told")
+                yield AuditFinding(_shown(folder, cache), None, said, "told")
     except RaggsError:
         return
 
@@ -94,8 +94,8 @@ def _unread(store: PassageStore) -> Iterator[str]:
         )
 
 
-def _shown(path: Path, places: CacheFolders) -> str:
-    return str(path.relative_to(places.root.parent))
+def _shown(path: Path, cache: Cache) -> str:
+    return str(path.relative_to(cache.folder.parent))
 
 
 # What no run directory can prove by itself.

@@ -60,7 +60,7 @@ from raggs.parts.chunkers.paid import GUESS, PaidChunker
 from raggs.parts.chunkers.semantic import EmbeddingChunker
 from raggs.parts.corpora import CutCorpus
 from raggs.parts.embedders import Embedder, EmbedderConfig
-from raggs.parts.embedders.kept import KeptVectors
+from raggs.parts.embedders.kept import KeptEmbedder
 from raggs.parts.queries import format_of
 from raggs.parts.queries.fields import DOCUMENT
 from raggs.parts.queries.writing import write_queries
@@ -389,9 +389,8 @@ def _embedding(name: str, embedder: Embedder, workshop: Workshop, listen: Listen
     def tell(done: int, total: int) -> None:
         listen(BuildProgress(f"vectors of {name}", done, total))
 
-    return EmbeddingFunctions(
-        KeptVectors(embedder, workshop.places.vectors, tell, notify=workshop.notify).of, embedder.embed_queries
-    )
+    kept = KeptEmbedder(embedder, workshop.cache.at("vectors"), tell)
+    return EmbeddingFunctions(kept.embed, kept.embed_queries)
 
 
 def open_questions(path: Path, listen: Listener = silent) -> Mapping[str, tuple[int, Query]]:

@@ -317,7 +317,7 @@ def opened(request: DiagnoseRequest, listen: Listener, *, rehearses: bool = Fals
 
 def _require_keys(kind: Diagnosis[DiagnosisFindings], bench: Bench) -> None:
     """Find a missing key before the work, unless what was answered before may do."""
-    answers = bench.workshop.places.llm
+    answers = bench.workshop.cache.at("llm").folder
     if not (answers.is_dir() and any(answers.iterdir())):
         require_keys(kind.models(bench), bench.workshop.llm.settings)
 

@@ -251,7 +251,8 @@ def rehearse_passages(services: RunServices) -> DryRunResult | None:
         return None
     found = DryRunResult(services.workshop.rehearsal())
     embedder = services.workshop.embedder(spec, found.llm)
-    for start in range(rows_done(services.workshop.places.vectors, own.identity, own.dims, store), len(store), SHARD):
+    begun = rows_done(services.workshop.cache.at("vectors"), own.identity, own.dims, store)
+    for start in range(begun, len(store), SHARD):
         embedder.embed(store.contents(start, min(start + SHARD, len(store))))
     services.loop.run(found.llm.close())
     return found

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from raggs.base.cache import Cache
 from raggs.base.errors import DataError, NotFoundError, UsageError
 from raggs.base.tables import NO_COLUMNS, ColumnNames
 from raggs.base.types import Hear, Notice, deaf
@@ -22,7 +23,6 @@ from raggs.golden.formats.tables import JsonlExporter
 from raggs.golden.opened import lists_in
 from raggs.golden.runs import RunGolden, check_golden
 from raggs.parts.file_shapes import RELEVANT, GradeForm, GradeFormat, stated_labels, stated_name
-from raggs.parts.indexes.files import CacheFolders
 from raggs.parts.indexes.passages import PassageStore
 from raggs.runs.manifests.opened import OpenedRun
 from raggs.runs.manifests.reasons import ungraded
@@ -154,7 +154,7 @@ def _whole_corpus(run: OpenedRun, wanted: bool, hear: Hear) -> Iterator[PassageS
 def _store(run: OpenedRun) -> PassageStore | None:
     lock = run.manifest.stages.get("retrieve")
     content = lock and lock.components.get("corpus")
-    for path in sorted(CacheFolders.of(run.folder.absolute().parent).corpora.glob("*.sqlite")):
+    for path in sorted(Cache.of(run.folder.absolute().parent).at("corpora").folder.glob("*.sqlite")):
         try:
             store = PassageStore.open(path)
         except (DataError, NotFoundError):

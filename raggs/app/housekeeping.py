@@ -23,6 +23,7 @@ from raggs.app.addresses import permit
 from raggs.app.services import RunServices
 from raggs.base import __version__
 from raggs.base.arrays import Vectors, shortest_floats
+from raggs.base.cache import NOTES, Cache
 from raggs.base.errors import ConfigError, RaggsError, UsageError
 from raggs.base.registry import installed
 from raggs.base.text import did_you_mean, plural
@@ -35,7 +36,6 @@ from raggs.llm.prices import key_state
 from raggs.parts import corpora, retrievers
 from raggs.parts.elastic import VectorPlace
 from raggs.parts.elastic.load import Contents, IndexDocument, IndexState, Loaded, Loader
-from raggs.parts.indexes.files import NOTES, CacheFolders
 from raggs.parts.indexes.vectors import VectorIndex, open_vectors
 from raggs.parts.retrievers import name_of
 
@@ -187,9 +187,9 @@ def survey(workspace: Path) -> list[CachePart]:
     Raises:
         UsageError: the workspace, or a cache in it, is no folder.
     """
-    places = _places(workspace)
-    parts = [_part(name, [places.folder(name)], note) for name, note in NOTES.items()]
-    strangers = _strangers(places)
+    cache = _cache(workspace)
+    parts = [_part(name, [cache.at(name).folder], note) for name, note in NOTES.items()]
+    strangers = _strangers(cache)
     return [*parts, _part(OTHER, strangers, LEFT)] if strangers else parts
 
 
@@ -205,24 +205,24 @@ def clear(workspace: Path, what: str) -> list[str]:
     known = (*NOTES, OTHER)
     if what != "all" and what not in known:
         raise UsageError(f"there is no cache {what!r}", remedy=did_you_mean(what, (*known, "all")))
-    places, names = _places(workspace), known if what == "all" else (what,)
+    cache, names = _cache(workspace), known if what == "all" else (what,)
     for name in names:
-        for folder in _folders(places, name):
+        for folder in _folders(cache, name):
             _stay(workspace, folder)
-    return [name for name in names if _clear(places, name)]
+    return [name for name in names if _clear(cache, name)]
 
 
-def _places(workspace: Path) -> CacheFolders:
-    """Where the caches of a workspace lie."""
-    places = CacheFolders.of(workspace)
-    for path in (workspace, places.root, *(places.folder(name) for name in NOTES)):
+def _cache(workspace: Path) -> Cache:
+    """The cache of a workspace."""
+    cache = Cache.of(workspace)
+    for path in (workspace, cache.folder, *(cache.at(name).folder for name in NOTES)):
         if path.exists() and not path.is_dir():
             raise UsageError(f"{path} is not a folder", remedy="name the folder that holds the runs: --workspace")
-    return places
+    return cache
 
 
-def _clear(places: CacheFolders, name: str) -> bool:
-    held = [folder for folder in _folders(places, name) if folder.is_dir()]
+def _clear(cache: Cache, name: str) -> bool:
+    held = [folder for folder in _folders(cache, name) if folder.is_dir()]
     for folder in held:
         if name == "llm":
             clear_cache(folder)
@@ -231,8 +231,8 @@ def _clear(places: CacheFolders, name: str) -> bool:
     return bool(held)
 
 
-def _folders(places: CacheFolders, name: str) -> list[Path]:
-    return _strangers(places) if name == OTHER else [places.folder(name)]
+def _folders(cache: Cache, name: str) -> list[Path]:
+    return _strangers(cache) if name == OTHER else [cache.at(name).folder]
 
 
 def _stay(workspace: Path, folder: Path) -> None:
@@ -245,17 +245,17 @@ def _stay(workspace: Path, folder: Path) -> None:
             )
 
 
-def _strangers(places: CacheFolders) -> list[Path]:
+def _strangers(cache: Cache) -> list[Path]:
     """Folders beside the caches that are none of them."""
-    if not places.root.is_dir():
+    if not cache.folder.is_dir():
         return []
-    return sorted(path for path in places.root.iterdir() if path.is_dir() and path.name not in NOTES)
+    return sorted(path for path in cache.folder.iterdir() if path.is_dir() and path.name not in NOTES)
 
 
 def _part(name: str, folders: list[Path], note: str) -> CachePart:
     files = [path for folder in folders if folder.is_dir() for path in folder.rglob("*") if path.is_file()]
     size = sum(path.stat().st_size for path in files)
-    if name not in ("llm", "rerank") or not (files or (folders[0] / DATABASE).exists()):
+    if name != "llm" or not (files or (folders[0] / DATABASE).exists()):
         return CachePart(name, len(files), size, note)
     found = cache_stats(folders[0])
     return CachePart(name, found.entries, size, note, found.damaged)
@@ -374,10 +374,8 @@ def _documents(services: RunServices) -> Callable[[int, int], Sequence[IndexDocu
     store, embedder, workshop = services.corpus.store, services.embedder, services.workshop
     vectors: VectorIndex | None = None
     if embedder is not None:
-        folder, embed = workshop.places.vectors, embedder.embed
-        vectors = open_vectors(
-            folder, embedder.identity, embedder.dims, store, embed, workshop.building, workshop.notify
-        )
+        cache, embed = workshop.cache.at("vectors"), embedder.embed
+        vectors = open_vectors(cache, embedder.identity, embedder.dims, store, embed, workshop.building)
 
     def part(start: int, stop: int) -> list[IndexDocument]:
         passages = store.slice(start, stop)

@@ -40,8 +40,7 @@ from raggs.base.text import plural
 from raggs.config.models import RunConfig
 from raggs.evaluation.document import Cell, Legend, ReportDocument, Row, Section, Table
 from raggs.evaluation.layout import markdown
-from raggs.parts.indexes.files import reviews_beside
-from raggs.parts.judges import answers_of, by_people, unaided
+from raggs.parts.judges import answers_of, by_people, reviews_beside, unaided
 from raggs.parts.reviews import CurrentReviews, Key, ReviewStore, ever_drawn, read_draws
 from raggs.runs.manifests.models import RunManifest
 from raggs.runs.manifests.opened import OpenedRun

@@ -14,7 +14,7 @@ from raggs.base.errors import NotFoundError, UsageError
 from raggs.base.judge_health import PEOPLE
 from raggs.base.text import clean_unicode, did_you_mean, one_line
 from raggs.base.types import as_object
-from raggs.parts.indexes.files import reviews_beside
+from raggs.parts.judges import reviews_beside
 from raggs.parts.reviews import (
     MOST_NAME,
     MOST_NOTE,

@@ -296,7 +296,7 @@ class RunServices(ConfiguredParts):
             PrerequisiteError: a key is missing, and nothing was ever answered in this workspace.
             RaggsError: as `check_inputs`.
         """
-        answers = self.workshop.places.llm
+        answers = self.workshop.cache.at("llm").folder
         if not (answers.is_dir() and any(answers.iterdir())):
             self.check_keys(stages)
         self.check_inputs(stages)

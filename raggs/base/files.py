@@ -222,23 +222,32 @@ def disk(where: Path, remedy: str, said: str = "cannot be written") -> Iterator[
 
 
 @contextmanager
-def atomic_writer(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
-    """A binary file that replaces `path` when the block ends well and vanishes when it does not."""
+def atomic_path(path: Path, *, durable: bool = True) -> Iterator[Path]:
+    """A path for a new file, which replaces `path` when the block ends well and vanishes when it does not.
+
+    For libraries that open a file by its path; `atomic_writer` opens one itself.
+    """
     temporary = path.with_name(f"{PREFIX}{secrets.token_hex(8)}-{path.name}")
-    # By hand rather than by tempfile, whose files only their owner may read: a team shares its runs.
-    handle = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o666)
     try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-            file.flush()
-            if durable:
-                os.fsync(file.fileno())
+        yield temporary
+        if durable:
+            flush_file(temporary)
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
     if durable:
         sync_folder(path.parent)
+
+
+@contextmanager
+def atomic_writer(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
+    """A binary file that replaces `path` when the block ends well and vanishes when it does not."""
+    with atomic_path(path, durable=durable) as temporary:
+        # By hand rather than by tempfile, whose files only their owner may read: a team shares its runs.
+        handle = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o666)
+        with os.fdopen(handle, "wb") as file:
+            yield file
 
 
 def write_atomic(path: Path, data: bytes, *, durable: bool = True) -> None:
@@ -268,6 +277,15 @@ def make_folder(path: Path) -> None:
     """
     with disk(path, "choose another workspace"):
         path.mkdir(parents=True, exist_ok=True)
+
+
+def flush_file(file: Path) -> None:
+    """Make a file's bytes survive a power cut."""
+    handle = os.open(file, os.O_RDWR)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def sync_folder(folder: Path) -> None:

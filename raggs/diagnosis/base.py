@@ -34,7 +34,6 @@ from raggs.base.errors import DataError, NotFoundError, PrerequisiteError
 from raggs.base.hashing import hash_value
 from raggs.base.jsonl import M
 from raggs.base.settings import Causes, causes_of
-from raggs.base.stores import RowStore
 from raggs.base.text import FOLDING, plural
 from raggs.base.types import Hear, deaf
 from raggs.config.models import RunConfig
@@ -105,7 +104,6 @@ class Bench:
         self.given, self.workshop, self.hear = given, workshop, hear
         self.run, self.seed = given.run, given.seed
         self.rehearsal = rehearsal
-        self._rows = RowStore(workshop.places.diagnoses, hear)
 
     # --- parts ---
 
@@ -240,10 +238,7 @@ class Bench:
             model: of a row.
             make: gives the rows.
         """
-        found = self._rows.rows(causes, model)
-        if found is None:
-            self._rows.keep(causes, found := list(make()))
-        return found
+        return self.workshop.cache.at("diagnoses").get(causes, model, make)
 
     # --- money ---
 

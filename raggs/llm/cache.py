@@ -26,7 +26,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mappi
 from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, TypeVar
+from typing import TypeVar
 from uuid import uuid4
 
 import diskcache
@@ -133,9 +133,6 @@ class CachedAnswer:
 class AnswerCache:
     """Answers by key. Opened once; safe for several processes at a time."""
 
-    WHAT: ClassVar[str] = "cache of answers"
-    LOSS: ClassVar[str] = "its answers are paid again"
-
     def __init__(self, folder: Path) -> None:
         """Open the cache in `folder`, made (mode 0700) if missing.
 
@@ -218,15 +215,17 @@ class AnswerCache:
             if isinstance(error, diskcache.Timeout) or getattr(error, "sqlite_errorcode", None) in LOCKED:
                 _given_up[self.folder / DATABASE] = time.monotonic()
                 raise BusyError(
-                    f"the {self.WHAT} is locked by another process, for more than {PATIENCE_S:g} s",
+                    f"the cache of answers is locked by another process, for more than {PATIENCE_S:g} s",
                     where=self.folder / DATABASE,
                     remedy="end that process, or wait for it and run again",
                 ) from None
             if lacks_handles():
                 raise no_handles(self.folder / DATABASE) from None
             told = str(error)
-            remedy = f"make room or check the folder; a damaged {DATABASE} must be deleted ({self.LOSS})"
-            raise ProviderError(f"the {self.WHAT} cannot be used: {told}", where=self.folder, remedy=remedy) from None
+            remedy = f"make room or check the folder; a damaged {DATABASE} must be deleted (its answers are paid again)"
+            raise ProviderError(
+                f"the cache of answers cannot be used: {told}", where=self.folder, remedy=remedy
+            ) from None
 
 
 _given_up: dict[Path, float] = {}  # databases, and when they were waited for in vain

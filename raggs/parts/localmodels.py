@@ -8,12 +8,6 @@ A model's folder: which files are the model, and what their content is.
 The model counts by its content: the ONNX file, the files of weights beside it whose names begin as its own does, and
 the tokenizer. Where the folder lies does not count.
 
-Pairs of query and passage that a model of this machine has read: what it gave, and what that took.
-
-One row a query, so that a list of candidates is looked up at once. A row counts only whole, and for its own query
-alone: what is not as it was written there is read again by the model, and the listener is told. Two processes that read
-the same query at a time may each lose some of the other's pairs, never get a wrong one.
-
 A model at work: texts become tokens, tokens become the numbers of one output.
 
 A text alone is worked on as it is; several are padded to the longest and masked, which can change last digits (and, of
@@ -24,23 +18,20 @@ one at a time. The ONNX runtime raises classes of its own; each becomes a senten
 from __future__ import annotations
 
 import importlib.util
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from raggs.base.arrays import Ints, Vectors
 from raggs.base.errors import DataError, NotFoundError, PrerequisiteError, ProviderError
 from raggs.base.files import hash_file, unreadable
-from raggs.base.hashing import canonical_json, hash_bytes, hash_value
+from raggs.base.hashing import hash_value
 from raggs.base.text import shorten
-from raggs.base.types import Notify, as_object, unheard
-from raggs.llm.cache import AnswerCache, CachedAnswer
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -130,98 +121,6 @@ class ModelFolder:
 def not_installed(package: str) -> PrerequisiteError:
     """What is said where a package of the extra is missing."""
     return PrerequisiteError(f"{package}, which runs models of this machine, is not installed", remedy=INSTALL)
-
-
-FORMAT = 2
-
-
-@dataclass(frozen=True)
-class PairOutput:
-    """What a model gave for a pair of texts, the tokens that it read, and its share of the time, in ms."""
-
-    logits: tuple[float, ...]
-    tokens: int
-    ms: float
-
-
-class ScoreCache(AnswerCache):
-    """Rows on the disk (see `raggs.llm.cache`)."""
-
-    WHAT: ClassVar[str] = "cache of scores"
-    LOSS: ClassVar[str] = "its scores are computed again"
-
-
-class KeptPairs:
-    """The pairs of one model.
-
-    Args:
-        folder: of the cache, made when something is kept; None keeps nothing.
-        model: whatever can change what the model gives, as a hash.
-        notify: hears of rows that are not as they were written.
-    """
-
-    def __init__(self, folder: Path | None, model: str, notify: Notify = unheard) -> None:
-        self._folder = folder
-        self._model = model
-        self._notify = notify
-        self._cache: ScoreCache | None = None
-
-    def of(self, query: str) -> dict[str, PairOutput]:
-        """What is known of a query, by `passage_key`."""
-        cache = self._open()
-        found = None if cache is None else cache.get(self._key(query))
-        return {} if found is None else _pairs(self._rows(query, found.raw))
-
-    def keep(self, query: str, pairs: Mapping[str, PairOutput]) -> None:
-        """Keep pairs beside those that are there."""
-        if not pairs or (cache := self._open()) is None:
-            return
-        rows: dict[str, object] = {key: [list(pair.logits), pair.tokens, pair.ms] for key, pair in pairs.items()}
-        key = self._key(query)
-        known = cache.get(key)
-        rows = {**({} if known is None else self._rows(query, known.raw)), **rows}
-        raw = canonical_json({"pairs": rows, "sha256": hash_value([key, rows])})
-        cache.put(key, CachedAnswer(raw, self._model, 0, 0, 0.0))
-
-    def _rows(self, query: str, raw: str) -> dict[str, object]:
-        """Return the rows of a query's entry as they were written; none if they were not."""
-        try:
-            found = as_object(json.loads(raw))
-        except (ValueError, RecursionError):
-            found = {}
-        rows = dict(as_object(found.get("pairs")))
-        if found.get("sha256") == hash_value([self._key(query), rows]):
-            return rows
-        self._notify(f"{self._folder}: the scores kept for a query are not what was stored, so they are computed again")
-        return {}
-
-    def close(self) -> None:
-        """Close the database; it is opened again where it is needed."""
-        if self._cache is not None:
-            self._cache.close()
-            self._cache = None
-
-    def _open(self) -> ScoreCache | None:
-        if self._cache is None and self._folder is not None:
-            self._cache = ScoreCache(self._folder)
-        return self._cache
-
-    def _key(self, query: str) -> str:
-        return hash_value([FORMAT, self._model, query])
-
-
-def passage_key(text: str) -> str:
-    """What stands for a passage in a row."""
-    return hash_bytes(text.encode("utf-8", "surrogatepass"))[:32]
-
-
-def _pairs(rows: Mapping[str, object]) -> dict[str, PairOutput]:
-    found: dict[str, PairOutput] = {}
-    for key, row in rows.items():
-        match row:
-            case [list(logits), int(tokens), int(ms) | float(ms)]:
-                found[key] = PairOutput(tuple(float(each) for each in logits), tokens, float(ms))
-    return found
 
 
 QUIET = 4  # of the runtime's log: only what is fatal, which is raised anyway

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from raggs.base.adapter import AdapterConfig
 from raggs.base.artifacts import Passage, Query
+from raggs.base.cache import Cache
 from raggs.base.errors import BudgetError, ConfigError, DataError, NotFoundError
 from raggs.base.files import make_folder
 from raggs.base.hashing import hash_value
@@ -41,10 +42,9 @@ from raggs.parts.askers import Asker, AskerContext
 from raggs.parts.chunkers import Chunker, ChunkerConfig, ChunkerContext, Document, ModelAccess
 from raggs.parts.corpora import Corpus, CorpusContext, CutCorpus, DocumentCorpus, RemoteCorpus
 from raggs.parts.embedders import Embedder, EmbedderConfig, EmbedderContext
-from raggs.parts.embedders.kept import KeptEmbedder
-from raggs.parts.indexes.files import CacheFolders, reviews_beside
+from raggs.parts.embedders.kept import HELD, KeptEmbedder
 from raggs.parts.indexes.passages import FORMAT, Passages, PassageStore
-from raggs.parts.judges import Calls, Judge, JudgeContext, Ordering, Task
+from raggs.parts.judges import Calls, Judge, JudgeContext, Ordering, Task, reviews_beside
 from raggs.parts.queries.fields import load_numbered
 from raggs.parts.rerankers import Reranker, RerankerConfig, RerankerContext
 from raggs.parts.retrievers import Retriever, RetrieverConfig, RetrieverContext, name_of, no_embedder
@@ -86,16 +86,14 @@ class OpenCorpus:
 
     Args:
         spec: of the corpus.
-        places: where copies are kept.
+        cache: where copies are kept.
         hear: is told of the reading, and of passages that were left out.
         context: what the corpus may use.
     """
 
-    def __init__(
-        self, spec: AdapterConfig, places: CacheFolders, hear: Hear, context: CorpusContext | None = None
-    ) -> None:
+    def __init__(self, spec: AdapterConfig, cache: Cache, hear: Hear, context: CorpusContext | None = None) -> None:
         self._spec = spec
-        self._places = places
+        self._cache = cache
         self._hear = hear
         self._context = context or CorpusContext()
         self._told: set[str] = set()
@@ -126,7 +124,7 @@ class OpenCorpus:
         """
         source = self._source
         content = source.source_hash()
-        path = self._places.corpora / f"{self._spec.type}-{self._key(content)}.sqlite"
+        path = self._cache.at("corpora").folder / f"{self._spec.type}-{self._key(content)}.sqlite"
         if (kept := self._kept(path, content)) is not None:
             self._tell([*source.outside(), *kept.notes])
             return kept
@@ -254,7 +252,7 @@ class Models:
 
     def __init__(
         self,
-        places: CacheFolders,
+        workspace: Path,
         llm: LLMSettings,
         budget: BudgetSettings,
         *,
@@ -262,13 +260,13 @@ class Models:
         keeps_answers: bool,
         hear: Hear,
     ) -> None:
-        self.places = places
+        self.cache = Cache.of(workspace, self.notify)
         self.ledger = CallLedger(allow_mixed=llm.allow_mixed)
         self._settings = llm
         self._budget = budget
         self._batch = batch
         self.keeps_answers = keeps_answers
-        self._answers = places.llm if keeps_answers else None
+        self._answers = self.cache.at("llm").folder if keeps_answers else None
         self._hear = hear
 
     @cached_property
@@ -294,7 +292,7 @@ class Models:
         """The same models, which only remember; closed by whoever wants them."""
         from raggs.llm.rehearsal import DryRunLLM  # late: it brings the ways to providers
 
-        return DryRunLLM(self._settings, self.places.llm)
+        return DryRunLLM(self._settings, self.cache.at("llm").folder)
 
     def rewriter(self, spec: AdapterConfig, llm: LLM | None = None) -> Rewriter:
         """A rewriter of questions. `llm`: other language models than one's own."""
@@ -325,7 +323,7 @@ class Models:
             grade_prompt=grade,
             order_prompt=order,
             judge=lambda other: self.judge(other, grade, order, llm, questions, grades),
-            reviews=reviews_beside(self.places.root.parent),
+            reviews=reviews_beside(self.cache.folder.parent),
             questions=questions,
             grades_prompt=grades,
         )
@@ -422,7 +420,7 @@ class Workshop(Models):
         hear: Hear = deaf,
     ) -> None:
         super().__init__(
-            CacheFolders.of(workspace),
+            workspace,
             llm or LLMSettings(),
             budget or BudgetSettings(),
             batch=batch,
@@ -434,7 +432,7 @@ class Workshop(Models):
 
     def corpus(self, spec: AdapterConfig) -> OpenCorpus:
         """A corpus; closed with the workshop."""
-        return self._own(OpenCorpus(spec, self.places, self._hear, self.cutting))
+        return self._own(OpenCorpus(spec, self.cache, self._hear, self.cutting))
 
     @property
     def cutting(self) -> CorpusContext:
@@ -447,14 +445,14 @@ class Workshop(Models):
         return chunkers.REGISTRY.of(spec)(spec, ChunkerContext(self._lent, self._asking(pays=True)))
 
     def _asking(self, *, pays: bool) -> ModelAccess:
-        return ModelAccess(lambda: self.llm, lambda: self.loop, self.places.cuts, pays, self.notify)
+        return ModelAccess(lambda: self.llm, lambda: self.loop, self.cache.at("cuts"), pays)
 
     def _lent(self, spec: EmbedderConfig) -> Embedder:
         """An embedder of pieces, whose vectors are kept by text; those of a paid one are among the answers already."""
         made = self.embedder(spec)
         if made.models or not self.keeps_answers:
             return made
-        return self._lending.setdefault(spec.model_dump_json(), KeptEmbedder(made, self.places.vectors, self.notify))
+        return self._lending.setdefault(spec.model_dump_json(), KeptEmbedder(made, self.cache.at("vectors"), held=HELD))
 
     @property
     def pieces_found(self) -> int:
@@ -485,8 +483,7 @@ class Workshop(Models):
         """
         context = RerankerContext(
             llm or self.llm,
-            self.places,
-            keeps and self.keeps_answers,
+            self.cache if keeps and self.keeps_answers else None,
             self.notify,
             lambda other: self.reranker(other, llm, keeps=keeps),
         )
@@ -524,12 +521,11 @@ class Workshop(Models):
             embed=no_embedder if embedder is None else self._embed(embedder, by_text=by_text),
             embedder="" if embedder is None else embedder.identity,
             dims=0 if embedder is None else embedder.dims,
-            places=self.places,
+            cache=self.cache,
             progress=self.building,
             retriever=lambda other: self.retriever(other, passages, queries, embedder, by_text=by_text),
             reranker=self.reranker,
             loop=lambda: self.loop,
-            notify=self.notify,
         )
         return self._own(retrievers.REGISTRY.of(spec)(spec, context))
 
@@ -537,9 +533,7 @@ class Workshop(Models):
         """What makes vectors of passages; answers that were paid are kept by text in any case."""
         if not by_text or embedder.models:
             return embedder.embed
-        from raggs.parts.embedders.kept import KeptVectors  # late: it brings numpy
-
-        return KeptVectors(embedder, self.places.vectors, notify=self.notify).of
+        return KeptEmbedder(embedder, self.cache.at("vectors")).embed
 
     def close(self) -> None:
         """Close what is open; a closed workshop is not used again."""

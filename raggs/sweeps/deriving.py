@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from raggs.base.arrays import Floats
+from raggs.base.cache import OnceCache
 from raggs.base.errors import RaggsError
 from raggs.base.text import plural
 from raggs.base.types import BuildProgress, Hear, Number, deaf, number
@@ -36,7 +37,6 @@ from raggs.sweeps.effects import SweepUncertainty
 from raggs.sweeps.grid import CHUNKER, family
 from raggs.sweeps.judgments import ChunkingGrades, is_reference
 from raggs.sweeps.models import IndexLossPart, SweepReport, SystemRow, UniqueContributionPart
-from raggs.sweeps.part_store import OnceCache
 from raggs.sweeps.scoring import ScoredSystem, SystemScorer
 
 AXIS, EXACT = "index", "flat"

@@ -25,7 +25,7 @@ from raggs.stats.resampling import draw_order, halve
 from raggs.sweeps.effects import SweepUncertainty
 from raggs.sweeps.grid import CHUNKER, RetrievalStack
 from raggs.sweeps.measuring import SystemCosts
-from raggs.sweeps.part_store import PartStore, SystemOutput
+from raggs.sweeps.outputs import SystemOutput
 from raggs.sweeps.parts import SystemParts
 from raggs.sweeps.scoring import SystemScorer, run_of
 from raggs.sweeps.store import SweepStore
@@ -84,7 +84,7 @@ class _Race:
         """Score the systems that are left on some questions, into the first columns of `values`."""
         part = self._world.narrowed(asked)
         alive = [system for system in self._systems if system.name not in dropped]
-        parts = SystemParts(part, PartStore(part.workshop.places.sweeps, part.hear), alive)
+        parts = SystemParts(part, alive)
         place = {qid: at for at, qid in enumerate(asked)}
         columns = self._columns = [place[qid] for qid in part.labels.qrels.qids]
         shown: dict[str, ShownPassages | None] = {}

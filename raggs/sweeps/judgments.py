@@ -28,6 +28,7 @@ import numpy as np
 
 from raggs.base.arrays import Floats, Ints
 from raggs.base.artifacts import MAX_GRADE, Frozen, JudgeRecord, Query, Span, names_of
+from raggs.base.cache import OnceCache
 from raggs.base.jsonl import Appender, read_torn
 from raggs.golden.judgments import DataOrigin, Judgments
 from raggs.golden.places import USUAL, JudgedPlaces, PassagePlaces, Projection
@@ -37,7 +38,7 @@ from raggs.metrics.names import parse_measure
 from raggs.metrics.spans import Spans
 from raggs.stats.annotation_value import UnjudgedPassage, order_holes
 from raggs.sweeps.models import CutPart
-from raggs.sweeps.part_store import Lists, OnceCache
+from raggs.sweeps.outputs import Lists
 
 TERMS = {
     "reference_recall": "Share of the characters of the question's references that the top k holds, each counted once",

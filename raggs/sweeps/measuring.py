@@ -23,6 +23,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from statistics import fmean, pstdev
 
+from raggs.base.cache import OnceCache
 from raggs.base.errors import AuthenticationError, ConfigError, DataError, ModelError, PrerequisiteError, RaggsError
 from raggs.base.hashing import hash_value
 from raggs.base.jsonl import read_torn
@@ -41,7 +42,7 @@ from raggs.stats.front import measured_memory
 from raggs.sweeps.grid import CHUNKER, RetrievalStack, SystemGrid
 from raggs.sweeps.layout import BESIDE
 from raggs.sweeps.models import CostLine, CostPart, FitPart, LatencyPart, MemoryPart, PlanLine, SweepPlan, SystemRow
-from raggs.sweeps.part_store import OnceCache, PartStore, SystemOutput
+from raggs.sweeps.outputs import SystemOutput
 from raggs.sweeps.parts import PREPARING, SystemParts
 from raggs.sweeps.reranking import WEIGHTS, is_fitted, scorer_for
 from raggs.sweeps.store import SweepStore
@@ -201,7 +202,7 @@ class SystemMeasurement:
     def __init__(self, world: SweepContext, systems: Sequence[RetrievalStack], store: SweepStore) -> None:
         self._world, self._store = world, store
         self.measured = [MeasuredSystem(system) for system in systems]
-        self.parts = SystemParts(world, PartStore(world.workshop.places.sweeps, world.hear), systems)
+        self.parts = SystemParts(world, systems)
         self._hashes = OnceCache[str]()
         self._searches = world.config.recuts or any(system.run_file is None for system in systems)
 

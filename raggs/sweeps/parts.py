@@ -16,6 +16,7 @@ from dataclasses import replace
 from raggs.base.adapter import AdapterConfig
 from raggs.base.arrays import shortest_floats
 from raggs.base.artifacts import EmbedRecord
+from raggs.base.cache import OnceCache
 from raggs.base.hashing import hash_value
 from raggs.base.settings import Causes
 from raggs.base.text import FOLDING
@@ -27,7 +28,7 @@ from raggs.ranking.fusion import fuse, make_fusion
 from raggs.stages.embed import prepare, quotes_folded
 from raggs.sweeps.grid import RetrievalStack, SystemRetriever, searches_of
 from raggs.sweeps.models import FitPart
-from raggs.sweeps.part_store import Lists, OnceCache, PartStore, SystemOutput, all_or_none
+from raggs.sweeps.outputs import ListRow, Lists, RerankRow, SystemOutput, TimeRow, all_or_none
 from raggs.sweeps.reranking import Router, composed, fit, is_fitted, require_whole, rerank_all, scorer_for, weights_of
 from raggs.sweeps.scoring import run_of
 from raggs.sweeps.world import SweepContext
@@ -41,12 +42,12 @@ class SystemParts:
 
     Args:
         world: of the sweep.
-        store: where parts are kept.
         systems: all of them, which decides how deep exact searches are.
     """
 
-    def __init__(self, world: SweepContext, store: PartStore, systems: Sequence[RetrievalStack]) -> None:
-        self._world, self.store, self._systems = world, store, systems
+    def __init__(self, world: SweepContext, systems: Sequence[RetrievalStack]) -> None:
+        self._world, self._systems = world, systems
+        self.store = world.workshop.cache.at("sweeps")
         self._embedders, self._retrievers, self._rerankers = (
             OnceCache[Embedder](),
             OnceCache[Retriever](),
@@ -109,7 +110,7 @@ class SystemParts:
             self._world.book(PREPARING)
             records = world.workshop.loop.run(everything())
             if rewriter.models:
-                self.store.keep_records(self._rewriting(rewrite), records)
+                self.store.keep(self._rewriting(rewrite), records)
             return records
 
         return self._records(rewrite, make)
@@ -165,7 +166,7 @@ class SystemParts:
                 record.qid: [(hit.doc_id, hit.score) for hit in hits]
                 for record, hits in zip(records, found, strict=True)
             }
-            self.store.keep_lists(self.causes(search), lists)
+            self.store.keep(self.causes(search), (ListRow(qid=qid, hits=tuple(hits)) for qid, hits in lists.items()))
             return lists
 
         return self._lists(search, make)
@@ -174,14 +175,14 @@ class SystemParts:
         """Whether the questions can be had without asking; they are those of the earlier sweep from then on."""
         if not self._world.workshop.rewriter(rewrite).models:
             return True
-        if (found := self.store.records(self._rewriting(rewrite))) is not None:
+        if (found := self.store.find(self._rewriting(rewrite), EmbedRecord)) is not None:
             self._records(rewrite, lambda: found)
         return found is not None
 
     def _kept(self, search: SystemRetriever) -> Lists | None:
         """The hits of an earlier sweep; None where there are none that can be read."""
-        kept = self.store.lists(self.causes(search))
-        return kept if kept is not None and kept.keys() == self._world.queries.keys() else None
+        kept = {row.qid: row.hits for row in self.store.find(self.causes(search), ListRow) or ()}
+        return kept if kept.keys() == self._world.queries.keys() else None
 
     def candidates(self, system: RetrievalStack) -> Lists:
         """The first k of a system's lists, fused where there are several."""
@@ -256,13 +257,14 @@ class SystemParts:
 
         def make() -> Mapping[str, Reranking]:
             world = self._world
-            if (kept := self.store.rerankings(causes)) is not None and kept.keys() == candidates.keys():
+            kept = {row.qid: row.found for row in self.store.find(causes, RerankRow) or ()}
+            if kept and kept.keys() == candidates.keys():
                 return kept
             self._world.book(RERANKING)
             passages, records = world.passages_of(system.chunker), self._by_id(system)
             found = world.workshop.loop.run(rerank_all(world, passages, self.reranker(spec), candidates, records))
             require_whole(found)
-            self.store.keep_rerankings(causes, found)
+            self.store.keep(causes, (RerankRow(qid=qid, found=each) for qid, each in found.items()))
             return found
 
         return self._rerankings(hash_value(causes), make)
@@ -336,6 +338,14 @@ class SystemParts:
         return {record.qid: record for record in self.prepared(system.rewrite)}
 
     # --- keeping ---
+
+    def times(self, step: str) -> dict[str, float]:
+        """By question, the milliseconds that a paid step took; empty where nobody timed it."""
+        return {row.qid: row.ms for row in self.store.find(["times", step], TimeRow) or ()}
+
+    def keep_times(self, step: str, ms: Mapping[str, float]) -> None:
+        """Keep milliseconds by question."""
+        self.store.keep(["times", step], (TimeRow(qid=qid, ms=one) for qid, one in ms.items()))
 
     def _rewriting(self, rewrite: AdapterConfig) -> Causes:
         """All that can change the questions that are searched for."""

@@ -44,7 +44,7 @@ from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.grid import CHUNKER, RetrievalStack
 from raggs.sweeps.judgments import ChunkingGrades
 from raggs.sweeps.models import FitPart, SystemRow
-from raggs.sweeps.part_store import Lists, SystemOutput, all_or_none
+from raggs.sweeps.outputs import Lists, SystemOutput, all_or_none
 from raggs.sweeps.scoring import SystemScorer
 from raggs.sweeps.world import SweepContext
 

@@ -36,7 +36,7 @@ from raggs.parts.run_files import read_run
 from raggs.runs.manifests.store import RunStore
 from raggs.sweeps.judgments import HOLES, ChunkingGrades, PlaceRow, cut_of, references_of
 from raggs.sweeps.models import CutPart, OutcomePart, SweepReport, SystemRow, Timing
-from raggs.sweeps.part_store import Lists
+from raggs.sweeps.outputs import Lists
 from raggs.sweeps.world import read_foreign
 
 MANIFEST, SYSTEMS, TIMINGS, REPORT, RUNS = "manifest.json", "systems.jsonl", "timings.jsonl", "sweep.json", "runs"

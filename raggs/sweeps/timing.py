@@ -40,7 +40,7 @@ from raggs.parts.rerankers.boosted import BoostedConfig, bm25, reads
 from raggs.stages.embed import prepare
 from raggs.sweeps.grid import RetrievalStack, SystemRetriever
 from raggs.sweeps.models import LatencyPart, LatencySpread, StepKind, Timing
-from raggs.sweeps.part_store import SystemOutput
+from raggs.sweeps.outputs import SystemOutput
 from raggs.sweeps.parts import EMBEDDING, PREPARING, RERANKING, SystemParts
 from raggs.sweeps.reranking import probe
 from raggs.sweeps.store import TIMINGS, SweepStore
@@ -249,13 +249,13 @@ class StepTimer:
         for key, kind, what, stage, model in self._paid(system):
             if (key, 1) in self._known:
                 continue
-            ms = self._ledger_ms(stage, model) or self._parts.store.times(key)
+            ms = self._ledger_ms(stage, model) or self._parts.times(key)
             if not ms and key not in self._probed:
                 self._probed.add(key)
                 self._probe(system, stage, what)
                 ms = self._ledger_ms(stage, model)
             if ms:
-                self._parts.store.keep_times(key, ms)
+                self._parts.keep_times(key, ms)
                 self._keep(Timing(step=key, kind=kind, what=what, round=1, paid=True, ms=ms))
 
     @property
@@ -266,7 +266,7 @@ class StepTimer:
     def probes(self, system: RetrievalStack) -> Iterator[tuple[str, str, int]]:
         """What must be asked of a provider for its time alone, since all answers are kept: words, model, calls."""
         for key, _, what, stage, model in self._paid(system):
-            known = (key, 1) in self._known or self._ledger_ms(stage, model) or self._parts.store.times(key)
+            known = (key, 1) in self._known or self._ledger_ms(stage, model) or self._parts.times(key)
             if not known:
                 yield f"timing: {what}", model, self.timed
 
@@ -277,7 +277,7 @@ class StepTimer:
             return
         ms = {qid: round(found.ms, 4) for qid, found in final.rerankings.items() if found.ms is not None}
         paid = bool(self._parts.reranker(system.reranker).models)
-        ms |= self._parts.store.times(key) if paid else {}
+        ms |= self._parts.times(key) if paid else {}
         lacking = [qid for qid in self._sample()[:PROBES] if qid not in ms]
         if paid and len(ms) < PROBES and lacking:  # scores are kept by passage, and were paid for at another k
             records = [record for record in self._parts.prepared(system.rewrite) if record.qid in lacking]
@@ -285,7 +285,7 @@ class StepTimer:
             self._world.book(RERANKING)
             for qid, took in probe(self._world, passages, reads(system.reranker), final.rerankings, records):
                 ms[qid] = took
-                self._parts.store.keep_times(key, ms)  # at once: whoever kills the sweep here pays for no call again
+                self._parts.keep_times(key, ms)  # at once: whoever kills the sweep here pays for no call again
         if ms:
             own = reads(system.reranker) is system.reranker
             by = system.levels["reranker"] if own else reads(system.reranker).type

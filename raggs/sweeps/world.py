@@ -26,6 +26,7 @@ from pydantic import TypeAdapter, ValidationError
 from raggs.base.adapter import AdapterConfig
 from raggs.base.arrays import Ints
 from raggs.base.artifacts import Query
+from raggs.base.cache import OnceCache
 from raggs.base.errors import ConfigError, DataError, NotFoundError
 from raggs.base.files import disk, hash_file
 from raggs.base.hashing import hash_value
@@ -50,7 +51,7 @@ from raggs.sweeps.config import CorpusSpec, SweepConfig
 from raggs.sweeps.grid import cut_labels, make_grid
 from raggs.sweeps.judgments import ChunkingGrades, of_queries, references_of, with_holes
 from raggs.sweeps.models import CutPart
-from raggs.sweeps.part_store import Lists, OnceCache
+from raggs.sweeps.outputs import Lists
 
 
 def read_foreign(path: Path, sha256: str, k: int) -> Run:

@@ -10,8 +10,8 @@ from support.project import make_project
 
 from raggs.app.housekeeping import OTHER, clear, survey
 from raggs.app.run import run
+from raggs.base.cache import NOTES, Cache
 from raggs.base.errors import DataError, UsageError
-from raggs.parts.indexes.files import NOTES, CacheFolders
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def test_every_cache_that_a_run_filled_is_counted_and_nothing_lies_beside_them(w
     assert sorted(found) == sorted(NOTES)
     assert all(found[name] > 0 for name in ("corpora", "vectors", "bm25"))
     counted = sum(part.bytes for part in survey(workspace))
-    there = sum(path.stat().st_size for path in CacheFolders.of(workspace).root.rglob("*") if path.is_file())
+    there = sum(path.stat().st_size for path in Cache.of(workspace).folder.rglob("*") if path.is_file())
     assert counted == there
 
 
@@ -44,7 +44,7 @@ def test_what_is_cleared_is_gone_and_the_rest_stays(workspace: Path, name: str) 
 
 
 def test_what_earlier_versions_left_is_told_and_cleared(workspace: Path) -> None:
-    left = CacheFolders.of(workspace).root / "bm25-0123456789abcdef"
+    left = Cache.of(workspace).folder / "bm25-0123456789abcdef"
     left.mkdir()
     (left / "data.npy").write_bytes(b"12345")
     assert {part.name: part.bytes for part in survey(workspace)}[OTHER] == 5

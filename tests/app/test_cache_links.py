@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from raggs.app.housekeeping import clear, survey
+from raggs.base.cache import NOTES, Cache
 from raggs.base.errors import UsageError
 from raggs.llm.cache import AnswerCache, CachedAnswer
-from raggs.parts.indexes.files import NOTES, CacheFolders
 
 ANSWER = CachedAnswer("a", "m", 1, 1, 0.5)
 
@@ -35,21 +35,21 @@ def whole(folder: Path) -> bool:
 
 @pytest.mark.parametrize("what", [*NOTES, "all"])
 def test_a_cache_behind_a_link_stays(what: str, tmp_path: Path) -> None:
-    theirs, places = elsewhere(tmp_path), CacheFolders.of(tmp_path / "runs")
-    places.root.mkdir(parents=True)
-    (places.root / "mine").mkdir()
+    theirs, cache = elsewhere(tmp_path), Cache.of(tmp_path / "runs")
+    cache.folder.mkdir(parents=True)
+    (cache.folder / "mine").mkdir()
     for name in NOTES:
-        places.folder(name).symlink_to(theirs / name)
+        cache.at(name).folder.symlink_to(theirs / name)
     with pytest.raises(UsageError, match=r"is a link to .*; nothing was cleared"):
         clear(tmp_path / "runs", what)
     assert whole(theirs)
-    assert (places.root / "mine").exists()
+    assert (cache.folder / "mine").exists()
 
 
 def test_all_caches_behind_one_link_stay(tmp_path: Path) -> None:
-    theirs, places = elsewhere(tmp_path), CacheFolders.of(tmp_path / "runs")
-    places.root.parent.mkdir(parents=True)
-    places.root.symlink_to(theirs)
+    theirs, cache = elsewhere(tmp_path), Cache.of(tmp_path / "runs")
+    cache.folder.parent.mkdir(parents=True)
+    cache.folder.symlink_to(theirs)
     for what in ("all", "llm", "other"):
         with pytest.raises(UsageError, match="is a link"):
             clear(tmp_path / "runs", what)
@@ -57,25 +57,25 @@ def test_all_caches_behind_one_link_stay(tmp_path: Path) -> None:
 
 
 def test_a_database_behind_a_link_stays(tmp_path: Path) -> None:
-    theirs, places = elsewhere(tmp_path), CacheFolders.of(tmp_path / "runs")
-    places.folder("llm").mkdir(parents=True)
-    (places.folder("llm") / "cache.db").symlink_to(theirs / "llm" / "cache.db")
+    theirs, cache = elsewhere(tmp_path), Cache.of(tmp_path / "runs")
+    cache.at("llm").folder.mkdir(parents=True)
+    (cache.at("llm").folder / "cache.db").symlink_to(theirs / "llm" / "cache.db")
     with pytest.raises(UsageError, match="is a link"):
         clear(tmp_path / "runs", "llm")
     assert whole(theirs)
 
 
 def test_links_within_a_cache_go_and_what_they_lead_to_stays(tmp_path: Path) -> None:
-    theirs, places = elsewhere(tmp_path), CacheFolders.of(tmp_path / "runs")
-    places.folder("bm25").mkdir(parents=True)
-    (places.folder("bm25") / "x").symlink_to(theirs)
+    theirs, cache = elsewhere(tmp_path), Cache.of(tmp_path / "runs")
+    cache.at("bm25").folder.mkdir(parents=True)
+    (cache.at("bm25").folder / "x").symlink_to(theirs)
     assert clear(tmp_path / "runs", "all") == ["bm25"]
     assert whole(theirs)
 
 
 def test_a_workspace_that_is_a_link_itself_is_the_users_own(tmp_path: Path) -> None:
     real, link = tmp_path / "real", tmp_path / "runs"
-    CacheFolders.of(real).folder("bm25").mkdir(parents=True)
+    Cache.of(real).at("bm25").folder.mkdir(parents=True)
     link.symlink_to(real)
     assert clear(link, "bm25") == ["bm25"]
     assert survey(link)

@@ -94,7 +94,7 @@ def test_vectors_that_were_altered_are_found(project: Project) -> None:
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"content_hash": 1}', "nonsense"])
 def test_files_of_an_index_that_are_garbage_are_findings(project: Project, content: str) -> None:
     (header,) = cached(project, "vectors/*/header.json")
-    sums = cached(project, "bm25/*/sums.json")[0]
+    sums = cached(project, "bm25/*/entry.json")[0]
     sums.write_text(content)
     assert any(f".cache/bm25/{sums.parent.name}: " in each for each in found(project))
     header.write_text(content)
@@ -120,7 +120,7 @@ def test_blocks_are_spread_over_the_whole_store(tmp_path: Path) -> None:
 
 @pytest.mark.nightly(keep=1)
 @pytest.mark.parametrize(
-    "pattern", ["bm25/*/sums.json", "bm25/*/languages.json", "vectors/*/header.json", "vectors/*/*.f32"]
+    "pattern", ["bm25/*/entry.json", "bm25/*/languages.json", "vectors/*/header.json", "vectors/*/*.f32"]
 )
 def test_a_pipe_among_the_files_of_an_index_is_a_finding_and_no_hang(project: Project, pattern: str) -> None:
     for path in cached(project, pattern):

@@ -20,8 +20,8 @@ from support.diagnosing import NAME, TARGET
 from support.llm_server import KEY, LLMServer
 
 from raggs.app.diagnose import DiagnoseRequest, DiagnosisResult, forecast_diagnosis, opened, run_diagnosis
+from raggs.base.cache import Cache
 from raggs.base.errors import DataError, UsageError
-from raggs.base.stores import RowStore
 from raggs.base.text import plural
 from raggs.diagnosis import REGISTRY, base
 from raggs.diagnosis.base import Diagnosis, DiagnosisFindings, DiagnosisForecast, found_in, lay_out, plots
@@ -177,15 +177,15 @@ def test_who_stops_it_after_a_part_goes_on_and_gets_the_same_bytes(
 ) -> None:
     """Its parts are kept somewhere else than those of `found`, so all of them are made."""
     monkeypatch.setattr(DiagnoseRequest, "workspace", tmp_path / "workspace")
-    keep = RowStore.keep
+    keep = Cache.keep
 
-    def stops(self: RowStore, causes: object, rows: Any) -> None:
+    def stops(self: Cache, causes: object, rows: Any) -> None:
         keep(self, causes, rows)
         raise KeyboardInterrupt
 
     request = DiagnoseRequest(**case, out=tmp_path / "out")
     with monkeypatch.context() as patch:
-        patch.setattr(RowStore, "keep", stops)
+        patch.setattr(Cache, "keep", stops)
         try:
             run_diagnosis(request)
         except KeyboardInterrupt:

@@ -31,7 +31,7 @@ def contract_case(folder: Path, request: pytest.FixtureRequest) -> dict[str, Any
     request.addfinalizer(patch.undo)
     patch.setattr("raggs.diagnosis.index.measuring.seconds_of", lambda *_: measuring.SearchTime(0.01, 0.01))
     patch.setattr("raggs.diagnosis.index.measuring.load_now", lambda: None)
-    patch.setattr("raggs.parts.indexes.files.time", SimpleNamespace(perf_counter=lambda: 0.0))
+    patch.setattr("raggs.base.cache.time", SimpleNamespace(perf_counter=lambda: 0.0, time_ns=lambda: 0))
     return {"settings": {"vectors": folder / "v.npy", "indexes": ["hnsw:m=4", "ivf:lists=8"], "k": [5], "tune": 0.2}}
 
 

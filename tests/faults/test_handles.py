@@ -15,6 +15,7 @@ import pytest
 from support.project import environment, make_project, raggs
 
 from raggs.base.artifacts import Passage
+from raggs.base.cache import Cache
 from raggs.base.errors import ProviderError
 from raggs.base.files import HANDLES
 from raggs.llm.cache import AnswerCache
@@ -48,12 +49,12 @@ def no_more_files(spare: int = 0) -> Iterator[None]:
 def test_indexes_and_caches_are_not_called_damaged(spare: int, tmp_path: Path) -> None:
     passages = [Passage(doc_id=f"p{number}", title="", text=f"amber brook {number}") for number in range(20)]
     store = PassageStore.build(tmp_path / "passages.db", passages, "x")
-    open_lexical(tmp_path, store, Parameters(1.2, 0.75, "en"))
+    open_lexical(Cache(tmp_path), store, Parameters(1.2, 0.75, "en"))
     AnswerCache(tmp_path / "llm").close()
     openers = [
         lambda: PassageStore.open(tmp_path / "passages.db"),
-        lambda: open_lexical(tmp_path, store, Parameters(1.2, 0.75, "en")),
-        lambda: open_vectors(tmp_path, "e", 4, store, lambda texts: np.eye(len(texts), 4, dtype=np.float32)),
+        lambda: open_lexical(Cache(tmp_path), store, Parameters(1.2, 0.75, "en")),
+        lambda: open_vectors(Cache(tmp_path), "e", 4, store, lambda texts: np.eye(len(texts), 4, dtype=np.float32)),
         lambda: AnswerCache(tmp_path / "llm"),
     ]
     for opener in openers:

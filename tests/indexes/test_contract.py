@@ -11,6 +11,7 @@ import pytest
 from support.contracts import cases, settings_of
 from support.vectors import clusters, unit, vectors_of
 
+from raggs.base.cache import Cache
 from raggs.base.errors import DataError, PrerequisiteError
 from raggs.base.precision import PrecisionSettings
 from raggs.parts.indexes import REGISTRY, approximate
@@ -117,7 +118,7 @@ def test_vectors_that_are_none(recipe, tmp_path):
     broken = matrix.copy()
     broken[17, 3] = np.nan
     with pytest.raises(DataError, match="passage vectors hold NaN"):
-        opened(recipe, VectorIndex.of(broken, tmp_path)).search(matrix[:1], 3)
+        opened(recipe, VectorIndex.of(broken, Cache(tmp_path))).search(matrix[:1], 3)
 
 
 def test_a_result_does_not_depend_on_the_other_queries(recipe, vectors):
@@ -166,12 +167,12 @@ def damage(file, how):
 
 @pytest.mark.nightly(keep=8)
 @pytest.mark.parametrize("how", ["a bit", "cut", "gone"])
-@pytest.mark.parametrize("name", ["index", "header.json"])
+@pytest.mark.parametrize("name", ["index", "entry.json"])
 def test_what_was_damaged_is_built_again(recipe, tmp_path, name, how):
     matrix = clusters(300, 16)
     with vectors_of(tmp_path, matrix) as vectors:
         hits = pairs(opened(recipe, vectors).search(matrix[:5], 5))
-        for file in [*vectors.place.glob(f"*/{name}")]:
+        for file in [*vectors.cache.folder.glob(f"*/{name}")]:
             damage(file, how)
             assert pairs(opened(recipe, vectors).search(matrix[:5], 5)) == hits
             assert file.exists()
@@ -223,7 +224,7 @@ def test_a_killed_build_leaves_nothing_half(recipe, tmp_path, when):
         index = opened(recipe, vectors)
         assert len(pairs(index.search(clusters(300, 16)[:1], 5))[0]) == 5
         assert index.facts.build_s > 0
-        assert [path.name for path in vectors.place.rglob(".tmp-*")] == []
+        assert [path.name for path in vectors.cache.folder.rglob(".tmp-*")] == []
 
 
 @pytest.mark.nightly(keep=8)
@@ -257,7 +258,7 @@ def test_a_missing_package_is_named_with_the_line_that_mends_it(recipe, tmp_path
     with pytest.raises(
         PrerequisiteError, match=r'needs faiss-cpu, which is not installed — pip install "raggs\[ann\]"'
     ):
-        recipe.check(10, 4, tmp_path)
+        recipe.check(10, 4, Cache(tmp_path))
 
 
 def test_it_says_what_it_costs(recipe, vectors):
@@ -281,6 +282,6 @@ def test_effort_is_a_setting_that_changes_the_search_alone(recipe, vectors):
     for each in wider:
         found = opened(each, vectors).search(queries, 10).positions
         shares.append((found[:, :, None] == truth[:, None, :]).any(axis=2).mean())
-        folders.append(sorted(path.name for path in vectors.place.iterdir() if path.is_dir()))
+        folders.append(sorted(path.name for path in vectors.cache.folder.iterdir() if path.is_dir()))
     assert shares[1] >= shares[0]
     assert folders[0] == folders[1]  # nothing was built anew

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from support.vectors import clusters, vectors_of
 
+from raggs.base.cache import Cache
 from raggs.base.errors import PrerequisiteError
 from raggs.base.precision import PrecisionSettings
 from raggs.parts.indexes import vectors as room
@@ -47,11 +48,11 @@ def test_a_search_for_more_than_ef_is_as_wide_as_that(vectors):
 def test_only_what_is_built_has_a_file_of_its_own(vectors):
     for settings in ({}, {"ef": 10}, {"reorder": False}):
         opened(vectors, m=5, **settings)
-    assert len([*vectors.place.glob("hnsw-*")]) == len({*vectors.place.glob("hnsw-*")})
-    before = {*vectors.place.glob("hnsw-*")}
+    assert len([*vectors.cache.folder.glob("hnsw-*")]) == len({*vectors.cache.folder.glob("hnsw-*")})
+    before = {*vectors.cache.folder.glob("hnsw-*")}
     opened(vectors, m=6)
     opened(vectors, m=6, ef=20)
-    assert len({*vectors.place.glob("hnsw-*")} - before) == 1
+    assert len({*vectors.cache.folder.glob("hnsw-*")} - before) == 1
 
 
 def test_bytes_instead_of_floats(vectors):
@@ -70,21 +71,21 @@ def test_the_estimate_is_what_is_built(vectors):
 def test_too_large_for_memory_is_said_before_it_is_built(vectors, monkeypatch, tmp_path):
     monkeypatch.setattr(room, "available", lambda: 3 << 30)
     index = HnswIndex(HnswIndex.Config())
-    index.check(500_000, 1024, tmp_path)
+    index.check(500_000, 1024, Cache(tmp_path))
     with pytest.raises(PrerequisiteError) as told:
-        index.check(1_000_000, 1024, tmp_path)
+        index.check(1_000_000, 1024, Cache(tmp_path))
     assert "hnsw-f32 of 1,000,000 vectors of 1024 dimensions takes about 4.0 GiB" in str(told.value)
     assert "3.0 GiB are free" in str(told.value)
     assert told.value.remedy.startswith("quantize: int8 takes 1.1 GiB; {type: ivf, pq: ...} keeps")
     with pytest.raises(PrerequisiteError, match=r"— \{type: ivf"):
-        HnswIndex(HnswIndex.Config(quantize="int8")).check(10_000_000, 1024, tmp_path)
+        HnswIndex(HnswIndex.Config(quantize="int8")).check(10_000_000, 1024, Cache(tmp_path))
     monkeypatch.setattr(room, "available", lambda: 1000)
     opened(vectors)  # built before: nothing to refuse
-    index.check(3000, 32, vectors.place)
+    index.check(3000, 32, vectors.cache)
     with pytest.raises(PrerequisiteError, match="takes about"):
         opened(vectors, m=48)
     monkeypatch.setattr(room, "available", lambda: None)
-    index.check(10**9, 1024, tmp_path)
+    index.check(10**9, 1024, Cache(tmp_path))
 
 
 def test_memory_that_is_gone_while_it_is_built_is_said_the_same_way(vectors, monkeypatch):
@@ -95,7 +96,7 @@ def test_memory_that_is_gone_while_it_is_built_is_said_the_same_way(vectors, mon
     monkeypatch.setattr(room, "available", lambda: None)
     with pytest.raises(PrerequisiteError, match=r"takes about .* and less is free — quantize: int8"):
         opened(vectors, m=40)
-    assert not [*vectors.place.glob("hnsw-*/.tmp-*")]
+    assert not [*vectors.cache.folder.glob("hnsw-*/.tmp-*")]
 
 
 @pytest.mark.parametrize("settings", [{"m": 1}, {"ef": 0}, {"quantize": "int4"}, {"ef_construction": 0}, {"k": 3}])

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.base.artifacts import Passage
+from raggs.base.cache import Cache
 from raggs.base.hashing import canonical_json
 from raggs.base.text import clean_unicode, one_line
 from raggs.parts.embedders.wordllama import WordLlamaEmbedder
@@ -102,9 +103,9 @@ def test_what_is_indexed_is_clean_and_what_is_kept_is_not(store: PassageStore, t
     assert raw.content == clean.content == clean.raw
     assert store.contents(0, 2) == store.sample(2) == [clean.content] * 2
     embedder = WordLlamaEmbedder(WordLlamaEmbedder.Config())
-    vectors = open_vectors(tmp_path, embedder.identity, embedder.dims, store, embedder.embed).vectors
+    vectors = open_vectors(Cache(tmp_path), embedder.identity, embedder.dims, store, embedder.embed).vectors
     assert vectors[0].tobytes() == vectors[1].tobytes()
-    _, scores = open_lexical(tmp_path, store, Parameters(1.2, 0.75, "fr")).search("très bon café", "fr", 5)
+    _, scores = open_lexical(Cache(tmp_path), store, Parameters(1.2, 0.75, "fr")).search("très bon café", "fr", 5)
     assert scores[0] == scores[1]
     store.verify()
 
@@ -115,9 +116,9 @@ def test_typographic_quotes_are_searched_as_plain_ones_and_kept_as_they_are(tmp_
     with PassageStore.build(tmp_path / "p.sqlite", rows, "source") as store:
         assert [passage.content for passage in store] == list(texts.values())
         embedder = WordLlamaEmbedder(WordLlamaEmbedder.Config())
-        vectors = open_vectors(tmp_path, embedder.identity, embedder.dims, store, embedder.embed).vectors
+        vectors = open_vectors(Cache(tmp_path), embedder.identity, embedder.dims, store, embedder.embed).vectors
         assert vectors[0].tobytes() == vectors[1].tobytes()
-        index = open_lexical(tmp_path, store, Parameters(1.2, 0.75, "fr"))
+        index = open_lexical(Cache(tmp_path), store, Parameters(1.2, 0.75, "fr"))
         for text in ("l'eau", "l’eau", "lʼeau", "l´eau"):
             found, scores = index.search(clean_unicode(text), "fr", 5)
             assert (len(found), len(set(scores.tolist()))) == (2, 1), text

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from support.vectors import clusters, vectors_of
 
+from raggs.base.cache import Cache
 from raggs.base.errors import DataError, PrerequisiteError
 from raggs.base.precision import PrecisionSettings
 from raggs.parts.indexes import vectors as room
@@ -64,14 +65,14 @@ def test_more_lists_than_vectors(vectors, tmp_path):
     with pytest.raises(DataError, match=r"5,000 lists for 3,000 vectors — lists: auto"):
         opened(vectors, lists=5000)
     with pytest.raises(DataError, match="20 lists for 10 vectors"):
-        made(lists=20).check(10, 4, tmp_path)
+        made(lists=20).check(10, 4, Cache(tmp_path))
 
 
 def test_parts_of_unequal_length(vectors, tmp_path):
     with pytest.raises(DataError, match=r"pq: 5 does not divide 32 dimensions — one of 1, 2, 4, 8, 16, 32"):
         opened(vectors, pq=5)
     with pytest.raises(DataError, match="pq: 64"):
-        made(pq=64).check(10, 32, tmp_path)
+        made(pq=64).check(10, 32, Cache(tmp_path))
 
 
 def test_few_vectors_for_codes_and_lists(tmp_path, capfd):
@@ -86,5 +87,5 @@ def test_few_vectors_for_codes_and_lists(tmp_path, capfd):
 def test_too_large_for_memory(monkeypatch, tmp_path):
     monkeypatch.setattr(room, "available", lambda: 4 << 30)
     with pytest.raises(PrerequisiteError, match=r"ivf-flat of 1,000,000 .*pq: \.\.\. keeps .* index: \{type: flat\}"):
-        made().check(1_000_000, 1024, tmp_path)
-    made(pq=128).check(1_000_000, 1024, tmp_path)
+        made().check(1_000_000, 1024, Cache(tmp_path))
+    made(pq=128).check(1_000_000, 1024, Cache(tmp_path))

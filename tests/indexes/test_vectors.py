@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from raggs.base.artifacts import Passage
+from raggs.base.cache import Cache
 from raggs.base.errors import DataError, ProviderError
 from raggs.parts.indexes.passages import PassageStore
 from raggs.parts.indexes.vectors import SHARD, VectorIndex, open_vectors
@@ -50,7 +51,7 @@ def embed():
 
 def build(tmp_path, store, embed, **changes):
     options = {"embedder": "test/1", "dims": DIMS, "progress": None, **changes}
-    return open_vectors(tmp_path, options["embedder"], options["dims"], store, embed, options["progress"])
+    return open_vectors(Cache(tmp_path), options["embedder"], options["dims"], store, embed, options["progress"])
 
 
 def only(folder, name):
@@ -94,6 +95,7 @@ DYING = """
 import os, signal, sys
 from pathlib import Path
 import numpy as np
+from raggs.base.cache import Cache
 from raggs.parts.indexes.passages import PassageStore
 from raggs.parts.indexes.vectors import open_vectors
 
@@ -102,7 +104,7 @@ def embed(texts):
         os.kill(os.getpid(), signal.SIGKILL)
     return np.eye(4, dtype=np.float32)[[0] * len(texts)]
 
-open_vectors(Path(sys.argv[1]), "test/1", 4, PassageStore.open(Path(sys.argv[2])), embed)
+open_vectors(Cache(Path(sys.argv[1])), "test/1", 4, PassageStore.open(Path(sys.argv[2])), embed)
 """
 
 
@@ -142,9 +144,9 @@ def damaged(tmp_path, store, embed, change):
     change(file)
     if file.exists():
         os.utime(file, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))  # a copy that keeps the time
-    index = open_vectors(tmp_path, "test/1", DIMS, store, embed, notify=said.append)
+    index = open_vectors(Cache(tmp_path, said.append), "test/1", DIMS, store, embed)
     assert index.vectors.tobytes() == before == file.read_bytes()
-    open_vectors(tmp_path, "test/1", DIMS, store, embed, notify=said.append)
+    open_vectors(Cache(tmp_path, said.append), "test/1", DIMS, store, embed)
     assert len(said) == 1, said
     return said[0]
 
@@ -173,7 +175,7 @@ def exchange_two_rows(file):
 def test_vectors_that_are_not_what_was_computed_are_computed_again(
     tmp_path, store, embed, monkeypatch, change, lost, settled
 ):
-    monkeypatch.setattr("raggs.parts.indexes.vectors.TICK_NS", 0 if settled else 10**12)
+    monkeypatch.setattr("raggs.base.cache.TICK_NS", 0 if settled else 10**12)
     build(tmp_path, store, embed)
     build(tmp_path, store, embed)
     assert len(list(tmp_path.glob("*/verified.json"))) == settled
@@ -185,13 +187,13 @@ def test_files_of_two_folders_that_were_exchanged_are_not_searched(tmp_path, sto
     said = []
     turned = lambda texts: embed(texts)[:, ::-1]  # noqa: E731
     for name, embedder in (("test/1", embed), ("test/2", turned)):
-        open_vectors(tmp_path, name, DIMS, store, embedder)
+        open_vectors(Cache(tmp_path), name, DIMS, store, embedder)
     one, two = sorted(tmp_path.glob("*/vectors.f32"))
     before = one.read_bytes()
     one.rename(tmp_path / "aside")
     two.rename(one)
     (tmp_path / "aside").rename(two)
-    assert open_vectors(tmp_path, "test/1", DIMS, store, embed, notify=said.append).vectors.tobytes() == before
+    assert open_vectors(Cache(tmp_path, said.append), "test/1", DIMS, store, embed).vectors.tobytes() == before
     assert len(said) == 1 and "not what was computed" in said[0]
 
 
@@ -209,7 +211,7 @@ def test_a_header_that_is_none(tmp_path, store, embed, text):
     said = []
     build(tmp_path, store, embed)
     only(tmp_path, "header.json").write_bytes(text.encode("latin-1"))
-    open_vectors(tmp_path, "test/1", DIMS, store, embed, notify=said.append)
+    open_vectors(Cache(tmp_path, said.append), "test/1", DIMS, store, embed)
     assert embed.calls == 6
     assert len(said) == 1 and said[0].endswith("not the header of these vectors, so they are computed again")
 
@@ -254,7 +256,8 @@ def test_a_place_that_cannot_be_written(tmp_path, store, embed):
 
 def test_a_matrix_of_ones_own_is_searched_like_a_corpus(tmp_path):
     matrix = np.repeat(np.eye(3, 4, dtype=np.float32), 2, axis=0)
-    mine = VectorIndex.of(matrix, tmp_path)
+    cache = Cache(tmp_path)
+    mine = VectorIndex.of(matrix, cache)
     assert mine.search(matrix[2:3], 3).positions.tolist() == [[2, 3, 0]]  # ties go to the earlier row
-    assert mine.sum == VectorIndex.of(matrix.copy(), tmp_path).sum != VectorIndex.of(matrix[:5], tmp_path).sum
-    assert mine.sum != VectorIndex.of(matrix.reshape(12, 2), tmp_path).sum
+    assert mine.sum == VectorIndex.of(matrix.copy(), cache).sum != VectorIndex.of(matrix[:5], cache).sum
+    assert mine.sum != VectorIndex.of(matrix.reshape(12, 2), cache).sum

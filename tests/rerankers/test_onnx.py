@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import sqlite3
 import sys
 
 import numpy as np
@@ -15,7 +16,6 @@ from support.project import make_project, raggs
 
 from raggs.app.housekeeping import clear, survey
 from raggs.base import errors
-from raggs.parts.localmodels import KeptPairs, PairOutput, ScoreCache
 from raggs.parts.rerankers.local import OnnxReranker
 from raggs.parts.workshop import Workshop
 
@@ -244,53 +244,40 @@ def test_one_query_is_read_after_the_other(make, tokenizer, monkeypatch):
     assert len(read) == 6
 
 
+def rows_of(tmp_path):
+    (file,) = (tmp_path / "runs" / ".cache" / "rerank").glob("pairs-*.sqlite")
+    return sqlite3.connect(file)
+
+
 def test_a_spoilt_row_is_read_again(make, tokenizer, monkeypatch, tmp_path):
     found = ask(make())
-    cache = ScoreCache(tmp_path / "runs" / ".cache" / "rerank")
-    (key,) = list(cache._cache)
-    entry = json.loads(cache._cache.get(key))
-    row = json.loads(entry["raw"])
-    next(iter(row["pairs"].values()))[0][0] += 1.0
-    for spoilt in (json.dumps(row), "[" * 5000, "{}", '{"pairs": [1]}'):
-        cache._cache.set(key, json.dumps({**entry, "raw": spoilt}))
+    for spoilt in (b"[[1.5],7,1.25]", b"[" * 5000, b"{}", b""):
+        with rows_of(tmp_path) as rows:
+            rows.execute("UPDATE rows SET value = ?", (spoilt,))
         who = make()
         reads = Reads(who, monkeypatch)
         assert ask(who).ranked == found.ranked
         assert reads.count == 3
-    cache.close()
 
 
-def test_scores_kept_for_another_query_are_not_used(tmp_path):
-    said = []
-    kept = KeptPairs(tmp_path, "model", said.append)
-    kept.keep("q", {"a": PairOutput((0.5,), 7, 1.25)})
-    kept.keep("other", {"a": PairOutput((0.9,), 7, 1.25)})
-    cache = ScoreCache(tmp_path)
-    one, two = list(cache._cache)
-    entries = {key: cache._cache.get(key) for key in (one, two)}
-    cache._cache.set(one, entries[two])
-    cache._cache.set(two, entries[one])
-    assert kept.of("q") == kept.of("other") == {}
-    assert len(said) == 2 and "are not what was stored" in said[0]
-    cache.close()
-    kept.close()
-
-
-def test_rows_of_two_writers_stand_together(tmp_path):
-    first, second = (KeptPairs(tmp_path, "model") for _ in range(2))
-    pair = PairOutput((0.5,), 7, 1.25)
-    first.keep("q", {"a": pair})
-    second.keep("q", {"b": pair})
-    assert first.of("q") == {"a": pair, "b": pair}
-    for each in (first, second):
-        each.close()
+def test_scores_kept_for_another_query_are_not_used(make, tokenizer, monkeypatch, tmp_path):
+    one, other = ask(make(), PASSAGES[:1]), ask(make(), PASSAGES[:1], "another")
+    with rows_of(tmp_path) as rows:
+        (first, *value), (second, *exchanged) = rows.execute("SELECT key, value, sum FROM rows").fetchall()
+        for key, row in ((first, exchanged), (second, value)):
+            rows.execute("UPDATE rows SET value = ?, sum = ? WHERE key = ?", (*row, key))
+    who = make()
+    reads = Reads(who, monkeypatch)
+    assert ask(who, PASSAGES[:1]).ranked == one.ranked != other.ranked
+    assert ask(who, PASSAGES[:1], "another").ranked == other.ranked
+    assert reads.count == 2
 
 
 def test_the_cache_is_listed_and_cleared_by_name(make, tokenizer, tmp_path):
     ask(make())
     ask(make(), query="another")
     (part,) = [part for part in survey(tmp_path / "runs") if part.name == "rerank"]
-    assert part.entries == 2 and part.bytes > 0
+    assert part.entries == 1 and part.bytes > 0
     assert clear(tmp_path / "runs", "rerank") == ["rerank"]
 
 

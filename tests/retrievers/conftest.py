@@ -9,8 +9,8 @@ import pytest
 from support.elastic import fill, vector_of
 
 from raggs.base.artifacts import EmbedRecord, Passage
+from raggs.base.cache import Cache
 from raggs.parts import rerankers, retrievers
-from raggs.parts.indexes.files import CacheFolders
 from raggs.parts.indexes.passages import PassageStore
 from raggs.parts.retrievers import RetrieverContext
 
@@ -39,7 +39,7 @@ def context(tmp_path):
             embed,
             "topics/1",
             len(TOPICS),
-            CacheFolders(tmp_path / "cache"),
+            Cache(tmp_path / "cache"),
             lambda *_: None,
             retriever=lambda spec: retrievers.REGISTRY.of(spec)(spec, made),
             reranker=lambda spec: rerankers.REGISTRY.of(spec)(spec, None),

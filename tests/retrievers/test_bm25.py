@@ -16,7 +16,7 @@ def test_the_words_searched_for_are_the_record_s(context, ask):
 
 def test_the_index_is_kept_in_the_cache(context, ask):
     list(Bm25Retriever(Bm25Retriever.Config(), context).search([ask("a cat")]))
-    assert [path.name[:5] for path in context.places.bm25.iterdir()] == ["bm25-"]
+    assert [path.name[:5] for path in context.cache.at("bm25").folder.iterdir()] == ["bm25-"]
 
 
 def test_a_language_without_stemmer():

@@ -117,9 +117,9 @@ def test_an_index_that_cannot_be_is_told_before_anything_is_embedded(context, mo
 def test_an_altered_index_is_a_finding(context, ask):
     config = DenseRetriever.Config(index={"type": "hnsw"})
     list(DenseRetriever(config, context).search([ask("a cat")]))
-    assert list(DenseRetriever.index_faults(config, context.store, context.places)) == []
-    (file,) = context.places.vectors.glob("*/hnsw-*/index")
+    assert list(DenseRetriever.index_faults(config, context.store, context.cache)) == []
+    (file,) = context.cache.at("vectors").folder.glob("*/hnsw-*/index")
     file.write_bytes(file.read_bytes()[:-1])
-    assert list(DenseRetriever.index_faults(config, context.store, context.places)) == [
+    assert list(DenseRetriever.index_faults(config, context.store, context.cache)) == [
         (file.parent, "index is not what was built")
     ]

@@ -9,9 +9,9 @@ import pytest
 from support.elastic import fill, vector_of
 
 from raggs.base.artifacts import EmbedRecord
+from raggs.base.cache import Cache
 from raggs.parts.corpora.pydoc import PydocConfig, PydocCorpus
 from raggs.parts.embedders.wordllama import WordLlamaEmbedder
-from raggs.parts.indexes.files import CacheFolders
 from raggs.parts.indexes.lexical import words_of
 from raggs.parts.indexes.passages import PassageStore
 from raggs.parts.queries.formats import YamlQueries, YamlQueriesConfig
@@ -60,7 +60,7 @@ def context(tmp_path, passages, asked, embedder):
     with PassageStore.build(tmp_path / "p.sqlite", passages, "source") as store:
         ids = [query.qid for query in asked]
         yield RetrieverContext(
-            store, ids, embedder.embed, embedder.identity, embedder.dims, CacheFolders(tmp_path), lambda *_: None
+            store, ids, embedder.embed, embedder.identity, embedder.dims, Cache(tmp_path), lambda *_: None
         )
 
 

@@ -10,9 +10,9 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from raggs.base.artifacts import EmbedRecord, Passage
+from raggs.base.cache import Cache
 from raggs.base.trec import read_qrels
 from raggs.parts.embedders.wordllama import WordLlamaEmbedder
-from raggs.parts.indexes.files import CacheFolders
 from raggs.parts.indexes.passages import PassageStore
 from raggs.parts.retrievers import RetrieverContext
 from raggs.parts.retrievers.bm25 import Bm25Retriever
@@ -54,7 +54,7 @@ def cranfield_runs() -> dict[str, Lists]:
     rows = [Passage(doc_id=row["_id"], title=row["title"], text=row["text"] or "-") for row in _read("corpus.jsonl")]
     with TemporaryDirectory() as name, PassageStore.build(Path(name) / "p.sqlite", rows, "source") as store:
         context = RetrieverContext(
-            store, qids, embedder.embed, embedder.identity, embedder.dims, CacheFolders(Path(name)), lambda *_: None
+            store, qids, embedder.embed, embedder.identity, embedder.dims, Cache(Path(name)), lambda *_: None
         )
         bm25 = dict(zip(qids, Bm25Retriever(Bm25Retriever.Config(), context).search(records), strict=True))
         dense = dict(zip(qids, DenseRetriever(DenseRetriever.Config(), context).search(records), strict=True))

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from raggs.base.artifacts import Passage
+from raggs.base.cache import Cache
 from raggs.parts.indexes.passages import PassageStore
 from raggs.parts.indexes.vectors import VectorIndex, open_vectors
 
@@ -33,7 +34,9 @@ def vectors_of(folder: Path, matrix: np.ndarray, ids: Sequence[str] | None = Non
     rows = (Passage(doc_id=name, text=str(number)) for number, name in enumerate(names))
     path = folder / "passages.sqlite"
     with PassageStore.open(path) if path.exists() else PassageStore.build(path, rows, "source") as store:
-        yield open_vectors(folder, "test/1", matrix.shape[1], store, lambda texts: matrix[[int(t) for t in texts]])
+        yield open_vectors(
+            Cache(folder), "test/1", matrix.shape[1], store, lambda texts: matrix[[int(t) for t in texts]]
+        )
 
 
 def crowds(rows: int, dims: int, seed: int = 0, groups: int = 2000) -> np.ndarray:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from raggs.base.cache import Cache
 from raggs.base.types import Notice
 from raggs.parts.corpora.elasticsearch import ElasticsearchConfig
 from raggs.parts.corpora.folder import FolderConfig
 from raggs.parts.elastic.passages import IndexPassages
-from raggs.parts.indexes.files import CacheFolders
 from raggs.parts.workshop import OpenCorpus
 
 URL = "http://127.0.0.1:9"  # nobody is asked
@@ -16,7 +16,7 @@ URL = "http://127.0.0.1:9"  # nobody is asked
 
 def test_replaced_characters_of_single_passages_are_told_when_the_corpus_is_closed(tmp_path: Path) -> None:
     told: list[object] = []
-    corpus = OpenCorpus(ElasticsearchConfig(url=URL, index="i"), CacheFolders.of(tmp_path), told.append)
+    corpus = OpenCorpus(ElasticsearchConfig(url=URL, index="i"), Cache.of(tmp_path), told.append)
     passages = corpus.passages(whole=False)
     assert isinstance(passages, IndexPassages)
     for number in range(5):
@@ -30,7 +30,7 @@ def test_replaced_characters_of_single_passages_are_told_when_the_corpus_is_clos
 
 def test_nothing_is_told_of_sound_passages(tmp_path: Path) -> None:
     told: list[object] = []
-    corpus = OpenCorpus(ElasticsearchConfig(url=URL, index="i"), CacheFolders.of(tmp_path), told.append)
+    corpus = OpenCorpus(ElasticsearchConfig(url=URL, index="i"), Cache.of(tmp_path), told.append)
     corpus.passages(whole=False)
     corpus.close()
     assert told == []
@@ -46,7 +46,7 @@ def test_what_was_left_out_is_told_whenever_the_corpus_is_opened(tmp_path: Path)
         heard.append([])
         corpus = OpenCorpus(
             FolderConfig(path=folder),
-            CacheFolders.of(tmp_path / "runs"),
+            Cache.of(tmp_path / "runs"),
             lambda news: heard[-1].append(news.message) if isinstance(news, Notice) else None,
         )
         assert len(corpus.store) == 1
@@ -61,7 +61,7 @@ def test_documents_are_told_of_as_passages_are_and_nothing_twice(tmp_path: Path)
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
     told: list[object] = []
-    corpus = OpenCorpus(FolderConfig(path=tmp_path / "docs"), CacheFolders.of(tmp_path / "runs"), told.append)
+    corpus = OpenCorpus(FolderConfig(path=tmp_path / "docs"), Cache.of(tmp_path / "runs"), told.append)
     assert len(list(corpus.documents())) == 2
     assert len(corpus.store) == 1
     corpus.close()
@@ -74,7 +74,7 @@ def test_passages_of_another_corpus_are_not_searched_under_its_name(tmp_path: Pa
     def passages(name: str) -> tuple[list[str], Path]:
         corpus = OpenCorpus(
             FolderConfig(path=tmp_path / name),
-            CacheFolders.of(tmp_path / "runs"),
+            Cache.of(tmp_path / "runs"),
             lambda news: heard.append(news.message) if isinstance(news, Notice) else None,
         )
         found = [passage.text for passage in corpus.store], corpus.store.path

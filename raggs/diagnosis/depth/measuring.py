@@ -53,7 +53,6 @@ from raggs.stats.search_depth import (
 from raggs.sweeps.config import Mode, SweepConfig
 from raggs.sweeps.grid import RetrievalStack, SystemRetriever, make_grid
 from raggs.sweeps.measuring import SystemCosts
-from raggs.sweeps.part_store import PartStore
 from raggs.sweeps.parts import SystemParts
 from raggs.sweeps.reranking import Router
 from raggs.sweeps.scoring import SystemScorer, run_of
@@ -173,7 +172,7 @@ class BenchContext(SweepContext):
     @property
     def folder(self) -> Path:
         """Where measurements of time lie, among the caches."""
-        return self.workshop.places.diagnoses / f"{LISTED}-{hash_value(self.fingerprint)[:16]}"
+        return self.workshop.cache.at("diagnoses").folder / f"{LISTED}-{hash_value(self.fingerprint)[:16]}"
 
     @property
     def ledger(self) -> Path:
@@ -261,7 +260,7 @@ class SystemDepths:
 
     @cached_property
     def _parts(self) -> SystemParts:
-        return SystemParts(self.world, PartStore(self.world.workshop.places.sweeps), self.systems)
+        return SystemParts(self.world, self.systems)
 
     def measures(self) -> tuple[str, str]:
         """What is looked at, at the small and at the great cutoff."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
-from pathlib import Path
 
 from raggs.base.errors import DataError, UsageError
 from raggs.base.files import hash_file
@@ -346,7 +345,7 @@ class IndexDiagnosis(Diagnosis[IndexFindings]):
         rows, dims = _shape(bench, own)
         _cutoffs(own, rows)
         for family in families(own, dims):
-            family.at(1).check(rows, dims, Path())
+            family.at(1).check(rows, dims, bench.workshop.cache)
 
     def forecast(self, bench: Bench) -> DiagnosisForecast:
         """What would be built; vectors that a provider makes are what costs."""
@@ -354,7 +353,7 @@ class IndexDiagnosis(Diagnosis[IndexFindings]):
         rows, dims = _shape(bench, own)
         if own.vectors is None and (embedder := embedder_of(bench)).models:
             store = store_of(bench)
-            begun = rows_done(bench.workshop.places.vectors, embedder.identity, embedder.dims, store)
+            begun = rows_done(bench.workshop.cache.at("vectors"), embedder.identity, embedder.dims, store)
             for start in range(begun, rows, BLOCK):
                 embedder.embed(store.contents(start, min(start + BLOCK, rows)))
             if _asks(bench, own):

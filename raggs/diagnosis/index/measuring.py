@@ -109,13 +109,12 @@ def open_world(bench: Bench, settings: IndexDiagnosisConfig) -> IndexWorkload:
         return _of_files(bench, settings.vectors, settings.queries)
     store, embedder = store_of(bench), embedder_of(bench)
     vectors = open_vectors(
-        bench.workshop.places.vectors,
+        bench.workshop.cache.at("vectors"),
         embedder.identity,
         embedder.dims,
         store,
         embedder.embed,
         bench.workshop.building,
-        bench.workshop.notify,
     )
     asked: dict[Origin, QueryVectors] = {}
     if bench.has("run") or bench.has("golden"):
@@ -148,7 +147,7 @@ def hold_out(world: IndexWorkload, count: int, seed: int) -> IndexWorkload:
     stays = np.ones(len(matrix), dtype=np.bool_)
     stays[chosen] = False
     asked = QueryVectors(HELD_OUT, np.ascontiguousarray(matrix[chosen], dtype=np.float32))
-    rest = VectorIndex.of(np.ascontiguousarray(matrix[stays]), world.vectors.place / f"without-{asked.sum[:16]}")
+    rest = VectorIndex.of(np.ascontiguousarray(matrix[stays]), world.vectors.cache.at(f"without-{asked.sum[:16]}"))
     return IndexWorkload(rest, {**world.asked, HELD_OUT: asked}, world.source)
 
 
@@ -177,7 +176,7 @@ def store_of(bench: Bench) -> PassageStore:
 
 def _of_files(bench: Bench, vectors: Path, queries: Path | None) -> IndexWorkload:
     matrix = read_matrix(vectors)
-    whole = VectorIndex.of(matrix, bench.workshop.places.vectors / f"given-{hash_file(vectors)[:16]}")
+    whole = VectorIndex.of(matrix, bench.workshop.cache.at("vectors").at(f"given-{hash_file(vectors)[:16]}"))
     asked: dict[Origin, QueryVectors] = {}
     if queries is not None:
         given = read_matrix(queries)
@@ -406,7 +405,7 @@ def opened(bench: Bench, world: IndexWorkload, recipe: Index) -> OpenIndex:
         DataError: settings that such vectors do not fit.
     """
     rows, dims = world.vectors.vectors.shape
-    recipe.check(rows, dims, world.vectors.place)
+    recipe.check(rows, dims, world.vectors.cache)
     return recipe.open(world.vectors, bench.workshop.building, PrecisionSettings())
 
 

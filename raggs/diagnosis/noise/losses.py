@@ -39,7 +39,7 @@ from raggs.ranking.fusion import fuse, make_fusion
 from raggs.stages.embed import quotes_folded
 from raggs.stats.intervals import bootstrap_mean
 from raggs.stats.name_margins import noise_change, overlaps, regained, taus
-from raggs.sweeps.part_store import all_or_none
+from raggs.sweeps.outputs import all_or_none
 from raggs.sweeps.reranking import require_whole
 
 VERSION = 1  # of the rows

@@ -40,7 +40,7 @@ from raggs.parts.rewriters import Rewriter
 from raggs.stages.embed import prepare
 from raggs.stats.intervals import bootstrap_mean
 from raggs.stats.name_margins import RecoveredShare, noise_change, percent, regained
-from raggs.sweeps.part_store import all_or_none
+from raggs.sweeps.outputs import all_or_none
 
 NONE = "none"
 ALL = tuple(noises.REGISTRY.builtin)

@@ -424,7 +424,7 @@ def _configured(bench: Bench) -> PrecisionSettings:
 
 def _embed(bench: Bench, embedder: Embedder, asked: JudgedQueries) -> None:
     """Ask for all vectors that are not there yet."""
-    begun = rows_done(bench.workshop.places.vectors, embedder.identity, embedder.dims, asked.store)
+    begun = rows_done(bench.workshop.cache.at("vectors"), embedder.identity, embedder.dims, asked.store)
     for start in range(begun, len(asked.store), BLOCK):
         embedder.embed(asked.store.contents(start, min(start + BLOCK, len(asked.store))))
     embedder.embed_queries(list(asked.texts.values()))

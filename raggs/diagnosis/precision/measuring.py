@@ -209,9 +209,8 @@ def asked_of(bench: Bench) -> JudgedQueries:
 
 def vectors_of(bench: Bench, embedder: Embedder, store: PassageStore) -> VectorIndex:
     """The vectors of the passages, made once."""
-    place, workshop = bench.workshop.places.vectors, bench.workshop
-    embed, dims = embedder.embed, embedder.dims
-    return open_vectors(place, embedder.identity, dims, store, embed, workshop.building, workshop.notify)
+    cache, building = bench.workshop.cache.at("vectors"), bench.workshop.building
+    return open_vectors(cache, embedder.identity, embedder.dims, store, embedder.embed, building)
 
 
 def dense(bench: Bench, embedder: Embedder, asked: JudgedQueries, depth: int) -> Iterator[PrecisionLists]:

@@ -19,13 +19,12 @@ from raggs.base.adapter import Adapter, AdapterConfig
 from raggs.base.errors import PrerequisiteError, ProviderError
 from raggs.base.registry import Registry
 from raggs.base.settings import Causes
-from raggs.base.types import Notify, unheard
 from raggs.parts.documents import Block
 
 if TYPE_CHECKING:
     import asyncio
-    from pathlib import Path
 
+    from raggs.base.cache import Cache
     from raggs.llm import LLM
     from raggs.parts.embedders import Embedder, EmbedderConfig
 
@@ -83,16 +82,14 @@ class ModelAccess:
     Attributes:
         llm: the models.
         loop: in which they are asked.
-        cuts: the folder where cuts are kept.
+        cuts: where cuts are kept.
         pays: whether a document may be cut that was not cut before, which costs money.
-        notify: hears of cuts that are not what was kept.
     """
 
     llm: Callable[[], LLM]
     loop: Callable[[], asyncio.Runner]
-    cuts: Path
+    cuts: Cache
     pays: bool
-    notify: Notify = unheard
 
 
 @dataclass(frozen=True)

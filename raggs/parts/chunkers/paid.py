@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from raggs.base.cache import CacheTable
 from raggs.base.errors import PrerequisiteError, ProviderError
 from raggs.base.hashing import hash_value
-from raggs.base.stores import StoredFile
 from raggs.parts.chunkers import Chunker, Document, ModelAccess, Place
 from raggs.parts.chunkers.sizes import fresh
 
@@ -141,9 +141,8 @@ class PaidChunker(Chunker):
         return self.context.asking
 
     @cached_property
-    def _store(self) -> StoredFile:
-        name = f"{self.config.type}-{hash_value(self.causes())[:16]}.sqlite"
-        return StoredFile(self.asking.cuts / name, "choose another workspace", self.asking.notify)
+    def _store(self) -> CacheTable:
+        return self.asking.cuts.table(f"{self.config.type}-{hash_value(self.causes())[:16]}")
 
 
 def _key(document: Document) -> str:

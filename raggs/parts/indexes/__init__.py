@@ -14,11 +14,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from raggs.base.adapter import Adapter, AdapterConfig
 from raggs.base.arrays import Vectors
+from raggs.base.cache import Cache
 from raggs.base.precision import PrecisionSettings
 from raggs.base.registry import Registry
 from raggs.base.settings import Causes
@@ -100,12 +100,12 @@ class Index(Adapter, ABC):
         """The least value of `EFFORT` that differs from smaller ones where k hits are wanted."""
         return 1
 
-    def check(self, rows: int, dims: int, place: Path) -> None:
+    def check(self, rows: int, dims: int, cache: Cache) -> None:
         """Find what it lacks before the vectors are made.
 
         Args:
             rows, dims: of the vectors.
-            place: the folder that will hold them.
+            cache: that will hold them, and what is made of them.
 
         Raises:
             PrerequisiteError: a package, or the memory to build in.

@@ -41,9 +41,10 @@ import numpy as np
 from pydantic import Field
 
 from raggs.base.arrays import Ints, Scores, Vectors
+from raggs.base.cache import Cache
 from raggs.base.errors import DataError, PrerequisiteError
 from raggs.base.files import disk_fault
-from raggs.base.hashing import derive_seed, generator
+from raggs.base.hashing import derive_seed, generator, hash_value
 from raggs.base.precision import PrecisionSettings
 from raggs.base.registry import installed
 from raggs.parts.indexes import Index, IndexConfig, IndexFacts, OpenIndex, Progress
@@ -59,7 +60,6 @@ from raggs.parts.indexes.exact import (
     margin_of,
     scores_of_pairs,
 )
-from raggs.parts.indexes.files import IndexBuild, is_made, kept
 
 if TYPE_CHECKING:
     from raggs.parts.indexes.vectors import VectorIndex
@@ -178,6 +178,7 @@ def _read(package: ModuleType, path: Path, flags: int) -> FaissIndex:
     return found
 
 
+INDEX = "index"  # the file
 BLOCK = 8192  # rows added between two reports
 BATCH = 64  # queries of one call
 SLACK = 16  # rows beyond the k-th, so that ties there go by doc_id
@@ -233,11 +234,11 @@ class ApproximateIndex(Index):
             DataError: they do not.
         """
 
-    def check(self, rows: int, dims: int, place: Path) -> None:
+    def check(self, rows: int, dims: int, cache: Cache) -> None:
         """Whether faiss is there, the settings fit and what is to be built will fit into memory."""
         faiss(self.config.type)
         self.fits(rows, dims)
-        if not is_made(place, self._wanted(rows, dims, "")):
+        if not cache.has_files(self._name(rows, dims)):
             self._check_room(rows, dims)
 
     def open(self, vectors: VectorIndex, progress: Progress | None, scoring: PrecisionSettings) -> OpenIndex:
@@ -246,22 +247,24 @@ class ApproximateIndex(Index):
         package = faiss(self.config.type)
         self.fits(rows, dims)
 
-        def build(path: Path) -> None:
+        def build(folder: Path) -> None:
             self._check_room(rows, dims)
             _check_vectors(vectors.vectors)
             try:
                 built = self.build(package, vectors.vectors, lambda empty: self._add(empty, vectors.vectors, progress))
             except MemoryError as error:  # others took it in the meantime
                 raise self._too_large(rows, dims, room.available()) from error
-            write(package, built, path)
+            write(package, built, folder / INDEX)
 
-        path, made = kept(vectors.place, self._wanted(rows, dims, vectors.sum), build, vectors.notify)
-        facts = IndexFacts(self.kind, rows, dims, made.build_s, made.bytes, made.bytes)
-        return _Approximate(self, package, read(package, path), vectors, facts, scoring)
+        name = self._name(rows, dims)
+        made = vectors.cache.files(name, [name, vectors.sum], build, "the index")
+        facts = IndexFacts(self.kind, rows, dims, made.seconds, made.bytes, made.bytes)
+        return _Approximate(self, package, read(package, made.path / INDEX), vectors, facts, scoring)
 
-    def _wanted(self, rows: int, dims: int, vectors: str) -> IndexBuild:
+    def _name(self, rows: int, dims: int) -> str:
+        """Of the folder that holds the index. What is built of other vectors of the same shape takes its place."""
         library = f"{PACKAGE} {installed(PACKAGE)}, version {self.VERSION}"
-        return IndexBuild(self.config.type, vectors, rows, dims, self.built_with(rows), library)
+        return f"{self.config.type}-{hash_value([rows, dims, self.built_with(rows), library])[:16]}"
 
     def _check_room(self, rows: int, dims: int) -> None:
         there = room.available()

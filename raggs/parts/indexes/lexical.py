@@ -5,9 +5,6 @@ the query. Its files are numpy arrays and JSON, saved and loaded without pickle.
 by bm25s, whose ties depend on the machine. A passage is analysed in its own language where the corpus has
 several, and a query in its own language where the corpus has that, else in the corpus's main one.
 
-The files are compared with their sums at each opening. If one is not what was built, the listener is told and the index
-is built again.
-
 Texts as lexical search compares them: lower-case word stems without stop words and accents.
 
 A word is a run of letters and digits, so that ``__init__`` is found as "init" and "C3" as itself. Elided words
@@ -17,10 +14,8 @@ language; accents are folded last, since the French stemmer reads them.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
-import shutil
 import unicodedata
 from array import array
 from collections import Counter
@@ -33,14 +28,13 @@ from typing import Any
 import numpy as np
 
 from raggs.base.arrays import Ints, Scores, SmallInts
-from raggs.base.errors import DataError, RaggsError
-from raggs.base.files import disk, lacks_handles, no_handles, regular_file
+from raggs.base.cache import Cache
+from raggs.base.errors import DataError
+from raggs.base.files import disk
 from raggs.base.hashing import hash_value
 from raggs.base.languages import STEMMERS, detect_language, fold_accents, quiet_bm25s, stop_words
 from raggs.base.registry import installed
 from raggs.base.text import fold_quotes
-from raggs.base.types import Notify, unheard
-from raggs.parts.indexes.files import building
 from raggs.parts.indexes.passages import PassageStore, Progress
 
 VERSION = 1  # raised when the same text gives other words
@@ -86,8 +80,6 @@ FORMAT = 2
 SAMPLE = 500
 BLOCK = 1000  # passages read at a time
 LANGUAGES = "languages.json"
-PIECE, PIECES = 1 << 20, 256  # bytes of a file that are summed at a time, and how often at most
-SUMS = "sums.json"  # of the other files, so that an altered score is not believed
 
 
 @dataclass(frozen=True)
@@ -125,97 +117,38 @@ class LexicalIndex:
 
 
 def open_lexical(
-    folder: Path,
-    store: PassageStore,
-    parameters: Parameters,
-    progress: Progress | None = None,
-    notify: Notify = unheard,
+    cache: Cache, store: PassageStore, parameters: Parameters, progress: Progress | None = None
 ) -> LexicalIndex:
-    """The index of `store` with these parameters, built now if `folder` does not hold it as it was built.
+    """The index of `store` with these parameters, built now if the cache does not hold it as it was built.
 
     Args:
-        folder: holds the indexes of any number of corpora and parameters.
         progress: called with ("bm25", done, of) while passages are read.
-        notify: hears of an index that is damaged, which is built again.
 
     Raises:
-        DataError: no passage has a word to search for; one of the files is none.
+        DataError: no passage has a word to search for.
         ProviderError: the disk failed.
     """
-    place = _place(folder, store, parameters)
-    if place.exists():
-        try:
-            return _load(place, store)
-        except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError) as error:
-            if lacks_handles():
-                raise no_handles(place) from error
-            notify(f"{place}: the lexical index is damaged ({error}), so it is built again")
-            with disk(place, "check the folder's permissions", "the damaged index cannot be removed"):
-                shutil.rmtree(place) if place.is_dir() else place.unlink()
-    _build(place, store, parameters, progress)
-    return _load(place, store)
-
-
-def _load(place: Path, store: PassageStore) -> LexicalIndex:
-    """Load an index whose files are what was built.
-
-    Raises:
-        OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, DataError: they are not.
-    """
-    _check_sums(place)
-    bm25 = quiet_bm25s().BM25.load(place, mmap=True, allow_pickle=False, show_progress=False)
-    languages = tuple(json.loads(regular_file(place / LANGUAGES).read_bytes()))
-    if bm25.scores["num_docs"] != len(store):
-        raise ValueError("another number of passages")
+    name = _name(store, parameters)
+    place = cache.files(
+        name, name, lambda folder: _build(folder, store, parameters, progress), "the lexical index"
+    ).path
+    with disk(place, "check the folder's permissions", "the index cannot be read"):
+        bm25 = quiet_bm25s().BM25.load(place, mmap=True, allow_pickle=False, show_progress=False)
+        languages = tuple(json.loads((place / LANGUAGES).read_bytes()))
     return LexicalIndex(bm25, languages, store.id_ranks())
 
 
-def lexical_faults(folder: Path, store: PassageStore, parameters: Parameters) -> Iterator[tuple[Path, str]]:
+def lexical_faults(cache: Cache, store: PassageStore, parameters: Parameters) -> Iterator[tuple[Path, str]]:
     """The folder of an index that was built, and what is wrong with its files."""
-    place = _place(folder, store, parameters)
-    if not place.is_dir():
-        return
-    try:
-        _check_sums(place)
-    except (RaggsError, OSError, ValueError, AttributeError) as error:
-        yield place, str(error)
+    return cache.faults(_name(store, parameters))
 
 
-def _check_sums(place: Path) -> None:
-    """Compare the files with what was built.
-
-    Raises:
-        ValueError, OSError: one is another.
-    """
-    wanted, found = json.loads(regular_file(place / SUMS).read_bytes()), _sums(place)
-    if changed := sorted(name for name in {*wanted, *found} if wanted.get(name) != found.get(name)):
-        raise ValueError(f"{changed[0]} is not what was built")
-
-
-def _sums(place: Path) -> dict[str, str]:
-    """A sum of each file of the index."""
-    return {file.name: _sum_of(file) for file in sorted(place.iterdir()) if file.name != SUMS}
-
-
-def _sum_of(file: Path) -> str:
-    """Of a file's size and bytes; of a large one's, of blocks spread evenly, since it is read before each run."""
-    size = file.stat().st_size
-    digest = hashlib.blake2b(str(size).encode(), digest_size=16)
-    step = max(PIECE, size // PIECES)
-    with regular_file(file).open("rb") as opened:
-        for start in range(0, size, step):
-            opened.seek(start)
-            digest.update(opened.read(PIECE))
-    return digest.hexdigest()
-
-
-def _place(folder: Path, store: PassageStore, parameters: Parameters) -> Path:
+def _name(store: PassageStore, parameters: Parameters) -> str:
     versions = {name: installed(name) for name in ("bm25s", "PyStemmer")}
-    key = hash_value([FORMAT, store.search_hash, asdict(parameters), versions, VERSION])[:16]
-    return folder / f"bm25-{key}"
+    return f"bm25-{hash_value([FORMAT, store.search_hash, asdict(parameters), versions, VERSION])[:16]}"
 
 
-def _build(place: Path, store: PassageStore, parameters: Parameters, progress: Progress | None) -> None:
+def _build(folder: Path, store: PassageStore, parameters: Parameters, progress: Progress | None) -> None:
     languages: tuple[str, ...] = (parameters.language,)
     if parameters.language == "auto":
         languages = languages_of(store.sample(SAMPLE))
@@ -225,10 +158,8 @@ def _build(place: Path, store: PassageStore, parameters: Parameters, progress: P
         raise DataError("no passage has a word that could be searched for", where=store.path, remedy=remedy)
     bm25 = quiet_bm25s().BM25(k1=parameters.k1, b=parameters.b, method="lucene", backend="numpy", csc_backend="numpy")
     bm25.index((codes, vocabulary), show_progress=False)
-    with disk(place, "check the folder's permissions", "the index cannot be stored"), building(place) as product:
-        bm25.save(product, allow_pickle=False, show_progress=False)
-        (product / LANGUAGES).write_text(json.dumps(languages), encoding="utf-8")
-        (product / SUMS).write_text(json.dumps(_sums(product)), encoding="utf-8")
+    bm25.save(folder, allow_pickle=False, show_progress=False)
+    (folder / LANGUAGES).write_text(json.dumps(languages), encoding="utf-8")
 
 
 def _encode(

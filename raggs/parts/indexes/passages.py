@@ -33,10 +33,9 @@ import numpy as np
 from raggs.base.arrays import SmallInts
 from raggs.base.artifacts import Passage, Span
 from raggs.base.errors import DataError, NotFoundError
-from raggs.base.files import disk_fault, lacks_handles, no_handles
+from raggs.base.files import atomic_path, disk_fault, lacks_handles, no_handles
 from raggs.base.hashing import canonical_json, hash_value
 from raggs.base.text import FOLDING, HYGIENE, QUOTES, fold_quotes, id_problem, one_line
-from raggs.parts.indexes.files import building
 
 SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -229,7 +228,8 @@ class PassageStore:
             ProviderError: the file cannot be written.
         """
         try:
-            with building(path) as file, closing(sqlite3.connect(file, isolation_level=None)) as connection:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with atomic_path(path) as file, closing(sqlite3.connect(file, isolation_level=None)) as connection:
                 connection.executescript(f"PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; {SCHEMA} BEGIN;")
                 meta = {"format": FORMAT, "source_hash": source_hash, **ingest(connection, source, progress)}
                 meta |= {"built_as": path.name, "order": _order_sum(_id_ranks(connection, int(meta["count"])))}

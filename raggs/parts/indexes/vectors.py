@@ -6,8 +6,7 @@ killed build goes on where it stopped; the vectors are complete when the header 
 builds at a time, others wait. The folder's name depends on embedder and corpus, so a change makes a new one.
 
 Rows that are not what was computed are never searched: the listener is told, and they are computed again. An opening
-compares all shards with their CRC-32, unless `verified.json` says that this was done since the file last changed: any
-write, and any exchange of files, gives a file another inode or another time of change, which no program can set.
+compares all shards with their CRC-32, unless that was done since the file last changed.
 
 How much memory there is, so that what will not fit is told before it is begun.
 """
@@ -18,29 +17,25 @@ import hashlib
 import json
 import os
 import re
-import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from raggs.base.arrays import SmallInts, Vectors
+from raggs.base.cache import LOCK, Cache, verified
 from raggs.base.errors import DataError, ProviderError, RaggsError
 from raggs.base.files import BLOCK, atomic_writer, disk, regular_file, write_atomic
 from raggs.base.hashing import hash_value
 from raggs.base.precision import PrecisionSettings
-from raggs.base.types import Notify, unheard
 from raggs.parts.indexes.exact import FULL, Neighbours, search
-from raggs.parts.indexes.files import kept_faults
 from raggs.parts.indexes.passages import PassageStore, Progress
 
 SHARD = 4096  # passages embedded between two marks on the disk
 CHECKED = 64  # shards that an audit reads of one file at most
-VECTORS, HEADER, STAMP, LOCK = "vectors.f32", "header.json", "verified.json", "lock"
-TICK_NS = 2_000_000_000  # some file systems tell no shorter times apart
+VECTORS, HEADER = "vectors.f32", "header.json"
 
 Embed = Callable[[Sequence[str]], Vectors]
 
@@ -79,26 +74,25 @@ class VectorIndex:
     Args:
         vectors: shape (n, dims), of unit length or zero.
         ranks: of each row's doc_id among all.
-        place: the folder that holds them, and what is made of them.
+        cache: holds them, and what is made of them.
         sum: of what they are and whose.
-        notify: hears what the user should know of indexes over them.
     """
 
-    def __init__(self, vectors: Vectors, ranks: SmallInts, place: Path, sum: str, notify: Notify = unheard) -> None:
-        self.vectors, self.ranks, self.place, self.sum, self.notify = vectors, ranks, place, sum, notify
+    def __init__(self, vectors: Vectors, ranks: SmallInts, cache: Cache, sum: str) -> None:
+        self.vectors, self.ranks, self.cache, self.sum = vectors, ranks, cache, sum
 
     @classmethod
-    def of(cls, matrix: Vectors, place: Path) -> VectorIndex:
+    def of(cls, matrix: Vectors, cache: Cache) -> VectorIndex:
         """Vectors that belong to no corpus, or to a part of one; ties go to the earlier row.
 
         Args:
             matrix: as `vectors`, in one piece.
-            place: the folder in which indexes of it are kept.
+            cache: in which indexes of it are kept.
         """
         digest = hashlib.blake2b(str(matrix.shape).encode(), digest_size=16)
         for start in range(0, len(matrix), SHARD):
             digest.update(matrix[start : start + SHARD].tobytes())
-        return cls(matrix, np.arange(len(matrix), dtype=np.int32), place, digest.hexdigest())
+        return cls(matrix, np.arange(len(matrix), dtype=np.int32), cache, digest.hexdigest())
 
     def __len__(self) -> int:
         return len(self.vectors)
@@ -113,40 +107,39 @@ class VectorIndex:
 
 
 def open_vectors(
-    folder: Path,
+    cache: Cache,
     embedder: str,
     dims: int,
     store: PassageStore,
     embed: Embed,
     progress: Progress | None = None,
-    notify: Notify = unheard,
 ) -> VectorIndex:
-    """The vectors of `store` by `embedder`, computed now as far as `folder` does not hold them as they were computed.
+    """The vectors of `store` by `embedder`, computed now as far as the cache does not hold them as they were computed.
 
     Args:
-        folder: holds the vectors of any number of corpora and embedders.
+        cache: holds the vectors of any number of corpora and embedders.
         embedder: its identity: equal identities mean comparable vectors.
         embed: texts to vectors of unit length (or zero), shape (texts, dims). Called with up to 4,096 texts.
         progress: called with ("vectors", done, of) after each shard.
-        notify: hears of vectors that are damaged, which are computed again.
 
     Raises:
         DataError: the passages are damaged, or `embed` gave NaN or infinity.
         ProviderError: `embed` gave another shape or lengths, or the disk failed.
     """
     wanted = Header(embedder, store.search_hash, len(store), dims)
-    place = vectors_place(folder, embedder, dims, store)
+    own = vectors_cache(cache, embedder, dims, store)
+    place = own.folder
     with disk(place, "check the folder's permissions", "the vectors cannot be stored"):
         place.mkdir(parents=True, exist_ok=True)
         header = _read_header(place, wanted)
         vectors = _mapped(place, header)
         if vectors is None or not _verified(vectors, place, header):
             del vectors  # some systems do not replace a file that is mapped
-            header = _build(place, wanted, store, embed, progress, notify)
+            header = _build(own, wanted, store, embed, progress)
             vectors = _mapped(place, header)
     if vectors is None:
         raise ProviderError("the vectors were lost while they were read", where=place, remedy="run again")
-    return VectorIndex(vectors, store.id_ranks(), place, hash_value(asdict(header)), notify)
+    return VectorIndex(vectors, store.id_ranks(), own, hash_value(asdict(header)))
 
 
 def _mapped(place: Path, header: Header) -> Vectors | None:
@@ -162,46 +155,27 @@ def _mapped(place: Path, header: Header) -> Vectors | None:
 
 def _verified(vectors: Vectors, place: Path, header: Header) -> bool:
     """Whether all shards are as they were computed: as they were last found to be, or as their sums say now."""
-    stamp = _stamp(place / VECTORS, header)
-    if _stamped(place) == stamp:
-        return True
-    rows: Vectors = np.asarray(vectors)
-    shards = (rows[at * header.shard : (at + 1) * header.shard] for at in range(len(header.sums)))
-    if not all(zlib.crc32(shard.data) == expected for shard, expected in zip(shards, header.sums, strict=True)):
-        return False
-    settled = time.time_ns() - stamp["changed_ns"] > TICK_NS  # a later write has another time
-    if settled and os.name != "nt" and _stamp(place / VECTORS, header) == stamp:
-        with suppress(OSError):  # a workspace that may only be read is verified each time
-            write_atomic(place / STAMP, json.dumps(stamp).encode(), durable=False)
-    return True
+
+    def check() -> bool:
+        rows: Vectors = np.asarray(vectors)
+        shards = (rows[at * header.shard : (at + 1) * header.shard] for at in range(len(header.sums)))
+        return all(zlib.crc32(shard.data) == expected for shard, expected in zip(shards, header.sums, strict=True))
+
+    return verified([place / VECTORS], header.sums, check)
 
 
-def _stamp(file: Path, header: Header) -> dict[str, int]:
-    """Return what changes with any write to the file."""
-    found = file.stat()
-    sums = zlib.crc32(json.dumps(header.sums).encode())
-    return {"inode": found.st_ino, "bytes": found.st_size, "changed_ns": found.st_ctime_ns, "sums": sums}
-
-
-def _stamped(place: Path) -> object:
-    try:
-        return json.loads(regular_file(place / STAMP).read_bytes())
-    except (OSError, ValueError, RaggsError):
-        return None
-
-
-def rows_done(folder: Path, embedder: str, dims: int, store: PassageStore) -> int:
-    """How many passages of `store`, from its first one, have vectors in `folder` by the header, see `open_vectors`."""
+def rows_done(cache: Cache, embedder: str, dims: int, store: PassageStore) -> int:
+    """How many passages of `store`, from its first one, have vectors in the cache by the header, see `open_vectors`."""
     wanted = Header(embedder, store.search_hash, len(store), dims)
-    return _read_header(vectors_place(folder, embedder, dims, store), wanted).rows_done
+    return _read_header(vectors_cache(cache, embedder, dims, store).folder, wanted).rows_done
 
 
-def vector_faults(folder: Path, store: PassageStore) -> Iterator[tuple[Path, str]]:
+def vector_faults(cache: Cache, store: PassageStore) -> Iterator[tuple[Path, str]]:
     """What is wrong with the vectors of `store`, whoever embedded it, and with indexes over them, by folder.
 
     Of many shards, some stand for all.
     """
-    for path in sorted(folder.glob(f"*/{HEADER}")):
+    for path in sorted(cache.folder.glob(f"*/{HEADER}")):
         try:
             values = json.loads(regular_file(path).read_bytes())
             if values["content_hash"] != store.search_hash:
@@ -214,7 +188,7 @@ def vector_faults(folder: Path, store: PassageStore) -> Iterator[tuple[Path, str
         else:
             if wrong:
                 yield path.parent, f"{VECTORS} is not what was computed"
-            yield from kept_faults(path.parent)
+            yield from Cache(path.parent).faults()
 
 
 def _spread(count: int) -> list[int]:
@@ -231,10 +205,10 @@ def _holds(file: Path, header: Header, shard: int) -> bool:
         return zlib.crc32(opened.read(size)) == header.sums[shard]
 
 
-def vectors_place(folder: Path, embedder: str, dims: int, store: PassageStore) -> Path:
-    """Where in `folder` the vectors of `store` by `embedder` lie, or will."""
+def vectors_cache(cache: Cache, embedder: str, dims: int, store: PassageStore) -> Cache:
+    """The part of the cache that holds the vectors of `store` by `embedder`, or will."""
     slug = re.sub(r"[^A-Za-z0-9._]+", "-", embedder).strip("-.")[:60]
-    return folder / f"{slug}-{hash_value([embedder, store.search_hash, len(store), dims])[:16]}"
+    return cache.at(f"{slug}-{hash_value([embedder, store.search_hash, len(store), dims])[:16]}")
 
 
 def _read_header(place: Path, wanted: Header) -> Header:
@@ -247,14 +221,13 @@ def _read_header(place: Path, wanted: Header) -> Header:
     return found if replace(found, sums=()) == wanted else wanted
 
 
-def _build(
-    place: Path, wanted: Header, store: PassageStore, embed: Embed, progress: Progress | None, notify: Notify
-) -> Header:
+def _build(cache: Cache, wanted: Header, store: PassageStore, embed: Embed, progress: Progress | None) -> Header:
     """Compute the missing shards; the header of all. Whoever waited for another builder finds nothing to do."""
     from filelock import FileLock  # late: only a build needs it
 
+    place = cache.folder
     with FileLock(place / LOCK):
-        header = _trusted(place, _read_header(place, wanted), notify)
+        header = _trusted(cache, _read_header(place, wanted))
         with (place / VECTORS).open("ab") as file:
             file.truncate(header.bytes_done)
             while not header.complete:
@@ -269,12 +242,12 @@ def _build(
     return header
 
 
-def _trusted(place: Path, header: Header, notify: Notify) -> Header:
+def _trusted(cache: Cache, header: Header) -> Header:
     """The header without the shards that the file does not hold as they were written."""
-    file, good = place / VECTORS, 0
+    file, good = cache.folder / VECTORS, 0
     if not header.sums:
-        if (place / HEADER).exists():
-            notify(f"{place / HEADER}: not the header of these vectors, so they are computed again")
+        if (cache.folder / HEADER).exists():
+            cache.notify(f"{cache.folder / HEADER}: not the header of these vectors, so they are computed again")
         return header
     if file.exists():
         with file.open("rb") as opened:
@@ -285,7 +258,7 @@ def _trusted(place: Path, header: Header, notify: Notify) -> Header:
     if good == len(header.sums):
         return header
     lost = f"vectors {good * header.shard + 1:,} to {header.rows_done:,} of {header.rows:,}"
-    notify(f"{file}: not what was computed, so {lost} are computed again")
+    cache.notify(f"{file}: not what was computed, so {lost} are computed again")
     found = replace(header, sums=header.sums[:good])
     if header.complete and file.exists():
         _keep_first(file, found.bytes_done)

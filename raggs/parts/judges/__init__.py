@@ -282,6 +282,14 @@ def _alone(_: AdapterConfig) -> Judge:
     raise TypeError("no other judge can be had here")
 
 
+REVIEWS_FOLDER = "reviews"
+
+
+def reviews_beside(workspace: Path) -> Path:
+    """Where the reviews of the runs in `workspace` are kept, if nobody says otherwise: in a folder beside it."""
+    return workspace.resolve().parent / REVIEWS_FOLDER
+
+
 @dataclass(frozen=True)
 class JudgeContext:
     """What a judge may use. `llm` and the prompts are there for judges with `models`; `judge` makes another one.

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from raggs.base.adapter import Adapter, AdapterConfig
 from raggs.base.artifacts import Passage
+from raggs.base.cache import Cache
 from raggs.base.errors import DataError
 from raggs.base.registry import Registry
 from raggs.base.settings import Causes
 from raggs.base.text import shorten
-from raggs.parts.indexes.files import CacheFolders
 
 if TYPE_CHECKING:
     from raggs.llm import LLM
@@ -32,14 +32,13 @@ def _no_other(config: RerankerConfig) -> Reranker:
 
 @dataclass(frozen=True)
 class RerankerContext:
-    """What a reranker may use: language models, and the folders where work and paid answers are kept.
+    """What a reranker may use: language models, and the cache of what was computed.
 
     `tell`: hears what a user should know. `reranker`: makes another reranker, in the same surroundings.
     """
 
     llm: LLM
-    places: CacheFolders
-    keeps: bool = True  # whether work that was done is looked up and kept; without, each time is that of the work
+    cache: Cache | None  # None: nothing is looked up or kept, so that each time is that of the work
     tell: Callable[[str], None] = lambda _: None
     reranker: Callable[[RerankerConfig], Reranker] = _no_other
 

@@ -79,7 +79,7 @@ class LiteLLMReranker(Reranker):
                 contents,
                 self.config.batch,
                 {**own, **self.config.parameters},
-                fresh=not self.context.keeps,
+                fresh=self.context.cache is None,
             )
         )
         took = found.took

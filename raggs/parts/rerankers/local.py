@@ -21,31 +21,54 @@ terms; of a passage, tokens that are nothing but punctuation take no part. Only 
 from __future__ import annotations
 
 import asyncio
+import json
 import string
 import time
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
 from raggs.base.arrays import Vectors, shortest_floats
+from raggs.base.cache import CacheTable
 from raggs.base.errors import ConfigError
-from raggs.base.hashing import hash_value
+from raggs.base.hashing import canonical_json, hash_value
 from raggs.base.precision import PrecisionSettings
 from raggs.base.settings import Causes, Effort, SourcePath
 from raggs.base.text import fold_quotes
-from raggs.parts.localmodels import PACKAGES, KeptPairs, LocalModel, ModelFolder, PairOutput, Tokens, passage_key
+from raggs.parts.localmodels import PACKAGES, LocalModel, ModelFolder, Tokens
 from raggs.parts.rerankers import Reranker, RerankerConfig, RerankerContext, Reranking
 
 if TYPE_CHECKING:
     from raggs.base.artifacts import Passage
 
 FLUSH = 32
+FORMAT = 3  # of what is kept of a pair
+
+
+@dataclass(frozen=True)
+class PairOutput:
+    """What a model gave for a pair of texts, the tokens that it read, and its share of the time, in ms."""
+
+    logits: tuple[float, ...]
+    tokens: int
+    ms: float
+
+    @classmethod
+    def read(cls, row: bytes) -> PairOutput:
+        """What `row` keeps."""
+        logits, tokens, ms = json.loads(row)
+        return cls(tuple(logits), tokens, ms)
+
+    @property
+    def row(self) -> bytes:
+        """The bytes that are kept."""
+        return canonical_json([self.logits, self.tokens, self.ms]).encode()
 
 
 class LocalConfig(RerankerConfig):
@@ -91,11 +114,9 @@ class LocalReranker(Reranker):
         if not passages:
             return Reranking(())
         query, read = fold_quotes(query), [fold_quotes(passage.content) for passage in passages]
-        texts = {passage_key(text): text for text in read}
         async with self._turn():
-            known = self._kept.of(query)
-            known |= await self._learn(query, {key: text for key, text in texts.items() if key not in known})
-        pairs = [known[passage_key(text)] for text in read]
+            known = await self._read_once(query, list(dict.fromkeys(read)))
+        pairs = [known[text] for text in read]
         scores, logits = self.scores(np.array([pair.logits for pair in pairs], dtype=np.float32))
         return Reranking.of(
             passages,
@@ -103,7 +124,7 @@ class LocalReranker(Reranker):
             shortest_floats(logits),
             numbers=[pair.logits if len(pair.logits) > 1 else () for pair in pairs],
             tokens=sum(pair.tokens for pair in pairs),
-            ms=sum(known[key].ms for key in texts),
+            ms=sum(pair.ms for pair in known.values()),
         )
 
     def _turn(self) -> asyncio.Lock:
@@ -113,20 +134,26 @@ class LocalReranker(Reranker):
             self._lock = loop, asyncio.Lock()
         return self._lock[1]
 
-    async def _learn(self, query: str, missing: Mapping[str, str]) -> dict[str, PairOutput]:
-        """Read passages that are not known, by key; whoever is stopped keeps what was read."""
-        found: dict[str, PairOutput] = {}
-        kept = 0
+    async def _read_once(self, query: str, texts: Sequence[str]) -> dict[str, PairOutput]:
+        """What the model gives, by text, read now where it is not known. Whoever is stopped keeps what was read."""
+        keys = {text: hash_value([query, text]) for text in texts}
+        rows = {} if self._kept is None else self._kept.find(keys.values())
+        known = {text: PairOutput.read(rows[key]) for text, key in keys.items() if key in rows}
+        missing, found, kept = [text for text in texts if text not in known], dict[str, PairOutput](), 0
         try:
-            for key, pair in zip(missing, self._read(query, list(missing.values())) if missing else (), strict=True):
-                found[key] = pair
+            for text, pair in zip(missing, self._read(query, missing) if missing else (), strict=True):
+                found[text] = pair
                 if len(found) - kept == FLUSH:
-                    self._kept.keep(query, dict(islice(found.items(), kept, None)))
+                    self._keep({keys[text]: pair.row for text, pair in islice(found.items(), kept, None)})
                     kept = len(found)
                 await asyncio.sleep(0)  # others of this loop, such as whoever stops it, have their turn
         finally:
-            self._kept.keep(query, dict(islice(found.items(), kept, None)))
-        return found
+            self._keep({keys[text]: pair.row for text, pair in islice(found.items(), kept, None)})
+        return known | found
+
+    def _keep(self, rows: dict[str, bytes]) -> None:
+        if rows and self._kept is not None:
+            self._kept.put(rows)
 
     @abstractmethod
     def _read(self, query: str, texts: Sequence[str]) -> Iterator[PairOutput]:
@@ -136,18 +163,11 @@ class LocalReranker(Reranker):
     def scores(self, numbers: Vectors) -> tuple[Vectors, Vectors]:
         """Scores and raw logits, one a pair, of what the model gave, shape (pairs, outputs)."""
 
-    def close(self) -> None:
-        if "_kept" in self.__dict__:
-            self._kept.close()
-
     @cached_property
-    def _kept(self) -> KeptPairs:
+    def _kept(self) -> CacheTable | None:
         causes = {name: value for name, value in self.causes().items() if name not in self.AFTERWARDS}
-        return KeptPairs(self._folder, hash_value(causes), self.context.tell)
-
-    @property
-    def _folder(self) -> Path | None:
-        return self.context.places.rerank if self.context.keeps else None
+        cache = self.context.cache
+        return None if cache is None else cache.at("rerank").table(f"pairs-{hash_value([FORMAT, causes])[:16]}")
 
 
 Activation = Literal["sigmoid", "softmax", "none"]

@@ -17,13 +17,12 @@ from pydantic import Field
 from raggs.base.adapter import Adapter, AdapterConfig
 from raggs.base.arrays import Vectors
 from raggs.base.artifacts import EmbedRecord
+from raggs.base.cache import Cache
 from raggs.base.errors import PrerequisiteError
 from raggs.base.loops import open_loop
 from raggs.base.registry import Registry
 from raggs.base.settings import Causes
-from raggs.base.types import Notify, unheard
 from raggs.parts.elastic import VectorPlace
-from raggs.parts.indexes.files import CacheFolders
 from raggs.parts.indexes.passages import Passages, PassageStore
 from raggs.parts.rerankers import Reranker, RerankerConfig, RerankForecast
 from raggs.parts.retrievers.depth import Reads
@@ -69,19 +68,18 @@ def _no_reranker(_: RerankerConfig) -> Reranker:
 
 @dataclass(frozen=True)
 class RetrieverContext:
-    """What a retriever may use: the passages, the queries' ids, the embedder, folders for indexes, other retrievers."""
+    """What a retriever may use: the passages, the queries' ids, the embedder, the cache, other retrievers."""
 
     passages: Passages
     queries: Collection[str]  # the ids of all queries of the run
     embed: Callable[[Sequence[str]], Vectors]
     embedder: str
     dims: int
-    places: CacheFolders
+    cache: Cache  # of indexes
     progress: Callable[[str, int, int], None]  # what is being built, done, of
     retriever: Callable[[RetrieverConfig], Retriever] = _alone  # another one over the same passages
     reranker: Callable[[RerankerConfig], Reranker] = _no_reranker
     loop: Callable[[], asyncio.Runner] = open_loop  # in which rerankers are asked
-    notify: Notify = unheard  # hears what the user should know
 
     @property
     def store(self) -> PassageStore:
@@ -135,8 +133,8 @@ class Retriever(Adapter, ABC):
         return None
 
     @classmethod
-    def index_faults(cls, config: RetrieverConfig, store: PassageStore, places: CacheFolders) -> Faults:  # noqa: ARG003
-        """What was altered in the index of a corpus that it keeps in the caches, with its folder; builds nothing."""
+    def index_faults(cls, config: RetrieverConfig, store: PassageStore, cache: Cache) -> Faults:  # noqa: ARG003
+        """What was altered in the index of a corpus that it keeps in the cache, with its folder; builds nothing."""
         return iter(())
 
     @property

@@ -14,7 +14,7 @@ from raggs.parts.retrievers import Hit, Retriever, RetrieverConfig
 
 if TYPE_CHECKING:
     from raggs.base.artifacts import EmbedRecord
-    from raggs.parts.indexes.files import CacheFolders
+    from raggs.base.cache import Cache
     from raggs.parts.indexes.lexical import LexicalIndex, Parameters
     from raggs.parts.indexes.passages import PassageStore
     from raggs.parts.retrievers import Faults
@@ -56,21 +56,19 @@ class Bm25Retriever(Retriever):
         return "words"
 
     @classmethod
-    def index_faults(cls, config: RetrieverConfig, store: PassageStore, places: CacheFolders) -> Faults:
+    def index_faults(cls, config: RetrieverConfig, store: PassageStore, cache: Cache) -> Faults:
         """The file of its index that is not what was built."""
         from raggs.parts.indexes.lexical import lexical_faults
 
         if isinstance(config, cls.Config):
-            yield from lexical_faults(places.bm25, store, config.parameters)
+            yield from lexical_faults(cache.at("bm25"), store, config.parameters)
 
     @cached_property
     def _index(self) -> LexicalIndex:
         from raggs.parts.indexes.lexical import open_lexical
 
         context = self.context
-        return open_lexical(
-            context.places.bm25, context.store, self.config.parameters, context.progress, context.notify
-        )
+        return open_lexical(context.cache.at("bm25"), context.store, self.config.parameters, context.progress)
 
     def search(self, queries: Sequence[EmbedRecord]) -> Iterator[list[Hit]]:
         """Query by query over the index, which is built or opened at the first."""

@@ -20,7 +20,7 @@ from raggs.parts.retrievers import Hit, Retriever, RetrieverConfig
 
 if TYPE_CHECKING:
     from raggs.base.artifacts import EmbedRecord
-    from raggs.parts.indexes.files import CacheFolders
+    from raggs.base.cache import Cache
     from raggs.parts.indexes.passages import PassageStore
     from raggs.parts.retrievers import Faults
     from raggs.parts.retrievers.depth import Reads
@@ -55,11 +55,11 @@ class DenseRetriever(Retriever):
         return "vectors"
 
     @classmethod
-    def index_faults(cls, config: RetrieverConfig, store: PassageStore, places: CacheFolders) -> Faults:  # noqa: ARG003
+    def index_faults(cls, config: RetrieverConfig, store: PassageStore, cache: Cache) -> Faults:  # noqa: ARG003
         """Vectors of the corpus that are not what was computed, and indexes that are not what was built."""
         from raggs.parts.indexes.vectors import vector_faults
 
-        return vector_faults(places.vectors, store)
+        return vector_faults(cache.at("vectors"), store)
 
     def own_causes(self) -> Causes:
         """With the version of the index, where there is one, and of its library."""
@@ -68,12 +68,13 @@ class DenseRetriever(Retriever):
 
     def check(self) -> None:
         """Whether the index has what it needs: its package, and memory for as many vectors as there are passages."""
-        from raggs.parts.indexes.vectors import vectors_place
+        from raggs.parts.indexes.vectors import vectors_cache
 
         context = self.context
         if context.embedder:
             store, dims = context.store, context.dims
-            self._recipe.check(len(store), dims, vectors_place(context.places.vectors, context.embedder, dims, store))
+            own = vectors_cache(context.cache.at("vectors"), context.embedder, dims, store)
+            self._recipe.check(len(store), dims, own)
 
     @property
     def facts(self) -> IndexFacts:
@@ -90,13 +91,12 @@ class DenseRetriever(Retriever):
 
         context = self.context
         vectors = open_vectors(
-            context.places.vectors,
+            context.cache.at("vectors"),
             context.embedder,
             context.dims,
             context.store,
             context.embed,
             context.progress,
-            context.notify,
         )
         return self._recipe.open(vectors, context.progress, self.config.scoring)
 

@@ -1,0 +1,379 @@
+"""The cache: everything that can be computed again, kept by what it was computed from.
+
+A `Cache` is one folder. It keeps results in three shapes:
+
+- rows: records in one JSONL file (`get`, `find`, `keep`);
+- a table: bytes by key in one sqlite file, for results that come in thousands (`table`);
+- files: a folder of files that a library reads and writes by path (`files`).
+
+The same rules hold for all of them. A result appears whole or not at all. Its checksum is verified when it is read. A
+result that was damaged, edited or exchanged is not used: the listener is told, and the result is computed again.
+Several processes may use one cache at once. Nothing here knows what a result means.
+
+Paid answers are kept elsewhere (`raggs.llm.cache`), and so are runs (`raggs.runs.manifests.store`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from pydantic import BaseModel
+
+from raggs.base.errors import NotFoundError, RaggsError
+from raggs.base.files import (
+    BLOCK,
+    disk,
+    disk_fault,
+    flush_file,
+    make_folder,
+    read_whole,
+    regular_file,
+    sync_folder,
+    write_atomic,
+)
+from raggs.base.hashing import canonical_json, hash_bytes, hash_value
+from raggs.base.jsonl import M, all_records, dump_line
+from raggs.base.text import plural
+from raggs.base.types import Notify, unheard
+
+NOTES: Mapping[str, str] = {  # the caches of a workspace, and what it costs to clear them
+    "llm": "paid answers: clearing them means paying again",
+    "corpora": "passages as read; made again from the corpus",
+    "cuts": "where paid chunkers cut; made again from the paid answers",
+    "vectors": "embeddings of passages and indexes over them; made again by the embedder",
+    "rerank": "scores of rerankers of this machine; made again by the model",
+    "bm25": "lexical indexes; made again from the passages",
+    "sweeps": "lists of the parts of sweeps; made again by searching",
+    "diagnoses": "parts of diagnoses; made again by measuring",
+}
+FORMAT = 2  # of rows
+HEADER, LOCK, STAMP = "entry.json", "lock", "verified.json"  # beside the files of one result
+TICK_NS = 2_000_000_000  # some file systems record no shorter differences between times
+ASKED = 500  # keys that one SQL statement looks up
+PATIENCE_S = 30.0  # how long another process may write a table
+TABLE = "CREATE TABLE IF NOT EXISTS rows (key TEXT PRIMARY KEY, value BLOB, sum BLOB) WITHOUT ROWID"
+REMEDY = "check the folder's permissions, or choose another workspace"
+
+
+@dataclass(frozen=True)
+class CachedFiles:
+    """Files of one result: their folder, the seconds that computing them took, and their bytes."""
+
+    path: Path
+    seconds: float
+    bytes: int
+
+
+class Cache:
+    """Results in one folder, which is made when the first one is kept.
+
+    Args:
+        folder: of the results.
+        notify: hears of each result that cannot be used.
+    """
+
+    def __init__(self, folder: Path, notify: Notify = unheard) -> None:
+        self.folder, self.notify = folder, notify
+
+    @classmethod
+    def of(cls, workspace: Path, notify: Notify = unheard) -> Cache:
+        """The cache of the runs in `workspace`; `NOTES` names its parts."""
+        return cls(workspace / ".cache", notify)
+
+    def at(self, name: str) -> Cache:
+        """A part of it: the cache in the folder of this name."""
+        return Cache(self.folder / name, self.notify)
+
+    # --- rows ---
+
+    def get(self, causes: object, model: type[M], make: Callable[[], Iterable[M]]) -> list[M]:
+        """Rows of these causes, as they were kept, or as they are made now and kept."""
+        found = self.find(causes, model)
+        if found is None:
+            self.keep(causes, found := list(make()))
+        return found
+
+    def has(self, causes: object) -> bool:
+        """Whether rows are kept; reading may still find them damaged."""
+        return self._path(_key(causes)).is_file()
+
+    def find(self, causes: object, model: type[M]) -> list[M] | None:
+        """The rows; None if there are none, or if the file is not what was kept under these causes."""
+        key = _key(causes)
+        path = self._path(key)
+        try:
+            head, _, body = read_whole(path).partition(b"\n")
+        except NotFoundError:
+            return None
+        except RaggsError:
+            head, body = b"", b""
+        found = all_records(body.splitlines(), model) if head == _seal(key, body) else None
+        if found is None:
+            self.notify(f"{path}: not what raggs stored there, so it is not used but computed again")
+        return found
+
+    def keep(self, causes: object, rows: Iterable[BaseModel]) -> None:
+        """Keep rows.
+
+        Raises:
+            ProviderError: the folder cannot be written.
+        """
+        key = _key(causes)
+        path, body = self._path(key), b"".join(map(dump_line, rows))
+        with disk(path, REMEDY):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomic(path, _seal(key, body) + b"\n" + body, durable=False)
+
+    def _path(self, key: str) -> Path:
+        return self.folder / f"{key[:32]}.jsonl"
+
+    # --- tables and files ---
+
+    def table(self, name: str) -> CacheTable:
+        """The table of this name."""
+        return CacheTable(self.folder / f"{name}.sqlite", self.notify)
+
+    def has_files(self, name: str) -> bool:
+        """Whether files are kept under a name; reading may still find them damaged, or of other causes."""
+        return (self.folder / name / HEADER).is_file()
+
+    def files(self, name: str, causes: object, make: Callable[[Path], None], what: str) -> CachedFiles:
+        """The files of these causes, as they were kept, or as they are made now. Files of other causes are replaced.
+
+        One process makes them at a time; others wait.
+
+        Args:
+            name: of their folder.
+            make: writes them into the folder that it is given.
+            what: they are, for messages: "the index".
+
+        Raises:
+            ProviderError: the disk failed; besides, whatever `make` raises.
+        """
+        place, key = self.folder / name, hash_value(causes)
+        with disk(place, REMEDY, f"{what} cannot be stored"):
+            place.mkdir(parents=True, exist_ok=True)
+            found = _whole(place, key) or self._made(place, key, make, what)
+        return CachedFiles(place, found.seconds, sum((place / name).stat().st_size for name in found.files))
+
+    def faults(self, name: str = "*") -> Iterator[tuple[Path, str]]:
+        """What is wrong with the files under a name, or under each, with their folder; all are read."""
+        for path in sorted(self.folder.glob(f"{name}/{HEADER}")):
+            try:
+                fault = _fault(path.parent, _header(path.parent))
+            except (RaggsError, OSError) as error:
+                fault = str(error)
+            if fault is not None:
+                yield path.parent, fault
+
+    def _made(self, place: Path, key: str, make: Callable[[Path], None], what: str) -> _Header:
+        """Make the files, or take those that another process has made in the meantime."""
+        from filelock import FileLock  # late: only who makes something needs it
+
+        with FileLock(place / LOCK):
+            if found := _whole(place, key):
+                return found
+            if (place / HEADER).exists():
+                found = _header(place)
+                if (found is None or found.causes == key) and (fault := _fault(place, found)):
+                    self.notify(f"{place}: {what} is damaged ({fault}), so it is built again")
+                (place / HEADER).unlink()
+            _empty(place)
+            started = time.perf_counter()
+            try:
+                make(place)
+            except BaseException:  # a disk that is full needs the room
+                _empty(place)
+                raise
+            seconds, files = round(time.perf_counter() - started, 3), _files(place)
+            for file in files.values():
+                flush_file(file)
+            sync_folder(place)
+            found = _Header(causes=key, seconds=seconds, files={name: _sum_of(file) for name, file in files.items()})
+            write_atomic(place / HEADER, found.model_dump_json().encode())
+            return found
+
+
+def _key(causes: object) -> str:
+    return hash_value([FORMAT, causes])
+
+
+def _seal(key: str, body: bytes) -> bytes:
+    """The first line of a file of rows: what they were made from, and their hash."""
+    return canonical_json({"causes": key, "sha256": hash_bytes(body)}).encode()
+
+
+class _Header(BaseModel):
+    """What files were made from, the seconds that it took, and the hash of each. Written last."""
+
+    causes: str
+    seconds: float
+    files: Mapping[str, str]
+
+
+def _header(place: Path) -> _Header | None:
+    """The header; None if there is none, or one that was damaged."""
+    try:
+        return _Header.model_validate_json(regular_file(place / HEADER).read_bytes())
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def _whole(place: Path, key: str) -> _Header | None:
+    """The header, if the files are of these causes and as they were made."""
+    found = _header(place)
+    if found is None or found.causes != key:
+        return None
+    files = _files(place)
+    same = files.keys() == found.files.keys()
+    return found if same and verified(files.values(), found.files, lambda: not _fault(place, found)) else None
+
+
+def _fault(place: Path, header: _Header | None) -> str | None:
+    """Which file is not what was made."""
+    if header is None:
+        return f"{HEADER} is not what was built"
+    files = _files(place)
+    sums = {name: _sum_of(file) for name, file in files.items()}
+    changed = sorted(name for name in {*sums, *header.files} if sums.get(name) != header.files.get(name))
+    return f"{changed[0]} is not what was built" if changed else None
+
+
+def _files(place: Path) -> dict[str, Path]:
+    """The files by name."""
+    own = (HEADER, LOCK, STAMP)
+    return {file.name: file for file in place.iterdir() if file.name not in own and not file.is_dir()}
+
+
+def _empty(place: Path) -> None:
+    for file in (place / STAMP, *_files(place).values()):
+        file.unlink(missing_ok=True)
+
+
+def _sum_of(file: Path) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    with regular_file(file).open("rb") as opened:
+        while block := opened.read(BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def verified(files: Iterable[Path], sums: object, check: Callable[[], bool]) -> bool:
+    """Whether `check` holds for files of one folder, or has held since their last change.
+
+    It is not called if `verified.json` beside the files says that it held. A write, and an exchange of files, gives a
+    file another inode or another time of change, which no program can set.
+
+    Args:
+        sums: what `check` compares the files with.
+    """
+    files = list(files)
+    state = _state(files, sums)
+    stamp = files[0].with_name(STAMP)
+    with suppress(OSError, ValueError, RaggsError):
+        if json.loads(regular_file(stamp).read_bytes()) == state:
+            return True
+    if not check():
+        return False
+    changed = max(file.stat().st_ctime_ns for file in files)
+    settled = time.time_ns() - changed > TICK_NS  # a later write has another time
+    if settled and os.name != "nt" and _state(files, sums) == state:
+        with suppress(OSError):  # a cache that may only be read is verified each time
+            write_atomic(stamp, json.dumps(state).encode(), durable=False)
+    return True
+
+
+def _state(files: Iterable[Path], sums: object) -> dict[str, object]:
+    """What changes with any write to the files."""
+    stats = {file.name: file.stat() for file in files}
+    seen = {name: [found.st_ino, found.st_size, found.st_ctime_ns] for name, found in stats.items()}
+    return {"sums": hash_value(sums), "files": seen}
+
+
+class CacheTable:
+    """Bytes by key in one sqlite file. Each row has a sum over its key and its bytes.
+
+    Args:
+        file: made with its folder when something is put there.
+        notify: hears of rows that are not what was put there.
+    """
+
+    def __init__(self, file: Path, notify: Notify = unheard) -> None:
+        self.file = file
+        self._notify = notify
+
+    def find(self, keys: Iterable[str]) -> dict[str, bytes]:
+        """What is kept under these keys, as it was put there.
+
+        Raises:
+            ProviderError: the file cannot be read, or is damaged.
+        """
+        wanted = list(dict.fromkeys(keys))
+        if not wanted or not self.file.exists():
+            return {}
+        with self._open() as database:
+            rows = list(_rows(database, wanted))
+        found = {key: value for key, value, known in rows if isinstance(value, bytes) and known == _row_sum(key, value)}
+        if lost := len(rows) - len(found):
+            said = f"{plural(lost, 'row')} {'is' if lost == 1 else 'are'} not what raggs stored there"
+            self._notify(f"{self.file}: {said}, so what was kept is made again")
+        return found
+
+    def put(self, rows: Mapping[str, bytes]) -> None:
+        """Keep all of these or, where the process is killed, none.
+
+        Raises:
+            ProviderError: the file cannot be written, or is damaged.
+        """
+        with self._open() as database, database:
+            database.executemany(
+                "REPLACE INTO rows VALUES (?, ?, ?)",
+                ((key, value, _row_sum(key, value)) for key, value in rows.items()),
+            )
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        try:
+            with disk(self.file, "choose another workspace"):
+                make_folder(self.file.parent)
+                with closing(sqlite3.connect(regular_file(self.file), timeout=PATIENCE_S)) as database:
+                    database.execute(TABLE)
+                    yield database
+        except sqlite3.Error as error:
+            raise disk_fault(error, self.file, "delete it; what it holds is made again") from error
+
+
+def _row_sum(key: str, value: bytes) -> bytes:
+    return hashlib.blake2b(value, digest_size=16, key=hashlib.sha256(key.encode()).digest()).digest()
+
+
+def _rows(database: sqlite3.Connection, keys: list[str]) -> Iterator[tuple[str, object, object]]:
+    for start in range(0, len(keys), ASKED):
+        asked = keys[start : start + ASKED]
+        marks = ", ".join("?" * len(asked))
+        yield from database.execute(f"SELECT key, value, sum FROM rows WHERE key IN ({marks})", asked)  # noqa: S608
+
+
+V = TypeVar("V")
+
+
+class OnceCache(Generic[V]):
+    """Values in memory by what they are made from, each made once."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, V] = {}
+
+    def __call__(self, key: object, make: Callable[[], V]) -> V:
+        name = repr(key)
+        if name not in self._made:
+            self._made[name] = make()
+        return self._made[name]

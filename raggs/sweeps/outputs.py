@@ -1,0 +1,66 @@
+"""What systems of a sweep return, the rows in which the cache keeps it, and work that ends as one.
+
+What was paid for is kept elsewhere too, in the cache of answers, so that losing a row loses time alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from raggs.base.artifacts import Frozen
+from raggs.parts.rerankers import Reranking
+
+Scored = tuple[str, float]
+Lists = Mapping[str, Sequence[Scored]]
+
+
+@dataclass(frozen=True)
+class SystemOutput:
+    """What a system returns. `rerankings`: by query, what its reranker did; None without one."""
+
+    lists: Lists
+    rerankings: Mapping[str, Reranking] | None = None
+
+    @classmethod
+    def of(cls, rerankings: Mapping[str, Reranking]) -> SystemOutput:
+        """What a system with a reranker returns."""
+        lists = {qid: [(each.doc_id, each.score) for each in one.ranked] for qid, one in rerankings.items()}
+        return cls(lists, rerankings)
+
+
+class ListRow(Frozen):
+    """A query's list, best first, as it is kept."""
+
+    qid: str
+    hits: tuple[Scored, ...]
+
+
+class RerankRow(Frozen):
+    """What a reranker made of a query's candidates, as it is kept."""
+
+    qid: str
+    found: Reranking
+
+
+class TimeRow(Frozen):
+    """How long a provider took for a question when it was paid, as it is kept."""
+
+    qid: str
+    ms: float
+
+
+V = TypeVar("V")
+
+
+async def all_or_none(work: Iterable[Coroutine[object, object, V]]) -> list[V]:
+    """The results, in order. After the first error nothing goes on: what is asked later would be booked elsewhere."""
+    tasks = [asyncio.ensure_future(each) for each in work]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
