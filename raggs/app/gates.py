@@ -263,7 +263,7 @@ def check_meant(lock: Path) -> None:
         DataError: it is damaged, or says nothing of judgments.
     """
     if read_lock(lock)[0].judgments is None:
-        said = "says nothing of judgments: of a run that had none, or written by an earlier version"
+        said = "says nothing of judgments: it is of a run that had none"
         raise DataError(said, where=lock, remedy=f"raggs audit SET --write-lock {quote(str(lock))} writes it again")
 
 

@@ -267,8 +267,7 @@ class RankRecord(Record):
     """rank.jsonl: the golden order of a query. Sorted by qid, rank."""
 
     ORDER = ("qid", "rank")
-    model_config = ConfigDict(extra="ignore")  # form 1 repeated four values of the query, now in rank.queries.jsonl
-    v: int = Field(2, ge=1, le=2, strict=True, description="version of the record's form")
+    v: int = Field(2, ge=2, le=2, strict=True, description="version of the record's form")
     rank: Rank = Field(description="final rank, 1 = best")
     doc_id: Identifier
     grade: Grade

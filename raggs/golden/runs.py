@@ -89,12 +89,10 @@ class RunGolden(GoldenSet):
         Raises:
             DataError: the run was made before questions were kept.
         """
-        self._check_kept()
         return self.run.typed("queries", QueryRecord)
 
     def by_query(self, *parts: SetPart) -> Iterator[GoldenQuery]:
         """See `GoldenSet.by_query`."""
-        self._check_kept()
         wanted = parts or get_args(SetPart)
         passages = _ArtifactStream("the pools", self.run.typed("merge", MergeRecord) if "pool" in wanted else iter(()))
         grades = _ArtifactStream("the grades", self.run.typed("judge", JudgeRecord) if "grades" in wanted else iter(()))
@@ -129,15 +127,6 @@ class RunGolden(GoldenSet):
 
     def _orders(self) -> Iterator[RankRecord]:
         return self.run.typed("rank", RankRecord) if self._ranked else iter(())
-
-    def _check_kept(self) -> None:
-        manifest = self.run.manifest
-        if "embed" in manifest.stages and "queries.jsonl" not in manifest.stages["embed"].outputs:
-            raise DataError(
-                f"holds no queries.jsonl: raggs {manifest.raggs} made it before questions were kept as they were asked",
-                where=self.source,
-                remedy=f"{self.run.command}; paid answers stay cached",
-            )
 
 
 class _ArtifactStream(Generic[R]):

@@ -165,14 +165,6 @@ class AnswerCache:
         """How many entries were looked up that cannot be used."""
         return len(self._bad)
 
-    def find(self, key: str, earlier: str | None) -> CachedAnswer | None:
-        """The entry of `key`, or of the key that it had in an `earlier` version, which goes first and is kept anew."""
-        if earlier is None or (found := self.get(earlier)) is None:
-            return self.get(key)
-        if self.get(key) is None:
-            self.put(key, found)
-        return found
-
     def put(self, key: str, entry: CachedAnswer) -> None:
         """Keep an entry, in place of an older one."""
         self.put_all({key: entry})

@@ -3,8 +3,7 @@
 Under which keys the cache holds an answer.
 
 A model is its provider's name, its own and, where the user says that two servers differ, its `model_id`. Where it is
-asked is no part of it: the same model behind another port gives the same answers. Earlier versions thought otherwise
-and had the address in the key, so what they paid for at an address is looked for there too.
+asked is no part of it: the same model behind another port gives the same answers.
 """
 
 from __future__ import annotations
@@ -14,13 +13,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar, Generic, NamedTuple, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from raggs.base.hashing import hash_value
 from raggs.base.types import as_list, as_object, as_text
 from raggs.llm import providers
 from raggs.llm.messages import Answerer, Message, most_written
-from raggs.llm.prices import HIDDEN, address_of, estimate_tokens, provider_of, reasons
+from raggs.llm.prices import HIDDEN, estimate_tokens, provider_of, reasons
 from raggs.llm.settings import LLMSettings, Price
 
 MOST_TOKENS = 1_000_000_000  # of one call
@@ -344,17 +343,8 @@ def _count(found: object) -> int | None:
     return found if isinstance(found, int) and 0 < found <= MOST_TOKENS else None  # anything else is no count
 
 
-class AnswerKeys(NamedTuple):
-    """The key of an answer; and the one under which an earlier version kept it, where that is another one."""
-
-    own: str
-    earlier: str | None = None
-
-
-def keys_of(model: str, settings: LLMSettings, parts: Mapping[str, object]) -> AnswerKeys:
-    """The keys of what `model` answers. `parts`: all else that can change the answer."""
+def answer_key(model: str, settings: LLMSettings, parts: Mapping[str, object]) -> str:
+    """Return the key of what `model` answers. `parts`: all else that can change the answer."""
     named = {"provider": provider_of(model), "model": model, **parts}
     model_id = settings.of(model).model_id
-    own = hash_value({**named, "address": None, **({"model_id": model_id} if model_id else {})})
-    address = address_of(model, settings.base_of(model))
-    return AnswerKeys(own, None if address is None else hash_value({**named, "address": address}))
+    return hash_value({**named, "address": None, **({"model_id": model_id} if model_id else {})})

@@ -36,7 +36,7 @@ from raggs.base.errors import ConfigError, ProviderError
 from raggs.base.files import regular_file
 from raggs.base.secrets import mask
 from raggs.base.text import plural
-from raggs.llm.calls import AnswerKeys, keys_of
+from raggs.llm.calls import answer_key
 from raggs.llm.ledger import CallLedger, LedgerAccount
 from raggs.llm.messages import Answerer, CallUsage, ChatRequest, EmbedRequest, Reply, RerankRequest, RerankScores
 from raggs.llm.prices import address_of, list_price, provider_of
@@ -166,15 +166,15 @@ class LLM:
             ProviderError: the account has no credit, or the cache cannot be used.
         """
         parameters = {**self.settings.parameters_of(request.model), **request.parameters}
-        keys, account = self._keys(request, parameters), self._ledger.account(request.qid)
-        while (leader := self._caller.leader(keys.own)) is not None:
+        key, account = self._key(request, parameters), self._ledger.account(request.qid)
+        while (leader := self._caller.leader(key)) is not None:
             await asyncio.wait({leader})
             if not leader.cancelled():  # else its asker went away before it was sent, and another one leads
                 return self._share(leader.result(), request, account)
-        recalled = self._recall(keys, request, account)
+        recalled = self._recall(key, request, account)
         if recalled is not None:
             return recalled
-        return (await self._caller.lead(keys.own, partial(self._obtain, keys, request, parameters, account))).reply
+        return (await self._caller.lead(key, partial(self._obtain, key, request, parameters, account))).reply
 
     def known(self, request: ChatRequest[T]) -> Reply[T] | None:
         """The checked answer, if it was paid before; asks nobody and books nothing.
@@ -183,7 +183,7 @@ class LLM:
             ProviderError: the cache cannot be used.
         """
         parameters = {**self.settings.parameters_of(request.model), **request.parameters}
-        found = self._remembered(self._keys(request, parameters), request)
+        found = self._remembered(self._key(request, parameters), request)
         return None if found is None else found[0]
 
     async def embed(self, request: EmbedRequest) -> Vectors:
@@ -280,16 +280,16 @@ class LLM:
             cache.close()
 
     async def _obtain(
-        self, keys: AnswerKeys, request: ChatRequest[T], parameters: Mapping[str, object], account: LedgerAccount
+        self, key: str, request: ChatRequest[T], parameters: Mapping[str, object], account: LedgerAccount
     ) -> Exchange[T]:
         """The answer; where another run asks the same just now, its answer."""
         from raggs.llm.cache import asking
         from raggs.llm.conversation import Exchange, converse
 
         self._caller.budget.check_open()
-        key, batched = keys.own, self._batches(request)
+        batched = self._batches(request)
         async with asking(self._claims, [key], batched=batched is not None):
-            if batched is None and (recalled := self._recall(keys, request, account)) is not None:
+            if batched is None and (recalled := self._recall(key, request, account)) is not None:
                 return Exchange(recalled, Spending())
             asked, repairs = batched or self._caller, self.settings.max_repairs
             keep = partial(self._keep, key, request.model)
@@ -304,7 +304,7 @@ class LLM:
         self._ledger.hit(account, request.model, request.schema_name, found.spent.usd, by, self._ledger.payer)
         return found.reply
 
-    def _keys(self, request: ChatRequest[T], parameters: Mapping[str, object]) -> AnswerKeys:
+    def _key(self, request: ChatRequest[T], parameters: Mapping[str, object]) -> str:
         """Of all that can change the answer.
 
         What limits, retries and pays for the call is left out, where it is asked, and for whom.
@@ -315,10 +315,10 @@ class LLM:
             "schema": dict(request.schema),
             "sample": request.sample,
         }
-        return keys_of(request.model, self.settings, parts)
+        return answer_key(request.model, self.settings, parts)
 
-    def _recall(self, keys: AnswerKeys, request: ChatRequest[T], account: LedgerAccount) -> Reply[T] | None:
-        found = self._remembered(keys, request)
+    def _recall(self, key: str, request: ChatRequest[T], account: LedgerAccount) -> Reply[T] | None:
+        found = self._remembered(key, request)
         if found is None:
             return None
         reply, cached = found
@@ -326,11 +326,11 @@ class LLM:
         self._ledger.hit(*about, cached.usd, cached.answerer, cached.payer)
         return reply
 
-    def _remembered(self, keys: AnswerKeys, request: ChatRequest[T]) -> tuple[Reply[T], CachedAnswer] | None:
+    def _remembered(self, key: str, request: ChatRequest[T]) -> tuple[Reply[T], CachedAnswer] | None:
         """An answer of the cache, checked and as it is kept."""
         from raggs.llm.conversation import Unusable, read_text
 
-        cached = None if self._cache is None else self._cache.find(keys.own, keys.earlier)
+        cached = None if self._cache is None else self._cache.get(key)
         if cached is None:
             return None
         try:

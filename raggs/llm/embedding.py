@@ -19,7 +19,7 @@ from raggs.base.artifacts import Spending
 from raggs.base.errors import ProviderError
 from raggs.base.types import as_list, as_object
 from raggs.llm.cache import CachedAnswer, asking
-from raggs.llm.calls import EmbedCall, keys_of
+from raggs.llm.calls import EmbedCall, answer_key
 from raggs.llm.conversation import Unusable
 from raggs.llm.faults import Fault
 from raggs.llm.messages import EmbedRequest
@@ -57,9 +57,7 @@ class EmbedRequestState:
         self._account = ledger.account(request.qid)
         self._tries = settings.max_repairs + 1
         parts: dict[str, object] = {"dims": request.dims, "parameters": dict(request.parameters)}
-        found = [keys_of(request.model, settings, {**parts, "embed": text}) for text in request.texts]
-        self._keys = [keys.own for keys in found]
-        self._earlier = dict(found)  # by key, what it was in an earlier version
+        self._keys = [answer_key(request.model, settings, {**parts, "embed": text}) for text in request.texts]
         self._known: dict[str, Vectors] = {}
 
     async def all(self) -> Vectors:
@@ -83,7 +81,7 @@ class EmbedRequestState:
     def recall(self, keys: Iterable[str] | None = None) -> None:
         """Take what is in the cache of all texts, or of those with some `keys`."""
         for key in dict.fromkeys(self._keys if keys is None else keys):
-            cached = None if self._cache is None else self._cache.find(key, self._earlier[key])
+            cached = None if self._cache is None else self._cache.get(key)
             vector = None if cached is None else vector_of(cached, self._request.dims)
             if cached is not None and vector is not None:
                 self._known[key] = vector

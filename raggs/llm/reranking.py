@@ -23,7 +23,7 @@ from raggs.base.errors import ProviderError
 from raggs.base.hashing import canonical_json
 from raggs.base.types import as_object, as_text
 from raggs.llm.cache import CachedAnswer, asking
-from raggs.llm.calls import SEARCH_PASSAGES, Relevances, RerankCall, keys_of
+from raggs.llm.calls import SEARCH_PASSAGES, Relevances, RerankCall, answer_key
 from raggs.llm.conversation import Unusable
 from raggs.llm.faults import Fault
 from raggs.llm.messages import Answerer, CallUsage, RerankRequest, RerankScores
@@ -112,8 +112,8 @@ class RerankRequestState:
         self._account = ledger.account(request.qid)
         self._tries = settings.max_repairs + 1
         asked = {"rerank": request.query, "parameters": dict(request.parameters)}
-        self._claim = keys_of(request.model, settings, asked).own
-        self._keys = [keys_of(request.model, settings, {**asked, "passage": text}).own for text in request.passages]
+        self._claim = answer_key(request.model, settings, asked)
+        self._keys = [answer_key(request.model, settings, {**asked, "passage": text}) for text in request.passages]
         self._known: Pairs = {}
 
     async def all(self, claims: AnswerClaims | None) -> RerankScores:

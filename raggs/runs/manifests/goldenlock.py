@@ -53,7 +53,7 @@ class LockedJudgments(Frozen):
 
 
 class LockDefinitions(Frozen):
-    """What a lock says beyond hashes of files; null where nobody judged, or an earlier version of raggs wrote it."""
+    """What a lock says beyond hashes of files; null where nobody judged."""
 
     judgments: LockedJudgments | None = None
     measures: Mapping[str, str] | None = Field(None, description="what each measure is, with an example")
@@ -62,7 +62,7 @@ class LockDefinitions(Frozen):
 class GoldenLock(LockDefinitions):
     """golden.lock: a golden set in hashes, counts and definitions."""
 
-    schema_version: Literal[1, 2] = 2
+    schema_version: Literal[2] = 2
     name: str = Field(description="of the run, or of the files")
     raggs: str = Field(description="the version that began the run; of files, that wrote the lock")
     manifest: str = Field(description="hash of the manifest's content, which is that of its seal; empty of files")

@@ -23,7 +23,7 @@ from datetime import UTC, datetime
 from operator import not_
 from typing import Any, Final, Literal, TypeVar
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError
 
 from raggs.base import __version__
 from raggs.base.artifacts import Frozen, Spending
@@ -114,12 +114,6 @@ class StageLock(Frozen):
         description="of the judge stage, by retriever and for their fusion: PROC and %PROC",
     )
     chain: str | None = Field(None, description="hash of this lock and of the chain up to the one before it")
-
-    @field_validator("health", mode="before")
-    @classmethod
-    def _told(cls, health: object) -> object:
-        """A stage of an earlier version that had nothing to tell said so by an empty object."""
-        return None if health == {} else health
 
 
 def _none(value: object) -> bool:
