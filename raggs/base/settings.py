@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Self, TypeVar, get_args
 from urllib.parse import urlsplit
@@ -84,6 +85,28 @@ PromptName = Annotated[str, AfterValidator(_anchor_prompt), EFFORT]
 InputPath = Annotated[Path, AfterValidator(_anchor), INPUT]
 # The path of a corpus. It counts by its content, which the corpus states itself and so hashes once.
 SourcePath = Annotated[Path, AfterValidator(_anchor), EFFORT]
+
+
+@dataclass(frozen=True)
+class Flag:
+    """Say in a setting's annotation how the command line writes it, if the setting's name does not.
+
+    Attributes:
+        names: all spellings, such as ``("--run", "-r")``; empty: two dashes and the setting's name.
+        value: the word for its value in help, such as ``SHARE``; empty: by its type.
+    """
+
+    names: tuple[str, ...] = ()
+    value: str = ""
+
+
+def split_commas(given: object) -> object:
+    """Split words at their commas, so that a list can be given as one word."""
+    words = [given] if isinstance(given, str) else given
+    if not isinstance(words, (list, tuple)):
+        return given
+    parts = [each.split(",") if isinstance(each, str) else [each] for each in words]
+    return [word.strip() if isinstance(word, str) else word for part in parts for word in part if word != ""]
 
 
 class Settings(BaseModel):

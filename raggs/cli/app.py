@@ -171,8 +171,8 @@ COMMANDS: dict[str, str | CommandGroup] = {
     "diagnose": CommandGroup(
         "Say why retrieval fails, by small probes.",
         {
-            "list": "diagnose_options:kinds",
-            "all": "diagnose_options:all_",
+            "list": "diagnoses:kinds",
+            "all": "diagnoses:all_",
             "names": "diagnoses:names",
             "precision": "diagnoses:precision",
             "noise": "diagnoses:noise",

@@ -1,427 +1,305 @@
-"""The commands of `raggs diagnose`, one module a kind: a function of `DiagnosisFlags` and of its own typed flags.
+"""The commands of `raggs diagnose`: one for each kind, made from the kind's settings, `list` and `all`.
 
-    @grouped
-    def names(
-        shared: DiagnosisFlags,
-        runs: Annotated[int | None, typer.Option("--runs", metavar="N", help="...")] = None,
-        debug: Debug = False,
-    ) -> None:
-        run_kind("names", shared, runs=runs)
-
-A flag that is left out is None, and the kind's own default holds: no default is written here.
-
-`raggs diagnose depth`.
-
-`raggs diagnose index`.
-
-`raggs diagnose judge`.
-
-`raggs diagnose names`: its own flags.
-
-`raggs diagnose noise`: its own flags.
-
-`raggs diagnose precision`.
-
-`raggs diagnose retrieval`.
+A kind's help is its docstring with its `EXAMPLES`. Each of its settings is a flag with the setting's description; a
+`Flag` in the setting's annotation says how the flag is written if the setting's name does not. A flag that is left out
+is None, so no default is written here.
 """
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated
+from types import NoneType
+from typing import TYPE_CHECKING, Annotated, Literal, get_args, get_origin, get_type_hints
 
 import typer
 
 from raggs.cli.boundary import Debug
-from raggs.cli.diagnose_options import DiagnosisFlags, run_kind
-from raggs.cli.options import grouped
+from raggs.cli.chunks import IN_PART, show_costs
+from raggs.cli.options import AllowMixed, DryRun, Json, Overrides, Quiet, Yes, enough, grouped
+from raggs.cli.plain import say, say_json
 
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
 
-@grouped
-def depth(
-    shared: DiagnosisFlags,
-    mode: Annotated[str | None, typer.Option("--mode", metavar="MODE", help="hybrid, or dense.")] = None,
-    base: Annotated[int | None, typer.Option("--base", metavar="K", help="Candidates of a question; 50.")] = None,
-    deep: Annotated[int | None, typer.Option("--deep", metavar="K", help="Where a signal fires; 100.")] = None,
-    near: Annotated[
-        int | None, typer.Option("--near", metavar="K", help="Cutoff at which quality must not fall; 10.")
-    ] = None,
-    far: Annotated[
-        int | None, typer.Option("--far", metavar="K", help="Where it is to rise; 30, or --deep with no reranker.")
-    ] = None,
-    most: Annotated[
-        float | None, typer.Option("--most", metavar="SHARE", help="Of the questions that may go deep; 0.5.")
-    ] = None,
-    loss: Annotated[
-        float | None, typer.Option("--loss", metavar="X", help="By which quality may fall at --near; 0.01.")
-    ] = None,
-    slo: Annotated[
-        float | None,
-        typer.Option("--slo", metavar="MS", help="Milliseconds that 95% of single searches by a router must keep."),
-    ] = None,
-    timed: Annotated[
-        int | None, typer.Option("--timed", metavar="N", help="Questions that are timed; 0: none.")
-    ] = None,
-    debug: Debug = False,
-) -> None:
-    """Say whether some questions are worth a deeper search, and write the router.
+    from raggs.app.diagnose import DiagnoseRequest, DiagnosisResult, DiagnosisRounds
+    from raggs.llm import BudgetSpent
 
-    Thresholds are fitted on even questions and told on odd ones; --out gets a
-    routed.yaml, which raggs run takes, where a router pays.
-
-    \b
-    Examples:
-      raggs diagnose depth --config raggs.yaml --reranker onnx:models/minilm
-      raggs diagnose depth -c raggs.yaml -g runs/demo --mode dense --slo 500
-    """
-    run_kind(
-        "depth",
-        shared,
-        mode=mode,
-        base=base,
-        deep=deep,
-        near=near,
-        far=far,
-        most=most,
-        loss=loss,
-        slo_ms=slo,
-        timed=timed,
-    )
-
-
-@grouped
-def index(
-    shared: DiagnosisFlags,
-    index: Annotated[
-        list[str] | None,
-        typer.Option("--index", metavar="LIST", help="type:setting=value; hnsw, ivf and ivf with pq if left out."),
-    ] = None,
-    vary: Annotated[
-        list[str] | None, typer.Option("--vary", metavar="NAME=LIST", help="Values to try: m=8,16 or reorder=2,10.")
-    ] = None,
-    k: Annotated[
-        list[int] | None, typer.Option("--k", metavar="N", help="Hits wanted; 10 and 100 if left out.")
-    ] = None,
-    held_out: Annotated[
-        int | None, typer.Option("--held-out", metavar="N", help="Passages kept out of indexes and asked for.")
-    ] = None,
-    level: Annotated[
-        list[float] | None, typer.Option("--level", metavar="SHARE", help="Mean recalls to compare indexes at.")
-    ] = None,
-    tune: Annotated[
-        str | None, typer.Option("--tune", metavar="LOSS", help="Find the least effort: 1% of loss at 10 and 30.")
-    ] = None,
-    measure: Annotated[
-        str | None, typer.Option("--measure", metavar="NAME", help="What is lost, by a golden set: n_recall4.")
-    ] = None,
-    depth: Annotated[
-        int | None, typer.Option("--depth", metavar="N", help="Hits wanted when tuning; the retriever's k.")
-    ] = None,
-    fix: Annotated[
-        str | None,
-        typer.Option("--fix", metavar="WHAT=LEAST", help="recall=.9, robustness=.99 or qps=500: the others' front."),
-    ] = None,
-    delta: Annotated[
-        float | None, typer.Option("--delta", metavar="SHARE", help="Recall that counts as robust in --fix.")
-    ] = None,
-    correct: Annotated[
-        Path | None, typer.Option("--correct", metavar="FILE", help="qid,setting,correct: to choose delta by answers.")
-    ] = None,
-    near: Annotated[
-        float | None, typer.Option("--near", metavar="SHARE", help="Of the exact search's accuracy, for --correct.")
-    ] = None,
-    vectors: Annotated[
-        Path | None, typer.Option("--vectors", metavar="FILE", help="Vectors as .npy, in place of a corpus.")
-    ] = None,
-    queries: Annotated[
-        Path | None, typer.Option("--queries", metavar="FILE", help="Vectors of questions as .npy.")
-    ] = None,
-    debug: Debug = False,
-) -> None:
-    """Say what approximate indexes lose, for which questions, and which effort is enough.
-
-    \b
-    Examples:
-      raggs diagnose index --config raggs.yaml
-      raggs diagnose index --config raggs.yaml --index hnsw --tune 1%
-      raggs diagnose index --vectors passages.npy --queries questions.npy
-    """
-    words = None if index is None else [word for each in index for word in each.split(",")]
-    run_kind(
-        "index", shared, indexes=words, vary=vary, k=k, held_out=held_out, levels=level, tune=tune, measure=measure,
-        depth=depth, fix=fix, delta=delta, correct=correct, near=near, vectors=vectors, queries=queries,
-    )  # fmt: skip
-
-
-@grouped
-def judge(
-    shared: DiagnosisFlags,
-    pools: Annotated[int | None, typer.Option("--pools", metavar="N", help="Pools that are ordered.")] = None,
-    size: Annotated[int | None, typer.Option("--size", metavar="N", help="Passages of a pool, at most.")] = None,
-    showings: Annotated[
-        int | None, typer.Option("--showings", metavar="N", help="Orders in which one prompt shows a pool.")
-    ] = None,
-    repeats: Annotated[int | None, typer.Option("--repeats", metavar="N", help="Asks of each of these.")] = None,
-    rankings: Annotated[
-        int | None, typer.Option("--rankings", metavar="N", help="Rankings of each pool by the rank stage.")
-    ] = None,
-    top: Annotated[int | None, typer.Option("--top", metavar="N", help="How many of the first are compared.")] = None,
-    debug: Debug = False,
-) -> None:
-    """Say whether the judge orders alike, and what the rank stage buys.
-
-    \b
-    Examples:
-      raggs diagnose judge --config raggs.yaml --dry-run
-      raggs diagnose judge --config raggs.yaml --pools 5 --rankings 1
-    """
-    run_kind(
-        "judge",
-        shared,
-        pools=pools,
-        size=size,
-        showings=showings,
-        repeats=repeats,
-        rankings=rankings,
-        top=top,
-    )
-
-
-NameLanguages = Annotated[
-    list[str] | None, typer.Option("--language", metavar="CODE", help="Of the probes: en, fr; both if left out.")
+RunConfigFile = Annotated[
+    Path | None,
+    typer.Option("--config", "-c", metavar="FILE", help="A run's YAML file: its corpus, questions and parts."),
 ]
-Questions = Annotated[int | None, typer.Option("--questions", metavar="N", help="A language. [100]")]
-Runs = Annotated[int | None, typer.Option("--runs", metavar="N", help="With fresh impostors and wordings. [15]")]
-RerankerRuns = Annotated[int | None, typer.Option("--reranker-runs", metavar="N", help="That rerankers score. [3]")]
-Perturbers = Annotated[
+Golden = Annotated[
+    Path | None,
+    typer.Option("--golden", "-g", metavar="RUN|FILE", help="A run directory, or labels; the run's own if left out."),
+]
+Embedders = Annotated[
     list[str] | None,
-    typer.Option("--perturber", metavar="NAME", help="See raggs list perturbers; all ten if left out. Repeatable."),
+    typer.Option("--embedder", metavar="LIST", help="type:path or model:key=value; else the run's, or wordllama."),
 ]
-LeastLoss = Annotated[
-    float | None, typer.Option("--least-loss", metavar="PCT", help="A destroyed identity must cost so much. [50]")
-]
-MostLoss = Annotated[
-    float | None, typer.Option("--most-loss", metavar="PCT", help="Another form may cost so much. [20]")
-]
-Raw = Annotated[bool | None, typer.Option("--raw", help="Read texts as they stand, without Unicode hygiene.")]
-NameField = Annotated[str | None, typer.Option("--name-field", metavar="FIELD", help="Of the corpus, with names.")]
-TopicField = Annotated[
-    str | None, typer.Option("--topic-field", metavar="FIELD", help="Of the corpus, with topics, e.g. title.")
-]
-EndToEnd = Annotated[
-    bool | None,
-    typer.Option("--end-to-end/--probes-only", help="Perturb a golden set's questions with names, too."),
-]
-Cutoff = Annotated[int | None, typer.Option("--cutoff", metavar="K", help="Of N-Recall4+ over these. [10]")]
-
-
-@grouped
-def names(
-    shared: DiagnosisFlags,
-    language: NameLanguages = None,
-    questions: Questions = None,
-    runs: Runs = None,
-    reranker_runs: RerankerRuns = None,
-    perturber: Perturbers = None,
-    raw: Raw = None,
-    least_loss: LeastLoss = None,
-    most_loss: MostLoss = None,
-    name_field: NameField = None,
-    topic_field: TopicField = None,
-    end_to_end: EndToEnd = None,
-    cutoff: Cutoff = None,
-    debug: Debug = False,
-) -> None:
-    """Does it still find the right person? Name margins, and what destroys them.
-
-    Each question names a person and a topic and meets five candidates: the right
-    one, two with other people, one on another topic, one with neither. Ten changes
-    of the texts say what an embedder or reranker holds on to. With a golden set,
-    its questions that hold names are changed, too, and searched for again.
-
-    \b
-    Examples:
-      raggs diagnose names
-      raggs diagnose names --embedder wordllama --embedder onnx:models/minilm
-      raggs diagnose names -c raggs.yaml --name-field author --topic-field title
-      raggs diagnose names --golden runs/demo --language en
-    """
-    run_kind(
-        "names",
-        shared,
-        languages=language or None,
-        questions=questions,
-        runs=runs,
-        reranker_runs=reranker_runs,
-        perturbers=perturber or None,
-        raw=raw,
-        least_loss=least_loss,
-        most_loss=most_loss,
-        name_field=name_field,
-        topic_field=topic_field,
-        end_to_end=end_to_end,
-        cutoff=cutoff,
-    )
-
-
-NoiseLanguages = Annotated[
-    list[str] | None, typer.Option("--language", metavar="CODE", help="Of the questions: en, fr; both if left out.")
-]
-Levels = Annotated[list[int] | None, typer.Option("--level", metavar="N", help="Of noise, 0 to 4; all if left out.")]
-Noises = Annotated[
+Rerankers = Annotated[
     list[str] | None,
-    typer.Option("--noise", metavar="NAME", help="See raggs list noises; all if left out."),
+    typer.Option("--reranker", metavar="LIST", help="type:path or model:key=value; the run's if left out."),
 ]
-Rewriters = Annotated[
-    list[str] | None,
-    typer.Option("--rewriter", metavar="NAME", help="clean, llm:MODEL, or your own; clean if left out. Repeatable."),
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", "-o", metavar="DIR", help="Where reports go; diagnose/ in the run's folder, or here."),
 ]
-Draws = Annotated[int | None, typer.Option("--draws", metavar="N", help="Of the noise, by cosine. [3]")]
-Of = Annotated[str | None, typer.Option("--of", metavar="WHAT", help="own or golden: questions and ideal texts. [own]")]
-Retrieval = Annotated[
-    bool | None, typer.Option("--search/--cosine-only", help="Search a golden set's questions with noise, too.")
+Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Of all that is drawn.")]
+MaxUsd = Annotated[
+    float | None,
+    typer.Option("--max-usd", metavar="USD", min=0, help="What all that goes to --out may cost; 5 without --config."),
 ]
-Searched = Annotated[
-    list[int] | None, typer.Option("--searched-level", metavar="N", help="With which they are searched. [2 and 4]")
-]
-Depth = Annotated[int | None, typer.Option("--depth", metavar="N", help="Passages of each list. [50]")]
-Cutoffs = Annotated[list[int] | None, typer.Option("--cutoff", metavar="K", help="Of measures and overlaps. [10, 30]")]
+
+
+@dataclass(frozen=True)
+class DiagnosisFlags:
+    """What every kind is told."""
+
+    config: RunConfigFile = None
+    overrides: Overrides = None
+    golden: Golden = None
+    embedder: Embedders = None
+    reranker: Rerankers = None
+    out: Out = None
+    seed: Seed = 0
+    max_usd: MaxUsd = None
+    allow_mixed: AllowMixed = False
+    dry_run: DryRun = False
+    as_json: Json = False
+    quiet: Quiet = False
+    yes: Yes = False
+
+    def request(self, kind: str, settings: dict[str, object]) -> DiagnoseRequest:
+        """What is to be diagnosed; settings that are None are left out."""
+        from raggs.app.diagnose import DiagnoseRequest
+        from raggs.config.load import load_config
+
+        return DiagnoseRequest(
+            kind,
+            None if self.config is None else load_config(self.config, self.overrides or ()),
+            {name: value for name, value in settings.items() if value is not None},
+            golden=self.golden,
+            embedders=self.embedder or (),
+            rerankers=self.reranker or (),
+            out=self.out,
+            seed=self.seed,
+            max_usd=self.max_usd,
+            allow_mixed=self.allow_mixed,
+        )
+
+
+def run_kind(kind: str, shared: DiagnosisFlags, **settings: object) -> None:
+    """Diagnose and show, or only say what that would cost."""
+    from raggs.app.diagnose import forecast_diagnosis, run_diagnosis
+    from raggs.cli.options import approver
+    from raggs.cli.progress import listener
+    from raggs.llm import BudgetSpent
+    from raggs.runs.events import silent
+
+    request = shared.request(kind, settings)
+    if shared.dry_run:
+        expected = forecast_diagnosis(request)
+        above = "\n".join(expected.what) or None
+        cap = request.budget.max_usd
+        show_costs(expected.estimates, cap, as_json=shared.as_json, above=above, about=expected.about, llm=request.llm)
+        return
+    display = listener(shared.quiet or shared.as_json)
+    try:
+        with display or nullcontext():
+            result = run_diagnosis(request, display or silent, approver(shared.yes, shared.quiet))
+    except BudgetSpent as error:
+        error.remedy = _going_on(error, request)
+        raise
+    if shared.as_json:
+        say_json(result.report.model_dump_json(indent=2))
+    elif not shared.quiet:
+        _show(result)
+
+
+def _going_on(error: BudgetSpent, request: DiagnoseRequest) -> str:
+    """How to go on under a budget that suffices for what is left to do."""
+    from raggs.app.chunks import total
+    from raggs.app.diagnose import forecast_diagnosis
+
+    if error.cap.per_invocation:
+        return "what was paid is cached, to go on: the same command"
+    left = forecast_diagnosis(request).estimates
+    value = enough(error.cap, total(each.usd for each in left) if error.cap.money else sum(each.calls for each in left))
+    flag = f"--max-usd {value}" if error.cap.setting == "max_usd" else f"--set budget.{error.cap.setting}={value}"
+    return f"what was paid is cached, to go on: the same command with {flag}"
+
+
+def _show(result: DiagnosisResult) -> None:
+    from raggs.cli.documents import show_sweep
+    from raggs.cli.screen import open_console
+
+    show_sweep(result.document, open_console())
+    for file in result.files:
+        say(f"{'unchanged: ' if result.unchanged else ''}{file}")
+
+
+def __getattr__(name: str) -> Callable[..., None]:
+    """Return the command of a kind by the kind's name, for the table in `raggs.cli.app`."""
+    from raggs.diagnosis import REGISTRY
+
+    if name not in REGISTRY:
+        raise AttributeError(name)
+    return kind_command(name)
+
+
+def kind_command(kind: str) -> Callable[..., None]:
+    """Make the command of a kind: shared flags, and one for each of its settings."""
+    from raggs.diagnosis import REGISTRY
+
+    loaded = REGISTRY.load(kind)
+    settings = {name: field for name, field in loaded.Config.model_fields.items() if name != "type"}
+
+    def command(shared: DiagnosisFlags, debug: bool = False, **given: object) -> None:
+        run_kind(kind, shared, **{name: value for name, value in given.items() if value not in (None, [])})
+
+    examples = "\n".join(f"  raggs diagnose {kind} {example}".rstrip() for example in loaded.EXAMPLES)
+    command.__doc__ = f"{inspect.getdoc(loaded)}\n\n\b\nExamples:\n{examples}\n"
+    types = get_type_hints(loaded.Config)
+    options = {name: _option(name, field, types[name]) for name, field in settings.items()}
+    command.__annotations__ = {"shared": DiagnosisFlags, **options, "debug": Debug}
+    command.__dict__["__signature__"] = inspect.Signature(
+        [
+            inspect.Parameter("shared", inspect.Parameter.KEYWORD_ONLY),
+            *(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in options),
+            inspect.Parameter("debug", inspect.Parameter.KEYWORD_ONLY, default=False),
+        ]
+    )
+    return grouped(command)
+
+
+LONG_DEFAULT = 40  # characters
+VALUES = {int: "N", float: "X", Path: "FILE"}  # words for a flag's value, by the setting's type
+
+
+def _option(name: str, setting: FieldInfo, kind: object) -> object:
+    """Return the flag of a setting as an annotation of typer; the setting's model checks the value."""
+    from raggs.base.settings import Flag
+
+    kinds = list(_plain_types(kind))
+    several = get_origin(kind) in (tuple, Mapping)
+    flag = next((each for each in setting.metadata if isinstance(each, Flag)), Flag())
+    written = flag.names or (f"--{name.replace('_', '-').removesuffix('s' if several else '')}",)
+    described, default = setting.description or "", _default_words(setting.default)
+    about = f"{described[:1].upper()}{described[1:]}.{f' [{default}]' if default else ''}"
+    if bool in kinds:
+        return Annotated[bool | None, typer.Option(*written, help=about)]
+    given = list[str] if several else str
+    return Annotated[given | None, typer.Option(*written, metavar=flag.value or _value_word(kinds), help=about)]
+
+
+def _plain_types(kind: object) -> Iterator[object]:
+    """Yield a type and all types that it is made of, without None."""
+    if kind is not NoneType:
+        yield kind
+        for part in () if get_origin(kind) is Literal else get_args(kind):
+            yield from _plain_types(part)
+
+
+def _value_word(kinds: list[object]) -> str:
+    """Return the word for a flag's value in its help."""
+    for kind in kinds:
+        if get_origin(kind) is Literal:
+            return "|".join(map(str, get_args(kind)))
+        if kind in VALUES:
+            return VALUES[kind]
+    return "NAME"
+
+
+def _default_words(default: object) -> str:
+    """Return a default as help shows it; empty if there is none, or if it is long."""
+    if default is None or default == () or isinstance(default, (bool, Mapping)):
+        return ""
+    values = default if isinstance(default, tuple) else (default,)
+    text = ", ".join(f"{value:g}" if isinstance(value, float) else str(value) for value in values)
+    return text if len(text) <= LONG_DEFAULT else ""
 
 
 @grouped
-def noise(
+def kinds(
     shared: DiagnosisFlags,
-    language: NoiseLanguages = None,
-    level: Levels = None,
-    noises: Noises = None,
-    rewriter: Rewriters = None,
-    draws: Draws = None,
-    of: Of = None,
-    retrieval: Retrieval = None,
-    searched: Searched = None,
-    depth: Depth = None,
-    cutoff: Cutoffs = None,
+    kind: Annotated[str | None, typer.Argument(metavar="KIND", help="A kind that a package adds.")] = None,
     debug: Debug = False,
 ) -> None:
-    """What do greetings and digressions cost, and what does rewriting bring back?
+    """List the kinds of diagnosis: what each asks and needs, and whether it can run.
 
-    Questions are asked with noise in levels and compared to the text that answers
-    them best. With a golden set and its corpus its questions are searched with
-    noise, too: by words, by vectors, by both, and reranked where one is named.
+    What is named counts: --config, --golden, --embedder, --reranker. A kind that pays nobody is free.
 
     \b
     Examples:
-      raggs diagnose noise
-      raggs diagnose noise --golden runs/demo --rewriter clean
-      raggs diagnose noise -c raggs.yaml --rewriter llm:gpt-5-mini --dry-run
+      raggs diagnose
+      raggs diagnose list --config raggs.yaml
     """
-    run_kind(
-        "noise",
-        shared,
-        languages=language or None,
-        levels=level or None,
-        noises=noises or None,
-        rewriters=rewriter or None,
-        draws=draws,
-        of=of,
-        retrieval=retrieval,
-        searched=searched or None,
-        depth=depth,
-        cutoffs=cutoff or None,
-    )
+    from raggs.app.diagnose import lines, outlooks
+    from raggs.cli.screen import hanging
+    from raggs.diagnosis import REGISTRY
+    from raggs.runs.manifests.store import dump_json
+
+    if kind is not None:
+        REGISTRY.load(kind)  # a name that nobody has is told
+        run_kind(kind, shared)
+        return
+    found = outlooks(shared.request("", {}))
+    if shared.as_json:
+        say_json(dump_json({each.name: {**asdict(each), "ready": each.ready} for each in found}))
+    else:
+        for begin, text in lines(found):
+            say(hanging(begin, text))
 
 
 @grouped
-def precision(
+def all_(
     shared: DiagnosisFlags,
-    measures: Annotated[
-        str | None, typer.Option("--measures", "-m", metavar="NAMES", help="With commas, without cutoffs.")
-    ] = None,
-    cutoff: Annotated[
-        int | None, typer.Option("--cutoff", "-k", metavar="K", help="At which questions are told apart.")
-    ] = None,
-    deepest: Annotated[int | None, typer.Option("--deepest", metavar="K", help="Last cutoff of the curves.")] = None,
-    candidates: Annotated[
-        int | None, typer.Option("--candidates", metavar="N", help="Of a question, that rerankers are given.")
-    ] = None,
-    runs: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--run", "-r", "--runs", metavar="[NAME=]PATH", help="Lists with scores, in place of models; repeatable."
-        ),
-    ] = None,
-    scores: Annotated[
-        str | None,
-        typer.Option(
-            "--scores",
-            metavar="score|logit|logits",
-            help="What the files hold: scores, logits, or two each (logit_no, logit_yes).",
-        ),
-    ] = None,
-    limit: Annotated[
-        float | None, typer.Option("--limit", metavar="POINTS", help="The widest range that still passes.")
-    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Only the kinds that take seconds.")] = False,
     debug: Debug = False,
 ) -> None:
-    """What 16 bits make of scores: ties, ranges, reversals, leaks.
+    """Run every kind that can run and pays nobody.
 
-    Scores in f32, f16 and bf16, with and without the last step in float32 (HPS): each measure
-    as it stands, by expectation, at least and at most.
+    What one kind cannot do stops no other; why one was left out is said at the end.
 
     \b
     Examples:
-      raggs diagnose precision --config raggs.yaml
-      raggs diagnose precision --golden qrels.txt --run a.trec --run b.trec
+      raggs diagnose all --quick
+      raggs diagnose all --config raggs.yaml --out diagnose
     """
-    run_kind(
-        "precision",
-        shared,
-        measures=None if measures is None else tuple(filter(None, map(str.strip, measures.split(",")))),
-        cutoff=cutoff,
-        deepest=deepest,
-        candidates=candidates,
-        runs=None if runs is None else tuple(runs),
-        scores=scores,
-        limit=limit,
-    )
+    from raggs.app.diagnose import diagnose_all, outlooks
+    from raggs.cli.options import approver
+    from raggs.cli.progress import listener
+    from raggs.runs.events import silent
+    from raggs.runs.manifests.store import dump_json
+
+    request = shared.request("", {})
+    if shared.dry_run:
+        free = [each.name for each in outlooks(request) if not each.hindrance(quick=quick)]
+        say_json(dump_json(free)) if shared.as_json else say(f"would run: {', '.join(free) or 'none'}")
+        return
+    display = listener(shared.quiet or shared.as_json)
+    with display or nullcontext():
+        found = diagnose_all(request, display or silent, approver(shared.yes, shared.quiet), quick=quick)
+    if shared.as_json:
+        reports = {each.report.kind: each.report.model_dump(mode="json") for each in found.done}
+        say_json(dump_json({"done": reports, "skipped": found.skipped, "failed": found.failed}))
+    elif not shared.quiet:
+        _show_all(found)
+    for name, why in found.failed.items():
+        say(f"raggs: {name}: {why}", err=True)
+    if found.failed:
+        raise typer.Exit(IN_PART)
 
 
-@grouped
-def retrieval(
-    shared: DiagnosisFlags,
-    runs: Annotated[
-        list[str] | None,
-        typer.Option("--run", "-r", metavar="[NAME=]PATH", help="Lists of a system, or a run; repeatable."),
-    ] = None,
-    values: Annotated[
-        Path | None, typer.Option("--values", metavar="FILE", help="eval.json of raggs eval, in place of --run.")
-    ] = None,
-    measure: Annotated[
-        str | None, typer.Option("--measure", "-m", metavar="NAME", help="By which questions fail, such as ndcg@10.")
-    ] = None,
-    baseline: Annotated[
-        str | None, typer.Option("--baseline", metavar="NAME", help="What others are held against; else the first.")
-    ] = None,
-    pool: Annotated[int | None, typer.Option("--pool", metavar="N", help="Candidates of a system.")] = None,
-    failing: Annotated[
-        float | None, typer.Option("--failing", metavar="X", help="A question fails whose value lies below.")
-    ] = None,
-    debug: Debug = False,
-) -> None:
-    """Say which questions fail, what they share, and what to turn.
+def _show_all(found: DiagnosisRounds) -> None:
+    from raggs.cli.screen import hanging
 
-    \b
-    Examples:
-      raggs diagnose retrieval --golden runs/demo
-      raggs diagnose retrieval -g qrels.txt -c raggs.yaml -r a.trec -r b.trec
-    """
-    run_kind(
-        "retrieval",
-        shared,
-        runs=runs,
-        values=values,
-        measure=measure,
-        baseline=baseline,
-        pool=pool,
-        failing=failing,
-    )
+    for each in found.done:
+        say(hanging(f"{each.report.kind}: ", each.verdict))
+        say(f"  {'unchanged: ' if each.unchanged else ''}{each.files[0]}")
+    for name, why in found.skipped.items():
+        say(hanging(f"{name}: left out: ", why))

@@ -8,7 +8,7 @@ Each diagnosis is a package here and one line in the table below. To add one, wr
     the package in raggs/diagnosis    class Mine(Diagnosis[MineFound]): Config, Result, TITLE, NEEDS, TIME, and the
                                       methods of `raggs.diagnosis.base.Diagnosis`; it returns typed findings
     its mathematics in raggs/stats    pure functions
-    its command                       a function in raggs/cli/diagnoses.py, named in raggs/cli/app.py
+    its command                       a line in the table of raggs/cli/app.py; flags come from its Config
     its page in docs/diagnose
     its tests in tests/diagnosis      with a `contract_case` (tests/diagnosis/test_contract.py)
 

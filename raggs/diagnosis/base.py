@@ -366,6 +366,7 @@ class Diagnosis(Adapter, ABC, Generic[P]):
     Attributes:
         Result: what it finds; read again from its file.
         TITLE: the question that it answers.
+        EXAMPLES: what follows its name in examples of its command, whose help is the docstring.
         NEEDS: what it cannot do without, TAKES: what it uses where it is there. Both are causes of its findings.
         STAGES: of a run, whose models it asks; none of a kind that asks nobody but embedders and rerankers.
         TIME: how long it takes with embedders of this machine.
@@ -376,6 +377,7 @@ class Diagnosis(Adapter, ABC, Generic[P]):
     Config: ClassVar[type[AdapterConfig]] = DiagnosisConfig
     Result: ClassVar[type[DiagnosisFindings]] = DiagnosisFindings
     TITLE: ClassVar[str]
+    EXAMPLES: ClassVar[tuple[str, ...]] = ("",)
     NEEDS: ClassVar[tuple[Need, ...]] = ()
     TAKES: ClassVar[tuple[Need, ...]] = ()
     STAGES: ClassVar[tuple[str, ...]] = ()

@@ -207,7 +207,7 @@ def test_the_command_has_a_flag_for_each_setting(golden: Path, tmp_path: Path) -
         str(golden),
         "--out",
         str(tmp_path),
-        "--runs",
+        "--run",
         system(golden, "t", TIED),
     ]
     flags = ["-m", "mrr, recall", "-k", "3", "--deepest", "5", "--candidates", "7", "--scores", "score", "--limit", "2"]

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
 from raggs.base.errors import DataError, UsageError
-from raggs.base.settings import Causes
+from raggs.base.settings import Causes, Flag
 from raggs.base.text import count_tokens, plural
 from raggs.config.models import RunConfig
 from raggs.diagnosis.base import Bench, Diagnosis, DiagnosisConfig, DiagnosisForecast
@@ -273,26 +273,38 @@ class DepthConfig(DiagnosisConfig):
 
     type: Literal["depth"] = "depth"
     mode: Literal["dense", "hybrid"] = Field("hybrid", description="how candidates are found")
-    base: int = Field(50, ge=2, le=10_000, description="candidates of a question")
-    deep: int = Field(100, ge=3, le=10_000, description="the same where a signal fires")
-    near: int = Field(10, ge=1, description="the small cutoff, at which quality must not fall")
-    far: int | None = Field(
+    base: Annotated[int, Flag(value="K")] = Field(50, ge=2, le=10_000, description="candidates of a question")
+    deep: Annotated[int, Flag(value="K")] = Field(100, ge=3, le=10_000, description="the same where a signal fires")
+    near: Annotated[int, Flag(value="K")] = Field(
+        10, ge=1, description="the small cutoff, at which quality must not fall"
+    )
+    far: Annotated[int | None, Flag(value="K")] = Field(
         None, ge=1, description="the great cutoff, at which it is to rise; 30, or `deep` without a reranker"
     )
-    most: float = Field(0.5, gt=0, le=1, description="share of the questions that may go deep")
+    most: Annotated[float, Flag(value="SHARE")] = Field(
+        0.5, gt=0, le=1, description="share of the questions that may go deep"
+    )
     loss: float = Field(0.01, ge=0, description="by which quality at the small cutoff may fall, with its interval")
-    slo_ms: float | None = Field(
+    slo_ms: Annotated[float | None, Flag(("--slo",), "MS")] = Field(
         None, gt=0, description="milliseconds that 95% of single searches by a router must keep; null: any"
     )
     timed: int = Field(50, ge=0, description="questions that are timed, one at a time; 0: none")
 
 
 class DepthDiagnosis(Diagnosis[DepthFindings]):
-    """Which questions gain from more candidates, whether signals tell, and a router where they do."""
+    """Say whether some questions are worth a deeper search, and write the router.
+
+    Thresholds are fitted on even questions and told on odd ones; --out gets a
+    routed.yaml, which raggs run takes, where a router pays.
+    """
 
     Config = DepthConfig
     Result = DepthFindings
     TITLE = "Is it worth to search some questions deeper than others?"
+    EXAMPLES = (
+        "--config raggs.yaml --reranker onnx:models/minilm",
+        "-c raggs.yaml -g runs/demo --mode dense --slo 500",
+    )
     NEEDS = ("golden", "corpus", "embedder")
     TAKES = ("reranker", "run")
     STAGES = ("embed",)

@@ -305,11 +305,16 @@ BLOCK = 4096  # passages whose cost is reckoned at a time
 
 
 class IndexDiagnosis(Diagnosis[IndexFindings]):
-    """What approximate indexes lose against the exact search, and whether it is lost evenly."""
+    """Say what approximate indexes lose, for which questions, and which effort is enough."""
 
     Config = IndexDiagnosisConfig
     Result = IndexFindings
     TITLE = "What do approximate indexes lose, for which questions, and which effort is enough?"
+    EXAMPLES = (
+        "--config raggs.yaml",
+        "--config raggs.yaml --index hnsw --tune 1%",
+        "--vectors passages.npy --queries questions.npy",
+    )
     NEEDS = ("corpus", "embedder")
     TAKES = ("golden",)
     PACKAGES = ("faiss-cpu",)

@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from raggs.base.adapter import OneOf
 from raggs.base.artifacts import Frozen
 from raggs.base.errors import UsageError
-from raggs.base.settings import Settings
+from raggs.base.settings import Flag, Settings, split_commas
 from raggs.base.types import Number
 from raggs.chunking.models import parse_spec
 from raggs.diagnosis.base import DiagnosisConfig, DiagnosisFindings
@@ -235,19 +235,23 @@ class IndexDiagnosisConfig(DiagnosisConfig):
     """Settings of the kind `index`."""
 
     type: Literal["index"] = "index"
-    indexes: tuple[IndexSpec, ...] = Field(
+    indexes: Annotated[tuple[IndexSpec, ...], BeforeValidator(split_commas), Flag(("--index",), "LIST")] = Field(
         (), description="indexes; none: hnsw, ivf, and ivf with pq of a quarter of the dimensions"
     )
-    vary: Annotated[Mapping[str, tuple[int, ...]], BeforeValidator(_vary)] = Field(
+    vary: Annotated[Mapping[str, tuple[int, ...]], BeforeValidator(_vary), Flag(("--vary",), "NAME=LIST")] = Field(
         {}, description="values of settings, such as m or reorder, that each index which has them is tried with"
     )
     k: tuple[Annotated[int, Field(ge=1, le=1000)], ...] = Field((10, 100), min_length=1, description="hits wanted")
     held_out: int = Field(500, ge=0, description="passages, a tenth at most, kept out of the indexes and asked for")
-    deltas: tuple[Share, ...] = Field((0.1, 0.3, 0.5, 0.7, 0.9), min_length=1, description="recalls to be reached")
-    levels: tuple[Share, ...] = Field((0.8, 0.9, 0.95), min_length=1, description="mean recalls to compare indexes at")
+    deltas: Annotated[tuple[Share, ...], Flag(("--deltas",), "SHARE")] = Field(
+        (0.1, 0.3, 0.5, 0.7, 0.9), min_length=1, description="recalls to be reached"
+    )
+    levels: Annotated[tuple[Share, ...], Flag(value="SHARE")] = Field(
+        (0.8, 0.9, 0.95), min_length=1, description="mean recalls to compare indexes at"
+    )
     timed: int = Field(100, ge=1, description="questions of each point that are timed")
     rounds: int = Field(3, ge=1, description="times that each of them is; its time is the median")
-    tune: Annotated[Annotated[float, Field(gt=0, lt=1)] | None, BeforeValidator(_share)] = Field(
+    tune: Annotated[Annotated[float, Field(gt=0, lt=1)] | None, BeforeValidator(_share), Flag(value="LOSS")] = Field(
         None, description="loss allowed, 0.01 or 1%: find the least effort"
     )
     cutoffs: tuple[Annotated[int, Field(ge=1)], ...] = Field((10, 30), min_length=1, description="where loss counts")
@@ -255,12 +259,14 @@ class IndexDiagnosisConfig(DiagnosisConfig):
         None, description="measure that the loss is of, without @k, by a golden set; null: recall of the exact nearest"
     )
     depth: int | None = Field(None, ge=1, description="hits wanted when tuning; null: the dense retriever's k, or 50")
-    fix: Annotated[FixedTarget | None, BeforeValidator(_fixed)] = Field(
+    fix: Annotated[FixedTarget | None, BeforeValidator(_fixed), Flag(value="WHAT=LEAST")] = Field(
         None, description="a threshold, to see the front of the other two of three"
     )
-    delta: Share = Field(0.3, description="the delta of the front's robustness")
+    delta: Annotated[Share, Flag(value="SHARE")] = Field(0.3, description="the delta of the front's robustness")
     correct: Path | None = Field(None, description="CSV of qid, setting, correct: answers, to choose delta by")
-    near: Share = Field(NEAR, description="share of the exact search's accuracy that is near enough")
+    near: Annotated[Share, Flag(value="SHARE")] = Field(
+        NEAR, description="share of the exact search's accuracy that is near enough"
+    )
     vectors: Path | None = Field(None, description="vectors in a file of numpy, in place of a corpus")
     queries: Path | None = Field(None, description="vectors of questions in a file of numpy")
 

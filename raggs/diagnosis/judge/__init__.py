@@ -341,11 +341,15 @@ class JudgeDiagnosisConfig(DiagnosisConfig):
 
 
 class JudgeDiagnosis(Diagnosis[JudgeFindings]):
-    """What the rank stage buys with this judge: one prompt of 40 passages against many of five."""
+    """Say whether the judge orders alike, and what the rank stage buys."""
 
     Config = JudgeDiagnosisConfig
     Result = JudgeFindings
     TITLE = "Does the judge order the same passages alike, and what does the rank stage buy?"
+    EXAMPLES = (
+        "--config raggs.yaml --dry-run",
+        "--config raggs.yaml --pools 5 --rankings 1",
+    )
     NEEDS = ("run",)
     STAGES = ("judge", "rank")
     TIME = "minutes"

@@ -392,11 +392,23 @@ OWN = "raggs' own lists"
 
 
 class NamesDiagnosis(Diagnosis[NamesFindings]):
-    """How much of a score hangs on who is named, and what destroys that."""
+    """Does it still find the right person? Name margins, and what destroys them.
+
+    Each question names a person and a topic and meets five candidates: the right
+    one, two with other people, one on another topic, one with neither. Ten changes
+    of the texts say what an embedder or reranker holds on to. With a golden set,
+    its questions that hold names are changed, too, and searched for again.
+    """
 
     Config = NamesConfig
     Result = NamesFindings
     TITLE = "Does it still find the right person?"
+    EXAMPLES = (
+        "",
+        "--embedder wordllama --embedder onnx:models/minilm",
+        "-c raggs.yaml --name-field author --topic-field title",
+        "--golden runs/demo --language en",
+    )
     NEEDS = ("embedder",)
     TAKES = ("reranker", "golden")
     TIME = "a minute"

@@ -39,6 +39,7 @@ from raggs.base.artifacts import Passage
 from raggs.base.errors import DataError
 from raggs.base.hashing import generator
 from raggs.base.languages import FUNCTION_WORDS, fold_accents
+from raggs.base.settings import Flag
 from raggs.base.text import clean_unicode, did_you_mean, one_line, plural
 from raggs.base.types import Number
 from raggs.chunking.models import parse_spec
@@ -65,7 +66,9 @@ class NamesConfig(DiagnosisConfig):
     """Settings of the diagnosis of names."""
 
     type: Literal["names"] = "names"
-    languages: tuple[str, ...] = Field(("en", "fr"), min_length=1, description="of the probes")
+    languages: Annotated[tuple[str, ...], Flag(value="CODE")] = Field(
+        ("en", "fr"), min_length=1, description="of the probes"
+    )
     questions: int = Field(100, ge=2, le=MOST_QUESTIONS, description="a language, the same in all runs")
     runs: int = Field(15, ge=1, le=MOST_RUNS, description="with impostors and wordings drawn anew")
     reranker_runs: int = Field(
@@ -73,12 +76,22 @@ class NamesConfig(DiagnosisConfig):
     )
     perturbers: tuple[PerturberSpec, ...] = Field(ALL, validate_default=True, description="what is done to the texts")
     raw: bool = Field(False, description="whether texts are read as they stand, without Unicode hygiene")
-    name_field: str | None = Field(None, min_length=1, description="of the passages' metadata, that holds names")
-    topic_field: str | None = Field(None, min_length=1, description="of the passages, that says what they are about")
-    least_loss: float = Field(50.0, ge=0, le=100, description="percent that a destroyed identity must cost the margin")
-    most_loss: float = Field(20.0, ge=0, le=100, description="percent that another form or layout may cost it")
-    end_to_end: bool = Field(True, description="whether a golden set's questions that hold names are perturbed, too")
-    cutoff: int = Field(10, ge=1, le=1000, description="of N-Recall4+ over the golden set")
+    name_field: Annotated[str | None, Flag(value="FIELD")] = Field(
+        None, min_length=1, description="of the passages' metadata, that holds names"
+    )
+    topic_field: Annotated[str | None, Flag(value="FIELD")] = Field(
+        None, min_length=1, description="of the passages, that says what they are about"
+    )
+    least_loss: Annotated[float, Flag(value="PERCENT")] = Field(
+        50.0, ge=0, le=100, description="percent that a destroyed identity must cost the margin"
+    )
+    most_loss: Annotated[float, Flag(value="PERCENT")] = Field(
+        20.0, ge=0, le=100, description="percent that another form or layout may cost it"
+    )
+    end_to_end: Annotated[bool, Flag(("--end-to-end/--probes-only",))] = Field(
+        True, description="whether a golden set's questions that hold names are perturbed, too"
+    )
+    cutoff: Annotated[int, Flag(value="K")] = Field(10, ge=1, le=1000, description="of N-Recall4+ over the golden set")
     most_passages: int = Field(
         20_000, ge=100, description="of the corpus, in which they are looked for; judged ones are always there"
     )

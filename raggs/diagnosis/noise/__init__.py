@@ -322,11 +322,21 @@ REWRITTEN = 40  # tokens of a rewrite
 
 
 class NoiseDiagnosis(Diagnosis[NoiseFindings]):
-    """What conversational noise costs a search, and what a rewriter brings back."""
+    """What do greetings and digressions cost, and what does rewriting bring back?
+
+    Questions are asked with noise in levels and compared to the text that answers
+    them best. With a golden set and its corpus its questions are searched with
+    noise, too: by words, by vectors, by both, and reranked where one is named.
+    """
 
     Config = NoiseDiagnosisConfig
     Result = NoiseFindings
     TITLE = "What does conversational noise cost, and what does rewriting bring back?"
+    EXAMPLES = (
+        "",
+        "--golden runs/demo --rewriter clean",
+        "-c raggs.yaml --rewriter llm:gpt-5-mini --dry-run",
+    )
     NEEDS = ("embedder",)
     TAKES = ("golden", "reranker")
     TIME = "a minute"

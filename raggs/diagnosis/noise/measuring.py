@@ -25,7 +25,7 @@ from raggs.base.artifacts import EmbedRecord, Query
 from raggs.base.errors import DataError, ProviderError
 from raggs.base.hashing import hash_value
 from raggs.base.languages import detect_language
-from raggs.base.settings import Causes
+from raggs.base.settings import Causes, Flag
 from raggs.base.text import did_you_mean
 from raggs.base.types import Number, number
 from raggs.chunking.models import parse_spec, spec_name
@@ -63,7 +63,9 @@ class NoiseDiagnosisConfig(DiagnosisConfig):
     """Settings of the diagnosis of noise."""
 
     type: Literal["noise"] = "noise"
-    languages: tuple[str, ...] = Field(LANGUAGES, min_length=1, description="of the questions")
+    languages: Annotated[tuple[str, ...], Flag(value="CODE")] = Field(
+        LANGUAGES, min_length=1, description="of the questions"
+    )
     levels: tuple[int, ...] = Field(LEVELS, min_length=1, description="of noise, 0 to 4, by cosine")
     noises: tuple[NoiseSpec, ...] = Field(ALL, validate_default=True, min_length=1, description="that are added")
     rewriters: tuple[RewriterSpec, ...] = Field(
@@ -73,10 +75,16 @@ class NoiseDiagnosisConfig(DiagnosisConfig):
     of: Literal["own", "golden"] = Field(
         "own", description="questions and ideal texts by cosine: raggs' own, or a golden set's with its best passages"
     )
-    retrieval: bool = Field(True, description="whether a golden set's questions are searched with noise, too")
-    searched: tuple[int, ...] = Field((0, 2, 4), min_length=1, description="levels with which they are searched")
+    retrieval: Annotated[bool, Flag(("--search/--cosine-only",))] = Field(
+        True, description="whether a golden set's questions are searched with noise, too"
+    )
+    searched: Annotated[tuple[int, ...], Flag(("--searched-level",))] = Field(
+        (0, 2, 4), min_length=1, description="levels with which they are searched"
+    )
     depth: int = Field(50, ge=10, le=1000, description="passages of each list")
-    cutoffs: tuple[int, ...] = Field((10, 30), min_length=1, description="of measures and of what lists share")
+    cutoffs: Annotated[tuple[int, ...], Flag(value="K")] = Field(
+        (10, 30), min_length=1, description="of measures and of what lists share"
+    )
 
     @field_validator("languages")
     @classmethod

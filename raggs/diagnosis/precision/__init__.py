@@ -9,15 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from raggs.base.arrays import Vectors
 from raggs.base.errors import UsageError
 from raggs.base.precision import PrecisionSettings
-from raggs.base.settings import Causes
+from raggs.base.settings import Causes, Flag, split_commas
 from raggs.base.text import plural
 from raggs.base.types import Number
 from raggs.diagnosis.base import Bench, Diagnosis, DiagnosisConfig, DiagnosisForecast, reranking, said
@@ -256,25 +256,43 @@ class PrecisionConfig(DiagnosisConfig):
     """Which measures, at which cutoffs, and of what."""
 
     type: Literal["precision"] = "precision"
-    measures: tuple[str, ...] = Field(("ndcg", "mrr", "recall", "map"), min_length=1, description="without cutoffs")
-    cutoff: int = Field(10, ge=1, le=1000, description="at which questions are told apart")
-    deepest: int = Field(100, ge=1, le=1000, description="the last cutoff of the curves, which begin at 1")
+    measures: Annotated[tuple[str, ...], BeforeValidator(split_commas), Flag(("--measures", "-m"))] = Field(
+        ("ndcg", "mrr", "recall", "map"), min_length=1, description="without cutoffs"
+    )
+    cutoff: Annotated[int, Flag(("--cutoff", "-k"), "K")] = Field(
+        10, ge=1, le=1000, description="at which questions are told apart"
+    )
+    deepest: Annotated[int, Flag(value="K")] = Field(
+        100, ge=1, le=1000, description="the last cutoff of the curves, which begin at 1"
+    )
     candidates: int = Field(100, ge=2, le=10_000, description="of a question, that rerankers are given")
-    runs: tuple[str, ...] = Field((), description="[NAME=]PATH each: lists with scores, in place of models")
+    runs: Annotated[tuple[str, ...], Flag(("--run", "-r"), "[NAME=]PATH")] = Field(
+        (), description="[NAME=]PATH each: lists with scores, in place of models"
+    )
     scores: Literal["score", "logit", "logits"] = Field(
         "score",
         description="what the numbers of these files are: scores, a logit each (sigmoid), or two in columns logit_no "
         "and logit_yes (softmax)",
     )
-    limit: float | None = Field(None, ge=0, le=100, description="the widest range in points that still passes")
+    limit: Annotated[float | None, Flag(value="POINTS")] = Field(
+        None, ge=0, le=100, description="the widest range in points that still passes"
+    )
 
 
 class PrecisionDiagnosis(Diagnosis[PrecisionFindings]):
-    """What 16 bits make of an evaluation: ranges and biases by ties, systems that change places, leaks of labels."""
+    """What 16 bits make of scores: ties, ranges, reversals, leaks.
+
+    Scores in f32, f16 and bf16, with and without the last step in float32 (HPS): each measure
+    as it stands, by expectation, at least and at most.
+    """
 
     Config = PrecisionConfig
     Result = PrecisionFindings
     TITLE = "How far do scores depend on the order of ties when they are computed in 16 bits?"
+    EXAMPLES = (
+        "--config raggs.yaml",
+        "--golden qrels.txt --run a.trec --run b.trec",
+    )
     NEEDS = ("golden",)
     TAKES = ("run", "corpus", "embedder", "reranker")
     TIME = "seconds"

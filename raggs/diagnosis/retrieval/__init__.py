@@ -7,14 +7,14 @@ module holds the diagnosis, the traits that are told from chance, its tables and
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field
 
 from raggs.base.arrays import Floats
 from raggs.base.errors import UsageError
-from raggs.base.settings import Causes, InputPath
+from raggs.base.settings import Causes, Flag, InputPath
 from raggs.base.text import plural, shorten
 from raggs.base.types import number
 from raggs.diagnosis.base import Bench, Diagnosis, DiagnosisConfig, DiagnosisForecast, said, some_of
@@ -323,20 +323,30 @@ class RetrievalConfig(DiagnosisConfig):
     """What is looked at."""
 
     type: Literal["retrieval"] = "retrieval"
-    runs: tuple[str, ...] = Field((), description="systems, [NAME=]PATH; the golden set's own retrievers if left out")
-    values: InputPath | None = Field(None, description="eval.json of an earlier raggs eval, in place of systems")
-    measure: str | None = Field(None, description="which questions fail; ra_nwg@10, or ndcg@10 on other grades")
+    runs: Annotated[tuple[str, ...], Flag(("--run", "-r"), "[NAME=]PATH")] = Field(
+        (), description="systems, [NAME=]PATH; the golden set's own retrievers if left out"
+    )
+    values: Annotated[InputPath | None, Flag(value="FILE")] = Field(
+        None, description="eval.json of an earlier raggs eval, in place of systems"
+    )
+    measure: Annotated[str | None, Flag(("--measure", "-m"))] = Field(
+        None, description="which questions fail; ra_nwg@10, or ndcg@10 on other grades"
+    )
     baseline: str | None = Field(None, description="the system that others are held against; the first if left out")
     pool: int = Field(50, ge=1, description="how many of its passages are a system's candidates")
     failing: float = Field(0.5, gt=0, le=1, description="a question fails whose value lies below")
 
 
 class RetrievalDiagnosis(Diagnosis[RetrievalFindings]):
-    """Which questions of a golden set fail, what they share, and what to turn."""
+    """Say which questions fail, what they share, and what to turn."""
 
     Config = RetrievalConfig
     Result = RetrievalFindings
     TITLE = "Which questions fail, what do they share, and what is to be turned?"
+    EXAMPLES = (
+        "--golden runs/demo",
+        "-g qrels.txt -c raggs.yaml -r a.trec -r b.trec",
+    )
     NEEDS = ("golden",)
     TIME = "seconds"
     config: RetrievalConfig
