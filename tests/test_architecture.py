@@ -77,8 +77,8 @@ def test_the_package_stays_small() -> None:
     assert len(found.entries) <= 20
     assert len(contract_layers()) <= 10
     figures = {
-        "code lines": 70_803sum(len(module.lines) for module in found.modules.values()),
-        "modules": 395len(found.modules),
+        "code lines": sum(len(module.lines) for module in found.modules.values()),
+        "modules": len(found.modules),
         "class names used twice": len(found.shared_names),
         "import cycles with late imports": len(found.late_cycles),
         "modules below 50 code lines": len(found.small),
