@@ -19,11 +19,11 @@ PAGE = ROOT / "docs" / "architecture.md"
 PACKAGES = sorted(path.parent.name for path in RAGGS.glob("*/__init__.py"))
 MODULE_LINES = 500  # code lines: without blanks, comments and docstrings
 MOST = {
-    "code lines": 70_803,
-    "modules": 395,
+    "code lines": 70_596,
+    "modules": 394,
     "class names used twice": 0,
     "import cycles with late imports": 0,
-    "modules below 50 code lines": 44,
+    "modules below 50 code lines": 43,
 }
 MODULES = sorted(path.stem for path in RAGGS.glob("*.py") if path.stem not in ("__init__", "__main__"))
 

@@ -21,7 +21,7 @@ METHODS = {
     "rewriters": ("rewrite", "causes", "models"),
     "retrievers": ("search", "causes", "check", "close"),
     "indexes": ("open", "rescores", "causes", "check"),
-    "rerankers": ("rerank", "models", "causes", "check", "outlay", "close"),
+    "rerankers": ("rerank", "models", "causes", "check", "close"),
     "judges": ("name", "models", "causes", "grade", "order", "check"),
     "askers": ("name", "models", "kinds", "causes", "ask", "check"),
     "exporters": ("write",),

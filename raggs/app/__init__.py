@@ -2,7 +2,7 @@
 
 The command line, Python programs and pages call nothing else. Groups:
 
-run, run_inputs, run_result, services, dry_run, costs, status       build a set; its parts and estimates
+run, run_inputs, run_result, services, forecast, status             build a set; its parts and estimates
 evaluate, eval_request, evaluate_functions, projection, gates, answers, corrections, evaluation_audit   score systems
 questions, question_results, question_tools                         make, import and filter questions
 review, review_plan, review_pool, review_files, serve               human labels

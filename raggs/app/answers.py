@@ -38,8 +38,8 @@ from raggs.parts.indexes.passages import Passages
 from raggs.parts.workshop import Workshop
 from raggs.prompts import labelled, load_prompt
 from raggs.runs.events import Listener, beside, in_loop, silent
+from raggs.runs.forecast import lines_of
 from raggs.runs.manifests.models import CostEstimate
-from raggs.runs.plan import line_of
 
 CAP = 1.0  # USD
 FILE, LEDGER, STAGE = "answers.jsonl", "answers.ledger.jsonl", "answers"
@@ -185,21 +185,15 @@ def forecast_answers(result: EvalResult, request: AnswersRequest) -> tuple[CostE
         RaggsError: as `generate_answers`, of what the request names.
     """
     run, jobs = _run_of(result), _jobs(result)
-    with _opened(run, request, silent) as (workshop, passages):
-        rehearsal = workshop.rehearsal()
+    with _opened(run, request, silent) as (workshop, passages), workshop.rehearsal() as llm:
 
         async def every() -> None:
             for job in jobs:
-                await _answer(rehearsal, request.model, job, passages, GUESS)
+                await _answer(llm, request.model, job, passages, GUESS)
 
         workshop.loop.run(every())
-        price, lines = workshop.llm.price(request.model), []
-        for task, tokens in (("answer", ANSWER_TOKENS), ("correct", VERDICT_TOKENS)):
-            asked = rehearsal.asked(request.model, task)
-            line = line_of(task, request.model, asked, price, answer=tokens)
-            lines.append(line.model_copy(update={"exact": False, "repairs": run.llm.max_repairs}))
-        workshop.loop.run(rehearsal.close())
-        return tuple(lines)
+        llm.guess()
+        return tuple(lines_of(llm))
 
 
 def settings_of(result: EvalResult) -> RunConfig:

@@ -38,7 +38,6 @@ from raggs.chunking.cuts import cut_page
 from raggs.chunking.cuts import show_cuts as cuts_of
 from raggs.chunking.documents import (
     ChunkedDocuments,
-    ChunkingForecast,
     ChunkingResult,
     Documents,
     cut,
@@ -51,7 +50,7 @@ from raggs.chunking.models import ChunkReport, CutReport, Unit, parse_spec, spli
 from raggs.chunking.questions import place_questions
 from raggs.config.models import DocumentsConfig, RunConfig
 from raggs.llm import BudgetSettings, LLMSettings
-from raggs.llm.prices import HIDDEN, reasons, require_keys
+from raggs.llm.prices import require_keys
 from raggs.llm.rehearsal import DryRunLLM
 from raggs.metrics.spans import MIN, Cutoff
 from raggs.parts import chunkers, corpora, embedders, queries
@@ -66,8 +65,8 @@ from raggs.parts.queries.fields import DOCUMENT
 from raggs.parts.queries.writing import write_queries
 from raggs.parts.workshop import Workshop, open_numbered
 from raggs.runs.events import Listener, beside, in_loop, silent
+from raggs.runs.forecast import lines_of
 from raggs.runs.manifests.models import CostEstimate
-from raggs.runs.plan import line_of
 
 
 def show_cuts(
@@ -180,20 +179,9 @@ def forecast_cuts(config: RunConfig, *, again: bool = False) -> CutForecast:
         UsageError: as `make_paid_cuts`.
         RaggsError: the folder or what is kept cannot be read.
     """
-    with _opened(config, silent) as (corpus, chunker, workshop):
-        found = foresee(chunker, corpus.documents(), workshop, again=again)
-        return CutForecast(found.cut, found.before, tuple(lines_of(found, workshop)))
-
-
-def lines_of(found: ChunkingForecast, workshop: Workshop) -> Iterator[CostEstimate]:
-    """A line for each model that is paid for cuts."""
-    for model, asked in found.asked.items():
-        settings = workshop.llm.settings
-        hidden = HIDDEN if reasons(model, settings.parameters_of(model)) else 0
-        line = line_of(STAGE, model, asked, workshop.llm.price(model), answer=ANSWER + hidden)
-        yield line.model_copy(
-            update={"hidden_tokens": hidden, "repairs": settings.max_repairs, "exact": not found.guessed}
-        )
+    with _opened(config, silent) as (corpus, chunker, workshop), workshop.rehearsal() as llm:
+        llm.turn_to(STAGE)
+        return CutForecast(*foresee(chunker, corpus.documents(), workshop, llm, again=again), tuple(lines_of(llm)))
 
 
 @contextmanager
@@ -421,51 +409,54 @@ def forecast_chunks(request: ChunkRequest, out: Path) -> tuple[CostEstimate, ...
         RaggsError: as `eval_chunks`, of what the request names.
     """
     workshop = request.workshop(out)
-    rehearsal = workshop.rehearsal()
     try:
-        return tuple(_lines(request, workshop, rehearsal))
+        with workshop.rehearsal() as llm:
+            _count(request, workshop, llm)
+            return tuple(lines_of(llm))
     finally:
-        workshop.loop.run(rehearsal.close())
         workshop.close()
 
 
-def _lines(request: ChunkRequest, workshop: Workshop, rehearsal: DryRunLLM) -> Iterator[CostEstimate]:
+def _count(request: ChunkRequest, workshop: Workshop, llm: DryRunLLM) -> None:
+    """Cut and embed with models that count."""
     documents, asked = read_documents(request.corpus), open_questions(request.questions)
-    embedders = [workshop.embedder(spec, rehearsal) for spec in request.embedder_specs().values()]
+    embedders = [workshop.embedder(spec, llm) for spec in request.embedder_specs().values()]
     paid, guessed = [each for each in embedders if each.models], False
-    models = [model for each in paid for model in each.models]
-    lent = ChunkerContext(lambda spec: workshop.embedder(spec, rehearsal))
+    lent = ChunkerContext(lambda spec: workshop.embedder(spec, llm))
+    read: list[str] = []
     for spec in request.chunker_specs().values():
         chunker = workshop.chunker(spec)
         if isinstance(chunker, PaidChunker):
-            found = foresee(chunker, documents.whole, workshop)
-            guessed = guessed or found.cut > 0
-            yield from lines_of(found, workshop)
-            texts = _guessed(chunker, documents, workshop, rehearsal) if paid else []
+            llm.turn_to(STAGE)
+            cut, _ = foresee(chunker, documents.whole, workshop, llm)
+            guessed = guessed or cut > 0
+            texts = _guessed(chunker, documents, workshop) if paid else []
         else:
+            llm.turn_to(EMBED)
             chunker = chunkers.REGISTRY.of(spec)(spec, lent)
             own = chunker.embedder.models if isinstance(chunker, EmbeddingChunker) else ()
-            models, guessed = [*models, *own], guessed or bool(own)
+            guessed = guessed or bool(own)
             texts = _texts(chunker, documents) if paid or own else []
-        for each in paid:
-            each.embed(chunks_read(texts, request.compat))
+        read += chunks_read(texts, request.compat)
+    llm.turn_to(EMBED)
     for each in paid:
+        each.embed(read)
         each.embed_queries(questions_read([query.text for _, query in asked.values()], request.compat))
-    for model in dict.fromkeys(models):
-        line = line_of(EMBED, model, rehearsal.asked(model, EMBED), workshop.llm.price(model))
-        yield line.model_copy(update={"exact": not guessed})
+    if guessed:
+        llm.guess()
 
 
 def _texts(chunker: Chunker, documents: Documents) -> list[str]:
     return [chunk.text for document in documents.whole for chunk in chunker.chunk(document)]
 
 
-def _guessed(chunker: PaidChunker, documents: Documents, workshop: Workshop, rehearsal: DryRunLLM) -> list[str]:
+def _guessed(chunker: PaidChunker, documents: Documents, workshop: Workshop) -> list[str]:
     """The chunks of documents that are cut, and of others what is taken for them."""
     texts = []
-    for document in (each.body for each in documents.whole):
-        cuts = chunker.kept(document) or workshop.loop.run(chunker.ask(document.body, rehearsal, guess=True))
-        texts += [document.body.text[start:end] for start, end in cuts.places(document.body.text)]
+    with workshop.rehearsal() as llm:
+        for document in (each.body for each in documents.whole):
+            cuts = chunker.kept(document) or workshop.loop.run(chunker.ask(document.body, llm, guess=True))
+            texts += [document.body.text[start:end] for start, end in cuts.places(document.body.text)]
     return texts
 
 

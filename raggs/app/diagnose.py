@@ -11,7 +11,7 @@ All kinds of diagnosis at once: what each asks, whether it can run with what is 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -33,7 +33,6 @@ from raggs.diagnosis.base import (
     Bench,
     Diagnosis,
     DiagnosisFindings,
-    DiagnosisForecast,
     DiagnosisInputs,
     found_in,
     hedged,
@@ -51,6 +50,8 @@ from raggs.parts.rerankers import RerankerConfig
 from raggs.parts.retrievers.reranked import RerankedConfig
 from raggs.parts.workshop import Workshop
 from raggs.runs.events import Listener, beside, in_loop, silent
+from raggs.runs.forecast import lines_of
+from raggs.runs.manifests.models import CostEstimate
 from raggs.runs.manifests.store import RunStore
 from raggs.sweeps.world import llm_of
 
@@ -281,6 +282,15 @@ def run_diagnosis(request: DiagnoseRequest, listen: Listener = silent, approve: 
     return _result(report, store, unchanged=False)
 
 
+@dataclass(frozen=True)
+class DiagnosisForecast:
+    """What a diagnosis would do, in sentences, and a line for each model and task that would be paid for."""
+
+    what: tuple[str, ...]
+    estimates: tuple[CostEstimate, ...] = ()
+    about: str = "at most so many: what is asked later depends on the answers"
+
+
 def forecast_diagnosis(request: DiagnoseRequest) -> DiagnosisForecast:
     """What `run_diagnosis` would do and cost. Nobody is asked, nothing is measured or written.
 
@@ -295,7 +305,7 @@ def forecast_diagnosis(request: DiagnoseRequest) -> DiagnosisForecast:
         kind.check(bench)
         if store.unchanged(hash_value(kind.causes(bench))) is not None:
             return DiagnosisForecast((f"nothing: {store.path} is of the same causes",))
-        return kind.forecast(bench)
+        return DiagnosisForecast(kind.forecast(bench), tuple(lines_of(bench.counting)))
 
 
 @contextmanager
@@ -306,12 +316,10 @@ def opened(request: DiagnoseRequest, listen: Listener, *, rehearses: bool = Fals
         rehearses: whether its embedders and rerankers only remember what was paid for, and ask nobody.
     """
     workshop = Workshop(request.workspace, request.llm, request.budget, hear=listen)
-    rehearsal = workshop.rehearsal() if rehearses else None
     try:
-        yield Bench(request.given, workshop, listen, rehearsal)
+        with workshop.rehearsal() if rehearses else nullcontext() as rehearsal:
+            yield Bench(request.given, workshop, listen, rehearsal)
     finally:
-        if rehearsal is not None:
-            workshop.loop.run(rehearsal.close())
         workshop.close()
 
 

@@ -13,19 +13,20 @@ from pathlib import Path
 
 import numpy as np
 
-from raggs.app.answer_lengths import AnswerLengths, learned
+from raggs.app.forecast import learned
 from raggs.app.services import RunServices
 from raggs.base.artifacts import Passage, Query
 from raggs.base.errors import UsageError
 from raggs.base.hashing import hash_bytes, hash_value
 from raggs.base.text import plural
 from raggs.llm import BudgetSpent
-from raggs.llm.prices import estimate_tokens
+from raggs.llm.rehearsal import DryRunLLM
 from raggs.parts import retrievers
 from raggs.parts.askers import Asker, Kind
 from raggs.parts.judges import Task
 from raggs.parts.queries import MADE
 from raggs.parts.retrievers import Retriever
+from raggs.runs.forecast import line_of
 from raggs.runs.manifests.costs import costs
 from raggs.runs.manifests.models import CostEstimate
 from raggs.runs.manifests.opened import OpenedRun
@@ -33,7 +34,7 @@ from raggs.runs.manifests.store import RunStore
 from raggs.runs.runner import Runner
 from raggs.stages.base import StageWork
 from raggs.stages.questions import QUESTIONS
-from raggs.stages.questions.ask import assignment_of, rounds, shown_before
+from raggs.stages.questions.ask import AskConfig, assignment_of, rounds, shown_before
 from raggs.stages.questions.filter import required_embedder
 from raggs.stages.questions.records import AskRecord, FilterRecord, SampleRecord, Text
 from raggs.stages.questions.sample import STAGE as SAMPLE
@@ -42,6 +43,7 @@ from raggs.stats.question_filters import DIFFICULTIES, LeakageSummary, Level, di
 
 FILE = "runfile"  # the retriever that reads a file of hits, which has none for questions that are new
 EARLIER = 20  # tokens of an earlier question
+PLACEHOLDER = "?" * 48  # of so many tokens, for an earlier question that nobody has made yet
 EXCERPTS = 2  # of a question
 EXCERPT = 60  # tokens of an excerpt
 
@@ -123,86 +125,35 @@ def _text(passage: Passage) -> Text:
 def estimate_questions(services: QuestionRunServices, store: RunStore, *, looks: bool) -> Iterator[CostEstimate]:
     """What the stages would cost that ask someone. `looks`: leave out what is paid for already."""
     samples = list(SAMPLE.run(StageWork({}), services.config.questions.sample, services))
-    answers = learned(services, store)
-    if not services.asker.models:
-        who = f"{services.asker.name} (local)"
-        yield CostEstimate(
-            stage="ask", calls=len(samples), input_tokens=0, output_tokens=0, usd=0.0, exact=True, who=who
+    answers, count = learned(services, store), len(samples)
+    with services.workshop.rehearsal(remembers=looks) as llm:
+        llm.turn_to("ask")
+        asker = services.workshop.asker(services.config.questions.ask.asker, llm)
+        if asker.models:
+            services.loop.run(_ask(asker, samples, services.config.questions.ask, llm))
+        else:
+            llm.count(f"{asker.name} (local)", "ask", count, exact=True, paid=False)
+        yield from (
+            line_of(llm, "ask", model, asked, answers.length(model, task) if asked.paid else None)
+            for (_, model, task), asked in llm.all_asked.items()
         )
-    known = _known(services, samples) if looks and services.asker.models else frozenset()
-    for model in services.asker.models:
-        yield _asked(services, model, samples, known, answers)
-    for model in services.embedder.models if services.embedder else ():
-        yield _embedded(services, model, len(samples))
+        llm.turn_to("filter")
+        embedder = services.embedder
+        for model in embedder.models if embedder is not None else ():
+            calls = -(-count * (1 + EXCERPTS) // embedder.config.batch) if embedder is not None else 0
+            llm.count(model, "embed", calls, count * (EARLIER + EXCERPTS * EXCERPT))
+            yield line_of(llm, "filter", model, llm.asked(model, "embed"))
 
 
-def _asked(
-    services: QuestionRunServices,
-    model: str,
-    samples: Sequence[SampleRecord],
-    known: Collection[str],
-    answers: AnswerLengths,
-) -> CostEstimate:
-    config, tokens = services.config.questions.ask, estimate_tokens
-    length, hidden = answers.length(model, "ask")
-    missing = [(number, sample) for number, sample in enumerate(samples) if sample.qid not in known]
-    prompt, sent = tokens(services.asker.words), 0
-    for number, sample in missing:
-        shown = min(config.earlier, max(0, number - config.round // 2))
-        sent += prompt + sum(tokens(window.text) for window in sample.windows) + shown * EARLIER
-    price = services.llm.price(model)
-    return CostEstimate(
-        stage="ask",
-        calls=len(missing),
-        cached=len(known),
-        input_tokens=sent,
-        output_tokens=len(missing) * length,
-        hidden_tokens=hidden,
-        repairs=services.config.llm.max_repairs,
-        usd=None if price is None else price.usd(sent, len(missing) * length),
-        exact=True,
-        who=model,
-    )
-
-
-def _known(services: QuestionRunServices, samples: Sequence[SampleRecord]) -> frozenset[str]:
-    """The questions whose answers are paid for; after the first that is not, what others would be shown is unknown."""
-    config, llm = services.config.questions.ask, services.workshop.rehearsal()
-    asker = services.workshop.asker(config.asker, llm)
-    found: list[str] = []
-
-    async def walk() -> None:
-        said: list[str] = []
-        for batch in rounds(samples, config.round):
-            before = llm.missing
-            shown = [assignment_of(sample, shown_before(said, config, sample.qid)) for sample in batch]
-            for assignment in shown:
-                missing = llm.missing
-                if (question := await asker.ask(assignment)).text:
-                    said.append(question.text)
-                found.extend([assignment.qid] * (llm.missing == missing))
-            if llm.missing > before:
-                break
-        await llm.close()
-
-    services.loop.run(walk())
-    return frozenset(found)
-
-
-def _embedded(services: QuestionRunServices, model: str, count: int) -> CostEstimate:
-    """What the filter embeds at most: each question and its excerpts."""
-    texts, price = count * (1 + EXCERPTS), services.llm.price(model)
-    sent = count * (EARLIER + EXCERPTS * EXCERPT)
-    batch = services.embedder.config.batch if services.embedder else 1
-    return CostEstimate(
-        stage="filter",
-        calls=-(-texts // batch),
-        input_tokens=sent,
-        output_tokens=0,
-        usd=None if price is None else price.usd(sent, 0),
-        exact=False,
-        who=model,
-    )
+async def _ask(asker: Asker, samples: Sequence[SampleRecord], config: AskConfig, llm: DryRunLLM) -> None:
+    """Ask for all questions; a text of the usual length stands for each that nobody has made yet."""
+    said: list[str] = []
+    for batch in rounds(samples, config.round):
+        for assignment in [assignment_of(sample, shown_before(said, config, sample.qid)) for sample in batch]:
+            missing = llm.missing
+            question = await asker.ask(assignment)
+            if question.text or llm.missing > missing:
+                said.append(question.text or PLACEHOLDER)
 
 
 NONE = "none"  # the expected answer of a question that has none

@@ -121,7 +121,7 @@ class RunForecast:
 
     @property
     def usd_expected(self) -> float | None:
-        """The same, as is to be expected (see `raggs.app.costs`)."""
+        """The same, as is to be expected (see `raggs.app.forecast`)."""
         return _sum(line.expected_usd for line in self.running)
 
     @property
@@ -132,7 +132,7 @@ class RunForecast:
     @property
     def advice(self) -> Iterator[str]:
         """Sentences on what is cached and what is not, and on an order that costs more than the grades do."""
-        from raggs.app.costs import sent_for_advice  # late: most runs are not asked
+        from raggs.app.forecast import sent_for_advice  # late: most runs are not asked
 
         rank, judge = (_sum(line.usd for line in self.running if line.stage == stage) for stage in ("rank", "judge"))
         if rank and judge and rank > judge:
@@ -233,7 +233,7 @@ def _config_file(config: LoadedConfig | RunConfig, store: RunStore) -> str | Non
 
 
 def _estimates(services: RunServices, standing: RunState, *, looks: bool) -> tuple[CostEstimate, ...]:
-    from raggs.app.costs import estimate  # late: a run that pays nobody needs none
+    from raggs.app.forecast import estimate  # late: a run that pays nobody needs none
 
     return tuple(estimate(services, standing, looks=looks))
 

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from raggs.base.errors import DataError, NotFoundError
 from raggs.base.text import did_you_mean, plural
-from raggs.llm.rehearsal import CallEstimate
+from raggs.llm.rehearsal import DryRunLLM
 from raggs.metrics.spans import Spans, locate
 from raggs.metrics.spans.columns import Place
 from raggs.parts.chunkers import Chunk, Chunker, Document
@@ -186,22 +186,6 @@ class ChunkingResult:
         return found
 
 
-@dataclass(frozen=True)
-class ChunkingForecast:
-    """What cutting would ask.
-
-    Attributes:
-        cut, before: documents that would be cut, and those that are.
-        asked: by model; with `guessed`, how many windows there are is an estimate, since each begins where the model
-            cuts the one before.
-    """
-
-    cut: int
-    before: int
-    asked: dict[str, CallEstimate]
-    guessed: bool
-
-
 def make_cuts(
     chunker: PaidChunker,
     documents: Iterable[Document],
@@ -251,25 +235,25 @@ def _is_cut(chunker: PaidChunker, document: Document, *, again: bool) -> bool:
 
 
 def foresee(
-    chunker: PaidChunker, documents: Iterable[Document], workshop: Workshop, *, again: bool = False
-) -> ChunkingForecast:
-    """What `make_cuts` would ask. Nobody is asked, nothing is written.
+    chunker: PaidChunker, documents: Iterable[Document], workshop: Workshop, llm: DryRunLLM, *, again: bool = False
+) -> tuple[int, int]:
+    """Ask what `make_cuts` would ask, of models that count; how many documents would be cut, and how many are.
+
+    How many windows a document has is a guess, since each begins where the model cuts the one before.
 
     Raises:
         RaggsError: what is kept cannot be read.
     """
-    rehearsal = workshop.rehearsal()
     count = before = 0
-    guessed = False
+    for model in chunker.models:
+        llm.count(model, chunker.TASK, 0, exact=True)
     for document in (each.body for each in documents):
         if _is_cut(chunker, document, again=again):
             before += 1
             continue
         count += 1
-        missing = rehearsal.missing
-        workshop.loop.run(chunker.ask(document.body, rehearsal, guess=True))
-        guessed = guessed or rehearsal.missing > missing + 1
-    workshop.loop.run(rehearsal.close())
-    return ChunkingForecast(
-        count, before, {model: rehearsal.asked(model, chunker.TASK) for model in chunker.models}, guessed
-    )
+        missing = llm.missing
+        workshop.loop.run(chunker.ask(document.body, llm, guess=True))
+        if llm.missing > missing + 1:
+            llm.guess()
+    return count, before

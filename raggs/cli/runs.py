@@ -243,7 +243,7 @@ def _keep_what_was_paid(runner: Runner, selection: Selection, *, asks: bool, sur
 
     Who is sure is told what that costs.
     """
-    from raggs.app.costs import losses
+    from raggs.app.forecast import losses
     from raggs.base.errors import UsageError
 
     if not (found := losses(runner, selection)):

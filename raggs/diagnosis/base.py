@@ -7,8 +7,6 @@ What a diagnosis works with: embedders, rerankers, a golden set, questions, pass
 
 Whatever is missing is one sentence that says how to name it. Nothing here knows what is measured.
 
-What rerankers that are paid would take, for the forecasts of diagnoses. Nobody is asked.
-
 A diagnosis as a document: the verdict first, then the kind's own sections, drawn of the findings alone.
 
 How every kind says its verdict: at most two sentences, what was found and what is to be done first.
@@ -20,7 +18,7 @@ kind has words of its own for that.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -45,21 +43,19 @@ from raggs.evaluation.models import ReportPart
 from raggs.golden.base import GoldenSet
 from raggs.golden.judgments import Judgments
 from raggs.golden.opened import open_golden
-from raggs.llm.prices import estimate_tokens
 from raggs.llm.rehearsal import DryRunLLM
 from raggs.parts.embedders import Embedder, EmbedderConfig
-from raggs.parts.indexes.passages import Passages
+from raggs.parts.indexes.passages import Passages, PassageStore
+from raggs.parts.indexes.vectors import rows_done
 from raggs.parts.rerankers import Reranker, RerankerConfig
 from raggs.parts.workshop import Workshop, open_queries, place_of
-from raggs.runs.manifests.models import CostEstimate
-from raggs.runs.plan import line_of
+from raggs.runs.forecast import RERANK, count_reranking
 from raggs.stages.embed import quotes_folded
 from raggs.stats.resampling import FEWEST as FEWEST
 from raggs.sweeps.world import corpus_of, refuse_foreign
 
 Need = Literal["run", "golden", "corpus", "embedder", "reranker"]
 SECTIONS = ("embed", "retrieve", "merge", "judge", "rank")  # of a run, that say what it does
-EMBED = "embed"  # the ledger's name of the task
 REMEDIES: Mapping[Need, str] = {
     "run": "name a run's YAML file: --config raggs.yaml",
     "golden": "name one: --golden RUN|FILE; raggs run makes a golden set",
@@ -240,31 +236,36 @@ class Bench:
         """
         return self.workshop.cache.at("diagnoses").get(causes, model, make)
 
-    # --- money ---
+    # --- what would be asked ---
 
     @property
-    def models(self) -> tuple[str, ...]:
-        """The models that embedders and rerankers pay."""
-        parts: Collection[Embedder | Reranker] = [*self.embedders.values(), *self.rerankers.values()]
-        return tuple(dict.fromkeys(model for part in parts for model in part.models))
+    def counting(self) -> DryRunLLM:
+        """The models of a bench that rehearses."""
+        if self.rehearsal is None:
+            raise TypeError("this bench asks its models")
+        return self.rehearsal
 
-    def asked(self, *tasks: str) -> tuple[CostEstimate, ...]:
-        """A line for each model and task that was asked on this bench so far, where its models only remember.
+    def count_vectors(self, queries: Sequence[str], *, stored: bool = False) -> None:
+        """Count what paid embedders are asked for some questions and for all passages.
 
         Args:
-            tasks: as the ledger names them; "embed" where nothing is said.
+            stored: whether vectors of passages that runs have stored are read.
         """
-        if self.rehearsal is None:
-            return ()
-        found = {
-            (task, model): self.rehearsal.asked(model, task) for model in self.models for task in tasks or (EMBED,)
-        }
-        price = self.workshop.llm.price
-        return tuple(
-            line_of(task, model, asked, price(model))
-            for (task, model), asked in found.items()
-            if asked.calls or asked.known
-        )
+        for embedder in (each for each in self.embedders.values() if each.models):
+            passages, begun = self.passages, 0
+            if stored and isinstance(passages, PassageStore):
+                begun = rows_done(self.workshop.cache.at("vectors"), embedder.identity, embedder.dims, passages)
+            embedder.embed(passages.sample(len(passages))[begun:])
+            embedder.embed_queries(list(queries))
+
+    def count_reranking(self, queries: Sequence[str], candidates: int, times: int | None = None) -> None:
+        """Count what paid rerankers are asked for some questions, or for `times` such questions."""
+        self.counting.turn_to(RERANK)
+        for reranker in (each for each in self.rerankers.values() if each.models):
+            count_reranking(
+                self.workshop.loop, self.counting, reranker, queries, self.passages, candidates, times=times
+            )
+        self.counting.turn_to("")
 
     # --- opened once ---
 
@@ -304,35 +305,6 @@ NAMES: Mapping[Need, str] = {
 }
 
 
-def reranking(
-    reranker: Reranker, times: int, candidates: int, queries: Sequence[str], passages: Sequence[str]
-) -> Iterator[CostEstimate]:
-    """A line for each model that a reranker pays; none for one of this machine.
-
-    Args:
-        times: how many queries it is asked.
-        candidates: passages of each of them.
-        queries, passages: some of them, which say how long one is.
-    """
-    query, passage = mean_tokens(queries), mean_tokens(passages)
-    for model in reranker.models:
-        one = reranker.outlay(model, candidates, query, passage)
-        yield CostEstimate(
-            stage="rerank",
-            calls=times * one.calls,
-            input_tokens=times * one.input_tokens,
-            output_tokens=times * one.output_tokens,
-            usd=None if one.usd is None else times * one.usd,
-            exact=False,
-            who=model,
-        )
-
-
-def mean_tokens(texts: Sequence[str]) -> int:
-    """Tokens of a text on average."""
-    return round(sum(map(estimate_tokens, texts)) / max(1, len(texts)))
-
-
 VERDICTS = 2  # version of the words of all kinds, which reports hold
 Time = Literal["seconds", "a minute", "minutes"]
 
@@ -349,15 +321,6 @@ class DiagnosisFindings(ReportPart):
 
 
 P = TypeVar("P", bound=DiagnosisFindings)
-
-
-@dataclass(frozen=True)
-class DiagnosisForecast:
-    """What a diagnosis would do, in sentences, and a line for each model and task that would be paid for."""
-
-    what: tuple[str, ...] = ()
-    estimates: tuple[CostEstimate, ...] = ()
-    about: str = "at most so many: what is asked later depends on the answers"
 
 
 class Diagnosis(Adapter, ABC, Generic[P]):
@@ -414,8 +377,8 @@ class Diagnosis(Adapter, ABC, Generic[P]):
         return
 
     @abstractmethod
-    def forecast(self, bench: Bench) -> DiagnosisForecast:
-        """What `measure` would do and cost. The embedders and rerankers of this bench only remember: see `Bench.asked`.
+    def forecast(self, bench: Bench) -> tuple[str, ...]:
+        """What `measure` would do, in sentences, on a bench that rehearses: its models count what they are asked.
 
         Raises:
             RaggsError: as `check`.

@@ -6,6 +6,8 @@ booked, and where there is no cache none is made.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -15,7 +17,7 @@ from raggs.llm.calls import ChatCall
 from raggs.llm.client import LLM
 from raggs.llm.conversation import response_format
 from raggs.llm.messages import ChatRequest, EmbedRequest, Reply, RerankRequest, RerankScores
-from raggs.llm.prices import estimate_tokens
+from raggs.llm.prices import HIDDEN, estimate_tokens, reasons
 from raggs.llm.settings import BudgetSettings, LLMSettings
 
 if TYPE_CHECKING:
@@ -31,6 +33,11 @@ class CallEstimate:
     """Questions of one task to one model: how many have an answer already, how many not; what the latter take.
 
     A question to a reranker is a passage with its query, one to an embedder a text, and one call asks many.
+
+    Attributes:
+        answers: tokens of the answers, `hidden` of each among them; of embedders and rerankers none.
+        guessed: whether some stand for others like them, or depend on answers that are missing.
+        paid: whether anybody is; not where somebody of this machine answers.
     """
 
     known: int = 0
@@ -38,28 +45,69 @@ class CallEstimate:
     tokens: int = 0
     calls: int = 0
     searches: int = 0
+    answers: int = 0
+    hidden: int = 0
+    guessed: bool = False
+    paid: bool = True
+
+    def add(self, calls: int, tokens: int, *, answers: int = 0, searches: int = 0) -> None:
+        """Take note of calls, and of the tokens of all of them."""
+        self.calls += calls
+        self.tokens += tokens
+        self.answers += answers
+        self.searches += searches
 
 
 class DryRunLLM(LLM):
-    """See the module. `cache_dir`: where answers are kept, as in `LLM`."""
+    """See the module. `cache_dir`: where answers are kept, as in `LLM`; None: nothing was paid for."""
 
-    def __init__(self, settings: LLMSettings, cache_dir: Path) -> None:
-        there = cache_dir.is_dir() and any(cache_dir.iterdir())
+    def __init__(self, settings: LLMSettings, cache_dir: Path | None) -> None:
+        there = cache_dir is not None and cache_dir.is_dir() and any(cache_dir.iterdir())
         super().__init__(settings, BudgetSettings(max_usd=None, max_calls=0), cache_dir if there else None)
-        self._asked: dict[tuple[str, str], CallEstimate] = {}
+        self._asked: dict[tuple[str, str, str], CallEstimate] = {}
+        self._stage = ""
+        self._times: int | None = None
         self._embedded: set[int] = set()  # hashes of texts whose vectors there would be by now
+
+    def turn_to(self, stage: str) -> None:
+        """From now on count for this stage."""
+        self._stage = stage
+
+    @contextmanager
+    def standing_for(self, times: int) -> Iterator[None]:
+        """Count each question of the block so many times: it stands for others like it, which nobody knows yet."""
+        self._times = times
+        try:
+            yield
+        finally:
+            self._times = None
+
+    def guess(self) -> None:
+        """Take note that what was counted for this stage depends on answers that are missing."""
+        for (stage, _, _), asked in self._asked.items():
+            asked.guessed = asked.guessed or stage == self._stage
+
+    def count(
+        self, who: str, task: str, calls: int, tokens: int = 0, *, exact: bool = False, paid: bool = True
+    ) -> None:
+        """Count calls that are known without asking, or would take long to ask."""
+        asked = self._counted(who, task)
+        asked.guessed, asked.paid = asked.guessed or not exact, paid
+        asked.add(calls, tokens)
 
     async def ask(self, request: ChatRequest[T]) -> Reply[T]:
         """The answer that was paid for, or a reply without a value."""
-        asked = self._asked.setdefault((request.model, request.schema_name), CallEstimate())
-        known = self.known(request)
+        asked, times = self._counted(request.model, request.schema_name), self._times
+        known = self.known(request) if times is None else None
         if known is not None:
             asked.known += 1
             return known
-        asked.missing += 1
-        asked.calls += 1
-        form = response_format(request)
-        asked.tokens += ChatCall(request.model, {}, request.messages, form, request.max_output_tokens).prompt_tokens
+        times, form = 1 if times is None else times, response_format(request)
+        asked.missing += times
+        parameters = {**self.settings.parameters_of(request.model), **request.parameters}
+        asked.hidden = HIDDEN if reasons(request.model, parameters) else 0
+        call = ChatCall(request.model, {}, request.messages, form, request.max_output_tokens)
+        asked.add(times, times * call.prompt_tokens, answers=times * (request.max_output_tokens + asked.hidden))
         return Reply(None, UNKNOWN)
 
     async def rerank(self, request: RerankRequest) -> RerankScores:
@@ -70,15 +118,15 @@ class DryRunLLM(LLM):
         """
         from raggs.llm.reranking import TASK, RerankRequestState
 
-        asked = self._asked.setdefault((request.model, TASK), CallEstimate())
+        asked, times = self._counted(request.model, TASK), self._times
         work = RerankRequestState(self._caller, self._ledger, self._cache, request, self.settings)
-        work.learn(work.remembered())
-        asked.missing += len(work.missing)
-        asked.known += len(set(request.passages)) - len(work.missing)
+        if times is None:
+            work.learn(work.remembered())
+            asked.known += len(set(request.passages)) - len(work.missing)
+        times = 1 if times is None else times
+        asked.missing += times * len(work.missing)
         for _, call in work.calls():
-            asked.calls += 1
-            asked.tokens += call.prompt_tokens
-            asked.searches += call.searches
+            asked.add(times, times * call.prompt_tokens, searches=times * call.searches)
         if work.missing:
             raise ProviderError(UNKNOWN)
         return work.scored()
@@ -93,20 +141,31 @@ class DryRunLLM(LLM):
         fresh = [text for text in texts if hash(text) not in self._embedded]
         work = EmbedRequestState(self._caller, self._ledger, self._cache, replace(request, texts=fresh), self.settings)
         work.recall()
-        asked = self._asked.setdefault((request.model, TASK), CallEstimate())
+        if not texts:
+            return np.zeros((0, request.dims), dtype=np.float32)
+        asked = self._counted(request.model, TASK)
         asked.known += work.known + len(texts) - len(fresh)
         for batch in work.batches():
             asked.missing += len(batch)
-            asked.calls += 1
-            asked.tokens += sum(map(estimate_tokens, batch.values()))
+            asked.add(1, sum(map(estimate_tokens, batch.values())))
         self._embedded.update(map(hash, fresh))
         return np.zeros((len(request.texts), request.dims), dtype=np.float32)
 
     def asked(self, model: str, task: str) -> CallEstimate:
-        """What was asked of a model so far."""
-        return self._asked.get((model, task), CallEstimate())
+        """What was asked of a model so far, for this stage."""
+        return self._asked.get((self._stage, model, task), CallEstimate())
+
+    @property
+    def all_asked(self) -> Mapping[tuple[str, str, str], CallEstimate]:
+        """What was asked so far, by stage, model and task, in the order in which it began."""
+        return self._asked
 
     @property
     def missing(self) -> int:
         """Questions so far that nobody has answered."""
         return sum(asked.missing for asked in self._asked.values())
+
+    def _counted(self, model: str, task: str) -> CallEstimate:
+        asked = self._asked.setdefault((self._stage, model, task), CallEstimate())
+        asked.guessed = asked.guessed or self._times is not None
+        return asked

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -288,11 +289,20 @@ class Models:
         """An embedder; its model is loaded at first use. `llm`: other language models than one's own."""
         return embedders.REGISTRY.of(spec)(spec, EmbedderContext(llm or self.llm, lambda: self.loop))
 
-    def rehearsal(self) -> DryRunLLM:
-        """The same models, which only remember; closed by whoever wants them."""
+    @contextmanager
+    def rehearsal(self, *, remembers: bool = True) -> Iterator[DryRunLLM]:
+        """The same models, which ask nobody and count; closed at the end of the block.
+
+        Args:
+            remembers: whether they answer what was paid for.
+        """
         from raggs.llm.rehearsal import DryRunLLM  # late: it brings the ways to providers
 
-        return DryRunLLM(self._settings, self.cache.at("llm").folder)
+        llm = DryRunLLM(self._settings, self.cache.at("llm").folder if remembers else None)
+        try:
+            yield llm
+        finally:
+            self.loop.run(llm.close())
 
     def rewriter(self, spec: AdapterConfig, llm: LLM | None = None) -> Rewriter:
         """A rewriter of questions. `llm`: other language models than one's own."""

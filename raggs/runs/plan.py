@@ -4,8 +4,6 @@ How a run stands: for each stage why it would run now, or that it would not. Not
 
 What a stage's result depends on today is told by whoever asks: from a configuration, with all of its parts; or from
 the run's own directory alone, where inputs that lie elsewhere are taken to be as they were.
-
-What would be asked of one model, as a line of a dry run.
 """
 
 from __future__ import annotations
@@ -20,9 +18,7 @@ from raggs.base.artifacts import artifact_file
 from raggs.base.errors import UsageError
 from raggs.base.hashing import canonical_json, hash_value
 from raggs.base.settings import Settings, causes_of
-from raggs.llm.rehearsal import CallEstimate
-from raggs.llm.settings import Price
-from raggs.runs.manifests.models import CostEstimate, StageLock
+from raggs.runs.manifests.models import StageLock
 from raggs.runs.manifests.outdated import made_by
 from raggs.runs.manifests.reasons import (
     FailuresLeft,
@@ -216,23 +212,3 @@ class RunState:
     def wrote(self, file: str, sha256: str) -> None:
         """Take note of a file's new content."""
         self._hashes[file] = sha256
-
-
-def line_of(stage: str, model: str, asked: CallEstimate, price: Price | None, *, answer: int = 0) -> CostEstimate:
-    """What would be asked of one model for a stage or task.
-
-    Args:
-        price: of the model; None where it is not known.
-        answer: tokens of each answer.
-    """
-    output = asked.calls * answer
-    return CostEstimate(
-        stage=stage,
-        calls=asked.calls,
-        cached=asked.known,
-        input_tokens=asked.tokens,
-        output_tokens=output,
-        usd=None if price is None else price.usd(asked.tokens, output, asked.searches),
-        exact=True,
-        who=model,
-    )

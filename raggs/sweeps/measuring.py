@@ -32,12 +32,14 @@ from raggs.base.text import count_tokens
 from raggs.base.types import BuildProgress, Notice, Number
 from raggs.llm.ledger import LEDGER_REMEDY, LedgerLine
 from raggs.llm.prices import require_keys
+from raggs.llm.rehearsal import DryRunLLM
 from raggs.parts.chunkers import ChunkerConfig
-from raggs.parts.embedders import EmbedderConfig
 from raggs.parts.indexes import IndexFacts
-from raggs.parts.rerankers import RerankerConfig
+from raggs.parts.rerankers import Reranker
 from raggs.parts.rerankers.boosted import BoostedConfig, reads
 from raggs.parts.retrievers.dense import DenseRetriever
+from raggs.runs.forecast import count_reranking, lines_of, rewritten
+from raggs.stages.embed import EmbedConfig
 from raggs.stats.front import measured_memory
 from raggs.sweeps.grid import CHUNKER, RetrievalStack, SystemGrid
 from raggs.sweeps.layout import BESIDE
@@ -403,7 +405,7 @@ class SystemMeasurement:
 
 
 SAMPLE = 200  # passages whose mean length stands for all
-REWRITE = (200, 40)  # tokens of a rewrite's prompt, and of its answer
+PROMPT = 200  # tokens of a rewrite's prompt
 SECONDS = 1.0  # that a paid call is taken to last
 
 
@@ -411,8 +413,18 @@ def plan(measuring: SystemMeasurement, world: SweepContext, grid: SystemGrid) ->
     """The plan of a grid."""
     _ = world.atlas  # documents that are not those that were judged are told now
     counts = {cut: len(world.passages_of(cut)) for cut in _cuts(grid)}
-    question = round(fmean(count_tokens([query.text for query in world.queries.values()])))
-    paid = tuple(_paid(measuring, world, grid.searched, question))
+    with world.workshop.rehearsal(remembers=False) as llm:
+        _count(measuring, world, grid.searched, llm)
+        paid = tuple(
+            PlanLine(
+                what=line.stage,
+                model=line.who,
+                calls=line.calls,
+                tokens=line.input_tokens + line.output_tokens,
+                usd=line.usd,
+            )
+            for line in lines_of(llm)
+        )
     kept = [measuring.parts.kept(system) for system in grid.systems]
     return SweepPlan(
         name=world.config.name,
@@ -429,31 +441,41 @@ def plan(measuring: SystemMeasurement, world: SweepContext, grid: SystemGrid) ->
     )
 
 
-def _paid(
-    measuring: SystemMeasurement, world: SweepContext, systems: tuple[RetrievalStack, ...], question: int
-) -> Iterator[PlanLine]:
-    """Each part once that a provider is asked for and that is not kept."""
-    count, seen, length = len(world.queries), set[str](), OnceCache[int]()
-    llm, parts = world.workshop.llm, measuring.parts
+def _count(
+    measuring: SystemMeasurement, world: SweepContext, systems: tuple[RetrievalStack, ...], llm: DryRunLLM
+) -> None:
+    """Count each part once that a provider is asked for and that is not kept."""
+    asked = [query.text for query in world.queries.values()]
+    question = round(fmean(count_tokens(asked)))
+    seen, length, parts = set[str](), OnceCache[int](), measuring.parts
     for system in systems:
         if parts.kept(system):
-            yield from _probes(measuring, world, system, question, seen)
+            # The few calls that tell how long a provider takes whose answers are all kept.
+            for what, model, calls in measuring.probes(system):
+                if what not in seen:
+                    llm.turn_to(what)
+                    llm.count(model, "rewrite", calls, calls * (question + PROMPT))
+                seen.add(what)
             continue
-        rewriter = world.workshop.rewriter(system.rewrite)
-        for model in rewriter.models:
-            if repr(system.rewrite) not in seen:
-                sent, price = count * (question + REWRITE[0]), llm.price(model)
-                usd = None if price is None else price.usd(sent, count * REWRITE[1])
-                yield PlanLine(what="rewriting questions", model=model, calls=count, tokens=sent, usd=usd)
+        rewriter = world.workshop.rewriter(system.rewrite, llm)
+        if rewriter.models and repr(system.rewrite) not in seen:
+            llm.turn_to("rewriting questions")
+            world.workshop.loop.run(rewritten(world.queries.values(), rewriter, EmbedConfig().language))
         seen.add(repr(system.rewrite))
         passage = length(system.chunker, partial(_length, world, system.chunker))
         if system.embedder is not None:
-            yield from _embedding(measuring, world, system, system.embedder, (question, passage), seen)
-        yield from _own(measuring, world, system, (question, passage))
+            _count_vectors(measuring, world, system, (question, passage), seen, llm)
+        for search in parts.searches(system) if system.own is not None else ():
+            llm.turn_to(f"searching by {system.levels['mode']}")
+            for spec, candidates in parts.retriever(search).reranks():
+                reranker = world.workshop.reranker(spec, llm)
+                passages = world.passages_of(system.chunker)
+                count_reranking(world.workshop.loop, llm, reranker, asked, passages, candidates)
         key = repr((parts.searches(system), system.k, system.depth, system.reranker and reads(system.reranker)))
         if system.reranker is not None and key not in seen:
             seen.add(key)
-            yield from _reranking(measuring, world, system, system.reranker, (question, passage))
+            llm.turn_to(f"reranking {_told(system)} ({system.levels['mode']})")
+            _count_reranking(measuring, world, system, world.workshop.reranker(system.reranker, llm), llm)
 
 
 def _cuts(grid: SystemGrid) -> list[ChunkerConfig | None]:
@@ -469,25 +491,19 @@ def _length(world: SweepContext, chunker: ChunkerConfig | None) -> int:
     return round(fmean(count_tokens(world.passages_of(chunker).sample(SAMPLE))))
 
 
-def _reranking(
-    measuring: SystemMeasurement,
-    world: SweepContext,
-    system: RetrievalStack,
-    spec: RerankerConfig,
-    sizes: tuple[int, int],
-) -> Iterator[PlanLine]:
+def _count_reranking(
+    measuring: SystemMeasurement, world: SweepContext, system: RetrievalStack, reranker: Reranker, llm: DryRunLLM
+) -> None:
     """Every list, and some lists once more where their passages may have been paid for in calls of another size."""
-    reranker, count = measuring.parts.reranker(spec), len(world.queries)
-    for model in reranker.models:
-        one = reranker.outlay(model, system.k, *sizes)
-        times = count + (measuring.timed if reranker.reader.INDEPENDENT and one.calls < system.k else 0)
-        yield PlanLine(
-            what=f"reranking {_told(system)} ({system.levels['mode']})",
-            model=model,
-            calls=times * one.calls,
-            tokens=times * (one.input_tokens + one.output_tokens),
-            usd=None if one.usd is None else times * one.usd,
-        )
+    asked, passages = [query.text for query in world.queries.values()], world.passages_of(system.chunker)
+
+    def count(times: int) -> int:
+        before = sum(found.calls for found in llm.all_asked.values())
+        count_reranking(world.workshop.loop, llm, reranker, asked, passages, system.k, times=times)
+        return sum(found.calls for found in llm.all_asked.values()) - before
+
+    if count(len(asked)) < len(asked) * min(system.k, len(passages)) and reranker.reader.INDEPENDENT:
+        count(measuring.timed)
 
 
 def _told(system: RetrievalStack) -> str:
@@ -496,48 +512,19 @@ def _told(system: RetrievalStack) -> str:
     return f"{system.k} candidates" if depth is None else f"{depth.base} candidates, or {depth.deep}, at most"
 
 
-def _probes(
-    measuring: SystemMeasurement, world: SweepContext, system: RetrievalStack, question: int, seen: set[str]
-) -> Iterator[PlanLine]:
-    """The few calls that tell how long a provider takes whose answers are all kept."""
-    for what, model, calls in measuring.probes(system):
-        if what in seen:
-            continue
-        seen.add(what)
-        sent, price = calls * (question + REWRITE[0]), world.workshop.llm.price(model)
-        usd = None if price is None else price.usd(sent, calls * REWRITE[1])
-        yield PlanLine(what=what, model=model, calls=calls, tokens=sent, usd=usd)
-
-
-def _own(
-    measuring: SystemMeasurement, world: SweepContext, system: RetrievalStack, sizes: tuple[int, int]
-) -> Iterator[PlanLine]:
-    """What a retriever of its own asks of providers."""
-    count = len(world.queries)
-    for search in measuring.parts.searches(system) if system.own is not None else ():
-        for model, one in measuring.parts.retriever(search).outlays(*sizes):
-            usd = None if one.usd is None else count * one.usd
-            tokens = count * (one.input_tokens + one.output_tokens)
-            yield PlanLine(
-                what=f"searching by {system.levels['mode']}",
-                model=model,
-                calls=count * one.calls,
-                tokens=tokens,
-                usd=usd,
-            )
-
-
-def _embedding(
+def _count_vectors(
     measuring: SystemMeasurement,
     world: SweepContext,
     system: RetrievalStack,
-    spec: EmbedderConfig,
     sizes: tuple[int, int],
     seen: set[str],
-) -> Iterator[PlanLine]:
+    llm: DryRunLLM,
+) -> None:
     """The questions once for each rewriter, the passages once; `sizes`: tokens of a question and of a passage."""
-    embedder, price_of = measuring.parts.embedder(spec), world.workshop.llm.price
-    passages, questions = len(world.passages_of(system.chunker)), len(world.queries)
+    spec, passages, questions = system.embedder, len(world.passages_of(system.chunker)), len(world.queries)
+    if spec is None:
+        return
+    embedder = measuring.parts.embedder(spec)
     work = {
         repr(("passages", spec, system.chunker)): (
             "embedding passages",
@@ -548,6 +535,6 @@ def _embedding(
     }
     for model in embedder.models:
         for what, calls, tokens in (each for key, each in work.items() if key not in seen):
-            usd = None if (price := price_of(model)) is None else tokens * price.input / MILLION
-            yield PlanLine(what=what, model=model, calls=calls, tokens=tokens, usd=usd)
+            llm.turn_to(what)
+            llm.count(model, "embed", calls, tokens)
     seen.update(work)

@@ -85,13 +85,15 @@ def test_a_provider_that_is_gone_stops_and_what_was_answered_is_kept(server: LLM
 
 def test_a_forecast_asks_nobody_and_knows_what_is_paid(server: LLMServer, opened: Open) -> None:
     workshop, chunker = opened()
-    before = foresee(chunker, DOCUMENTS, workshop)
-    assert (server.count, before.cut, before.before, before.guessed) == (0, 8, 0, True)
+    with workshop.rehearsal() as llm:
+        assert foresee(chunker, DOCUMENTS, workshop, llm) == (8, 0)
+        before = llm.asked(MODEL, chunker.TASK)
+    assert (server.count, before.guessed) == (0, True)
     make_cuts(chunker, DOCUMENTS[:3], workshop)
-    later = foresee(chunker, DOCUMENTS, workshop)
-    assert (later.cut, later.before) == (5, 3)
-    assert 0 < later.asked[MODEL].calls < before.asked[MODEL].calls
-    assert abs(before.asked[MODEL].calls - 8 * server.count / 3) <= 0.25 * 8 * server.count / 3
+    with workshop.rehearsal() as llm:
+        assert foresee(chunker, DOCUMENTS, workshop, llm) == (5, 3)
+        assert 0 < llm.asked(MODEL, chunker.TASK).calls < before.calls
+    assert abs(before.calls - 8 * server.count / 3) <= 0.25 * 8 * server.count / 3
 
 
 def test_documents_without_text_are_cut_already(server: LLMServer, opened: Open) -> None:

@@ -19,12 +19,19 @@ from support.contracts import settings_of
 from support.diagnosing import NAME, TARGET
 from support.llm_server import KEY, LLMServer
 
-from raggs.app.diagnose import DiagnoseRequest, DiagnosisResult, forecast_diagnosis, opened, run_diagnosis
+from raggs.app.diagnose import (
+    DiagnoseRequest,
+    DiagnosisForecast,
+    DiagnosisResult,
+    forecast_diagnosis,
+    opened,
+    run_diagnosis,
+)
 from raggs.base.cache import Cache
 from raggs.base.errors import DataError, UsageError
 from raggs.base.text import plural
 from raggs.diagnosis import REGISTRY, base
-from raggs.diagnosis.base import Diagnosis, DiagnosisFindings, DiagnosisForecast, found_in, lay_out, plots
+from raggs.diagnosis.base import Diagnosis, DiagnosisFindings, found_in, lay_out, plots
 from raggs.diagnosis.models import DiagnosisReport
 from raggs.diagnosis.store import read_report
 from raggs.runs.events import silent

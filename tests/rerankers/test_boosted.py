@@ -8,6 +8,7 @@ import math
 import pytest
 from support.contracts import write_module
 from support.judging import passage
+from support.reranking import counted
 
 from raggs.base.errors import ConfigError
 from raggs.parts.rerankers import REGISTRY, RerankedPassage, Reranking
@@ -87,11 +88,13 @@ def test_what_the_other_one_took_passes_through():
     assert made.ms == 4.0
 
 
-def test_models_prices_and_outlay_are_those_of_the_other_one(bench):
+def test_models_prices_and_calls_are_those_of_the_other_one(bench):
     by = {"type": "listwise", "model": "openai/gpt-5-mini"}
-    who, alone = bench("boosted", by=by).who, bench(**{"kind": "listwise", "model": by["model"]}).who
+    made, plain = bench("boosted", by=by), bench(**{"kind": "listwise", "model": by["model"]})
+    who, alone = made.who, plain.who
     assert who.models == alone.models == ("openai/gpt-5-mini",)
-    assert who.outlay(who.models[0], 40, 20, 100) == alone.outlay(alone.models[0], 40, 20, 100)
+    lines = [counted(each.workshop, each.who.config, PASSAGES, QUERY) for each in (made, plain)]
+    assert lines[0] == lines[1]
     assert type(who.reader) is type(alone)
     assert who.paid(who.config) and not who.paid(
         REGISTRY.load("boosted").Config(by={"type": "python", "callable": "a:b"})

@@ -9,11 +9,13 @@ import asyncio
 import json
 import math
 from collections.abc import Callable, Iterator
+from contextlib import closing
 
 import pytest
 from support.contracts import cases, settings_of
 from support.hostile import ORDERS
 from support.judging import passage
+from support.reranking import counted
 
 from raggs.base.artifacts import Passage
 from raggs.parts.rerankers import REGISTRY, Reranker, Reranking
@@ -100,13 +102,16 @@ def test_causes_are_plain_and_stay(make: Make) -> None:
     assert json.loads(json.dumps(causes)) == causes == make().causes()
 
 
-def test_what_it_may_take_is_told_before_anyone_is_asked(make: Make) -> None:
+def test_what_it_may_take_is_told_before_anyone_is_asked(make: Make, tmp_path) -> None:
     who = make()
     who.check()
-    for model in who.models:
-        few, many = (who.outlay(model, number, 20, 100) for number in (10, 40))
-        assert 0 < few.calls <= many.calls
-        assert few.input_tokens < many.input_tokens
+    texts = [passage(f"n{number}", f"text {number} of many") for number in range(40)]
+    with closing(Workshop(tmp_path / "dry")) as workshop:
+        for model in who.models:
+            few, many = (counted(workshop, who.config, texts[:number], QUESTION) for number in (10, 40))
+            assert few.who == model
+            assert 0 < few.calls <= many.calls
+            assert few.input_tokens < many.input_tokens
 
 
 def test_it_may_be_closed_twice(make: Make) -> None:

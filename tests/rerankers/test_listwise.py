@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from support.hostile import hostile, obeys
 from support.judging import passage
-from support.reranking import KNOWN, asked_at_a_server
+from support.reranking import KNOWN, asked_at_a_server, counted
 
 from raggs.base.errors import BudgetError, ConfigError, ProviderError
-from raggs.llm.prices import estimate_tokens
 from raggs.parts.rerankers.chat import ListwiseReranker, read_order, windows
 from raggs.prompts import labels_for
 
@@ -146,12 +145,11 @@ def _other(folder):
     return str(path)
 
 
-def test_an_outlay_is_about_what_is_paid(make, server):
+def test_a_dry_run_counts_about_what_is_paid(make, server):
     bench = make()
     texts = [passage(f"m{number}", f"worth {number} " + "and more of it " * 30) for number in range(50)]
     found = bench.ask(texts)
-    size = sum(estimate_tokens(each.text) for each in texts) // len(texts)
-    told = bench.who.outlay(MODEL, 50, 6, size)
+    told = counted(bench.workshop, bench.who.config, texts, "what?")
     assert told.calls == found.calls == 4
     assert found.tokens < told.input_tokens < 2 * found.tokens
     assert found.usd < told.usd

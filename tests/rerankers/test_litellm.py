@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 from support.judging import passage
 from support.llm_reranks import relevance, tokens
-from support.reranking import asked_at_a_server
+from support.reranking import asked_at_a_server, counted
 
 from raggs.base.errors import ConfigError, ProviderError
 from raggs.llm import BudgetSettings, LLMSettings, Price
@@ -93,9 +93,9 @@ def test_parameters_are_sent_and_change_scores(make, server):
     assert make(batch=3)[0].causes() == make()[0].causes()
 
 
-def test_an_outlay_is_what_is_paid(make, server):
+def test_a_dry_run_counts_what_is_paid(make, server):
     who, workshop = make(batch=150)
     many = [passage(f"m{number}", f"a passage {number}") for number in range(201)]
     found = ask(workshop, who, many)
-    told = who.outlay(MODEL, 201, 6, 8)
+    told = counted(workshop, who.config, many, "what?")
     assert (told.calls, told.usd) == (server.count, pytest.approx(found.usd)) == (2, pytest.approx(0.006))

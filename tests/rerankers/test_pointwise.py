@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.hostile import hostile, obeys
 from support.judging import passage
-from support.reranking import KNOWN, asked_at_a_server
+from support.reranking import KNOWN, asked_at_a_server, counted
 
 from raggs.base.errors import AuthenticationError, ConfigError, ProviderError
-from raggs.llm.prices import estimate_tokens
 from raggs.parts.rerankers.chat import check_relevance, side_by_side
 
 MODEL = KNOWN
@@ -100,11 +99,10 @@ def test_the_prompt_is_in_the_language_of_the_question_and_a_cause(make, server)
     assert all(one != other for place, one in enumerate(causes) for other in causes[place + 1 :])
 
 
-def test_an_outlay_is_about_what_is_paid(make, server):
+def test_a_dry_run_counts_about_what_is_paid(make, server):
     bench = make()
     found = bench.ask(PASSAGES)
-    size = estimate_tokens(PASSAGES[0].text)
-    told = bench.who.outlay(MODEL, 10, 6, size)
+    told = counted(bench.workshop, bench.who.config, PASSAGES, "what?")
     assert told.calls == found.calls
     assert found.tokens < told.input_tokens < 2 * found.tokens
     assert found.usd < told.usd

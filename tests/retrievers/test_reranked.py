@@ -16,8 +16,9 @@ from support.project import Project, make_project, raggs
 
 from raggs.app.catalog import json_schema
 from raggs.base.errors import ConfigError, ProviderError
+from raggs.llm.messages import ChatRequest
 from raggs.parts import rerankers
-from raggs.parts.rerankers import Reranker, RerankerConfig, RerankForecast, Reranking
+from raggs.parts.rerankers import Reranker, RerankerConfig, Reranking
 from raggs.parts.retrievers import REGISTRY
 from raggs.parts.retrievers.reranked import RerankedRetriever
 from raggs.stages.retrieve import STAGE, RetrieveConfig
@@ -172,12 +173,10 @@ class PaidReranker(Reranker):
     def models(self):
         return ("openai/reranker",)
 
-    def outlay(self, model, candidates, query, passage):
-        tokens = candidates * (query + passage)
-        price = self.context.llm.price(model)
-        return RerankForecast(candidates, tokens, candidates, None if price is None else price.usd(tokens, candidates))
-
     async def rerank(self, query, language, passages):
+        for passage in passages:
+            request = ChatRequest(self.models[0], [{"role": "user", "content": passage.content}], {}, "relevance", dict)
+            await self.context.llm.ask(request)
         return Reranking.of(passages, [0.0] * len(passages))
 
 

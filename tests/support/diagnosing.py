@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from raggs.diagnosis.base import Bench, Diagnosis, DiagnosisConfig, DiagnosisFindings, DiagnosisForecast
+from raggs.diagnosis.base import Bench, Diagnosis, DiagnosisConfig, DiagnosisFindings
 from raggs.evaluation.document import Section, Table, cells
 from raggs.evaluation.models import ReportPart
 from raggs.evaluation.svg import Drawing
@@ -43,11 +43,11 @@ class Tiny(Diagnosis[TinyFound]):
     config: TinyConfig
     made: ClassVar[list[str]] = []  # parts that were not kept
 
-    def forecast(self, bench: Bench) -> DiagnosisForecast:
+    def forecast(self, bench: Bench) -> tuple[str, ...]:
         for embedder in bench.embedders.values():
             if embedder.models:
                 embedder.embed(TEXTS[: self.config.texts])
-        return DiagnosisForecast((f"{self.config.texts} texts embedded",), bench.asked())
+        return (f"{self.config.texts} texts embedded",)
 
     def measure(self, bench: Bench) -> TinyFound:
         rows = {name: tuple(self._rows(bench, name)) for name in bench.embedders}

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
+from raggs.base.artifacts import Passage
+from raggs.base.errors import ProviderError
+from raggs.parts.rerankers import RerankerConfig
+from raggs.parts.workshop import Workshop
+from raggs.runs.forecast import lines_of
+from raggs.runs.manifests.models import CostEstimate
 from support.llm_server import LLMServer
 
 KEY = "none-of-your-business"
@@ -22,3 +30,12 @@ def asked_at_a_server(request: pytest.FixtureRequest) -> dict[str, Any]:
     patch.setenv("OPENAI_API_KEY", KEY)
     patch.setenv("OPENAI_BASE_URL", server.url)
     return {"model": KNOWN}
+
+
+def counted(workshop: Workshop, config: RerankerConfig, passages: Sequence[Passage], query: str) -> CostEstimate:
+    """What a dry run says of one question to a reranker, of which nothing was paid for."""
+    with workshop.rehearsal(remembers=False) as llm:
+        with suppress(ProviderError):  # as nobody answers
+            workshop.loop.run(workshop.reranker(config, llm).rerank(query, "en", passages))
+        (line,) = lines_of(llm)
+    return line

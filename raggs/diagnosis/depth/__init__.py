@@ -15,9 +15,9 @@ from pydantic import BaseModel, Field
 
 from raggs.base.errors import DataError, UsageError
 from raggs.base.settings import Causes, Flag
-from raggs.base.text import count_tokens, plural
+from raggs.base.text import plural
 from raggs.config.models import RunConfig
-from raggs.diagnosis.base import Bench, Diagnosis, DiagnosisConfig, DiagnosisForecast
+from raggs.diagnosis.base import Bench, Diagnosis, DiagnosisConfig
 from raggs.diagnosis.depth.measuring import (
     DepthCostRow,
     DepthFindings,
@@ -38,7 +38,8 @@ from raggs.parts.embedders import EmbedderConfig
 from raggs.parts.rerankers import RerankerConfig
 from raggs.parts.retrievers import REGISTRY
 from raggs.parts.retrievers.depth import NEEDED, RoutedDepth
-from raggs.runs.manifests.models import CostEstimate
+from raggs.runs.forecast import rewritten
+from raggs.stages.embed import EmbedConfig
 
 LEFT, RIGHT, TOP, HIGH = 66, WIDTH - 40, 66, 300
 ROUTED_SYSTEM, SHALLOW, DEEP, RANDOM = "routed", "shallow", "deep", "random"
@@ -342,17 +343,21 @@ class DepthDiagnosis(Diagnosis[DepthFindings]):
                 remedy="judge more questions: raggs questions makes some",
             )
 
-    def forecast(self, bench: Bench) -> DiagnosisForecast:
-        """At most what two depths of all questions take; what was paid for is not taken off."""
-        depths, count = self._depths(bench), len(bench.queries)
+    def forecast(self, bench: Bench) -> tuple[str, ...]:
+        depths, config, queries = self._depths(bench), self.config, bench.queries.values()
         readable, absent = depths.readable()
-        config = self.config
-        said = (
-            f"{plural(count, 'question')} searched {config.base} and {config.deep} deep ({config.mode})",
+        rewriter = bench.workshop.rewriter(depths.rewrite, bench.rehearsal)
+        language = (EmbedConfig() if bench.run is None else bench.run.embed).language
+        texts = bench.workshop.loop.run(rewritten(queries, rewriter, language)) if rewriter.models else []
+        bench.count_vectors([*texts, *(query.text for query in queries)])
+        for candidates in (config.base, config.deep):
+            bench.count_reranking([query.text for query in queries], candidates)
+        bench.counting.guess()
+        return (
+            f"{plural(len(queries), 'question')} searched {config.base} and {config.deep} deep ({config.mode})",
             f"signals: {', '.join(readable)}",
             *absent,
         )
-        return DiagnosisForecast(said, tuple(self._estimates(bench)))
 
     def measure(self, bench: Bench) -> DepthFindings:
         """Search both depths, read the signals, fit, and tell."""
@@ -429,33 +434,3 @@ class DepthDiagnosis(Diagnosis[DepthFindings]):
         if bench.run is None:
             return None
         return routed_config(bench.run, depths.depth(fitted.when), depths.embedder, depths.reranker)
-
-    def _estimates(self, bench: Bench) -> Iterator[CostEstimate]:
-        """The calls of paid parts; None is left out that anybody is asked for."""
-        depths, texts = self._depths(bench), [query.text for query in bench.queries.values()]
-        question, count = sum(count_tokens(texts)) // max(1, len(texts)), len(texts)
-        passage = sum(count_tokens(bench.passages.sample(SAMPLE))) // max(1, min(SAMPLE, len(bench.passages)))
-        embedder = next(iter(bench.embedders.values()))
-        price = bench.workshop.llm.price
-        for model in embedder.models:
-            tokens = len(bench.passages) * passage + 2 * count * question
-            usd = None if (known := price(model)) is None else known.usd(tokens, 0)
-            yield _estimate("embed", model, len(bench.passages) + 2 * count, tokens, 0, usd)
-        for model in bench.workshop.rewriter(depths.rewrite).models:
-            usd = None if (known := price(model)) is None else known.usd(count * question, count * question)
-            yield _estimate("rewrite", model, count, count * question, count * question, usd)
-        for reranker in list(bench.rerankers.values())[:1]:
-            for model in reranker.models:
-                each = [reranker.outlay(model, k, question, passage) for k in (self.config.base, self.config.deep)]
-                costs = [one.usd for one in each]
-                usd = None if None in costs else count * sum(cost or 0.0 for cost in costs)
-                sent, back = (sum(getattr(one, name) for one in each) for name in ("input_tokens", "output_tokens"))
-                yield _estimate(
-                    "rerank", model, count * sum(one.calls for one in each), count * sent, count * back, usd
-                )
-
-
-def _estimate(stage: str, model: str, calls: int, sent: int, back: int, usd: float | None) -> CostEstimate:
-    return CostEstimate(
-        stage=stage, calls=calls, input_tokens=sent, output_tokens=back, usd=usd, exact=False, who=model
-    )

@@ -13,7 +13,7 @@ from raggs.base.errors import DataError, UsageError
 from raggs.base.files import hash_file
 from raggs.base.hashing import hash_value
 from raggs.base.settings import Causes
-from raggs.diagnosis.base import Bench, Diagnosis, DiagnosisForecast, Need
+from raggs.diagnosis.base import Bench, Diagnosis, Need
 from raggs.diagnosis.index.comparing import (
     THREE,
     USUAL_LEVEL,
@@ -352,8 +352,7 @@ class IndexDiagnosis(Diagnosis[IndexFindings]):
         for family in families(own, dims):
             family.at(1).check(rows, dims, bench.workshop.cache)
 
-    def forecast(self, bench: Bench) -> DiagnosisForecast:
-        """What would be built; vectors that a provider makes are what costs."""
+    def forecast(self, bench: Bench) -> tuple[str, ...]:
         own = self.config
         rows, dims = _shape(bench, own)
         if own.vectors is None and (embedder := embedder_of(bench)).models:
@@ -364,8 +363,9 @@ class IndexDiagnosis(Diagnosis[IndexFindings]):
             if _asks(bench, own):
                 embedder.embed_queries(list(texts_of(bench).values()))
         names = ", ".join(family.name for family in families(own, dims))
-        told = f"{rows:,} vectors of {dims} dimensions indexed by {names}; asked for {_words(_cutoffs(own, rows))} hits"
-        return DiagnosisForecast((told,), bench.asked())
+        return (
+            f"{rows:,} vectors of {dims} dimensions indexed by {names}; asked for {_words(_cutoffs(own, rows))} hits",
+        )
 
     def measure(self, bench: Bench) -> IndexFindings:
         """Every point, then what is read off them."""

@@ -7,8 +7,7 @@ A dry run counts a prompt of a pool exactly. It follows a ranking to the first m
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Literal
 
@@ -20,7 +19,7 @@ from raggs.base.hashing import hash_value
 from raggs.base.settings import Causes, causes_of
 from raggs.base.text import plural
 from raggs.config.models import RunConfig
-from raggs.diagnosis.base import Bench, Diagnosis, DiagnosisConfig, DiagnosisForecast, said
+from raggs.diagnosis.base import Bench, Diagnosis, DiagnosisConfig, said
 from raggs.diagnosis.judge.measuring import (
     FEWEST,
     JudgeAnswerCosts,
@@ -43,11 +42,10 @@ from raggs.diagnosis.judge.measuring import (
 )
 from raggs.evaluation.document import Cell, Legend, Row, Section, Table, Value, bounded
 from raggs.evaluation.svg import LINE, WIDTH, AxisScale, Drawing, ForestRow, forest
-from raggs.llm.prices import HIDDEN, reasons
-from raggs.llm.rehearsal import CallEstimate, DryRunLLM
-from raggs.parts.judges import Judge, Task
-from raggs.parts.judges.litellm import GRADE_TOKENS, LABEL_TOKENS
-from raggs.runs.manifests.models import CostEstimate
+from raggs.llm.rehearsal import DryRunLLM
+from raggs.parts.judges import Judge
+from raggs.runs.forecast import follow
+from raggs.stages.replay import Batch
 
 LEFT, RIGHT, TOP, FOOT = 60, WIDTH - 24, 78, 320
 COIN = 0.5
@@ -246,86 +244,44 @@ def _mark(drawing: Drawing, x: float, up: AxisScale, mean: PoolsPart, kinds: tup
     drawing.dot(x, up.at(mean.mean), "front" if kind == "bar" else "doubtdot", f"{name}: {mean.mean:.3f}")
 
 
-class JudgeCostForecast:
-    """See the module.
+async def count_asks(
+    llm: DryRunLLM, judge: Judge, run: RunConfig, pools: Sequence[QueryPool], plan: RepeatPlan
+) -> None:
+    """Ask what the diagnosis would ask, part by part; a ranking is bounded by `rank.max_calls`."""
+    ordering, paid = run.ordering, bool(judge.models)
+    llm.turn_to("grades")
+    rows = await grades_of(judge, pools)
+    if not llm.missing:
+        pools = reaching(graded(pools, rows), ordering)
+    llm.turn_to("one prompt")
+    await one_prompt(judge, pools, plan)
+    unknown = not paid or (llm.missing > 0 and bool(rows))
+    llm.turn_to("rank stage")
+    rankings, beyond = Rankings(judge, run), 0
+    for pool in graded(pools, rows):
+        for number in range(plan.rankings):
 
-    Args:
-        bench: one that rehearses.
-        rehearsal: its language models.
-    """
-
-    def __init__(self, bench: Bench, run: RunConfig, rehearsal: DryRunLLM) -> None:
-        self._bench, self._run, self._llm = bench, run, rehearsal
-        self._judge: Judge = judge_of(bench, run, rehearsal)
-        self._before: dict[tuple[str, str], CallEstimate] = {}
-
-    def lines(self, pools: Sequence[QueryPool], plan: RepeatPlan) -> tuple[CostEstimate, ...]:
-        """A line for each model and part of the work; one without a price for a judge that pays nobody."""
-        loop = self._bench.workshop.loop
-        found: list[CostEstimate] = []
-        rows = loop.run(grades_of(self._judge, pools))
-        if rows:
-            found += self._counted("grades", "grade", GRADE_TOKENS, sum(len(row.shown) for row in rows))
-        if not self._llm.missing:
-            pools = reaching(graded(pools, rows), self._run.ordering)
-        sizes = [len(pool.passages) for pool in pools]
-        loop.run(one_prompt(self._judge, pools, plan))
-        length = LABEL_TOKENS * (max(sizes) + 2)
-        found += self._counted("one prompt", "order", length, len(pools) * plan.showings * plan.repeats)
-        unknown = self._llm.missing > 0 and bool(rows)
-        beyond = loop.run(self._beyond(graded(pools, rows), plan, unknown=unknown))
-        most = len(pools) * plan.rankings * self._run.ordering.max_calls
-        length = LABEL_TOKENS * (self._run.ordering.list_length + 2)
-        return (*found, *self._counted("rank stage", "order", length, most, beyond))
-
-    async def _beyond(self, pools: Sequence[QueryPool], plan: RepeatPlan, *, unknown: bool) -> int:
-        """Calls that may come after those that were counted."""
-        rankings, beyond = Rankings(self._judge, self._run), 0
-        for pool in pools:
-            for number in range(plan.rankings):
-                beyond += await self._followed(rankings, pool, number, unknown=unknown)
-        return beyond
-
-    async def _followed(self, rankings: Rankings, pool: QueryPool, number: int, *, unknown: bool) -> int:
-        course, most = await rankings.begun(pool, number), self._run.ordering.max_calls
-        while batches := course.next_round():
-            before, entries = self._llm.missing, []
-            for batch in batches:
+            async def answer(batch: Batch, pool: QueryPool = pool, number: int = number) -> JournalRecord | None:
                 said = await rankings.ask(pool, batch, number)
                 order = None if said.order is None else tuple(batch.shown[place] for place in said.order)
-                entries.append(
-                    JournalRecord(qid="q", state="", engine="", round=0, slot=0, shown=batch.shown, order=order)
-                )
-            if unknown or self._llm.missing > before or not self._judge.models:
-                return max(0, most - course.asked)
-            course.learn(entries)
-        return 0
+                found = JournalRecord(qid="q", state="", engine="", round=0, slot=0, shown=batch.shown, order=order)
+                return None if unknown else found
 
-    def _counted(self, stage: str, task: Task, length: int, most: int, beyond: int = 0) -> Iterator[CostEstimate]:
-        """What was asked since the last part, and `beyond` more like it."""
-        if not self._judge.models:
-            who = f"{self._judge.name} (local)"
-            exact = not beyond
-            yield CostEstimate(stage=stage, calls=most, input_tokens=0, output_tokens=0, usd=0.0, exact=exact, who=who)
-        for model in self._judge.calls(task):
-            asked, before = self._llm.asked(model, task), self._before.get((model, task), CallEstimate())
-            calls, tokens = asked.calls - before.calls, asked.tokens - before.tokens
-            more = beyond * tokens // max(1, calls)
-            hidden = HIDDEN if reasons(model, self._run.llm.parameters_of(model)) else 0
-            price, output = self._bench.workshop.llm.price(model), (calls + beyond) * (length + hidden)
-            yield CostEstimate(
-                stage=stage,
-                calls=calls + beyond,
-                cached=asked.known - before.known,
-                input_tokens=tokens + more,
-                output_tokens=output,
-                hidden_tokens=hidden,
-                repairs=self._run.llm.max_repairs,
-                usd=None if price is None else price.usd(tokens + more, output),
-                exact=not beyond,
-                who=model,
-            )
-            self._before[model, task] = replace(asked)
+            course = await rankings.begun(pool, number)
+            beyond += await follow(llm, course, iter(course.next_round, ()), answer, ordering.max_calls)
+    if paid and beyond:
+        with llm.standing_for(beyond):
+            await judge.order(pools[0].query, pools[0].passages[: ordering.list_length])
+    if not paid:
+        calls = {
+            "grades": sum(len(row.shown) for row in rows),
+            "one prompt": len(pools) * plan.showings * plan.repeats,
+            "rank stage": len(pools) * plan.rankings * ordering.max_calls,
+        }
+        for part, count in calls.items():
+            llm.turn_to(part)
+            exact = part != "rank stage" or not beyond
+            llm.count(f"{judge.name} (local)", part, count, exact=exact, paid=False)
 
 
 class JudgeDiagnosisConfig(DiagnosisConfig):
@@ -391,21 +347,17 @@ class JudgeDiagnosis(Diagnosis[JudgeFindings]):
         """
         judge_of(bench, _run(bench)).check(bench.queries.values())
 
-    def forecast(self, bench: Bench) -> DiagnosisForecast:
-        """Every ask, as far as it can be known; a ranking is bounded by `rank.max_calls`."""
-        if bench.rehearsal is None:
-            return DiagnosisForecast()
-        run, pools = _run(bench), self._chosen(bench)
-        lines = JudgeCostForecast(bench, run, bench.rehearsal).lines(pools, self._plan(bench))
+    def forecast(self, bench: Bench) -> tuple[str, ...]:
+        run, pools, llm = _run(bench), self._chosen(bench), bench.counting
+        bench.workshop.loop.run(count_asks(llm, judge_of(bench, run, llm), run, pools, self._plan(bench)))
         size, floor = max(len(pool.passages) for pool in pools), run.ordering.floor
         which = f" that reach grade {floor} (rank.floor)" if floor > MIN_GRADE else ""
-        what = (
+        return (
             f"{plural(len(pools), 'pool')} of up to {size} passages{which}",
             f"one prompt of each: {self.config.showings} orders of showing, {self.config.repeats} asks of each",
             f"the rank stage: {plural(self.config.rankings, 'ranking')} of each pool, {run.ordering.list_length} each, "
             f"{run.ordering.max_calls} calls at most",
         )
-        return DiagnosisForecast(what, lines)
 
     def measure(self, bench: Bench) -> JudgeFindings:
         """Grade what has no grade, order each pool in one prompt, rank it, compare."""

@@ -17,7 +17,7 @@ from raggs.base.hashing import hash_value
 from raggs.base.settings import Causes
 from raggs.base.text import plural
 from raggs.base.types import Number
-from raggs.diagnosis.base import Bench, Diagnosis, DiagnosisForecast, listed, said, some_of
+from raggs.diagnosis.base import Bench, Diagnosis, listed, said, some_of
 from raggs.diagnosis.names.models import (
     AblationPart,
     EndToEnd,
@@ -53,7 +53,6 @@ from raggs.evaluation.document import Cell, Form, Legend, Section, Table, bounde
 from raggs.evaluation.svg import HIGH, LEFT, LINE, RIGHT, TOP, WIDTH, AxisScale, Box, Drawing, place_label, shortened
 from raggs.parts import perturbers
 from raggs.parts.perturbers import Perturber
-from raggs.runs.manifests.models import CostEstimate
 from raggs.stats.name_margins import Margins, margin_change, margins, mean_of
 
 FAMILIES = {"identity": "identity destroyed", "form": "another form", "layout": "another layout"}
@@ -431,24 +430,15 @@ class NamesDiagnosis(Diagnosis[NamesFindings]):
         for language in self.config.languages:
             self._lists(bench, language)
 
-    def forecast(self, bench: Bench) -> DiagnosisForecast:
-        """Embedders are asked in rehearsal, which knows what was paid for; rerankers are reckoned."""
-        paid = [scorer for scorer in self._scorers(bench) if isinstance(scorer, EmbedderScorer) and scorer.paid]
-        for scorer in paid:
+    def forecast(self, bench: Bench) -> tuple[str, ...]:
+        for scorer in (each for each in self._scorers(bench) if each.paid):
             for language in self.config.languages:
-                drawn = self._drawn(bench, language)
+                drawn = self._drawn(bench, language)[: scorer.runs]
                 for each in (None, *self.perturbers):
-                    scorer.score(self._perturbed(each, drawn, bench.seed))
+                    scorer.ask(self._perturbed(each, drawn, bench.seed))
         if self._ends(bench):
             rehearse_golden(bench, self.config, self.perturbers)
-        return DiagnosisForecast((self._what(bench),), (*bench.asked(), *self._reranking(bench)))
-
-    def _reranking(self, bench: Bench) -> Iterator[CostEstimate]:
-        conditions = len(self.config.languages) * (1 + len(self.perturbers))
-        for scorer in self._scorers(bench):
-            if isinstance(scorer, RerankerScorer):
-                drawn = self._drawn(bench, self.config.languages[0])[: scorer.runs]
-                yield from scorer.outlays(drawn, conditions)
+        return (self._what(bench),)
 
     def measure(self, bench: Bench) -> NamesFindings:
         found = [

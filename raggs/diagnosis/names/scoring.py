@@ -19,6 +19,7 @@ import math
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,7 +32,7 @@ from raggs.base.languages import detect_language
 from raggs.base.settings import Causes
 from raggs.base.text import clean_passage, clean_unicode, plural, shorten
 from raggs.base.types import BuildProgress, Number, number
-from raggs.diagnosis.base import Bench, reranking
+from raggs.diagnosis.base import Bench
 from raggs.diagnosis.names.models import (
     PARTED,
     AblationPart,
@@ -53,7 +54,7 @@ from raggs.metrics.evaluate import evaluate
 from raggs.parts.embedders import Embedder
 from raggs.parts.perturbers import Bundle, Family, Perturber, Side, TextContext
 from raggs.parts.rerankers import Reranker, Reranking
-from raggs.runs.manifests.models import CostEstimate
+from raggs.runs.forecast import RERANK
 from raggs.stages.ordered import run_ordered
 from raggs.stats.comparison import compare
 from raggs.stats.name_margins import LEAST_BASE, ROLES, MarginChange, MarginMean, Margins, predict, ratio
@@ -93,6 +94,15 @@ class NameScorer(ABC):
 
     name: str
     runs: int
+
+    @property
+    @abstractmethod
+    def paid(self) -> bool:
+        """Whether somebody is paid for its scores."""
+
+    @abstractmethod
+    def ask(self, runs: Runs) -> None:
+        """Ask what `score` would ask, of models that count."""
 
     @abstractmethod
     def causes(self) -> Causes:
@@ -147,8 +157,10 @@ class EmbedderScorer(NameScorer):
 
     @property
     def paid(self) -> bool:
-        """Whether somebody is paid for vectors."""
         return bool(self._embedder.models)
+
+    def ask(self, runs: Runs) -> None:
+        self.score(runs)
 
     def causes(self) -> Causes:
         return self._embedder.causes()
@@ -200,17 +212,16 @@ class RerankerScorer(NameScorer):
     def causes(self) -> Causes:
         return self._reranker.causes()
 
-    def outlays(self, runs: Runs, conditions: int) -> Iterator[CostEstimate]:
-        """What scoring these bundles takes at most, by model.
+    @property
+    def paid(self) -> bool:
+        return bool(self._reranker.models)
 
-        Args:
-            conditions: how many times each is scored, changed or not.
-        """
-        bundles = [bundle for run in runs for bundle in run]
-        asked = [bundle.question.text for bundle in bundles]
-        read = [piece.text for bundle in bundles for piece in bundle.candidates]
-        for each in reranking(self._reranker, len(bundles) * conditions, len(ROLES), asked, read):
-            yield each.model_copy(update={"exact": True})
+    def ask(self, runs: Runs) -> None:
+        self._bench.counting.turn_to(RERANK)
+        for bundle in (bundle for run in runs for bundle in run):
+            with suppress(ProviderError):  # an answer is missing
+                self._bench.workshop.loop.run(self._scores(bundle))
+        self._bench.counting.turn_to("")
 
     def score(self, runs: Runs) -> Floats:
         bundles, found = [bundle for run in runs for bundle in run], []

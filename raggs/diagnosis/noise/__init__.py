@@ -17,7 +17,7 @@ from raggs.base.settings import Causes
 from raggs.base.text import plural
 from raggs.base.types import Number
 from raggs.chunking.models import spec_name
-from raggs.diagnosis.base import Bench, Diagnosis, DiagnosisForecast, capital, listed, reranking, said
+from raggs.diagnosis.base import Bench, Diagnosis, capital, listed, said
 from raggs.diagnosis.models import MeanPart
 from raggs.diagnosis.noise.losses import HYBRID, NoiseLosses, SearchedQuestions, conditions, questions_of
 from raggs.diagnosis.noise.measuring import (
@@ -40,8 +40,6 @@ from raggs.diagnosis.noise.measuring import (
 )
 from raggs.evaluation.document import Cell, Legend, Row, Section, Table
 from raggs.evaluation.svg import Curve, ForestRow, curves, forest
-from raggs.runs.manifests.models import CostEstimate
-from raggs.runs.plan import line_of
 
 LARGE, SMALL = "large model, published", "small model, published"
 TABLE_12: dict[tuple[str, int], tuple[float, float]] = {
@@ -318,7 +316,6 @@ NO_GOLDEN = "Nothing was searched: there is no golden set (name one: --golden RU
 NO_CORPUS = "Nothing was searched: nobody says where the golden set's corpus is (name the run's file: --config FILE)."
 NOT_WANTED = "Nothing was searched: --cosine-only."
 REWRITE = "rewrite"  # the ledger's name of the task
-REWRITTEN = 40  # tokens of a rewrite
 
 
 class NoiseDiagnosis(Diagnosis[NoiseFindings]):
@@ -365,18 +362,20 @@ class NoiseDiagnosis(Diagnosis[NoiseFindings]):
             for language in self.config.languages:
                 self._ideals(bench, language)
 
-    def forecast(self, bench: Bench) -> DiagnosisForecast:
-        """Embed and rewrite on a bench that only remembers; what rerankers would read is estimated."""
+    def forecast(self, bench: Bench) -> tuple[str, ...]:
         questions = NoisyQuestions(bench, self.config)
         paid = questions.models or any(each.models for each in bench.embedders.values())
         for cosines in self._cosines(bench, questions) if paid else ():
             cosines.ask()
         asking, untold = self._searched(bench)
-        if untold is None and paid:
-            self._rehearse(bench, questions, asking)
-        rewriting = tuple(self._rewriting(bench, questions))
-        reranking = tuple(self._reranking(bench, asking)) if untold is None else ()
-        return DiagnosisForecast(tuple(self._what(bench, asking, untold)), (*bench.asked(), *rewriting, *reranking))
+        if untold is None:
+            every = conditions(self.config)
+            if paid:
+                found = (record for each in every for record in questions.prepared(asking.questions, each))
+                bench.count_vectors([record.rewrite for record in found])
+            texts = [query.text for query, _ in asking.questions]
+            bench.count_reranking(texts, self.config.depth, len(texts) * len(every))
+        return tuple(self._what(bench, asking, untold))
 
     def measure(self, bench: Bench) -> NoiseFindings:
         questions = NoisyQuestions(bench, self.config)
@@ -469,27 +468,3 @@ class NoiseDiagnosis(Diagnosis[NoiseFindings]):
         yield f"{plural(count * noisy, 'question')}, {tried}, {plural(len(bench.embedders), 'embedder')} by cosine"
         searches = len(asking.questions) * len(conditions(self.config))
         yield untold or f"{plural(searches, 'question')} searched, by words, by vectors and by both"
-
-    def _rehearse(self, bench: Bench, questions: NoisyQuestions, asking: SearchedQuestions) -> None:
-        for embedder in bench.embedders.values():
-            if embedder.models:
-                embedder.embed(bench.passages.sample(len(bench.passages)))
-        for condition in conditions(self.config):
-            texts = [record.rewrite for record in questions.prepared(asking.questions, condition)]
-            for embedder in bench.embedders.values():
-                if embedder.models:
-                    embedder.embed_queries(texts)
-
-    def _rewriting(self, bench: Bench, questions: NoisyQuestions) -> Iterator[CostEstimate]:
-        if (rehearsal := bench.rehearsal) is None:
-            return
-        for model in questions.models:
-            asked, price = rehearsal.asked(model, REWRITE), bench.workshop.llm.price(model)
-            yield line_of(REWRITE, model, asked, price, answer=REWRITTEN)
-
-    def _reranking(self, bench: Bench, asking: SearchedQuestions) -> Iterator[CostEstimate]:
-        asked = [query.text for query, _ in asking.questions]
-        times = len(asked) * len(conditions(self.config))
-        for reranker in bench.rerankers.values():
-            if reranker.models:
-                yield from reranking(reranker, times, self.config.depth, asked, bench.passages.sample(SAMPLE))

@@ -20,7 +20,7 @@ from raggs.base.precision import PrecisionSettings
 from raggs.base.settings import Causes, Flag, split_commas
 from raggs.base.text import plural
 from raggs.base.types import Number
-from raggs.diagnosis.base import Bench, Diagnosis, DiagnosisConfig, DiagnosisForecast, reranking, said
+from raggs.diagnosis.base import Bench, Diagnosis, DiagnosisConfig, said
 from raggs.diagnosis.precision.measuring import (
     CurvePart,
     JudgedQueries,
@@ -328,24 +328,15 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFindings]):
             return
         bench.require(("corpus", "embedder"))
 
-    def forecast(self, bench: Bench) -> DiagnosisForecast:
-        """What would be scored; what providers embed or rerank is what costs."""
+    def forecast(self, bench: Bench) -> tuple[str, ...]:
         if self.config.runs:
-            return DiagnosisForecast((f"scores of {len(self.config.runs)} files at three precisions",))
+            return (f"scores of {len(self.config.runs)} files at three precisions",)
         asked = asked_of(bench)
-        for embedder in bench.embedders.values():
-            if embedder.models:
-                _embed(bench, embedder, asked)
-        candidates = min(self.config.candidates, len(asked.store))
-        read = asked.store.sample(candidates) if bench.rerankers else []
-        paid = [
-            line
-            for reranker in bench.rerankers.values()
-            for line in reranking(reranker, len(asked.texts), candidates, list(asked.texts.values()), read)
-        ]
+        texts = list(asked.texts.values())
+        bench.count_vectors(texts, stored=True)
+        bench.count_reranking(texts, self.config.candidates)
         names = ", ".join((*bench.embedders, *bench.rerankers))
-        told = f"{len(asked.texts):,} questions over {len(asked.store):,} passages by {names}, at three precisions"
-        return DiagnosisForecast((told,), (*bench.asked(), *paid))
+        return (f"{len(texts):,} questions over {len(asked.store):,} passages by {names}, at three precisions",)
 
     def measure(self, bench: Bench) -> PrecisionFindings:
         """Each system at each precision, then what they say together."""

@@ -17,7 +17,7 @@ from raggs.base.errors import UsageError
 from raggs.base.settings import Causes, Flag, InputPath
 from raggs.base.text import plural, shorten
 from raggs.base.types import number
-from raggs.diagnosis.base import Bench, Diagnosis, DiagnosisConfig, DiagnosisForecast, said, some_of
+from raggs.diagnosis.base import Bench, Diagnosis, DiagnosisConfig, said, some_of
 from raggs.diagnosis.retrieval.measuring import (
     AGAINST,
     OF_ONE,
@@ -371,9 +371,8 @@ class RetrievalDiagnosis(Diagnosis[RetrievalFindings]):
         if not self.config.values:
             check_there(lists_of(bench.golden, self.config.runs))
 
-    def forecast(self, bench: Bench) -> DiagnosisForecast:
-        """Nobody is asked."""
-        return DiagnosisForecast(("lists are scored and read; nobody is asked",))
+    def forecast(self, bench: Bench) -> tuple[str, ...]:
+        return ("lists are scored and read; nobody is asked",)
 
     def measure(self, bench: Bench) -> RetrievalFindings:
         """Score, read, compare."""

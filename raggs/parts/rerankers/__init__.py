@@ -118,16 +118,6 @@ class Reranking:
         return cls(ranked, tokens=tokens, ms=ms, calls=calls, usd=usd, searches=searches)
 
 
-@dataclass(frozen=True)
-class RerankForecast:
-    """What reranking one query's candidates is expected to take; `usd` is None where a price is not known."""
-
-    calls: int
-    input_tokens: int
-    output_tokens: int
-    usd: float | None
-
-
 class Reranker(Adapter, ABC):
     """Orders candidates. Built as ``cls(config, context)``; loads its model at first use."""
 
@@ -171,16 +161,6 @@ class Reranker(Adapter, ABC):
             RaggsError: a package, a file or a price is missing.
         """
         return
-
-    def outlay(self, model: str, candidates: int, query: int, passage: int) -> RerankForecast:
-        """What one query will take of one of its `models` at most, where nothing is kept; nobody is asked.
-
-        Args:
-            model: one of `models`.
-            candidates: how many passages.
-            query, passage: tokens of a question and of a passage, on average.
-        """
-        raise NotImplementedError(f"{type(self).__name__} names models, and not what they take")
 
     @abstractmethod
     async def rerank(self, query: str, language: str, passages: Sequence[Passage]) -> Reranking:

@@ -27,7 +27,7 @@ from raggs.base.errors import ConfigError
 from raggs.base.settings import Causes
 from raggs.parts import rerankers
 from raggs.parts.indexes import lexical as analysis
-from raggs.parts.rerankers import Reranker, RerankerConfig, RerankForecast, Reranking
+from raggs.parts.rerankers import Reranker, RerankerConfig, Reranking
 
 if TYPE_CHECKING:
     from raggs.base.artifacts import Passage
@@ -79,9 +79,6 @@ class BoostedReranker(Reranker):
         """
         self._weight()
         self._inner.check()
-
-    def outlay(self, model: str, candidates: int, query: int, passage: int) -> RerankForecast:
-        return self._inner.outlay(model, candidates, query, passage)
 
     async def rerank(self, query: str, language: str, passages: Sequence[Passage]) -> Reranking:
         weight = self._weight()

@@ -33,8 +33,7 @@ from raggs.base.settings import Causes, PromptName
 from raggs.base.text import plural, shorten
 from raggs.base.types import JsonObject, as_list
 from raggs.llm import CallUsage, ChatRequest, Parameters
-from raggs.llm.prices import estimate_tokens, reasons
-from raggs.parts.rerankers import RerankedPassage, Reranker, RerankerConfig, RerankerContext, RerankForecast, Reranking
+from raggs.parts.rerankers import RerankedPassage, Reranker, RerankerConfig, RerankerContext, Reranking
 from raggs.prompts import Prompt, PromptUse, labelled, labels_for, load_prompt, order_schema
 
 if TYPE_CHECKING:
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
     from raggs.llm import Reply
 
 T = TypeVar("T")
-HIDDEN = 1000  # tokens of hidden reasoning that are assumed for an answer
 
 
 class ChatConfig(RerankerConfig):
@@ -84,14 +82,6 @@ class ChatReranker(Reranker):
             ConfigError: the model's price is unknown while money is limited.
         """
         self.context.llm.require_price(self.config.model)
-
-    def _outlay(self, calls: int, shown: int, answer: int) -> RerankForecast:
-        """What `calls` take that show `shown` tokens of question and passages in all. `answer`: tokens of each."""
-        llm, model = self.context.llm, self.config.model
-        hidden = HIDDEN if reasons(model, {**llm.settings.parameters_of(model), **self.config.parameters}) else 0
-        sent, received = calls * estimate_tokens(self._prompt.text()) + shown, calls * (answer + hidden)
-        price = llm.price(model)
-        return RerankForecast(calls, sent, received, None if price is None else price.usd(sent, received))
 
     async def _ask(
         self,
@@ -147,10 +137,6 @@ class ListwiseReranker(ChatReranker):
             return self
 
     config: Config
-
-    def outlay(self, model: str, candidates: int, query: int, passage: int) -> RerankForecast:
-        found = [end - start for start, end in self._windows(candidates)]
-        return self._outlay(len(found), len(found) * query + sum(found) * passage, _answer(max(found, default=0)))
 
     async def rerank(self, query: str, language: str, passages: Sequence[Passage]) -> Reranking:
         order, took, repaired = list(passages), CallUsage(), 0
@@ -253,9 +239,6 @@ class PointwiseReranker(ChatReranker):
         prompt: PromptName = Field("relevance@1", description="a prompt's name, or the path of a Markdown file")
 
     config: Config
-
-    def outlay(self, model: str, candidates: int, query: int, passage: int) -> RerankForecast:
-        return self._outlay(candidates, candidates * (query + passage), ANSWER_TOKENS)
 
     async def rerank(self, query: str, language: str, passages: Sequence[Passage]) -> Reranking:
         asked = [asyncio.ensure_future(self._relevance(query, language, passage)) for passage in passages]

@@ -13,8 +13,7 @@ from pydantic import AfterValidator, Field
 
 from raggs.base.settings import Causes, Effort
 from raggs.llm import CallUsage, Parameters, RerankRequest
-from raggs.llm.calls import searches_of
-from raggs.parts.rerankers import Reranker, RerankerConfig, RerankForecast, Reranking
+from raggs.parts.rerankers import Reranker, RerankerConfig, Reranking
 
 if TYPE_CHECKING:
     from raggs.base.artifacts import Passage
@@ -61,13 +60,6 @@ class LiteLLMReranker(Reranker):
             ConfigError: the model's price is unknown while money is limited.
         """
         self.context.llm.require_price(self.config.model)
-
-    def outlay(self, model: str, candidates: int, query: int, passage: int) -> RerankForecast:
-        whole, rest = divmod(candidates, self.config.batch)
-        searches = sum(searches_of([query + passage] * size) for size in [self.config.batch] * whole + [rest])
-        tokens, price = candidates * (query + passage), self.context.llm.price(model)
-        usd = None if price is None else price.usd(tokens, 0, searches)
-        return RerankForecast(calls=whole + (rest > 0), input_tokens=tokens, output_tokens=0, usd=usd)
 
     async def rerank(self, query: str, language: str, passages: Sequence[Passage]) -> Reranking:
         own = self.context.llm.settings.of(self.config.model).parameters

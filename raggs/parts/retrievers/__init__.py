@@ -24,7 +24,7 @@ from raggs.base.registry import Registry
 from raggs.base.settings import Causes
 from raggs.parts.elastic import VectorPlace
 from raggs.parts.indexes.passages import Passages, PassageStore
-from raggs.parts.rerankers import Reranker, RerankerConfig, RerankForecast
+from raggs.parts.rerankers import Reranker, RerankerConfig
 from raggs.parts.retrievers.depth import Reads
 
 Faults = Iterator[tuple[Path, str]]  # folders of indexes that were altered, and what is wrong with each
@@ -147,12 +147,8 @@ class Retriever(Adapter, ABC):
         """The models that are paid for each search; empty where nobody is."""
         return ()
 
-    def outlays(self, query: int, passage: int) -> Iterator[tuple[str, RerankForecast]]:
-        """Each of its `models`, and what one search will take of it at most; nobody is asked.
-
-        Args:
-            query, passage: tokens of a question and of a passage, on average.
-        """
+    def reranks(self) -> Iterator[tuple[RerankerConfig, int]]:
+        """The rerankers that each search asks, each with the number of its candidates at most; none of most."""
         yield from ()
 
     def causes(self) -> Causes:

@@ -18,7 +18,7 @@ from raggs.base.adapter import OneOf
 from raggs.base.settings import Causes
 from raggs.parts import rerankers, retrievers
 from raggs.parts.elastic import VectorPlace
-from raggs.parts.rerankers import Reranker, RerankerConfig, RerankForecast
+from raggs.parts.rerankers import Reranker, RerankerConfig
 from raggs.parts.retrievers import Hit, Retriever, RetrieverConfig
 from raggs.ranking.fusion import group_duplicates
 
@@ -86,11 +86,9 @@ class RerankedRetriever(Retriever):
         self._inner.check()
         self._reranker.check()
 
-    def outlays(self, query: int, passage: int) -> Iterator[tuple[str, RerankForecast]]:
-        yield from self._inner.outlays(query, passage)
-        candidates = min(self.config.of.k, len(self.context.passages))
-        for model in self._reranker.models:
-            yield model, self._reranker.outlay(model, candidates, query, passage)
+    def reranks(self) -> Iterator[tuple[RerankerConfig, int]]:
+        yield from self._inner.reranks()
+        yield self.config.by, min(self.config.of.k, len(self.context.passages))
 
     def search(self, queries: Sequence[EmbedRecord]) -> Iterator[list[Hit]]:
         candidates = [self._candidates(hits) for hits in self._inner.search(queries)]

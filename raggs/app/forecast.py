@@ -1,0 +1,650 @@
+"""What a run would do and cost, before it costs anything: calls, tokens and money by stage, without any network.
+
+The parts of the run do the work with models that ask nobody: what was paid for is answered from the cache and from the
+journal, what is missing is counted (`raggs.runs.forecast`). As long as no pool is known, passages of the corpus stand
+for it: then counts are upper bounds. A ranking is followed until the first answer that is missing; what may come after
+it is bounded by `rank.max_calls`. Each model of a panel has its own line. What a provider is likely to remember of
+prompts is told, and not taken off.
+
+How long answers are is learned from the run's ledger; until it holds `LEARNED` of a kind, answers of models that reason
+are taken to hold `HIDDEN` tokens that nobody sees, or as many as the first ones held.
+
+Grades of the last run that are of no use, since their passages would be graded in other company (`judge.group`). A
+grade that was given beside others is one to that company. Where groups have another size, or a pool holds other
+passages, companies are drawn anew, and all their grades are paid for again; the dry run says so.
+
+Whether the lists that a judge is to order fit into what its model reads. A list that does not fit is refused by the
+provider, at no cost, each time: a ranking without answers. What is known beforehand is the mean passage, and what
+litellm's list says of the model; passages that are much longer than others may still fail, as any call may.
+
+How many calls of a model there may be that is asked where another one sends for it: the good judge of a cascade. Before
+the first run only the least and the most are known; after it, the share that was sent for.
+
+Paid results that a run would replace, because a setting of who is asked, or how, is another one now. What was asked
+before stays cached, so nothing is lost for good; but the same questions would be paid for again. Not meant are retries,
+more questions, deeper pools or more samples, which keep what they can use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from typing import Literal
+
+from raggs.app.services import RunServices
+from raggs.base.artifacts import JournalRecord, JudgeRecord, MergeRecord, Passage, Query, RankingRecord
+from raggs.base.errors import ConfigError
+from raggs.base.jsonl import read_torn
+from raggs.base.judge_health import PEOPLE, JudgeHealth
+from raggs.base.types import as_list, as_object
+from raggs.llm.embedding import TASK as EMBED
+from raggs.llm.ledger import LEDGER_REMEDY, LedgerLine
+from raggs.llm.prices import HIDDEN, estimate_tokens, likely_tokens, longest_prompt, reasons, remembered_tokens
+from raggs.llm.rehearsal import CallEstimate, DryRunLLM
+from raggs.parts.embedders import Embedder
+from raggs.parts.indexes.passages import PassageStore
+from raggs.parts.indexes.vectors import SHARD, rows_done
+from raggs.parts.judges import Calls, Judge, Task
+from raggs.prompts import FALLBACK
+from raggs.runs.forecast import count_reranking, follow, line_of, rewritten, typical
+from raggs.runs.manifests.models import CostEstimate
+from raggs.runs.manifests.reasons import ComponentChanged
+from raggs.runs.manifests.store import RunStore
+from raggs.runs.plan import RunState, Selection
+from raggs.runs.runner import Runner
+from raggs.stages.base import StageWork
+from raggs.stages.canaries import ask_plan, make_cases, make_plan, planned, planned_calls
+from raggs.stages.embed import BATCH
+from raggs.stages.judge import STAGE as JUDGE
+from raggs.stages.prune import STAGE as PRUNE
+from raggs.stages.rank import likely_calls
+from raggs.stages.rank_config import LONGEST, RankConfig
+from raggs.stages.replay import Batch, JournalAnswers, kept_pool, known_entries, rounds
+from raggs.stages.waves import ORDERED, most_orders
+
+
+def require_room(services: RunServices, config: RankConfig, texts: Sequence[str]) -> None:
+    """Find out whether the longest lists fit. `texts`: of passages, whose mean length is that of all.
+
+    Raises:
+        ConfigError: they do not, by the model's place in litellm's list.
+    """
+    question = sum(estimate_tokens(query.text) for query in services.queries.values()) // len(services.queries)
+    passage = max(1, sum(map(estimate_tokens, texts)) // max(1, len(texts)))
+    length = LONGEST if config.batch_size == "auto" else config.batch_size
+    length = min(length, services.config.merge.depth, len(services.passages))
+    prompt = max(1, question) + estimate_tokens(services.prompts["order"].text(FALLBACK))
+    for model in services.judge.models:
+        room = longest_prompt(model)
+        if not room or likely_tokens(prompt + length * passage) <= room:
+            continue
+        fitting = max(0, (room - likely_tokens(prompt)) // max(1, likely_tokens(passage)))
+        remedy = f"set rank.batch_size to {fitting} or less" if fitting > 1 else "take a model that reads more"
+        raise ConfigError(
+            f"rank: lists of {length} passages of about {likely_tokens(passage):,} tokens do not fit into the "
+            f"{room:,} tokens that {model} reads",
+            remedy=remedy,
+        )
+
+
+def _share_sent_for(store: RunStore) -> float | None:
+    """On what share of the passages the good judge of a run's cascade was asked; None where nobody knows."""
+    lock = store.manifest().stages.get("judge") if store.exists else None
+    found = lock.health.cascade if lock is not None and isinstance(lock.health, JudgeHealth) else None
+    return None if found is None else found.asked.rate
+
+
+def bounded(line: CostEstimate, each: Calls, store: RunStore) -> CostEstimate:
+    """A line of the most calls that there may be, with the least, and with those that the run's share comes to.
+
+    Args:
+        each: calls for one answer.
+    """
+    if line.exact or each.least == each.most:
+        return line
+    share = _share_sent_for(store)
+    expected = None if share is None else round(share * line.calls / each.most)
+    least = round(line.calls * each.least / each.most)
+    likely = line.likely_usd
+    if likely is not None and line.calls:  # half of what lies between, until the share is known
+        likely *= ((least + line.calls) / 2 if expected is None else expected) / line.calls
+    return line.model_copy(update={"least": least, "expected": expected, "likely_usd": likely})
+
+
+def sent_for_advice(lines: Sequence[CostEstimate]) -> Iterator[str]:
+    """What there is to say of such lines among others, and where the model alone would cost less."""
+    for line in lines:
+        if line.least is None:
+            continue
+        yield sent_for_words(line)
+        others = [other.usd for other in lines if other.stage == line.stage and other is not line]
+        likely = line.usd_for(line.least if line.expected is None else line.expected)
+        if line.usd is None or likely is None or None in others:
+            continue
+        if (whole := likely + sum(usd or 0.0 for usd in others)) > line.usd:
+            at_least = "at least " if line.expected is None else ""
+            yield f"that does not pay: {line.who} alone would cost ${line.usd:,.4f}, both {at_least}${whole:,.4f}"
+
+
+def sent_for_words(line: CostEstimate) -> str:
+    """The calls and the money of such a line, from, to, and as they are to be expected."""
+    least, expected = line.least or 0, line.expected
+    usd = [line.usd_for(calls) for calls in (least, line.calls)]
+    money = "" if None in usd else f", ${usd[0]:,.4f} to ${usd[1]:,.4f}"
+    found = f"{line.who} is asked where a cheap judge sends for it: {least:,} to {line.calls:,} calls{money}"
+    if expected is None:
+        return f"{found}; the first run tells how many"
+    likely = line.usd_for(expected)
+    return f"{found}; about {expected:,}{'' if likely is None else f', ${likely:,.4f}'} by the share so far"
+
+
+SAMPLE = 200  # passages whose mean length stands for all
+STANDING = 20  # queries that stand for all where no pool is known
+# What is expected of an upper bound, until the run itself has told.
+LIKELY_REPAIRED = 0.02  # of the answers: asked for once more; measured in the ledger once it holds `LEARNED` answers
+LIKELY_POOL = 0.75  # of the passages that all retrievers bring: the others are found by several of them
+LIKELY_WALK = 0.6  # of a pool: how far a walk goes that `stop_after` may end
+JOURNAL_REMEDY = "delete the file to start this stage afresh"
+
+Pool = tuple[str, list[MergeRecord]]  # of a query, after its id
+
+
+@dataclass(frozen=True)
+class _Grading:
+    """What the judge stage needs to grade a pool."""
+
+    queries: Mapping[str, Query]
+    judge: Judge
+
+
+def estimate(services: RunServices, standing: RunState, *, looks: bool = False) -> Iterator[CostEstimate]:
+    """The stages that ask someone: judge and rank; embed and retrieve where a model rewrites or embeds.
+
+    Args:
+        looks: leave out what the cache and the journal hold; takes a while where they hold much.
+
+    Raises:
+        ConfigError: lists that are to be ordered do not fit into what the judge's model reads.
+    """
+    with services.workshop.rehearsal(remembers=looks) as llm:
+        yield from _RunForecast(services, standing, llm, looks=looks).lines()
+
+
+class _RunForecast:
+    """The stages of a run, each by the parts that do its work, with models that count."""
+
+    def __init__(self, services: RunServices, standing: RunState, llm: DryRunLLM, *, looks: bool) -> None:
+        self.llm = llm
+        self._services, self._config, self._store = services, services.config, standing.store
+        self._looks = looks
+        self._answers = learned(services, standing.store)
+        self._merged = standing.store.exists and not standing.plan()["merge"]  # whether the pools are those of today
+        self._journalled = 0  # batches of rankings that the journal answers
+        self._beyond = 0  # calls of rankings that may come after those that were counted
+
+    def lines(self) -> Iterator[CostEstimate]:
+        """A line for each stage and model."""
+        rank = self._config.rank
+        if rank is not None:
+            require_room(self._services, rank, self._texts)
+        yield from self._embed()
+        yield from self._retrieve()
+        yield from self._judge()
+        if rank is not None:
+            yield from self._rank(rank)
+
+    @cached_property
+    def _texts(self) -> list[str]:
+        return self._services.passages.sample(max(SAMPLE, self._depth))
+
+    @property
+    def _depth(self) -> int:
+        """Passages of a pool at most."""
+        widest = sum(spec.k for spec in self._config.retrieve.deepest)
+        return min(self._config.merge.depth, widest, len(self._services.passages))
+
+    # --- embed and retrieve ---
+
+    def _embed(self) -> Iterator[CostEstimate]:
+        """Rewrites and vectors of the questions, and for dense retrieval vectors of the whole corpus."""
+        services, llm, own = self._services, self.llm, self._services.embedder
+        rewriter, queries = services.workshop.rewriter(self._config.embed.rewrite, llm), services.queries.values()
+        models = own.models if own is not None else ()
+        if not (models or rewriter.models):
+            return
+        llm.turn_to("embed")
+        texts = services.loop.run(rewritten(queries, rewriter, self._config.embed.language))
+        guessed = llm.missing > 0  # a text stands for a rewrite that nobody has made yet
+        if own is not None and models:
+            embedder = services.workshop.embedder(own.config, llm)
+            for start in range(0, len(texts), BATCH):
+                embedder.embed_queries(texts[start : start + BATCH])
+            for model in models:
+                line = line_of(llm, "embed", model, llm.asked(model, EMBED))
+                yield line.model_copy(update={"exact": not guessed})
+            if any(each.needs_vectors(each.config) for each in services.retrievers.values()):
+                yield from self._corpus(own)
+        llm.turn_to("embed")
+        for model in rewriter.models:
+            yield self._line("embed", model, "rewrite")
+
+    def _corpus(self, own: Embedder) -> Iterator[CostEstimate]:
+        """Vectors of all passages; where nothing is looked up, as many as there are passages."""
+        services, llm, passages = self._services, self.llm, self._services.passages
+        llm.turn_to("retrieve")
+        if self._looks and isinstance(passages, PassageStore):
+            embedder = services.workshop.embedder(own.config, llm)
+            begun = rows_done(services.workshop.cache.at("vectors"), own.identity, own.dims, passages)
+            for start in range(begun, len(passages), SHARD):
+                embedder.embed(passages.contents(start, min(start + SHARD, len(passages))))
+        else:
+            tokens = len(passages) * sum(map(estimate_tokens, self._texts)) // max(1, len(self._texts))
+            for model in own.models:
+                llm.count(model, EMBED, -(-len(passages) // own.config.batch), tokens)
+        for model in own.models:
+            yield line_of(llm, "retrieve", model, llm.asked(model, EMBED))
+
+    def _retrieve(self) -> Iterator[CostEstimate]:
+        """Retrievers that ask models, at most: what is kept of their answers is not counted."""
+        services, asked = self._services, [query.text for query in self._services.queries.values()]
+        for number, retriever in enumerate((*services.retrievers.values(), *services.deeper.values())):
+            for place, (spec, candidates) in enumerate(retriever.reranks()):
+                self.llm.turn_to(stage := f"retriever {number}, reranker {place}")
+                reranker = services.workshop.reranker(spec, self.llm)
+                count_reranking(services.loop, self.llm, reranker, asked, services.passages, candidates)
+                for (of, model, _), found in self.llm.all_asked.items():
+                    if of == stage:
+                        yield line_of(self.llm, "retrieve", model, found)
+
+    # --- judge ---
+
+    def _judge(self) -> Iterator[CostEstimate]:
+        services, config = self._services, self._config.judge
+        judge, group = self._counting_judge, config.group if services.judge.grades_together else 1
+        if not judge.models:
+            calls = sum(-(-size // group) for size in self._sizes()) * config.samples
+            calls += self._canaries(calls, group) if judge.reads else 0
+            exact = self._merged and config.stop_after is None and not config.canaries
+            yield self._local("judge", calls, exact=exact)
+            return
+        self.llm.turn_to("judge")
+        before = grades_before(services, self._store) if self._looks else None
+        if self._merged:
+            self._walk(before)
+            anew = before.sentence if before is not None else ""
+        else:
+            self._stand_in(group)
+            anew = before.guess if before is not None else ""
+        share = 1.0 if self._merged else LIKELY_POOL
+        share *= 1.0 if config.stop_after is None else LIKELY_WALK
+        for line in self._judge_lines("grades" if group > 1 else "grade", share):
+            line = line.model_copy(update={"anew": anew})
+            yield _by_batches(config.batch.price, line) if config.mode == "batch" else line
+
+    @cached_property
+    def _counting_judge(self) -> Judge:
+        services, prompts = self._services, self._services.prompts
+        spec, together = self._config.judge.judge, prompts.get("grades")
+        if not services.judge.models:
+            return services.judge
+        return services.workshop.judge(spec, prompts["grade"], prompts["order"], self.llm, grades=together)
+
+    def _pools(self) -> Iterator[Pool]:
+        merged = groupby(self._store.read("merge", MergeRecord), key=lambda record: record.qid)
+        return ((qid, list(group)) for qid, group in merged)
+
+    def _sizes(self) -> list[int]:
+        """Passages to judge of each query."""
+        if not self._merged:
+            return [self._depth] * len(self._services.queries)
+        return [sum(record.duplicate_of is None for record in pool) for _, pool in self._pools()]
+
+    def _canaries(self, calls: int, group: int) -> int:
+        return (planned if group == 1 else planned_calls)(self._config.judge.canaries, calls)
+
+    def _walk(self, before: PreviousRun | None) -> None:
+        """Grade the pools, and follow the ranking of those whose grades are known."""
+        services, spec, judge = self._services, self._config.judge, self._counting_judge
+        grading = _Grading(services.queries, judge)
+        journal: dict[str, list[JournalRecord]] = {}
+        if self._looks:
+            for entry in read_torn(self._store.path("rank.journal"), JournalRecord, JOURNAL_REMEDY):
+                journal.setdefault(entry.qid, []).append(entry)
+
+        async def walk() -> None:
+            rank = self._config.rank
+            if spec.canaries and spec.group > 1 and judge.grades_together:
+                plan = make_plan(self._pools, services.queries, spec.canaries, spec.samples, spec.group)
+                await ask_plan(judge, plan)
+            elif spec.canaries and judge.reads:
+                for case in make_cases(self._pools, services.queries, spec.canaries, spec.samples):
+                    await judge.grade(case.query, case.passage, sample=case.sample)  # others are asked for the pools
+            for qid, pool in self._pools():
+                missing = self.llm.missing
+                graded = await JUDGE.pool(pool, spec, grading)
+                if before is not None:
+                    before.see(qid, graded)
+                if self.llm.missing > missing:
+                    self._beyond += rank.max_calls if rank and not rank.budget else 0
+                elif rank is not None:
+                    self.llm.turn_to("rank")
+                    self._beyond += await self._follow(rank, qid, graded, pool, journal.get(qid, ()))
+                    self.llm.turn_to("judge")
+
+        services.loop.run(walk())
+
+    def _stand_in(self, group: int) -> None:
+        """Grade pools of passages of the corpus, a few for all, and as many of them as there will be canaries."""
+        services, spec, judge = self._services, self._config.judge, self._counting_judge
+        qids, depth = list(services.queries), self._depth
+        count = min(STANDING, len(qids))
+        chosen = [qids[number * len(qids) // count] for number in range(count)]
+        shown = [self._texts[number * len(self._texts) // depth] for number in range(depth)]
+        for number, qid in enumerate(chosen):
+            pool = [
+                MergeRecord(qid=qid, rank=rank, doc_id=f"passage-{rank}", score=0.0, sources={}, text=text)
+                for rank, text in enumerate(shown, start=1)
+            ]
+            with self.llm.standing_for((number + 1) * len(qids) // count - number * len(qids) // count):
+                services.loop.run(JUDGE.pool(pool, spec, _Grading(services.queries, judge)))
+        calls = sum(-(-size // group) for size in self._sizes()) * spec.samples
+        if judge.reads and (more := self._canaries(calls, group)):
+            passages = [Passage(doc_id=str(number), text=text) for number, text in enumerate(shown[:group])]
+            with self.llm.standing_for(more):
+                services.loop.run(judge.grades(services.queries[chosen[0]], passages))
+
+    def _judge_lines(self, together: Task, share: float) -> Iterator[CostEstimate]:
+        """The judge stage's lines; whether others send for a model is told by their answers."""
+        judge, missing = self._services.judge, 0
+        whole = self._config.judge.stop_after is None
+        for model, each in judge.calls(together).items():
+            sure = whole and (each.least == each.most or not missing)
+            for task in dict.fromkeys((together, "grade")):
+                asked = self.llm.asked(model, task)
+                if task == ("grade" if model in judge.alone else together) or asked.missing or asked.known:
+                    line = self._line("judge", model, task, share)
+                    line = line.model_copy(update={"exact": line.exact and (sure or not asked.missing)})
+                    yield bounded(line, each, self._store)
+                missing += asked.missing
+
+    # --- rank ---
+
+    async def _follow(
+        self,
+        config: RankConfig,
+        qid: str,
+        graded: Sequence[JudgeRecord],
+        pool: Sequence[MergeRecord],
+        journal: Iterable[JournalRecord],
+    ) -> int:
+        """Calls that may come after the first answer of a ranking that is missing."""
+        services, judge = self._services, self._counting_judge
+        work = StageWork({"judge": lambda: iter(graded)})
+        kept = kept_pool(qid, PRUNE.run(work, self._config.prune, services))
+        course, query = config.course(kept), services.queries[qid]
+        passages = {record.doc_id: record.passage for record in pool}
+        known = await judge.known(query, [passages[doc_id] for doc_id in course.ids]) if course else ()
+        state = config.state(kept, services.causes("judge", "order"), known)
+        blank = JournalRecord(qid=qid, state=state, engine="", round=0, slot=0, shown=(), order=None)
+        answers = JournalAnswers(entry for entry in journal if entry.state == state)
+        if course is not None and course.informed:
+            course.inform(known_entries(blank, known))
+        if course is None or len(course.ids) < 2:  # includes a query without a relevant passage
+            return 0
+        if config.batch_size == "auto" and answers.believed is None:  # what the pilot will teach is not known yet
+            return config.max_calls
+        if config.budget is not None:  # whose turn it is next hangs on all; what is left of the budget bounds it
+            self._journalled += sum(entry.asked and not entry.failed for entry in answers)
+            return 0
+
+        async def answer(batch: Batch) -> JournalRecord | None:
+            entry = answers.get(batch)
+            if entry is not None and not entry.failed:
+                self._journalled += entry.silent is None
+                return entry
+            said = await judge.order(query, [passages[doc_id] for doc_id in batch.shown])
+            order = None if said.order is None else tuple(batch.shown[place] for place in said.order)
+            found = blank.model_copy(update={"shown": tuple(batch.shown), "order": order, "silent": said.silent})
+            return None if order is None and said.silent is None else found
+
+        return await follow(self.llm, course, rounds(course, answers.believed), answer, config.max_calls)
+
+    def _rank(self, config: RankConfig) -> Iterator[CostEstimate]:
+        judge, calls = self._services.judge, len(self._services.queries) * config.max_calls
+        if not judge.models:
+            yield self._local("rank", most_orders(config.budget, calls, 0.0), exact=False)
+            return
+        self.llm.turn_to("rank of all")
+        self._orders(config, calls)
+        usd = (self._line("rank", model, "order").usd or 0.0 for model in judge.calls("order"))
+        most = most_orders(config.budget, calls, sum(usd))
+        self.llm.turn_to("rank")
+        left = self._beyond if self._merged else most
+        self._orders(config, max(0, most - self._journalled) if config.budget else left)
+        share = 1.0 if config.budget else self._rank_share(config)
+        for model in judge.calls("order"):
+            line = self._line("rank", model, "order", share)
+            yield line.model_copy(update={"cached": line.cached + self._journalled, "exact": not line.calls})
+
+    def _orders(self, config: RankConfig, calls: int) -> None:
+        """Count orders of lists of the usual length."""
+        services, length = self._services, config.list_length
+        text = typical([query.text for query in services.queries.values()])
+        query = next(query for query in services.queries.values() if query.text == text)
+        texts = [self._texts[number * len(self._texts) // length] for number in range(length)]
+        shown = [Passage(doc_id=str(number), text=text) for number, text in enumerate(texts)]
+        if calls:
+            with self.llm.standing_for(calls):
+                services.loop.run(self._counting_judge.order(query, shown))
+
+    def _rank_share(self, config: RankConfig) -> float:
+        """Of the calls that rankings may take, those that are expected: as many as those of the last run took."""
+        store = self._store
+        if not config.max_calls:
+            return 1.0
+        ranked = store.exists and "rank" in store.manifest().stages
+        if last := list(store.read("rank.queries", RankingRecord)) if ranked else []:
+            return min(1.0, sum(each.calls + each.skipped for each in last) / (len(last) * config.max_calls))
+        return likely_calls(config.max_calls) / config.max_calls
+
+    # --- lines ---
+
+    def _local(self, stage: str, calls: int, *, exact: bool) -> CostEstimate:
+        """The line of a judge that nobody pays."""
+        found = CallEstimate(calls=calls, paid=False, guessed=not exact)
+        return line_of(self.llm, stage, f"{self._services.judge.name} (local)", found)
+
+    def _line(self, stage: str, model: str, task: Task | Literal["rewrite"], share: float = 1.0) -> CostEstimate:
+        """What was asked of a model for this stage. `share`: of the calls, as expected."""
+        asked, price = self.llm.asked(model, task), self.llm.price(model)
+        line = line_of(self.llm, stage, model, asked, self._answers.length(model, task))
+        if price is None:
+            return line
+        prompt = {str(name): prompt for name, prompt in self._services.prompts.items()}.get(task)
+        remembered = 0 if prompt is None else remembered_tokens(model, prompt.template(FALLBACK).system)
+        repaired = 1 + self._answers.repaired(LIKELY_REPAIRED)
+        likely = price.usd(likely_tokens(line.input_tokens), line.output_tokens) * repaired * share
+        return line.model_copy(update={"discount_usd": price.discount(line.calls * remembered), "likely_usd": likely})
+
+
+def _by_batches(share: float, line: CostEstimate) -> CostEstimate:
+    """The line of a model at the price of its batches."""
+    usd, less = None if line.usd is None else line.usd * share, line.discount_usd * share
+    likely = None if line.likely_usd is None else line.likely_usd * share
+    return line.model_copy(
+        update={"usd": usd, "likely_usd": likely, "discount_usd": less, "who": f"{line.who}, by batches"}
+    )
+
+
+@dataclass
+class PreviousRun:
+    """What the last run knew by the same judge.
+
+    Attributes:
+        was, now: passages in a call, then and now.
+        graded: ids of the passages with a grade, by query.
+        lost: how many of them would be asked about again.
+    """
+
+    was: int
+    now: int
+    graded: Mapping[str, Set[str]]
+    lost: int = 0
+
+    def see(self, qid: str, records: Iterable[JudgeRecord]) -> None:
+        """What is known of a pool now."""
+        mine = self.graded.get(qid, frozenset())
+        self.lost += sum(record.failed and record.doc_id in mine for record in records)
+
+    @property
+    def sentence(self) -> str:
+        """What cannot be used and why; empty where all can."""
+        if not self.lost:
+            return ""
+        why = f"judge.group was {self.was} and is {self.now}"
+        if self.was == self.now:
+            why = "a pool that holds other passages is cut into other groups"
+        return f"{self.lost:,} of {sum(map(len, self.graded.values())):,} grades of the last run cannot be used: {why}"
+
+    @property
+    def guess(self) -> str:
+        """The same where no pool is known yet."""
+        if self.was != self.now:
+            return f"most grades of the last run cannot be used: judge.group was {self.was} and is {self.now}"
+        return "where a pool changes, none of its grades of the last run can be used: it is cut into other groups"
+
+
+def grades_before(services: RunServices, store: RunStore) -> PreviousRun | None:
+    """The last run's grades; None where nobody saw several passages at once, then or now, or another judge gave them.
+
+    Raises:
+        RaggsError: they cannot be read.
+    """
+    now, lock = services.config.judge.group, store.manifest().stages.get("judge") if store.exists else None
+    was = lock.params.get("group", 1) if lock is not None else 1
+    if lock is None or not isinstance(was, int) or was == now == 1 or not store.path("judge").is_file():
+        return None
+    if lock.components.get("judge") != services.causes("judge", "grade"):
+        return None
+    graded: dict[str, set[str]] = {}
+    for record in store.read("judge", JudgeRecord):
+        if record.grade is not None and record.duplicate_of is None:
+            graded.setdefault(record.qid, set()).add(record.doc_id)
+    return PreviousRun(was, now, graded)
+
+
+ANSWER = {"rewrite": 40, "grade": 60, "order": ORDERED, "ask": 200}  # tokens of an answer
+LEARNED = 8  # answers from which on the ledger knows better; fewer can only lengthen what is assumed
+
+
+@dataclass(frozen=True)
+class AnswerLengths:
+    """How long answers are, and how many are of no use.
+
+    Attributes:
+        seen: how many the ledger holds by model and task, and their tokens together.
+        unusable: how many of all these could not be used.
+    """
+
+    services: RunServices
+    seen: Mapping[tuple[str, str], tuple[int, int]]
+    unusable: int = 0
+
+    def repaired(self, otherwise: float) -> float:
+        """The share of answers that were asked for once more; `otherwise` while too few are known."""
+        answers = sum(count for count, _ in self.seen.values())
+        return self.unusable / answers if answers >= LEARNED else otherwise
+
+    def length(self, model: str, task: str) -> tuple[int, int]:
+        """Tokens of an answer, and how many of them are a guess at hidden reasoning."""
+        count, tokens = self.seen.get((model, task), (0, 0))
+        if count >= LEARNED:
+            return -(-tokens // count), 0
+        hidden = HIDDEN if reasons(model, self.services.config.llm.parameters_of(model)) else 0
+        if (longer := self._beyond(model)) > hidden:
+            return self._assumed(task) + longer, 0
+        hidden *= self.services.config.judge.group if task == "grades" else 1
+        return self._assumed(task) + hidden, hidden
+
+    def _assumed(self, task: str) -> int:
+        """Tokens of an answer of which nothing is known yet."""
+        return self.services.config.judge.group * ANSWER["grade"] if task == "grades" else ANSWER.get(task, 0)
+
+    def _beyond(self, model: str) -> int:
+        """By how much a model's answers of any kind were longer than assumed, in tokens; 0 if they were not."""
+        kinds = [(*sums, self._assumed(task)) for (who, task), sums in self.seen.items() if who == model]
+        return max([0, *(-(-tokens // count) - assumed for count, tokens, assumed in kinds)])
+
+
+def learned(services: RunServices, store: RunStore) -> AnswerLengths:
+    """What the ledger of a run tells of the length of answers."""
+    sums: dict[tuple[str, str], tuple[int, int]] = {}
+    unusable = 0
+    for line in read_torn(store.ledger, LedgerLine, LEDGER_REMEDY):
+        if line.outcome in ("answered", "unusable"):
+            count, tokens = sums.get((line.model, line.task), (0, 0))
+            sums[line.model, line.task] = count + 1, tokens + line.completion_tokens
+            unusable += line.outcome == "unusable"
+    return AnswerLengths(services, sums, unusable)
+
+
+COURSE = ("engine", "batch_size", "parallel", "seed", "options")  # settings on which each batch of a ranking depends
+# What of a stage's causes decides what its judge is asked, by the beginning of its name.
+ASKING: Mapping[str, tuple[str, ...]] = {
+    "judge": ("judge", "config.judge", "config.group"),
+    "rank": (
+        "judge",
+        "engine",
+        *(f"config.{name}" for name in COURSE),
+    ),
+}
+
+
+PANEL = ("type", "rule", "weights", "version", "ask_all")  # what a panel of people and a judge adds to that judge
+HUMAN_FIRST = ("human_first", "judge")  # settings that put people first
+
+
+@dataclass(frozen=True)
+class ReplacedResults:
+    """Results of a stage that would be replaced: why, and what they have cost in USD, cached answers included."""
+
+    stage: str
+    reason: ComponentChanged
+    usd: float
+
+    def __str__(self) -> str:
+        paid = f"{self.usd:.4f} USD"
+        return f"{self.stage} would run again ({self.reason}), and replace results for which {paid} were paid"
+
+
+def _machine(components: Mapping[str, object]) -> object:
+    """Return what of a stage's components decides what its judge is asked, without people who come before it."""
+    judge = dict(as_object(components.get("judge")))
+    members = as_list(judge.pop("judges", None))
+    if judge.get("type") == "panel" and len(members) == 2 and as_object(members[0]).get("type") == PEOPLE:
+        rest = {name: value for name, value in judge.items() if name not in PANEL}
+        judge = {**as_object(members[1]), **rest}
+    elif members:
+        judge["judges"] = members
+    config = {name: value for name, value in as_object(components.get("config")).items() if name not in HUMAN_FIRST}
+    return {**components, "judge": judge, "config": config, "inputs": None}
+
+
+def losses(runner: Runner, selection: Selection) -> list[ReplacedResults]:
+    """Paid results that the selected stages would replace. Touches nothing."""
+    locks = runner.store.manifest().stages if runner.store.exists else {}
+    found = []
+    for name, beginnings in ASKING.items():
+        lock = locks.get(name)
+        if lock is None or name not in selection.stages or not (usd := lock.cost.usd + lock.cost.saved_usd):
+            continue
+        stage = runner.pipeline.stage(name)
+        if _machine(lock.components) == _machine(runner.components(stage)):
+            continue  # human labels come first, or no longer: what the model is asked is the same
+        reasons = runner.standing.reasons(stage, lock)
+        changed = (reason for reason in reasons if isinstance(reason, ComponentChanged))
+        if why := next((reason for reason in changed if reason.component.startswith(beginnings)), None):
+            found.append(ReplacedResults(name, why, usd))
+    return found
