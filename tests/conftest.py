@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 # As the command sets it before numpy is loaded: threads of BLAS that have nothing to do sleep.
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
+# The matrices of the tests are small: a second thread waits for the first, on a processor that another worker needs.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # Speed is measured in benchmarks, never in a test.
 settings.register_profile("quick", deadline=None, max_examples=10, derandomize=True)

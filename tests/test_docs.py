@@ -26,6 +26,7 @@ from raggs.sweeps.config import SweepConfig
 ROOT = Path(__file__).resolve().parents[1]
 
 
+@cache
 def script(name: str) -> ModuleType:
     """A program of docs/."""
     spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
@@ -200,6 +201,7 @@ def _cells(line: str) -> list[str]:
     return [cell.strip() for cell in line.strip("|").split("|")]
 
 
+@cache
 def commands() -> dict[str, Any]:
     """Every command by its words, without groups: ``config show``; none that only has another name."""
     found: dict[str, Any] = {}

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from support.cli import invoke
 
 import raggs
+from raggs.app import catalog
 from raggs.app.catalog import explain_word, meanings
 from raggs.base.errors import NotFoundError
 from raggs.base.types import leaves
@@ -26,6 +29,19 @@ DRAWN = re.compile(r"^\s*from raggs\.(?:evaluation\.document|cli\.screen|chunkin
 DECLARED = {"head", "HEAD", "COLUMNS", "TITLES", "FIGURES", "columns"}
 SIDES = re.compile(r"(?:^|, )(?:A|B|OLD|NEW)$|^(?:A|B|OLD|NEW|judge|people|mean) (?=\{)")
 SIGNS = {"·", "▲", "▼", "=", "?", "→", "✗"}  # which the legend below the table explains
+
+
+@pytest.fixture(autouse=True, scope="module")
+def read_once() -> Iterator[None]:
+    """What a process reads for one word is read once for all words of this file: keys of parts, and prompts."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("_keys_of_part", "prompt_pages", "run_keys"):
+            patch.setattr(catalog, name, kept(getattr(catalog, name)))
+        yield
+
+
+def kept(made: Callable[..., Iterable[Any]]) -> Callable[..., list[Any]]:
+    return cache(lambda *given: list(made(*given)))
 
 
 def texts(node: ast.AST) -> Iterator[str]:

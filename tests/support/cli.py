@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 
+import typer.testing
 from click.testing import Result
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from raggs.cli.app import app
 from raggs.cli.plain import end_quiet
+
+typer.testing._get_command = cache(get_command)  # the tree of commands is made once, as in a process
 
 
 def invoke(*arguments: object, env: Mapping[str, str] | None = None, input: str | None = None) -> Result:
