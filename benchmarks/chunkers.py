@@ -19,7 +19,7 @@ from pathlib import Path
 
 from raggs.parts import chunkers
 from raggs.parts.chunkers import Chunk, Chunker, ChunkerContext, Document
-from raggs.parts.workshop import Workshop
+from raggs.parts.workspace import Workspace
 
 PASSES = 3
 
@@ -50,12 +50,12 @@ def main() -> None:
     print("| chunker | chunks | median characters | seconds | clock | MB/s | MB at the peak |")
     print("|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
-        workshop = Workshop(Path(folder))
+        workspace = Workspace(Path(folder))
         for settings in SETTINGS:
             config = chunkers.REGISTRY.load(str(settings["type"])).Config.model_validate(settings)
-            chunker = chunkers.REGISTRY.of(config)(config, ChunkerContext(workshop.embedder))
+            chunker = chunkers.REGISTRY.of(config)(config, ChunkerContext(workspace.embedder))
             print(row(settings, chunker, documents, megabytes), flush=True)
-        workshop.close()
+        workspace.close()
 
 
 def row(settings: dict[str, object], chunker: Chunker, documents: Sequence[Document], megabytes: float) -> str:

@@ -37,7 +37,7 @@ from raggs.parts.chunkers.sentence import TokenChunker
 from raggs.parts.embedders.kept import KeptEmbedder
 from raggs.parts.embedders.onnx import OnnxEmbedder
 from raggs.parts.indexes.exact import search
-from raggs.parts.workshop import open_queries
+from raggs.parts.workspace import open_queries
 
 K = 5
 TOKENS = 256  # that the model reads

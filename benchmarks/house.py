@@ -45,7 +45,7 @@ GROUPS: dict[str, tuple[int, int]] = {
     "evaluation evaluate diffs reporting report": (3200, 26),
     "metrics stats agreement spans fusion pruning": (3100, 28),
     "manifests pipeline execution run": (2700, 20),
-    "stages workshop questions prompts": (2700, 20),
+    "stages workspace questions prompts": (2700, 20),
     "ranking": (1250, 9),
     "llm": (2600, 14),
     "judges askers asking": (1900, 17),

@@ -25,7 +25,7 @@ from raggs.parts.chunkers import ChunkerConfig
 from raggs.parts.embedders import EmbedderConfig
 from raggs.parts.indexes.exact import search
 from raggs.parts.indexes.lexical import words_of
-from raggs.parts.workshop import Workshop, open_queries
+from raggs.parts.workspace import Workspace, open_queries
 from raggs.stats.question_filters import WordWeights, leakage, summarise_leakage
 
 PARTS = 3
@@ -44,11 +44,11 @@ def main() -> None:
     read = open_queries(config)
     asked = place_questions(read, documents, options.questions)
     with tempfile.TemporaryDirectory() as folder:
-        workshop = Workshop(Path(folder))
-        chunks = cut(workshop.chunker(parse_spec(options.chunker, chunkers.REGISTRY, ChunkerConfig)), documents)
-        embedder = workshop.embedder(parse_spec(options.embedder, embedders.REGISTRY, EmbedderConfig))
+        workspace = Workspace(Path(folder))
+        chunks = cut(workspace.chunker(parse_spec(options.chunker, chunkers.REGISTRY, ChunkerConfig)), documents)
+        embedder = workspace.embedder(parse_spec(options.embedder, embedders.REGISTRY, EmbedderConfig))
         vectors, aimed = embedder.embed(chunks.texts), embedder.embed_queries(asked.texts)
-        workshop.close()
+        workspace.close()
     words = [words_of(text, "en") for text in chunks.texts]
     sought = [words_of(text, "en") for text in asked.texts]
     target = ChunkTargets(

@@ -19,7 +19,7 @@ from raggs.chunking.models import parse_spec
 from raggs.parts import embedders, queries
 from raggs.parts.embedders import EmbedderConfig
 from raggs.parts.queries import format_of
-from raggs.parts.workshop import Workshop, open_queries
+from raggs.parts.workspace import Workspace, open_queries
 
 
 def main() -> None:
@@ -30,7 +30,7 @@ def main() -> None:
     config = queries.REGISTRY.load(format_of(options.questions)).Config.model_validate({"path": options.questions})
     found = list(open_queries(config).values())
     with tempfile.TemporaryDirectory() as folder:
-        embedder = Workshop(Path(folder)).embedder(parse_spec(options.embedder, embedders.REGISTRY, EmbedderConfig))
+        embedder = Workspace(Path(folder)).embedder(parse_spec(options.embedder, embedders.REGISTRY, EmbedderConfig))
         questions = embedder.embed_queries([query.text for query in found])
         excerpts = embedder.embed([reference.text for query in found for reference in query.references])
     owner = np.array([number for number, query in enumerate(found) for _ in query.references])

@@ -35,7 +35,7 @@ from raggs.llm.prices import require_keys
 from raggs.metrics.hits import ranked_rows
 from raggs.metrics.names import parse_measure
 from raggs.parts.indexes.passages import Passages
-from raggs.parts.workshop import Workshop
+from raggs.parts.workspace import Workspace
 from raggs.prompts import labelled, load_prompt
 from raggs.runs.events import Listener, beside, in_loop, silent
 from raggs.runs.forecast import lines_of
@@ -142,14 +142,14 @@ def generate_answers(
     permit_parts(run.llm, [AnswerModel(model=request.model)], approve)
     require_keys([request.model], run.llm)
     make_folder(request.folder)
-    with _opened(run, request, listen) as (workshop, passages):
-        workshop.llm.require_price(request.model)
-        workshop.ledger.turn_to(request.folder / LEDGER, STAGE)
+    with _opened(run, request, listen) as (workspace, passages):
+        workspace.llm.require_price(request.model)
+        workspace.ledger.turn_to(request.folder / LEDGER, STAGE)
         done = 0
 
         async def one(job: _Job) -> _Answer:
             nonlocal done
-            found = await _answer(workshop.llm, request.model, job, passages)
+            found = await _answer(workspace.llm, request.model, job, passages)
             done += 1
             listen(BuildProgress("answers", done, len(jobs)))
             return found
@@ -157,8 +157,8 @@ def generate_answers(
         async def every() -> list[_Answer | BaseException]:
             return await asyncio.gather(*map(one, jobs), return_exceptions=True)
 
-        found = workshop.loop.run(every())
-        usd = workshop.llm.spent.usd
+        found = workspace.loop.run(every())
+        usd = workspace.llm.spent.usd
     answers = []
     for each in found:
         if isinstance(each, BaseException):
@@ -185,13 +185,13 @@ def forecast_answers(result: EvalResult, request: AnswersRequest) -> tuple[CostE
         RaggsError: as `generate_answers`, of what the request names.
     """
     run, jobs = _run_of(result), _jobs(result)
-    with _opened(run, request, silent) as (workshop, passages), workshop.rehearsal() as llm:
+    with _opened(run, request, silent) as (workspace, passages), workspace.rehearsal() as llm:
 
         async def every() -> None:
             for job in jobs:
                 await _answer(llm, request.model, job, passages, GUESS)
 
-        workshop.loop.run(every())
+        workspace.loop.run(every())
         llm.guess()
         return tuple(lines_of(llm))
 
@@ -263,13 +263,10 @@ def _shown(study: Study, system: str, result: EvalResult) -> Mapping[str, tuple[
 
 
 @contextmanager
-def _opened(run: RunConfig, request: AnswersRequest, listen: Listener) -> Iterator[tuple[Workshop, Passages]]:
+def _opened(run: RunConfig, request: AnswersRequest, listen: Listener) -> Iterator[tuple[Workspace, Passages]]:
     llm = run.llm.mixing() if request.allow_mixed else run.llm
-    workshop = Workshop(run.workspace, llm, BudgetSettings(max_usd=request.max_usd), hear=listen)
-    try:
-        yield workshop, workshop.corpus(run.corpus).passages(whole=False)
-    finally:
-        workshop.close()
+    with Workspace(run.workspace, llm, BudgetSettings(max_usd=request.max_usd), hear=listen) as workspace:
+        yield workspace, workspace.corpus(run.corpus).passages(whole=False)
 
 
 async def _answer(llm: LLM, model: str, job: _Job, passages: Passages, guess: str = "") -> _Answer:

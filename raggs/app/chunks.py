@@ -63,7 +63,7 @@ from raggs.parts.embedders.kept import KeptEmbedder
 from raggs.parts.queries import format_of
 from raggs.parts.queries.fields import DOCUMENT
 from raggs.parts.queries.writing import write_queries
-from raggs.parts.workshop import Workshop, open_numbered
+from raggs.parts.workspace import Workspace, open_numbered
 from raggs.runs.events import Listener, beside, in_loop, silent
 from raggs.runs.forecast import lines_of
 from raggs.runs.manifests.models import CostEstimate
@@ -88,12 +88,9 @@ def show_cuts(
             f"a corpus of type {config.corpus.type} is not cut: its passages are taken as they are",
             remedy="use a corpus of type folder",
         )
-    workshop = Workshop(config.workspace, config.llm, config.budget, hear=listen)
-    try:
-        corpus.context = workshop.cutting
+    with Workspace(config.workspace, config.llm, config.budget, hear=listen) as workspace:
+        corpus.context = workspace.cutting
         shown = cuts_of(corpus, file)
-    finally:
-        workshop.close()
     if page is not None:
         with disk(page, "choose another --html"):
             write_atomic(page, cut_page(shown, file or Path(corpus.place).name).encode())
@@ -160,13 +157,13 @@ def make_paid_cuts(
     if in_loop():
         return beside(lambda hear: make_paid_cuts(config, hear, approve, again=again), listen)
     permit(config, [STAGE], approve)
-    with _opened(config, listen) as (corpus, chunker, workshop):
+    with _opened(config, listen) as (corpus, chunker, workspace):
         require_keys(chunker.models, config.llm)
-        workshop.ledger.turn_to(config.workspace / LEDGER, STAGE)
+        workspace.ledger.turn_to(config.workspace / LEDGER, STAGE)
         return make_cuts(
             chunker,
             corpus.documents(),
-            workshop,
+            workspace,
             lambda done: listen(BuildProgress("cuts of documents", done, 0)),
             again=again,
         )
@@ -179,27 +176,24 @@ def forecast_cuts(config: RunConfig, *, again: bool = False) -> CutForecast:
         UsageError: as `make_paid_cuts`.
         RaggsError: the folder or what is kept cannot be read.
     """
-    with _opened(config, silent) as (corpus, chunker, workshop), workshop.rehearsal() as llm:
+    with _opened(config, silent) as (corpus, chunker, workspace), workspace.rehearsal() as llm:
         llm.turn_to(STAGE)
-        return CutForecast(*foresee(chunker, corpus.documents(), workshop, llm, again=again), tuple(lines_of(llm)))
+        return CutForecast(*foresee(chunker, corpus.documents(), workspace, llm, again=again), tuple(lines_of(llm)))
 
 
 @contextmanager
-def _opened(config: RunConfig, listen: Listener) -> Iterator[tuple[CutCorpus, PaidChunker, Workshop]]:
+def _opened(config: RunConfig, listen: Listener) -> Iterator[tuple[CutCorpus, PaidChunker, Workspace]]:
     corpus = corpora.REGISTRY.of(config.corpus)(config.corpus)
     spec = corpus.named if isinstance(corpus, CutCorpus) else None
-    workshop = Workshop(config.workspace, config.llm, config.budget, hear=listen)
-    try:
-        chunker = None if spec is None else workshop.chunker(spec)
+    with Workspace(config.workspace, config.llm, config.budget, hear=listen) as workspace:
+        chunker = None if spec is None else workspace.chunker(spec)
         if not isinstance(corpus, CutCorpus) or not isinstance(chunker, PaidChunker):
             raise UsageError(
                 "nobody is paid for the cuts of this corpus: they are made when it is read",
                 remedy="leave this step out, or name the chunker {type: llm} in corpus.chunker",
             )
         chunker.check()
-        yield corpus, chunker, workshop
-    finally:
-        workshop.close()
+        yield corpus, chunker, workspace
 
 
 DEFAULT = "5"
@@ -244,9 +238,9 @@ class ChunkRequest:
         specs = [*self.chunker_specs().values(), *self.embedder_specs().values()]
         permit_parts(self.llm or LLMSettings(), specs, approve)
 
-    def workshop(self, out: Path, listen: Listener = silent) -> Workshop:
+    def workspace(self, out: Path, listen: Listener = silent) -> Workspace:
         """That makes the parts, with its caches below `out`."""
-        return Workshop(out, self.llm, BudgetSettings(max_usd=self.max_usd), hear=listen)
+        return Workspace(out, self.llm, BudgetSettings(max_usd=self.max_usd), hear=listen)
 
     def chunker_specs(self) -> dict[str, ChunkerConfig]:
         """The chunkers' settings by name.
@@ -285,18 +279,15 @@ def eval_chunks(request: ChunkRequest, out: Path, listen: Listener = silent, app
     request.permit(approve)
     if out.exists() and not out.is_dir():
         raise UsageError(f"{out} is a file, not a folder", remedy="name the report's folder by --out")
-    workshop = request.workshop(out, listen)
-    workshop.ledger.turn_to(out / LEDGER, STAGE)
-    try:
-        report = compare_chunkers(_study(request, workshop, listen))
-    finally:
-        workshop.close()
+    with request.workspace(out, listen) as workspace:
+        workspace.ledger.turn_to(out / LEDGER, STAGE)
+        report = compare_chunkers(_study(request, workspace, listen))
     return ChunkResult(report, tuple(write_files(report, out)))
 
 
-def _study(request: ChunkRequest, workshop: Workshop, listen: Listener) -> ChunkStudy:
+def _study(request: ChunkRequest, workspace: Workspace, listen: Listener) -> ChunkStudy:
     """Everything that is compared, cut already; what is wrong with a request is told before the work."""
-    cutters, embeddings = _chunkers(request, workshop), _embeddings(request, workshop, listen)
+    cutters, embeddings = _chunkers(request, workspace), _embeddings(request, workspace, listen)
     cutoffs, names = _cutoffs(request.cutoffs), system_names(cutters, embeddings)
     if request.baseline is not None and request.baseline not in names:
         raise UsageError(f"no system is called {request.baseline!r}", remedy=did_you_mean(request.baseline, names))
@@ -304,14 +295,14 @@ def _study(request: ChunkRequest, workshop: Workshop, listen: Listener) -> Chunk
     numbered = open_questions(request.questions, listen)
     lines, asked_for = {qid: line for qid, (line, _) in numbered.items()}, {qid: q for qid, (_, q) in numbered.items()}
     asked = place_questions(asked_for, documents, request.questions, lines)
-    made = _make(cutters, documents, workshop, listen)
+    made = _make(cutters, documents, workspace, listen)
     notes = [*documents.notes, *(note for name, each in made.items() for note in each.notes(name))]
     cuts = {}
     for name, chunker in cutters.items():
-        before = workshop.pieces_found
+        before = workspace.pieces_found
         tell = partial(_told, listen, f"documents cut by {name}", len(documents.names))
         cuts[name] = _cut(chunker, documents, made.get(name), request.compat, tell)
-        if found := workshop.pieces_found - before:
+        if found := workspace.pieces_found - before:
             notes.append(f"{name}: vectors of {plural(found, 'piece')} were kept; its seconds leave their making out")
     return ChunkStudy(
         documents=documents,
@@ -327,15 +318,15 @@ def _study(request: ChunkRequest, workshop: Workshop, listen: Listener) -> Chunk
     )
 
 
-def _chunkers(request: ChunkRequest, workshop: Workshop) -> dict[str, Chunker]:
-    found = {name: workshop.chunker(spec) for name, spec in request.chunker_specs().items()}
+def _chunkers(request: ChunkRequest, workspace: Workspace) -> dict[str, Chunker]:
+    found = {name: workspace.chunker(spec) for name, spec in request.chunker_specs().items()}
     for each in found.values():
         each.check()
     return found
 
 
 def _make(
-    cutters: Mapping[str, Chunker], documents: Documents, workshop: Workshop, listen: Listener
+    cutters: Mapping[str, Chunker], documents: Documents, workspace: Workspace, listen: Listener
 ) -> dict[str, ChunkingResult]:
     """What of the documents is cut by those chunkers that are paid.
 
@@ -345,10 +336,10 @@ def _make(
     found = {}
     for name, chunker in cutters.items():
         if isinstance(chunker, PaidChunker):
-            require_keys(chunker.models, workshop.llm.settings)
+            require_keys(chunker.models, workspace.settings)
             total = len(documents.names)
             tell = partial(_told, listen, f"cuts of {name}", total)
-            found[name] = make_cuts(chunker, documents.whole, workshop, tell)
+            found[name] = make_cuts(chunker, documents.whole, workspace, tell)
             if failed := found[name].failed:
                 raise ProviderError(
                     f"{name}: {len(failed)} of {plural(total, 'document')} could not be cut, first: {failed[0]}"
@@ -368,16 +359,16 @@ def _cut(
     return found if made is None else replace(found, seconds=found.seconds + made.seconds)
 
 
-def _embeddings(request: ChunkRequest, workshop: Workshop, listen: Listener) -> dict[str, EmbeddingFunctions]:
+def _embeddings(request: ChunkRequest, workspace: Workspace, listen: Listener) -> dict[str, EmbeddingFunctions]:
     specs = request.embedder_specs().items()
-    return {name: _embedding(name, workshop.embedder(spec), workshop, listen) for name, spec in specs}
+    return {name: _embedding(name, workspace.embedder(spec), workspace, listen) for name, spec in specs}
 
 
-def _embedding(name: str, embedder: Embedder, workshop: Workshop, listen: Listener) -> EmbeddingFunctions:
+def _embedding(name: str, embedder: Embedder, workspace: Workspace, listen: Listener) -> EmbeddingFunctions:
     def tell(done: int, total: int) -> None:
         listen(BuildProgress(f"vectors of {name}", done, total))
 
-    kept = KeptEmbedder(embedder, workshop.cache.at("vectors"), tell)
+    kept = KeptEmbedder(embedder, workspace.cache.at("vectors"), tell)
     return EmbeddingFunctions(kept.embed, kept.embed_queries)
 
 
@@ -408,29 +399,25 @@ def forecast_chunks(request: ChunkRequest, out: Path) -> tuple[CostEstimate, ...
     Raises:
         RaggsError: as `eval_chunks`, of what the request names.
     """
-    workshop = request.workshop(out)
-    try:
-        with workshop.rehearsal() as llm:
-            _count(request, workshop, llm)
-            return tuple(lines_of(llm))
-    finally:
-        workshop.close()
+    with request.workspace(out) as workspace, workspace.rehearsal() as llm:
+        _count(request, workspace, llm)
+        return tuple(lines_of(llm))
 
 
-def _count(request: ChunkRequest, workshop: Workshop, llm: DryRunLLM) -> None:
+def _count(request: ChunkRequest, workspace: Workspace, llm: DryRunLLM) -> None:
     """Cut and embed with models that count."""
     documents, asked = read_documents(request.corpus), open_questions(request.questions)
-    embedders = [workshop.embedder(spec, llm) for spec in request.embedder_specs().values()]
+    embedders = [workspace.embedder(spec, llm) for spec in request.embedder_specs().values()]
     paid, guessed = [each for each in embedders if each.models], False
-    lent = ChunkerContext(lambda spec: workshop.embedder(spec, llm))
+    lent = ChunkerContext(lambda spec: workspace.embedder(spec, llm))
     read: list[str] = []
     for spec in request.chunker_specs().values():
-        chunker = workshop.chunker(spec)
+        chunker = workspace.chunker(spec)
         if isinstance(chunker, PaidChunker):
             llm.turn_to(STAGE)
-            cut, _ = foresee(chunker, documents.whole, workshop, llm)
+            cut, _ = foresee(chunker, documents.whole, workspace, llm)
             guessed = guessed or cut > 0
-            texts = _guessed(chunker, documents, workshop) if paid else []
+            texts = _guessed(chunker, documents, workspace) if paid else []
         else:
             llm.turn_to(EMBED)
             chunker = chunkers.REGISTRY.of(spec)(spec, lent)
@@ -450,12 +437,12 @@ def _texts(chunker: Chunker, documents: Documents) -> list[str]:
     return [chunk.text for document in documents.whole for chunk in chunker.chunk(document)]
 
 
-def _guessed(chunker: PaidChunker, documents: Documents, workshop: Workshop) -> list[str]:
+def _guessed(chunker: PaidChunker, documents: Documents, workspace: Workspace) -> list[str]:
     """The chunks of documents that are cut, and of others what is taken for them."""
     texts = []
-    with workshop.rehearsal() as llm:
+    with workspace.rehearsal() as llm:
         for document in (each.body for each in documents.whole):
-            cuts = chunker.kept(document) or workshop.loop.run(chunker.ask(document.body, llm, guess=True))
+            cuts = chunker.kept(document) or workspace.loop.run(chunker.ask(document.body, llm, guess=True))
             texts += [document.body.text[start:end] for start, end in cuts.places(document.body.text)]
     return texts
 

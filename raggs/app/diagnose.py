@@ -48,7 +48,7 @@ from raggs.parts import embedders, rerankers
 from raggs.parts.embedders import EmbedderConfig
 from raggs.parts.rerankers import RerankerConfig
 from raggs.parts.retrievers.reranked import RerankedConfig
-from raggs.parts.workshop import Workshop
+from raggs.parts.workspace import Workspace
 from raggs.runs.events import Listener, beside, in_loop, silent
 from raggs.runs.forecast import lines_of
 from raggs.runs.manifests.models import CostEstimate
@@ -273,11 +273,11 @@ def run_diagnosis(request: DiagnoseRequest, listen: Listener = silent, approve: 
         bench.require(kind.needs)
         kind.check(bench)
         causes = hash_value(kind.causes(bench))
-        if (report := store.unchanged(causes, bench.workshop.notify)) is not None:
+        if (report := store.unchanged(causes, bench.workspace.notify)) is not None:
             return _result(report, store, unchanged=True)
         _require_keys(kind, bench)
         with store.hold():
-            bench.workshop.ledger.turn_to(store.folder / LEDGER, f"diagnose {request.kind}")
+            bench.workspace.ledger.turn_to(store.folder / LEDGER, f"diagnose {request.kind}")
             report = store.keep(_report(kind, bench, causes))
     return _result(report, store, unchanged=False)
 
@@ -315,19 +315,17 @@ def opened(request: DiagnoseRequest, listen: Listener, *, rehearses: bool = Fals
     Args:
         rehearses: whether its embedders and rerankers only remember what was paid for, and ask nobody.
     """
-    workshop = Workshop(request.workspace, request.llm, request.budget, hear=listen)
-    try:
-        with workshop.rehearsal() if rehearses else nullcontext() as rehearsal:
-            yield Bench(request.given, workshop, listen, rehearsal)
-    finally:
-        workshop.close()
+    with (
+        Workspace(request.workspace, request.llm, request.budget, hear=listen) as workspace,
+        workspace.rehearsal() if rehearses else nullcontext() as rehearsal,
+    ):
+        yield Bench(request.given, workspace, rehearsal)
 
 
 def _require_keys(kind: Diagnosis[DiagnosisFindings], bench: Bench) -> None:
     """Find a missing key before the work, unless what was answered before may do."""
-    answers = bench.workshop.cache.at("llm").folder
-    if not (answers.is_dir() and any(answers.iterdir())):
-        require_keys(kind.models(bench), bench.workshop.llm.settings)
+    if not bench.workspace.has_answers:
+        require_keys(kind.models(bench), bench.workspace.settings)
 
 
 def _report(kind: Diagnosis[DiagnosisFindings], bench: Bench, causes: str) -> DiagnosisReport:

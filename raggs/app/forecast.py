@@ -45,7 +45,7 @@ from raggs.llm.prices import HIDDEN, estimate_tokens, likely_tokens, longest_pro
 from raggs.llm.rehearsal import CallEstimate, DryRunLLM
 from raggs.parts.embedders import Embedder
 from raggs.parts.indexes.passages import PassageStore
-from raggs.parts.indexes.vectors import SHARD, rows_done
+from raggs.parts.indexes.vectors import SHARD
 from raggs.parts.judges import Calls, Judge, Task
 from raggs.prompts import FALLBACK
 from raggs.runs.forecast import count_reranking, follow, line_of, rewritten, typical
@@ -168,7 +168,7 @@ def estimate(services: RunServices, standing: RunState, *, looks: bool = False) 
     Raises:
         ConfigError: lists that are to be ordered do not fit into what the judge's model reads.
     """
-    with services.workshop.rehearsal(remembers=looks) as llm:
+    with services.workspace.rehearsal(remembers=looks) as llm:
         yield from _RunForecast(services, standing, llm, looks=looks).lines()
 
 
@@ -210,15 +210,15 @@ class _RunForecast:
     def _embed(self) -> Iterator[CostEstimate]:
         """Rewrites and vectors of the questions, and for dense retrieval vectors of the whole corpus."""
         services, llm, own = self._services, self.llm, self._services.embedder
-        rewriter, queries = services.workshop.rewriter(self._config.embed.rewrite, llm), services.queries.values()
+        rewriter, queries = services.workspace.rewriter(self._config.embed.rewrite, llm), services.queries.values()
         models = own.models if own is not None else ()
         if not (models or rewriter.models):
             return
         llm.turn_to("embed")
-        texts = services.loop.run(rewritten(queries, rewriter, self._config.embed.language))
+        texts = services.workspace.loop.run(rewritten(queries, rewriter, self._config.embed.language))
         guessed = llm.missing > 0  # a text stands for a rewrite that nobody has made yet
         if own is not None and models:
-            embedder = services.workshop.embedder(own.config, llm)
+            embedder = services.workspace.embedder(own.config, llm)
             for start in range(0, len(texts), BATCH):
                 embedder.embed_queries(texts[start : start + BATCH])
             for model in models:
@@ -235,8 +235,8 @@ class _RunForecast:
         services, llm, passages = self._services, self.llm, self._services.passages
         llm.turn_to("retrieve")
         if self._looks and isinstance(passages, PassageStore):
-            embedder = services.workshop.embedder(own.config, llm)
-            begun = rows_done(services.workshop.cache.at("vectors"), own.identity, own.dims, passages)
+            embedder = services.workspace.embedder(own.config, llm)
+            begun = services.workspace.vectors_begun(passages, own)
             for start in range(begun, len(passages), SHARD):
                 embedder.embed(passages.contents(start, min(start + SHARD, len(passages))))
         else:
@@ -252,8 +252,8 @@ class _RunForecast:
         for number, retriever in enumerate((*services.retrievers.values(), *services.deeper.values())):
             for place, (spec, candidates) in enumerate(retriever.reranks()):
                 self.llm.turn_to(stage := f"retriever {number}, reranker {place}")
-                reranker = services.workshop.reranker(spec, self.llm)
-                count_reranking(services.loop, self.llm, reranker, asked, services.passages, candidates)
+                reranker = services.workspace.reranker(spec, self.llm)
+                count_reranking(services.workspace.loop, self.llm, reranker, asked, services.passages, candidates)
                 for (of, model, _), found in self.llm.all_asked.items():
                     if of == stage:
                         yield line_of(self.llm, "retrieve", model, found)
@@ -289,7 +289,7 @@ class _RunForecast:
         spec, together = self._config.judge.judge, prompts.get("grades")
         if not services.judge.models:
             return services.judge
-        return services.workshop.judge(spec, prompts["grade"], prompts["order"], self.llm, grades=together)
+        return services.workspace.judge(spec, prompts["grade"], prompts["order"], self.llm, grades=together)
 
     def _pools(self) -> Iterator[Pool]:
         merged = groupby(self._store.read("merge", MergeRecord), key=lambda record: record.qid)
@@ -333,7 +333,7 @@ class _RunForecast:
                     self._beyond += await self._follow(rank, qid, graded, pool, journal.get(qid, ()))
                     self.llm.turn_to("judge")
 
-        services.loop.run(walk())
+        services.workspace.loop.run(walk())
 
     def _stand_in(self, group: int) -> None:
         """Grade pools of passages of the corpus, a few for all, and as many of them as there will be canaries."""
@@ -348,12 +348,12 @@ class _RunForecast:
                 for rank, text in enumerate(shown, start=1)
             ]
             with self.llm.standing_for((number + 1) * len(qids) // count - number * len(qids) // count):
-                services.loop.run(JUDGE.pool(pool, spec, _Grading(services.queries, judge)))
+                services.workspace.loop.run(JUDGE.pool(pool, spec, _Grading(services.queries, judge)))
         calls = sum(-(-size // group) for size in self._sizes()) * spec.samples
         if judge.reads and (more := self._canaries(calls, group)):
             passages = [Passage(doc_id=str(number), text=text) for number, text in enumerate(shown[:group])]
             with self.llm.standing_for(more):
-                services.loop.run(judge.grades(services.queries[chosen[0]], passages))
+                services.workspace.loop.run(judge.grades(services.queries[chosen[0]], passages))
 
     def _judge_lines(self, together: Task, share: float) -> Iterator[CostEstimate]:
         """The judge stage's lines; whether others send for a model is told by their answers."""
@@ -437,7 +437,7 @@ class _RunForecast:
         shown = [Passage(doc_id=str(number), text=text) for number, text in enumerate(texts)]
         if calls:
             with self.llm.standing_for(calls):
-                services.loop.run(self._counting_judge.order(query, shown))
+                services.workspace.loop.run(self._counting_judge.order(query, shown))
 
     def _rank_share(self, config: RankConfig) -> float:
         """Of the calls that rankings may take, those that are expected: as many as those of the last run took."""

@@ -36,7 +36,7 @@ from raggs.llm.prices import key_state
 from raggs.parts import corpora, retrievers
 from raggs.parts.elastic import VectorPlace
 from raggs.parts.elastic.load import Contents, IndexDocument, IndexState, Loaded, Loader
-from raggs.parts.indexes.vectors import VectorIndex, open_vectors
+from raggs.parts.indexes.vectors import VectorIndex
 from raggs.parts.retrievers import name_of
 
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "MISTRAL_API_KEY", "AZURE_API_KEY")
@@ -97,7 +97,7 @@ def _configuration(path: Path) -> Iterator[HealthCheck]:
     try:
         yield from _disk(config.workspace)
         permit(config, ())
-        asker = services.workshop.asker(config.questions.ask.asker)
+        asker = services.workspace.asker(config.questions.ask.asker)
         models = tuple(dict.fromkeys((*services.models(), *asker.models)))
         for model in models:
             yield from _key(model, config)
@@ -131,7 +131,7 @@ def _disk(workspace: Path) -> Iterator[HealthCheck]:
 
 def _model(model: str, config: RunConfig, services: RunServices) -> Iterator[HealthCheck]:
     try:
-        price = services.llm.price(model)
+        price = services.workspace.llm.price(model)
     except RaggsError as error:
         yield HealthCheck("price", False, str(error))
     else:
@@ -359,7 +359,7 @@ def run_load(load: IndexLoad, services: RunServices, overwrite: bool) -> Loaded:
         RaggsError: see `Loader.prepare` and `Loader.load`; what was sent stays, and the next call goes on from there.
     """
     load.loader.prepare(overwrite)
-    return load.loader.load(_documents(services), services.workshop.building)
+    return load.loader.load(_documents(services), services.workspace.building)
 
 
 def _contents(services: RunServices, place: VectorPlace) -> Contents:
@@ -371,11 +371,10 @@ def _contents(services: RunServices, place: VectorPlace) -> Contents:
 
 def _documents(services: RunServices) -> Callable[[int, int], Sequence[IndexDocument]]:
     """The documents by position; vectors are made once and kept, like those of the dense retriever."""
-    store, embedder, workshop = services.corpus.store, services.embedder, services.workshop
+    store, embedder, workspace = services.corpus.store, services.embedder, services.workspace
     vectors: VectorIndex | None = None
     if embedder is not None:
-        cache, embed = workshop.cache.at("vectors"), embedder.embed
-        vectors = open_vectors(cache, embedder.identity, embedder.dims, store, embed, workshop.building)
+        vectors = workspace.vectors(store, embedder)
 
     def part(start: int, stop: int) -> list[IndexDocument]:
         passages = store.slice(start, stop)

@@ -23,7 +23,7 @@ from raggs.golden.judgments import DataOrigin, Judgments
 from raggs.golden.opened import NamedSystem
 from raggs.golden.places import USUAL, JudgedPlaces, Projection, judged_places, project_onto
 from raggs.metrics.spans import ProjectionRule
-from raggs.parts.workshop import OpenCorpus, Workshop
+from raggs.parts.workspace import OpenCorpus, Workspace
 from raggs.runs.events import Listener, silent
 from raggs.runs.manifests.store import RunStore
 
@@ -78,14 +78,12 @@ def project_corpus(
 def _opened(config: RunConfig, listen: Listener) -> Iterator[OpenCorpus]:
     """The corpus of a configuration; nobody is paid."""
     permit(config, ())
-    workshop = Workshop(config.workspace, config.llm, config.budget, hear=listen)
-    try:
-        yield workshop.corpus(config.corpus)
-    except NotFoundError as error:
-        error.remedy = NAME_IT
-        raise
-    finally:
-        workshop.close()
+    with Workspace(config.workspace, config.llm, config.budget, hear=listen) as workspace:
+        try:
+            yield workspace.corpus(config.corpus)
+        except NotFoundError as error:
+            error.remedy = NAME_IT
+            raise
 
 
 def _judged(golden: GoldenSet, judgments: Judgments, path: Path | None, listen: Listener) -> JudgedPlaces:

@@ -64,7 +64,7 @@ class QuestionRunServices(RunServices):
     @cached_property
     def asker(self) -> Asker:
         """Who asks."""
-        return self.workshop.asker(self.config.questions.ask.asker)
+        return self.workspace.asker(self.config.questions.ask.asker)
 
     @cached_property
     def systems(self) -> Mapping[str, Retriever]:
@@ -75,7 +75,7 @@ class QuestionRunServices(RunServices):
             kind = retrievers.REGISTRY.of(spec)
             if not (kind.paid(spec) or spec.type == FILE or (kind.needs_vectors(spec) and paid)):
                 specs.append(spec)
-        return self.workshop.retrievers(specs, self.passages, (), self.embedder)
+        return self.workspace.retrievers(specs, self.passages, (), self.embedder)
 
     def causes(self, part: str, task: Task | None = None) -> object:
         """As `RunServices.causes`, and of "documents", "asker" and "systems"."""
@@ -126,11 +126,11 @@ def estimate_questions(services: QuestionRunServices, store: RunStore, *, looks:
     """What the stages would cost that ask someone. `looks`: leave out what is paid for already."""
     samples = list(SAMPLE.run(StageWork({}), services.config.questions.sample, services))
     answers, count = learned(services, store), len(samples)
-    with services.workshop.rehearsal(remembers=looks) as llm:
+    with services.workspace.rehearsal(remembers=looks) as llm:
         llm.turn_to("ask")
-        asker = services.workshop.asker(services.config.questions.ask.asker, llm)
+        asker = services.workspace.asker(services.config.questions.ask.asker, llm)
         if asker.models:
-            services.loop.run(_ask(asker, samples, services.config.questions.ask, llm))
+            services.workspace.loop.run(_ask(asker, samples, services.config.questions.ask, llm))
         else:
             llm.count(f"{asker.name} (local)", "ask", count, exact=True, paid=False)
         yield from (

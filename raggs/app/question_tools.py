@@ -48,7 +48,7 @@ from raggs.parts.queries import format_of
 from raggs.parts.queries.fields import made_id
 from raggs.parts.queries.logs import read_log
 from raggs.parts.queries.writing import write_queries
-from raggs.parts.workshop import Workshop, open_queries
+from raggs.parts.workspace import Workspace, open_queries
 from raggs.runs.events import Listener, beside, in_loop, silent
 from raggs.stats.personal_data import (
     KINDS,
@@ -165,11 +165,8 @@ def calibrate(request: CalibrateRequest, listen: Listener = silent) -> Threshold
     specs = parse_spec(request.embedder, embedders.REGISTRY, EmbedderConfig)
     reader = formats.REGISTRY.load(format_of(request.questions)).Config.model_validate({"path": request.questions})
     queries = _about(request, list(open_queries(reader, listen).values()))
-    workshop = Workshop(request.workspace, budget=BudgetSettings(max_usd=request.max_usd), hear=listen)
-    try:
-        return _paired(queries, workshop.embedder(specs), thresholds_for(request.corpus or "", specs.type))
-    finally:
-        workshop.close()
+    with Workspace(request.workspace, budget=BudgetSettings(max_usd=request.max_usd), hear=listen) as workspace:
+        return _paired(queries, workspace.embedder(specs), thresholds_for(request.corpus or "", specs.type))
 
 
 def _about(request: CalibrateRequest, queries: list[Query]) -> list[Query]:
@@ -408,11 +405,8 @@ def _joined(asked: Sequence[QuestionLines], request: ImportRequest) -> tuple[Que
     """The questions without those near a more frequent one, which are counted with it."""
     if request.near >= 1 or len(asked) < 2:
         return tuple(asked)
-    workshop = Workshop(Path())
-    try:
-        vectors = workshop.embedder(WordLlamaEmbedder.Config()).embed([each.text for each in asked])
-    finally:
-        workshop.close()
+    with Workspace(Path()) as workspace:
+        vectors = workspace.embedder(WordLlamaEmbedder.Config()).embed([each.text for each in asked])
     numbers: dict[str, int] = {}
     groups = [numbers.setdefault(guard(each.text), len(numbers)) for each in asked]
     return merged(asked, [(gone.row, gone.of) for gone in duplicates(vectors, request.near, groups)])

@@ -1,4 +1,4 @@
-"""What a run configuration asks for, as the stages see it: a thin composition of the workshop's parts.
+"""What a run configuration asks for, as the stages see it: a thin composition of the workspace's parts.
 
 Each part is made when it is first asked for, so that a run with nothing to do opens no index, loads no model and
 imports no provider.
@@ -16,21 +16,17 @@ about; where no document at all is known by the names of the questions, every gr
 
 from __future__ import annotations
 
-import asyncio
-from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping
+from abc import abstractmethod
+from collections.abc import Collection, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from raggs.base.artifacts import Query, Spending, names_of
-from raggs.base.errors import BudgetError, DataError, UsageError
+from raggs.base.artifacts import Query, names_of
+from raggs.base.errors import DataError, UsageError
 from raggs.base.hashing import hash_value
 from raggs.base.text import FOLDING, HYGIENE, did_you_mean, plural
 from raggs.base.types import Notice
 from raggs.config.models import RunConfig
-from raggs.llm.client import LLM
-from raggs.llm.messages import Answerer
 from raggs.llm.prices import HIDDEN, estimate_tokens, reasons, require_keys
 from raggs.parts import retrievers
 from raggs.parts.embedders import Embedder
@@ -38,75 +34,53 @@ from raggs.parts.indexes.passages import Passages, PassageStore
 from raggs.parts.judges import Judge, Task
 from raggs.parts.retrievers import Retriever
 from raggs.parts.rewriters import Rewriter
-from raggs.parts.workshop import OpenCorpus, Workshop, judge_prompts, open_queries, place_of, read_whole
+from raggs.parts.workspace import OpenCorpus, Workspace, judge_prompts, open_queries, place_of, read_whole
 from raggs.prompts import Prompt, load_prompt
 from raggs.runs.events import Listener, silent
 from raggs.runs.manifests.models import UnreadableFiles
 from raggs.stages import GOLDEN
+from raggs.stages.base import Services
 from raggs.stages.embed import quotes_folded
 from raggs.stages.waves import ORDERED, known_prices
 
-if TYPE_CHECKING:
-    pass
 
-
-class ConfiguredParts(ABC):
-    """Rewriter, retrievers and the event loop of a configuration.
+class ConfiguredParts(Services):
+    """Rewriter and retrievers of a configuration.
 
     Args:
         config: the configuration.
-        workshop: makes the parts; closed by whoever closes these.
+        workspace: makes the parts; closed with these.
     """
-
-    def __init__(self, config: RunConfig, workshop: Workshop) -> None:
-        self.config = config
-        self.workshop = workshop
-
-    @property
-    @abstractmethod
-    def queries(self) -> Mapping[str, Query]:
-        """All questions by id."""
 
     @property
     @abstractmethod
     def passages(self) -> Passages:
         """The corpus."""
 
-    @property
-    @abstractmethod
-    def embedder(self) -> Embedder | None:
-        """The embedder, where one is configured."""
+    def __init__(self, config: RunConfig, workspace: Workspace) -> None:
+        self.config = config
+        self.workspace = workspace
+
+    def close(self) -> None:
+        """Close what is open."""
+        self.workspace.close()
 
     @cached_property
     def rewriter(self) -> Rewriter:
         """The rewriter of questions."""
-        return self.workshop.rewriter(self.config.embed.rewrite)
+        return self.workspace.rewriter(self.config.embed.rewrite)
 
     @cached_property
     def retrievers(self) -> Mapping[str, Retriever]:
         """The retrievers by name."""
         specs = self.config.retrieve.searched
-        return self.workshop.retrievers(specs, self.passages, self.queries.keys(), self.embedder)
+        return self.workspace.retrievers(specs, self.passages, self.queries.keys(), self.embedder)
 
     @cached_property
     def deeper(self) -> Mapping[str, Retriever]:
         """Those that search once more, and deeper, for questions that are escalated; by the same names."""
         specs = self.config.retrieve.again
-        return self.workshop.retrievers(specs, self.passages, self.queries.keys(), self.embedder)
-
-    @property
-    def loop(self) -> asyncio.Runner:
-        """The event loop of the work."""
-        return self.workshop.loop
-
-    def affords(self) -> float:
-        """How many more calls the budget is likely to pay for."""
-        return self.workshop.affords()
-
-    @property
-    def concurrency(self) -> int:
-        """Calls that may be on their way at once."""
-        return self.config.llm.concurrency
+        return self.workspace.retrievers(specs, self.passages, self.queries.keys(), self.embedder)
 
 
 def strange_places(queries: Mapping[str, Query], sources: Collection[str], where: Path | str) -> str | None:
@@ -155,8 +129,7 @@ class RunServices(ConfiguredParts):
 
     def __init__(self, config: RunConfig, hear: Listener = silent) -> None:
         batch = config.judge.batch if config.judge.mode == "batch" else None
-        super().__init__(config, Workshop(config.workspace, config.llm, config.budget, batch=batch, hear=hear))
-        self._hear = hear
+        super().__init__(config, Workspace(config.workspace, config.llm, config.budget, batch=batch, hear=hear))
 
     # --- what stages see ---
 
@@ -167,7 +140,7 @@ class RunServices(ConfiguredParts):
         Raises:
             UsageError: `query_ids` names a query that is not there.
         """
-        found = open_queries(self.config.queries, self._hear)
+        found = open_queries(self.config.queries, self.workspace.hear)
         for qid in self.config.query_ids:
             if qid not in found:
                 where = place_of(self.config.queries)
@@ -177,7 +150,7 @@ class RunServices(ConfiguredParts):
     @cached_property
     def corpus(self) -> OpenCorpus:
         """The corpus, from which passages come one by one or all together."""
-        return self.workshop.corpus(self.config.corpus)
+        return self.workspace.corpus(self.config.corpus)
 
     @cached_property
     def passages(self) -> Passages:
@@ -188,7 +161,7 @@ class RunServices(ConfiguredParts):
     def embedder(self) -> Embedder | None:
         """The embedder, where one is configured."""
         spec = self.config.embed.embedder
-        return None if spec is None else self.workshop.embedder(spec)
+        return None if spec is None else self.workspace.embedder(spec)
 
     @cached_property
     def prompts(self) -> Mapping[Task, Prompt]:
@@ -202,7 +175,7 @@ class RunServices(ConfiguredParts):
     def judge(self) -> Judge:
         """Who grades and orders."""
         grade, order, together = self.prompts["grade"], self.prompts["order"], self.prompts.get("grades")
-        return self.workshop.judge(
+        return self.workspace.judge(
             self.config.judge.judge, grade, order, questions=lambda: self.queries.values(), grades=together
         )
 
@@ -247,47 +220,15 @@ class RunServices(ConfiguredParts):
         """What an order costs by each model of the judge (see `raggs.stages.waves.OrderPrices`)."""
         found: dict[str, object] = {}
         for model in self.judge.calls("order"):
-            price, hidden = self.llm.price(model), HIDDEN * reasons(model, self.config.llm.parameters_of(model))
+            price, hidden = (
+                self.workspace.llm.price(model),
+                HIDDEN * reasons(model, self.config.llm.parameters_of(model)),
+            )
             charged = None if price is None else {"price": price.model_dump(mode="json"), "answer": ORDERED + hidden}
             found[model] = charged
         return {"prompt": estimate_tokens(self.prompts["order"].text()), "models": found}
 
-    @property
-    def llm(self) -> LLM:
-        """Language models."""
-        return self.workshop.llm
-
     # --- what the runner sees ---
-
-    def spent(self) -> Spending:
-        """Money and calls so far."""
-        return self.workshop.ledger.spent
-
-    def book(self, stage: str, ledger: Path | None) -> None:
-        """From now on calls are booked on this stage, in this file, and other snapshots than its own stop the run."""
-        self.workshop.ledger.turn_to(ledger, stage)
-
-    def expect(self, answerers: Iterable[Answerer]) -> None:
-        """From now on, other snapshots of these models stop the run."""
-        found = list(answerers)
-        self.workshop.ledger.answerers.learn(found)
-        self.workshop.ledger.answerers.expect(found)
-
-    def answered(self, stage: str) -> Mapping[str, int]:
-        """How many answers each answerer has given for a stage so far, by key."""
-        return self.workshop.ledger.answered(stage)
-
-    def answerer(self, key: str) -> Answerer:
-        """Who has a key."""
-        return self.workshop.ledger.answerers.named(key)
-
-    def arrive(self) -> None:
-        """Let calls on their way arrive, after which all that was paid for is booked."""
-        self.workshop.arrive()
-
-    def pay_no_more(self, why: BudgetError) -> None:
-        """From now on make no call: what was not paid for before raises `why`."""
-        self.workshop.pay_no_more(why)
 
     def check(self, stages: Collection[str]) -> None:
         """Find what is wrong before anything is paid for.
@@ -296,8 +237,7 @@ class RunServices(ConfiguredParts):
             PrerequisiteError: a key is missing, and nothing was ever answered in this workspace.
             RaggsError: as `check_inputs`.
         """
-        answers = self.workshop.cache.at("llm").folder
-        if not (answers.is_dir() and any(answers.iterdir())):
+        if not self.workspace.has_answers:
             self.check_keys(stages)
         self.check_inputs(stages)
 
@@ -333,7 +273,7 @@ class RunServices(ConfiguredParts):
         if self.judge.by_place and isinstance(self.passages, PassageStore):
             strange = strange_places(self.queries, self.passages.sources(), place_of(self.config.queries))
             if strange is not None:
-                self._hear(Notice(strange))
+                self.workspace.hear(Notice(strange))
         for name, retriever in self.retrievers.items():
             retriever.check()
             if retriever.needs_vectors(retriever.config) and self.embedder is None:
@@ -359,7 +299,3 @@ class RunServices(ConfiguredParts):
         if "retrieve" in stages and any(retrievers.REGISTRY.of(spec).paid(spec) for spec in specs):
             asked += tuple(model for retriever in self.retrievers.values() for model in retriever.models)
         return tuple(dict.fromkeys(asked))
-
-    def close(self) -> None:
-        """Close what is open; a closed set of services is not used again."""
-        self.workshop.close()

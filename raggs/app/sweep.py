@@ -33,7 +33,7 @@ from raggs.golden.opened import open_golden
 from raggs.llm.prices import require_keys
 from raggs.parts.indexes.passages import Passages
 from raggs.parts.judges import Judge
-from raggs.parts.workshop import Workshop, judge_prompts
+from raggs.parts.workspace import Workspace, judge_prompts
 from raggs.runs.events import Listener, beside, in_loop, silent
 from raggs.runs.manifests.store import RunStore
 from raggs.stages.judge import STAGE
@@ -274,22 +274,20 @@ def judge_holes(config: SweepConfig, listen: Listener = silent, approve: Approve
         return beside(lambda hear: judge_holes(config, hear, approve), listen)
     run = _golden_run(config.golden)
     permit(run, ["judge"], approve)
-    world, store = SweepContext(config, listen), SweepStore(config.folder / config.name)
-    llm = run.llm.mixing() if config.llm.allow_mixed else run.llm
-    workshop = Workshop(run.workspace, llm, config.budget, hear=listen)
-    try:
+    store, llm = SweepStore(config.folder / config.name), run.llm.mixing() if config.llm.allow_mixed else run.llm
+    with (
+        closing(SweepContext(config, listen)) as world,
+        Workspace(run.workspace, llm, config.budget, hear=listen) as workspace,
+    ):
         rows, passages = _judged_alike(world, [row for row in store.systems() if row.file])
         lists = (lists_of(store.run(row), max(config.cutoffs)) for row in rows)
         holes = find_holes(world.labels, lists, config.cutoffs)
-        judge = workshop.judge(run.judge.judge, *judge_prompts(run.judge.prompt, run.ordering.prompt))
+        judge = workspace.judge(run.judge.judge, *judge_prompts(run.judge.prompt, run.ordering.prompt))
         judge.check(world.queries.values())
         require_keys(judge.models, run.llm)
         with store.hold():
-            workshop.ledger.turn_to(world.ledger, BOOKED)
-            return _ask(holes, world, run, workshop, _Services(world.queries, judge, passages))
-    finally:
-        workshop.close()
-        world.close()
+            workspace.ledger.turn_to(world.ledger, BOOKED)
+            return _ask(holes, world, run, workspace, _Services(world.queries, judge, passages))
 
 
 def _judged_alike(world: SweepContext, rows: Sequence[SystemRow]) -> tuple[Sequence[SystemRow], Passages]:
@@ -317,7 +315,7 @@ def _judged_alike(world: SweepContext, rows: Sequence[SystemRow]) -> tuple[Seque
 
 
 def _ask(
-    holes: Sequence[UnjudgedPassage], world: SweepContext, run: RunConfig, workshop: Workshop, services: _Services
+    holes: Sequence[UnjudgedPassage], world: SweepContext, run: RunConfig, workspace: Workspace, services: _Services
 ) -> UnjudgedGrading:
     """Some at a time, in order, so that what the money buys is what matters most."""
     done = silent = 0
@@ -336,7 +334,7 @@ def _ask(
 
     for start in range(0, len(holes), run.llm.concurrency):
         world.hear(BuildProgress("holes judged", start, len(holes)))
-        found = workshop.loop.run(several(holes[start : start + run.llm.concurrency]))
+        found = workspace.loop.run(several(holes[start : start + run.llm.concurrency]))
         records = [each for each in found if isinstance(each, JudgeRecord)]
         keep_holes(world.folder, (record for record in records if record.skipped is None))
         silent += sum(record.skipped is not None for record in records)

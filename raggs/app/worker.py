@@ -23,7 +23,7 @@ from raggs.llm import BudgetSettings
 from raggs.parts.embedders import Embedder
 from raggs.parts.indexes.passages import Passages, PassageStore
 from raggs.parts.judges import Judge, Task
-from raggs.parts.workshop import Workshop, judge_prompts
+from raggs.parts.workspace import Workspace, judge_prompts
 from raggs.runs.execution.channel import RemoteJudge, ShardJob, ShardJournal, WorkerChannel, check_shared, shard_work
 from raggs.runs.execution.cluster import distributed
 from raggs.runs.manifests.models import versions
@@ -69,7 +69,7 @@ class WorkerServices(ConfiguredParts):
     def __init__(self, job: ShardJob) -> None:
         config = RunConfig.model_validate_json(job.config)
         nothing = BudgetSettings(max_calls=0)
-        super().__init__(config, Workshop(config.workspace, config.llm, nothing, keeps_answers=False))
+        super().__init__(config, Workspace(config.workspace, config.llm, nothing, keeps_answers=False))
         self.job = job
         self.channel: WorkerChannel | None = None
 
@@ -83,7 +83,7 @@ class WorkerServices(ConfiguredParts):
         """The corpus: the client's copy where it made one."""
         if self.job.passages is not None:
             return PassageStore.open(self.job.passages)
-        return self.workshop.corpus(self.config.corpus).passages(whole=False)
+        return self.workspace.corpus(self.config.corpus).passages(whole=False)
 
     @cached_property
     def embedder(self) -> Embedder | None:
@@ -96,7 +96,7 @@ class WorkerServices(ConfiguredParts):
         if self.job.asks is not None:
             return RemoteJudge(self.job.asks, self._channel)
         config = self.config
-        return self.workshop.judge(config.judge.judge, *judge_prompts(config.judge.prompt, config.ordering.prompt))
+        return self.workspace.judge(config.judge.judge, *judge_prompts(config.judge.prompt, config.ordering.prompt))
 
     def causes(self, part: str, task: Task | None = None) -> Any:
         """As the client found them."""
@@ -104,7 +104,7 @@ class WorkerServices(ConfiguredParts):
 
     def close(self) -> None:
         """Close what is open."""
-        self.workshop.close()
+        super().close()
         if self.job.passages is not None and "passages" in self.__dict__:
             self.passages.close()
 

@@ -28,7 +28,7 @@ from raggs.metrics.spans.columns import Place
 from raggs.parts.chunkers import Chunk, Chunker, Document
 from raggs.parts.chunkers.paid import ChunkBoundaries, NotCut, PaidChunker
 from raggs.parts.corpora.folder import FolderConfig, FolderCorpus
-from raggs.parts.workshop import Workshop
+from raggs.parts.workspace import Workspace
 from raggs.stages.ordered import run_ordered
 
 
@@ -189,7 +189,7 @@ class ChunkingResult:
 def make_cuts(
     chunker: PaidChunker,
     documents: Iterable[Document],
-    workshop: Workshop,
+    workspace: Workspace,
     tell: Callable[[int], None] = lambda _: None,
     *,
     again: bool = False,
@@ -210,11 +210,11 @@ def make_cuts(
         if _is_cut(chunker, document, again=again):
             return None
         try:
-            return await chunker.make(document, workshop.llm)
+            return await chunker.make(document, workspace.llm)
         except NotCut as error:
             return str(error)
 
-    for number, found in enumerate(run_ordered(workshop, documents, work), start=1):
+    for number, found in enumerate(run_ordered(workspace, documents, work), start=1):
         if isinstance(found, str):
             made.failed = (*made.failed, found)
         elif found is None:
@@ -235,7 +235,7 @@ def _is_cut(chunker: PaidChunker, document: Document, *, again: bool) -> bool:
 
 
 def foresee(
-    chunker: PaidChunker, documents: Iterable[Document], workshop: Workshop, llm: DryRunLLM, *, again: bool = False
+    chunker: PaidChunker, documents: Iterable[Document], workspace: Workspace, llm: DryRunLLM, *, again: bool = False
 ) -> tuple[int, int]:
     """Ask what `make_cuts` would ask, of models that count; how many documents would be cut, and how many are.
 
@@ -253,7 +253,7 @@ def foresee(
             continue
         count += 1
         missing = llm.missing
-        workshop.loop.run(chunker.ask(document.body, llm, guess=True))
+        workspace.loop.run(chunker.ask(document.body, llm, guess=True))
         if llm.missing > missing + 1:
             llm.guess()
     return count, before

@@ -33,7 +33,6 @@ from raggs.base.hashing import hash_value
 from raggs.base.jsonl import M
 from raggs.base.settings import Causes, causes_of
 from raggs.base.text import FOLDING, plural
-from raggs.base.types import Hear, deaf
 from raggs.config.models import RunConfig
 from raggs.diagnosis import REGISTRY
 from raggs.diagnosis.models import DiagnosisReport
@@ -46,9 +45,8 @@ from raggs.golden.opened import open_golden
 from raggs.llm.rehearsal import DryRunLLM
 from raggs.parts.embedders import Embedder, EmbedderConfig
 from raggs.parts.indexes.passages import Passages, PassageStore
-from raggs.parts.indexes.vectors import rows_done
 from raggs.parts.rerankers import Reranker, RerankerConfig
-from raggs.parts.workshop import Workshop, open_queries, place_of
+from raggs.parts.workspace import Workspace, open_queries, place_of
 from raggs.runs.forecast import RERANK, count_reranking
 from raggs.stages.embed import quotes_folded
 from raggs.stats.resampling import FEWEST as FEWEST
@@ -89,15 +87,12 @@ class Bench:
 
     Args:
         given: what was named.
-        workshop: makes the parts; closed by whoever made it.
-        hear: is told what takes its time.
-        rehearsal: language models that only remember, in place of the workshop's own, for a forecast.
+        workspace: makes the parts; closed by whoever made it.
+        rehearsal: language models that only remember, in place of the workspace's own, for a forecast.
     """
 
-    def __init__(
-        self, given: DiagnosisInputs, workshop: Workshop, hear: Hear = deaf, rehearsal: DryRunLLM | None = None
-    ) -> None:
-        self.given, self.workshop, self.hear = given, workshop, hear
+    def __init__(self, given: DiagnosisInputs, workspace: Workspace, rehearsal: DryRunLLM | None = None) -> None:
+        self.given, self.workspace, self.hear = given, workspace, workspace.hear
         self.run, self.seed = given.run, given.seed
         self.rehearsal = rehearsal
 
@@ -106,12 +101,12 @@ class Bench:
     @cached_property
     def embedders(self) -> Mapping[str, Embedder]:
         """The embedders by name, in the order in which they were named; their models are loaded at first use."""
-        return {name: self.workshop.embedder(spec, self.rehearsal) for name, spec in self.given.embedders.items()}
+        return {name: self.workspace.embedder(spec, self.rehearsal) for name, spec in self.given.embedders.items()}
 
     @cached_property
     def rerankers(self) -> Mapping[str, Reranker]:
         """The rerankers by name; none where none is named."""
-        return {name: self.workshop.reranker(spec, self.rehearsal) for name, spec in self.given.rerankers.items()}
+        return {name: self.workspace.reranker(spec, self.rehearsal) for name, spec in self.given.rerankers.items()}
 
     # --- what is asked, and of what ---
 
@@ -168,7 +163,7 @@ class Bench:
         Raises:
             PrerequisiteError, DataError: there are none, or they are not.
         """
-        found = self.workshop.corpus(self.corpus).passages(whole=True)
+        found = self.workspace.corpus(self.corpus).passages(whole=True)
         if self._golden is not None:
             refuse_foreign(found, self.judgments, self._golden.source, place_of(self.corpus))
         return found
@@ -234,7 +229,7 @@ class Bench:
             model: of a row.
             make: gives the rows.
         """
-        return self.workshop.cache.at("diagnoses").get(causes, model, make)
+        return self.workspace.cache.at("diagnoses").get(causes, model, make)
 
     # --- what would be asked ---
 
@@ -254,7 +249,7 @@ class Bench:
         for embedder in (each for each in self.embedders.values() if each.models):
             passages, begun = self.passages, 0
             if stored and isinstance(passages, PassageStore):
-                begun = rows_done(self.workshop.cache.at("vectors"), embedder.identity, embedder.dims, passages)
+                begun = self.workspace.vectors_begun(passages, embedder)
             embedder.embed(passages.sample(len(passages))[begun:])
             embedder.embed_queries(list(queries))
 
@@ -263,7 +258,7 @@ class Bench:
         self.counting.turn_to(RERANK)
         for reranker in (each for each in self.rerankers.values() if each.models):
             count_reranking(
-                self.workshop.loop, self.counting, reranker, queries, self.passages, candidates, times=times
+                self.workspace.loop, self.counting, reranker, queries, self.passages, candidates, times=times
             )
         self.counting.turn_to("")
 

@@ -12,5 +12,5 @@ perturbers, noises               controlled changes of texts and queries, for di
 callables                        user functions as parts
 file_shapes, run_files           labels and lists in files
 localmodels                      ONNX models on this machine
-workshop                         makes the parts that a configuration names
+workspace                         makes the parts that a configuration names
 """

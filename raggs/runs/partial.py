@@ -131,7 +131,7 @@ def work_on(
     name, config = stage.NAME, runner.configs[stage.NAME]
     runner.listen(StageStarted(name, (reason,)))
     journal = RunJournal(runner.store.path(stage.JOURNAL)) if stage.JOURNAL else None
-    runner.services.book(name, runner.store.ledger)
+    runner.services.workspace.ledger.turn_to(runner.store.ledger, name)
     watch = RecordWatch(stage, stage.statistics(config))
     try:
         readers = {read: partial(run.records, read) for read in stage.READS}
@@ -141,7 +141,7 @@ def work_on(
         every = done.beside(records) if done else records
         runner.store.write_partial(stage.artifacts(), watch.until_stopped(every))
     finally:
-        runner.services.book(name, runner.store.ledger)
+        runner.services.workspace.ledger.turn_to(runner.store.ledger, name)
         if journal is not None:
             journal.close()
     if watch.stopped is not None:
@@ -188,7 +188,7 @@ def _ended(runner: Runner, selection: Selection, ended: BudgetSpent) -> BudgetSp
 
     with runner.at_work():
         _finish(runner, selection, ended)
-        runner.services.arrive()
+        runner.services.workspace.arrive()
         runner.store.seal_ledger()
         found = bought(OpenedRun(runner.store, runner.store.manifest()))
     ended.message += f"; {found or 'no query more is done'}"
@@ -237,8 +237,8 @@ def _finish(runner: Runner, selection: Selection, ended: BudgetSpent) -> None:
     stopped = next((name for name in selection.stages if store.marker(name).exists()), None)
     if stopped is None or not runner.pipeline.stage(stopped).ASKS:
         return
-    runner.services.arrive()
-    runner.services.pay_no_more(ended)
+    runner.services.workspace.arrive()
+    runner.services.workspace.llm.budget.close(ended)
     store.note_spent(stopped, ended.cap)
     for name in selection.stages[selection.stages.index(stopped) :]:
         stage, run = runner.pipeline.stage(name), OpenedRun(store, store.manifest())

@@ -11,15 +11,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any, Protocol
 
-from raggs.base.artifacts import JournalRecord, Record, Spending, answerers_named, artifact_file
-from raggs.base.errors import BudgetError, DataError, RaggsError
+from raggs.base.artifacts import JournalRecord, Record, answerers_named, artifact_file
+from raggs.base.errors import DataError, RaggsError
 from raggs.base.files import disk
 from raggs.base.settings import Settings
 from raggs.base.types import Notice, as_object
-from raggs.llm.messages import Answerer
+from raggs.llm.ledger import CallLedger
 from raggs.parts.judges import is_exact
 from raggs.runs.events import Listener, StageFinished, StageProgress, StageSkipped, StageStarted, silent
 from raggs.runs.execution import Execution
@@ -83,40 +82,8 @@ class RecordWatch:
 class RunnerServices(Services, Protocol):
     """What a run needs of the world besides what stages need."""
 
-    def spent(self) -> Spending:
-        """Money and calls since the services were made."""
-        ...
-
-    def book(self, stage: str, ledger: Path) -> None:
-        """Say on which stage, and in which file, calls are booked from now on."""
-        ...
-
-    def expect(self, answerers: Iterable[Answerer]) -> None:
-        """Say which models have answered before: other snapshots of them stop the run, unless that is allowed."""
-        ...
-
-    def answered(self, stage: str) -> Mapping[str, int]:
-        """How many answers each answerer has given for a stage since the services were made, by key."""
-        ...
-
-    def answerer(self, key: str) -> Answerer:
-        """Who has a key."""
-        ...
-
-    def arrive(self) -> None:
-        """Let calls on their way arrive, after which all that was paid for is booked."""
-        ...
-
-    def pay_no_more(self, why: BudgetError) -> None:
-        """From now on make no call: what was not paid for before raises `why`."""
-        ...
-
     def check(self, stages: Collection[str]) -> None:
         """Find what is wrong with the inputs of some stages before anything is paid for."""
-        ...
-
-    def close(self) -> None:
-        """Let go of what is open."""
         ...
 
 
@@ -266,7 +233,7 @@ class Runner:
                 yield
             except BaseException:
                 with suppress(OSError, RaggsError):
-                    self.services.arrive()
+                    self.services.workspace.arrive()
                     self.store.seal_ledger()
                 raise
 
@@ -280,7 +247,7 @@ class Runner:
 
     def progress(self, stage: str, done: int, total: int, calls: int = 0, expected: int = 0) -> None:
         """Tell how far a stage is, and what was spent."""
-        spent = self.services.spent()
+        spent = self._ledger.spent
         self.listen(StageProgress(stage, done, total, spent.usd, spent.calls, spent.cached, calls, expected))
 
     def configured(self, manifest: RunManifest, done: str) -> RunManifest:
@@ -300,8 +267,13 @@ class Runner:
         for later in self.pipeline.order[self.pipeline.order.index(name) + 1 :]:
             self.store.forget_partial(later)
         journal = self._journal(stage.JOURNAL, reasons) if stage.JOURNAL else None
-        self.services.book(name, self.store.ledger)
-        started, clock, before, booked = now(), time.perf_counter(), self.services.spent(), self.store.account.end()
+        self._ledger.turn_to(self.store.ledger, name)
+        started, clock, before, booked = (
+            now(),
+            time.perf_counter(),
+            self._ledger.spent,
+            self.store.account.end(),
+        )
         watch = RecordWatch(stage, stage.statistics(config))
         watch.statistics.exact = is_exact(parts.get("judge"))
         try:
@@ -314,7 +286,7 @@ class Runner:
                 settled = watch.journal(journal.settled())
                 outputs |= self.store.write({stage.JOURNAL: JournalRecord}, settled)
         finally:
-            self.services.book(name, self.store.ledger)  # what is not written yet is written now
+            self._ledger.turn_to(self.store.ledger, name)  # what is not written yet is written now
             if journal is not None:
                 journal.close()
         lock = StageLock(
@@ -327,7 +299,7 @@ class Runner:
             failed=watch.failed,
             health=watch.statistics.health(),
             counts=watch.statistics.counts(),
-            cost=self.services.spent() - before,
+            cost=self._ledger.spent - before,
             started=started,
             ended=now(),
             versions=versions(),
@@ -340,9 +312,10 @@ class Runner:
 
     def _answerers(self, stage: AnyStage, watch: RecordWatch) -> dict[str, LockedAnswerer]:
         """Who answered for a stage, by key: as its records say, or as was booked if they name nobody."""
-        found = watch.answered if stage.names_answerers else self.services.answered(stage.NAME)
+        found = watch.answered if stage.names_answerers else self._ledger.answered(stage.NAME)
         return {
-            key: LockedAnswerer(**self.services.answerer(key).model_dump(), answers=found[key]) for key in sorted(found)
+            key: LockedAnswerer(**self._ledger.answerers.named(key).model_dump(), answers=found[key])
+            for key in sorted(found)
         }
 
     def _written(self, stage: AnyStage, records: Iterator[Record], watch: RecordWatch) -> dict[str, StageOutput]:
@@ -376,6 +349,10 @@ class Runner:
 
     # --- helpers ---
 
+    @property
+    def _ledger(self) -> CallLedger:
+        return self.services.workspace.ledger
+
     def _journal(self, artifact: str, reasons: tuple[Reason, ...]) -> RunJournal:
         """The journal; of one that may have been edited by hand only the lines that the run wrote."""
         edited = any(
@@ -387,7 +364,12 @@ class Runner:
         if self.store.exists:
             found, unsound = self.store.manifest(), self.standing.unsound
             for lock in found.stages.values():
-                self.services.expect(each.answerer for each in lock.answerers.values())
+                answerers, known = (
+                    self._ledger.answerers,
+                    [each.answerer for each in lock.answerers.values()],
+                )
+                answerers.learn(known)
+                answerers.expect(known)
             # What was edited is not sealed anew: its stage runs again.
             stages = {name: lock for name, lock in self.kept(found).items() if name not in unsound}
             return found.model_copy(update={"stages": stages})

@@ -21,7 +21,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
 from raggs.base.artifacts import JournalRecord, Passage, Query, Record
 from raggs.base.judge_health import CanaryHealth, Health, HumanAgreement, WilsonRate
@@ -30,8 +30,10 @@ from raggs.parts.embedders import Embedder
 from raggs.parts.judges import Judge, Judgment, Task
 from raggs.parts.retrievers import Retriever
 from raggs.parts.rewriters import Rewriter
-from raggs.stages.ordered import LoopServices
 from raggs.stats.agreement import wilson
+
+if TYPE_CHECKING:
+    from raggs.parts.workspace import Workspace
 
 QUESTIONS, DEEPER = "questions", "deeper"  # counts where some questions are searched deeper; the others are signals
 
@@ -160,8 +162,10 @@ class GradeServices(QueryServices, Protocol):
     def judge(self) -> Grader: ...
 
 
-class Services(PassageServices, LoopServices, Protocol):
+class Services(PassageServices, Protocol):
     """The world as a stage sees it; each part is made when it is first used. A stage that needs less asks for less."""
+
+    workspace: Workspace
 
     @property
     def embedder(self) -> Embedder | None: ...
@@ -173,10 +177,6 @@ class Services(PassageServices, LoopServices, Protocol):
     def deeper(self) -> Mapping[str, Retriever]: ...  # who search once more for some questions; the same names
     @property
     def judge(self) -> Judge: ...
-
-    def affords(self) -> float:
-        """How many more calls the budget is likely to pay for; 0 where money is limited and no price is known yet."""
-        ...
 
     def causes(self, part: str, task: Task | None = None) -> Any:
         """What of a part can change a result: "queries", "corpus", "embedder", "rewriter", "retrievers" or "judge".

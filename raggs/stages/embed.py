@@ -66,7 +66,9 @@ class EmbedStage(Stage[EmbedConfig]):
         total = len(services.queries)
 
         prepared = run_ordered(
-            services, services.queries.values(), lambda query: prepare(query, services.rewriter, config.language)
+            services.workspace,
+            services.queries.values(),
+            lambda query: prepare(query, services.rewriter, config.language),
         )
         done = 0
         while batch := list(islice(prepared, BATCH)):

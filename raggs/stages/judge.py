@@ -256,7 +256,7 @@ class JudgeStage(Stage[JudgeConfig]):
         window, walks = config.batch.max_requests if batched else None, self.walks(config, services)
         pools = (item for item in work.by_query("merge", MergeRecord) if item[0] not in work.done)
         holds = (lambda _: False) if batched else walks.tight
-        every = run_ordered(services, pools, grade, size=walks.at_once, window=window, holds=holds)
+        every = run_ordered(services.workspace, pools, grade, size=walks.at_once, window=window, holds=holds)
         for done, records in enumerate(every, start=1):
             yield from records
             work.progress(done, total)
@@ -265,7 +265,7 @@ class JudgeStage(Stage[JudgeConfig]):
         judge = services.judge
         calls = judge.calls("grades" if config.group > 1 else "grade").items()
         members = sum(each.most * (config.group if model in judge.alone else 1) for model, each in calls)
-        return Walks(config.stop_after, config.group, config.samples, members, services.affords)
+        return Walks(config.stop_after, config.group, config.samples, members, services.workspace.affords)
 
     def failed(self, record: Record) -> bool:
         return isinstance(record, JudgeRecord) and record.failed
@@ -284,9 +284,9 @@ class JudgeStage(Stage[JudgeConfig]):
             from raggs.stages.canaries import ask_plan, make_plan  # late: most grade one by one
 
             plan = make_plan(pools, services.queries, config.canaries, config.samples, config.group)
-            return services.loop.run(ask_plan(judge, plan))
+            return services.workspace.loop.run(ask_plan(judge, plan))
         cases = make_cases(pools, services.queries, config.canaries, config.samples)
-        return services.loop.run(ask_cases(judge, cases if judge.reads else ()))
+        return services.workspace.loop.run(ask_cases(judge, cases if judge.reads else ()))
 
     def label(self, services: Services) -> Callable[[str, str], int | None]:
         return services.judge.without_noise

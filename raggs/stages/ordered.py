@@ -6,7 +6,10 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from functools import partial
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from raggs.parts.workspace import Workspace
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -15,17 +18,8 @@ WINDOW = 4  # calls that are asked for, for each that may be on its way
 HELD = 4
 
 
-class LoopServices(Protocol):
-    """Where work waits for answers: the loop in which it does, and how many calls may be on their way at once."""
-
-    @property
-    def loop(self) -> asyncio.Runner: ...
-    @property
-    def concurrency(self) -> int: ...
-
-
 def run_ordered(
-    services: LoopServices,
+    workspace: Workspace,
     items: Iterable[S],
     work: Callable[[S], Awaitable[T]],
     *,
@@ -39,23 +33,24 @@ def run_ordered(
     keeps nobody waiting. The first error, in the items' order, cancels what is still running and is raised.
 
     Args:
+        workspace: has the loop in which answers are waited for, and says how many calls may be on their way.
         size: how many calls an item asks for at once.
         window: items are begun until they ask for so many calls together (default: four times the allowed
             concurrency); and at most `HELD` windows of items are done and not yet given out. Both keep memory flat
             however long the stream is.
         holds: whether no item is to begin while so many are unfinished; not asked about the only one.
     """
-    queue = _Queue(iter(items), work, size, window or WINDOW * services.concurrency, holds)
+    queue = _Queue(iter(items), work, size, window or WINDOW * workspace.concurrency, holds)
     try:
         while True:
             try:
-                result = services.loop.run(queue.next())
+                result = workspace.loop.run(queue.next())
             except _Exhausted:
                 return
             yield result
     finally:
         if queue.begun:
-            services.loop.run(_cancel(queue.begun))
+            workspace.loop.run(_cancel(queue.begun))
 
 
 class _Queue(Generic[S, T]):

@@ -159,7 +159,7 @@ class _QueryRankings:
         # Rounds of a query follow each other, so some queries at a time keep every slot of the concurrency filled; not
         # more, for where the money ends, those that are begun are left undone.
         pools = (item for item in _pools(self._work) if item[0].qid not in self._work.done)
-        yield from run_ordered(self._services, pools, self._rank, size=self._width)
+        yield from run_ordered(self._services.workspace, pools, self._rank, size=self._width)
 
     def together(self, budget: SetBudget) -> Iterator[list[Record]]:
         """The same where all queries share a budget."""
@@ -170,8 +170,8 @@ class _QueryRankings:
         self.calls = CountedCalls(work.progress, len(services.queries), config.max_calls, purse.calls)
         self._learn_the_judge(affordable(purse.calls))
         begun = {item[0].qid: item for item in _pools(work)}
-        ready = list(run_ordered(services, begun.values(), self._ready, size=self._width))
-        in_waves([each for each in ready if each is not None], purse, services, self._answered)
+        ready = list(run_ordered(services.workspace, begun.values(), self._ready, size=self._width))
+        in_waves([each for each in ready if each is not None], purse, services.workspace, self._answered)
         yield from (self._ended(each) for qid, each in zip(begun, ready, strict=True) if qid not in work.done)
 
     def _width(self, _item: Item) -> int:
@@ -189,7 +189,7 @@ class _QueryRankings:
         self._pilots = pilot_questions(self._services.queries, self._config.seed, most)
         mine = (item for item in _pools(self._work) if item[0].qid in self._pilots)
         asked = [item for item in mine if (course := self._config.course(item[0])) and len(course.ids) > 1]
-        lists = run_ordered(self._services, asked, self._first_lists, size=self._width)
+        lists = run_ordered(self._services.workspace, asked, self._first_lists, size=self._width)
         try:
             found = list(lists)
         except BudgetError:

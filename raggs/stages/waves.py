@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -25,8 +25,11 @@ from raggs.base.settings import Settings
 from raggs.llm.prices import estimate_tokens
 from raggs.llm.settings import Price
 from raggs.ranking.bayes import NextRound, next_wave
-from raggs.stages.ordered import LoopServices, run_ordered
+from raggs.stages.ordered import run_ordered
 from raggs.stages.replay import Batch, JudgedBatches, KeptPool, RankingProcess
+
+if TYPE_CHECKING:
+    from raggs.parts.workspace import Workspace
 
 Texts = Iterable[tuple[Query, Mapping[str, Passage]]]  # each question with the passages of its pool
 ORDERED = 40  # tokens of an order, besides hidden ones
@@ -210,13 +213,13 @@ class StartedRanking:
 Answered = Callable[[RankingProcess, JudgedBatches, Sequence[Batch]], Awaitable[Sequence[Batch]]]
 
 
-def in_waves(begun: Sequence[StartedRanking], purse: SharedBudget, services: LoopServices, answered: Answered) -> None:
+def in_waves(begun: Sequence[StartedRanking], purse: SharedBudget, workspace: Workspace, answered: Answered) -> None:
     """Ask wave after wave until the purse is empty or everything is settled.
 
     Args:
         begun: all rankings.
         purse: what they may cost together.
-        services: where the answers are waited for.
+        workspace: where the answers are waited for.
         answered: teaches a course the answers to a round; gives the batches that nobody is paid to answer.
     """
     found, turn = {each.pool.qid: each for each in begun}, asyncio.Lock()
@@ -232,6 +235,6 @@ def in_waves(begun: Sequence[StartedRanking], purse: SharedBudget, services: Loo
     courses, paid = {qid: each.course for qid, each in found.items()}, {qid: each.paid for qid, each in found.items()}
     waves = Waves(courses, purse, paid)
     while wave := waves.next():
-        taught = run_ordered(services, wave.items(), teach, size=lambda item: len(item[1]))
+        taught = run_ordered(workspace, wave.items(), teach, size=lambda item: len(item[1]))
         for qid, unpaid in zip(wave, taught, strict=True):
             waves.unpaid(qid, unpaid)

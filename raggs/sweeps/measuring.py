@@ -110,11 +110,11 @@ class SystemCosts:
 
     def _embed(self, system: RetrievalStack, tokens: float) -> Iterator[CostLine]:
         """Rewriting, by what it took; and embedding, by the price of the question's tokens."""
-        for model in self._world.workshop.rewriter(system.rewrite).models:
+        for model in self._world.workspace.rewriter(system.rewrite).models:
             yield CostLine(step="embed", model=model, unit="answers", per_query=1, price=self._paid(PREPARING, model))
         twice = system.depth is not None and system.depth.when.rewrite is not None  # the question as it was asked, too
         for model in () if system.embedder is None else self._parts.embedder(system.embedder).models:
-            price = self._world.workshop.llm.price(model)
+            price = self._world.workspace.llm.price(model)
             yield CostLine(
                 step="embed",
                 model=model,
@@ -131,7 +131,7 @@ class SystemCosts:
         if system.reranker is None or not final.rerankings:
             return
         reranker, found = self._parts.reranker(system.reranker), list(final.rerankings.values())
-        prices = {model: self._world.workshop.llm.price(model) for model in reranker.models}
+        prices = {model: self._world.workspace.llm.price(model) for model in reranker.models}
         for model, price in prices.items():
             if not reranker.reader.METERED or price is None:
                 known = None not in prices.values()
@@ -234,7 +234,7 @@ class SystemMeasurement:
             for search in parts.searches(system):
                 parts.retriever(search).check()
                 models += parts.paid(search)
-            models += self._world.workshop.rewriter(system.rewrite).models
+            models += self._world.workspace.rewriter(system.rewrite).models
             models += () if system.embedder is None else parts.embedder(system.embedder).models
             if system.reranker is not None:
                 parts.reranker(system.reranker).check()
@@ -243,10 +243,10 @@ class SystemMeasurement:
         for number, spec in enumerate(specs):
             if models and spec is not None and spec not in specs[:number]:
                 self.parts.embedder(spec).check()
-        require_keys(tuple(dict.fromkeys(models)), self._world.workshop.llm.settings)
+        require_keys(tuple(dict.fromkeys(models)), self._world.workspace.settings)
         if self._world.config.limits.usd_per_1k is not None or self._world.config.budget.limits_usd:
             for model in dict.fromkeys(models):
-                self._world.workshop.llm.require_price(model)
+                self._world.workspace.llm.require_price(model)
 
     def fingerprint(self, system: RetrievalStack) -> str:
         """Hash of everything that a system's lists depend on."""
@@ -413,7 +413,7 @@ def plan(measuring: SystemMeasurement, world: SweepContext, grid: SystemGrid) ->
     """The plan of a grid."""
     _ = world.atlas  # documents that are not those that were judged are told now
     counts = {cut: len(world.passages_of(cut)) for cut in _cuts(grid)}
-    with world.workshop.rehearsal(remembers=False) as llm:
+    with world.workspace.rehearsal(remembers=False) as llm:
         _count(measuring, world, grid.searched, llm)
         paid = tuple(
             PlanLine(
@@ -457,10 +457,10 @@ def _count(
                     llm.count(model, "rewrite", calls, calls * (question + PROMPT))
                 seen.add(what)
             continue
-        rewriter = world.workshop.rewriter(system.rewrite, llm)
+        rewriter = world.workspace.rewriter(system.rewrite, llm)
         if rewriter.models and repr(system.rewrite) not in seen:
             llm.turn_to("rewriting questions")
-            world.workshop.loop.run(rewritten(world.queries.values(), rewriter, EmbedConfig().language))
+            world.workspace.loop.run(rewritten(world.queries.values(), rewriter, EmbedConfig().language))
         seen.add(repr(system.rewrite))
         passage = length(system.chunker, partial(_length, world, system.chunker))
         if system.embedder is not None:
@@ -468,14 +468,14 @@ def _count(
         for search in parts.searches(system) if system.own is not None else ():
             llm.turn_to(f"searching by {system.levels['mode']}")
             for spec, candidates in parts.retriever(search).reranks():
-                reranker = world.workshop.reranker(spec, llm)
+                reranker = world.workspace.reranker(spec, llm)
                 passages = world.passages_of(system.chunker)
-                count_reranking(world.workshop.loop, llm, reranker, asked, passages, candidates)
+                count_reranking(world.workspace.loop, llm, reranker, asked, passages, candidates)
         key = repr((parts.searches(system), system.k, system.depth, system.reranker and reads(system.reranker)))
         if system.reranker is not None and key not in seen:
             seen.add(key)
             llm.turn_to(f"reranking {_told(system)} ({system.levels['mode']})")
-            _count_reranking(measuring, world, system, world.workshop.reranker(system.reranker, llm), llm)
+            _count_reranking(measuring, world, system, world.workspace.reranker(system.reranker, llm), llm)
 
 
 def _cuts(grid: SystemGrid) -> list[ChunkerConfig | None]:
@@ -499,7 +499,7 @@ def _count_reranking(
 
     def count(times: int) -> int:
         before = sum(found.calls for found in llm.all_asked.values())
-        count_reranking(world.workshop.loop, llm, reranker, asked, passages, system.k, times=times)
+        count_reranking(world.workspace.loop, llm, reranker, asked, passages, system.k, times=times)
         return sum(found.calls for found in llm.all_asked.values()) - before
 
     if count(len(asked)) < len(asked) * min(system.k, len(passages)) and reranker.reader.INDEPENDENT:

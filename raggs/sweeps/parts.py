@@ -47,12 +47,8 @@ class SystemParts:
 
     def __init__(self, world: SweepContext, systems: Sequence[RetrievalStack]) -> None:
         self._world, self._systems = world, systems
-        self.store = world.workshop.cache.at("sweeps")
-        self._embedders, self._retrievers, self._rerankers = (
-            OnceCache[Embedder](),
-            OnceCache[Retriever](),
-            OnceCache[Reranker](),
-        )
+        self.store = world.workspace.cache.at("sweeps")
+        self._retrievers, self._rerankers = OnceCache[Retriever](), OnceCache[Reranker]()
         self._records, self._lists = OnceCache[Sequence[EmbedRecord]](), OnceCache[Lists]()
         self._rerankings = OnceCache[Mapping[str, Reranking]]()
         self._routers = OnceCache[Router]()
@@ -68,14 +64,14 @@ class SystemParts:
 
     def embedder(self, spec: EmbedderConfig) -> Embedder:
         """One embedder for each of its settings."""
-        return self._embedders(spec, lambda: self._world.workshop.embedder(spec))
+        return self._world.workspace.embedder(spec)
 
     def retriever(self, search: SystemRetriever) -> Retriever:
         """One retriever for each search."""
         embedder = None if search.embedder is None else self.embedder(search.embedder)
         return self._retrievers(
             (search.retriever, search.embedder, search.chunker),
-            lambda: self._world.workshop.retriever(
+            lambda: self._world.workspace.retriever(
                 search.retriever,
                 self._world.passages_of(search.chunker),
                 self._world.queries.keys(),
@@ -87,7 +83,7 @@ class SystemParts:
     def reranker(self, spec: RerankerConfig) -> Reranker:
         """One reranker for each of its settings; of one whose weight is fitted the one without a boost."""
         plain = spec.model_copy(update={"weight": 0.0}) if is_fitted(spec) else spec
-        return self._rerankers(plain, lambda: self._world.workshop.reranker(plain))
+        return self._rerankers(plain, lambda: self._world.workspace.reranker(plain))
 
     # --- parts that are values ---
 
@@ -96,7 +92,7 @@ class SystemParts:
 
         def make() -> list[EmbedRecord]:
             world = self._world
-            rewriter = world.workshop.rewriter(rewrite)
+            rewriter = world.workspace.rewriter(rewrite)
 
             async def everything() -> list[EmbedRecord]:
                 ahead = asyncio.Semaphore(world.config.llm.concurrency)
@@ -108,7 +104,7 @@ class SystemParts:
                 return await all_or_none(map(one, world.queries))
 
             self._world.book(PREPARING)
-            records = world.workshop.loop.run(everything())
+            records = world.workspace.loop.run(everything())
             if rewriter.models:
                 self.store.keep(self._rewriting(rewrite), records)
             return records
@@ -138,8 +134,8 @@ class SystemParts:
         self._world.book(stage)
         for query in (world.queries[qid] for qid in qids):
             if stage == PREPARING:
-                rewriter = world.workshop.rewriter(system.rewrite)
-                world.workshop.loop.run(rewriter.rewrite(query, f"{query.text} ", world.config.language))
+                rewriter = world.workspace.rewriter(system.rewrite)
+                world.workspace.loop.run(rewriter.rewrite(query, f"{query.text} ", world.config.language))
             elif system.embedder is not None:
                 self.embedder(system.embedder).embed_queries([f"{query.text} "])
 
@@ -173,7 +169,7 @@ class SystemParts:
 
     def _recalled(self, rewrite: AdapterConfig) -> bool:
         """Whether the questions can be had without asking; they are those of the earlier sweep from then on."""
-        if not self._world.workshop.rewriter(rewrite).models:
+        if not self._world.workspace.rewriter(rewrite).models:
             return True
         if (found := self.store.find(self._rewriting(rewrite), EmbedRecord)) is not None:
             self._records(rewrite, lambda: found)
@@ -262,7 +258,7 @@ class SystemParts:
                 return kept
             self._world.book(RERANKING)
             passages, records = world.passages_of(system.chunker), self._by_id(system)
-            found = world.workshop.loop.run(rerank_all(world, passages, self.reranker(spec), candidates, records))
+            found = world.workspace.loop.run(rerank_all(world, passages, self.reranker(spec), candidates, records))
             require_whole(found)
             self.store.keep(causes, (RerankRow(qid=qid, found=each) for qid, each in found.items()))
             return found
@@ -351,7 +347,7 @@ class SystemParts:
         """All that can change the questions that are searched for."""
         world = self._world
         return {
-            "rewriter": world.workshop.rewriter(rewrite).causes(),
+            "rewriter": world.workspace.rewriter(rewrite).causes(),
             "world": world.asked,
             "language": world.config.language,
         }

@@ -105,13 +105,13 @@ def probe(
     Args:
         rerankings: by id of the question, what it made of the candidates before.
     """
-    reranker = world.workshop.reranker(spec, keeps=False)
+    reranker = world.workspace.reranker(spec, keeps=False)
     for record in records:
         docs = [each.doc_id for each in rerankings[record.qid].ranked]
         found = passages.get(docs)
         with suppress(BudgetError, ProviderError):
             asked = reranker.rerank(record.rewrite, record.language, [found[doc] for doc in docs])
-            if (took := world.workshop.loop.run(asked).ms) is not None:
+            if (took := world.workspace.loop.run(asked).ms) is not None:
                 yield record.qid, round(took, 4)
 
 

@@ -321,13 +321,13 @@ class StepTimer:
     def _local(self, system: RetrievalStack) -> Iterator[TimedStep]:
         """What of a system runs here."""
         parts, world = self._parts, self._world
-        rewriter = world.workshop.rewriter(system.rewrite)
+        rewriter = world.workspace.rewriter(system.rewrite)
         prepared = partial(parts.prepared, system.rewrite)
         if not rewriter.models and system.rewrite.type != "none":
 
             def rewrite(record: EmbedRecord) -> object:
                 query = world.queries[record.qid]
-                return world.workshop.loop.run(prepare(query, rewriter, world.config.language))
+                return world.workspace.loop.run(prepare(query, rewriter, world.config.language))
 
             key = hash_value(["rewrite", rewriter.causes()])
             yield TimedStep(key, "embed", f"rewrite by {system.rewrite.type}", prepared, rewrite)
@@ -382,7 +382,7 @@ class StepTimer:
 
     def _paid(self, system: RetrievalStack) -> Iterator[tuple[str, StepKind, str, str, str]]:
         """What of a question is asked of a provider: key, kind, words, stage in the ledger, model."""
-        rewriter = self._world.workshop.rewriter(system.rewrite)
+        rewriter = self._world.workspace.rewriter(system.rewrite)
         for model in rewriter.models:
             yield hash_value(["paid rewrite", rewriter.causes()]), "embed", f"rewrite by {model}", PREPARING, model
         if system.embedder is not None:

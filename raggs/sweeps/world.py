@@ -1,4 +1,4 @@
-"""What all systems of a sweep share: the golden set, its questions, the corpus, and the parts that the workshop makes.
+"""What all systems of a sweep share: the golden set, its questions, the corpus, and the parts that the workspace makes.
 
 A golden set of another corpus is refused: equal ids would mean other texts.
 
@@ -45,7 +45,7 @@ from raggs.parts.chunkers import ChunkerConfig
 from raggs.parts.corpora import RechunkableConfig
 from raggs.parts.indexes.passages import Passages, PassageStore
 from raggs.parts.run_files import read_run
-from raggs.parts.workshop import OpenCorpus, Workshop, open_queries
+from raggs.parts.workspace import OpenCorpus, Workspace, open_queries
 from raggs.runs.manifests.store import RunStore
 from raggs.sweeps.config import CorpusSpec, SweepConfig
 from raggs.sweeps.grid import cut_labels, make_grid
@@ -143,7 +143,7 @@ class SweepContext:
 
     def __init__(self, config: SweepConfig, hear: Hear = deaf) -> None:
         self.config, self.hear = config, hear
-        self.workshop = Workshop(config.workspace, _priced(config), config.budget, hear=hear)
+        self.workspace = Workspace(config.workspace, _priced(config), config.budget, hear=hear)
 
     @cached_property
     def golden(self) -> GoldenSet:
@@ -217,7 +217,7 @@ class SweepContext:
         Raises:
             DataError: nobody says where it is.
         """
-        return self.workshop.corpus(self.named)
+        return self.workspace.corpus(self.named)
 
     @cached_property
     def named(self) -> AdapterConfig:
@@ -299,7 +299,7 @@ class SweepContext:
         """
         with disk(self.folder, "choose another `folder`, or check its permissions"):
             self.folder.mkdir(parents=True, exist_ok=True)
-        self.workshop.ledger.turn_to(self.ledger, what)
+        self.workspace.ledger.turn_to(self.ledger, what)
 
     @property
     def folder(self) -> Path:
@@ -313,12 +313,12 @@ class SweepContext:
 
     def close(self) -> None:
         """Close what is open."""
-        self.workshop.close()
+        self.workspace.close()
 
 
 class _NarrowedContext(SweepContext):
     def __init__(self, whole: SweepContext, qids: Collection[str]) -> None:
-        self.config, self.hear, self.workshop = whole.config, whole.hear, whole.workshop
+        self.config, self.hear, self.workspace = whole.config, whole.hear, whole.workspace
         self.golden, self.judgments = whole.golden, whole.judgments
         if self.config.recuts:
             self.cuts = whole.cuts
@@ -452,7 +452,7 @@ class CorpusChunkings:
     def _made(self, chunker: ChunkerConfig | None) -> PassageStore:
         spec = self._recut(self._world.named, chunker)
         try:
-            return self._world.workshop.corpus(spec).store
+            return self._world.workspace.corpus(spec).store
         except ConfigError:
             raise
         except DataError as error:

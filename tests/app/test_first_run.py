@@ -28,7 +28,7 @@ def loaded(names: str, *arguments: str) -> str:
 def test_a_starter_is_made_without_what_a_run_needs(tmp_path: Path) -> None:
     others = "pydantic raggs.cli.runs raggs.cli.eval_options raggs.cli.sweeps"
     assert (
-        loaded(f"numpy raggs.base.artifacts raggs.parts.workshop {others} {PROVIDERS}", "init", str(tmp_path / "d"))
+        loaded(f"numpy raggs.base.artifacts raggs.parts.workspace {others} {PROVIDERS}", "init", str(tmp_path / "d"))
         == "[]"
     )
     assert (tmp_path / "d" / "raggs.yaml").is_file()

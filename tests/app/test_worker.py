@@ -59,9 +59,9 @@ def test_no_call_is_made(services: WorkerServices, server: LLMServer) -> None:
         max_output_tokens=1,
     )
     with pytest.raises(BudgetError):
-        services.loop.run(services.workshop.llm.ask(request))
+        services.workspace.loop.run(services.workspace.llm.ask(request))
     assert server.count == 0
-    assert not services.workshop.cache.at("llm").folder.exists()
+    assert not services.workspace.cache.at("llm").folder.exists()
 
 
 def test_a_judge_who_is_asked_at_the_client_has_his_name(services: WorkerServices) -> None:

@@ -11,7 +11,7 @@ from support.llm_server import LLMServer
 from raggs.llm import LLMSettings
 from raggs.parts.askers import REGISTRY, Assignment, Question
 from raggs.parts.askers.litellm import check_question
-from raggs.parts.workshop import Workshop
+from raggs.parts.workspace import Workspace
 
 GOOD = {"oath": "one thing", "question": " What\nis  it? ", "references": ["It is a keel. "]}
 
@@ -35,10 +35,10 @@ def test_an_unanswerable_question_has_no_excerpts() -> None:
 def ask(tmp_path: Any, monkeypatch: pytest.MonkeyPatch, faults: list[str | None], **given: Any) -> tuple[Question, Any]:
     monkeypatch.setenv("OPENAI_API_KEY", "none-of-your-business")
     with LLMServer(faults=faults) as server:
-        workshop = Workshop(tmp_path, LLMSettings(api_base=server.url, backoff_s=0.01))
-        asker = workshop.asker(REGISTRY.load("litellm").Config(type="litellm", model="openai/gpt-5-nano"))
-        found = workshop.loop.run(asker.ask(Assignment("q1", **given)))
-        workshop.close()
+        workspace = Workspace(tmp_path, LLMSettings(api_base=server.url, backoff_s=0.01))
+        asker = workspace.asker(REGISTRY.load("litellm").Config(type="litellm", model="openai/gpt-5-nano"))
+        found = workspace.loop.run(asker.ask(Assignment("q1", **given)))
+        workspace.close()
         return found, server.requests
 
 

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from raggs.parts.chunkers import Document
 from raggs.parts.chunkers.semantic import ClusterChunker, best_blocks
-from raggs.parts.workshop import Workshop
+from raggs.parts.workspace import Workspace
 
 
 def value(vectors: np.ndarray, cuts: tuple[int, ...]) -> float:
@@ -45,11 +45,11 @@ def test_few_pieces() -> None:
 def test_it_cuts_where_the_subject_changes(tmp_path: Path) -> None:
     wings = "The lift of a wing grows with the angle of the wing. " * 3
     bread = "Bread is made of flour and water, and baked as bread. " * 3
-    workshop = Workshop(tmp_path)
+    workspace = Workspace(tmp_path)
     try:
-        found = list(workshop.chunker(ClusterChunker.Config(size=90, piece=15)).chunk(Document(wings + bread)))
+        found = list(workspace.chunker(ClusterChunker.Config(size=90, piece=15)).chunk(Document(wings + bread)))
     finally:
-        workshop.close()
+        workspace.close()
     assert [chunk.text.strip(" .") for chunk in found] == [wings.strip(" ."), bread.strip(" .")]
 
 

@@ -16,7 +16,7 @@ from raggs.base.errors import PrerequisiteError
 from raggs.parts.chunkers import REGISTRY, Chunk, Chunker, Document
 from raggs.parts.chunkers.sizes import MeasuringChunker
 from raggs.parts.corpora.folder import FolderConfig, FolderCorpus
-from raggs.parts.workshop import Workshop
+from raggs.parts.workspace import Workspace
 
 LINES = ["# A", "## B ##", "#", "```", "~~~~", "| a | b |\n|---|---|\n| 1 | 2 |", "- x", "  - y", "1. z", "> q", "---"]
 LINES += ["Title\n===", "Two words. Three more words! Four?", "«Oui.» Non…", "word " * 60, "x" * 300, "翼の揚力。" * 20]
@@ -66,9 +66,9 @@ def chunker(request: pytest.FixtureRequest, tmp_path: Path) -> Chunker:
     name, variant = request.param
     adapter = REGISTRY.load(name)
     spec = adapter.Config(**{**settings_of("chunkers", name, tmp_path / "case", request), **variant})
-    workshop = Workshop(tmp_path / "runs")
-    request.addfinalizer(workshop.close)
-    return workshop.chunker(spec)
+    workspace = Workspace(tmp_path / "runs")
+    request.addfinalizer(workspace.close)
+    return workspace.chunker(spec)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -16,7 +16,7 @@ from raggs.llm import BudgetSettings, LLMSettings
 from raggs.parts.chunkers import Document
 from raggs.parts.chunkers.llm import LlmChunker, check_split
 from raggs.parts.chunkers.paid import NotCut
-from raggs.parts.workshop import Workshop
+from raggs.parts.workspace import Workspace
 
 PIECE = "The lighthouse keeper wrote number {number} of his letters to the harbour in the evening, as he was used to."
 DOCUMENT = Document("\n".join(PIECE.format(number=number) for number in range(60)), "letters.md")
@@ -36,13 +36,13 @@ def contract_case(folder: Path, request: pytest.FixtureRequest) -> dict[str, Any
 
 
 @pytest.fixture
-def workshop(
+def workspace(
     server: LLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> Callable[..., Workshop]:
+) -> Callable[..., Workspace]:
 
-    def make(max_usd: float | None = 5.0, **settings: Any) -> Workshop:
+    def make(max_usd: float | None = 5.0, **settings: Any) -> Workspace:
         given = {"api_base": server.url, "prices": {MODEL: PRICE}, "timeout_s": 20, "backoff_s": 0.001, **settings}
-        found = Workshop(tmp_path / "runs", LLMSettings(**given), BudgetSettings(max_usd=max_usd))
+        found = Workspace(tmp_path / "runs", LLMSettings(**given), BudgetSettings(max_usd=max_usd))
         request.addfinalizer(found.close)
         return found
 
@@ -50,9 +50,9 @@ def workshop(
 
 
 @pytest.fixture
-def chunker(workshop: Callable[..., Workshop]) -> Make:
+def chunker(workspace: Callable[..., Workspace]) -> Make:
     def make(max_usd: float | None = 5.0, config: dict[str, Any] | None = None, **settings: Any) -> LlmChunker:
-        found = workshop(max_usd, **settings).chunker(LlmChunker.Config(model=MODEL, **(config or SMALL)))
+        found = workspace(max_usd, **settings).chunker(LlmChunker.Config(model=MODEL, **(config or SMALL)))
         assert isinstance(found, LlmChunker)
         return found
 
@@ -125,17 +125,17 @@ def test_a_provider_that_never_answers_leaves_the_document_uncut(server: LLMServ
 
 
 def test_what_was_cut_once_is_not_asked_again_by_whoever_reads_it(
-    server: LLMServer, chunker: Make, workshop: Callable[..., Workshop]
+    server: LLMServer, chunker: Make, workspace: Callable[..., Workspace]
 ) -> None:
     made = chunker()
     assert sizes(made) == [3] * 20
-    count, reading = server.count, workshop(max_usd=0.0).cutting.chunker(made.config)
+    count, reading = server.count, workspace(max_usd=0.0).cutting.chunker(made.config)
     assert list(reading.chunk(DOCUMENT)) == list(made.chunk(DOCUMENT))
     assert server.count == count
 
 
-def test_a_corpus_pays_nobody_and_says_what_does(server: LLMServer, workshop: Callable[..., Workshop]) -> None:
-    reading = workshop().cutting.chunker(LlmChunker.Config(model=MODEL))
+def test_a_corpus_pays_nobody_and_says_what_does(server: LLMServer, workspace: Callable[..., Workspace]) -> None:
+    reading = workspace().cutting.chunker(LlmChunker.Config(model=MODEL))
     with pytest.raises(PrerequisiteError, match=r"has not cut letters\.md yet, which costs money.*raggs chunks make"):
         list(reading.chunk(DOCUMENT))
     assert server.count == 0

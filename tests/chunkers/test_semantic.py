@@ -16,27 +16,27 @@ from raggs.base.errors import ConfigError, PrerequisiteError
 from raggs.parts.chunkers import ChunkerContext, Document
 from raggs.parts.chunkers.semantic import SemanticChunker, cuts_of_each, cuts_of_largest, cuts_of_mean
 from raggs.parts.corpora.folder import FolderCorpus
-from raggs.parts.workshop import Workshop
+from raggs.parts.workspace import Workspace
 
 WINGS = "The lift of a wing grows with the angle. The drag of the wing grows too. A wing stalls at large angles. "
 BREAD = "Bread is made of flour and water. The dough of bread must rest. Then bread is baked in an oven. "
 
 
 @pytest.fixture
-def workshop(tmp_path: Path, request: pytest.FixtureRequest) -> Workshop:
-    made = Workshop(tmp_path / "runs")
+def workspace(tmp_path: Path, request: pytest.FixtureRequest) -> Workspace:
+    made = Workspace(tmp_path / "runs")
     request.addfinalizer(made.close)
     return made
 
 
-def test_it_cuts_where_the_subject_changes(workshop: Workshop) -> None:
-    chunker = workshop.chunker(SemanticChunker.Config(percentile=80, window=0))
+def test_it_cuts_where_the_subject_changes(workspace: Workspace) -> None:
+    chunker = workspace.chunker(SemanticChunker.Config(percentile=80, window=0))
     found = [chunk.text for chunk in chunker.chunk(Document(WINGS + BREAD))]
     assert found == [WINGS.strip(), BREAD.strip()]
 
 
-def test_a_largest_size_is_kept(workshop: Workshop) -> None:
-    chunker = workshop.chunker(SemanticChunker.Config(max_size=40, piece=10))
+def test_a_largest_size_is_kept(workspace: Workspace) -> None:
+    chunker = workspace.chunker(SemanticChunker.Config(max_size=40, piece=10))
     found = list(chunker.chunk(Document((WINGS + BREAD) * 5)))
     assert max(chunker.ruler.lengths([chunk.text for chunk in found])) <= 40
     assert len(found) < 40
@@ -96,13 +96,13 @@ def folder(path: Path, **embedder: Any) -> AdapterConfig:
     return FolderCorpus.Config(path=path, chunker=chunker)
 
 
-def test_a_corpus_is_cut_with_an_embedder_of_this_machine(workshop: Workshop, tmp_path: Path) -> None:
-    with workshop.corpus(folder(tmp_path, type="wordllama")).store as store:
+def test_a_corpus_is_cut_with_an_embedder_of_this_machine(workspace: Workspace, tmp_path: Path) -> None:
+    with workspace.corpus(folder(tmp_path, type="wordllama")).store as store:
         assert [passage.title for passage in store] == ["On wings", "On wings"]
 
 
-def test_a_corpus_is_not_cut_with_one_that_is_paid(workshop: Workshop, tmp_path: Path) -> None:
-    corpus = workshop.corpus(folder(tmp_path, type="litellm", model="openai/text-embedding-3-small"))
+def test_a_corpus_is_not_cut_with_one_that_is_paid(workspace: Workspace, tmp_path: Path) -> None:
+    corpus = workspace.corpus(folder(tmp_path, type="litellm", model="openai/text-embedding-3-small"))
     with pytest.raises(ConfigError, match="before anything may be paid for, and openai/text-embedding-3-small is paid"):
         _ = corpus.store
 

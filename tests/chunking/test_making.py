@@ -16,7 +16,7 @@ from raggs.llm import BudgetSettings, LLMSettings
 from raggs.parts.chunkers import Document
 from raggs.parts.chunkers.llm import LlmChunker
 from raggs.parts.chunkers.paid import PaidChunker
-from raggs.parts.workshop import Workshop
+from raggs.parts.workspace import Workspace
 
 LINE = "In letter number {number} of volume {name} the keeper speaks of fog, of ships and of his cat."
 NAMES = "abcdefgh"
@@ -24,28 +24,28 @@ DOCUMENTS = [
     Document("\n".join(LINE.format(name=name, number=number) for number in range(20)), f"{name}.md") for name in NAMES
 ]
 FAULTS = ("500", "reset", "truncated", "split below", "split text", "prose", "cut body", None)
-Open = Callable[..., tuple[Workshop, PaidChunker]]
+Open = Callable[..., tuple[Workspace, PaidChunker]]
 
 
 @pytest.fixture
 def opened(server: LLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Open:
 
-    def make(**settings: Any) -> tuple[Workshop, PaidChunker]:
+    def make(**settings: Any) -> tuple[Workspace, PaidChunker]:
         given = {"api_base": server.url, "prices": {MODEL: PRICE}, "timeout_s": 20, "backoff_s": 0.001, **settings}
-        workshop = Workshop(tmp_path / "runs", LLMSettings(**given), BudgetSettings(max_usd=5.0))
-        request.addfinalizer(workshop.close)
-        chunker = workshop.chunker(LlmChunker.Config(model=MODEL, piece=30, window=120))
+        workspace = Workspace(tmp_path / "runs", LLMSettings(**given), BudgetSettings(max_usd=5.0))
+        request.addfinalizer(workspace.close)
+        chunker = workspace.chunker(LlmChunker.Config(model=MODEL, piece=30, window=120))
         assert isinstance(chunker, PaidChunker)
-        return workshop, chunker
+        return workspace, chunker
 
     return make
 
 
 def test_documents_are_cut_side_by_side(server: LLMServer, opened: Open) -> None:
     server.delay_s = 0.02
-    workshop, chunker = opened(concurrency=4)
+    workspace, chunker = opened(concurrency=4)
     told: list[int] = []
-    made = make_cuts(chunker, DOCUMENTS, workshop, told.append)
+    made = make_cuts(chunker, DOCUMENTS, workspace, told.append)
     assert (made.cut, made.before, made.lost, made.failed) == (8, 0, 0, ())
     assert made.asked == server.count and told == list(range(1, 9))
     assert 1 < server.peak <= 4
@@ -53,8 +53,8 @@ def test_documents_are_cut_side_by_side(server: LLMServer, opened: Open) -> None
 
 def test_whatever_goes_wrong_the_cuts_are_those_of_an_undisturbed_hour(server: LLMServer, opened: Open) -> None:
     server.faults = [*FAULTS * 5, "429:0"]  # a refusal slows what comes after it, so it comes late
-    workshop, chunker = opened(concurrency=2, max_repairs=8, max_attempts=20)
-    made = make_cuts(chunker, DOCUMENTS, workshop)
+    workspace, chunker = opened(concurrency=2, max_repairs=8, max_attempts=20)
+    made = make_cuts(chunker, DOCUMENTS, workspace)
     assert (made.cut, made.lost, made.failed) == (8, 0, ())
     found = [[chunk.text.count("letter") for chunk in chunker.chunk(document)] for document in DOCUMENTS]
     assert all(sizes == found[0] and set(sizes[:-1]) == {3} for sizes in found)
@@ -63,42 +63,42 @@ def test_whatever_goes_wrong_the_cuts_are_those_of_an_undisturbed_hour(server: L
 
 def test_a_refused_key_stops_at_once(server: LLMServer, opened: Open) -> None:
     server.fault_for = lambda *_: "401"
-    workshop, chunker = opened(concurrency=1)
+    workspace, chunker = opened(concurrency=1)
     with pytest.raises(AuthenticationError):
-        make_cuts(chunker, DOCUMENTS, workshop)
+        make_cuts(chunker, DOCUMENTS, workspace)
     assert server.count <= 4, "those that were begun before the first answer was looked at"
 
 
 def test_a_provider_that_is_gone_stops_and_what_was_answered_is_kept(server: LLMServer, opened: Open) -> None:
     server.fault_for = lambda number, _: "500" if number > 6 else None
-    workshop, chunker = opened(concurrency=1, max_attempts=1, outage_after=3)
+    workspace, chunker = opened(concurrency=1, max_attempts=1, outage_after=3)
     with pytest.raises(ProviderError):
-        make_cuts(chunker, DOCUMENTS, workshop)
+        make_cuts(chunker, DOCUMENTS, workspace)
     assert server.count <= 6 + 2 * 3
-    workshop.loop.run(workshop.llm.arrive())  # as any command does: what was on its way is claimed until then
+    workspace.loop.run(workspace.llm.arrive())  # as any command does: what was on its way is claimed until then
     server.fault_for = None
-    workshop, chunker = opened()
-    made = make_cuts(chunker, DOCUMENTS, workshop)
+    workspace, chunker = opened()
+    made = make_cuts(chunker, DOCUMENTS, workspace)
     assert made.cut + made.before == 8
     assert not server.paid_twice
 
 
 def test_a_forecast_asks_nobody_and_knows_what_is_paid(server: LLMServer, opened: Open) -> None:
-    workshop, chunker = opened()
-    with workshop.rehearsal() as llm:
-        assert foresee(chunker, DOCUMENTS, workshop, llm) == (8, 0)
+    workspace, chunker = opened()
+    with workspace.rehearsal() as llm:
+        assert foresee(chunker, DOCUMENTS, workspace, llm) == (8, 0)
         before = llm.asked(MODEL, chunker.TASK)
     assert (server.count, before.guessed) == (0, True)
-    make_cuts(chunker, DOCUMENTS[:3], workshop)
-    with workshop.rehearsal() as llm:
-        assert foresee(chunker, DOCUMENTS, workshop, llm) == (5, 3)
+    make_cuts(chunker, DOCUMENTS[:3], workspace)
+    with workspace.rehearsal() as llm:
+        assert foresee(chunker, DOCUMENTS, workspace, llm) == (5, 3)
         assert 0 < llm.asked(MODEL, chunker.TASK).calls < before.calls
     assert abs(before.calls - 8 * server.count / 3) <= 0.25 * 8 * server.count / 3
 
 
 def test_documents_without_text_are_cut_already(server: LLMServer, opened: Open) -> None:
-    workshop, chunker = opened()
-    assert make_cuts(chunker, [Document(" \n"), Document("")], workshop).before == 2
+    workspace, chunker = opened()
+    assert make_cuts(chunker, [Document(" \n"), Document("")], workspace).before == 2
     assert server.count == 0
 
 

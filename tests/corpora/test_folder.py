@@ -21,7 +21,7 @@ from raggs.base.files import hash_file
 from raggs.base.hashing import hash_value
 from raggs.parts.corpora import EmptyPassage
 from raggs.parts.corpora.folder import FolderConfig, FolderCorpus, SkippedFile, file_id, tell
-from raggs.parts.workshop import Workshop
+from raggs.parts.workspace import Workspace
 
 LONG = "\n\n".join(" ".join(f"word{number}" for number in range(start, start + 15)) for start in range(0, 60, 15))
 
@@ -291,10 +291,10 @@ def test_front_matter_gives_title_and_metadata_and_is_in_no_passage(tmp_path: Pa
 def test_no_chunker_cuts_into_front_matter(tmp_path: Path, name: str) -> None:
     write(tmp_path, "a.md", MATTER + GUIDE)
     read = corpus(tmp_path, chunker={"type": name})
-    workshop = Workshop(tmp_path / "runs")
-    read.context = workshop.cutting
+    workspace = Workspace(tmp_path / "runs")
+    read.context = workspace.cutting
     spans = [passage.span for passage in read.passages() if passage.span]
-    workshop.close()
+    workspace.close()
     assert spans
     assert min(span.start for span in spans) >= len(MATTER)
 

@@ -11,7 +11,7 @@ from raggs.base.artifacts import Nugget, Query, QueryRecord, Reference, Span
 from raggs.base.errors import DataError
 from raggs.config.load import load_config
 from raggs.golden.files import queries_of
-from raggs.parts.workshop import open_queries
+from raggs.parts.workspace import open_queries
 
 TEXT = "L’eau d’une “source” ?"
 CORPUS, QUERIES = {"type": "jsonl", "path": "corpus.jsonl"}, {"type": "jsonl", "path": "queries.jsonl"}

@@ -14,7 +14,7 @@ from raggs.base.errors import ConfigError
 from raggs.parts.rerankers import REGISTRY, RerankedPassage, Reranking
 from raggs.parts.rerankers.boosted import bm25, boosted, standardized
 from raggs.parts.retrievers.reranked import RerankedRetriever
-from raggs.parts.workshop import Workshop
+from raggs.parts.workspace import Workspace
 
 LENGTHS = """
 def rerank(query, passages):
@@ -93,7 +93,7 @@ def test_models_prices_and_calls_are_those_of_the_other_one(bench):
     made, plain = bench("boosted", by=by), bench(**{"kind": "listwise", "model": by["model"]})
     who, alone = made.who, plain.who
     assert who.models == alone.models == ("openai/gpt-5-mini",)
-    lines = [counted(each.workshop, each.who.config, PASSAGES, QUERY) for each in (made, plain)]
+    lines = [counted(each.workspace, each.who.config, PASSAGES, QUERY) for each in (made, plain)]
     assert lines[0] == lines[1]
     assert type(who.reader) is type(alone)
     assert who.paid(who.config) and not who.paid(
@@ -111,11 +111,11 @@ def test_a_retriever_that_holds_it_is_paid_where_the_other_one_is():
 
 def test_a_weight_to_be_fitted_is_refused_before_anything_is_asked(tmp_path, request):
     settings = contract_case(tmp_path, request)
-    workshop = Workshop(tmp_path / "runs")
-    who = workshop.reranker(REGISTRY.load("boosted").Config(**settings, weight="fit"))
+    workspace = Workspace(tmp_path / "runs")
+    who = workspace.reranker(REGISTRY.load("boosted").Config(**settings, weight="fit"))
     with pytest.raises(ConfigError, match="only a sweep") as caught:
         who.check()
     assert caught.value.remedy == "raggs sweep fits it: write the weight it found"
     with pytest.raises(ConfigError, match="only a sweep"):
         asyncio.run(who.rerank(QUERY, "en", PASSAGES))
-    workshop.close()
+    workspace.close()

@@ -1,6 +1,6 @@
 """What holds for every reranker.
 
-A case that asks a server starts it in its `contract_case`, and points the workshop there by the environment.
+A case that asks a server starts it in its `contract_case`, and points the workspace there by the environment.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from support.reranking import counted
 
 from raggs.base.artifacts import Passage
 from raggs.parts.rerankers import REGISTRY, Reranker, Reranking
-from raggs.parts.workshop import Workshop
+from raggs.parts.workspace import Workspace
 
 QUESTION = "How is the lift of a wing measured in a slipstream?"
 TEXTS = {
@@ -42,9 +42,9 @@ def make(request: pytest.FixtureRequest, tmp_path) -> Iterator[Make]:
     name, variant = request.param
     settings = {**settings_of("rerankers", name, tmp_path / "case", request), **variant}
     spec = REGISTRY.load(name).Config(**settings)
-    workshop = Workshop(tmp_path / "runs")
-    yield lambda: workshop.reranker(spec)
-    workshop.close()
+    workspace = Workspace(tmp_path / "runs")
+    yield lambda: workspace.reranker(spec)
+    workspace.close()
 
 
 def ask(who: Reranker, passages: list[Passage], query: str = QUESTION) -> Reranking:
@@ -106,9 +106,9 @@ def test_what_it_may_take_is_told_before_anyone_is_asked(make: Make, tmp_path) -
     who = make()
     who.check()
     texts = [passage(f"n{number}", f"text {number} of many") for number in range(40)]
-    with closing(Workshop(tmp_path / "dry")) as workshop:
+    with closing(Workspace(tmp_path / "dry")) as workspace:
         for model in who.models:
-            few, many = (counted(workshop, who.config, texts[:number], QUESTION) for number in (10, 40))
+            few, many = (counted(workspace, who.config, texts[:number], QUESTION) for number in (10, 40))
             assert few.who == model
             assert 0 < few.calls <= many.calls
             assert few.input_tokens < many.input_tokens

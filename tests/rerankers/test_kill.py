@@ -13,7 +13,7 @@ from support.llm_server import LLMServer
 
 from raggs.llm import BudgetSettings, LLMSettings
 from raggs.parts.rerankers import REGISTRY
-from raggs.parts.workshop import Workshop
+from raggs.parts.workspace import Workspace
 
 MODEL = "openai/gpt-5-nano"
 QUESTIONS = 12
@@ -31,16 +31,16 @@ def work(kind, folder, tell):
     """Rerank the passages of twelve questions, two calls at a time."""
     windows = {"window": 2} if kind == "listwise" else {}
     spec = REGISTRY.load(kind).Config(type=kind, model=MODEL, **windows)
-    workshop = Workshop(folder, LLMSettings(concurrency=2), BudgetSettings(max_usd=1))
-    who = workshop.reranker(spec)
+    workspace = Workspace(folder, LLMSettings(concurrency=2), BudgetSettings(max_usd=1))
+    who = workspace.reranker(spec)
 
     async def all_of_them():
         for number in range(QUESTIONS):
             found = await who.rerank(f"question {number}", "en", [passage(f"p{at}", f"text {at}") for at in range(4)])
             tell(*(each.doc_id for each in found.ranked), flush=True)
 
-    workshop.loop.run(all_of_them())
-    workshop.close()
+    workspace.loop.run(all_of_them())
+    workspace.close()
 
 
 @pytest.mark.nightly(keep=1)

@@ -12,7 +12,7 @@ from support.onnx_models import SPECIAL, VOCABULARY, vectors, write_cross_encode
 
 from raggs.base import errors
 from raggs.parts.rerankers.local import LateReranker
-from raggs.parts.workshop import Workshop
+from raggs.parts.workspace import Workspace
 
 MARKERS = {"query_marker": "[Q]", "passage_marker": "[D]"}
 CONTRACT_VARIANTS = [{}, {"scoring": {"dtype": "bf16"}}]
@@ -36,13 +36,13 @@ def tokenizer(tmp_path):
 
 @pytest.fixture
 def make(tmp_path):
-    workshop = Workshop(tmp_path / "runs")
+    workspace = Workspace(tmp_path / "runs")
 
     def made(folder=tmp_path / "model", **options):
-        return workshop.reranker(LateReranker.Config(path=folder, **{**MARKERS, **options}))
+        return workspace.reranker(LateReranker.Config(path=folder, **{**MARKERS, **options}))
 
     yield made
-    workshop.close()
+    workspace.close()
 
 
 def ask(who, passages=PASSAGES, query=QUERY):

@@ -149,7 +149,7 @@ def test_a_dry_run_counts_about_what_is_paid(make, server):
     bench = make()
     texts = [passage(f"m{number}", f"worth {number} " + "and more of it " * 30) for number in range(50)]
     found = bench.ask(texts)
-    told = counted(bench.workshop, bench.who.config, texts, "what?")
+    told = counted(bench.workspace, bench.who.config, texts, "what?")
     assert told.calls == found.calls == 4
     assert found.tokens < told.input_tokens < 2 * found.tokens
     assert found.usd < told.usd

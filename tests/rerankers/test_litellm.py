@@ -11,7 +11,7 @@ from support.reranking import asked_at_a_server, counted
 from raggs.base.errors import ConfigError, ProviderError
 from raggs.llm import BudgetSettings, LLMSettings, Price
 from raggs.parts.rerankers.litellm import LiteLLMReranker
-from raggs.parts.workshop import Workshop
+from raggs.parts.workspace import Workspace
 
 MODEL = "openai/a-reranker"
 PASSAGES = [passage(f"p{number}", f"text {number}" * (1 + number % 3)) for number in range(12)]
@@ -23,28 +23,28 @@ def contract_case(folder, request):
 
 @pytest.fixture
 def make(server, tmp_path):
-    """A reranker in a workshop of its own, over one workspace."""
+    """A reranker in a workspace of its own, over one workspace."""
     made = []
 
     def new(price=None, max_usd=1.0, **config):
         prices = {MODEL: price or Price(per_1k_searches=2.0)}
         llm = LLMSettings(api_base=server.url, backoff_s=0.001, prices=prices if price is not False else {})
-        workshop = Workshop(tmp_path / "runs", llm, BudgetSettings(max_usd=max_usd))
-        made.append(workshop)
-        return workshop.reranker(LiteLLMReranker.Config(model=MODEL, **config)), workshop
+        workspace = Workspace(tmp_path / "runs", llm, BudgetSettings(max_usd=max_usd))
+        made.append(workspace)
+        return workspace.reranker(LiteLLMReranker.Config(model=MODEL, **config)), workspace
 
     yield new
-    for workshop in made:
-        workshop.close()
+    for workspace in made:
+        workspace.close()
 
 
-def ask(workshop, who, passages=PASSAGES, query="what?"):
-    return workshop.loop.run(who.rerank(query, "en", passages))
+def ask(workspace, who, passages=PASSAGES, query="what?"):
+    return workspace.loop.run(who.rerank(query, "en", passages))
 
 
 def test_it_orders_by_the_scores_of_the_endpoint(make, server):
-    who, workshop = make()
-    found = ask(workshop, who)
+    who, workspace = make()
+    found = ask(workspace, who)
     wanted = {each.doc_id: relevance("what?", each.text) for each in PASSAGES}
     assert {each.doc_id: each.score for each in found.ranked} == wanted
     assert [each.doc_id for each in found.ranked] == sorted(wanted, key=lambda doc_id: -wanted[doc_id])
@@ -65,9 +65,9 @@ def test_another_run_pays_nothing_and_knows_what_it_took(make, server):
 
 def test_what_stays_wrong_is_named(make, server):
     server.fault_for = lambda number, body: "fewer results"
-    who, workshop = make()
+    who, workspace = make()
     with pytest.raises(ProviderError, match="gave no usable scores: 11 scores for 12 passages"):
-        ask(workshop, who)
+        ask(workspace, who)
 
 
 def test_an_unknown_price_is_told_before_anything_is_asked(make, server):
@@ -86,16 +86,16 @@ def test_its_own_parameters_cannot_be_set(name):
 
 def test_parameters_are_sent_and_change_scores(make, server):
     ask(*reversed(make()))
-    who, workshop = make(parameters={"max_tokens_per_doc": 7})
-    ask(workshop, who)
+    who, workspace = make(parameters={"max_tokens_per_doc": 7})
+    ask(workspace, who)
     assert server.requests[1]["max_tokens_per_doc"] == 7
     assert who.causes() != make()[0].causes()
     assert make(batch=3)[0].causes() == make()[0].causes()
 
 
 def test_a_dry_run_counts_what_is_paid(make, server):
-    who, workshop = make(batch=150)
+    who, workspace = make(batch=150)
     many = [passage(f"m{number}", f"a passage {number}") for number in range(201)]
-    found = ask(workshop, who, many)
-    told = counted(workshop, who.config, many, "what?")
+    found = ask(workspace, who, many)
+    told = counted(workspace, who.config, many, "what?")
     assert (told.calls, told.usd) == (server.count, pytest.approx(found.usd)) == (2, pytest.approx(0.006))

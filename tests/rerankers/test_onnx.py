@@ -17,7 +17,7 @@ from support.project import make_project, raggs
 from raggs.app.housekeeping import clear, survey
 from raggs.base import errors
 from raggs.parts.rerankers.local import OnnxReranker
-from raggs.parts.workshop import Workshop
+from raggs.parts.workspace import Workspace
 
 QUERY = "How is the lift of a wing measured?"
 TEXTS = {
@@ -37,13 +37,13 @@ def contract_case(folder, request):
 @pytest.fixture
 def make(tmp_path):
     """Makes a reranker over the model in `tmp_path/model`; `keeps`: whether it may look things up."""
-    workshop = Workshop(tmp_path / "runs")
+    workspace = Workspace(tmp_path / "runs")
 
     def made(folder=tmp_path / "model", keeps=True, **options):
-        return workshop.reranker(OnnxReranker.Config(path=folder, **options), keeps=keeps)
+        return workspace.reranker(OnnxReranker.Config(path=folder, **options), keeps=keeps)
 
     yield made
-    workshop.close()
+    workspace.close()
 
 
 @pytest.fixture

@@ -102,7 +102,7 @@ def test_the_prompt_is_in_the_language_of_the_question_and_a_cause(make, server)
 def test_a_dry_run_counts_about_what_is_paid(make, server):
     bench = make()
     found = bench.ask(PASSAGES)
-    told = counted(bench.workshop, bench.who.config, PASSAGES, "what?")
+    told = counted(bench.workspace, bench.who.config, PASSAGES, "what?")
     assert told.calls == found.calls
     assert found.tokens < told.input_tokens < 2 * found.tokens
     assert found.usd < told.usd

@@ -63,7 +63,9 @@ def health_of(leak: float, questions: int = 60, first: float = 0.0, **config: An
     with asyncio.Runner() as loop:
         queries = {record.qid: query(record.qid) for record in records}
         services: Any = SimpleNamespace(
-            loop=loop, concurrency=8, judge=Leaky(leak, first), queries=queries, affords=lambda: math.inf
+            workspace=SimpleNamespace(loop=loop, concurrency=8, affords=lambda: math.inf),
+            judge=Leaky(leak, first),
+            queries=queries,
         )
         for record in STAGE.run(StageWork({"merge": lambda: iter(records)}), settings, services):
             statistics.see(record)

@@ -36,7 +36,7 @@ def test_a_cascade_counts_each_answer_of_its_cheap_judge() -> None:
         judges = [{"type": "litellm", "model": f"openai/{name}"} for name in ("small", "big")]
         spec = {"judge": {"type": "cascade", "judges": judges, "samples": 3}, "stop_after": 4, **settings}
         config = JudgeConfig.model_validate(spec)
-        services: Any = SimpleNamespace(affords=lambda: calls, judge=cascade(config.judge))
+        services: Any = SimpleNamespace(workspace=SimpleNamespace(affords=lambda: calls), judge=cascade(config.judge))
         walks = STAGE.walks(config, services)
         walks.at_once(POOL)
         return walks.tight(1)

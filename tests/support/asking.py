@@ -13,7 +13,7 @@ from raggs.base.artifacts import Query
 from raggs.parts import queries
 from raggs.parts.corpora.folder import FolderConfig, FolderCorpus
 from raggs.parts.queries import format_of
-from raggs.parts.workshop import open_queries
+from raggs.parts.workspace import open_queries
 
 THINGS = (
     *("anchor", "beacon", "compass", "dredger", "engine", "ferry", "gangway"),

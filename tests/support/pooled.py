@@ -73,9 +73,7 @@ def judged(pools: Sequence[list[MergeRecord]], **config: Any) -> tuple[list[Judg
     records = [record for each in pools for record in each]
     with asyncio.Runner() as loop:
         services: Any = SimpleNamespace(
-            loop=loop,
-            concurrency=8,
-            affords=lambda: float("inf"),
+            workspace=SimpleNamespace(loop=loop, concurrency=8, affords=lambda: float("inf")),
             judge=who,
             queries={record.qid: query(record.qid) for record in records},
         )

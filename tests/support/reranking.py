@@ -11,7 +11,7 @@ import pytest
 from raggs.base.artifacts import Passage
 from raggs.base.errors import ProviderError
 from raggs.parts.rerankers import RerankerConfig
-from raggs.parts.workshop import Workshop
+from raggs.parts.workspace import Workspace
 from raggs.runs.forecast import lines_of
 from raggs.runs.manifests.models import CostEstimate
 from support.llm_server import LLMServer
@@ -32,10 +32,10 @@ def asked_at_a_server(request: pytest.FixtureRequest) -> dict[str, Any]:
     return {"model": KNOWN}
 
 
-def counted(workshop: Workshop, config: RerankerConfig, passages: Sequence[Passage], query: str) -> CostEstimate:
+def counted(workspace: Workspace, config: RerankerConfig, passages: Sequence[Passage], query: str) -> CostEstimate:
     """What a dry run says of one question to a reranker, of which nothing was paid for."""
-    with workshop.rehearsal(remembers=False) as llm:
+    with workspace.rehearsal(remembers=False) as llm:
         with suppress(ProviderError):  # as nobody answers
-            workshop.loop.run(workshop.reranker(config, llm).rerank(query, "en", passages))
+            workspace.loop.run(workspace.reranker(config, llm).rerank(query, "en", passages))
         (line,) = lines_of(llm)
     return line

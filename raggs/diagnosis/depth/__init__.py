@@ -314,12 +314,12 @@ class DepthDiagnosis(Diagnosis[DepthFindings]):
 
     def models(self, bench: Bench) -> tuple[str, ...]:
         """With the rewriter's."""
-        rewriter = bench.workshop.rewriter(self._depths(bench).rewrite)
+        rewriter = bench.workspace.rewriter(self._depths(bench).rewrite)
         return tuple(dict.fromkeys((*super().models(bench), *rewriter.models)))
 
     def causes(self, bench: Bench) -> Causes:
         """With the rewriter, which a bench does not know."""
-        return {**super().causes(bench), "rewriter": bench.workshop.rewriter(self._depths(bench).rewrite).causes()}
+        return {**super().causes(bench), "rewriter": bench.workspace.rewriter(self._depths(bench).rewrite).causes()}
 
     def check(self, bench: Bench) -> None:
         """Refuse depths and cutoffs that cannot be, and a golden set with too few questions.
@@ -346,9 +346,9 @@ class DepthDiagnosis(Diagnosis[DepthFindings]):
     def forecast(self, bench: Bench) -> tuple[str, ...]:
         depths, config, queries = self._depths(bench), self.config, bench.queries.values()
         readable, absent = depths.readable()
-        rewriter = bench.workshop.rewriter(depths.rewrite, bench.rehearsal)
+        rewriter = bench.workspace.rewriter(depths.rewrite, bench.rehearsal)
         language = (EmbedConfig() if bench.run is None else bench.run.embed).language
-        texts = bench.workshop.loop.run(rewritten(queries, rewriter, language)) if rewriter.models else []
+        texts = bench.workspace.loop.run(rewritten(queries, rewriter, language)) if rewriter.models else []
         bench.count_vectors([*texts, *(query.text for query in queries)])
         for candidates in (config.base, config.deep):
             bench.count_reranking([query.text for query in queries], candidates)

@@ -154,7 +154,7 @@ class BenchContext(SweepContext):
     """See the module.
 
     Args:
-        bench: whose golden set, questions, passages and workshop are used.
+        bench: whose golden set, questions, passages and workspace are used.
         config: of the sweep that is none: its systems and cutoffs.
 
     Raises:
@@ -162,7 +162,7 @@ class BenchContext(SweepContext):
     """
 
     def __init__(self, bench: Bench, config: SweepConfig) -> None:
-        self.config, self.hear, self.workshop = config, bench.hear, bench.workshop
+        self.config, self.hear, self.workspace = config, bench.hear, bench.workspace
         self.golden, self.judgments, self.passages = bench.golden, bench.judgments, bench.passages
         judged = set(self.judgments.qrels.qids)
         self.queries = {qid: query for qid, query in bench.queries.items() if qid in judged}
@@ -172,16 +172,16 @@ class BenchContext(SweepContext):
     @property
     def folder(self) -> Path:
         """Where measurements of time lie, among the caches."""
-        return self.workshop.cache.at("diagnoses").folder / f"{LISTED}-{hash_value(self.fingerprint)[:16]}"
+        return self.workspace.cache.at("diagnoses").folder / f"{LISTED}-{hash_value(self.fingerprint)[:16]}"
 
     @property
     def ledger(self) -> Path:
         """Where the diagnosis books its calls."""
-        return self.workshop.ledger.path or self.folder / LEDGER_FILE
+        return self.workspace.ledger.path or self.folder / LEDGER_FILE
 
     def book(self, what: str) -> None:
         """From now on calls are booked on this part of the work, in the diagnosis's own ledger."""
-        self.workshop.ledger.turn_to(self.ledger, what)
+        self.workspace.ledger.turn_to(self.ledger, what)
 
 
 NOTHING = RoutingThresholds(name=True)  # any: what is read does not hang on it
@@ -247,7 +247,7 @@ class SystemDepths:
                 "duplicates": self.duplicates,
                 "hybrid": {"depth": max(self.deep, 100)},
                 "latency": {"passes": 1, "queries": max(1, self.timed)},
-                "llm": self._bench.workshop.llm.settings.model_dump(),
+                "llm": self._bench.workspace.settings.model_dump(),
             }
         )
         return BenchContext(self._bench, config)

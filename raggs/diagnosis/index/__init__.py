@@ -57,7 +57,6 @@ from raggs.diagnosis.models import MeanPart
 from raggs.evaluation.document import Cell, Form, Legend, Row, Section, Table
 from raggs.evaluation.svg import Curve, curves
 from raggs.parts import indexes
-from raggs.parts.indexes.vectors import rows_done
 from raggs.stats.index_loss import robustness
 
 BAND = (0.70, 0.95)  # mean recalls whose points are worth a row
@@ -350,15 +349,14 @@ class IndexDiagnosis(Diagnosis[IndexFindings]):
         rows, dims = _shape(bench, own)
         _cutoffs(own, rows)
         for family in families(own, dims):
-            family.at(1).check(rows, dims, bench.workshop.cache)
+            family.at(1).check(rows, dims, bench.workspace.cache)
 
     def forecast(self, bench: Bench) -> tuple[str, ...]:
         own = self.config
         rows, dims = _shape(bench, own)
         if own.vectors is None and (embedder := embedder_of(bench)).models:
             store = store_of(bench)
-            begun = rows_done(bench.workshop.cache.at("vectors"), embedder.identity, embedder.dims, store)
-            for start in range(begun, rows, BLOCK):
+            for start in range(bench.workspace.vectors_begun(store, embedder), rows, BLOCK):
                 embedder.embed(store.contents(start, min(start + BLOCK, rows)))
             if _asks(bench, own):
                 embedder.embed_queries(list(texts_of(bench).values()))

@@ -49,7 +49,7 @@ from raggs.parts import indexes
 from raggs.parts.embedders import Embedder
 from raggs.parts.indexes import Index, IndexConfig, OpenIndex
 from raggs.parts.indexes.passages import PassageStore
-from raggs.parts.indexes.vectors import VectorIndex, open_vectors
+from raggs.parts.indexes.vectors import VectorIndex
 from raggs.parts.retrievers.dense import DenseRetriever
 from raggs.stages.embed import prepare
 from raggs.stats.index_loss import QueryValues, kept, least_effort, loss
@@ -108,14 +108,7 @@ def open_world(bench: Bench, settings: IndexDiagnosisConfig) -> IndexWorkload:
     if settings.vectors is not None:
         return _of_files(bench, settings.vectors, settings.queries)
     store, embedder = store_of(bench), embedder_of(bench)
-    vectors = open_vectors(
-        bench.workshop.cache.at("vectors"),
-        embedder.identity,
-        embedder.dims,
-        store,
-        embedder.embed,
-        bench.workshop.building,
-    )
+    vectors = bench.workspace.vectors(store, embedder)
     asked: dict[Origin, QueryVectors] = {}
     if bench.has("run") or bench.has("golden"):
         texts = texts_of(bench)
@@ -131,9 +124,9 @@ def open_world(bench: Bench, settings: IndexDiagnosisConfig) -> IndexWorkload:
 
 def texts_of(bench: Bench) -> Mapping[str, str]:
     """The questions as they are searched for: by the run's rewriter, unless that is paid."""
-    if bench.run is None or (rewriter := bench.workshop.rewriter(bench.run.embed.rewrite)).models:
+    if bench.run is None or (rewriter := bench.workspace.rewriter(bench.run.embed.rewrite)).models:
         return {qid: one_line(clean_unicode(query.text)) for qid, query in bench.queries.items()}
-    usual, loop = bench.run.embed.language, bench.workshop.loop
+    usual, loop = bench.run.embed.language, bench.workspace.loop
     return {qid: loop.run(prepare(query, rewriter, usual)).rewrite for qid, query in bench.queries.items()}
 
 
@@ -176,7 +169,7 @@ def store_of(bench: Bench) -> PassageStore:
 
 def _of_files(bench: Bench, vectors: Path, queries: Path | None) -> IndexWorkload:
     matrix = read_matrix(vectors)
-    whole = VectorIndex.of(matrix, bench.workshop.cache.at("vectors").at(f"given-{hash_file(vectors)[:16]}"))
+    whole = VectorIndex.of(matrix, bench.workspace.cache.at("vectors").at(f"given-{hash_file(vectors)[:16]}"))
     asked: dict[Origin, QueryVectors] = {}
     if queries is not None:
         given = read_matrix(queries)
@@ -406,7 +399,7 @@ def opened(bench: Bench, world: IndexWorkload, recipe: Index) -> OpenIndex:
     """
     rows, dims = world.vectors.vectors.shape
     recipe.check(rows, dims, world.vectors.cache)
-    return recipe.open(world.vectors, bench.workshop.building, PrecisionSettings())
+    return recipe.open(world.vectors, bench.workspace.building, PrecisionSettings())
 
 
 def _measured(bench: Bench, world: IndexWorkload, recipe: Index, k: int, settings: IndexDiagnosisConfig) -> PointRow:

@@ -349,7 +349,7 @@ class JudgeDiagnosis(Diagnosis[JudgeFindings]):
 
     def forecast(self, bench: Bench) -> tuple[str, ...]:
         run, pools, llm = _run(bench), self._chosen(bench), bench.counting
-        bench.workshop.loop.run(count_asks(llm, judge_of(bench, run, llm), run, pools, self._plan(bench)))
+        bench.workspace.loop.run(count_asks(llm, judge_of(bench, run, llm), run, pools, self._plan(bench)))
         size, floor = max(len(pool.passages) for pool in pools), run.ordering.floor
         which = f" that reach grade {floor} (rank.floor)" if floor > MIN_GRADE else ""
         return (

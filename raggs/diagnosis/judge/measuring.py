@@ -45,7 +45,7 @@ from raggs.parts.embedders import Embedder
 from raggs.parts.judges import Judge, Ordering
 from raggs.parts.retrievers import Retriever, name_of
 from raggs.parts.rewriters import NoRewriter
-from raggs.parts.workshop import judge_prompts
+from raggs.parts.workspace import judge_prompts
 from raggs.stages.base import PassageLookup, StageWork
 from raggs.stages.embed import prepare
 from raggs.stages.merge import STAGE as MERGE
@@ -283,14 +283,14 @@ def _free(bench: Bench, run: RunConfig, embedder: Embedder | None, qids: Sequenc
             "there are no pools yet, and each retriever asks a model that is paid",
             remedy="raggs run --config raggs.yaml --to merge makes pools",
         )
-    return [bench.workshop.retriever(spec, bench.passages, qids, embedder) for spec in free]
+    return [bench.workspace.retriever(spec, bench.passages, qids, embedder) for spec in free]
 
 
 def _asked(bench: Bench, run: RunConfig, queries: Sequence[Query], embedder: Embedder | None) -> list[EmbedRecord]:
     """The questions as they are searched for, by the run's rewriter where that pays nobody."""
-    own = bench.workshop.rewriter(run.embed.rewrite)
-    rewriter = bench.workshop.rewriter(NoRewriter.Config()) if own.models else own
-    prepared = [bench.workshop.loop.run(prepare(query, rewriter, run.embed.language)) for query in queries]
+    own = bench.workspace.rewriter(run.embed.rewrite)
+    rewriter = bench.workspace.rewriter(NoRewriter.Config()) if own.models else own
+    prepared = [bench.workspace.loop.run(prepare(query, rewriter, run.embed.language)) for query in queries]
     if embedder is None:
         return prepared
     vectors = embedder.embed_queries([record.rewrite for record in prepared])
@@ -304,7 +304,7 @@ def judge_of(bench: Bench, run: RunConfig, llm: LLM | None = None) -> Judge:
     """The run's judge. `llm`: the models that it asks."""
     grade, order = judge_prompts(run.judge.prompt, run.ordering.prompt)
     questions = lambda: bench.queries.values()  # noqa: E731 - asked for where a judge wants them
-    return bench.workshop.judge(run.judge.judge, grade, order, llm, questions)
+    return bench.workspace.judge(run.judge.judge, grade, order, llm, questions)
 
 
 @dataclass(frozen=True)
@@ -462,8 +462,8 @@ def kept(
     """Answers as they are kept, or asked for now, with what they took."""
 
     def make() -> list[JudgeAnswerCosts]:
-        llm = MeteredLLM(bench.workshop.llm)
-        rows = bench.workshop.loop.run(_awaited(ask(judge_of(bench, run, llm))))
+        llm = MeteredLLM(bench.workspace.llm)
+        rows = bench.workspace.loop.run(_awaited(ask(judge_of(bench, run, llm))))
         took = llm.took
         calls = took.calls or sum(row.asked for row in rows)
         return [JudgeAnswerCosts(rows=tuple(rows), calls=calls, tokens=took.tokens, usd=took.usd)]

@@ -220,12 +220,12 @@ class RerankerScorer(NameScorer):
         self._bench.counting.turn_to(RERANK)
         for bundle in (bundle for run in runs for bundle in run):
             with suppress(ProviderError):  # an answer is missing
-                self._bench.workshop.loop.run(self._scores(bundle))
+                self._bench.workspace.loop.run(self._scores(bundle))
         self._bench.counting.turn_to("")
 
     def score(self, runs: Runs) -> Floats:
         bundles, found = [bundle for run in runs for bundle in run], []
-        for scores in run_ordered(self._bench.workshop, bundles, self._scores):
+        for scores in run_ordered(self._bench.workspace, bundles, self._scores):
             found.append(scores)
             if len(found) % 100 == 0 or len(found) == len(bundles):
                 self._bench.hear(BuildProgress(f"questions scored by {self.name}", len(found), len(bundles)))

@@ -344,7 +344,7 @@ class NoiseDiagnosis(Diagnosis[NoiseFindings]):
         questions = NoisyQuestions(bench, self.config)
         asked = [questions.causes(each) for each in conditions(self.config)]
         own = hash_value([[each.question, each.text] for code in self.config.languages for each in own_questions(code)])
-        corpus = bench.workshop.corpus(bench.corpus).key if bench.has("corpus") else None
+        corpus = bench.workspace.corpus(bench.corpus).key if bench.has("corpus") else None
         return {**super().causes(bench), "questions": own, "asked": asked, "passages": corpus}
 
     def models(self, bench: Bench) -> tuple[str, ...]:

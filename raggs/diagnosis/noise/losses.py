@@ -101,7 +101,7 @@ class NoiseSearcher:
         causes = [reranker.causes(), {qid: list(docs) for qid, docs in lists.items()}]
 
         def make() -> Iterator[NoiseListRow]:
-            found = self._bench.workshop.loop.run(self._rerank(condition, name, lists))
+            found = self._bench.workspace.loop.run(self._rerank(condition, name, lists))
             require_whole(found)
             for qid, each in found.items():
                 yield NoiseListRow(qid=qid, docs=tuple(one.doc_id for one in each.ranked))
@@ -161,7 +161,7 @@ class NoiseSearcher:
     def _retriever(self, kind: str, embedder: Embedder | None) -> Retriever:
         spec = parse_spec(f"{kind}:k={self._depth}", REGISTRY, RetrieverConfig)
         qids = {query.qid for query, _ in self._asked}
-        return self._bench.workshop.retriever(spec, self._bench.passages, qids, embedder)
+        return self._bench.workspace.retriever(spec, self._bench.passages, qids, embedder)
 
     def _named(self, what: str, embedder: str) -> str:
         return what if len(self._dense) == 1 else f"{what} {embedder}"

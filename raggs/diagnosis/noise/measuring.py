@@ -231,7 +231,9 @@ class NoisyQuestions:
 
     def __init__(self, bench: Bench, config: NoiseDiagnosisConfig) -> None:
         self._bench, self._config = bench, config
-        self._rewriters = {spec_name(spec): bench.workshop.rewriter(spec, bench.rehearsal) for spec in config.rewriters}
+        self._rewriters = {
+            spec_name(spec): bench.workspace.rewriter(spec, bench.rehearsal) for spec in config.rewriters
+        }
 
     @cached_property
     def noises(self) -> tuple[Noise, ...]:
@@ -280,7 +282,7 @@ class NoisyQuestions:
 
             return await all_or_none(one(*each) for each in texts)
 
-        return self._bench.workshop.loop.run(everything())
+        return self._bench.workspace.loop.run(everything())
 
     async def _one(self, query: Query, rewriter: Rewriter, language: str) -> EmbedRecord:
         try:

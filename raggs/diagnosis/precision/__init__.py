@@ -45,7 +45,6 @@ from raggs.evaluation.svg import Curve, curves
 from raggs.golden.opened import NamedSystem, open_systems, split_name
 from raggs.metrics.names import parse_measure
 from raggs.parts.embedders import Embedder
-from raggs.parts.indexes.vectors import rows_done
 from raggs.parts.rerankers.local import LocalConfig
 from raggs.parts.retrievers.dense import DenseRetriever
 from raggs.parts.run_files import read_two_logits
@@ -433,7 +432,7 @@ def _configured(bench: Bench) -> PrecisionSettings:
 
 def _embed(bench: Bench, embedder: Embedder, asked: JudgedQueries) -> None:
     """Ask for all vectors that are not there yet."""
-    begun = rows_done(bench.workshop.cache.at("vectors"), embedder.identity, embedder.dims, asked.store)
+    begun = bench.workspace.vectors_begun(asked.store, embedder)
     for start in range(begun, len(asked.store), BLOCK):
         embedder.embed(asked.store.contents(start, min(start + BLOCK, len(asked.store))))
     embedder.embed_queries(list(asked.texts.values()))

@@ -34,7 +34,6 @@ from raggs.metrics.hits import Hits, find_hits
 from raggs.metrics.names import parse_measure
 from raggs.parts.embedders import Embedder
 from raggs.parts.indexes.passages import PassageStore
-from raggs.parts.indexes.vectors import VectorIndex, open_vectors
 from raggs.parts.rerankers import Reranker, Reranking
 from raggs.stats.comparison import holm
 from raggs.stats.intervals import bootstrap_mean, bootstrap_means
@@ -207,19 +206,13 @@ def asked_of(bench: Bench) -> JudgedQueries:
 # --- dense retrieval -------------------------------------------------------------------------------------------
 
 
-def vectors_of(bench: Bench, embedder: Embedder, store: PassageStore) -> VectorIndex:
-    """The vectors of the passages, made once."""
-    cache, building = bench.workshop.cache.at("vectors"), bench.workshop.building
-    return open_vectors(cache, embedder.identity, embedder.dims, store, embedder.embed, building)
-
-
 def dense(bench: Bench, embedder: Embedder, asked: JudgedQueries, depth: int) -> Iterator[PrecisionLists]:
     """Dense retrieval at each precision.
 
     Raises:
         DataError: the embedder knows no word of any question.
     """
-    matrix = vectors_of(bench, embedder, asked.store).vectors
+    matrix = bench.workspace.vectors(asked.store, embedder).vectors
     questions = embedder.embed_queries(list(asked.texts.values()))
     if not questions.any():
         said = f"the embedder gives no vector to any of {plural(len(questions), 'question')}"
@@ -256,7 +249,7 @@ def reranked(
 
     What it says of itself decides what is rounded: two numbers a pair (softmax), one (sigmoid), or its scores alone.
     """
-    matrix = vectors_of(bench, embedder, asked.store).vectors
+    matrix = bench.workspace.vectors(asked.store, embedder).vectors
     questions = embedder.embed_queries(list(asked.texts.values()))
     found: list[tuple[list[str], Vectors]] = []
     form: Form = "score"
@@ -274,7 +267,7 @@ def reranked(
 
 def _ask(bench: Bench, reranker: Reranker, asked: JudgedQueries, qid: str, passages: Sequence[Passage]) -> Reranking:
     coroutine = reranker.rerank(asked.texts[qid], asked.languages[qid], passages)
-    return bench.workshop.loop.run(coroutine)
+    return bench.workspace.loop.run(coroutine)
 
 
 def numbers_of(found: Reranking, ids: Sequence[str]) -> tuple[Form, Vectors]:

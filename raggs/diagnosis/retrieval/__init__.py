@@ -354,7 +354,7 @@ class RetrievalDiagnosis(Diagnosis[RetrievalFindings]):
     def causes(self, bench: Bench) -> Causes:
         """With the files of the systems and the passages that are looked at."""
         systems = None if self.config.values else digests(lists_of(bench.golden, self.config.runs))
-        corpus = bench.workshop.corpus(bench.corpus).key if bench.has("corpus") else None
+        corpus = bench.workspace.corpus(bench.corpus).key if bench.has("corpus") else None
         return {**super().causes(bench), "systems": systems, "passages": corpus}
 
     def check(self, bench: Bench) -> None:

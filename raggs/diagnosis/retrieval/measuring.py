@@ -50,7 +50,7 @@ from raggs.metrics.hits import Hits
 from raggs.metrics.names import MeasureSpec, parse_measure, parse_measures
 from raggs.parts.indexes.lexical import words_of
 from raggs.parts.indexes.passages import Passages
-from raggs.parts.workshop import place_of
+from raggs.parts.workspace import place_of
 from raggs.stats.question_filters import WordWeights
 from raggs.stats.retrieval_traits import AnsweredQuery as traits_Asked
 from raggs.stats.retrieval_traits import Quantities, RelevantPassage, TraitRule, copies_at, found_alone, missed_length
@@ -472,7 +472,7 @@ def passages_of(bench: Bench) -> Passages | None:
     """
     if not bench.has("corpus"):
         return None
-    found = bench.workshop.corpus(bench.corpus).passages(whole=False)
+    found = bench.workspace.corpus(bench.corpus).passages(whole=False)
     refuse_foreign(found, bench.judgments, bench.golden.source, place_of(bench.corpus))
     return found
 

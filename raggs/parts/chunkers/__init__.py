@@ -71,7 +71,7 @@ def no_embedders(spec: EmbedderConfig) -> Embedder:
         PrerequisiteError: always.
     """
     raise PrerequisiteError(
-        f"the embedder {spec.type} is not at hand here", remedy="let a workshop make the chunker, or name another one"
+        f"the embedder {spec.type} is not at hand here", remedy="let a workspace make the chunker, or name another one"
     )
 
 

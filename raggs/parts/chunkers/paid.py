@@ -136,7 +136,7 @@ class PaidChunker(Chunker):
         if self.context.asking is None:
             raise PrerequisiteError(
                 f"no language model is at hand for the chunker {self.config.type}",
-                remedy="let a workshop make the chunker, or name another one",
+                remedy="let a workspace make the chunker, or name another one",
             )
         return self.context.asking
 

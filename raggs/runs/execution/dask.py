@@ -75,7 +75,7 @@ class DaskExecution(Execution):
             with quiet("distributed", "tornado"):
                 walks = stage.walks(config, services)
                 turns = None if walks is None else QueryTurns(walks)
-                services.loop.run(self._work(client, job, shards, work, services, turns))
+                services.workspace.loop.run(self._work(client, job, shards, work, services, turns))
             for artifact, model in stage.artifacts().items():
                 yield from merged(job, artifact, model, shards.members)
             if stage.JOURNAL:

@@ -70,7 +70,7 @@ class AskStage(StageOf[AskConfig, QuestionServices]):
         done = count(1)
         for batch in rounds(samples, config.round):
             assigned = [assignment_of(sample, shown_before(said, config, sample.qid)) for sample in batch]
-            for record in run_ordered(services, assigned, ask):
+            for record in run_ordered(services.workspace, assigned, ask):
                 yield record
                 said += [record.question] if record.question else []
                 work.progress(next(done), len(samples))

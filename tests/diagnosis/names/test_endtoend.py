@@ -11,7 +11,7 @@ from raggs.app.diagnose import DiagnoseRequest, forecast_diagnosis, run_diagnosi
 from raggs.diagnosis.base import Bench
 from raggs.diagnosis.names.models import EndToEnd, NamesEndToEndPart, NamesFindings
 from raggs.diagnosis.names.scoring import SearchTask, TextCleaning
-from raggs.parts.workshop import Workshop
+from raggs.parts.workspace import Workspace
 
 TOPICS = ("dimmed street lamps", "hedgerows between fields", "the rent of boats")
 PEOPLE = ("Amina Kouyaté", "Jean-Luc Abernathy", "Leif Sørensen", "Yuki Tanabe", "Ana de la Cruz", "Maeve O'Rourke")
@@ -85,11 +85,11 @@ def test_questions_that_name_nobody_are_a_sentence(tmp_path: Path) -> None:
 def test_a_large_corpus_is_drawn_from_and_keeps_what_is_judged(place: Path, tmp_path: Path) -> None:
     (place / "few.txt").write_text("".join(f"q{n} 0 d{n} 5\n" for n in range(5)))
     request = DiagnoseRequest("names", **{**golden(place), "golden": place / "few.txt", "out": tmp_path})  # type: ignore[arg-type]
-    workshop = Workshop(tmp_path)
-    scene = SearchTask(Bench(request.given, workshop), TextCleaning(raw=False), "author", most=8)
+    workspace = Workspace(tmp_path)
+    scene = SearchTask(Bench(request.given, workspace), TextCleaning(raw=False), "author", most=8)
     assert len(scene.docs) == 8 and {f"d{n}" for n in range(5)} <= set(scene.docs)
     assert scene.names == {f"q{n}": [PEOPLE[n // 3]] for n in range(5)}
-    workshop.close()
+    workspace.close()
 
 
 def test_a_paid_embedder_is_priced_for_the_golden_set_too(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,14 +7,6 @@ A corpus as it was named: its passages one by one as its source gives them, or a
 
 The copy on the disk is made once for a source's content and a corpus's settings, whoever asks for it.
 
-What asks language models, or may: the models themselves, and embedders, rewriters and judges.
-
-Whatever they spend counts together, in one ledger, within one budget.
-
-Questions as a specification names them.
-
-The workshop: from the settings of a part to the part.
-
 Whatever a part needs of another one it is given here, so a retriever or a judge may be made of others by their
 settings alone. Nothing is opened, loaded or imported before it is asked for.
 """
@@ -26,12 +18,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from raggs.base.adapter import AdapterConfig
 from raggs.base.artifacts import Passage, Query
-from raggs.base.cache import Cache
-from raggs.base.errors import BudgetError, ConfigError, DataError, NotFoundError
+from raggs.base.cache import Cache, OnceCache
+from raggs.base.errors import ConfigError, DataError, NotFoundError
 from raggs.base.files import make_folder
 from raggs.base.hashing import hash_value
 from raggs.base.loops import open_loop
@@ -55,6 +47,7 @@ from raggs.prompts import Prompt, load_prompt
 if TYPE_CHECKING:
     from raggs.base.arrays import Vectors
     from raggs.llm.rehearsal import DryRunLLM
+    from raggs.parts.indexes.vectors import VectorIndex
 
 __all__ = [
     "LLM",
@@ -71,7 +64,7 @@ __all__ = [
     "Retriever",
     "Rewriter",
     "Task",
-    "Workshop",
+    "Workspace",
     "judge_prompts",
     "open_numbered",
     "open_queries",
@@ -248,46 +241,61 @@ def place_of(spec: AdapterConfig) -> Path | str:
     return getattr(spec, "path", None) or getattr(spec, "shown", None) or spec.type
 
 
-class Models:
-    """Language models, and what is made of them. Made by the workshop."""
+Owned = TypeVar("Owned", OpenCorpus, Retriever, Reranker)
+
+
+class Workspace:
+    """The parts of one invocation, each made when it is asked for: models, corpora, embedders, retrievers, judges.
+
+    What its language models spend counts together, in one ledger, within one budget. It is closed at the end of a
+    ``with`` block, or by `close`, and not used again.
+
+    Args:
+        folder: below it lies the cache.
+        llm: how language models are asked.
+        budget: what may be spent.
+        batch: how questions that can wait are asked by batches; None: directly.
+        keeps_answers: whether paid answers are kept in the cache.
+        hear: is told what takes its time.
+    """
 
     def __init__(
         self,
-        workspace: Path,
-        llm: LLMSettings,
-        budget: BudgetSettings,
+        folder: Path,
+        llm: LLMSettings | None = None,
+        budget: BudgetSettings | None = None,
         *,
-        batch: BatchSettings | None,
-        keeps_answers: bool,
-        hear: Hear,
+        batch: BatchSettings | None = None,
+        keeps_answers: bool = True,
+        hear: Hear = deaf,
     ) -> None:
-        self.cache = Cache.of(workspace, self.notify)
-        self.ledger = CallLedger(allow_mixed=llm.allow_mixed)
-        self._settings = llm
-        self._budget = budget
-        self._batch = batch
+        self.settings = llm or LLMSettings()
+        self.cache = Cache.of(folder, self.notify)
+        self.ledger = CallLedger(allow_mixed=self.settings.allow_mixed)
         self.keeps_answers = keeps_answers
-        self._answers = self.cache.at("llm").folder if keeps_answers else None
-        self._hear = hear
+        self.hear = hear
+        self._budget, self._batch = budget or BudgetSettings(), batch
+        self._embedders = OnceCache[Embedder]()
+        self._lending: dict[str, KeptEmbedder] = {}
+        self._made: list[OpenCorpus | Retriever | Reranker] = []
+
+    # --- language models ---
 
     @cached_property
     def llm(self) -> LLM:
         """Language models. Making it touches neither disk nor network."""
-        return LLM(self._settings, self._budget, self._answers, self.ledger, self._batch, self._waiting, self.notify)
+        answers = self.answers if self.keeps_answers else None
+        return LLM(self.settings, self._budget, answers, self.ledger, self._batch, self._waiting, self.notify)
 
     @property
-    def concurrency(self) -> int:
-        """Calls that may be on their way at once."""
-        return self._settings.concurrency
+    def answers(self) -> Path:
+        """The folder of paid answers."""
+        return self.cache.at("llm").folder
 
-    @cached_property
-    def loop(self) -> asyncio.Runner:
-        """The event loop in which everything that waits is awaited."""
-        return open_loop()
-
-    def embedder(self, spec: EmbedderConfig, llm: LLM | None = None) -> Embedder:
-        """An embedder; its model is loaded at first use. `llm`: other language models than one's own."""
-        return embedders.REGISTRY.of(spec)(spec, EmbedderContext(llm or self.llm, lambda: self.loop))
+    @property
+    def has_answers(self) -> bool:
+        """Whether anything was ever answered here."""
+        return self.answers.is_dir() and any(self.answers.iterdir())
 
     @contextmanager
     def rehearsal(self, *, remembers: bool = True) -> Iterator[DryRunLLM]:
@@ -298,18 +306,50 @@ class Models:
         """
         from raggs.llm.rehearsal import DryRunLLM  # late: it brings the ways to providers
 
-        llm = DryRunLLM(self._settings, self.cache.at("llm").folder if remembers else None)
+        llm = DryRunLLM(self.settings, self.answers if remembers else None)
         try:
             yield llm
         finally:
             self.loop.run(llm.close())
 
+    @property
+    def concurrency(self) -> int:
+        """Calls that may be on their way at once."""
+        return self.settings.concurrency
+
+    @cached_property
+    def loop(self) -> asyncio.Runner:
+        """The event loop in which everything that waits is awaited."""
+        return open_loop()
+
+    def arrive(self) -> None:
+        """Let calls on their way arrive, after which all that was paid for is booked."""
+        if "llm" in self.__dict__:
+            self.loop.run(self.llm.arrive())
+
+    def affords(self) -> float:
+        """How many more calls the budget is likely to pay for; inf where nobody asks a language model.
+
+        0 where money is limited and no price is known yet.
+        """
+        return self.llm.budget.affords() if "llm" in self.__dict__ else float("inf")
+
+    # --- parts that ask them, or may; `llm`: other language models than one's own ---
+
+    def embedder(self, spec: EmbedderConfig, llm: LLM | None = None) -> Embedder:
+        """An embedder, one for each of its settings; its model is loaded at first use."""
+
+        def make() -> Embedder:
+            return embedders.REGISTRY.of(spec)(spec, EmbedderContext(llm or self.llm, lambda: self.loop))
+
+        return make() if llm else self._embedders(spec, make)
+
     def rewriter(self, spec: AdapterConfig, llm: LLM | None = None) -> Rewriter:
-        """A rewriter of questions. `llm`: other language models than one's own."""
+        """A rewriter of questions."""
         return rewriters.REGISTRY.of(spec)(spec, RewriterContext(llm or self.llm))
 
     def asker(self, spec: AdapterConfig, llm: LLM | None = None) -> Asker:
-        """Who makes questions of documents. `llm`: other language models than one's own."""
+        """Who makes questions of documents."""
         return askers.REGISTRY.of(spec)(spec, AskerContext(llm or self.llm))
 
     def judge(
@@ -324,7 +364,6 @@ class Models:
         """A judge that is asked by these prompts, where it is a model.
 
         Args:
-            llm: other language models than one's own.
             questions: gives those that are judged, where they are known.
             grades: the prompt by which several passages are graded together, where that is wanted.
         """
@@ -339,110 +378,26 @@ class Models:
         )
         return judges.REGISTRY.of(spec)(spec, context)
 
-    def building(self, what: str, done: int, total: int) -> None:
-        """Tell the listener how far something is that is made once."""
-        self._hear(BuildProgress(what, done, total))
+    def reranker(self, spec: RerankerConfig, llm: LLM | None = None, *, keeps: bool = True) -> Reranker:
+        """A reranker; its model is loaded at first use.
 
-    def arrive(self) -> None:
-        """Let calls on their way arrive, after which all that was paid for is booked."""
-        if "llm" in self.__dict__:
-            self.loop.run(self.llm.arrive())
-
-    def affords(self) -> float:
-        """How many more calls the budget is likely to pay for; inf where nobody asks a language model."""
-        return self.llm.budget.affords() if "llm" in self.__dict__ else float("inf")
-
-    def pay_no_more(self, why: BudgetError) -> None:
-        """From now on ask no language model: what was not paid for before raises `why`."""
-        self.llm.budget.close(why)
-
-    def close(self) -> None:
-        """Close what is open; it is not used again."""
-        if "llm" in self.__dict__:
-            self.loop.run(self.llm.close())
-        if "loop" in self.__dict__:
-            self.loop.close()
-
-    def notify(self, message: str) -> None:
-        """Tell the listener what the user should know."""
-        self._hear(Notice(message))
-
-    def _waiting(self, what: str, done: int, total: int) -> None:
-        self._hear(WaitProgress(what, done, total))
-
-
-def judge_prompts(grade: str, order: str) -> tuple[Prompt, Prompt]:
-    """The prompts by which a judge grades and orders, by name or path.
-
-    Raises:
-        NotFoundError, ConfigError: there is none, or it lacks a part.
-    """
-    return load_prompt(grade, "grade"), load_prompt(order, "order")
-
-
-def open_queries(spec: AdapterConfig, hear: Hear = deaf) -> Mapping[str, Query]:
-    """All questions by id, sorted by id; see `open_numbered`."""
-    return {qid: query for qid, (_, query) in open_numbered(spec, hear).items()}
-
-
-def open_numbered(spec: AdapterConfig, hear: Hear = deaf) -> Mapping[str, tuple[int, Query]]:
-    """All questions by id, sorted by id, each after its line.
-
-    Args:
-        hear: is told of questions that hold characters which are none.
-
-    Raises:
-        NotFoundError, DataError: the file is missing or malformed (see `load_numbered`).
-    """
-    try:
-        found = load_numbered(queries.REGISTRY.of(spec)(spec), place_of(spec))
-    except NotFoundError as error:
-        error.remedy = f"{error.remedy or 'check queries.path'}; raggs questions makes some of the documents"
-        raise
-    if broken := [qid for qid, (_, query) in found.items() if REPLACED in query.model_dump_json()]:
-        hear(replaced("question", broken))
-    return found
-
-
-Owned = TypeVar("Owned", OpenCorpus, Retriever, Reranker)
-
-
-class Workshop(Models):
-    """Makes parts. One workshop serves one invocation: what its language models spend counts together.
-
-    Args:
-        workspace: below it lie the caches.
-        llm: how language models are asked.
-        budget: what may be spent.
-        batch: how questions that can wait are asked by batches; None: directly.
-        keeps_answers: whether paid answers are kept in the workspace.
-        hear: is told what takes its time.
-    """
-
-    def __init__(
-        self,
-        workspace: Path,
-        llm: LLMSettings | None = None,
-        budget: BudgetSettings | None = None,
-        *,
-        batch: BatchSettings | None = None,
-        keeps_answers: bool = True,
-        hear: Hear = deaf,
-    ) -> None:
-        super().__init__(
-            workspace,
-            llm or LLMSettings(),
-            budget or BudgetSettings(),
-            batch=batch,
-            keeps_answers=keeps_answers,
-            hear=hear,
+        Args:
+            keeps: whether what a model of this machine has read is looked up and kept, as far as the workspace keeps
+                answers; without, each time is that of the work.
+        """
+        context = RerankerContext(
+            llm or self.llm,
+            self.cache if keeps and self.keeps_answers else None,
+            self.notify,
+            lambda other: self.reranker(other, llm, keeps=keeps),
         )
-        self._lending: dict[str, KeptEmbedder] = {}
-        self._made: list[OpenCorpus | Retriever | Reranker] = []
+        return self._own(rerankers.REGISTRY.of(spec)(spec, context))
+
+    # --- corpora, and what searches them ---
 
     def corpus(self, spec: AdapterConfig) -> OpenCorpus:
-        """A corpus; closed with the workshop."""
-        return self._own(OpenCorpus(spec, self.cache, self._hear, self.cutting))
+        """A corpus."""
+        return self._own(OpenCorpus(spec, self.cache, self.hear, self.cutting))
 
     @property
     def cutting(self) -> CorpusContext:
@@ -483,22 +438,6 @@ class Workshop(Models):
             )
         return found
 
-    def reranker(self, spec: RerankerConfig, llm: LLM | None = None, *, keeps: bool = True) -> Reranker:
-        """A reranker; its model is loaded at first use. Closed with the workshop.
-
-        Args:
-            llm: other language models than one's own.
-            keeps: whether what a model of this machine has read is looked up and kept, as far as the workshop keeps
-                answers; without, each time is that of the work.
-        """
-        context = RerankerContext(
-            llm or self.llm,
-            self.cache if keeps and self.keeps_answers else None,
-            self.notify,
-            lambda other: self.reranker(other, llm, keeps=keeps),
-        )
-        return self._own(rerankers.REGISTRY.of(spec)(spec, context))
-
     def retrievers(
         self,
         specs: Iterable[RetrieverConfig],
@@ -518,7 +457,7 @@ class Workshop(Models):
         *,
         by_text: bool = False,
     ) -> Retriever:
-        """A retriever over `passages`; its index is built or opened at first search. Closed with the workshop.
+        """A retriever over `passages`; its index is built or opened at first search.
 
         Args:
             queries: the ids of all questions that it may be asked.
@@ -545,17 +484,85 @@ class Workshop(Models):
             return embedder.embed
         return KeptEmbedder(embedder, self.cache.at("vectors")).embed
 
-    def close(self) -> None:
-        """Close what is open; a closed workshop is not used again."""
-        for each in self._lending.values():
-            each.close()
-        super().close()
-        while self._made:
-            self._made.pop().close()
+    def vectors(self, store: PassageStore, embedder: Embedder) -> VectorIndex:
+        """The vectors of a corpus, made once."""
+        from raggs.parts.indexes.vectors import open_vectors  # late: it brings numpy
+
+        cache = self.cache.at("vectors")
+        return open_vectors(cache, embedder.identity, embedder.dims, store, embedder.embed, self.building)
+
+    def vectors_begun(self, store: PassageStore, embedder: Embedder) -> int:
+        """How many passages of a corpus, from its first one, have vectors already."""
+        from raggs.parts.indexes.vectors import rows_done  # late: it brings numpy
+
+        return rows_done(self.cache.at("vectors"), embedder.identity, embedder.dims, store)
+
+    # --- who listens, and the end ---
+
+    def notify(self, message: str) -> None:
+        """Tell the listener what the user should know."""
+        self.hear(Notice(message))
+
+    def building(self, what: str, done: int, total: int) -> None:
+        """Tell the listener how far something is that is made once."""
+        self.hear(BuildProgress(what, done, total))
+
+    def _waiting(self, what: str, done: int, total: int) -> None:
+        self.hear(WaitProgress(what, done, total))
 
     def _own(self, part: Owned) -> Owned:
         self._made.append(part)
         return part
+
+    def close(self) -> None:
+        """Close what is open."""
+        for each in self._lending.values():
+            each.close()
+        if "llm" in self.__dict__:
+            self.loop.run(self.llm.close())
+        if "loop" in self.__dict__:
+            self.loop.close()
+        while self._made:
+            self._made.pop().close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def judge_prompts(grade: str, order: str) -> tuple[Prompt, Prompt]:
+    """The prompts by which a judge grades and orders, by name or path.
+
+    Raises:
+        NotFoundError, ConfigError: there is none, or it lacks a part.
+    """
+    return load_prompt(grade, "grade"), load_prompt(order, "order")
+
+
+def open_queries(spec: AdapterConfig, hear: Hear = deaf) -> Mapping[str, Query]:
+    """All questions by id, sorted by id; see `open_numbered`."""
+    return {qid: query for qid, (_, query) in open_numbered(spec, hear).items()}
+
+
+def open_numbered(spec: AdapterConfig, hear: Hear = deaf) -> Mapping[str, tuple[int, Query]]:
+    """All questions by id, sorted by id, each after its line.
+
+    Args:
+        hear: is told of questions that hold characters which are none.
+
+    Raises:
+        NotFoundError, DataError: the file is missing or malformed (see `load_numbered`).
+    """
+    try:
+        found = load_numbered(queries.REGISTRY.of(spec)(spec), place_of(spec))
+    except NotFoundError as error:
+        error.remedy = f"{error.remedy or 'check queries.path'}; raggs questions makes some of the documents"
+        raise
+    if broken := [qid for qid, (_, query) in found.items() if REPLACED in query.model_dump_json()]:
+        hear(replaced("question", broken))
+    return found
 
 
 def read_whole(specs: Iterable[RetrieverConfig]) -> bool:

@@ -9,7 +9,7 @@ from raggs.base.types import Notice
 from raggs.parts.corpora.elasticsearch import ElasticsearchConfig
 from raggs.parts.corpora.folder import FolderConfig
 from raggs.parts.elastic.passages import IndexPassages
-from raggs.parts.workshop import OpenCorpus
+from raggs.parts.workspace import OpenCorpus
 
 URL = "http://127.0.0.1:9"  # nobody is asked
 
