@@ -14,13 +14,12 @@ from raggs.base.judge_health import source_of
 from raggs.base.text import did_you_mean
 from raggs.golden.opened import open_golden, open_systems
 from raggs.golden.questions import GoldenQuestions
-from raggs.golden.views import HitView, PassageView, QuestionView
+from raggs.golden.views import HitView, PassageView, QuestionBrief, QuestionView
 from raggs.parts.reviews import CurrentReviews, ReviewStore
 
 __all__ = [
     "HitView",
     "PassageView",
-    "QuestionLine",
     "QuestionView",
     "ShowRequest",
     "ShownQuestion",
@@ -70,30 +69,6 @@ class ShownQuestion:
         return TypeAdapter(QuestionView).dump_json(self.question, indent=2).decode()
 
 
-@dataclass(frozen=True)
-class QuestionLine:
-    """A question in a line.
-
-    Attributes:
-        qid, text, language: of the question.
-        pooled, graded, relevant: passages that the judge came to; those with a grade, and those with grade 4 or 5.
-        doubt: wrongly ordered pairs expected in the top; None where nothing is ranked.
-    """
-
-    qid: str
-    text: str
-    language: str
-    pooled: int
-    graded: int
-    relevant: int
-    doubt: float | None
-
-    @property
-    def good(self) -> str:
-        """How many are relevant, as tables show it: of a question without a grade nobody knows."""
-        return str(self.relevant) if self.graded else "–"
-
-
 def show(request: ShowRequest, qid: str, system: str | None = None) -> ShownQuestion:
     """One question.
 
@@ -120,15 +95,13 @@ def show(request: ShowRequest, qid: str, system: str | None = None) -> ShownQues
     return ShownQuestion(found, questions.top, golden.by_grade)
 
 
-def lines(request: ShowRequest) -> Iterator[QuestionLine]:
+def lines(request: ShowRequest) -> Iterator[QuestionBrief]:
     """Every question, in the order of their ids.
 
     Raises:
         NotFoundError, DataError: as `show`.
     """
-    for found in GoldenQuestions(open_golden(request.golden)).briefs():
-        graded = len(found.grades)
-        yield QuestionLine(found.qid, found.text, found.language, found.pooled, graded, found.relevant, found.doubt)
+    return GoldenQuestions(open_golden(request.golden)).briefs()
 
 
 def said_by(passage: PassageView) -> str:

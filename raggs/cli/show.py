@@ -88,6 +88,9 @@ def show(
         _one(golden, found, _Wanted(system, 0 if no_text else passages, None if every else MOST_ROWS))
 
 
+LINE = ("qid", "text", "language", "pooled", "graded", "relevant", "doubt")  # of a question, as JSON
+
+
 def _all(request: ShowRequest, as_json: bool) -> None:
     from raggs.app.show import lines
     from raggs.base.text import shorten
@@ -96,14 +99,15 @@ def _all(request: ShowRequest, as_json: bool) -> None:
 
     found = list(lines(request))
     if as_json:
-        say_json(dump_json([asdict(line) for line in found]))
+        say_json(dump_json([{name: getattr(line, name) for name in LINE} for line in found]))
         return
     console = open_console()
     rows = _numbers(table("query", "lang", "pool", "graded", "4-5", "doubt"), 2, 3, 4, 5)
     for line in found:
         doubt = "" if line.doubt is None else f"{line.doubt:.1f}"
         title = shorten(f"{line.qid} {line.text}", MOST_TITLE)
-        rows.add_row(title, line.language, str(line.pooled), str(line.graded), line.good, doubt)
+        relevant = str(line.relevant) if line.graded else "–"  # without a grade nobody knows
+        rows.add_row(title, line.language, str(line.pooled), str(line.graded), relevant, doubt)
     console.print(rows)
     said = "4-5: passages with these grades; doubt: wrongly ordered pairs expected in the top"
     console.print(said, soft_wrap=not console.is_terminal)
@@ -180,7 +184,7 @@ def _order(console: Console, shown: ShownQuestion, wanted: _Wanted) -> None:
         place = passage.place
         if place is not None:
             cells = [said_by(passage)] if by else []
-            span = f"{place.low}-{place.high}"
+            span = f"{place.rank_low}-{place.rank_high}"
             rows.add_row(str(place.rank), span, _grade(passage), sure, *cells, _named(passage))
     console.print(rows)
     for line in (LEGEND + wanted.more(len(found.order)), *_below(found, shown.top)):
@@ -193,7 +197,8 @@ def _below(found: QuestionView, top: int) -> Iterator[str]:
 
     course = found.course
     if course is not None:
-        yield f"{course.inversions:.1f} wrongly ordered pairs expected in the top {top}; stopped: {course.stopped}"
+        wrong = f"{course.expected_inversions:.1f} wrongly ordered pairs expected in the top {top}"
+        yield f"{wrong}; stopped: {course.stop_reason}"
     left = Counter(passage.grade or 0 for passage in found.passages if passage.place is None)
     told = [f"{left[grade]} {f'of grade {grade}' if grade else 'without a grade'}" for grade in sorted(left)[::-1]]
     if told:
@@ -207,7 +212,7 @@ def _confidences(order: tuple[PassageView, ...]) -> Iterator[str]:
         if place is None or after is None or place.unordered:
             yield "not ordered" if place and place.unordered else ""
         else:
-            yield "locked" if after in place.below else f"{place.confidence:.0%}"
+            yield "locked" if after in place.locks_out else f"{place.confidence:.0%}"
 
 
 def _systems(console: Console, shown: ShownQuestion) -> None:

@@ -15,14 +15,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import blake2b
 from operator import not_
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import Field
+from pydantic import AliasChoices, Field, field_validator
 
-from raggs.base.artifacts import Frozen, Passage, Query, RankRecord, RetrieveRecord
+from raggs.base.artifacts import Frozen, JudgeRecord, Passage, Query, RankRecord, RetrieveRecord
 from raggs.base.hashing import canonical_json
 from raggs.parts.file_shapes import AS_GRADED, GradeFormat
 from raggs.parts.queries.writing import query_facts
@@ -38,35 +38,22 @@ LISTS = (".trec", ".json")  # the endings of such a list
 SetPart = Literal["pool", "grades", "order"]
 
 
-@dataclass(frozen=True)
-class PassageGrade:
-    """What is known of one passage's grade.
+class LabelRecord(JudgeRecord):
+    """What a file says of a passage: a judged one, whose grades stand on the scale of the file."""
 
-    Attributes:
-        grade: on the scale of the set; None where the judge failed or was not asked.
-        samples: every grade that `grade` was made from, in the order of asking; None for an answer without one.
-        votes: by member of a panel, its grade in each sample.
-        judge: who judged; empty where nobody was asked, or nothing is known.
-        reason: the judge's words.
-        duplicate_of: the representative of its near-duplicates, whose grade this is.
-        skipped: why nobody was asked.
-        error: why a grade is missing.
-    """
-
+    qid: str
+    rank: int = 0
     doc_id: str
-    grade: int | None
-    samples: tuple[int | None, ...] = ()
-    votes: Mapping[str, tuple[int | None, ...]] = field(default_factory=dict)
+    grade: int | None = None
+    grades: tuple[int | None, ...] = Field((), validation_alias=AliasChoices("samples", "grades"))
+    votes: Mapping[str, tuple[int | None, ...]] = Field(default_factory=dict)
     judge: str = ""
-    reason: str = ""
-    duplicate_of: str | None = None
-    skipped: str | None = None
-    error: str | None = None
 
-    @property
-    def failed(self) -> bool:
-        """Whether the judge was asked and gave no grade; a representative stands for its near-duplicates."""
-        return self.grade is None and self.skipped is None and self.duplicate_of is None
+    @field_validator("grade")
+    @classmethod
+    def _unjudged(cls, grade: int | None) -> int | None:
+        """A negative grade says that nobody judged."""
+        return None if grade is None or grade < 0 else grade
 
 
 @dataclass(frozen=True)
@@ -83,11 +70,11 @@ class GoldenQuery:
     qid: str
     query: Query | None
     pool: tuple[Passage, ...] = ()
-    grades: tuple[PassageGrade, ...] = ()
+    grades: tuple[JudgeRecord, ...] = ()
     order: tuple[RankRecord, ...] = ()
 
     @property
-    def by_grade(self) -> list[PassageGrade]:
+    def by_grade(self) -> list[JudgeRecord]:
         """The graded passages by grade, then by fused rank: what stands for an order where nobody is asked for one."""
         return sorted((each for each in self.grades if each.grade is not None), key=lambda each: -(each.grade or 0))
 
@@ -278,7 +265,7 @@ def _of_question(query: GoldenQuery) -> Iterator[Item]:
             yield "facts", (query.qid, facts)
 
 
-def _of_label(qid: str, graded: PassageGrade) -> Iterator[Item]:
+def _of_label(qid: str, graded: JudgeRecord) -> Iterator[Item]:
     row = (qid, graded.doc_id)
     if graded.grade is None:
         yield "unjudged", (*row, graded.skipped, graded.error)
@@ -288,8 +275,8 @@ def _of_label(qid: str, graded: PassageGrade) -> Iterator[Item]:
         yield "judges", (*row, graded.judge)
     if graded.reason:
         yield "reasons", (*row, graded.reason)
-    if len(graded.samples) > 1 or graded.votes:
-        yield "samples", (*row, graded.samples, dict(graded.votes))
+    if len(graded.grades) > 1 or graded.votes:
+        yield "samples", (*row, graded.grades, dict(graded.votes))
     if graded.duplicate_of is not None:
         yield "duplicates", (*row, graded.duplicate_of)
 

@@ -27,15 +27,15 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple, TypeVar, get_args
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, ValidationError
 
-from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, Frozen, Passage, Query, RankRecord, RetrieveRecord
+from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, JudgeRecord, Passage, Query, RankRecord, RetrieveRecord
 from raggs.base.errors import DataError
 from raggs.base.jsonl import decode_json, first_fault, read_objects
 from raggs.base.tables import LABEL_ROLES, NO_COLUMNS, ColumnNames, ObjectColumns, object_id
 from raggs.base.trec import SeenPairs
 from raggs.base.types import as_list, as_object, as_text
-from raggs.golden.base import SURE, GoldenQuery, GoldenSet, PassageGrade, SetPart
+from raggs.golden.base import SURE, GoldenQuery, GoldenSet, LabelRecord, SetPart
 from raggs.golden.judgments import Judgments, stated_fall, stated_lacks, stated_origin, stated_sources
 from raggs.metrics.columns import GradeScale, Qrels
 from raggs.parts.file_shapes import check_ids, sidecar, stated_labels, stated_scale
@@ -77,7 +77,7 @@ class GivenGolden(GoldenSet):
         rows = zip(qrels.query.tolist(), docs, qrels.grade.tolist(), strict=True)
         for number, found in groupby(rows, key=lambda row: row[0]):
             qid = qrels.qids[number]
-            grades = tuple(PassageGrade(doc_id, grade if grade >= 0 else None) for _, doc_id, grade in found)
+            grades = tuple(LabelRecord(qid=qid, doc_id=doc_id, grade=grade) for _, doc_id, grade in found)
             yield GoldenQuery(qid, self._questions.get(qid), grades=grades)
 
     def judgments(self, scale: GradeScale | None = None) -> Judgments:
@@ -263,16 +263,9 @@ class FileGolden(GoldenSet):
 
     def by_query(self, *parts: SetPart) -> Iterator[GoldenQuery]:
         """See `GoldenSet.by_query`: the queries that have labels, and of the parts their grades."""
-        from raggs.parts.run_files import read_labels  # late: it needs numpy
-
-        known, stated = {query.qid: query for query in self.queries()}, stated_scale(self.labels)
-        lift = stated.offset if stated else 0
-        labels = sorted(read_labels(self.labels, self.columns), key=lambda label: label.qid)
-        for qid, found in groupby(labels, key=lambda label: label.qid):
-            grades = tuple(
-                PassageGrade(label.doc_id, label.grade + lift if label.grade >= 0 else None) for label in found
-            )
-            yield GoldenQuery(qid, known.get(qid), grades=grades)
+        known, grades = {query.qid: query for query in self.queries()}, grades_of(self.labels, self.columns)
+        for qid in sorted(grades):
+            yield GoldenQuery(qid, known.get(qid), grades=tuple(grades[qid]))
 
     def judgments(self, scale: GradeScale | None = None) -> Judgments:
         """See `GoldenSet.judgments`."""
@@ -299,6 +292,27 @@ class FileGolden(GoldenSet):
         )
 
 
+def grades_of(labels: Path, columns: ColumnNames = NO_COLUMNS) -> dict[str, list[JudgeRecord]]:
+    """The labels of a file by query; a negative one says that nobody judged.
+
+    Args:
+        labels: the file.
+        columns: which column of a table is which, as `--column` says.
+
+    Raises:
+        NotFoundError, DataError: as `read_labels`.
+    """
+    from raggs.parts.run_files import read_labels  # late: it needs numpy
+
+    stated = stated_scale(labels)
+    lift = stated.offset if stated else 0
+    found: dict[str, list[JudgeRecord]] = {}
+    for label in read_labels(labels, columns):
+        grade = label.grade + lift if label.grade >= 0 else None
+        found.setdefault(label.qid, []).append(LabelRecord(qid=label.qid, doc_id=label.doc_id, grade=grade))
+    return found
+
+
 def labels_in(folder: Path) -> tuple[Path, Path | None] | None:
     """The labels that lie in a folder in a known layout, and the questions beside them.
 
@@ -319,8 +333,10 @@ def labels_in(folder: Path) -> tuple[Path, Path | None] | None:
 
 
 M = TypeVar("M", bound=BaseModel)
-Samples = tuple[int | None, ...]
 JUDGMENTS, UNJUDGED, ORDER, CORPUS = "judgments.jsonl", "unjudged.jsonl", "order.jsonl", "corpus.jsonl"
+SAID = frozenset(  # what is read of a line on a passage
+    ("qid", "doc_id", "grade", "judge", "reason", "samples", "votes", "duplicate_of", "skipped", "error")
+)
 UNSURE: Mapping[str, object] = {
     "grade": MIN_GRADE,
     "score": 0.0,
@@ -331,36 +347,6 @@ UNSURE: Mapping[str, object] = {
     "membership": 0.5,
     "exposures": 0,
 }
-
-
-class LabelRecord(Frozen):
-    """What a line says of a passage."""
-
-    qid: str
-    doc_id: str
-    grade: int | None = None
-    judge: str = ""
-    reason: str = ""
-    samples: Samples = ()
-    votes: Mapping[str, Samples] = Field(default_factory=dict)
-    duplicate_of: str | None = None
-    skipped: str | None = None
-    error: str | None = None
-
-    @property
-    def graded(self) -> PassageGrade:
-        """The same by itself."""
-        return PassageGrade(
-            self.doc_id,
-            self.grade if self.grade is None or self.grade >= 0 else None,
-            self.samples,
-            self.votes,
-            self.judge,
-            self.reason,
-            self.duplicate_of,
-            self.skipped,
-            self.error,
-        )
 
 
 class _LabelRow(NamedTuple):
@@ -450,7 +436,7 @@ def _placed(order: Path) -> dict[tuple[str, str], tuple[float, float]]:
     }
 
 
-def words_of(files: Iterable[Path], columns: ColumnNames = NO_COLUMNS) -> dict[str, list[PassageGrade]]:
+def words_of(files: Iterable[Path], columns: ColumnNames = NO_COLUMNS) -> dict[str, list[JudgeRecord]]:
     """By query what the lines of some files say of passages.
 
     Args:
@@ -460,21 +446,21 @@ def words_of(files: Iterable[Path], columns: ColumnNames = NO_COLUMNS) -> dict[s
     Raises:
         NotFoundError, DataError: a file is missing, a line cannot be right, or a passage occurs twice for a query.
     """
-    grades: dict[str, list[PassageGrade]] = {}
+    grades: dict[str, list[JudgeRecord]] = {}
     places: dict[tuple[str, str], str] = {}
     for place, path in enumerate(files):
         seen = SeenPairs(path)
         for number, row in _named_rows(path, columns, LABEL_ROLES if place == 0 else LABEL_ROLES[:2]):
             if isinstance(row.get("grade"), bool):
                 raise DataError("a grade is true or false", where=path, line=number, remedy="write a whole number")
-            word = _record(path, number, row, LabelRecord)
+            word = _record(path, number, {name: row[name] for name in SAID & row.keys()}, LabelRecord)
             check_ids(path, number, word.qid, word.doc_id)
             seen.note(word.qid, word.doc_id, number)
             first = places.setdefault((word.qid, word.doc_id), f"{path.name}:{number}")
             if first != f"{path.name}:{number}":
                 said = f"query {word.qid} and passage {word.doc_id} occur twice (first in {first})"
                 raise DataError(said, where=path, line=number, remedy="keep one")
-            grades.setdefault(word.qid, []).append(word.graded)
+            grades.setdefault(word.qid, []).append(word)
     return grades
 
 
@@ -511,7 +497,7 @@ def orders_of(path: Path | None) -> dict[str, list[RankRecord]]:
 
 def _record(path: Path | None, number: int, row: Mapping[str, object], model: type[M]) -> M:
     try:
-        return model.model_validate({name: value for name, value in row.items() if name in model.model_fields})
+        return model.model_validate(row)
     except ValidationError as error:
         said = first_fault(error)
         raise DataError(said, where=path, line=number, remedy="export it again, or mend the line") from error
@@ -521,7 +507,7 @@ def _there(path: Path) -> Path | None:
     return path if path.is_file() and path.stat().st_size else None
 
 
-def _texts(path: Path | None, grades: Mapping[str, Iterable[PassageGrade]]) -> dict[str, Passage]:
+def _texts(path: Path | None, grades: Mapping[str, Iterable[JudgeRecord]]) -> dict[str, Passage]:
     """The passages that were judged, by id."""
     if path is None:
         return {}

@@ -32,22 +32,19 @@ from raggs.base.artifacts import (
 )
 from raggs.base.errors import NotFoundError
 from raggs.base.text import did_you_mean
-from raggs.golden.base import FUSED, GoldenQuery, GoldenSet, PassageGrade
+from raggs.golden.base import FUSED, GoldenQuery, GoldenSet
 from raggs.golden.files import FileGolden
 from raggs.golden.opened import NamedSystem
-from raggs.golden.runs import RunGolden, graded
+from raggs.golden.runs import RunGolden
 from raggs.golden.views import (
-    GoldenPlace,
     HitView,
-    HumanLabel,
     PassageView,
     QuestionBrief,
     QuestionView,
-    RankingSummary,
     ReturnedHits,
     passage_source,
 )
-from raggs.parts.reviews import CurrentReviews, key_of
+from raggs.parts.reviews import CurrentReviews, GradeReview, key_of
 from raggs.runs.manifests.opened import ArtifactByQuery
 
 
@@ -200,7 +197,7 @@ class _OfFiles:
         """The question; people's words need passages, which such files have not."""
         found: GoldenQuery = self._queries[qid]
         texts = {passage.doc_id: passage for passage in found.pool}
-        places = {record.doc_id: GoldenPlace.of(record) for record in found.order if self._sure}
+        places = {record.doc_id: record for record in found.order if self._sure}
         passages = (_judged(grade, texts.get(grade.doc_id), places.get(grade.doc_id)) for grade in found.grades)
         return replace(_asked(qid, found.query), passages=tuple(passages))
 
@@ -250,7 +247,7 @@ class _OfRun:
         found, course = self._embedded(_asked(qid, query)), self._course(qid)
         judged = self._of("judge", JudgeRecord, qid)
         grades = tuple(record.grade for record in judged if record.grade is not None)
-        doubt = None if course is None else course.inversions
+        doubt = None if course is None else course.expected_inversions
         pooled = len(judged) or len(self._of("merge", MergeRecord, qid))  # the judge may not have come to it
         return QuestionBrief(qid, found.text, found.language, found.metadata, pooled, grades, doubt)
 
@@ -260,7 +257,7 @@ class _OfRun:
         pruned = {record.doc_id: record for record in self._of("prune", PruneRecord, qid)}
         for record in pooled:
             doc_id = record.doc_id
-            cut, grade, place = pruned.get(doc_id), judged.get(doc_id), ranked.get(doc_id)
+            cut = pruned.get(doc_id)
             yield PassageView(
                 doc_id=doc_id,
                 pooled=record.rank,
@@ -269,8 +266,8 @@ class _OfRun:
                 text=record.text,
                 span=record.span,
                 source=passage_source(record.metadata, record.span),
-                judged=None if grade is None else graded(grade),
-                place=None if place is None else GoldenPlace.of(place),
+                judged=judged.get(doc_id),
+                place=ranked.get(doc_id),
                 cut="" if cut is None or cut.kept else cut.why,
                 duplicate_of=record.duplicate_of,
             )
@@ -282,10 +279,8 @@ class _OfRun:
         rewrite = "" if record.rewrite == record.text else record.rewrite
         return replace(found, text=found.text or record.text, rewrite=rewrite, language=record.language)
 
-    def _course(self, qid: str) -> RankingSummary | None:
-        for record in self._of("rank.queries", RankingRecord, qid):
-            return RankingSummary(record.calls, record.skipped, record.stop_reason, record.expected_inversions)
-        return None
+    def _course(self, qid: str) -> RankingRecord | None:
+        return next(iter(self._of("rank.queries", RankingRecord, qid)), None)
 
     def _systems(
         self, qid: str, pooled: Sequence[MergeRecord], grades: dict[str, int | None]
@@ -323,7 +318,7 @@ def _lists(systems: Sequence[NamedSystem], depth: int | None) -> list[SystemList
     return [SystemLists(system, depth) for system in systems]
 
 
-def _judged(grade: PassageGrade, passage: Passage | None, place: GoldenPlace | None) -> PassageView:
+def _judged(grade: JudgeRecord, passage: Passage | None, place: RankRecord | None) -> PassageView:
     """A passage as files have it: its place in the pool is not known."""
     found = PassageView(grade.doc_id, judged=grade, place=place, duplicate_of=grade.duplicate_of)
     return (
@@ -345,8 +340,7 @@ def _asked(qid: str, query: Query | None) -> QuestionView:
     return QuestionView(qid, query.text, "", query.language or "", query.answer, query.metadata)
 
 
-def _words(reviews: CurrentReviews, query: Query, passage: Passage) -> tuple[HumanLabel, ...]:
+def _words(reviews: CurrentReviews, query: Query, passage: Passage) -> tuple[GradeReview, ...]:
     key = key_of(query, passage)
-    said = [*reviews.grades.get(key, {}).values()]
     decided = [reviews.settling[key]] if key in reviews.settling else []
-    return tuple(HumanLabel(word.who, word.grade, word.note, word.settles) for word in (*said, *decided))
+    return (*reviews.grades.get(key, {}).values(), *decided)

@@ -32,7 +32,7 @@ from raggs.base.artifacts import (
 from raggs.base.errors import DataError
 from raggs.base.judge_health import FALLEN, PEOPLE, JudgeHealth, source_of
 from raggs.base.types import as_object
-from raggs.golden.base import FUSED, GoldenProvenance, GoldenQuery, GoldenSet, PassageGrade, SetPart
+from raggs.golden.base import FUSED, GoldenProvenance, GoldenQuery, GoldenSet, SetPart
 from raggs.golden.judgments import Judgments, origin_of
 from raggs.metrics.columns import GradeScale, Qrels, UtilityEstimates, belief_of
 from raggs.metrics.unjudged import LabelUncertainty
@@ -102,7 +102,7 @@ class RunGolden(GoldenSet):
                 query.qid,
                 query,
                 tuple(record.passage for record in passages.of(query.qid)),
-                tuple(map(graded, grades.of(query.qid))),
+                grades.of(query.qid),
                 orders.of(query.qid),
             )
         for stream in (passages, grades, orders):
@@ -169,21 +169,6 @@ def _top(settings: object, folder: Path) -> int:
             f"stage rank has no usable parameter top ({top!r})", where=folder / "manifest.json", remedy=remedy
         )
     return top
-
-
-def graded(record: JudgeRecord) -> PassageGrade:
-    """What a line of judge.jsonl says of a passage's grade."""
-    return PassageGrade(
-        doc_id=record.doc_id,
-        grade=record.grade,
-        samples=record.grades,
-        votes=record.votes,
-        judge=record.judge,
-        reason=record.reason,
-        duplicate_of=record.duplicate_of,
-        skipped=record.skipped,
-        error=record.error,
-    )
 
 
 def _provenance(run: OpenedRun) -> GoldenProvenance:

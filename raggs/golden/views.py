@@ -15,71 +15,50 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Annotated
 
-from pydantic import TypeAdapter
+from pydantic import PlainSerializer, TypeAdapter
 
-from raggs.base.artifacts import Placement, RankRecord, Span
+from raggs.base.artifacts import JudgeRecord, Placement, RankingRecord, RankRecord, Span
 from raggs.base.judge_health import source_of
 from raggs.base.text import shorten
-from raggs.golden.base import PassageGrade
 from raggs.parts.file_shapes import RELEVANT
+from raggs.parts.reviews import GradeReview
 from raggs.runs.manifests.orderwords import STOPS
 
 
-@dataclass(frozen=True, slots=True)
-class GoldenPlace:
-    """Where a passage stands in the golden order.
-
-    Attributes:
-        rank: 1 = best.
-        score, sigma: the ranking's score, on the scale of the grades where it starts from them, and its standard error.
-        confidence: probability that it truly stands above the next one, 0 to 1.
-        low, high: best and worst plausible rank (95%), near-duplicates not counted.
-        membership: probability that it truly belongs to the top, 0 to 1.
-        exposures: in how many judged batches it was shown.
-        below, above: passages that are locked below it, and above it.
-        unordered: whether nobody was asked about it, since its grade lies below the floor.
-    """
-
-    rank: int
-    score: float
-    sigma: float
-    confidence: float
-    low: int
-    high: int
-    membership: float
-    exposures: int
-    below: tuple[str, ...] = ()
-    above: tuple[str, ...] = ()
-    unordered: bool = False
-
-    @classmethod
-    def of(cls, record: RankRecord) -> GoldenPlace:
-        """What a line of rank.jsonl says of it."""
-        return cls(
-            record.rank,
-            record.score,
-            record.sigma,
-            record.confidence,
-            record.rank_low,
-            record.rank_high,
-            record.membership,
-            record.exposures,
-            record.locks_out,
-            record.locks_in,
-            record.unordered,
-        )
+def _named(**fields: str) -> PlainSerializer:
+    """A record as JSON under the names that views give its fields."""
+    return PlainSerializer(lambda record: {name: getattr(record, of) for name, of in fields.items()})
 
 
-@dataclass(frozen=True, slots=True)
-class HumanLabel:
-    """What a person says of a passage now. `grade`: None where they cannot tell; `settles`: decides among others."""
+def _same(names: str) -> dict[str, str]:
+    return {name: name for name in names.split()}
 
-    who: str
-    grade: int | None
-    note: str = ""
-    settles: bool = False
 
+JudgedPart = Annotated[
+    JudgeRecord,
+    _named(**_same("doc_id grade"), samples="grades", **_same("votes judge reason duplicate_of skipped error")),
+]
+PlacePart = Annotated[
+    RankRecord,
+    _named(
+        **_same("rank score sigma confidence"),
+        low="rank_low",
+        high="rank_high",
+        **_same("membership exposures"),
+        below="locks_out",
+        above="locks_in",
+        unordered="unordered",
+    ),
+]
+CoursePart = Annotated[
+    RankingRecord,
+    _named(calls="calls", failed="skipped", stopped="stop_reason", inversions="expected_inversions"),
+]
+
+
+WordPart = Annotated[GradeReview, _named(**_same("who grade note settles"))]
 
 SOURCES = ("source", "url", "uri", "file", "path")  # keys of metadata that name where a passage is from, best first
 
@@ -116,11 +95,11 @@ class PassageView:
     text: str = ""
     span: Span | None = None
     source: str = ""
-    judged: PassageGrade | None = None
-    place: GoldenPlace | None = None
+    judged: JudgedPart | None = None
+    place: PlacePart | None = None
     cut: str = ""
     duplicate_of: str | None = None
-    words: tuple[HumanLabel, ...] = ()
+    words: tuple[WordPart, ...] = ()
 
     @property
     def grade(self) -> int | None:
@@ -131,9 +110,9 @@ class PassageView:
     def votes(self) -> str:
         """Every answer that its grade was made of, where there were several: "one 4 4 5; other 3 –"; else empty."""
         judged = self.judged
-        if judged is None or (not judged.votes and len(judged.samples) < 2):
+        if judged is None or (not judged.votes and len(judged.grades) < 2):
             return ""
-        rows = judged.votes.items() or [("", judged.samples)]
+        rows = judged.votes.items() or [("", judged.grades)]
         return "; ".join(" ".join([*filter(None, [name]), *(str(each or "–") for each in row)]) for name, row in rows)
 
 
@@ -162,22 +141,6 @@ class ReturnedHits:
 
 
 @dataclass(frozen=True, slots=True)
-class RankingSummary:
-    """How the ranking of the question went.
-
-    Attributes:
-        calls, failed: batches that the judge ordered, and failed on.
-        stopped: why nothing more was asked.
-        inversions: wrongly ordered pairs expected inside the top.
-    """
-
-    calls: int
-    failed: int
-    stopped: str
-    inversions: float
-
-
-@dataclass(frozen=True, slots=True)
 class QuestionView:
     """A question.
 
@@ -200,7 +163,7 @@ class QuestionView:
     answer: str | None = None
     metadata: Mapping[str, object] = field(default_factory=dict)
     passages: tuple[PassageView, ...] = ()
-    course: RankingSummary | None = None
+    course: CoursePart | None = None
     systems: tuple[ReturnedHits, ...] = ()
 
     @property
@@ -257,15 +220,24 @@ class QuestionBrief:
     doubt: float | None
 
     @property
+    def graded(self) -> int:
+        """How many have a grade."""
+        return len(self.grades)
+
+    @property
     def relevant(self) -> int:
         """How many of the grades are 4 or 5."""
         return sum(grade >= RELEVANT for grade in self.grades)
 
 
 def _silent(passage: PassageView) -> PassageView:
-    judged = None if passage.judged is None else replace(passage.judged, reason="", error=None)
+    judged = None if passage.judged is None else passage.judged.model_copy(update={"reason": "", "error": None})
     return replace(
-        passage, title="", text="", judged=judged, words=tuple(replace(word, note="") for word in passage.words)
+        passage,
+        title="",
+        text="",
+        judged=judged,
+        words=tuple(word.model_copy(update={"note": ""}) for word in passage.words),
     )
 
 
@@ -403,8 +375,8 @@ def sheet_of(view: QuestionView, top: int, *, depth: int | None = None, most: in
         answer=view.answer or "",
         facts=tuple(_facts(view)),
         top=top if order else 0,
-        doubt=None if view.course is None else round(view.course.inversions, 2),
-        stopped="" if view.course is None else STOPS.get(view.course.stopped, view.course.stopped),
+        doubt=None if view.course is None else round(view.course.expected_inversions, 2),
+        stopped="" if view.course is None else STOPS.get(view.course.stop_reason, view.course.stop_reason),
         rows=tuple(_row(passage, after.get(passage.doc_id), most) for passage in passages),
         pool=len(view.passages),
         lists=tuple(_list(returned, numbers, depth) for returned in view.systems),
@@ -452,11 +424,11 @@ def _row(passage: PassageView, after: str | None, most: int | None) -> SheetPass
         said=said[:MOST_SAID],
         votes=passage.votes,
         rank=None if place is None else place.rank,
-        low=None if place is None else place.low,
-        high=None if place is None else place.high,
+        low=None if place is None else place.rank_low,
+        high=None if place is None else place.rank_high,
         sure=None if place is None or after is None else round(place.confidence, SCORE_DIGITS),
-        locked=place is not None and after in place.below,
-        below=() if place is None else place.below,
+        locked=place is not None and after in place.locks_out,
+        below=() if place is None else place.locks_out,
         score=None if place is None else round(place.score, SCORE_DIGITS),
         sigma=None if place is None else round(place.sigma, SCORE_DIGITS),
         pooled=passage.pooled,

@@ -25,14 +25,16 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from threading import Lock, RLock
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import PlainSerializer
 
 from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, Frozen
 from raggs.base.errors import NotFoundError, UsageError
 from raggs.base.text import clean_unicode
 from raggs.golden.questions import GoldenQuestions
 from raggs.golden.runs import RunGolden
-from raggs.golden.views import kind_of, sheet_of, slim
+from raggs.golden.views import QuestionBrief, kind_of, sheet_of, slim
 from raggs.parts.reviews import GradeReview, Key, ReviewStore
 from raggs.reviewing.pool import ItemLabel, ItemView, ModelJudges, ReviewPool, view_of
 from raggs.reviewing.session import Session
@@ -277,23 +279,17 @@ class Adjudication:
         )
 
 
-class RunQuestionLine(Frozen):
-    """A question in the list.
-
-    Attributes:
-        id, text, language, kind: of the question.
-        pool, graded, relevant: passages of its pool, those with a grade, and those with grade 4 or 5.
-        doubt: wrongly ordered pairs expected in the top; null where nothing is ranked.
-    """
-
-    id: str
-    text: str
-    language: str
-    kind: str
-    pool: int
-    graded: int
-    relevant: int
-    doubt: float | None
+def _line(brief: QuestionBrief) -> dict[str, object]:
+    return {
+        "id": brief.qid,
+        "text": brief.text,
+        "language": brief.language,
+        "kind": kind_of(brief.metadata),
+        "pool": brief.pooled,
+        "graded": brief.graded,
+        "relevant": brief.relevant,
+        "doubt": None if brief.doubt is None else round(brief.doubt, 2),
+    }
 
 
 class RunQuestionList(Frozen):
@@ -301,7 +297,7 @@ class RunQuestionList(Frozen):
 
     runs: tuple[str, ...]
     run: int
-    questions: tuple[RunQuestionLine, ...]
+    questions: tuple[Annotated[QuestionBrief, PlainSerializer(_line)], ...]
 
 
 class RunBrowser:
@@ -327,7 +323,7 @@ class RunBrowser:
         with self._lock:
             if run not in self._lists:
                 names = tuple(each.manifest.name for each in self._runs)
-                self._lists[run] = RunQuestionList(runs=names, run=run, questions=tuple(_lines(self._of(run))))
+                self._lists[run] = RunQuestionList(runs=names, run=run, questions=tuple(self._of(run).briefs()))
             return self._lists[run]
 
     def sheet(self, run: int, qid: str) -> bytes:
@@ -348,22 +344,6 @@ class RunBrowser:
         if run not in self._opened:
             self._opened[run] = GoldenQuestions(RunGolden(self._runs[run]))
         return self._opened[run]
-
-
-def _lines(questions: GoldenQuestions) -> list[RunQuestionLine]:
-    return [
-        RunQuestionLine(
-            id=brief.qid,
-            text=brief.text,
-            language=brief.language,
-            kind=kind_of(brief.metadata),
-            pool=brief.pooled,
-            graded=len(brief.grades),
-            relevant=brief.relevant,
-            doubt=None if brief.doubt is None else round(brief.doubt, 2),
-        )
-        for brief in questions.briefs()
-    ]
 
 
 class RevealedItem(Frozen):

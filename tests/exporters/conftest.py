@@ -19,7 +19,7 @@ from raggs.app.eval_request import EvalRequest, JudgedFiles, MeasureRequest
 from raggs.app.evaluate import evaluate
 from raggs.app.export import export_run
 from raggs.base.artifacts import Passage, Query, RankRecord
-from raggs.golden.base import GoldenQuery, PassageGrade
+from raggs.golden.base import GoldenQuery, LabelRecord
 from raggs.runs.manifests.opened import open_run
 
 # By query: fused order with grades (None: the judge failed), near-duplicates by representative, and the final order.
@@ -42,10 +42,12 @@ def pooled(qid: str) -> Iterator[Passage]:
         yield Passage(doc_id=doc_id, title=f"Title {doc_id}" if doc_id != "d9" else "", text=text_of(doc_id))
 
 
-def graded(qid: str) -> Iterator[PassageGrade]:
+def graded(qid: str) -> Iterator[LabelRecord]:
     for doc_id, grade in POOLS[qid].items():
         error = "no answer" if grade is None else None
-        yield PassageGrade(doc_id, grade, judge="test", duplicate_of=DUPLICATES.get((qid, doc_id)), error=error)
+        yield LabelRecord(
+            qid=qid, doc_id=doc_id, grade=grade, judge="test", duplicate_of=DUPLICATES.get((qid, doc_id)), error=error
+        )
 
 
 def rank_records():

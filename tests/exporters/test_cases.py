@@ -16,7 +16,7 @@ from support.rich import rich_golden
 
 from raggs.base.artifacts import Passage, Query
 from raggs.golden import formats
-from raggs.golden.base import GoldenQuery, PassageGrade
+from raggs.golden.base import GoldenQuery, LabelRecord
 from raggs.golden.formats import EXPORTERS, ExportOptions
 from raggs.parts.file_shapes import GradeFormat
 
@@ -70,7 +70,7 @@ def test_any_of_near_duplicates_will_do_for_autorag(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["ragas", "deepeval", "langsmith"])
 def test_hostile_texts_stay_data(name: str, golden, tmp_path: Path) -> None:
     query = Query(qid="q", text=HOSTILE, answer=HOSTILE, metadata={"x": HOSTILE})
-    judged = GoldenQuery("q", query, (Passage(doc_id="d", text=HOSTILE),), (PassageGrade("d", 5),))
+    judged = GoldenQuery("q", query, (Passage(doc_id="d", text=HOSTILE),), (LabelRecord(qid="q", doc_id="d", grade=5),))
     EXPORTERS.load(name)().write(golden([judged]), tmp_path)
     (file,) = [path for path in tmp_path.glob("*.json*") if "meta" not in path.name]
     (row,) = rows(file)
@@ -83,7 +83,10 @@ def test_hostile_texts_stay_data(name: str, golden, tmp_path: Path) -> None:
 def test_a_table_is_opened_and_not_run(golden, tmp_path: Path) -> None:
     query = Query(qid="-q", text=HOSTILE)
     judged = GoldenQuery(
-        "-q", query, (Passage(doc_id="@d", text=f"{HOSTILE}\r\n."),), (PassageGrade("@d", 5, reason="'=1"),)
+        "-q",
+        query,
+        (Passage(doc_id="@d", text=f"{HOSTILE}\r\n."),),
+        (LabelRecord(qid="-q", doc_id="@d", grade=5, reason="'=1"),),
     )
     EXPORTERS.load("csv")(ExportOptions(GradeFormat("binary"))).write(golden([judged]), tmp_path)
     data = (tmp_path / "golden.csv").read_bytes()

@@ -16,7 +16,7 @@ from raggs.base.artifacts import Passage, Query
 from raggs.base.errors import DataError
 from raggs.base.text import id_problem
 from raggs.golden import formats
-from raggs.golden.base import GoldenQuery, PassageGrade
+from raggs.golden.base import GoldenQuery, LabelRecord
 from raggs.golden.formats import EXPORTERS
 from raggs.golden.opened import open_golden
 from raggs.parts.corpora.jsonl import JsonlConfig, JsonlCorpus
@@ -61,7 +61,7 @@ DOCS = st.lists(
 
 def golden(qids, docs) -> GivenGolden:
     pool = tuple(Passage(doc_id=doc_id, text="x") for doc_id in docs)
-    grades = tuple(PassageGrade(doc_id, 1 + place % 5) for place, doc_id in enumerate(docs))
+    grades = tuple(LabelRecord(qid="q", doc_id=doc_id, grade=1 + place % 5) for place, doc_id in enumerate(docs))
     return GivenGolden("ids", 4, [GoldenQuery(qid, Query(qid=qid, text="?"), pool, grades) for qid in sorted(qids)])
 
 

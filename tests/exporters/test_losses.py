@@ -59,7 +59,7 @@ def test_equal_content_in_any_order_is_told_equal_and_any_change_is_told(golden)
     before = contents_of(golden(given))
     assert contents_of(golden(given[::-1])) == before
     one = given[0]
-    other = (replace(one.grades[0], grade=3, reason="because"), *one.grades[1:])
+    other = (one.grades[0].model_copy(update={"grade": 3, "reason": "because"}), *one.grades[1:])
     after = contents_of(golden([replace(one, grades=other), *given[1:]]))
     assert {part for part in PARTS if before[part] != after[part]} == {"grades", "reasons"}
     assert (before["grades"].count, before["unjudged"].count, before["duplicates"].count) == (9, 1, 1)

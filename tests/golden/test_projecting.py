@@ -12,7 +12,7 @@ from support.golden import GivenGolden
 
 from raggs.base.artifacts import Passage, Query, Span
 from raggs.base.errors import DataError
-from raggs.golden.base import GoldenQuery, PassageGrade
+from raggs.golden.base import GoldenQuery, LabelRecord
 from raggs.golden.places import JudgedPlaces, Projection, judged_places, project_onto
 from raggs.metrics import parse_measure
 from raggs.metrics.columns import GradeScale, Run
@@ -35,7 +35,7 @@ def golden(grades: dict[str, dict[str, int | None]], pool: dict[str, Passage] | 
             qid,
             Query(qid=qid, text="?"),
             tuple(pool[name] for name in labels),
-            tuple(PassageGrade(name, grade) for name, grade in labels.items()),
+            tuple(LabelRecord(qid=qid, doc_id=name, grade=grade) for name, grade in labels.items()),
         )
         for qid, labels in grades.items()
     ]

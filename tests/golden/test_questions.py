@@ -66,14 +66,14 @@ def test_a_question_says_what_its_artifacts_say(made):
         assert [(each.doc_id, each.place.rank, each.place.confidence, each.place.sigma) for each in found.order] == [
             (each.doc_id, each.rank, each.confidence, each.sigma) for each in ranked
         ]
-        assert [(each.place.below, each.place.above) for each in found.order] == [
+        assert [(each.place.locks_out, each.place.locks_in) for each in found.order] == [
             (each.locks_out, each.locks_in) for each in ranked
         ]
         assert {each.doc_id: each.cut for each in found.passages if each.cut} == {
             each.doc_id: each.why for each in lines(made, "prune", PruneRecord, qid) if not each.kept
         }
         (course,) = lines(made, "rank.queries", RankingRecord, qid)
-        assert (found.course.calls, found.course.stopped) == (course.calls, course.stop_reason)
+        assert (found.course.calls, found.course.stop_reason) == (course.calls, course.stop_reason)
         (embedded,) = lines(made, "embed", EmbedRecord, qid)
         assert (found.text, found.rewrite, found.language) == (embedded.text, "", embedded.language)
 

@@ -2,43 +2,67 @@
 
 from __future__ import annotations
 
-from raggs.base.artifacts import Placement, Span
-from raggs.golden.base import PassageGrade
+from datetime import UTC, datetime
+from typing import Any
+
+from raggs.base.artifacts import Placement, RankingRecord, RankRecord, Span
+from raggs.golden.base import LabelRecord
 from raggs.golden.views import (
     SHEETS,
-    GoldenPlace,
     HitView,
-    HumanLabel,
     PassageView,
     QuestionView,
-    RankingSummary,
     ReturnedHits,
     kind_of,
     sheet_of,
     slim,
 )
+from raggs.parts.reviews import GradeReview
 from raggs.runs.manifests.orderwords import STOPS
 
 
-def place(rank: int, *below: str) -> GoldenPlace:
-    return GoldenPlace(rank, 5.0 - rank, 0.25, 0.91234, rank, rank + 1, 1.0, 3, below)
+def place(rank: int, *below: str) -> RankRecord:
+    return RankRecord(
+        qid="q",
+        rank=rank,
+        doc_id="d",
+        grade=5,
+        score=5.0 - rank,
+        sigma=0.25,
+        confidence=0.91234,
+        rank_low=rank,
+        rank_high=rank + 1,
+        membership=1.0,
+        exposures=3,
+        locks_out=below,
+    )
+
+
+def label(doc_id: str, grade: int | None, **more: Any) -> LabelRecord:
+    return LabelRecord(qid="q", doc_id=doc_id, grade=grade, **more)
+
+
+def said(who: str, grade: int | None, **more: Any) -> GradeReview:
+    digest = "0" * 32
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    return GradeReview(who=who, at=at, qid="q", query=digest, doc_id="best", passage=digest, grade=grade, **more)
 
 
 def view() -> QuestionView:
     """Three passages that are ranked, one that is not, and one that no system shows at its top."""
     passages = (
-        PassageView("worst", 1, judged=PassageGrade("worst", 1), cut="grade 1"),
+        PassageView("worst", 1, judged=label("worst", 1), cut="grade 1"),
         PassageView("second", 2, {"bm25": Placement(rank=2, score=1.0)}, "Title", "x" * 100, place=place(2)),
         PassageView(
             "best",
             3,
             span=Span(source="a.md", start=3, end=9),
-            judged=PassageGrade("best", 5, judge="human: ada", reason="so"),
+            judged=label("best", 5, judge="human: ada", reason="so"),
             place=place(1, "second", "third"),
-            words=(HumanLabel("ada", 5, "yes"), HumanLabel("bo", None, settles=True)),
+            words=(said("ada", 5, note="yes"), said("bo", None, settles=True)),
         ),
         PassageView("third", 4, place=place(3), duplicate_of="second"),
-        PassageView("last", 5, judged=PassageGrade("last", None, error="no answer")),
+        PassageView("last", 5, judged=label("last", None, error="no answer")),
     )
     lists = (
         ReturnedHits(
@@ -46,7 +70,7 @@ def view() -> QuestionView:
         ),
     )
     metadata = {"type": "fact", "page": 3, "list": [1], "none": ""}
-    course = RankingSummary(4, 0, "cap", 1.2345)
+    course = RankingRecord(qid="q", calls=4, skipped=0, stop_reason="cap", expected_inversions=1.2345)
     return QuestionView(
         "q1", "What?", language="en", metadata=metadata, passages=passages, course=course, systems=lists
     )
@@ -74,7 +98,7 @@ def test_a_short_sheet_holds_what_systems_show_at_their_top_and_the_beginnings_o
 
 
 def test_where_no_system_is_known_a_short_sheet_shows_the_best_of_the_rest() -> None:
-    labels = tuple(PassageView(f"d{number}", judged=PassageGrade(f"d{number}", number % 5 + 1)) for number in range(60))
+    labels = tuple(PassageView(f"d{number}", judged=label(f"d{number}", number % 5 + 1)) for number in range(60))
     sheet = sheet_of(QuestionView("q", passages=labels), 0, depth=10)
     assert [row.grade for row in sheet.rows] == sorted((number % 5 + 1 for number in range(60)), reverse=True)[:50]
     assert sheet.pool == 60
@@ -82,7 +106,7 @@ def test_where_no_system_is_known_a_short_sheet_shows_the_best_of_the_rest() -> 
 
 def test_the_answers_that_a_grade_was_made_of_are_told_where_there_were_several() -> None:
     def votes(**more: object) -> str:
-        return PassageView("d", judged=PassageGrade("d", 3, **more)).votes
+        return PassageView("d", judged=label("d", 3, **more)).votes
 
     assert votes(samples=(3,)) == votes() == PassageView("d").votes == ""
     assert votes(samples=(4, 3, None)) == "4 3 –"

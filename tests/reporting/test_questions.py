@@ -53,7 +53,7 @@ def test_a_line_says_what_systems_make_of_a_question(given: ReportFacts) -> None
     for line, view in zip(part.lines, GoldenQuestions(given.golden), strict=True):
         assert (line.id, line.text, line.pool) == (view.qid, view.text, len(view.passages))
         assert line.good == sum((grade or 0) >= 4 for grade in view.grades.values())
-        assert line.doubt == round(view.course.inversions, 2)
+        assert line.doubt == round(view.course.expected_inversions, 2)
         found = [given.report.per_query[name][part.measure][line.id] for name in part.systems]
         assert line.scores == tuple(round(value, 4) for value in found)
         assert all(0 <= loss <= 1 for loss in line.losses)

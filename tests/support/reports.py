@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from raggs.evaluation.analyses.comparisons import Comparisons
 from raggs.evaluation.models import EvalReport
-from raggs.golden.base import GoldenQuery, PassageGrade
+from raggs.golden.base import GoldenQuery, LabelRecord
 from raggs.reporting.base import JudgeValidation, ReportFacts
 from support.golden import GivenGolden
 from support.studies import LABELS, reported
@@ -31,4 +31,6 @@ def facts(report: EvalReport | None = None, **changed: object) -> ReportFacts:
 
 def _queries() -> Iterator[GoldenQuery]:
     for qid, labels in LABELS.items():
-        yield GoldenQuery(qid, None, grades=tuple(PassageGrade(doc, grade) for doc, grade in labels.items()))
+        yield GoldenQuery(
+            qid, None, grades=tuple(LabelRecord(qid=qid, doc_id=doc, grade=grade) for doc, grade in labels.items())
+        )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from raggs.base.artifacts import Nugget, Passage, Query, RankRecord, Reference, RetrieveRecord, Span
-from raggs.golden.base import GoldenQuery, PassageGrade
+from raggs.golden.base import GoldenQuery, LabelRecord
 from support.golden import GivenGolden
 
 GRADES = {"q1": {"d9": 2, "d1": 5, "d10": 4, "d2": None, "d3": 1}, "q2": {"d3": 4, "é/7": 3}}
@@ -43,12 +43,13 @@ def _passage(doc_id: str) -> Passage:
     return Passage(doc_id=doc_id, title=f"T {doc_id}", text=f"The text\tof {doc_id}.\nIts end", **known)
 
 
-def _grades(qid: str) -> Iterator[PassageGrade]:
+def _grades(qid: str) -> Iterator[LabelRecord]:
     for doc_id, grade in GRADES[qid].items():
         several = {"samples": (4, 5, None), "votes": {"a": (5,), "b": (4,)}} if doc_id == "d1" else {}
-        yield PassageGrade(
-            doc_id,
-            grade,
+        yield LabelRecord(
+            qid=qid,
+            doc_id=doc_id,
+            grade=grade,
             judge="human: ada" if doc_id == "d9" else "gpt",
             reason="" if grade is None else f"because of {doc_id}",
             duplicate_of="d1" if doc_id == "d10" else None,

@@ -47,7 +47,7 @@ from raggs.base.text import id_problem, shorten, sound
 from raggs.base.trec import SeenPairs
 from raggs.base.types import as_object, as_text
 from raggs.golden.base import ASKED_AND_READ, GoldenQuery, GoldenSet, Part
-from raggs.golden.files import PACKED
+from raggs.golden.files import PACKED, grades_of
 from raggs.golden.formats import (
     Exporter,
     ExportOptions,
@@ -57,7 +57,7 @@ from raggs.golden.formats import (
     write_list,
     write_objects,
 )
-from raggs.golden.formats.pieces import SetPieces, first_of, grades_of, missing, runs_beside
+from raggs.golden.formats.pieces import SetPieces, first_of, missing, runs_beside
 from raggs.golden.formats.trec import passage_object, write_lists, write_passages, write_qrels
 from raggs.parts.file_shapes import sidecar, stated_labels
 from raggs.parts.queries.fields import made_id, query_of

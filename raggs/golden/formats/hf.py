@@ -36,7 +36,7 @@ from raggs.base.text import one_line
 from raggs.base.trec import SeenPairs, as_number
 from raggs.base.types import as_list, as_object
 from raggs.golden.base import ASKED_AND_READ, GoldenSet, Part
-from raggs.golden.files import PACKED, packed, passage_facts
+from raggs.golden.files import PACKED, grades_of, packed, passage_facts
 from raggs.golden.formats import ImportedSet, Importer, write_lines, write_objects
 from raggs.golden.formats.cases import CORPUS as cases_CORPUS
 from raggs.golden.formats.cases import (
@@ -51,7 +51,7 @@ from raggs.golden.formats.cases import (
     unpacked,
     without,
 )
-from raggs.golden.formats.pieces import TEST, SetPieces, first_of, grades_of, missing, runs_beside
+from raggs.golden.formats.pieces import TEST, SetPieces, first_of, missing, runs_beside
 from raggs.golden.formats.trec import write_passages
 from raggs.parts.file_shapes import GradeFormat, stated_labels
 

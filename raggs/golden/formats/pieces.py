@@ -10,15 +10,15 @@ from itertools import groupby
 from pathlib import Path
 from urllib.parse import unquote
 
-from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, Passage, Query, RankRecord, RetrieveRecord
+from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, JudgeRecord, Passage, Query, RankRecord, RetrieveRecord
 from raggs.base.errors import DataError, NotFoundError
 from raggs.base.jsonl import read_objects
 from raggs.base.tables import NO_COLUMNS, ColumnNames
 from raggs.base.text import plural
 from raggs.base.trec import SeenPairs, same_looks
 from raggs.base.types import as_object
-from raggs.golden.base import RUNS, GoldenQuery, PassageGrade
-from raggs.golden.files import unpacked_passage, unpacked_query
+from raggs.golden.base import RUNS, GoldenQuery
+from raggs.golden.files import grades_of, unpacked_passage, unpacked_query
 from raggs.golden.formats import ImportedSet, stated_contents, stated_provenance
 from raggs.golden.judgments import stated_lacks
 from raggs.parts.corpora.jsonl import ID_FIELDS, JsonlConfig, JsonlCorpus
@@ -32,7 +32,7 @@ MISSING = frozenset({"nan", "NaN", "None", "null", "NULL", "<NA>", "undefined"})
 PLURALS = {"query": "queries", "passage": "passages"}
 TOP = "run.trec"  # the ranked top in exports that have it
 
-Grades = Mapping[str, Sequence[PassageGrade]]  # by query
+Grades = Mapping[str, Sequence[JudgeRecord]]  # by query
 Orders = Mapping[str, Sequence[RankRecord]]
 
 
@@ -134,27 +134,6 @@ def form_of(labels: Path) -> GradeFormat | None:
     """On which numbers grades stand once they are read: gains of an export of raggs are grades again."""
     stated = stated_scale(labels)
     return AS_GRADED if stated and stated.offset else stated
-
-
-def grades_of(labels: Path, columns: ColumnNames = NO_COLUMNS) -> dict[str, list[PassageGrade]]:
-    """The labels of a file by query; a negative one says that nobody judged.
-
-    Args:
-        labels: the file.
-        columns: which column of a table is which, as `--column` says.
-
-    Raises:
-        NotFoundError, DataError: as `read_labels`.
-    """
-    from raggs.parts.run_files import read_labels  # late: it needs numpy
-
-    stated = stated_scale(labels)
-    lift = stated.offset if stated else 0
-    found: dict[str, list[PassageGrade]] = {}
-    for label in read_labels(labels, columns):
-        grade = label.grade + lift if label.grade >= 0 else None
-        found.setdefault(label.qid, []).append(PassageGrade(label.doc_id, grade))
-    return found
 
 
 def questions_of(path: Path) -> dict[str, Query]:

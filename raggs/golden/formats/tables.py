@@ -15,12 +15,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar
 
-from raggs.base.artifacts import Passage, RankRecord, RetrieveRecord
+from raggs.base.artifacts import JudgeRecord, Passage, RankRecord, RetrieveRecord
 from raggs.base.errors import DataError
 from raggs.base.jsonl import read_objects
 from raggs.base.tables import IMPORT_ROLES, open_table
 from raggs.base.text import BYTE_ORDER_MARK, plural
-from raggs.golden.base import PARTS, RUNS, SURE, GoldenQuery, GoldenSet, Part, PassageGrade
+from raggs.golden.base import PARTS, RUNS, SURE, GoldenQuery, GoldenSet, LabelRecord, Part
 from raggs.golden.files import CORPUS as lines_CORPUS
 from raggs.golden.files import JUDGMENTS as lines_JUDGMENTS
 from raggs.golden.files import ORDER as lines_ORDER
@@ -90,7 +90,7 @@ def _rows(query: GoldenQuery) -> Iterator[list[str]]:
         yield [*_row(graded, texts.get(graded.doc_id), place), "yes" if place and place.unordered else ""]
 
 
-def _row(graded: PassageGrade, passage: Passage | None, place: RankRecord | None) -> list[str]:
+def _row(graded: JudgeRecord, passage: Passage | None, place: RankRecord | None) -> list[str]:
     return [
         graded.doc_id,
         passage.title if passage else "",
@@ -118,7 +118,7 @@ class _JudgmentTable:
     """What the rows hold."""
 
     read: CaseContents
-    grades: dict[str, list[PassageGrade]] = field(default_factory=dict)
+    grades: dict[str, list[JudgeRecord]] = field(default_factory=dict)
     orders: dict[str, list[RankRecord]] = field(default_factory=dict)
 
 
@@ -181,7 +181,7 @@ def _add(table: _JudgmentTable, row: Row, path: Path, line: int) -> None:
         said = f"{doc_id} is graded twice for {qid} (first in line {first})"
         raise DataError(said, where=path, line=line, remedy="keep one of the rows")
     grade = _whole(row["grade"], path, line)
-    table.grades.setdefault(qid, []).append(_graded(doc_id, grade, row))
+    table.grades.setdefault(qid, []).append(_graded(qid, doc_id, grade, row))
     rank = _whole(row.get("rank", ""), path, line)
     if rank is not None and rank > 0 and grade is not None:
         hit = RetrieveRecord(qid=qid, retriever=FILE, rank=rank, doc_id=doc_id, score=0)
@@ -189,10 +189,11 @@ def _add(table: _JudgmentTable, row: Row, path: Path, line: int) -> None:
         table.orders.setdefault(qid, []).append(placed(hit, grade).model_copy(update=marked))
 
 
-def _graded(doc_id: str, grade: int | None, row: Row) -> PassageGrade:
-    return PassageGrade(
-        doc_id,
-        grade if grade is None or grade >= 0 else None,
+def _graded(qid: str, doc_id: str, grade: int | None, row: Row) -> LabelRecord:
+    return LabelRecord(
+        qid=qid,
+        doc_id=doc_id,
+        grade=grade,
         judge=row.get("judge", ""),
         reason=row.get("reason", ""),
         duplicate_of=row.get("duplicate_of") or None,
@@ -331,13 +332,13 @@ def _unjudged(golden: GoldenSet) -> Iterator[dict[str, object]]:
                 yield {"qid": query.qid, "doc_id": graded.doc_id, **_word(graded)}
 
 
-def _word(graded: PassageGrade) -> dict[str, object]:
+def _word(graded: JudgeRecord) -> dict[str, object]:
     """Who said what of a passage, where anything is known."""
-    several = len(graded.samples) > 1 or graded.votes
+    several = len(graded.grades) > 1 or graded.votes
     found = {
         "judge": graded.judge,
         "reason": graded.reason,
-        "samples": list(graded.samples) if several else None,
+        "samples": list(graded.grades) if several else None,
         "votes": {member: list(votes) for member, votes in graded.votes.items()},
         "duplicate_of": graded.duplicate_of,
         "skipped": graded.skipped,

@@ -34,7 +34,7 @@ from raggs.base.errors import DataError, RaggsError
 from raggs.base.files import disk, read_lines, read_whole
 from raggs.base.types import as_object
 from raggs.golden.base import RUNS, GoldenSet, Part
-from raggs.golden.files import passage_facts
+from raggs.golden.files import grades_of, passage_facts
 from raggs.golden.formats import (
     Exporter,
     ImportedSet,
@@ -47,7 +47,6 @@ from raggs.golden.formats import (
 from raggs.golden.formats.pieces import (
     SetPieces,
     first_of,
-    grades_of,
     is_ours,
     labels_alone,
     missing,
