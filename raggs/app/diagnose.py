@@ -28,16 +28,7 @@ from raggs.config.load import LoadedConfig, load_config
 from raggs.config.models import RunConfig
 from raggs.config.source import refuse_stored
 from raggs.diagnosis import FOLDER, REGISTRY
-from raggs.diagnosis.base import (
-    NAMES,
-    Bench,
-    Diagnosis,
-    DiagnosisFindings,
-    DiagnosisInputs,
-    found_in,
-    hedged,
-    lay_out,
-)
+from raggs.diagnosis.base import NAMES, Bench, Diagnosis, DiagnosisFindings, DiagnosisInputs, found_in, hedged, lay_out
 from raggs.diagnosis.models import DiagnosisReport
 from raggs.diagnosis.store import DiagnosisStore
 from raggs.evaluation.document import ReportDocument

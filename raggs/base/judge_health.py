@@ -19,6 +19,15 @@ FALLEN = "the judge falls below its gate"  # begins the sentence on a gate that 
 LEAK = 0.3  # grades by which company moves a grade that are worth a warning
 SLOPE = 0.1  # the same for each grade by which company is better; good company is better than bad by some three
 ECHO = 0.2  # from here on, a judge that is asked again repeats its own errors
+# Keys of counts in a stage's lock.
+COUNT_QUERIES, COUNT_DEEPER = "questions", "deeper"  # of the retrieve stage; its other counts are signals
+COUNT_CALLS, COUNT_SHARING, COUNT_ENDED = "calls of all", "questions that share", "ended before"  # of a shared budget
+COUNT_SETTLED, COUNT_NOT_RANKED, COUNT_NEAR_TIES = "settled", "not ranked", "near-ties at the edge"
+# Reasons for which the ranking of a query stops, in its record.
+STOP_NO_RELEVANT = "no relevant passage"
+STOP_NO_ORDER = "nobody ordered them"
+STOP_BUDGET = "the budget ended"
+STOP_SHARED_BUDGET = "the set's budget was spent"
 
 
 class WilsonRate(Frozen):

@@ -21,11 +21,15 @@ litellm, aiohttp and diskcache are imported at the first call that needs them.
 
 from __future__ import annotations
 
-from raggs.llm.budget import BudgetSpent
-from raggs.llm.client import LLM
-from raggs.llm.ledger import CallLedger
-from raggs.llm.messages import CallUsage, ChatRequest, EmbedRequest, Message, Reply, RerankRequest, RerankScores
-from raggs.llm.settings import BatchSettings, BudgetSettings, LLMSettings, Parameters, Price
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from raggs.llm.budget import BudgetSpent
+    from raggs.llm.client import LLM
+    from raggs.llm.ledger import CallLedger
+    from raggs.llm.messages import CallUsage, ChatRequest, EmbedRequest, Message, Reply, RerankRequest, RerankScores
+    from raggs.llm.settings import BatchSettings, BudgetSettings, LLMSettings, Parameters, Price
 
 __all__ = [
     "LLM",
@@ -44,3 +48,28 @@ __all__ = [
     "RerankRequest",
     "RerankScores",
 ]
+
+# Each name is imported from its module when it is first used: what a run has noted is read without a client.
+_MODULES = {
+    "BatchSettings": "raggs.llm.settings",
+    "BudgetSettings": "raggs.llm.settings",
+    "BudgetSpent": "raggs.llm.budget",
+    "CallLedger": "raggs.llm.ledger",
+    "CallUsage": "raggs.llm.messages",
+    "ChatRequest": "raggs.llm.messages",
+    "EmbedRequest": "raggs.llm.messages",
+    "LLM": "raggs.llm.client",
+    "LLMSettings": "raggs.llm.settings",
+    "Message": "raggs.llm.messages",
+    "Parameters": "raggs.llm.settings",
+    "Price": "raggs.llm.settings",
+    "Reply": "raggs.llm.messages",
+    "RerankRequest": "raggs.llm.messages",
+    "RerankScores": "raggs.llm.messages",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'raggs.llm' has no attribute {name!r}")
+    return getattr(import_module(_MODULES[name]), name)

@@ -24,18 +24,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
 from raggs.base.artifacts import JournalRecord, Passage, Query, Record
-from raggs.base.judge_health import CanaryHealth, Health, HumanAgreement, WilsonRate
+from raggs.base.judge_health import (
+    COUNT_CALLS,
+    COUNT_ENDED,
+    COUNT_SHARING,
+    CanaryHealth,
+    Health,
+    HumanAgreement,
+    WilsonRate,
+)
 from raggs.base.settings import Causes, Settings
-from raggs.parts.embedders import Embedder
-from raggs.parts.judges import Judge, Judgment, Task
-from raggs.parts.retrievers import Retriever
-from raggs.parts.rewriters import Rewriter
 from raggs.stats.agreement import wilson
 
 if TYPE_CHECKING:
+    from raggs.parts.embedders import Embedder
+    from raggs.parts.judges import Judge, Judgment, Task
+    from raggs.parts.retrievers import Retriever
+    from raggs.parts.rewriters import Rewriter
     from raggs.parts.workspace import Workspace
-
-QUESTIONS, DEEPER = "questions", "deeper"  # counts where some questions are searched deeper; the others are signals
 
 
 def rate_of(count: int, total: int) -> WilsonRate:
@@ -324,7 +330,6 @@ class Stage(StageOf[C, Services], Generic[C]):
         return services.judge.name if self.ASKS == "judge" else None
 
 
-SPENT, SHARING, ENDED = "calls of all", "questions that share", "ended before"
 LEVELS = {"least": 0.0, "quarter": 0.25, "half": 0.5, "three quarters": 0.75, "most": 1.0}  # quantiles of the calls
 
 
@@ -334,4 +339,4 @@ def spread(shares: Sequence[int], ended: int) -> dict[str, int]:
     if not line:
         return {}
     levels = {name: line[round(share * (len(line) - 1))] for name, share in LEVELS.items()}
-    return {SPENT: sum(line), SHARING: len(line), ENDED: ended, **levels}
+    return {COUNT_CALLS: sum(line), COUNT_SHARING: len(line), COUNT_ENDED: ended, **levels}

@@ -28,7 +28,7 @@ class Pipeline:
         home: the package whose modules are the stages, each with its `STAGE`.
         order: the stages' names; each reads artifacts of stages before it.
         artifacts: every artifact by name, with the record on its lines. One is called by its stage's name, or by that
-            and more after a dot.
+            and more after a dot; the first stage writes those with other names.
         stopped: what is told of a stage that asks somebody and was stopped.
         command: what makes a run of it.
         beside: how another run of it is made beside one.
@@ -79,9 +79,7 @@ class Pipeline:
         """
         self.record(artifact)
         stem = artifact.partition(".")[0]
-        if stem in self.order:
-            return stem
-        return next(name for name in self.order if artifact in self.stage(name).artifacts())
+        return stem if stem in self.order else self.order[0]
 
     def record(self, artifact: str) -> type[Record]:
         """The record on the lines of an artifact.

@@ -27,6 +27,7 @@ from raggs.base.artifacts import (
     Record,
 )
 from raggs.base.errors import BudgetError
+from raggs.base.judge_health import STOP_BUDGET
 from raggs.base.settings import Causes
 from raggs.ranking import Pilot
 from raggs.stages.base import ProgressCallback, Services, Stage, StageWork
@@ -35,7 +36,6 @@ from raggs.stages.rank_config import RankConfig, engine_version
 from raggs.stages.rank_health import RankStatistics, rank_records
 from raggs.stages.replay import (
     QUESTIONS,
-    SPENT,
     Batch,
     JudgedBatches,
     KeptPool,
@@ -120,7 +120,7 @@ class RankStage(Stage[RankConfig]):
         }
 
     def cut_short(self, record: Record) -> bool:
-        return isinstance(record, RankingRecord) and record.stop_reason == SPENT
+        return isinstance(record, RankingRecord) and record.stop_reason == STOP_BUDGET
 
     def statistics(self, config: RankConfig) -> RankStatistics:
         return RankStatistics(config.budget is not None)

@@ -25,14 +25,26 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 
 from raggs.base.artifacts import JournalRecord, RankingRecord, RankRecord, Record
-from raggs.base.judge_health import ECHO, RankHealth, WilsonRate, grade_apart, rounded
+from raggs.base.judge_health import (
+    COUNT_NEAR_TIES,
+    COUNT_NOT_RANKED,
+    COUNT_SETTLED,
+    ECHO,
+    STOP_BUDGET,
+    STOP_NO_ORDER,
+    STOP_NO_RELEVANT,
+    STOP_SHARED_BUDGET,
+    RankHealth,
+    WilsonRate,
+    grade_apart,
+    rounded,
+)
 from raggs.ranking import Lock, Ranking
 from raggs.stages.base import Statistics, rate_of, spread
-from raggs.stages.replay import MUTE, NO_RELEVANT, SHARED, SPENT, KeptPool
+from raggs.stages.replay import KeptPool
 
 AGREEMENT = 0.95  # share of the top of another ranking, as expected, from which on a top is settled
-CUT_SHORT = ("cap", SHARED, SPENT, MUTE)  # reasons to stop that are not the engine's own
-SETTLED, NOT_RANKED, NEAR_TIES = "settled", "not ranked", "near-ties at the edge"
+CUT_SHORT = ("cap", STOP_SHARED_BUDGET, STOP_BUDGET, STOP_NO_ORDER)  # reasons to stop that are not the engine's own
 
 
 def outcome(record: RankingRecord) -> str | None:
@@ -40,11 +52,11 @@ def outcome(record: RankingRecord) -> str | None:
 
     A ranking is settled if the engine ended it by itself and another ranking would have nearly the same top.
     """
-    if record.stop_reason == NO_RELEVANT:
-        return NOT_RANKED
+    if record.stop_reason == STOP_NO_RELEVANT:
+        return COUNT_NOT_RANKED
     if record.agreement is None or record.stop_reason in CUT_SHORT:
         return None if record.agreement is None else record.stop_reason
-    return SETTLED if record.agreement >= AGREEMENT else NEAR_TIES
+    return COUNT_SETTLED if record.agreement >= AGREEMENT else COUNT_NEAR_TIES
 
 
 def rank_records(pool: KeptPool, ranking: Ranking | None) -> Iterator[Record]:
@@ -150,7 +162,7 @@ class RankStatistics(Statistics):
         if isinstance(record, RankingRecord):
             self._shares.append(record.calls + record.skipped)
             self._outcomes[outcome(record)] += 1
-            self._ended += record.stop_reason not in (SHARED, SPENT)
+            self._ended += record.stop_reason not in (STOP_SHARED_BUDGET, STOP_BUDGET)
             self._sharpness.add(record.sharpness)
             self._echo.add(record.echo)
             self._position_bias.add(record.position_bias)

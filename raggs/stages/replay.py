@@ -31,6 +31,7 @@ from typing import NamedTuple
 from raggs.base.artifacts import MAX_GRADE, JournalRecord, JudgeProfile, Passage, PruneRecord, Query
 from raggs.base.errors import BudgetError
 from raggs.base.hashing import derive_seed
+from raggs.base.judge_health import STOP_BUDGET, STOP_NO_ORDER, STOP_NO_RELEVANT, STOP_SHARED_BUDGET
 from raggs.llm.prices import estimate_tokens
 from raggs.parts.judges import TYPICAL, Judge, KnownOrder, OrderPrice
 from raggs.ranking import Pilot, Profile, Ranker, Ranking
@@ -39,7 +40,6 @@ from raggs.ranking.bayes import promise
 from raggs.stages.base import Journal
 
 TOO_FEW = "fewer than two reach the floor"
-NO_RELEVANT = "no relevant passage"
 SPREAD = 0.7  # grades: a utility strays by 0.5 from the deserved grade, and one grade in four is one off
 SLIPS = ((-1, 0.125), (0, 0.75), (1, 0.125))
 STRAYING = NormalDist(0.0, 0.5 * 2**0.5)  # of the difference of two utilities
@@ -74,7 +74,7 @@ def parted(pool: Sequence[Graded], floor: int, min_best: int = 1) -> PartedPool:
     least = floor if ranked else MAX_GRADE + 1
     reached = tuple(item for item in pool if item[1] >= least)
     below = tuple(sorted((item for item in pool if item[1] < least), key=lambda item: -item[1]))
-    return PartedPool(reached or below[:1], below, len(reached), TOO_FEW if ranked else NO_RELEVANT)
+    return PartedPool(reached or below[:1], below, len(reached), TOO_FEW if ranked else STOP_NO_RELEVANT)
 
 
 def filled(ranking: Ranking, pool: PartedPool, top: int) -> Ranking:
@@ -105,11 +105,6 @@ def above(gap: int) -> float:
     """Chance that a passage truly stands above one whose grade is `gap` lower, by the grades alone; of equals half."""
     chances = (STRAYING.cdf(gap + one - other) * p * q for (one, p), (other, q) in product(SLIPS, SLIPS))
     return round(sum(chances), 4)
-
-
-MUTE = "nobody ordered them"
-SPENT = "the budget ended"
-SHARED = "the set's budget was spent"
 
 
 @dataclass(frozen=True)
@@ -275,7 +270,7 @@ class RankingProcess:
 
     def leave(self) -> None:
         """Nothing more is asked here, since all questions together have no more to spend."""
-        self._end = SHARED
+        self._end = STOP_SHARED_BUDGET
 
     def _given_out(self, batches: tuple[Batch, ...]) -> tuple[Batch, ...]:
         self.asked += len(batches)
@@ -291,7 +286,7 @@ class RankingProcess:
         for entry in entries:
             self._take(entry.shown, entry.order)
         silent = sum(entry.silent is not None for entry in entries)
-        self._silent, self._end = self._silent + silent, MUTE if 0 < silent == len(entries) else ""
+        self._silent, self._end = self._silent + silent, STOP_NO_ORDER if 0 < silent == len(entries) else ""
 
     def cut(self, batches: Sequence[Batch], entries: Sequence[JournalRecord]) -> None:
         """Take in those answers to a round that there are, and end: nobody is paid for the others."""
@@ -301,7 +296,7 @@ class RankingProcess:
         unpaid = len(batches) - len(entries)
         self.asked -= unpaid
         self._silent += unpaid + sum(entry.silent is not None for entry in entries)
-        self._end = SPENT
+        self._end = STOP_BUDGET
 
     def _take(self, shown: Sequence[str], order: Sequence[str] | None) -> None:
         if order is None:

@@ -11,11 +11,12 @@ from pydantic import Field, field_validator, model_validator
 
 from raggs.base.adapter import OneOf
 from raggs.base.artifacts import EmbedRecord, Record, RetrieveRecord
+from raggs.base.judge_health import COUNT_DEEPER, COUNT_QUERIES
 from raggs.base.settings import Causes, Later, Settings
 from raggs.parts import retrievers
 from raggs.parts.retrievers import Hit, Retriever, RetrieverConfig, name_of
 from raggs.parts.retrievers.depth import Reads, RoutedDepth, SignalInputs, readings
-from raggs.stages.base import DEEPER, QUESTIONS, Services, Stage, StageWork, Statistics
+from raggs.stages.base import Services, Stage, StageWork, Statistics
 from raggs.stats.search_depth import fired
 
 BATCH = 64
@@ -85,14 +86,14 @@ class RetrieveStatistics(Statistics):
 
     def __init__(self) -> None:
         self._qid = ""
-        self._counts: Counter[str] = Counter({QUESTIONS: 0, DEEPER: 0})
+        self._counts: Counter[str] = Counter({COUNT_QUERIES: 0, COUNT_DEEPER: 0})
 
     def see(self, record: Record) -> None:
         """Take notice of a hit; those of a query come together."""
         if not isinstance(record, RetrieveRecord) or record.qid == self._qid:
             return
         self._qid = record.qid
-        self._counts.update([QUESTIONS, *([DEEPER] if record.escalated else ()), *record.escalated])
+        self._counts.update([COUNT_QUERIES, *([COUNT_DEEPER] if record.escalated else ()), *record.escalated])
 
     def counts(self) -> Mapping[str, int]:
         """Of the records so far."""

@@ -380,7 +380,7 @@ def test_damaged_entries_of_the_cache_are_a_miss_told_and_counted(bench):
     with bench() as b:
         llm = LLM(b.llm().settings, BudgetSettings(), b.folder / "llm", tell=told.append)
         for request, row in zip(asked, rows, strict=True):
-            llm._cache._cache.set(llm._keys(request, {}).own, row)
+            llm._cache._cache.set(llm._key(request, {}), row)
         b.run(lambda llm: asyncio.gather(*map(llm.ask, asked)), llm)
         assert b.server.count == 6
         assert told == [f"6 damaged entries in the cache of answers ({b.folder / 'llm'}): asked again, paid again"]

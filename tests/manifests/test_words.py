@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 
 from raggs.base.artifacts import JournalRecord, RankingRecord
-from raggs.base.judge_health import RankHealth
+from raggs.base.judge_health import STOP_BUDGET, STOP_NO_ORDER, STOP_SHARED_BUDGET, RankHealth
 from raggs.runs.manifests.orderwords import STOPS
 from raggs.runs.manifests.words import SummaryLine, health_lines, share_words
 from raggs.stages.rank_health import RankStatistics
-from raggs.stages.replay import MUTE, SHARED, SPENT, TOO_FEW
+from raggs.stages.replay import TOO_FEW
 
 BATCHES = ((("a", "b", "c"), ("a", "c", "b")), (("c", "b", "a"), ("b", "a", "c")), (("a", "b", "c"), None))
 
@@ -75,4 +75,4 @@ def test_a_question_is_told_its_part_of_the_whole_and_why_others_got_more() -> N
 
 
 def test_every_end_that_the_stage_gives_a_ranking_has_a_sentence() -> None:
-    assert {MUTE, SHARED, SPENT, TOO_FEW} <= STOPS.keys()
+    assert {STOP_NO_ORDER, STOP_SHARED_BUDGET, STOP_BUDGET, TOO_FEW} <= STOPS.keys()

@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 from support.project import Project, make_project, raggs
 
+from raggs.base.judge_health import STOP_NO_RELEVANT
 from raggs.base.settings import causes_of
 from raggs.config.load import load_config
 from raggs.golden.formats.tables import CsvImporter
 from raggs.ranking import make_ranker
 from raggs.runs.manifests.words import OUTCOMES
 from raggs.stages.rank_config import RankConfig
-from raggs.stages.replay import NO_RELEVANT, TOO_FEW, above, filled, parted
+from raggs.stages.replay import TOO_FEW, above, filled, parted
 
 FLOOR, TOP = 4, 12
 POOL = (("a", 1), ("b", 4), ("c", 2), ("d", 5), ("e", 2), ("f", 1))
@@ -129,13 +130,13 @@ def test_a_query_without_a_relevant_passage_is_not_ranked(tmp_path: Path, rank: 
     told = "not ranked: 2 queries without a passage of grade 3 or more"
     status, why = raggs("status", project.run).stdout, raggs("why", project.run, "--query", "q01").stdout
     assert all(told in " ".join(each.split()) for each in (done.stdout, status))
-    assert f"stopped: {NO_RELEVANT}" in why and "rank.min_best_grade" in why and "below grade" not in why
+    assert f"stopped: {STOP_NO_RELEVANT}" in why and "rank.min_best_grade" in why and "below grade" not in why
     counts = project.manifest()["stages"]["rank"]["counts"]
     assert counts["not ranked"] == 2 and sum(counts.get(name, 0) for name in OUTCOMES) == 4
     assert all("settled: the top 5 of" in each for each in (done.stdout, status))
     reasons = {each["qid"]: (each["stop_reason"], each["calls"]) for each in lines(project, "rank.queries.jsonl")}
-    assert {qid for qid, (reason, _) in reasons.items() if reason == NO_RELEVANT} == {"q01", "q02"}
-    assert all((calls == 0) == (reason == NO_RELEVANT) for reason, calls in reasons.values())
+    assert {qid for qid, (reason, _) in reasons.items() if reason == STOP_NO_RELEVANT} == {"q01", "q02"}
+    assert all((calls == 0) == (reason == STOP_NO_RELEVANT) for reason, calls in reasons.values())
     batches = [each for each in lines(project, "rank.journal.jsonl") if not each.get("profile")]
     assert batches and not {"q01", "q02"} & {each["qid"] for each in batches}
     kept = {each["doc_id"]: each for each in lines(project, "prune.jsonl") if each["qid"] == "q01" and each["kept"]}
@@ -157,5 +158,5 @@ def test_the_threshold_of_relevance_can_be_lowered_and_raised(tmp_path: Path) ->
         done = raggs("run", "--config", project.config, "-q", "--set", f"rank.min_best_grade={least}")
         assert done.returncode == 0, done.stderr
         found = {each["qid"]: each["stop_reason"] for each in lines(project, "rank.queries.jsonl")}
-        assert (found["q01"] == NO_RELEVANT) is unranked and found["q02"] != NO_RELEVANT
+        assert (found["q01"] == STOP_NO_RELEVANT) is unranked and found["q02"] != STOP_NO_RELEVANT
         assert raggs("audit", project.run).returncode == 0

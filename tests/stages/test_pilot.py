@@ -20,13 +20,13 @@ from support.stopping import stop_at
 from raggs.app.audit import audit
 from raggs.base.artifacts import JournalRecord, JudgeProfile, Passage, Query
 from raggs.base.jsonl import dump_line
+from raggs.base.judge_health import STOP_NO_ORDER
 from raggs.llm import Price
 from raggs.parts.judges import TYPICAL, OrderPrice, order_price
 from raggs.ranking import make_ranker
 from raggs.runs.manifests.orderwords import care_words
 from raggs.runs.manifests.store import RunJournal
 from raggs.stages.replay import (
-    MUTE,
     QUESTIONS,
     Batch,
     JournalAnswers,
@@ -104,7 +104,7 @@ def test_pools_without_a_pilots_list_are_ranked_and_derived_again(sizes: tuple[i
             entries += (answers := list(map(ordered, batches)))
             course.learn(answers)
         found = course.ranking()
-        assert (found.calls > 0) == (size > 1) and found.stop_reason != MUTE
+        assert (found.calls > 0) == (size > 1) and found.stop_reason != STOP_NO_ORDER
         assert found.calls <= max_calls
         fresh = make_ranker("bayes", ids, [3] * size, top=3, batch_size=None, max_calls=max_calls)
         assert replay(RankingProcess(fresh, 4, pool, 3), JournalAnswers(entries)) == Replay(found)

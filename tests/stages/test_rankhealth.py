@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from raggs.base.artifacts import JournalRecord, RankingRecord
-from raggs.base.judge_health import RankHealth
-from raggs.stages.rank_health import NEAR_TIES, NOT_RANKED, SETTLED, RankStatistics
-from raggs.stages.replay import NO_RELEVANT
+from raggs.base.judge_health import COUNT_NEAR_TIES, COUNT_NOT_RANKED, COUNT_SETTLED, STOP_NO_RELEVANT, RankHealth
+from raggs.stages.rank_health import RankStatistics
 
 ABC = ("a", "b", "c")
 ESTIMATES = ("sharpness", "echo", "position_bias", "expected_inversions")
@@ -113,10 +112,10 @@ def test_a_blunt_judge_is_found_out(sharpness: float, warned: bool) -> None:
 def test_how_many_tops_are_settled_and_why_others_are_not() -> None:
     statistics, plain = RankStatistics(), RankStatistics()
     ended = "a further call saves little"
-    told = ((ended, 0.97), (ended, 0.95), (ended, 0.7), ("cap", 0.99), ("cap", 0.5), (NO_RELEVANT, 1.0))
+    told = ((ended, 0.97), (ended, 0.95), (ended, 0.7), ("cap", 0.99), ("cap", 0.5), (STOP_NO_RELEVANT, 1.0))
     for number, (reason, agreement) in enumerate(told):
         found = {"qid": f"q{number}", "calls": 4, "skipped": 0, "stop_reason": reason, "expected_inversions": 1.0}
         statistics.see(RankingRecord(**found, agreement=agreement))
         plain.see(RankingRecord(**found))
-    assert statistics.counts() == {SETTLED: 2, NEAR_TIES: 1, "cap": 2, NOT_RANKED: 1}
-    assert plain.counts() == {NOT_RANKED: 1}, "an engine that knows no agreement settles nothing"
+    assert statistics.counts() == {COUNT_SETTLED: 2, COUNT_NEAR_TIES: 1, "cap": 2, COUNT_NOT_RANKED: 1}
+    assert plain.counts() == {COUNT_NOT_RANKED: 1}, "an engine that knows no agreement settles nothing"

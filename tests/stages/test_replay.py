@@ -9,9 +9,10 @@ from support.worlds import make_world
 
 from raggs.base.artifacts import JournalRecord, PruneRecord
 from raggs.base.jsonl import dump_line
+from raggs.base.judge_health import STOP_BUDGET
 from raggs.stages.rank_config import RankConfig
 from raggs.stages.rank_health import rank_records
-from raggs.stages.replay import SPENT, Batch, JournalAnswers, KeptPool, Replay, kept_pool, replay
+from raggs.stages.replay import Batch, JournalAnswers, KeptPool, Replay, kept_pool, replay
 
 WORLD = make_world(5, 12)
 POOL = KeptPool("q1", tuple(WORLD.ids), tuple(int(grade) for grade in WORLD.grades.values()), {WORLD.ids[0]: ("twin",)})
@@ -145,7 +146,7 @@ def test_a_round_of_which_not_all_is_paid_for_ends_the_ranking_with_what_there_i
     answered = entry(batches[1], batches[1].shown[::-1])
     course.cut(batches, [answered, entries[5]])  # the third failed
     found = course.ranking()
-    assert (found.calls, found.skipped, found.stop_reason, course.asked) == (4, 1, SPENT, 5)
+    assert (found.calls, found.skipped, found.stop_reason, course.asked) == (4, 1, STOP_BUDGET, 5)
     assert not course.next_round()
     there = JournalAnswers([*entries[:3], answered, entries[5]])
     assert replay(CONFIG.course(POOL), there, spent=True) == Replay(found)

@@ -18,11 +18,12 @@ from support.worlds import World, make_world
 from raggs.app.audit import audit
 from raggs.base.artifacts import JournalRecord
 from raggs.base.errors import ConfigError
+from raggs.base.judge_health import STOP_BUDGET, STOP_NO_ORDER
+from raggs.base.judge_health import STOP_SHARED_BUDGET as SHARED_OUT
 from raggs.base.settings import causes_of
 from raggs.runs.manifests.orderwords import STOPS
 from raggs.stages.rank_config import MOST_SHARED, RankConfig
-from raggs.stages.replay import MUTE, SPENT, Batch, JournalAnswers, KeptPool, Replay, replay
-from raggs.stages.replay import SHARED as SHARED_OUT
+from raggs.stages.replay import Batch, JournalAnswers, KeptPool, Replay, replay
 from raggs.stages.waves import SetBudget, SharedBudget, Waves, known_prices
 
 SHARED = {"top": 5, "max_calls": 40, "parallel": 2, "budget": {"calls": 60}}
@@ -130,9 +131,9 @@ def test_money_that_ends_in_a_wave_leaves_all_rankings_with_what_is_paid_for(
         assert first.returncode == 7 and server.count == whole + grades + 20
         assert told["bought"]["ranked"] == 4 and told["bought"]["short"] > 0
         assert not audit(short.run).findings
-        cut = next(qid for qid, reason in reasons(short, "rank.queries.partial").items() if reason == SPENT)
+        cut = next(qid for qid, reason in reasons(short, "rank.queries.partial").items() if reason == STOP_BUDGET)
         why = raggs("why", short.run, "--query", cut).stdout
-        assert "went here" in why and f"\n  {STOPS[SPENT]}\n" in why
+        assert "went here" in why and f"\n  {STOPS[STOP_BUDGET]}\n" in why
         part = (short.run / "rank.partial.jsonl").read_bytes()
         assert json.loads(raggs(*capped).stdout) == told and (short.run / "rank.partial.jsonl").read_bytes() == part
         assert raggs("run", "--config", short.config, "-q").returncode == 0
@@ -201,7 +202,7 @@ def test_each_question_replays_by_itself_what_its_turns_led_to(calls: int, floor
     for qid, ranking in rankings.items():
         course = config.course(pool_of(qid, WORLDS[qid]))
         assert replay(course, JournalAnswers(journals.get(qid, [])), shared=True) == Replay(ranking)
-        assert ranking.stop_reason == MUTE if qid == mute else ranking.stop_reason
+        assert ranking.stop_reason == STOP_NO_ORDER if qid == mute else ranking.stop_reason
         assert calls < 2000 or ranking.stop_reason != SHARED_OUT
 
 

@@ -14,7 +14,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from raggs.base.judge_health import FALLEN, JudgeHealth, RankHealth
+from raggs.base.judge_health import COUNT_NOT_RANKED, COUNT_SETTLED, FALLEN, JudgeHealth, RankHealth
 from raggs.base.text import plural
 from raggs.base.types import Number, as_object
 from raggs.evaluation.document import inconclusive, score, signed, told
@@ -33,7 +33,7 @@ from raggs.runs.manifests.words import (
     lock_lines,
     settled_words,
 )
-from raggs.stages.rank_health import CUT_SHORT, NOT_RANKED, SETTLED
+from raggs.stages.rank_health import CUT_SHORT
 from raggs.stats.comparison import MARGIN, POWER
 from raggs.sweeps.models import SweepReport
 
@@ -189,7 +189,7 @@ def _inversions(facts: ReportFacts, lock: StageLock | None) -> Iterator[TrustChe
     health = lock.health if lock is not None else None
     if lock is None or not isinstance(health, RankHealth) or health.expected_inversions is None:
         return
-    if is_exact(lock.components.get("judge")) and SETTLED not in lock.counts:
+    if is_exact(lock.components.get("judge")) and COUNT_SETTLED not in lock.counts:
         return
     said, doubt, threshold = _order_found(facts, lock, health.expected_inversions)
     calls = lock.params.get("max_calls")
@@ -203,7 +203,7 @@ def _inversions(facts: ReportFacts, lock: StageLock | None) -> Iterator[TrustChe
 def _order_found(facts: ReportFacts, lock: StageLock, inversions: float) -> tuple[tuple[str, ...], bool, str]:
     """What is said of the orders, whether it is a doubt, and from where on it is one."""
     outcomes = {name: lock.counts[name] for name in OUTCOMES if name in lock.counts}
-    ranked = sum(count for name, count in outcomes.items() if name != NOT_RANKED)
+    ranked = sum(count for name, count in outcomes.items() if name != COUNT_NOT_RANKED)
     if ranked:
         cut = sum(outcomes.get(name, 0) for name in CUT_SHORT)
         limit = f"up to {WRONG:.0%} of the queries stopped at a cap or a budget"

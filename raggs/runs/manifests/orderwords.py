@@ -12,9 +12,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from raggs.base.artifacts import JudgeProfile
+from raggs.base.judge_health import STOP_NO_RELEVANT
 from raggs.base.text import plural
 from raggs.runs.manifests.words import BY_RULE, judge_words, share_words
-from raggs.stages.replay import NO_RELEVANT
 
 if TYPE_CHECKING:
     from raggs.ranking import Lock
@@ -115,7 +115,7 @@ def _ending(found: Explanation) -> Iterator[str]:
         yield f"before that, people's orders: {', '.join(f'{count:,} by {who}' for who, count in found.told.items())}"
     if ranking.stop_reason in STOPS:
         yield f"  {STOPS[ranking.stop_reason]}"
-    if ranking.unordered and ranking.stop_reason != NO_RELEVANT:
+    if ranking.unordered and ranking.stop_reason != STOP_NO_RELEVANT:
         yield f"{plural(ranking.unordered, 'passage')} below grade {config.floor} not ordered: by grade and fused rank"
     if found.exact:
         yield f"judge: {BY_RULE}"

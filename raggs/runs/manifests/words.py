@@ -16,9 +16,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from raggs.base.artifacts import MIN_GRADE
 from raggs.base.judge_health import (
+    COUNT_CALLS,
+    COUNT_DEEPER,
+    COUNT_ENDED,
+    COUNT_NEAR_TIES,
+    COUNT_NOT_RANKED,
+    COUNT_QUERIES,
+    COUNT_SETTLED,
+    COUNT_SHARING,
     ECHO,
     LEAK,
     SLOPE,
+    STOP_BUDGET,
+    STOP_NO_ORDER,
+    STOP_SHARED_BUDGET,
     CanaryHealth,
     CascadeGrade,
     CascadeHealth,
@@ -37,10 +48,6 @@ from raggs.base.judge_health import (
 from raggs.base.text import plural
 from raggs.parts.judges import grade_noises, is_exact
 from raggs.runs.manifests.models import snapshots
-from raggs.stages.base import DEEPER, ENDED, QUESTIONS, SHARING
-from raggs.stages.base import SPENT as shares_SPENT
-from raggs.stages.rank_health import NEAR_TIES, NOT_RANKED, SETTLED
-from raggs.stages.replay import MUTE, SHARED, SPENT
 
 if TYPE_CHECKING:
     from raggs.runs.manifests.models import LockedAnswerer, StageLock
@@ -124,24 +131,24 @@ def share_words(mine: int, shares: Sequence[int]) -> Iterator[str]:
 
 def spread_words(counts: Mapping[str, int]) -> Iterator[str]:
     """How many calls questions got, by the counts of a lock; nothing where they share no budget."""
-    if shares_SPENT not in counts:
+    if COUNT_CALLS not in counts:
         return
-    spent, questions = plural(counts[shares_SPENT], "call"), plural(counts[SHARING], "question")
+    spent, questions = plural(counts[COUNT_CALLS], "call"), plural(counts[COUNT_SHARING], "question")
     low, high = counts["quarter"], counts["three quarters"]
     half = f"half of them {low:,}" if low == high else f"half of them {low:,} to {high:,}"
-    ended = f"; {counts[ENDED]:,} ended before it was spent" if counts[ENDED] else ""
+    ended = f"; {counts[COUNT_ENDED]:,} ended before it was spent" if counts[COUNT_ENDED] else ""
     yield f"budget: {spent} over {questions}, {counts['least']:,} to {counts['most']:,} each, {half}{ended}"
 
 
 TOLD_BIAS = 0.1  # grades; less is not worth a word
 OUTCOMES = {
-    SETTLED: "settled",
+    COUNT_SETTLED: "settled",
     "cap": "stopped at the cap (rank.max_calls)",
-    SHARED: "stopped at the set's budget (rank.budget)",
-    SPENT: "stopped when the budget of the run ended",
-    MUTE: "without any order",
-    NEAR_TIES: "with near-ties at the edge of the top",
-    NOT_RANKED: "not ranked",
+    STOP_SHARED_BUDGET: "stopped at the set's budget (rank.budget)",
+    STOP_BUDGET: "stopped when the budget of the run ended",
+    STOP_NO_ORDER: "without any order",
+    COUNT_NEAR_TIES: "with near-ties at the edge of the top",
+    COUNT_NOT_RANKED: "not ranked",
 }
 BY_RULE = "orders by rule and without noise; equals stand in a fixed order, which is as good as any other"
 CONFIDENCE = (
@@ -205,9 +212,9 @@ def answerer_lines(answerers: Collection[LockedAnswerer]) -> Iterator[SummaryLin
 def settled_words(lock: StageLock) -> Iterator[str]:
     """How many tops are settled and why the others are not; how many queries were not ranked."""
     found = {name: lock.counts[name] for name in OUTCOMES if name in lock.counts}
-    not_ranked = found.pop(NOT_RANKED, 0)
+    not_ranked = found.pop(COUNT_NOT_RANKED, 0)
     if found:
-        top, settled = lock.params.get("top"), found.pop(SETTLED, 0)
+        top, settled = lock.params.get("top"), found.pop(COUNT_SETTLED, 0)
         others = "".join(f"; {count:,} {OUTCOMES[name]}" for name, count in found.items())
         yield f"settled: the top {top} of {settled:,} of {plural(settled + sum(found.values()), 'query')}{others}"
     if not_ranked:
@@ -217,11 +224,15 @@ def settled_words(lock: StageLock) -> Iterator[str]:
 
 def depth_line(counts: Mapping[str, int]) -> SummaryLine | None:
     """How many questions were searched deeper, and why; None where depth was the same for all."""
-    if QUESTIONS not in counts:
+    if COUNT_QUERIES not in counts:
         return None
-    fired = ", ".join(f"{name} {count:,}" for name, count in counts.items() if name not in (QUESTIONS, DEEPER))
+    fired = ", ".join(
+        f"{name} {count:,}" for name, count in counts.items() if name not in (COUNT_QUERIES, COUNT_DEEPER)
+    )
     told = f" ({fired})" if fired else ""
-    return SummaryLine(f"depth: {counts[DEEPER]:,} of {plural(counts[QUESTIONS], 'question')} searched deeper{told}")
+    return SummaryLine(
+        f"depth: {counts[COUNT_DEEPER]:,} of {plural(counts[COUNT_QUERIES], 'question')} searched deeper{told}"
+    )
 
 
 def health_lines(health: Health | None, *, exact: bool = False) -> Iterator[SummaryLine]:
