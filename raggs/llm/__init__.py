@@ -22,7 +22,7 @@ litellm, aiohttp and diskcache are imported at the first call that needs them.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from raggs.llm.budget import BudgetSpent
@@ -69,7 +69,8 @@ _MODULES = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _MODULES:
         raise AttributeError(f"module 'raggs.llm' has no attribute {name!r}")
-    return getattr(import_module(_MODULES[name]), name)
+    found: object = getattr(import_module(_MODULES[name]), name)
+    return found
