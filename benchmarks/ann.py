@@ -34,8 +34,8 @@ from ir_measures import R, nDCG
 from raggs.app.diagnose import diagnose
 from raggs.base.artifacts import Passage
 from raggs.base.cache import Cache
+from raggs.base.document import markdown
 from raggs.base.precision import PrecisionSettings
-from raggs.evaluation.layout import markdown
 from raggs.parts.embedders.wordllama import WordLlamaEmbedder
 from raggs.parts.indexes import REGISTRY, IndexFacts, OpenIndex
 from raggs.parts.indexes.passages import PassageStore

@@ -20,6 +20,7 @@ from pydantic import ValidationError
 
 from raggs.app.addresses import Approve, nobody, permit, permit_parts
 from raggs.app.run import AnyConfig, run_folder
+from raggs.base.document import ReportDocument
 from raggs.base.errors import RaggsError, UsageError
 from raggs.base.hashing import hash_value
 from raggs.base.jsonl import first_fault
@@ -31,7 +32,6 @@ from raggs.diagnosis import FOLDER, REGISTRY
 from raggs.diagnosis.base import NAMES, Bench, Diagnosis, DiagnosisFindings, DiagnosisInputs, found_in, hedged, lay_out
 from raggs.diagnosis.models import DiagnosisReport
 from raggs.diagnosis.store import DiagnosisStore
-from raggs.evaluation.document import ReportDocument
 from raggs.llm import BudgetSettings, LLMSettings
 from raggs.llm.ledger import LEDGER_FILE as LEDGER
 from raggs.llm.prices import require_keys
@@ -210,7 +210,7 @@ class DiagnosisResult:
         return lay_out(self.report)
 
     def _repr_html_(self) -> str:
-        from raggs.evaluation.document import fragment
+        from raggs.base.document import fragment
 
         return fragment(self.document)
 

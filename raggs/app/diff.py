@@ -19,6 +19,16 @@ from pathlib import Path
 import numpy as np
 from pydantic import JsonValue
 
+from raggs.base.document import (
+    UNDEFINED,
+    Legend,
+    ReportDocument,
+    Section,
+    Table,
+    formatted,
+    markdown,
+    table_of,
+)
 from raggs.base.errors import DataError, RaggsError, UsageError
 from raggs.base.files import write_texts
 from raggs.base.hashing import canonical_json
@@ -27,8 +37,8 @@ from raggs.base.types import Number
 from raggs.evaluation import diff_results, diff_sets
 from raggs.evaluation import diff_results as trees
 from raggs.evaluation.diff_results import (
-    Column,
     RunsReport,
+    ScoreColumn,
     SpentPart,
     StageDiffPart,
     decisions_part,
@@ -54,21 +64,9 @@ from raggs.evaluation.diff_sets import (
     moves,
     read_side,
 )
-from raggs.evaluation.document import (
-    UNDEFINED,
-    VERDICTS,
-    Cell,
-    Legend,
-    ReportDocument,
-    Row,
-    Section,
-    Table,
-    formatted,
-    unjudged_tops,
-)
 from raggs.evaluation.gates import read_report
-from raggs.evaluation.layout import markdown
 from raggs.evaluation.study import ScoringSettings, Study, doubt_of, ends_between, study_systems, unjudged_in
+from raggs.evaluation.words import VERDICTS, unjudged_tops
 from raggs.golden.opened import NamedSystem, open_systems
 from raggs.metrics.columns import Run
 from raggs.metrics.hits import Hits
@@ -208,17 +206,17 @@ def _measures(names: Sequence[str], old: GoldenSide, new: GoldenSide) -> list[Me
     return list({named.name: named for named in found}.values())
 
 
-def _columns(study: Study) -> dict[str, Column]:
+def _columns(study: Study) -> dict[str, ScoreColumn]:
     return {named.name: _column(study, named) for named in study.scoring.measures}
 
 
-def _column(study: Study, named: MeasureSpec) -> Column:
+def _column(study: Study, named: MeasureSpec) -> ScoreColumn:
     """Values of one measure, and what unjudged passages could make of the difference of each pair of systems."""
     values = {name: each.column(named.name) for name, each in study.values.items()}
     bounds = {pair: ends_between(named, *map(study.shown, pair)) for pair in combinations(values, 2)}
     ends = {pair: each for pair, each in bounds.items() if each is not None}
     why = {pair: unjudged_tops(unjudged_in(named, {name: study.tops[name] for name in pair})) for pair in ends}
-    return Column(study.judgments.qrels.qids, values, named.higher, ends, why)
+    return ScoreColumn(study.judgments.qrels.qids, values, named.higher, ends, why)
 
 
 @dataclass(frozen=True)
@@ -297,10 +295,9 @@ def _first(report: DiffReport) -> Section:
     same = ("both hold the same judgments",) if report.same else ()
     if found is None:
         return Section("Decisions", (*sides, *same))
-    rows = tuple(_flip(each) for each in found.flips)
     head = ("pair", "measure", "OLD", "NEW", "difference, OLD", "difference, NEW")
     said = (*flip_sentences(found), *sides, *same, *found.notes)
-    return Section("Decisions", said, Table(head, rows) if rows else None)
+    return Section("Decisions", said, Table.of(head, map(_flip, found.flips)))
 
 
 def flip_sentences(found: DecisionsPart) -> Iterator[str]:
@@ -329,15 +326,10 @@ def _movers(each: VerdictPart) -> str:
     return f" (most by {moved})" if moved else ""
 
 
-def _flip(each: VerdictPart) -> Row:
-    return (
-        Cell(f"{each.first} - {each.second}"),
-        Cell(each.measure),
-        Cell(_why(each.old, each.old_unjudged)),
-        Cell(_why(each.new, each.new_unjudged)),
-        Cell(_estimate(each.old_difference, "+z.3f")),
-        Cell(_estimate(each.new_difference, "+z.3f")),
-    )
+def _flip(each: VerdictPart) -> tuple[str, ...]:
+    verdicts = (_why(each.old, each.old_unjudged), _why(each.new, each.new_unjudged))
+    differences = (_estimate(part, "+z.3f") for part in (each.old_difference, each.new_difference))
+    return (f"{each.first} - {each.second}", each.measure, *verdicts, *differences)
 
 
 def _side(word: str, side: SidePart) -> str:
@@ -364,11 +356,7 @@ def _sections(report: DiffReport) -> Iterator[Section]:
 
 
 def _scores(found: DecisionsPart) -> Section:
-    rows = tuple(
-        (Cell(each.system), Cell(each.measure), *(Cell(value, "score") for value in (each.old, each.new)))
-        for each in found.scores
-    )
-    return Section("Systems under both", table=Table(("system", "measure", "OLD", "NEW"), rows))
+    return Section("Systems under both", table=table_of(found.scores, "system", "measure", "old", "new"))
 
 
 def _grades(found: GradesPart | None) -> Section:
@@ -383,10 +371,10 @@ def _grades(found: GradesPart | None) -> Section:
         f"NEW alone, {found.removed:,} in OLD alone",
     )
     rows = (
-        (Cell(f"OLD {label}"), *(Cell(f"{count:,}") if count else Cell("·") for count in row))
+        (f"OLD {label}", *(f"{count:,}" if count else "·" for count in row))
         for label, row in zip(found.labels, found.table, strict=True)
     )
-    return Section(title, said, Table(("", *(f"NEW {label}" for label in found.labels)), tuple(rows)))
+    return Section(title, said, Table.of(("", *(f"NEW {label}" for label in found.labels)), rows))
 
 
 def _orders(found: OrdersPart | None, questions: Sequence[QuestionDiffPart]) -> Section:
@@ -408,10 +396,10 @@ def _orders(found: OrdersPart | None, questions: Sequence[QuestionDiffPart]) -> 
 
 def _content(report: DiffReport) -> Section:
     kinds = (("questions", report.questions), ("passages", report.passages))
-    rows = tuple((Cell(name), *(Cell(count) for count in (part.same, *map(len, _lists(part))))) for name, part in kinds)
+    rows = ((name, part.same, *map(len, _lists(part))) for name, part in kinds)
     said = [sentence for name, part in kinds for sentence in _named(name, part)]
     head = ("", "same", "added", "removed", "changed", "other id")
-    return Section("Questions and passages", tuple(said), Table(head, rows))
+    return Section("Questions and passages", tuple(said), Table.of(head, rows))
 
 
 def _lists(part: ContentPart) -> tuple[Sequence[object], ...]:
@@ -446,25 +434,24 @@ def _most(parts: Sequence[QuestionDiffPart]) -> Section:
         return Section("")
     ranked = any(each.overlap is not None for each in moved)
     head = ("question", "grades moved", "mean move", *(("tau_AP", "overlap", "expected", "change") if ranked else ()))
-    table = Table(head, tuple(tuple(_moved(each))[: len(head)] for each in moved))
+    table = Table.of(head, (_moved(each)[: len(head)] for each in moved))
     return Section("Questions that moved most", table=table, terms=BEYOND if ranked else ())
 
 
-def _moved(each: QuestionDiffPart) -> Iterator[Cell]:
-    yield from (Cell(each.qid), Cell(f"{each.moved} of {each.compared}"), Cell(_plain(each.shift, "+z.2f")))
-    yield from (Cell(_plain(value)) for value in (each.tau_ap, each.overlap, each.expected))
-    yield Cell(each.change or UNDEFINED)
+def _moved(each: QuestionDiffPart) -> tuple[str | None, ...]:
+    heads = map(_plain, (each.tau_ap, each.overlap, each.expected))
+    return (each.qid, f"{each.moved} of {each.compared}", _plain(each.shift, "+z.2f"), *heads, each.change)
 
 
 def _figures(title: str, parts: Sequence[FigurePart]) -> Section:
-    rows = tuple((Cell(part.name), Cell(_figure(part.old)), Cell(_figure(part.new))) for part in parts)
-    return Section(title, table=Table(("figure", "OLD", "NEW"), rows) if rows else None)
+    rows = ((part.name, _figure(part.old), _figure(part.new)) for part in parts)
+    return Section(title, table=Table.of(("figure", "OLD", "NEW"), rows))
 
 
 def settings_section(title: str, parts: Sequence[SettingDiffPart], sides: tuple[str, str] = ("OLD", "NEW")) -> Section:
     """A row for each value that differs."""
-    rows = tuple((Cell(_place(part)), Cell(_value(part, old=True)), Cell(_value(part, old=False))) for part in parts)
-    return Section(title, table=Table(("setting", *sides), rows) if rows else None)
+    rows = ((_place(part), _value(part, old=True), _value(part, old=False)) for part in parts)
+    return Section(title, table=Table.of(("setting", *sides), rows))
 
 
 def _place(part: SettingDiffPart) -> str:
@@ -560,26 +547,22 @@ def _settings(report: RunsReport) -> Section:
         f"B: {report.second}, {_money(report.total[1])}",
         f"{differ} of which {counting} can change results" if report.settings else "no setting differs",
     )
-    rows = tuple(_setting(part) for part in sorted(report.settings, key=lambda part: not part.counts))
-    head = ("setting", "A", "B", "can change results")
-    return Section("Settings", said, Table(head, rows) if rows else None)
+    rows = (
+        (part.name, _value(part, old=True), _value(part, old=False), "yes" if part.counts else "no")
+        for part in sorted(report.settings, key=lambda part: not part.counts)
+    )
+    return Section("Settings", said, Table.of(("setting", "A", "B", "can change results"), rows))
 
 
-def _setting(part: SettingDiffPart) -> Row:
-    old = UNDEFINED if part.change == "added" else written(part.old)
-    new = UNDEFINED if part.change == "removed" else written(part.new)
-    return Cell(part.name), Cell(old), Cell(new), Cell("yes" if getattr(part, "counts", False) else "no")
-
-
-def _stages(report: RunsReport) -> Table:
+def _stages(report: RunsReport) -> Table | None:
     head = ("stage", "result", "calls, A", "calls, B", "USD, A", "USD, B")
-    return Table(head, tuple(_stage(part) for part in report.stages))
+    return Table.of(head, map(_stage, report.stages))
 
 
-def _stage(part: StageDiffPart) -> Row:
+def _stage(part: StageDiffPart) -> tuple[str, ...]:
     sides = (part.first, part.second)
-    calls, usd = (Cell(f"{side.calls:,}") for side in sides), (Cell(f"{side.usd:.4f}") for side in sides)
-    return (Cell(part.stage), Cell(part.result), *calls, *usd)
+    calls, usd = (f"{side.calls:,}" for side in sides), (f"{side.usd:.4f}" for side in sides)
+    return (part.stage, part.result, *calls, *usd)
 
 
 def _compare_why(report: RunsReport) -> Iterator[str]:

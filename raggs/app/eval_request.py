@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from raggs.app.gates import GateRequest
 from raggs.base.artifacts import artifact_file
@@ -21,9 +20,6 @@ from raggs.golden.places import USUAL as USUAL_RULE
 from raggs.metrics.hits import Ties
 from raggs.metrics.spans import ProjectionRule
 from raggs.runs.manifests.store import RunStore
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)

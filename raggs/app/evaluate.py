@@ -173,14 +173,14 @@ class EvalResult:
         Raises:
             PrerequisiteError: pandas is not installed.
         """
-        from raggs.evaluation.document import frame_of
+        from raggs.base.document import frame_of
         from raggs.evaluation.layout import per_query_head, per_query_rows
 
         rows = ((system, qid, *values) for system, qid, values in per_query_rows(self.report))
         return frame_of(per_query_head(self.report), rows)
 
     def _repr_html_(self) -> str:
-        from raggs.evaluation.document import fragment
+        from raggs.base.document import fragment
         from raggs.evaluation.layout import lay_out
 
         return fragment(lay_out(self.report))

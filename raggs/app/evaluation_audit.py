@@ -26,11 +26,12 @@ from raggs.app.eval_request import (
 from raggs.app.evaluate import evaluate
 from raggs.app.gates import GateRequest
 from raggs.base import __version__
+from raggs.base.document import markdown
 from raggs.base.errors import DataError, RaggsError
 from raggs.base.files import hash_file, regular_file
 from raggs.base.types import Number, as_object
 from raggs.evaluation.gates import read_report
-from raggs.evaluation.layout import RESULT, lay_out, markdown, per_query_csv
+from raggs.evaluation.layout import RESULT, lay_out, per_query_csv
 from raggs.evaluation.models import EvalReport, InputPart, SourcesPart, SystemPart
 from raggs.golden.files import labels_in
 from raggs.metrics.spans import ProjectionRule

@@ -14,10 +14,11 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
+from raggs.base.document import markdown
 from raggs.base.errors import DataError, NotFoundError, RaggsError, UsageError
 from raggs.base.files import disk, write_atomic
 from raggs.evaluation.gates import GateOutcome, Gates, Inconclusive, junit_of_refusal, junit_xml, read_report, settle
-from raggs.evaluation.layout import lay_out, markdown
+from raggs.evaluation.layout import lay_out
 from raggs.evaluation.models import EvalReport
 from raggs.golden.judgments import Judgments
 from raggs.golden.opened import open_golden

@@ -33,13 +33,12 @@ import numpy as np
 
 from raggs.app.review import items_of, reviews_of
 from raggs.base.artifacts import EmbedRecord, JournalRecord, JudgeRecord, MergeRecord
+from raggs.base.document import Legend, ReportDocument, Section, Table, Value, markdown
 from raggs.base.errors import DataError
 from raggs.base.files import disk, write_atomic, write_texts
 from raggs.base.judge_health import PEOPLE, HumanAgreement, JudgeHealth, rounded, source_of
 from raggs.base.text import plural
 from raggs.config.models import RunConfig
-from raggs.evaluation.document import Cell, Legend, ReportDocument, Row, Section, Table
-from raggs.evaluation.layout import markdown
 from raggs.parts.judges import answers_of, by_people, reviews_beside, unaided
 from raggs.parts.reviews import CurrentReviews, Key, ReviewStore, ever_drawn, read_draws
 from raggs.runs.manifests.models import RunManifest
@@ -366,11 +365,13 @@ def trusted(verdict: JudgeValidity) -> str:
 def _sections(found: JudgeCheck) -> Iterator[Section]:
     sides = (("judge and people", found.whole), *([("people", found.people)] if found.people else []))
     head = ("figure", *(name for name, _ in sides))
-    figures = tuple((Cell(name), *(_figure(name, side) for _, side in sides)) for name in FIGURES)
-    cases = (Cell("grades compared"), *(Cell(side.cases) for _, side in sides))
+    figures = [(name, *(_figure(name, side) for _, side in sides)) for name in FIGURES]
+    cases = ("grades compared", *(side.cases for _, side in sides))
     said = () if found.people else ("no passage was graded by two people: how well they agree is not known",)
-    yield Section("Agreement", said, Table(head, (*figures, cases)), terms=TERMS)
-    yield Section("Grades: the judge's in rows, people's in columns", table=confusion(found.whole))
+    yield Section("Agreement", said, Table.of(head, [*figures, cases]), terms=TERMS)
+    yield Section(
+        "Grades: the judge's in rows, people's in columns", table=confusion(found.whole.table, "judge", "people")
+    )
     yield _judgelayout_calibrated(found.calibration)
     for kind in dict.fromkeys(group.kind for group in found.groups):
         yield _divided(kind, [group for group in found.groups if group.kind == kind])
@@ -378,24 +379,21 @@ def _sections(found: JudgeCheck) -> Iterator[Section]:
         yield _placed(found.places)
 
 
-def confusion(checked: JudgeHumanAgreement) -> Table:
-    """The counts, and of each grade of the judge how many there are."""
-    rows = (
-        (Cell(f"judge {grade}"), *(Cell(count) if count else Cell("·") for count in row), Cell(sum(row)))
-        for grade, row in enumerate(checked.table, 1)
-    )
-    return Table(("", *(f"people {grade}" for grade in range(1, 6)), "all"), tuple(rows))
+def confusion(table: Sequence[Sequence[int]], one: str, other: str) -> Table | None:
+    """The counts, and of each grade of the first how many there are."""
+    rows = ((f"{one} {grade}", *(count or "·" for count in row), sum(row)) for grade, row in enumerate(table, 1))
+    return Table.of(("", *(f"{other} {grade}" for grade in range(1, 6)), "all"), rows)
 
 
 def _judgelayout_calibrated(found: GradeCalibration) -> Section:
     rows = (
-        (Cell(str(grade)), Cell(f"{expected:.2f}"), Cell(cases))
+        (grade, f"{expected:.2f}", cases)
         for grade, (expected, cases) in enumerate(zip(found.expected, found.cases, strict=True), 1)
     )
     before, after = f"{found.error:.2f}", "–" if math.isnan(found.error_mapped) else f"{found.error_mapped:.2f}"
     said = f"off by {before} grades as they are, {after} by this map on questions it was not learnt from"
     helps = "the map helps" if found.helps else "the map does not help"
-    table = Table(("judge", "people, expected", "grades"), tuple(rows))
+    table = Table.of(("judge", "people, expected", "grades"), rows)
     more = () if math.isnan(found.error_by_mean) else (_by_mean(found),)
     return Section("What the judge's grades are worth in people's", (f"{said}: {helps}", *more), table)
 
@@ -408,28 +406,25 @@ def _by_mean(found: GradeCalibration) -> str:
 def _divided(kind: str, groups: list[CaseGroup]) -> Section:
     by_grade = kind == "grade of the judge"
     names = ("exact", "bias") if by_grade else ("kappa", "bias")  # all figures are in the JSON; these fit a screen
-    rows = tuple(_row(group, names) for group in groups)
-    return Section(f"By {kind}", table=Table((kind, "grades", *names), rows))
+    return Section(f"By {kind}", table=Table.of((kind, "grades", *names), (_row(group, names) for group in groups)))
 
 
 def _placed(groups: tuple[CaseGroup, ...]) -> Section:
     """Orders; grades are asked one passage a prompt, or in places drawn by lot."""
     said = ("pairs that people grade differently",)
-    head, rows = (
-        (PLACE, "pairs", "as people", "put above, less people's"),
-        [_row(each, ("exact", "bias")) for each in groups],
-    )
-    return Section("Orders by place in the prompt", said, Table(head, tuple(rows)))
+    head = (PLACE, "pairs", "as people", "put above, less people's")
+    rows = (_row(each, ("exact", "bias")) for each in groups)
+    return Section("Orders by place in the prompt", said, Table.of(head, rows))
 
 
-def _row(group: CaseGroup, names: tuple[str, ...]) -> Row:
+def _row(group: CaseGroup, names: tuple[str, ...]) -> tuple[Value, ...]:
     checked = group.checked
     if checked.few:
-        return (Cell(group.name), Cell(checked.cases), Cell(f"too few ({checked.cases})"), Cell(""))
-    return (Cell(group.name), Cell(checked.cases), *(_figure(name, checked) for name in names))
+        return (group.name, checked.cases, f"too few ({checked.cases})", "")
+    return (group.name, checked.cases, *(_figure(name, checked) for name in names))
 
 
-def _figure(name: str, checked: JudgeHumanAgreement) -> Cell:
+def _figure(name: str, checked: JudgeHumanAgreement) -> str:
     found = {
         "kappa": checked.kappa,
         "alpha": checked.alpha,
@@ -438,7 +433,7 @@ def _figure(name: str, checked: JudgeHumanAgreement) -> Cell:
         "bias": checked.bias,
         "leniency": checked.leniency,
     }[name]
-    return Cell(written(found, signed=name in {"bias", "leniency"}))
+    return written(found, signed=name in {"bias", "leniency"})
 
 
 def written(found: AgreementEstimate, *, signed: bool = False) -> str:

@@ -18,18 +18,17 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
-from raggs.app.judge_check import blind_only, plain, written
+from raggs.app.judge_check import blind_only, confusion, plain, written
 from raggs.app.review import reviews_of
 from raggs.app.review_plan import usual_seconds
 from raggs.base.artifacts import JudgeRecord, MergeRecord, QueryRecord
+from raggs.base.document import Legend, ReportDocument, Section, Table, formatted, markdown
 from raggs.base.errors import DataError, UsageError
 from raggs.base.files import write_texts
 from raggs.base.hashing import generator
 from raggs.base.judge_health import is_people
 from raggs.base.text import plural, shorten
 from raggs.base.types import as_object
-from raggs.evaluation.document import UNDEFINED, Cell, Legend, ReportDocument, Row, Section, Table, formatted
-from raggs.evaluation.layout import markdown
 from raggs.parts.judges import by_people, lower_median, unaided
 from raggs.parts.reviews import CurrentReviews, Key, PlanItem, ReviewStore, key_of, write_plan
 from raggs.runs.manifests.costs import LedgerSum, costs
@@ -555,23 +554,18 @@ def _sections(found: JudgeComparison, shown: int) -> Iterator[Section]:
         "within one": whole.within_one,
         "bias": whole.bias,
     }
-    rows = tuple((Cell(name), Cell(written(each, signed=name == "bias"))) for name, each in figures.items())
-    yield Section("Agreement of the two", table=Table(("figure", "A and B"), rows), terms=TERMS)
-    yield Section("Grades: A's in rows, B's in columns", table=_confusion(whole.table))
+    rows = ((name, written(each, signed=name == "bias")) for name, each in figures.items())
+    yield Section("Agreement of the two", table=Table.of(("figure", "A and B"), rows), terms=TERMS)
+    yield Section("Grades: A's in rows, B's in columns", table=confusion(whole.table, "A", "B"))
     differing = [case for case in found.cases if case.apart]
     if differing and shown:
         more = len(differing) - shown
         said = (f"they differ on {plural(len(differing), 'passage')}" + (f"; the first {shown}" if more > 0 else ""),)
         head = ("A", "B", "people", "query", "id", "passage")
-        yield Section(
-            "Where they differ most", said, Table(head, tuple(_differing(case) for case in differing[:shown]))
+        rows_of = (
+            (*case.grades, case.people, case.qid, case.doc_id, shorten(case.title, TITLE)) for case in differing[:shown]
         )
-
-
-def _differing(case: ComparedPassage) -> Row:
-    people = UNDEFINED if case.people is None else str(case.people)
-    grades = (Cell(str(grade)) for grade in case.grades)
-    return (*grades, Cell(people), Cell(case.qid), Cell(case.doc_id), Cell(shorten(case.title, TITLE)))
+        yield Section("Where they differ most", said, Table.of(head, rows_of))
 
 
 def _cost(found: JudgeComparison) -> Section:
@@ -588,8 +582,7 @@ def _cost(found: JudgeComparison) -> Section:
         "cached": [f"{bill.cached:,}" for bill in bills.values()],
     }
     said = tuple(_cheaper(bills))
-    rows = tuple((Cell(name), *map(Cell, values)) for name, values in lines.items())
-    return Section("What they cost", said, Table(("", *bills), rows))
+    return Section("What they cost", said, Table.of(("", *bills), ((name, *values) for name, values in lines.items())))
 
 
 def _cheaper(bills: Mapping[str, GradeCosts]) -> Iterator[str]:
@@ -606,21 +599,13 @@ def _against(near: JudgesVersusHumans) -> Section:
     equal = near.differing - near.first - near.second
     neither = f", on {equal:,} neither" if equal else ""
     said = f"where they differ, A is nearer on {near.first:,}, B on {near.second:,}{neither}"
-    rows = tuple(_row(name, each) for name, each in figures.items())
-    return Section("Against people", (said,), Table(("figure", "A", "B", "A's gain"), rows), terms=AGAINST)
+    rows = (_row(name, each) for name, each in figures.items())
+    return Section("Against people", (said,), Table.of(("figure", "A", "B", "A's gain"), rows), terms=AGAINST)
 
 
-def _row(name: str, against: HumanAgreementGain) -> Row:
+def _row(name: str, against: HumanAgreementGain) -> tuple[str, ...]:
     alone = (AgreementEstimate(each.value, math.nan, math.nan) for each in (against.first, against.second))
-    return (Cell(name), *(Cell(written(each)) for each in alone), Cell(written(against.gain, signed=True)))
-
-
-def _confusion(table: tuple[tuple[int, ...], ...]) -> Table:
-    rows = (
-        (Cell(f"A {grade}"), *(Cell(count) if count else Cell("·") for count in row), Cell(sum(row)))
-        for grade, row in enumerate(table, 1)
-    )
-    return Table(("", *(f"B {grade}" for grade in range(1, 6)), "all"), tuple(rows))
+    return (name, *map(written, alone), written(against.gain, signed=True))
 
 
 def _sides(found: JudgeComparison) -> dict[str, JudgeSide]:

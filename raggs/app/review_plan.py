@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 
@@ -25,9 +26,9 @@ from raggs.app.review import reviews_of
 from raggs.app.review_pool import GRADES, PoolEntry, RandomDraw, RunPools, draw_part, open_review_pool
 from raggs.base.arrays import Floats, Ints
 from raggs.base.artifacts import MIN_GRADE, Frozen
+from raggs.base.document import Column, Legend, ReportDocument, Section, Table, table_of
 from raggs.base.errors import DataError, RaggsError, UsageError
 from raggs.base.text import plural
-from raggs.evaluation.document import Cell, Legend, ReportDocument, Section, Table
 from raggs.golden.opened import NamedSystem, open_systems
 from raggs.metrics.hits import Hits, find_hits
 from raggs.metrics.names import MeasureSpec, parse_measures
@@ -167,12 +168,12 @@ class PlannedVerdict:
         turned, after: the probability that all labels by people would turn it: now, and once the plan is read.
     """
 
-    measure: str
-    better: str
-    worse: str
-    difference: float
-    turned: float
-    after: float
+    measure: Annotated[str, Column("measure")]
+    better: Annotated[str, Column("better")]
+    worse: Annotated[str, Column("worse")]
+    difference: Annotated[float, Column("difference", "score")]
+    turned: Annotated[float, Column("turn", text="{:.0%}")]
+    after: Annotated[float, Column("after", text="{:.0%}")]
 
 
 @dataclass(frozen=True)
@@ -407,10 +408,10 @@ def _first(plan: ReadingPlan) -> Section:
             f"{plural(len(plan.items), 'passage')} to read in about {minutes}, {plan.drawn} drawn at random",
             f"about {pairs - sum(plan.after):.1f} unsure afterwards, by expectation",
         ),
-        Table(
+        Table.of(
             ("measure", "verdicts", "sure now", "sure afterwards"),
-            tuple(
-                (Cell(name), Cell(plan.pairs), Cell(round(now)), Cell(f"{after:.1f}"))
+            (
+                (name, plan.pairs, round(now), f"{after:.1f}")
                 for name, now, after in zip(plan.measures, plan.sure, plan.after, strict=True)
             ),
         ),
@@ -422,16 +423,9 @@ def _sections(plan: ReadingPlan) -> Iterator[Section]:
     doubtful = [verdict for verdict in plan.verdicts if verdict.turned > TELLING]
     if not doubtful:
         return
-    rows = tuple(map(_row, doubtful[:SHOWN]))
-    more = len(doubtful) - len(rows)
-    said = (f"and {more} more",) if more else ()
-    yield Section("Verdicts in doubt", said, Table(("better", "worse", "measure", "difference", "turn", "after"), rows))
-
-
-def _row(verdict: PlannedVerdict) -> tuple[Cell, ...]:
-    chances = (Cell(f"{each:.0%}") for each in (verdict.turned, verdict.after))
-    names = (Cell(verdict.better), Cell(verdict.worse), Cell(verdict.measure))
-    return (*names, Cell(verdict.difference, "score"), *chances)
+    said = (f"and {len(doubtful) - SHOWN} more",) if len(doubtful) > SHOWN else ()
+    columns = ("better", "worse", "measure", "difference", "turned", "after")
+    yield Section("Verdicts in doubt", said, table_of(doubtful[:SHOWN], *columns))
 
 
 def _told(plan: ReadingPlan) -> Iterator[str]:

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from raggs.base.document import UNDEFINED, Cell, ReportDocument, Row, Section, Table
 from raggs.base.judge_health import FALLEN
 from raggs.base.text import plural
-from raggs.evaluation.document import UNDEFINED, Cell, ReportDocument, Row, Section, Table
 from raggs.runs.manifests.costs import fallen
 from raggs.runs.manifests.models import StageLock
 from raggs.runs.manifests.words import answerer_lines, lock_lines
 from raggs.runs.runner import PipelineResult
-
-if TYPE_CHECKING:
-    pass
-
 
 STAGE_COLUMNS = ("stage", "what", "records", "calls", "cached", "failed", "USD")
 

@@ -43,7 +43,7 @@ class RunResult(PipelineResult):
             PrerequisiteError: pandas is not installed.
             NotFoundError: the run has no grades yet.
         """
-        from raggs.evaluation.document import frame_of
+        from raggs.base.document import frame_of
 
         return frame_of(GOLDEN_COLUMNS, self._rows())
 
@@ -56,6 +56,6 @@ class RunResult(PipelineResult):
 
     def _repr_html_(self) -> str:
         from raggs.app.run_layout import lay_out_run
-        from raggs.evaluation.document import fragment
+        from raggs.base.document import fragment
 
         return fragment(lay_out_run(self))

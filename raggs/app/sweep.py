@@ -71,7 +71,7 @@ class SweepResult:
         return make_frame(self.report)
 
     def _repr_html_(self) -> str:
-        from raggs.evaluation.document import fragment
+        from raggs.base.document import fragment
         from raggs.sweeps.layout import lay_out
 
         return fragment(lay_out(self.report))

@@ -26,6 +26,7 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
+from raggs.base.document import Column
 from raggs.base.text import clean_passage
 
 
@@ -372,18 +373,26 @@ def artifact_file(name: str) -> str:
 class Spending(Frozen):
     """What was spent with providers, and what the cache saved."""
 
-    calls: int = Field(0, description="requests sent, retries and corrections included")
-    cached: int = Field(0, description="answers that cost nothing: cached, or shared with the same question in flight")
-    prompt_tokens: int = 0
+    calls: Annotated[int, Column("calls", text="{:,}")] = Field(
+        0, description="requests sent, retries and corrections included"
+    )
+    cached: Annotated[int, Column("cached", text="{:,}")] = Field(
+        0, description="answers that cost nothing: cached, or shared with the same question in flight"
+    )
+    prompt_tokens: Annotated[int, Column("tokens in", text="{:,}")] = 0
     cached_tokens: int = Field(
         0, exclude_if=not_, description="of `prompt_tokens`, those that providers say they remembered"
     )
-    completion_tokens: int = 0
-    usd: float = Field(0.0, description="at the prices that are known, less `discount_usd`")
+    completion_tokens: Annotated[int, Column("tokens out", text="{:,}")] = 0
+    usd: Annotated[float, Column("USD", text="{:,.4f}")] = Field(
+        0.0, description="at the prices that are known, less `discount_usd`"
+    )
     discount_usd: float = Field(
         0.0, exclude_if=not_, description="what the remembered tokens cost less; below 0 where writing them cost more"
     )
-    saved_usd: float = Field(0.0, description="what the cached answers had cost")
+    saved_usd: Annotated[float, Column("saved USD", text="{:,.4f}")] = Field(
+        0.0, description="what the cached answers had cost"
+    )
     own_usd: float = Field(
         0.0, exclude_if=not_, description="of `saved_usd`, answers that this run had paid for itself and read again"
     )

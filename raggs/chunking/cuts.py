@@ -30,11 +30,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from raggs.base.artifacts import Passage
+from raggs.base.document import Cell, Legend, Row, Section, Table
+from raggs.base.document import ReportDocument as document_Document
 from raggs.base.errors import NotFoundError
 from raggs.base.text import count_tokens, did_you_mean, plural, shorten, visible
 from raggs.chunking.models import ChunkRow, CutFile, CutReport
-from raggs.evaluation.document import Cell, Legend, Row, Section, Table
-from raggs.evaluation.document import ReportDocument as document_Document
 from raggs.parts.chunkers import Document
 from raggs.parts.corpora import CutCorpus
 from raggs.parts.corpora.folder import file_name

@@ -9,17 +9,14 @@ A comparison of chunkers as files: chunks.json for programs, chunks.csv for spre
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from raggs.base.document import Cell, Legend, ReportDocument, Row, Section, Table, csv_text, interval, markdown
 from raggs.base.files import write_texts
-from raggs.base.text import plural, spreadsheet_cell
+from raggs.base.text import plural
 from raggs.base.types import Number
 from raggs.chunking.models import ChunkComparisonPart, ChunkMeanPart, ChunkReport, ChunkSystemPart
-from raggs.evaluation.document import Cell, Legend, ReportDocument, Row, Section, Table, interval
-from raggs.evaluation.layout import markdown
 from raggs.evaluation.svg import LINE, WIDTH, AxisScale, Drawing, ForestRow, forest, shortened, spread
 from raggs.metrics.spans import MEASURES, MIN
 
@@ -269,12 +266,11 @@ def write_files(report: ChunkReport, folder: Path) -> list[Path]:
 
 def per_question_csv(report: ChunkReport) -> str:
     """A row for each system, cutoff and question, a column for each measure; an empty cell is "not defined"."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["system", "k", "qid", "document", *MEASURES])
-    for part in report.systems:
-        columns = zip(*(part.per_question[measure] for measure in MEASURES), strict=True)
-        for qid, corpus, values in zip(report.questions, report.corpora, columns, strict=True):
-            names = map(spreadsheet_cell, (part.system, part.cutoff, qid, corpus))
-            writer.writerow([*names, *("" if value is None else repr(value) for value in values)])
-    return text.getvalue()
+    rows = (
+        (part.system, part.cutoff, *row)
+        for part in report.systems
+        for row in zip(
+            report.questions, report.corpora, *(part.per_question[measure] for measure in MEASURES), strict=True
+        )
+    )
+    return csv_text(("system", "k", "qid", "document", *MEASURES), rows)

@@ -17,10 +17,10 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
+from raggs.base.document import GLOSSARY, Cell, Legend, ReportDocument, Section, Table
 from raggs.base.text import visible
 from raggs.cli.plain import say
 from raggs.cli.screen import hanging
-from raggs.evaluation.document import GLOSSARY, Cell, Legend, ReportDocument, Section, Table
 from raggs.evaluation.layout import lay_out, per_query_head, per_query_rows
 from raggs.evaluation.models import EvalReport
 

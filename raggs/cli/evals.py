@@ -205,12 +205,12 @@ def diff(
     """
     from raggs.app.diff import DiffRequest, diff_json, lay_out_diff, write_diff
     from raggs.app.diff import diff as compared
+    from raggs.base.document import markdown
     from raggs.base.errors import PartialError
     from raggs.base.text import plural
     from raggs.cli.eval_options import finite
     from raggs.cli.plain import append_summary
     from raggs.cli.screen import open_console
-    from raggs.evaluation.layout import markdown
     from raggs.metrics.names import split_names
 
     names = tuple(split_names(measures or ""))

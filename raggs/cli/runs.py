@@ -174,8 +174,8 @@ def _say_how_to_keep_labels_first(config: Path, by_flag: bool) -> None:
 
 def _summarise(result: PipelineResult) -> None:
     from raggs.app.run_layout import lay_out_run
+    from raggs.base.document import markdown
     from raggs.cli.plain import append_summary
-    from raggs.evaluation.layout import markdown
 
     append_summary(markdown(lay_out_run(result)))
 

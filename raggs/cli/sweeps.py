@@ -137,8 +137,8 @@ def _say_lost(result: SweepResult, again: str) -> None:
 
 
 def _summarise(result: SweepResult) -> None:
+    from raggs.base.document import markdown
     from raggs.cli.plain import append_summary
-    from raggs.evaluation.layout import markdown
     from raggs.sweeps.layout import lay_out
 
     append_summary(markdown(lay_out(result.report)))

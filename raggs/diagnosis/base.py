@@ -28,6 +28,7 @@ from pydantic import Field, ValidationError
 
 from raggs.base.adapter import Adapter, AdapterConfig
 from raggs.base.artifacts import Query
+from raggs.base.document import ReportDocument, Section, markdown
 from raggs.base.errors import DataError, NotFoundError, PrerequisiteError
 from raggs.base.hashing import hash_value
 from raggs.base.jsonl import M
@@ -36,8 +37,6 @@ from raggs.base.text import FOLDING, plural
 from raggs.config.models import RunConfig
 from raggs.diagnosis import REGISTRY
 from raggs.diagnosis.models import DiagnosisReport
-from raggs.evaluation.document import ReportDocument, Section
-from raggs.evaluation.layout import markdown
 from raggs.evaluation.models import ReportPart
 from raggs.golden.base import GoldenSet
 from raggs.golden.judgments import Judgments

@@ -12,10 +12,10 @@ from pydantic import Field, JsonValue
 from pydantic.json_schema import JsonSchemaMode, JsonSchemaValue, models_json_schema
 
 from raggs.base import __version__
+from raggs.base.document import Cell, Form, bounded
 from raggs.base.hashing import hash_value
 from raggs.base.types import Number, number
 from raggs.diagnosis import REGISTRY
-from raggs.evaluation.document import Cell, Form, bounded
 from raggs.evaluation.models import ReportPart
 from raggs.stats.intervals import Interval
 

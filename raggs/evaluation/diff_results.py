@@ -189,7 +189,7 @@ OPPOSITE: Mapping[Verdict, Verdict] = {"win": "loss", "loss": "win"}
 
 
 @dataclass(frozen=True)
-class Column:
+class ScoreColumn:
     """Values of the systems under one set on one measure.
 
     Attributes:
@@ -209,8 +209,8 @@ class Column:
 
 
 def decisions_part(
-    old: Mapping[str, Column],
-    new: Mapping[str, Column],
+    old: Mapping[str, ScoreColumn],
+    new: Mapping[str, ScoreColumn],
     *,
     confidence: float,
     seed: int,
@@ -232,7 +232,7 @@ def decisions_part(
     )
 
 
-def _verdicts(measure: str, old: Column, new: Column, confidence: float, seed: int) -> list[VerdictPart]:
+def _verdicts(measure: str, old: ScoreColumn, new: ScoreColumn, confidence: float, seed: int) -> list[VerdictPart]:
     before, after = (compared(side, confidence=confidence, seed=seed) for side in (old, new))
     parts = [_verdict(pair, measure, (before[pair], after[pair]), (old, new)) for pair in before]
     return [
@@ -241,7 +241,7 @@ def _verdicts(measure: str, old: Column, new: Column, confidence: float, seed: i
     ]
 
 
-def _movers(old: Column, new: Column, first: str, second: str) -> tuple[MovePart, ...]:
+def _movers(old: ScoreColumn, new: ScoreColumn, first: str, second: str) -> tuple[MovePart, ...]:
     """The questions that moved the difference most, in the way in which its mean over them moved."""
     sides = [
         dict(zip(side.qids, (side.values[first] - side.values[second]).tolist(), strict=True)) for side in (old, new)
@@ -253,7 +253,7 @@ def _movers(old: Column, new: Column, first: str, second: str) -> tuple[MovePart
     return tuple(MovePart(qid=qid, old=sides[0][qid], new=sides[1][qid]) for qid in most)
 
 
-def compared(column: Column, *, confidence: float, seed: int) -> dict[tuple[str, str], Comparison]:
+def compared(column: ScoreColumn, *, confidence: float, seed: int) -> dict[tuple[str, str], Comparison]:
     """Every pair of systems, with Holm's correction over all of them; more is better in what comes of it."""
     sign = 1.0 if column.higher else -1.0
     pairs = list(combinations(column.values, 2))
@@ -267,7 +267,10 @@ def compared(column: Column, *, confidence: float, seed: int) -> dict[tuple[str,
 
 
 def _verdict(
-    pair: tuple[str, str], measure: str, compared_: tuple[Comparison, Comparison], sides: tuple[Column, Column]
+    pair: tuple[str, str],
+    measure: str,
+    compared_: tuple[Comparison, Comparison],
+    sides: tuple[ScoreColumn, ScoreColumn],
 ) -> VerdictPart:
     (before, after), sign = compared_, 1.0 if sides[0].higher else -1.0
     whys = [column.why.get(pair) if each.verdict == "unjudged" else None
@@ -292,7 +295,7 @@ def _difference(found: Comparison, sign: float) -> EstimatePart:
     return EstimatePart(value=number(sign * found.difference.mean), low=number(low), high=number(high))
 
 
-def _score(name: str, measure: str, old: Column, new: Column) -> ScoreDiffPart:
+def _score(name: str, measure: str, old: ScoreColumn, new: ScoreColumn) -> ScoreDiffPart:
     sides = [column.values[name] for column in (old, new)]
     counts = [int(np.isfinite(values).sum()) for values in sides]
     means = [number(float(np.nanmean(values))) if count else None for values, count in zip(sides, counts, strict=True)]

@@ -28,7 +28,7 @@ import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 import numpy as np
 from pydantic import Field, JsonValue
@@ -36,6 +36,7 @@ from pydantic import Field, JsonValue
 from raggs.base import __version__
 from raggs.base.arrays import Floats, Ints
 from raggs.base.artifacts import Frozen, Passage, Query, RankRecord
+from raggs.base.document import Column
 from raggs.base.hashing import generator
 from raggs.base.text import one_line
 from raggs.base.types import Number, number
@@ -152,10 +153,10 @@ class QuestionDiffPart(Frozen):
 class ScoreDiffPart(Frozen):
     """One measure of one system under both sets."""
 
-    system: str
-    measure: str
-    old: Number
-    new: Number
+    system: Annotated[str, Column("system")]
+    measure: Annotated[str, Column("measure")]
+    old: Annotated[Number, Column("OLD", "score")]
+    new: Annotated[Number, Column("NEW", "score")]
     old_queries: int = Field(description="where the measure is defined")
     new_queries: int
 

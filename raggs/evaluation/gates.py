@@ -23,15 +23,16 @@ import numpy as np
 from pydantic import ValidationError
 
 from raggs.base.arrays import Flags, Floats
+from raggs.base.document import score
 from raggs.base.errors import DataError, GateError, NotFoundError, UsageError
 from raggs.base.files import read_whole
 from raggs.base.jsonl import first_fault
 from raggs.base.text import plural, visible
 from raggs.base.types import Number
-from raggs.evaluation.document import VERDICTS, score, unjudged_tops
 from raggs.evaluation.models import EvalReport, ScorePart, SystemPart, UnjudgedTopPart
 from raggs.evaluation.report import rule_words
 from raggs.evaluation.study import Study, judging_remedy, unjudged_in
+from raggs.evaluation.words import VERDICTS, unjudged_tops
 from raggs.metrics.columns import Run
 from raggs.metrics.hits import find_hits
 from raggs.metrics.names import MeasureSpec, parse_measure

@@ -5,30 +5,16 @@ A report as files: eval.json for programs, eval.csv for spreadsheets, eval.md fo
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from raggs.base.document import Cell, Legend, ReportDocument, Row, ScoreRange, Section, Table, csv_text, markdown
 from raggs.base.files import write_texts
-from raggs.base.text import spreadsheet_cell
 from raggs.base.types import Number
 from raggs.evaluation.analyses import REGISTRY, Analysis
-from raggs.evaluation.document import (
-    GLOSSARY,
-    MARKS,
-    Cell,
-    Legend,
-    ReportDocument,
-    Row,
-    ScoreRange,
-    Section,
-    Table,
-    interval_words,
-    judgments,
-)
 from raggs.evaluation.models import EvalReport, ScorePart
 from raggs.evaluation.report import projections
+from raggs.evaluation.words import MARKS, interval_words, judgments
 from raggs.metrics.names import glossary
 
 
@@ -134,65 +120,6 @@ def per_query_rows(report: EvalReport) -> Iterator[tuple[str, str, list[Number]]
 
 
 def per_query_csv(report: EvalReport) -> str:
-    """A row for each system and query, a column for each measure; an empty cell is "not defined".
-
-    No cell is one that a spreadsheet would run; `raggs.base.text.of_spreadsheet_cell` gives names back as they were.
-    """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(per_query_head(report))
-    for system, qid, values in per_query_rows(report):
-        names = map(spreadsheet_cell, (system, qid))
-        writer.writerow([*names, *("" if value is None else repr(value) for value in values)])
-    return text.getvalue()
-
-
-def markdown(document: ReportDocument, *, glossary: bool = True) -> str:
-    """The document for people and for pull requests.
-
-    Args:
-        glossary: whether its last line names the glossary; an audit derives some pages again, which must stay.
-    """
-    lines = [f"# {document.title}", ""]
-    for warning in document.warnings:
-        lines += [f"> **Warning:** {warning}", ""]
-    lines += _section(document.scores)
-    for section in document.sections:
-        lines += ["", f"## {section.title}", "", *_section(section)]
-    if document.notes:
-        lines += ["", "## Notes", "", *_items(document.notes)]
-    return "\n".join([*lines, *(["", f"{GLOSSARY}, or docs/glossary.md"] if glossary else [])]) + "\n"
-
-
-def _section(section: Section) -> Iterator[str]:
-    """Blocks with an empty line between them."""
-    said = section.sentences
-    blocks = [
-        list(said) if len(said) == 1 else _items(said),
-        [] if section.table is None else list(_table(section.table)),
-        ["; ".join(each.line for each in section.legend)] if section.legend else [],
-        [f"- `{term.sign}`: {term.text}" for term in section.terms],
-    ]
-    for number, block in enumerate(filter(None, blocks)):
-        yield from ([""] if number else [])
-        yield from block
-
-
-def _items(sentences: Iterable[str]) -> list[str]:
-    return [f"- {sentence}" for sentence in sentences]
-
-
-def _table(table: Table) -> Iterator[str]:
-    yield _line(table.head)
-    yield "|" + "---|" * len(table.head)
-    for row in table.rows:
-        yield _line([_writers_cell(cell) for cell in row])
-
-
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-
-
-def _writers_cell(cell: Cell) -> str:
-    text = f"**{cell.text}**" if cell.best else cell.text
-    return " ".join([text + cell.mark, *(each.text for each in cell.ranges)])
+    """A row for each system and query, a column for each measure; an empty cell is "not defined"."""
+    rows = ((system, qid, *values) for system, qid, values in per_query_rows(report))
+    return csv_text(per_query_head(report), rows)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from operator import not_
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from raggs.base import __version__
+from raggs.base.document import Column, score, signed
 from raggs.base.types import Number
 
 Verdict = Literal["win", "loss", "tie", "unresolvable", "unjudged"]
@@ -55,28 +56,47 @@ class ScorePart(ReportPart):
 class TiePart(ReportPart):
     """What ties make of a measure, mean over queries."""
 
-    measure: str
-    expected: Number
-    least: Number
-    most: Number
-    bias: Number = Field(description="the mean as the run stands, less the expected one")
-    queries: int = Field(description="queries whose value depends on how ties are broken")
-    across: Number = Field(None, description="the range by the tie group across the cutoff alone; null without cutoff")
+    measure: Annotated[str, Column("measure")]
+    expected: Annotated[Number, Column("expected", "score")]
+    least: Annotated[Number, Column("least", "score")]
+    most: Annotated[Number, Column("most", "score")]
+    bias: Annotated[Number, Column("bias", "signed")] = Field(
+        description="the mean as the run stands, less the expected one"
+    )
+    queries: Annotated[int, Column("queries")] = Field(description="queries whose value depends on how ties are broken")
+    across: Annotated[Number, Column("range_at_k", "score")] = Field(
+        None, description="the range by the tie group across the cutoff alone; null without cutoff"
+    )
     reached: float = Field(0.0, description="share of the queries with judged passages in ties that reach the cutoff")
+
+    @property
+    def width(self) -> Annotated[Number, Column("range", "score")]:
+        """From the least to the most."""
+        return None if self.most is None or self.least is None else self.most - self.least
 
 
 class BottleneckPart(ReportPart):
     """Where a system loses (PROC)."""
 
-    measure: str
+    measure: Annotated[str, Column("measure")]
     pool: int
-    actual: Number = Field(description="mean over queries")
-    ceiling: Number = Field(description="PROC: the best order of its own candidates, mean over queries")
-    of_means: Number = Field(None, description="%PROC as ratio of means: actual / ceiling")
-    of_queries: Number = Field(None, description="%PROC as mean of ratios: what pct_proc_* says")
-    retrieval: Number = Field(description="what better retrieval could give at most")
-    ordering: Number = Field(description="what a perfect order of the pool could give")
-    kind: Literal["retrieval", "ordering", "none"]
+    actual: Annotated[Number, Column("actual", "score")] = Field(description="mean over queries")
+    ceiling: Annotated[Number, Column("ceiling", "score")] = Field(
+        description="PROC: the best order of its own candidates, mean over queries"
+    )
+    of_means: Annotated[Number, Column("%PROC of means", "score")] = Field(
+        None, description="%PROC as ratio of means: actual / ceiling"
+    )
+    of_queries: Annotated[Number, Column("mean %PROC", "score")] = Field(
+        None, description="%PROC as mean of ratios: what pct_proc_* says"
+    )
+    retrieval: Annotated[Number, Column("retrieval could give", "score")] = Field(
+        description="what better retrieval could give at most"
+    )
+    ordering: Annotated[Number, Column("ordering could give", "score")] = Field(
+        description="what a perfect order of the pool could give"
+    )
+    kind: Annotated[Literal["retrieval", "ordering", "none"], Column("bottleneck")]
     queries: Mapping[str, int] = Field(description="queries by their own bottleneck")
     by_query: Mapping[str, str]
 
@@ -84,12 +104,18 @@ class BottleneckPart(ReportPart):
 class RobustnessPart(ReportPart):
     """The distribution of recall over queries."""
 
-    measure: str
-    mean: Number
-    zero: Number = Field(description="share of queries without any relevant passage")
+    measure: Annotated[str, Column("recall")]
+    mean: Annotated[Number, Column("mean", "score")]
+    zero: Annotated[Number, Column("zero", "score")] = Field(
+        description="share of queries without any relevant passage"
+    )
     area: Number = Field(description="under the robustness curve; equals the mean")
-    shares: Mapping[str, float] = Field(description="share of queries with at least this recall")
-    percentiles: Mapping[str, float] = Field(description="recall at the worst p % of queries")
+    shares: Annotated[Mapping[str, float], Column(">= {key}", "score")] = Field(
+        description="share of queries with at least this recall"
+    )
+    percentiles: Annotated[Mapping[str, float], Column("worst {key}%", "score")] = Field(
+        description="recall at the worst p % of queries"
+    )
     histogram: tuple[int, ...] = Field(description="queries by recall in tenths")
     beside: Mapping[str, Number] = Field(description="MAP, nDCG and MRR of the same run")
 
@@ -97,16 +123,21 @@ class RobustnessPart(ReportPart):
 class AnswersPart(ReportPart):
     """Acc|Hit: answers given that all evidence was shown."""
 
-    measure: str
-    accuracy: Number
+    measure: Annotated[str, Column("evidence by")]
+    accuracy: Annotated[Number, Column("accuracy", "score")]
     low: Number
     high: Number
-    hits: int
-    correct: int
-    queries: int
+    hits: Annotated[int, Column("queries with it")]
+    correct: Annotated[int, Column("correct")]
+    queries: Annotated[int, Column("queries with an answer")]
     missing: int = Field(
         0, exclude_if=not_, description="queries with all evidence whose answer is not known; they count nowhere"
     )
+
+    @property
+    def interval(self) -> Annotated[str, Column("interval")]:
+        """Of the accuracy."""
+        return f"[{score(self.low)}, {score(self.high)}]"
 
 
 class ProjectionPart(ReportPart):
@@ -164,15 +195,15 @@ class UnjudgedPart(ReportPart):
 class ComparisonPart(ReportPart):
     """A system against the baseline on one measure."""
 
-    system: str
+    system: Annotated[str, Column("system")]
     baseline: str
-    measure: str
-    difference: Number
+    measure: Annotated[str, Column("measure")]
+    difference: Annotated[Number, Column("difference", "signed")]
     low: Number
     high: Number
     p: Mapping[str, Number] = Field(description="two-sided, by test")
     corrected: Mapping[str, Number] = Field(description="after Holm's correction over the systems")
-    effect: Number = Field(description="Cohen's d_z")
+    effect: Annotated[Number, Column("effect", "signed")] = Field(description="Cohen's d_z")
     wins: int
     ties: int
     losses: int
@@ -186,17 +217,36 @@ class ComparisonPart(ReportPart):
         None, exclude_if=_is_none, description="of a verdict that unjudged passages could reverse, why"
     )
 
+    @property
+    def interval(self) -> Annotated[str, Column("interval")]:
+        """Of the difference."""
+        return f"[{signed(self.low)}, {signed(self.high)}]"
+
+    @property
+    def turns(self) -> Annotated[str, Column("w/t/l")]:
+        """On how many queries it is better, equal and worse."""
+        return f"{self.wins}/{self.ties}/{self.losses}"
+
+    @property
+    def holm(self) -> Annotated[Number, Column("p (Holm)", "score")]:
+        """The corrected p value of the randomisation test."""
+        return self.corrected.get("randomisation")
+
 
 class PoolPart(ReportPart):
     """Systems under test that the golden set was pooled from."""
 
-    makers: tuple[str, ...]
+    makers: Annotated[tuple[str, ...], Column("pooled from", text=", ".join)]
     stated: bool = Field(description="whether the set itself says so; else all that they show at the top is judged")
-    relevant: int = Field(description="relevant passages that any of them found")
-    alone: int | None = Field(description="those that only one of them found; null for a single system")
+    relevant: Annotated[int, Column("relevant passages")] = Field(
+        description="relevant passages that any of them found"
+    )
+    alone: Annotated[int | None, Column("found by one alone")] = Field(
+        description="those that only one of them found; null for a single system"
+    )
 
     @property
-    def share(self) -> Number:
+    def share(self) -> Annotated[Number, Column("share", text="{:.0%}")]:
         """Of the relevant passages, those that only one of them found."""
         return None if self.alone is None or not self.relevant else self.alone / self.relevant
 
@@ -204,24 +254,30 @@ class PoolPart(ReportPart):
 class LeaveOneOutPart(ReportPart):
     """A system scored without the judgments that it alone brought into the pool."""
 
-    measure: str
-    score: Number
-    without: Number = Field(description="its score when the passages that it alone brought are unjudged")
-    alone: int = Field(description="judged passages that it alone brought, over all queries")
-    relevant: int = Field(description="those of them that are relevant")
-    rank: int = Field(description="among the systems, from 1")
-    rank_without: int
-    overtaken_by: tuple[str, ...] = Field(description="systems that would be ahead then, and were not")
+    measure: Annotated[str, Column("measure")]
+    score: Annotated[Number, Column("score", "score")]
+    without: Annotated[Number, Column("without its own", "score")] = Field(
+        description="its score when the passages that it alone brought are unjudged"
+    )
+    alone: Annotated[int, Column("passages")] = Field(
+        description="judged passages that it alone brought, over all queries"
+    )
+    relevant: Annotated[int, Column("relevant")] = Field(description="those of them that are relevant")
+    rank: Annotated[int, Column("rank")] = Field(description="among the systems, from 1")
+    rank_without: Annotated[int, Column("rank without")]
+    overtaken_by: Annotated[tuple[str, ...], Column("then behind", text=", ".join)] = Field(
+        description="systems that would be ahead then, and were not"
+    )
 
 
 class SensitivityPart(ReportPart):
     """One point of the sensitivity grid of RA-nWG."""
 
-    alpha: float
-    cap4: float
-    cap3: float
+    alpha: Annotated[float, Column("alpha", text="{:g}")]
+    cap4: Annotated[float, Column("cap4", text="{:g}")]
+    cap3: Annotated[float, Column("cap3", text="{:g}")]
     means: Mapping[str, Number]
-    order: tuple[str, ...]
+    order: Annotated[tuple[str, ...], Column("order that changes", text=" > ".join)]
     swapped: tuple[tuple[str, str], ...] = Field(description="pairs whose order differs from the usual parameters'")
 
 

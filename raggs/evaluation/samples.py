@@ -29,10 +29,10 @@ from raggs.base.jsonl import decode_json, raw_lines, read_objects
 from raggs.base.plainyaml import load_plain
 from raggs.base.text import one_line, shorten
 from raggs.evaluation.analyses import Analysis
-from raggs.evaluation.document import OWN_CUTOFFS
 from raggs.evaluation.models import EvalReport
 from raggs.evaluation.report import make_report, score_part
 from raggs.evaluation.study import ScoringSettings, hits_of
+from raggs.evaluation.words import OWN_CUTOFFS
 from raggs.golden.judgments import Judgments
 from raggs.golden.opened import NamedSystem
 from raggs.metrics.columns import MOST_GAIN, GradeScale, Qrels, Run

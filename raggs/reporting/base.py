@@ -13,9 +13,9 @@ from functools import cached_property
 from importlib.resources import files
 from typing import ClassVar
 
+from raggs.base.document import ReportDocument
 from raggs.base.errors import NotFoundError
 from raggs.diagnosis.models import DiagnosisReport
-from raggs.evaluation.document import ReportDocument
 from raggs.evaluation.models import ComparisonPart, EvalReport, ReportPart
 from raggs.golden.base import GoldenSet
 from raggs.golden.judgments import Judgments

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from raggs.base.types import Number
 from raggs.evaluation.analyses.robustness import DepthAnalysis
-from raggs.evaluation.document import interval_words
 from raggs.evaluation.models import EvalReport, ReportPart
 from raggs.evaluation.svg import Curve, ForestRow, curves, forest, inlined
+from raggs.evaluation.words import interval_words
 
 
 class SvgFigure(ReportPart):

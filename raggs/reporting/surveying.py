@@ -11,11 +11,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
+from typing import Annotated
 
 import numpy as np
 
 from raggs.base.arrays import Floats, Ints
 from raggs.base.artifacts import EmbedRecord, Passage
+from raggs.base.document import Column
 from raggs.base.text import count_tokens
 from raggs.golden.judgments import Judgments
 from raggs.golden.views import PassageView, QuestionView
@@ -63,11 +65,16 @@ class LabelMix:
 class RetrieverSurvey:
     """What one retriever brought into the pools; `alone`: what no other one did. None: nothing has a grade yet."""
 
-    name: str
-    passages: int
-    alone: int
-    relevant: int | None
+    name: Annotated[str, Column("retriever")]
+    passages: Annotated[int, Column("passages")]
+    alone: Annotated[int, Column("it alone")]
+    relevant: Annotated[int | None, Column("relevant")]
     relevant_alone: int | None
+
+    @property
+    def share(self) -> Annotated[str | None, Column("of these it alone")]:
+        """Of the relevant passages, those that it alone brought."""
+        return f"{(alone := self.relevant_alone or 0)} ({alone / self.relevant:.0%})" if self.relevant else None
 
 
 @dataclass(frozen=True)

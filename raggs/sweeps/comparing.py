@@ -16,17 +16,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from statistics import fmean
 
+from raggs.base.document import Column, Legend, Section, Shown, Table, table_of, terms_of
 from raggs.base.text import plural
 from raggs.base.types import Number
-from raggs.evaluation.document import Cell, Legend, Row, Section, Table, inconclusive, interval
-from raggs.evaluation.models import UnjudgedPart
+from raggs.evaluation.models import ComparisonPart, UnjudgedPart
 from raggs.evaluation.report import rule_words
+from raggs.evaluation.words import inconclusive
 from raggs.stats.front import MOST
 from raggs.sweeps.grid import CHUNKER
 from raggs.sweeps.judgments import TERMS, is_reference
-from raggs.sweeps.models import CutPart, EffectPart, FrontierPart, IndexLossPart, SweepReport, SystemRow
+from raggs.sweeps.models import CutPart, EffectPart, FrontierPart, SweepReport, SystemRow
 from raggs.sweeps.words import ms
 
 ENOUGH = MOST  # of the exact index' quality that an index may lose
@@ -62,15 +64,6 @@ def next_commands(parts: Iterable[UnjudgedPart | None]) -> list[str]:
 def _deltas(report: SweepReport) -> Section | None:
     if not report.deltas:
         return None
-    rows = tuple(
-        (
-            Cell(part.system),
-            *(Cell(_percent(part.quality.get(name))) for name in report.quality),
-            Cell(_percent(part.latency)),
-            *((Cell(_enough(part)),) if any(each.unjudged for each in report.deltas) else ()),
-        )
-        for part in report.deltas
-    )
     sure = [part for part in report.deltas if part.unjudged is None]
     far = [part.system for part in sure if part.loss is None or part.loss > ENOUGH]
     near, all_ = len(sure) - len(far), plural(len(report.deltas), "system")
@@ -81,20 +74,10 @@ def _deltas(report: SweepReport) -> Section | None:
         )
         sentence += f"; not {listed}: raise ef or nprobe, or stay exact"
     whys = [f"{part.system}: {inconclusive(part.unjudged)}" for part in report.deltas if part.unjudged is not None]
-    head = ("system", *report.quality, "search", *(("verdict",) if whys else ()))
+    qualities = (("quality", name) for name in report.quality)
+    table = table_of(report.deltas, "system", *qualities, "latency", *(["verdict"] if whys else []))
     said = (sentence, *first_of(whys), *next_commands(part.unjudged for part in report.deltas))
-    return Section("Against the exact index", said, Table(head, rows))
-
-
-def _enough(part: IndexLossPart) -> str:
-    """Whether an index is good enough, in words."""
-    if part.unjudged is not None:
-        return inconclusive(part.unjudged)
-    return f"within {ENOUGH:.0%}" if part.loss is not None and part.loss <= ENOUGH else f"not within {ENOUGH:.0%}"
-
-
-def _percent(share: float | None) -> str | None:
-    return None if share is None else f"{share:+.1%}"
+    return Section("Against the exact index", said, table)
 
 
 def _loyalty(report: SweepReport) -> Section | None:
@@ -108,18 +91,8 @@ def _loyalty(report: SweepReport) -> Section | None:
     if score - without >= SEEN:
         said = f"{worst.system} falls from {score:.3f} to {without:.3f} when the {plural(worst.alone, 'passage')} that "
         said += "it alone brought count as unjudged: so much may a set pooled from it flatter it"
-    rows = tuple(
-        (
-            Cell(part.system),
-            Cell(part.score, "score"),
-            Cell(part.without, "score"),
-            Cell(part.alone),
-            Cell(", ".join(part.overtaken_by) or None),
-        )
-        for part in owing
-    )
-    head = ("system", report.quality[0], "without its own", "passages", "then behind")
-    return Section("Were it not in the pool", (said,), Table(head, rows))
+    columns = ("system", "score", "without", "alone", "overtaken_by")
+    return Section("Were it not in the pool", (said,), table_of(owing, *columns, quality=report.quality[0]))
 
 
 def _against(report: SweepReport) -> Section | None:
@@ -128,28 +101,29 @@ def _against(report: SweepReport) -> Section | None:
     counted = Counter(VERDICTS.get(part.verdict, part.verdict) for part in report.comparisons)
     told = ", ".join(f"{count} {verdict}" for verdict, count in counted.items())
     sentence = f"by {report.quality[0]}, of {plural(len(report.comparisons), 'system')}: {told} (p corrected by Holm)"
-    rows = tuple(
-        (
-            Cell(part.system),
-            Cell(part.difference, "signed", "", interval(part.low, part.high)),
-            Cell(part.corrected.get("randomisation"), "score"),
-            Cell(VERDICTS.get(part.verdict, part.verdict) if part.unjudged is None else inconclusive(part.unjudged)),
-        )
-        for part in report.comparisons
+    title = f"{report.quality[0]} against {report.baseline}"
+    table = table_of(
+        report.comparisons,
+        "system",
+        (Column(title, "signed", bounds=("low", "high")), lambda part: part.difference),
+        "holm",
+        (Column("verdict"), _standing),
     )
-    head = ("system", f"{report.quality[0]} against {report.baseline}", "p (Holm)", "verdict")
     reasons = [part for part in report.comparisons if part.unjudged is not None]
     why = [f"{part.system}: {inconclusive(part.unjudged)}" for part in reasons if part.unjudged is not None]
     said = (sentence, *first_of(why), *next_commands(part.unjudged for part in reasons))
-    return Section(f"Against {report.baseline}", said, Table(head, rows))
+    return Section(f"Against {report.baseline}", said, table)
+
+
+def _standing(part: ComparisonPart) -> str:
+    return VERDICTS.get(part.verdict, part.verdict) if part.unjudged is None else inconclusive(part.unjudged)
 
 
 def _wins(report: SweepReport) -> Section | None:
     """How often each would be the choice; on the screen a sentence on the choice says it."""
     if not report.wins:
         return None
-    rows = tuple((Cell(part.system), Cell(f"{part.share:.0%}")) for part in report.wins)
-    return Section("Were the questions drawn anew", (), Table(("system", "chosen"), rows))
+    return Section("Were the questions drawn anew", table=table_of(report.wins, "system", "share"))
 
 
 MAX_DIFFERENCES = 3  # differences between cuts that are doubted one by one
@@ -171,30 +145,21 @@ def cuts_section(report: SweepReport) -> Section | None:
     first = str(report.cutoffs[0])
     unjudged = unjudged_by_cut(report.systems, first)
     read = [f"{name}@{first}" for name in (*TERMS, *READ) if f"{name}@{first}" in report.measures]
-    rows = tuple(
-        (
-            Cell(part.label),
-            Cell(f"{part.passages:,}"),
-            Cell(None if part.seconds is None else _took(part.seconds)),
-            Cell("as judged" if part.golden else "by projection"),
-            Cell(None if (share := unjudged.get(part.label)) is None else f"{share:.0%}"),
-            Cell(None if (tokens := _context(report.systems, part.label)) is None else f"{tokens:,.0f}"),
-            *(Cell(_mean(report.systems, part.label, name), "score") for name in read),
-            Cell(part.chunker),
-        )
-        for part in report.cuts
+    systems = report.systems
+    table = table_of(
+        report.cuts,
+        *("label", "passages", "seconds", "golden"),
+        (Column(f"unjudged characters@{first}", text="{:.0%}"), lambda part: unjudged.get(part.label)),
+        (Column("context tokens", text="{:,.0f}"), lambda part: _context(systems, part.label)),
+        *((Column(name, "score"), partial(_mean, systems, name)) for name in read),
+        "chunker",
     )
-    head = ("cut", "passages", "cut in", "scored", f"unjudged characters@{first}", "context tokens", *read, "chunker")
-    return Section("How the corpus is cut", tuple(_sentences(report)), Table(head, rows))
+    return Section("How the corpus is cut", tuple(_sentences(report)), table)
 
 
-def _took(seconds: float) -> str:
-    return f"{seconds:,.1f} s" if seconds >= 1 else ms(1000 * seconds)
-
-
-def _mean(rows: Sequence[SystemRow], label: str, measure: str) -> Number:
+def _mean(rows: Sequence[SystemRow], measure: str, cut: CutPart) -> Number:
     """Of a measure, over the systems of a cut."""
-    found = [row.scores[measure].mean for row in rows if row.levels.get(CHUNKER) == label and measure in row.scores]
+    found = [row.scores[measure].mean for row in rows if row.levels.get(CHUNKER) == cut.label and measure in row.scores]
     known = [mean for mean in found if mean is not None]
     return fmean(known) if known else None
 
@@ -349,7 +314,6 @@ def _differs(head: SystemRow, row: SystemRow) -> str:
 
 
 SHOWN = 12  # systems on the screen
-WHOLE = 100  # from where on ratios are whole numbers
 CHOICE, OPEN_CHOICE, FRONT, OVER = "choice", "choice?", "frontier", "over"
 
 
@@ -364,28 +328,22 @@ def ceilings_section(report: SweepReport, full: bool) -> Section | None:
     timed = any(row.efficiency is not None for row in rows)
     if not measures and not timed:
         return None
-    several = len(names) > 1
-    head = ["system"]
-    for measure in measures:
-        said = measure if several else f"@{measure.rpartition('@')[2]}"
-        head += [f"PROC {said}" if several else f"PROC{said}", f"%PROC {said}" if several else f"%PROC{said}"]
-    ends = ["efficiency", *(["end to end"] if full else [])] if timed else []
-    table = Table((*head, *ends), tuple(_ceilings(row, measures, full, timed=timed) for row in rows))
-    return Section("Ceilings and efficiency", tuple(_advice(report)), table, (), tuple(_terms(report, full, timed)))
+    ends = ["efficiency", *(["efficiency_all"] if full else [])] if timed else []
+    ceilings = [each for measure in measures for each in _ceiling(measure, len(names) > 1)]
+    terms = (*_terms(report, full), *terms_of(rows, *ends))
+    return Section(
+        "Ceilings and efficiency", tuple(_advice(report)), table_of(rows, "name", *ceilings, *ends), terms=terms
+    )
 
 
-def _ceilings(row: SystemRow, measures: Sequence[str], full: bool, *, timed: bool) -> Row:
-    cells = [Cell(row.name)]
-    for measure in measures:
-        score, share = row.scores.get(f"proc_{measure}"), row.realised.get(measure)
-        cells += [Cell(None if score is None else score.mean, "score"), Cell(None if share is None else f"{share:.1%}")]
-    if timed:
-        cells += [_ratio(row.efficiency), *([_ratio(row.efficiency_all)] if full else [])]
-    return tuple(cells)
-
-
-def _ratio(value: Number) -> Cell:
-    return Cell(None if value is None else f"{value:,.0f}" if value >= WHOLE else f"{value:.3g}")
+def _ceiling(measure: str, several: bool) -> tuple[Shown, Shown]:
+    """The ceiling of a measure, and the share of it that is realised."""
+    said = f" {measure}" if several else f"@{measure.rpartition('@')[2]}"
+    name = f"proc_{measure}"
+    return (
+        (Column(f"PROC{said}", "score"), lambda row: row.scores[name].mean if name in row.scores else None),
+        (Column(f"%PROC{said}", text="{:.1%}"), lambda row: row.realised.get(measure)),
+    )
 
 
 def _advice(report: SweepReport) -> Iterator[str]:
@@ -393,15 +351,11 @@ def _advice(report: SweepReport) -> Iterator[str]:
         yield "a low PROC asks for better retrieval, a high PROC with a low %PROC for better ordering"
 
 
-def _terms(report: SweepReport, full: bool, timed: bool) -> Iterator[Legend]:
+def _terms(report: SweepReport, full: bool) -> Iterator[Legend]:
     if report.ceilings:
         said = "" if full else f" {report.ceilings[0]}"
         yield Legend("PROC", f"the best{said} that any order of the system's own candidates reaches, mean over queries")
         yield Legend("%PROC", "the system's score as a share of its PROC")
-    if timed:
-        yield Legend("efficiency", "mean quality per second (p50) of reranking, or of retrieval without a reranker")
-    if timed and full:
-        yield Legend("end to end", "the same per second of everything before generation, and of generation_ms")
 
 
 def frontiers_section(report: SweepReport, full: bool) -> Section | None:
@@ -416,7 +370,7 @@ def frontiers_section(report: SweepReport, full: bool) -> Section | None:
     named = {name for part in parts for name in (*part.front, part.choice)}
     shown = [row for row in _rows(report, full) if full or row.name in named]
     head = ("system", *(f"p95 ≤ {ms(limit)}" for limit in limits), "no limit")
-    table = Table(head, tuple((Cell(row.name), *(Cell(_place(row, part)) for part in parts)) for row in shown))
+    table = Table.of(head, ((row.name, *(_place(row, part) for part in parts)) for row in shown))
     sentences = tuple(map(_counted, parts)) if full else ()
     signs = {_place(row, part) for row in shown for part in parts}
     terms = {

@@ -16,9 +16,9 @@ import numpy as np
 
 from raggs.base.arrays import Floats, Ints
 from raggs.base.types import number
-from raggs.evaluation.document import inconclusive
 from raggs.evaluation.models import UnjudgedPart
 from raggs.evaluation.study import ends_between, unjudged_in, unjudged_part
+from raggs.evaluation.words import inconclusive
 from raggs.metrics.names import parse_measure
 from raggs.metrics.unjudged import ShownPassages, value_ends
 from raggs.runs.manifests.store import RunStore

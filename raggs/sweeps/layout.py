@@ -13,10 +13,20 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from raggs.base.document import (
+    Cell,
+    Column,
+    Legend,
+    ReportDocument,
+    Section,
+    Shown,
+    Table,
+    interval,
+    table_of,
+    terms_of,
+)
 from raggs.base.text import plural
-from raggs.base.types import Number
-from raggs.evaluation.document import Cell, Legend, ReportDocument, Row, Section, Table, inconclusive, interval
-from raggs.evaluation.models import ScorePart
+from raggs.evaluation.words import inconclusive
 from raggs.metrics.names import glossary
 from raggs.sweeps.comparing import (
     best_first,
@@ -31,13 +41,21 @@ from raggs.sweeps.comparing import (
     next_commands,
     span_columns,
 )
-from raggs.sweeps.grid import CHUNKER
 from raggs.sweeps.judgments import TERMS
-from raggs.sweeps.models import EffectPart, PlanLine, StepPart, SweepPlan, SweepReport, SystemRow
-from raggs.sweeps.words import NOTHING, byte_size, change, ms, ms_change, usd, usd_change
+from raggs.sweeps.models import (
+    DOUBT,
+    EffectPart,
+    MemoryPart,
+    PlanLine,
+    StepPart,
+    SweepPlan,
+    SweepReport,
+    SystemRow,
+    add,
+)
+from raggs.sweeps.words import NOTHING, usd
 
 MAX_ROWS = 8  # lines of a table on the screen
-DOUBT = "?"
 
 
 def findings(report: SweepReport, full: bool) -> list[Section]:
@@ -54,11 +72,10 @@ def _effects(report: SweepReport, full: bool) -> Section | None:
     told = [part for part in report.effects if part not in idle]
     shown = told if full else [part for part in told if _from_first(part, report.effects)][:MAX_ROWS]
     paid = any(part.usd_per_1k for part in report.effects)
-    rows = tuple(_effect(part, paid) for part in shown)
-    head = ("axis", "from → to", report.quality[0], "p50", *(("per 1,000",) if paid else ()), "pairs")
+    columns = ("axis", "change", "quality", "latency_ms", *(("usd_per_1k",) if paid else ()), "pairs")
     sentences = ["mean change over pairs of systems that differ in that axis alone"]
     if idle:
-        named = ", ".join(f"{part.axis} {part.against} → {part.level}" for part in idle)
+        named = ", ".join(f"{part.axis} {part.change}" for part in idle)
         sentences.append(f"nothing that can be seen: {named}")
     if len(shown) < len(told):
         sentences.append(f"{len(told) - len(shown)} more in sweep.md")
@@ -69,7 +86,8 @@ def _effects(report: SweepReport, full: bool) -> Section | None:
     )
     terms = [Legend("[ ]", f"{report.confidence:.0%} interval over resampled questions")] if shown else []
     terms += [Legend(DOUBT, "may be chance, as so many are compared")] if any(not part.clear for part in shown) else []
-    return Section("What each axis buys", tuple(sentences), Table(head, rows) if rows else None, (), tuple(terms))
+    table = table_of(shown, *columns, quality=report.quality[0])
+    return Section("What each axis buys", tuple(sentences), table, terms=tuple(terms))
 
 
 def _inconclusive(parts: Sequence[EffectPart]) -> Iterator[str]:
@@ -77,7 +95,7 @@ def _inconclusive(parts: Sequence[EffectPart]) -> Iterator[str]:
     found: dict[str, list[str]] = {}
     for part in parts:
         if part.unjudged is not None:
-            found.setdefault(inconclusive(part.unjudged), []).append(f"{part.axis} {part.against} → {part.level}")
+            found.setdefault(inconclusive(part.unjudged), []).append(f"{part.axis} {part.change}")
     yield from (f"{', '.join(changes)}: {why}" for why, changes in found.items())
 
 
@@ -91,24 +109,13 @@ def _from_first(part: EffectPart, parts: Sequence[EffectPart]) -> bool:
     return part.against == next(each.against for each in parts if each.axis == part.axis)
 
 
-def _effect(part: EffectPart, paid: bool) -> Row:
-    return (
-        Cell(part.axis),
-        Cell(f"{part.against} → {part.level}"),
-        Cell(part.quality, "signed", "" if part.clear else DOUBT, interval(part.low, part.high)),
-        Cell(None if part.latency_ms is None else ms_change(part.latency_ms)),
-        *((Cell(None if part.usd_per_1k is None else usd_change(part.usd_per_1k)),) if paid else ()),
-        Cell(part.pairs),
-    )
-
-
 def _steps(report: SweepReport, full: bool) -> Section | None:
     """What each larger k brings."""
     if not report.steps:
         return None
     moving = [part for part in report.steps if not _stands(part)]
-    idle = Counter(f"k {part.from_k} → {part.k}" for part in report.steps if _stands(part))
-    total = Counter(f"k {part.from_k} → {part.k}" for part in report.steps)
+    idle = Counter(f"k {part.step}" for part in report.steps if _stands(part))
+    total = Counter(f"k {part.step}" for part in report.steps)
     sentences = [
         f"{step} changes no {report.quality[0]} in {_of(count, total[step])}, and costs and waits no more"
         for step, count in idle.items()
@@ -124,9 +131,9 @@ def _steps(report: SweepReport, full: bool) -> Section | None:
     sentences += next_commands(part.unjudged for part in open_)
     terms = (Legend(DOUBT, "unjudged passages could reverse it"),) if any(part.unjudged for part in shown) else ()
     paid = any(part.usd_per_1k for part in shown)
-    head = ("system", "k", report.quality[0], "p50", *(("per 1,000", "quality per USD") if paid else ()))
-    table = Table(head, tuple(_step(part, paid) for part in shown)) if shown else None
-    return Section("What more candidates bring", tuple(sentences), table, (), terms)
+    columns = ("system", "step", "quality", "ms", *(("usd_per_1k", "gain") if paid else ()))
+    table = table_of(shown, *columns, quality=report.quality[0])
+    return Section("What more candidates bring", tuple(sentences), table, terms=terms)
 
 
 def _stands(part: StepPart) -> bool:
@@ -139,62 +146,32 @@ def _of(count: int, total: int) -> str:
     return f"any of {plural(total, 'system')}" if count == total else f"{count} of {plural(total, 'system')}"
 
 
-def _step(part: StepPart, paid: bool) -> Row:
-    money = (
-        Cell(None if part.usd_per_1k is None else usd_change(part.usd_per_1k)),
-        Cell(change(part.per_usd) if part.per_usd and part.per_usd > 0 and part.unjudged is None else None),
-    )
-    return (
-        Cell(part.system),
-        Cell(f"{part.from_k} → {part.k}"),
-        Cell(part.quality, "signed", "" if part.unjudged is None else DOUBT),
-        Cell(None if part.ms is None else ms_change(part.ms)),
-        *(money if paid else ()),
-    )
-
-
 def _waits(report: SweepReport) -> Section | None:
     """The usual wait and the tail of each system, side by side."""
-    timed = [(row.name, row.latency.total) for row in best_first(report) if row.latency.total is not None]
+    timed = [(row, row.latency.total) for row in best_first(report) if row.latency.total is not None]
     if not timed:
         return None
-    rows = tuple(
-        (
-            Cell(name),
-            Cell(ms(total.p50)),
-            Cell(ms(total.p95_of_medians)),
-            Cell(ms(total.p95)),
-            Cell(None if total.low is None else ms(total.low)),
-            Cell(None if total.high is None else ms(total.high)),
-            Cell(f"{total.searches:,}"),
-        )
-        for name, total in timed
-    )
     sentences = (
         "p50 and p95 of medians are of the usual wait of each query, the median of its rounds",
         "p95 is of all single searches; limits are held against it; low and high bound its interval of "
         f"{report.confidence:.0%} over resampled queries and rounds",
     )
-    head = ("system", "p50", "p95 of medians", "p95", "low", "high", "searches")
-    return Section("Waiting", sentences, Table(head, rows))
+    table = table_of(timed, "name", "p50", "p95_of_medians", "p95", "low", "high", "searches")
+    return Section("Waiting", sentences, table)
 
 
 def _memory(report: SweepReport, full: bool) -> Section | None:
-    seen: dict[str, Row] = {}
+    seen: dict[str, tuple[SystemRow, MemoryPart]] = {}
     for row in report.systems:
-        if (part := row.memory) is None:
-            continue
-        what = " in ".join(filter(None, map(row.levels.get, ("embedder", "index", CHUNKER))))
-        built = Cell(f"{part.built_s:,.1f} s" if part.built_s else None)
-        figures = (part.bytes, part.million, part.ten_million)
-        seen.setdefault(what, (Cell(what), *(Cell(byte_size(figure)) for figure in figures), built))
-    rows = tuple(seen.values())
-    if not rows:
+        if row.memory is not None:
+            seen.setdefault(row.vectors, (row, row.memory))
+    if not seen:
         return None
+    rows = list(seen.values())
     shown = rows if full else rows[:MAX_ROWS]
     more = () if len(shown) == len(rows) else (f"{len(rows) - len(shown)} more in sweep.md",)
     sentences = ("vectors and index together, here and by the same bytes a vector", *more)
-    return Section("Memory", sentences, Table(("vectors", "here", "1 million", "10 million", "built in"), shown))
+    return Section("Memory", sentences, table_of(shown, "vectors", "bytes", "million", "ten_million", "built_s"))
 
 
 MAX_SYSTEMS = 12  # systems on the screen; files hold all
@@ -270,13 +247,41 @@ def _systems(report: SweepReport, full: bool) -> Section:
     if free:
         told.append("no system costs anything: no provider is asked, and `prices` names no generator")
     read = span_columns(report) if report.cuts else ()
-    columns = ["p50", *(() if free else ("per 1,000",)), *read, *report.quality[1:], "p95", *_holes(report)]
-    if full:
-        columns = [*report.quality[1:], *read, "p50", "p95", "per 1,000", *_holes(report)]
     best = {measure: max(mean(each, measure) for each in report.systems) for measure in (*report.quality, *read)}
-    rows = tuple(_row(report, row, columns, best, full) for row in shown)
-    table = Table(("system", report.quality[0], *columns), rows)
-    return Section("Systems", tuple(told), table, (), _terms(report, shown, columns))
+    others = [_measure(measure, best, ranged=full) for measure in report.quality[1:]]
+    spans, holes = [_measure(measure, best, ranged=full) for measure in read], _holes(report)
+    columns: list[Shown] = ["p50", *([] if free else ["price"]), *spans, *others, "p95", *holes]
+    if full:
+        columns = [*others, *spans, "p50", "p95", "price", *holes]
+    table = table_of(shown, _signed(report, full), _measure(report.quality[0], best, ranged=True), *columns)
+    terms = (
+        *(Legend(sign, text) for sign, text in SIGNS.items() if sign in {_sign(report, row) for row in shown}),
+        *_of_measures(report, () if table is None else table.head),
+        Legend("[ ]", f"{report.confidence:.0%} interval of the mean"),
+        *terms_of(shown, *columns),
+    )
+    return Section("Systems", tuple(told), table, terms=terms)
+
+
+def _signed(report: SweepReport, full: bool) -> Shown:
+    """The names behind their signs; on the screen these have room of their own."""
+
+    def name(row: SystemRow) -> str:
+        sign = _sign(report, row)
+        return f"{sign:<{0 if full else 2}} {row.name}" if sign or not full else row.name
+
+    return Column("system"), name
+
+
+def _measure(name: str, best: Mapping[str, float], ranged: bool) -> Shown:
+    def cell(row: SystemRow) -> Cell:
+        score = row.scores.get(name)
+        if score is None or score.mean is None:
+            return Cell(None)
+        ranges = interval(score.low, score.high) if ranged else ()
+        return Cell(score.mean, "score", "", ranges, score.mean == best[name])
+
+    return Column(name), cell
 
 
 def _shown(report: SweepReport, lines: Sequence[SystemRow]) -> list[SystemRow]:
@@ -292,9 +297,9 @@ def _free(report: SweepReport) -> bool:
     return all(row.cost is not None and row.cost.total == 0 for row in report.systems)
 
 
-def _holes(report: SweepReport) -> tuple[str, ...]:
+def _holes(report: SweepReport) -> list[tuple[str, str]]:
     first = str(report.cutoffs[0])
-    return (f"unjudged@{first}",) if any(row.holes.get(first) for row in report.systems) else ()
+    return [("holes", first)] if any(row.holes.get(first) for row in report.systems) else []
 
 
 def _sign(report: SweepReport, row: SystemRow) -> str:
@@ -302,53 +307,12 @@ def _sign(report: SweepReport, row: SystemRow) -> str:
     return BOTH if chosen and front else CHOSEN if chosen else FRONT if front else ""
 
 
-def _terms(report: SweepReport, shown: Sequence[SystemRow], columns: Sequence[str]) -> tuple[Legend, ...]:
-    """What the signs and titles mean that are there."""
-    signs = {_sign(report, row) for row in shown}
-    first = report.cutoffs[0]
-    titles = {
-        "p50": "median over queries, of each query the median of its rounds: the usual wait before generation",
-        "p95": "95% of all single searches, over all queries and rounds, ended within that time; limits count by it",
-        "per 1,000": "USD for 1,000 questions: embedding, reranking, and what the generator reads",
-        f"unjudged@{first}": f"share of the first {first} that nobody graded; it counts as not relevant",
-    }
-    return (
-        *(Legend(sign, text) for sign, text in SIGNS.items() if sign in signs),
-        *(Legend(name, text) for name, text in glossary([*report.quality, *_measures(report, columns)]).items()),
-        *(Legend(name, text) for name, text in TERMS.items() if _told(name, [*report.quality, *columns])),
-        Legend("[ ]", f"{report.confidence:.0%} interval of the mean"),
-        *(Legend(title, titles[title]) for title in columns if title in titles),
-    )
-
-
-def _told(name: str, titles: Sequence[str]) -> bool:
-    return any(title.startswith(f"{name}@") for title in titles)
-
-
-def _measures(report: SweepReport, columns: Sequence[str]) -> list[str]:
-    return [name for name in columns if name in report.measures and name not in report.quality]
-
-
-def _row(report: SweepReport, row: SystemRow, columns: Sequence[str], best: Mapping[str, float], full: bool) -> Row:
-    sign = _sign(report, row)
-    total, cost = row.latency.total, row.cost
-    hole = row.holes.get(str(report.cutoffs[0]))
-    figures = {
-        "p50": Cell(None if total is None else ms(total.p50)),
-        "p95": Cell(None if total is None else ms(total.p95)),
-        "per 1,000": Cell(None if cost is None or cost.total is None else usd(cost.total)),
-        f"unjudged@{report.cutoffs[0]}": Cell(None if hole is None else f"{hole:.0%}"),
-        **{measure: _score(row.scores.get(measure), value, full) for measure, value in best.items()},
-    }
-    first = _score(row.scores.get(report.quality[0]), best[report.quality[0]], ranged=True)
-    name = Cell(f"{sign} {row.name}" if full and sign else f"{sign:<2} {row.name}" if not full else row.name)
-    return name, first, *(figures[column] for column in columns)
-
-
-def _score(score: ScorePart | None, best: float, ranged: bool) -> Cell:
-    if score is None or score.mean is None:
-        return Cell(None)
-    return Cell(score.mean, "score", "", interval(score.low, score.high) if ranged else (), score.mean == best)
+def _of_measures(report: SweepReport, titles: Sequence[str]) -> Iterator[Legend]:
+    """What the measures are that are shown, and those on characters."""
+    names = [*report.quality, *(each for each in titles if each in report.measures and each not in report.quality)]
+    yield from (Legend(name, text) for name, text in glossary(names).items())
+    told = {title.partition("@")[0] for title in titles if "@" in title}
+    yield from (Legend(name, text) for name, text in TERMS.items() if name in told)
 
 
 # --- a dry run ------------------------------------------------------------------------------------------------
@@ -373,12 +337,12 @@ def lay_out_plan(plan: SweepPlan) -> ReportDocument:
 def _grid(plan: SweepPlan, sentences: Sequence[str]) -> Section:
     """The systems: by their names where they are few, else by the levels of each axis."""
     if len(plan.systems) <= MAX_SYSTEMS or not plan.axes:
-        return Section("Systems", tuple(sentences), Table(("system",), tuple((Cell(name),) for name in plan.systems)))
+        return Section("Systems", tuple(sentences), Table.of(["system"], [[name] for name in plan.systems]))
     varied = {axis: levels for axis, levels in plan.axes.items() if len(levels) > 1 or axis == BESIDE}
     fixed = ", ".join(f"{axis} {levels[0]}" for axis, levels in plan.axes.items() if axis not in varied)
-    rows = tuple((Cell(axis), Cell(", ".join(levels))) for axis, levels in varied.items())
     said = (*sentences, f"all with {fixed}") if fixed else tuple(sentences)
-    return Section("Systems", said, Table(("axis", "levels"), rows))
+    rows = ((axis, ", ".join(levels)) for axis, levels in varied.items())
+    return Section("Systems", said, Table.of(["axis", "levels"], rows))
 
 
 def _bill(plan: SweepPlan) -> Table | None:
@@ -387,21 +351,17 @@ def _bill(plan: SweepPlan) -> Table | None:
     for line in plan.paid:
         kind = line.what if len(plan.paid) <= MAX_SYSTEMS else FIGURE.split(line.what)[0]
         by_kind.setdefault((kind, line.model), []).append(line)
-    rows = tuple(
-        (
-            Cell(kind if len(lines) == 1 else f"{kind}, {len(lines)} times"),
-            Cell(model),
-            Cell(f"{sum(line.calls for line in lines):,}"),
-            Cell(f"{sum(line.tokens for line in lines):,}"),
-            Cell(_sum([line.usd for line in lines])),
+    rows = [
+        PlanLine(
+            what=kind if len(lines) == 1 else f"{kind}, {len(lines)} times",
+            model=model,
+            calls=sum(line.calls for line in lines),
+            tokens=sum(line.tokens for line in lines),
+            usd=add([line.usd for line in lines]),
         )
         for (kind, model), lines in by_kind.items()
-    )
-    return Table(("part", "model", "calls", "tokens", "USD"), rows) if rows else None
-
-
-def _sum(amounts: Sequence[Number]) -> str:
-    return "unknown" if None in amounts else f"{sum(each or 0.0 for each in amounts):,.4f}"
+    ]
+    return table_of(rows, "what", "model", "calls", "tokens", "usd")
 
 
 def _money(plan: SweepPlan) -> str:

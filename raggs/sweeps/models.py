@@ -6,17 +6,22 @@ A number that is not known is null, never 0. Fields are added, not renamed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from raggs.base import __version__
+from raggs.base.document import Column
 from raggs.base.types import Number
 from raggs.evaluation.models import ComparisonPart, GoldenPart, ProjectionPart, ReportPart, ScorePart, UnjudgedPart
+from raggs.evaluation.words import inconclusive
+from raggs.stats.front import MOST
+from raggs.sweeps.words import byte_size, change, cut_time, ms, ms_change, per_second, usd, usd_change
 
-if TYPE_CHECKING:
-    pass
-
+DOUBT = "?"
+USUAL = "median over queries, of each query the median of its rounds: the usual wait before generation"
+TAIL = "95% of all single searches, over all queries and rounds, ended within that time; limits count by it"
+PRICE = "USD for 1,000 questions: embedding, reranking, and what the generator reads"
 StepKind = Literal["embed", "retrieve", "rerank"]
 
 
@@ -43,12 +48,20 @@ class Timing(ReportPart):
 class LatencySpread(ReportPart):
     """Milliseconds that a query waits. The usual wait of a query is the median of its rounds, summed over steps."""
 
-    p50: float = Field(description="median over queries of their usual waits")
-    p95: float = Field(description="time within which 95% of all single searches ended, over all queries and rounds")
-    low: Number = Field(description="lower bound of the interval of p95 over resampled queries and rounds")
-    high: Number = Field(description="upper bound; null where there are too few searches to bound p95")
-    searches: int = Field(description="single searches that p95 rests on")
-    p95_of_medians: float = Field(description="95th percentile over queries of their usual waits, below p95 as a rule")
+    p50: Annotated[float, Column("p50", text=ms)] = Field(description="median over queries of their usual waits")
+    p95: Annotated[float, Column("p95", text=ms)] = Field(
+        description="time within which 95% of all single searches ended, over all queries and rounds"
+    )
+    low: Annotated[Number, Column("low", text=ms)] = Field(
+        description="lower bound of the interval of p95 over resampled queries and rounds"
+    )
+    high: Annotated[Number, Column("high", text=ms)] = Field(
+        description="upper bound; null where there are too few searches to bound p95"
+    )
+    searches: Annotated[int, Column("searches", text="{:,}")] = Field(description="single searches that p95 rests on")
+    p95_of_medians: Annotated[float, Column("p95 of medians", text=ms)] = Field(
+        description="95th percentile over queries of their usual waits, below p95 as a rule"
+    )
     calls: int = Field(description="measurements that this rests on")
     paid: bool = Field(False, description="whether a provider was timed, when it was paid")
 
@@ -122,21 +135,29 @@ class MemoryPart(ReportPart):
     kind: str = Field(description='the index and what its rows are kept as, such as "hnsw-int8"')
     rows: int
     dims: int
-    bytes: int
-    million: int = Field(description="bytes at one million vectors, by the same bytes a vector")
-    ten_million: int
-    built_s: float = Field(description="seconds that building took, whenever that was; 0 where nothing is built")
+    bytes: Annotated[int, Column("here", text=byte_size)]
+    million: Annotated[int, Column("1 million", text=byte_size)] = Field(
+        description="bytes at one million vectors, by the same bytes a vector"
+    )
+    ten_million: Annotated[int, Column("10 million", text=byte_size)]
+    built_s: Annotated[float, Column("built in", text=lambda seconds: f"{seconds:,.1f} s" if seconds else None)] = (
+        Field(description="seconds that building took, whenever that was; 0 where nothing is built")
+    )
 
 
 class CutPart(ReportPart):
     """cuts.jsonl: one way in which systems have the corpus cut."""
 
-    label: str = Field(description="as the axis `chunker` has it")
-    chunker: str = Field(description="the chunker with its settings, in words")
+    label: Annotated[str, Column("cut")] = Field(description="as the axis `chunker` has it")
+    chunker: Annotated[str, Column("chunker")] = Field(description="the chunker with its settings, in words")
     content: str = Field(description="hash of its passages")
-    passages: int
-    seconds: Number = Field(description="that cutting took when the passages were made; null where nobody knows")
-    golden: bool = Field(description="whether the golden set was judged on these passages; else grades are projected")
+    passages: Annotated[int, Column("passages", text="{:,}")]
+    seconds: Annotated[Number, Column("cut in", text=cut_time)] = Field(
+        description="that cutting took when the passages were made; null where nobody knows"
+    )
+    golden: Annotated[bool, Column("scored", text=lambda judged: "as judged" if judged else "by projection")] = Field(
+        description="whether the golden set was judged on these passages; else grades are projected"
+    )
 
 
 class FitPart(ReportPart):
@@ -155,7 +176,7 @@ class FitPart(ReportPart):
 class SystemRow(ReportPart):
     """systems.jsonl: one system and all that was measured of it."""
 
-    name: str
+    name: Annotated[str, Column("system")]
     levels: Mapping[str, str] = Field(description="by axis, the level")
     fingerprint: str = Field(description="hash of everything that its lists depend on")
     file: str | None = Field(
@@ -176,7 +197,14 @@ class SystemRow(ReportPart):
     realised: Mapping[str, Number] = Field(
         default_factory=dict, description="%PROC as a ratio of means: mean score over mean ceiling, by measure"
     )
-    holes: Mapping[str, Number] = Field(default_factory=dict, description="unjudged share of the top, by cutoff")
+    holes: Annotated[
+        Mapping[str, Number],
+        Column(
+            "unjudged@{key}",
+            text="{:.0%}",
+            legend="share of the first {key} that nobody graded; it counts as not relevant",
+        ),
+    ] = Field(default_factory=dict, description="unjudged share of the top, by cutoff")
     unjudged_characters: Mapping[str, Number] = Field(
         default_factory=dict,
         description="share of the top's characters that nobody judged, by cutoff; where systems differ in their cut",
@@ -191,23 +219,59 @@ class SystemRow(ReportPart):
     fit: FitPart | None = Field(
         None, exclude_if=_is_none, description="of a reranker whose weight the sweep chose, how; else left out"
     )
-    efficiency: Number = Field(None, description="mean quality over seconds of reranking, or of retrieval without one")
-    efficiency_all: Number = Field(None, description="the same over all seconds before generation")
+    efficiency: Annotated[
+        Number,
+        Column(
+            "efficiency",
+            text=per_second,
+            legend="mean quality per second (p50) of reranking, or of retrieval without a reranker",
+        ),
+    ] = Field(None, description="mean quality over seconds of reranking, or of retrieval without one")
+    efficiency_all: Annotated[
+        Number,
+        Column(
+            "end to end",
+            text=per_second,
+            legend="the same per second of everything before generation, and of generation_ms",
+        ),
+    ] = Field(None, description="the same over all seconds before generation")
 
     @property
     def plain(self) -> bool:
         """Whether all questions have the same number of candidates."""
         return self.levels.get("k", "0").isdigit()
 
+    @property
+    def p50(self) -> Annotated[Number, Column("p50", text=ms, legend=USUAL)]:
+        """Of the whole wait."""
+        return None if self.latency.total is None else self.latency.total.p50
+
+    @property
+    def p95(self) -> Annotated[Number, Column("p95", text=ms, legend=TAIL)]:
+        """Of the whole wait."""
+        return None if self.latency.total is None else self.latency.total.p95
+
+    @property
+    def price(self) -> Annotated[Number, Column("per 1,000", text=usd, legend=PRICE)]:
+        """USD for 1,000 questions."""
+        return None if self.cost is None else self.cost.total
+
+    @property
+    def vectors(self) -> Annotated[str, Column("vectors")]:
+        """Which vectors it has in memory, and in what."""
+        return " in ".join(filter(None, map(self.levels.get, ("embedder", "index", "chunker"))))
+
 
 class EffectPart(ReportPart):
     """What an axis buys: the change from one level to another, over pairs of systems that differ in nothing else."""
 
-    axis: str
+    axis: Annotated[str, Column("axis")]
     level: str
     against: str
-    pairs: int
-    quality: Number = Field(description="mean change of the first measure that decides")
+    pairs: Annotated[int, Column("pairs")]
+    quality: Annotated[Number, Column("{quality}", "signed", bounds=("low", "high"), mark="doubt")] = Field(
+        description="mean change of the first measure that decides"
+    )
     low: Number
     high: Number
     clear: bool = Field(
@@ -217,8 +281,18 @@ class EffectPart(ReportPart):
     unjudged: UnjudgedPart | None = Field(
         None, exclude_if=_is_none, description="of an effect that unjudged passages could reverse, why"
     )
-    latency_ms: Number = Field(description="mean change of the median wait")
-    usd_per_1k: Number
+    latency_ms: Annotated[Number, Column("p50", text=ms_change)] = Field(description="mean change of the median wait")
+    usd_per_1k: Annotated[Number, Column("per 1,000", text=usd_change)]
+
+    @property
+    def change(self) -> Annotated[str, Column("from → to")]:
+        """The two levels."""
+        return f"{self.against} → {self.level}"
+
+    @property
+    def doubt(self) -> str:
+        """The sign of an effect that may be chance."""
+        return "" if self.clear else DOUBT
 
 
 class InteractionPart(ReportPart):
@@ -238,10 +312,10 @@ class InteractionPart(ReportPart):
 class IndexLossPart(ReportPart):
     """What an index loses against the exact one, as shares of what that has: -.12 is 12% less."""
 
-    system: str
+    system: Annotated[str, Column("system")]
     exact: str
-    quality: Mapping[str, Number]
-    latency: Number = Field(description="of the median search")
+    quality: Annotated[Mapping[str, Number], Column("{key}", text="{:+.1%}")]
+    latency: Annotated[Number, Column("search", text="{:+.1%}")] = Field(description="of the median search")
     loss: Number = Field(description="the greatest loss of a measure; an index is good enough up to .02, aim at .01")
     unjudged: UnjudgedPart | None = Field(
         None,
@@ -249,17 +323,26 @@ class IndexLossPart(ReportPart):
         description="if unjudged passages could move a measure across the loss that is good enough, why",
     )
 
+    @property
+    def verdict(self) -> Annotated[str, Column("verdict")]:
+        """Whether the index is good enough."""
+        if self.unjudged is not None:
+            return inconclusive(self.unjudged)
+        return f"{'' if self.loss is not None and self.loss <= MOST else 'not '}within {MOST:.0%}"
+
 
 class StepPart(ReportPart):
     """What more candidates bring."""
 
-    system: str
+    system: Annotated[str, Column("system")]
     smaller: str
     k: int
     from_k: int
-    quality: Number = Field(description="by how much the first measure that decides rises")
-    ms: Number = Field(description="by how much the median wait rises")
-    usd_per_1k: Number
+    quality: Annotated[Number, Column("{quality}", "signed", mark="doubt")] = Field(
+        description="by how much the first measure that decides rises"
+    )
+    ms: Annotated[Number, Column("p50", text=ms_change)] = Field(description="by how much the median wait rises")
+    usd_per_1k: Annotated[Number, Column("per 1,000", text=usd_change)]
     per_ms: Number = Field(description="quality for a millisecond; null where the step takes none")
     per_usd: Number = Field(description="quality for a USD on 1,000 questions")
     within_jitter: bool = Field(description="whether the two waits count as equal")
@@ -269,24 +352,43 @@ class StepPart(ReportPart):
         description="if unjudged passages could decide whether the measure rises, falls or stays, why",
     )
 
+    @property
+    def step(self) -> Annotated[str, Column("k")]:
+        """From which k to which."""
+        return f"{self.from_k} → {self.k}"
+
+    @property
+    def gain(self) -> Annotated[Number, Column("quality per USD", text=change)]:
+        """What quality a USD buys, where it surely buys some."""
+        return self.per_usd if self.per_usd and self.per_usd > 0 and self.unjudged is None else None
+
+    @property
+    def doubt(self) -> str:
+        """The sign of a step that unjudged passages could reverse."""
+        return "" if self.unjudged is None else DOUBT
+
 
 class WinPart(ReportPart):
     """How often a system would be the choice, were the questions drawn anew."""
 
-    system: str
-    share: float
+    system: Annotated[str, Column("system")]
+    share: Annotated[float, Column("chosen", text="{:.0%}")]
 
 
 class UniqueContributionPart(ReportPart):
     """What a system loses when the passages that it alone brought into the pool count as unjudged."""
 
-    system: str
+    system: Annotated[str, Column("system")]
     group: str = Field(description="systems that search alike are left out together")
     measure: str
-    score: Number
-    without: Number
-    alone: int = Field(description="judged passages that this group alone brought, over all questions")
-    overtaken_by: tuple[str, ...] = Field(description="systems of other groups that would be ahead then")
+    score: Annotated[Number, Column("{quality}", "score")]
+    without: Annotated[Number, Column("without its own", "score")]
+    alone: Annotated[int, Column("passages")] = Field(
+        description="judged passages that this group alone brought, over all questions"
+    )
+    overtaken_by: Annotated[tuple[str, ...], Column("then behind", text=", ".join)] = Field(
+        description="systems of other groups that would be ahead then"
+    )
 
 
 class ChoicePart(ReportPart):
@@ -408,11 +510,13 @@ class OutcomePart(ReportPart):
 class PlanLine(ReportPart):
     """Something that is paid for."""
 
-    what: str
-    model: str
-    calls: int
-    tokens: int
-    usd: Number = Field(description="null where the price is not known")
+    what: Annotated[str, Column("part")]
+    model: Annotated[str, Column("model")]
+    calls: Annotated[int, Column("calls", text="{:,}")]
+    tokens: Annotated[int, Column("tokens", text="{:,}")]
+    usd: Annotated[Number, Column("USD", text="{:,.4f}", none="unknown")] = Field(
+        description="null where the price is not known"
+    )
 
 
 class SweepPlan(ReportPart):
@@ -435,5 +539,4 @@ class SweepPlan(ReportPart):
     @property
     def usd(self) -> Number:
         """The sum; None where a price is not known."""
-        amounts = [line.usd for line in self.paid]
-        return None if None in amounts else sum(amount or 0.0 for amount in amounts)
+        return add([line.usd for line in self.paid])

@@ -9,16 +9,12 @@ A sweep's report as a pandas frame, where pandas is installed; raggs itself does
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from raggs.base.text import spreadsheet_cell
+from raggs.base.document import GLOSSARY, csv_text, frame_of, markdown
 from raggs.base.types import Number
-from raggs.evaluation.document import GLOSSARY, frame_of
-from raggs.evaluation.layout import markdown
 from raggs.evaluation.models import ScorePart
 from raggs.evaluation.svg import (
     HIGH,
@@ -250,13 +246,8 @@ def _page(report: SweepReport, plots: str) -> str:
 
 def table_csv(report: SweepReport) -> str:
     """A row for each system: its levels, scores with intervals, waiting, money and memory; empty is "not known"."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
     head, *rows = table_rows(report)
-    writer.writerow(head)
-    for row in rows:
-        writer.writerow(["" if each is None else _cell(each) for each in row])
-    return text.getvalue()
+    return csv_text(map(str, head), rows)
 
 
 def table_rows(report: SweepReport) -> Iterator[list[str | bool | Number]]:
@@ -266,12 +257,6 @@ def table_rows(report: SweepReport) -> Iterator[list[str | bool | Number]]:
     for row in report.systems:
         figures = [value for _, value in _figures(report, row)]
         yield [row.name, *(row.levels.get(axis) for axis in axes), row.name in report.front, *figures]
-
-
-def _cell(value: str | bool | float) -> str:
-    if isinstance(value, str):
-        return spreadsheet_cell(value)
-    return str(int(value)) if isinstance(value, bool) else repr(value)
 
 
 def _figures(report: SweepReport, row: SystemRow) -> Iterator[tuple[str, Number]]:

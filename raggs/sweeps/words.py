@@ -13,6 +13,7 @@ NOTHING = 5e-5  # a change of quality that four decimals do not show
 SHOWN = 4
 BY_WAIT = "slower"  # of equals: their waits differ by less than the jitter
 WHOLE_MS, WHOLE_USD = (10.0, 1.0), (0.1, 0.01)  # from where on figures are shown in such steps
+WHOLE_RATIO = 100  # from where on ratios are whole numbers
 RULES = {
     "quality": "has less {measure}",
     "slower": "is slower",
@@ -69,6 +70,16 @@ def byte_size(count: float) -> str:
             return f"{count:,.3g} {unit}"
         count /= 1024
     return f"{count:,.3g} GiB"
+
+
+def cut_time(seconds: float) -> str:
+    """How long cutting took."""
+    return f"{seconds:,.1f} s" if seconds >= 1 else ms(1000 * seconds)
+
+
+def per_second(ratio: float) -> str:
+    """Quality per second."""
+    return f"{ratio:,.0f}" if ratio >= WHOLE_RATIO else f"{ratio:.3g}"
 
 
 def _sign(value: float) -> str:

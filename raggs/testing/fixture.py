@@ -23,9 +23,9 @@ from raggs.app.evaluate import EvalResult, WorstQuery
 from raggs.app.evaluate import evaluate as evaluate_request
 from raggs.app.evaluate_functions import DEPTH, EvalInputs, EvalOptions, evaluate_given, open_given
 from raggs.app.gates import GateRequest, GateVerdicts, judged, keep_earlier
+from raggs.base.document import score
 from raggs.base.errors import UsageError
 from raggs.base.text import shorten, visible
-from raggs.evaluation.document import score
 from raggs.evaluation.gates import Inconclusive
 from raggs.evaluation.layout import RESULT
 from raggs.golden.base import GoldenSet

@@ -16,11 +16,11 @@ from support.cli import invoke
 import raggs
 from raggs.app import catalog
 from raggs.app.catalog import explain_word, meanings
+from raggs.base.document import ReportDocument, Section, markdown
 from raggs.base.errors import NotFoundError
 from raggs.base.types import leaves
 from raggs.config.models import run_keys
-from raggs.evaluation.document import LOSSES, ReportDocument, Section
-from raggs.evaluation.layout import markdown
+from raggs.evaluation.words import LOSSES
 from raggs.metrics.names import parse_measure
 
 PACKAGE = Path(raggs.__file__).parent

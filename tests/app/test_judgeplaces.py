@@ -11,8 +11,8 @@ from support.reviewing import graded_pool, speak
 
 from raggs.app.judge_check import check_judge, lay_out_check, ordered_pairs
 from raggs.base.artifacts import JournalRecord, JudgeRecord
+from raggs.base.document import markdown
 from raggs.base.jsonl import read_records
-from raggs.evaluation.layout import markdown
 from raggs.runs.manifests.opened import open_run
 
 

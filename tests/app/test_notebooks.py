@@ -12,8 +12,8 @@ import pytest
 from support.sweeping import make_sweep
 
 import raggs
+from raggs.base.document import Cell, ReportDocument, Section, Table, fragment
 from raggs.base.errors import ConfigError, DataError, PrerequisiteError
-from raggs.evaluation.document import Cell, ReportDocument, Section, Table, fragment
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "runs"
 EVIL = "<script>alert(1)</script>"

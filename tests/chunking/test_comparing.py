@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 from raggs.base.artifacts import Query, Reference, Span
+from raggs.base.document import markdown
 from raggs.base.errors import DataError
 from raggs.chunking.comparing import ChunkStudy, EmbeddingFunctions, compare_chunkers
 from raggs.chunking.documents import Documents, cut
 from raggs.chunking.layout import lay_out, write_files
 from raggs.chunking.models import ChunkReport, Unit
 from raggs.chunking.questions import place_questions
-from raggs.evaluation.layout import markdown
 from raggs.metrics.spans import MEASURES, Cutoff
 from raggs.parts.chunkers import Chunker, ChunkerConfig, Document
 

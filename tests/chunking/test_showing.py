@@ -9,10 +9,10 @@ from typing import Literal
 
 import pytest
 
+from raggs.base.document import markdown
 from raggs.base.errors import NotFoundError
 from raggs.chunking.cuts import is_torn, lay_out_cuts, show_cuts
 from raggs.chunking.models import CutReport
-from raggs.evaluation.layout import markdown
 from raggs.parts.chunkers import Chunker, ChunkerConfig, Document
 from raggs.parts.corpora import CorpusContext
 from raggs.parts.corpora.folder import FolderConfig, FolderCorpus, file_id

@@ -7,9 +7,9 @@ from io import StringIO
 
 import pytest
 
+from raggs.base.document import Cell, Legend, ReportDocument, ScoreRange, Section, Table
 from raggs.cli.documents import show_sweep
 from raggs.cli.screen import Screen
-from raggs.evaluation.document import Cell, Legend, ReportDocument, ScoreRange, Section, Table
 
 NAME = "hybrid+text-embedding-3-small-1536+hnsw-int8+k200+rerank-v3.5"
 TABLE = Table(

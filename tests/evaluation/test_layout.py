@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from support.studies import SYSTEMS, reported
 
+from raggs.base.document import Cell, ScoreRange, bounded
 from raggs.evaluation.analyses.comparisons import Comparisons
 from raggs.evaluation.analyses.unjudged import UnjudgedBoundsAnalysis
-from raggs.evaluation.document import Cell, ScoreRange, bounded
 from raggs.evaluation.layout import lay_out
 from raggs.evaluation.models import EvalReport, ScorePart
 

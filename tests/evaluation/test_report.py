@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from raggs.base.document import markdown
 from raggs.base.errors import DataError, UsageError
 from raggs.evaluation.analyses.answers import GivenAnswers
 from raggs.evaluation.analyses.comparisons import Comparisons
@@ -14,7 +15,7 @@ from raggs.evaluation.analyses.losses import BottleneckAnalysis
 from raggs.evaluation.analyses.robustness import RobustnessAnalysis, Sensitivity
 from raggs.evaluation.analyses.ties import TieRanges
 from raggs.evaluation.analyses.unjudged import UnjudgedBoundsAnalysis
-from raggs.evaluation.layout import lay_out, markdown, per_query_csv, write_report
+from raggs.evaluation.layout import lay_out, per_query_csv, write_report
 from raggs.evaluation.models import EvalReport
 from raggs.evaluation.report import make_report
 from raggs.evaluation.study import ScoringSettings

@@ -8,9 +8,9 @@ from support.reports import facts
 from support.studies import SYSTEMS, golden, reported, scoring
 
 from raggs.evaluation.analyses.comparisons import Comparisons
-from raggs.evaluation.document import told
 from raggs.evaluation.models import ComparisonPart, EvalReport, UnjudgedPart, UnjudgedTopPart
 from raggs.evaluation.report import make_report
+from raggs.evaluation.words import told
 from raggs.reporting.base import JudgeValidation, ReportFacts
 from raggs.reporting.sections.decision import DecisionPart, DecisionSection
 from raggs.stats.judge_agreement import JudgeValidity

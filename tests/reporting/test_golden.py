@@ -8,8 +8,8 @@ from support.reports import facts
 from support.studies import golden
 
 from raggs.base.artifacts import JudgeRecord, MergeRecord, Placement, QueryRecord
+from raggs.base.document import ReportDocument, Section
 from raggs.base.jsonl import write_records
-from raggs.evaluation.document import ReportDocument, Section
 from raggs.golden.opened import open_golden
 from raggs.reporting.base import JudgeValidation
 from raggs.reporting.sections.provenance import GoldenSection

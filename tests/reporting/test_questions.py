@@ -15,8 +15,8 @@ from raggs.app.report import ReportRequest, gather
 from raggs.golden.questions import GoldenQuestions
 from raggs.golden.views import HumanLabelLine, QuestionSheet, ReturnedList, SheetPassage, sheet_of
 from raggs.reporting.base import ReportFacts
+from raggs.reporting.page import LONGEST, MOST_TEXT, SheetPacking
 from raggs.reporting.sections.questions import DEEP, QuestionsSection
-from raggs.reporting.sheets import LONGEST, MOST_TEXT, SheetPacking
 
 FIELDS = (
     "p",

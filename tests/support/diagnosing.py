@@ -7,8 +7,8 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from raggs.base.document import Section, Table, cells
 from raggs.diagnosis.base import Bench, Diagnosis, DiagnosisConfig, DiagnosisFindings
-from raggs.evaluation.document import Section, Table, cells
 from raggs.evaluation.models import ReportPart
 from raggs.evaluation.svg import Drawing
 

@@ -10,7 +10,7 @@ import pytest
 from support.sweeping import make_sweep
 
 from raggs.app.sweep import load_sweep, plan_sweep
-from raggs.evaluation.document import Section, fragment
+from raggs.base.document import Section, fragment
 from raggs.sweeps.comparing import best_first, fold
 from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.deciding import decide

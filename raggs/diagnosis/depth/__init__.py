@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
+from raggs.base.document import Cell, Legend, Row, ScoreRange, Section, Table, interval
 from raggs.base.errors import DataError, UsageError
 from raggs.base.settings import Causes, Flag
 from raggs.base.text import plural
@@ -31,7 +32,6 @@ from raggs.diagnosis.depth.measuring import (
     passed,
     verdict,
 )
-from raggs.evaluation.document import Cell, Legend, Row, ScoreRange, Section, Table, interval
 from raggs.evaluation.models import ScorePart
 from raggs.evaluation.svg import LINE, WIDTH, AxisScale, Drawing
 from raggs.parts.embedders import EmbedderConfig

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 
+from raggs.base.document import Cell, Form, Legend, Row, Section, Table
 from raggs.base.errors import DataError, UsageError
 from raggs.base.files import hash_file
 from raggs.base.hashing import hash_value
@@ -54,7 +55,6 @@ from raggs.diagnosis.index.models import (
     TunedPart,
 )
 from raggs.diagnosis.models import MeanPart
-from raggs.evaluation.document import Cell, Form, Legend, Row, Section, Table
 from raggs.evaluation.svg import Curve, curves
 from raggs.parts import indexes
 from raggs.stats.index_loss import robustness

@@ -14,6 +14,7 @@ from typing import Literal
 from pydantic import Field
 
 from raggs.base.artifacts import MIN_GRADE, JournalRecord
+from raggs.base.document import Cell, Legend, Row, Section, Table, Value, bounded
 from raggs.base.errors import PrerequisiteError
 from raggs.base.hashing import hash_value
 from raggs.base.settings import Causes, causes_of
@@ -40,7 +41,6 @@ from raggs.diagnosis.judge.measuring import (
     pools_of,
     reaching,
 )
-from raggs.evaluation.document import Cell, Legend, Row, Section, Table, Value, bounded
 from raggs.evaluation.svg import LINE, WIDTH, AxisScale, Drawing, ForestRow, forest
 from raggs.llm.rehearsal import DryRunLLM
 from raggs.parts.judges import Judge

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 from raggs.base.arrays import Floats
+from raggs.base.document import Cell, Form, Legend, Section, Table, bounded, formatted
 from raggs.base.hashing import hash_value
 from raggs.base.settings import Causes
 from raggs.base.text import plural
@@ -49,7 +50,6 @@ from raggs.diagnosis.names.scoring import (
     small_share,
     unsearched,
 )
-from raggs.evaluation.document import Cell, Form, Legend, Section, Table, bounded, formatted
 from raggs.evaluation.svg import HIGH, LEFT, LINE, RIGHT, TOP, WIDTH, AxisScale, Box, Drawing, place_label, shortened
 from raggs.parts import perturbers
 from raggs.parts.perturbers import Perturber

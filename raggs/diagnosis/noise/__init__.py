@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from raggs.base.document import Cell, Legend, Row, Section, Table
 from raggs.base.errors import PrerequisiteError
 from raggs.base.hashing import hash_value
 from raggs.base.settings import Causes
@@ -38,7 +39,6 @@ from raggs.diagnosis.noise.measuring import (
     golden_questions,
     own_questions,
 )
-from raggs.evaluation.document import Cell, Legend, Row, Section, Table
 from raggs.evaluation.svg import Curve, ForestRow, curves, forest
 
 LARGE, SMALL = "large model, published", "small model, published"

@@ -15,6 +15,7 @@ import numpy as np
 from pydantic import BeforeValidator, Field
 
 from raggs.base.arrays import Vectors
+from raggs.base.document import Cell, Legend, Row, Section, Table, bounded, cells, formatted
 from raggs.base.errors import UsageError
 from raggs.base.precision import PrecisionSettings
 from raggs.base.settings import Causes, Flag, split_commas
@@ -40,7 +41,6 @@ from raggs.diagnosis.precision.measuring import (
     leaks_of,
     reranked,
 )
-from raggs.evaluation.document import Cell, Legend, Row, Section, Table, bounded, cells, formatted
 from raggs.evaluation.svg import Curve, curves
 from raggs.golden.opened import NamedSystem, open_systems, split_name
 from raggs.metrics.names import parse_measure

@@ -13,6 +13,7 @@ import numpy as np
 from pydantic import Field
 
 from raggs.base.arrays import Floats
+from raggs.base.document import Cell, Legend, Row, Section, Table, bounded
 from raggs.base.errors import UsageError
 from raggs.base.settings import Causes, Flag, InputPath
 from raggs.base.text import plural, shorten
@@ -40,7 +41,6 @@ from raggs.diagnosis.retrieval.measuring import (
     read_values,
     usual_measure,
 )
-from raggs.evaluation.document import Cell, Legend, Row, Section, Table, bounded
 from raggs.evaluation.svg import ForestRow, forest
 from raggs.metrics.names import parse_measure
 from raggs.stats.agreement import wilson

@@ -34,10 +34,10 @@ from raggs.base.languages import detect_language, names_in
 from raggs.base.text import did_you_mean, plural
 from raggs.base.types import Number
 from raggs.diagnosis.base import Bench, DiagnosisFindings
-from raggs.evaluation.document import KNOBS, LOSSES
 from raggs.evaluation.gates import read_report
 from raggs.evaluation.models import EvalReport, ReportPart
 from raggs.evaluation.study import ScoringSettings, Study, stranger, study_systems
+from raggs.evaluation.words import KNOBS, LOSSES
 from raggs.golden.base import GoldenSet
 from raggs.golden.judgments import Judgments
 from raggs.golden.opened import NamedSystem, lists_in, open_systems, split_name

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar, Generic, NamedTuple, TypeVar
+from typing import Annotated, ClassVar, Generic, NamedTuple, TypeVar
 
+from raggs.base.document import Column, Legend, Section, Shown, table_of
 from raggs.base.registry import Registry
-from raggs.evaluation.document import Legend, Row, Section, Table
-from raggs.evaluation.models import EvalReport, FoundPart, ReportPart
+from raggs.evaluation.models import EvalReport, FoundPart, ReportPart, SystemPart
 from raggs.evaluation.study import Study
 from raggs.golden.judgments import Judgments
 
@@ -58,29 +58,30 @@ class Analysis(ABC):
 class AnalysisFinding(NamedTuple, Generic[P]):
     """A part and the system that it is about; "" where it is about all of them."""
 
-    system: str
+    system: Annotated[str, Column("system")]
     part: P
 
 
 class PartAnalysis(Analysis, Generic[P]):
     """An analysis whose answer is a list of parts, shown as a table and in sentences.
 
-    A subclass names `NAME` (its name in the registry), `PART`, `TITLE` and `HEAD`, and says `compute` and `rows`. Its
-    parts stand under `analyses` in the report; `put` and `found` say where else.
+    A subclass names `NAME` (its name in the registry), `PART`, `TITLE` and `COLUMNS` (`system` and those of the parts),
+    and says `compute`. Its parts stand in the field `PLACE` of a system or of the report, else under `analyses`.
     """
 
     NAME: ClassVar[str]
     TITLE: ClassVar[str]
-    HEAD: ClassVar[tuple[str, ...]]
+    COLUMNS: ClassVar[tuple[Shown, ...]]
+    PLACE: ClassVar[str] = ""
     PART: type[P]
 
     @abstractmethod
     def compute(self, study: Study) -> Sequence[AnalysisFinding[P]]:
         """The answer; nothing where the question does not arise."""
 
-    @abstractmethod
-    def rows(self, found: Sequence[AnalysisFinding[P]]) -> Sequence[Row]:
-        """The answer as rows under `HEAD`."""
+    def tabled(self, found: Sequence[AnalysisFinding[P]]) -> Sequence[AnalysisFinding[P]]:
+        """Those that are rows of the table."""
+        return found
 
     def sentences(self, found: Sequence[AnalysisFinding[P]]) -> Sequence[str]:
         """The answer for people, most often one sentence a system."""
@@ -92,6 +93,10 @@ class PartAnalysis(Analysis, Generic[P]):
 
     def put(self, report: EvalReport, found: Sequence[AnalysisFinding[P]]) -> EvalReport:
         """The report with the parts in their place."""
+        if self.PLACE in SystemPart.model_fields:
+            return report.with_systems({name: {self.PLACE: each} for name, each in by_system(report, found).items()})
+        if self.PLACE:
+            return report.model_copy(update={self.PLACE: tuple(part for _, part in found)})
         parts = tuple(FoundPart(system=system, part=part.model_dump(mode="json")) for system, part in found)
         return report.model_copy(update={"analyses": {**report.analyses, self.NAME: parts}})
 
@@ -101,6 +106,10 @@ class PartAnalysis(Analysis, Generic[P]):
         Raises:
             ValidationError: another version of the analysis wrote them.
         """
+        if self.PLACE in SystemPart.model_fields:
+            return [AnalysisFinding(each.name, part) for each in report.systems for part in getattr(each, self.PLACE)]
+        if self.PLACE:
+            return [AnalysisFinding(getattr(part, "system", ""), part) for part in getattr(report, self.PLACE)]
         return [
             AnalysisFinding(each.system, self.PART.model_validate(each.part))
             for each in report.analyses.get(self.NAME, ())
@@ -119,8 +128,8 @@ class PartAnalysis(Analysis, Generic[P]):
         """Title, sentences and table of what was found."""
         if not (found := self.shown(report)):
             return None
-        rows = tuple(self.rows(found))
-        return Section(self.title(found), tuple(self.sentences(found)), Table(self.HEAD, rows) if rows else None)
+        table = table_of([(each, each.part) for each in self.tabled(found)], *self.COLUMNS)
+        return Section(self.title(found), tuple(self.sentences(found)), table)
 
 
 def by_system(report: EvalReport, found: Sequence[AnalysisFinding[P]]) -> dict[str, tuple[P, ...]]:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from raggs.base.arrays import Floats
+from raggs.base.document import score
 from raggs.base.errors import DataError
 from raggs.base.text import plural
 from raggs.base.types import number
 from raggs.evaluation.analyses import AnalysisFinding, PartAnalysis, by_system
-from raggs.evaluation.document import Cell, Row, score
 from raggs.evaluation.models import AnswersPart, EvalReport
 from raggs.evaluation.study import Study
 from raggs.metrics.hits import Hits
@@ -34,7 +34,7 @@ class GivenAnswers(PartAnalysis[AnswersPart]):
 
     NAME = "answers"
     TITLE = "GivenAnswers where all evidence was shown"
-    HEAD = ("system", "evidence by", "accuracy", "interval", "correct", "queries with it", "queries with an answer")
+    COLUMNS = ("system", "measure", "accuracy", "interval", "correct", "hits", "queries")
     PART = AnswersPart
 
     def compute(self, study: Study) -> Sequence[AnalysisFinding[AnswersPart]]:
@@ -81,19 +81,6 @@ class GivenAnswers(PartAnalysis[AnswersPart]):
     def found(self, report: EvalReport) -> Sequence[AnalysisFinding[AnswersPart]]:
         """From each system's `answers`."""
         return [AnalysisFinding(system.name, system.answers) for system in report.systems if system.answers is not None]
-
-    def rows(self, found: Sequence[AnalysisFinding[AnswersPart]]) -> Sequence[Row]:
-        """A row for each system."""
-        return [
-            (
-                Cell(system),
-                Cell(part.measure),
-                Cell(part.accuracy, "score"),
-                Cell(f"[{score(part.low)}, {score(part.high)}]"),
-                *map(Cell, (part.correct, part.hits, part.queries)),
-            )
-            for system, part in found
-        ]
 
     def sentences(self, found: Sequence[AnalysisFinding[AnswersPart]]) -> Sequence[str]:
         """The accuracy of each system that had hits, and how many of them have no known answer."""

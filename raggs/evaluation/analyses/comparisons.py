@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from raggs.base.document import Column, Legend
 from raggs.base.errors import UsageError
 from raggs.base.types import number
 from raggs.evaluation.analyses import AnalysisFinding, PartAnalysis
-from raggs.evaluation.document import MARKS, VERDICTS, Cell, Legend, Row, inconclusive, would_tell
 from raggs.evaluation.models import ComparisonPart, EvalReport, UnjudgedPart
 from raggs.evaluation.study import Study, ends_between, judging_remedy, unjudged_in, unjudged_part
+from raggs.evaluation.words import MARKS, VERDICTS, inconclusive, would_tell
 from raggs.golden.judgments import Judgments
 from raggs.metrics.names import SPREADS, MeasureSpec
 from raggs.stats.comparison import Comparison, DifferenceBounds, compare_many
@@ -33,7 +34,11 @@ class Comparisons(PartAnalysis[ComparisonPart]):
 
     NAME = "comparisons"
     TITLE = "Against"
-    HEAD = ("system", "measure", "difference", "interval", "p (Holm)", "effect", "w/t/l", "verdict")
+    PLACE = "comparisons"
+    COLUMNS = (
+        *("system", "measure", "difference", "interval", "holm", "effect", "turns"),
+        (Column("verdict"), lambda _, part: _verdict(part)),
+    )
     PART = ComparisonPart
 
     def check(self, judgments: Judgments, systems: Sequence[str]) -> None:
@@ -57,21 +62,9 @@ class Comparisons(PartAnalysis[ComparisonPart]):
             for part in _on_measure(study, named, baseline)
         ]
 
-    def put(self, report: EvalReport, found: Sequence[AnalysisFinding[ComparisonPart]]) -> EvalReport:
-        """Into `comparisons`."""
-        return report.model_copy(update={"comparisons": tuple(part for _, part in found)})
-
-    def found(self, report: EvalReport) -> Sequence[AnalysisFinding[ComparisonPart]]:
-        """From `comparisons`."""
-        return [AnalysisFinding(part.system, part) for part in report.comparisons]
-
     def title(self, found: Sequence[AnalysisFinding[ComparisonPart]]) -> str:
         """With the baseline."""
         return f"{self.TITLE} {found[0].part.baseline}"
-
-    def rows(self, found: Sequence[AnalysisFinding[ComparisonPart]]) -> Sequence[Row]:
-        """A row for each system and measure."""
-        return [_row(part) for _, part in found]
 
     def sentences(self, found: Sequence[AnalysisFinding[ComparisonPart]]) -> Sequence[str]:
         """Each system's measures by their verdicts; of inconclusive ones why, and what has the passages judged."""
@@ -149,20 +142,6 @@ def comparison_part(
         negligible=result.negligible,
         queries_needed=result.queries_needed,
         unjudged=unjudged,
-    )
-
-
-def _row(part: ComparisonPart) -> Row:
-    low, high = (Cell(end, "signed").text for end in (part.low, part.high))
-    return (
-        Cell(part.system),
-        Cell(part.measure),
-        Cell(part.difference, "signed"),
-        Cell(f"[{low}, {high}]"),
-        Cell(part.corrected.get("randomisation"), "score"),
-        Cell(part.effect, "signed"),
-        Cell(f"{part.wins}/{part.ties}/{part.losses}"),
-        Cell(_verdict(part)),
     )
 
 

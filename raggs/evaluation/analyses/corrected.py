@@ -16,17 +16,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import numpy as np
 from pydantic import Field
 
 from raggs.base.arrays import Floats
+from raggs.base.document import Column
 from raggs.base.errors import DataError, UsageError
 from raggs.base.text import plural
 from raggs.base.types import Number, number
 from raggs.evaluation.analyses import AnalysisFinding, PartAnalysis
-from raggs.evaluation.document import Cell, Row
 from raggs.evaluation.models import EvalReport, ReportPart
 from raggs.evaluation.study import Study
 from raggs.golden.judgments import Judgments
@@ -212,19 +212,31 @@ MOST_PAIRS = 3  # systems whose differences are all told without a baseline
 class CorrectedPart(ReportPart):
     """A score, or the difference of two, corrected."""
 
-    measure: str
+    measure: Annotated[str, Column("measure")]
     against: str | None = Field(description="the system that is subtracted; null for a score")
-    machine: Number = Field(description="by the judge's labels alone")
-    corrected: Number = Field(description="null where too few passages were drawn")
+    machine: Annotated[Number, Column("judge", "score")] = Field(description="by the judge's labels alone")
+    corrected: Annotated[Number, Column("corrected", "score")] = Field(
+        description="null where too few passages were drawn"
+    )
     low: Number
     high: Number
-    people: Number = Field(description="by people's labels alone")
+    people: Annotated[Number, Column("people only", "score")] = Field(description="by people's labels alone")
     people_low: Number
     people_high: Number
     power: Number = Field(description="how far the judge was relied on, 0 to 1")
-    drawn: int = Field(description="drawn passages that count, which people graded")
+    drawn: Annotated[int, Column("drawn")] = Field(description="drawn passages that count, which people graded")
     queries: int = Field(description="queries that have one")
     whole: bool = Field(False, description="whether it is corrected by whole questions, rather than by passages")
+
+    @property
+    def interval(self) -> Annotated[str, Column("interval")]:
+        """Of the corrected value."""
+        return _ends(self.low, self.high)
+
+    @property
+    def people_interval(self) -> Annotated[str, Column("interval ")]:
+        """Of people's value."""
+        return _ends(self.people_low, self.people_high)
 
 
 @dataclass(frozen=True)
@@ -243,7 +255,10 @@ class PeopleCorrection(PartAnalysis[CorrectedPart]):
 
     NAME = "corrected"
     TITLE = "Corrected by people"
-    HEAD = ("system", "measure", "judge", "corrected", "interval", "people only", "interval ", "drawn")
+    COLUMNS = (
+        (Column("system"), lambda found, part: _name(found.system, part)),
+        *("measure", "machine", "corrected", "interval", "people", "people_interval", "drawn"),
+    )
     PART = CorrectedPart
 
     def check(self, judgments: Judgments, systems: Sequence[str]) -> None:
@@ -317,22 +332,6 @@ class PeopleCorrection(PartAnalysis[CorrectedPart]):
             report = report.model_copy(update={"notes": (*report.notes, said)})
         return super().extend(report, study)
 
-    def rows(self, found: Sequence[AnalysisFinding[CorrectedPart]]) -> Sequence[Row]:
-        """A row for each score and difference."""
-        return [
-            (
-                Cell(_name(system, part)),
-                Cell(part.measure),
-                Cell(part.machine, "score"),
-                Cell(part.corrected, "score"),
-                Cell(_ends(part.low, part.high)),
-                Cell(part.people, "score"),
-                Cell(_ends(part.people_low, part.people_high)),
-                Cell(part.drawn),
-            )
-            for system, part in found
-        ]
-
     def sentences(self, found: Sequence[AnalysisFinding[CorrectedPart]]) -> Sequence[str]:
         """One for each; those without a number in one for each system."""
         few: dict[str, list[CorrectedPart]] = {}
@@ -405,6 +404,6 @@ def _too_few(name: str, parts: list[CorrectedPart]) -> Iterator[str]:
 
 def _sentence(name: str, part: CorrectedPart) -> str:
     return (
-        f"{name}: {part.measure} {part.corrected:z.4f} {_ends(part.low, part.high)} corrected by people; "
-        f"judge alone {part.machine:z.4f}, people alone {part.people:z.4f} {_ends(part.people_low, part.people_high)}"
+        f"{name}: {part.measure} {part.corrected:z.4f} {part.interval} corrected by people; "
+        f"judge alone {part.machine:z.4f}, people alone {part.people:z.4f} {part.people_interval}"
     )

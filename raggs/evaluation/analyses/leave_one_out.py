@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from raggs.base.document import score
 from raggs.base.errors import UsageError
 from raggs.base.text import plural
 from raggs.base.types import number
 from raggs.evaluation.analyses import AnalysisFinding, PartAnalysis
-from raggs.evaluation.document import Cell, Row, score
 from raggs.evaluation.models import LeaveOneOutPart
 from raggs.evaluation.study import Study, mean
 from raggs.golden.judgments import Judgments
@@ -101,17 +101,7 @@ class LeaveOneOut(PartAnalysis[LeaveOneOutPart]):
 
     NAME = "leave_one_out"
     TITLE = "Each system left out of the pool"
-    HEAD = (
-        "system",
-        "measure",
-        "score",
-        "without its own",
-        "passages",
-        "relevant",
-        "rank",
-        "rank without",
-        "then behind",
-    )
+    COLUMNS = ("system", "measure", "score", "without", "alone", "relevant", "rank", "rank_without", "overtaken_by")
     PART = LeaveOneOutPart
 
     def check(self, judgments: Judgments, systems: Sequence[str]) -> None:
@@ -147,20 +137,6 @@ class LeaveOneOut(PartAnalysis[LeaveOneOutPart]):
                 ),
             )
             for fall in found.falls
-        ]
-
-    def rows(self, found: Sequence[AnalysisFinding[LeaveOneOutPart]]) -> Sequence[Row]:
-        """A row for each system, the greatest fall first."""
-        return [
-            (
-                Cell(system),
-                Cell(part.measure),
-                Cell(part.score, "score"),
-                Cell(part.without, "score"),
-                *map(Cell, (part.alone, part.relevant, part.rank, part.rank_without)),
-                Cell(", ".join(part.overtaken_by) or None),
-            )
-            for system, part in found
         ]
 
     def sentences(self, found: Sequence[AnalysisFinding[LeaveOneOutPart]]) -> Sequence[str]:

@@ -6,18 +6,20 @@ Where the points go: from a perfect score down to the system's own, each loss wi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
 
 from raggs.base.arrays import Floats
+from raggs.base.document import Column, percent, score
 from raggs.base.types import Number, number
-from raggs.evaluation.analyses import AnalysisFinding, PartAnalysis, by_system
-from raggs.evaluation.document import BOTTLENECKS, KNOBS, LOSSES, Row, cells, percent, score
+from raggs.evaluation.analyses import AnalysisFinding, PartAnalysis
 from raggs.evaluation.models import BottleneckPart, EvalReport, ReportPart
 from raggs.evaluation.study import Study, doubt_of, mean
+from raggs.evaluation.words import BOTTLENECKS, KNOBS, LOSSES
 from raggs.metrics.bottleneck import PAIRS, PUBLISHED, bottleneck, found_by, ladder, steady
 from raggs.metrics.hits import Hits
 from raggs.metrics.names import MeasureSpec
@@ -39,10 +41,8 @@ class BottleneckAnalysis(PartAnalysis[BottleneckPart]):
 
     NAME = "bottleneck"
     TITLE = "Where they lose"
-    HEAD = (
-        "system", "measure", "actual", "ceiling", "%PROC of means", "mean %PROC", "retrieval could give",
-        "ordering could give", "bottleneck",
-    )  # fmt: skip
+    PLACE = "bottleneck"
+    COLUMNS = ("system", "measure", "actual", "ceiling", "of_means", "of_queries", "retrieval", "ordering", "kind")
     PART = BottleneckPart
 
     def compute(self, study: Study) -> Sequence[AnalysisFinding[BottleneckPart]]:
@@ -62,14 +62,6 @@ class BottleneckAnalysis(PartAnalysis[BottleneckPart]):
         longest = int(hits.length.max(initial=0))
         return [k for k in self.cutoffs if k <= longest] or sorted(set(study.scoring.cutoffs))
 
-    def put(self, report: EvalReport, found: Sequence[AnalysisFinding[BottleneckPart]]) -> EvalReport:
-        """Into each system's `bottleneck`."""
-        return report.with_systems({name: {"bottleneck": parts} for name, parts in by_system(report, found).items()})
-
-    def found(self, report: EvalReport) -> Sequence[AnalysisFinding[BottleneckPart]]:
-        """From each system's `bottleneck`."""
-        return [AnalysisFinding(system.name, part) for system in report.systems for part in system.bottleneck]
-
     def shown(self, report: EvalReport) -> Sequence[AnalysisFinding[BottleneckPart]]:
         """Those of the measures that were asked for, themselves or their ceilings."""
         asked = {WRAPPER.sub("", name).partition("(")[0].partition("@")[0] for name in report.measures}
@@ -79,10 +71,6 @@ class BottleneckAnalysis(PartAnalysis[BottleneckPart]):
     def title(self, found: Sequence[AnalysisFinding[BottleneckPart]]) -> str:
         """With the pool."""
         return f"{self.TITLE} (pool of {found[0].part.pool})"
-
-    def rows(self, found: Sequence[AnalysisFinding[BottleneckPart]]) -> Sequence[Row]:
-        """A row for each system and measure."""
-        return [cells(system, part.measure, *_numbers(part), part.kind) for system, part in found]
 
     def sentences(self, found: Sequence[AnalysisFinding[BottleneckPart]]) -> Sequence[str]:
         """What each system should do, by the first measure: RA-nWG, where it was asked for; at the told cutoffs."""
@@ -94,10 +82,6 @@ class BottleneckAnalysis(PartAnalysis[BottleneckPart]):
             for system, part in _told([each for each in found if _plain(each.part) == first])
             if part.actual is not None
         ]
-
-
-def _numbers(part: BottleneckPart) -> tuple[Number, ...]:
-    return (part.actual, part.ceiling, part.of_means, part.of_queries, part.retrieval, part.ordering)
 
 
 def _plain(part: BottleneckPart) -> str:
@@ -149,12 +133,19 @@ LITTLE = 0.01  # points; a smaller loss asks for nothing
 class WaterfallPart(ReportPart):
     """The losses of one system on one measure, in its points."""
 
-    measure: str
+    measure: Annotated[str, Column("measure")]
     pool: int = Field(description="how many of its passages are a system's candidates")
-    perfect: Number = Field(description="of the best list that the labels allow, mean over the queries")
+    perfect: Annotated[Number, Column("perfect", "score")] = Field(
+        description="of the best list that the labels allow, mean over the queries"
+    )
     losses: tuple[Number, ...] = Field(description="mean, by pool, candidates, order and unjudged passages")
-    actual: Number
+    actual: Annotated[Number, Column("score", "score")]
     by_query: dict[str, tuple[float, ...]] = Field(description="the same losses of each query")
+
+    @property
+    def lost(self) -> Annotated[Mapping[str, Number], Column("{key}", "score")]:
+        """The losses by their names."""
+        return dict(zip(LOSSES, self.losses, strict=True))
 
     @property
     def largest(self) -> int:
@@ -180,7 +171,7 @@ class Waterfall(PartAnalysis[WaterfallPart]):
 
     NAME = "waterfall"
     TITLE = "Where the points go"
-    HEAD = ("system", "measure", "perfect", *LOSSES, "score")
+    COLUMNS = ("system", "measure", "perfect", *(("lost", name) for name in LOSSES), "actual")
     PART = WaterfallPart
 
     def compute(self, study: Study) -> Sequence[AnalysisFinding[WaterfallPart]]:
@@ -207,10 +198,6 @@ class Waterfall(PartAnalysis[WaterfallPart]):
             by_query=dict(_by_query(hits, steps.losses)),
         )
 
-    def rows(self, found: Sequence[AnalysisFinding[WaterfallPart]]) -> Sequence[Row]:
-        """A row for each system."""
-        return [cells(system, part.measure, part.perfect, *part.losses, part.actual) for system, part in found]
-
     def title(self, found: Sequence[AnalysisFinding[WaterfallPart]]) -> str:
         """With the measure and the pool."""
         return f"{self.TITLE} ({found[0].part.measure}, candidates: the first {found[0].part.pool})"
@@ -227,6 +214,6 @@ def _by_query(hits: Hits, losses: Floats) -> Iterator[tuple[str, tuple[float, ..
 
 
 def _sentence(system: str, part: WaterfallPart) -> str:
-    lost = ", ".join(f"{score(loss)} by {name}" for name, loss in zip(LOSSES, part.losses, strict=True))
+    lost = ", ".join(f"{score(loss)} by {name}" for name, loss in part.lost.items())
     named = f"{system}: {part.measure} {score(part.actual)} of {score(part.perfect)}; lost {lost}"
     return f"{named} — {part.knob}" if part.knob else named

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Annotated
 
+from raggs.base.document import Column, score
 from raggs.base.types import Number, number
-from raggs.evaluation.analyses import AnalysisFinding, PartAnalysis, by_system
-from raggs.evaluation.document import Cell, Row, cells, score
-from raggs.evaluation.models import EvalReport, ReportPart, RobustnessPart, SensitivityPart
+from raggs.evaluation.analyses import AnalysisFinding, PartAnalysis
+from raggs.evaluation.models import ReportPart, RobustnessPart, SensitivityPart
 from raggs.evaluation.study import Study, mean
 from raggs.metrics.bottleneck import DELTAS, recall_profile, sensitivity
 from raggs.metrics.hits import Hits
@@ -25,7 +26,9 @@ class RobustnessAnalysis(PartAnalysis[RobustnessPart]):
 
     NAME = "robustness"
     TITLE = "Robustness"
-    HEAD = ("system", "recall", "mean", "zero", *(f">= {delta:g}" for delta in DELTAS), "worst 5%")
+    PLACE = "robustness"
+    SHARES = tuple(("shares", f"{delta:g}") for delta in DELTAS)
+    COLUMNS = ("system", "measure", "mean", "zero", *SHARES, ("percentiles", "5"))
     PART = RobustnessPart
 
     def compute(self, study: Study) -> Sequence[AnalysisFinding[RobustnessPart]]:
@@ -34,21 +37,6 @@ class RobustnessAnalysis(PartAnalysis[RobustnessPart]):
             AnalysisFinding(system, _part(hits, cutoff))
             for system, hits in study.hits.items()
             for cutoff in study.scoring.cutoffs
-        ]
-
-    def put(self, report: EvalReport, found: Sequence[AnalysisFinding[RobustnessPart]]) -> EvalReport:
-        """Into each system's `robustness`."""
-        return report.with_systems({name: {"robustness": parts} for name, parts in by_system(report, found).items()})
-
-    def found(self, report: EvalReport) -> Sequence[AnalysisFinding[RobustnessPart]]:
-        """From each system's `robustness`."""
-        return [AnalysisFinding(system.name, part) for system in report.systems for part in system.robustness]
-
-    def rows(self, found: Sequence[AnalysisFinding[RobustnessPart]]) -> Sequence[Row]:
-        """A row for each system and cutoff."""
-        return [
-            cells(system, part.measure, part.mean, part.zero, *part.shares.values(), part.percentiles["5"])
-            for system, part in found
         ]
 
     def sentences(self, found: Sequence[AnalysisFinding[RobustnessPart]]) -> Sequence[str]:
@@ -79,7 +67,8 @@ class Sensitivity(PartAnalysis[SensitivityPart]):
 
     NAME = "sensitivity"
     TITLE = "Sensitivity of RA-nWG"
-    HEAD = ("alpha", "cap4", "cap3", "order that changes")
+    PLACE = "sensitivity"
+    COLUMNS = ("alpha", "cap4", "cap3", "order")
     PART = SensitivityPart
 
     def compute(self, study: Study) -> Sequence[AnalysisFinding[SensitivityPart]]:
@@ -101,21 +90,9 @@ class Sensitivity(PartAnalysis[SensitivityPart]):
             for point in sensitivity(study.hits, k=study.cutoff)
         ]
 
-    def put(self, report: EvalReport, found: Sequence[AnalysisFinding[SensitivityPart]]) -> EvalReport:
-        """Into `sensitivity`."""
-        return report.model_copy(update={"sensitivity": tuple(part for _, part in found)})
-
-    def found(self, report: EvalReport) -> Sequence[AnalysisFinding[SensitivityPart]]:
-        """From `sensitivity`."""
-        return [AnalysisFinding("", part) for part in report.sensitivity]
-
-    def rows(self, found: Sequence[AnalysisFinding[SensitivityPart]]) -> Sequence[Row]:
-        """A row for each point where the order is another one."""
-        return [
-            (*(Cell(f"{value:g}") for value in (part.alpha, part.cap4, part.cap3)), Cell(" > ".join(part.order)))
-            for _, part in found
-            if part.swapped
-        ]
+    def tabled(self, found: Sequence[AnalysisFinding[SensitivityPart]]) -> Sequence[AnalysisFinding[SensitivityPart]]:
+        """The points where the order is another one."""
+        return [each for each in found if each.part.swapped]
 
     def sentences(self, found: Sequence[AnalysisFinding[SensitivityPart]]) -> Sequence[str]:
         """At how many points it is."""
@@ -129,8 +106,8 @@ CUTOFFS = (1, 3, 5, 10, 20, 50)
 class DepthsPart(ReportPart):
     """The means of one measure over cutoffs."""
 
-    measure: str
-    means: dict[int, Number]
+    measure: Annotated[str, Column("measure")]
+    means: Annotated[dict[int, Number], Column("@{key}", "score")]
 
 
 class DepthAnalysis(PartAnalysis[DepthsPart]):
@@ -138,7 +115,7 @@ class DepthAnalysis(PartAnalysis[DepthsPart]):
 
     NAME = "depths"
     TITLE = "Over the cutoff"
-    HEAD = ("system", "measure", *(f"@{k}" for k in CUTOFFS))
+    COLUMNS = ("system", "measure", *(("means", k) for k in CUTOFFS))
     PART = DepthsPart
 
     def compute(self, study: Study) -> Sequence[AnalysisFinding[DepthsPart]]:
@@ -147,10 +124,6 @@ class DepthAnalysis(PartAnalysis[DepthsPart]):
         if named.measure.k is None:
             return ()
         return [AnalysisFinding(system, _depths_part(hits, named)) for system, hits in study.hits.items()]
-
-    def rows(self, found: Sequence[AnalysisFinding[DepthsPart]]) -> Sequence[Row]:
-        """A row for each system."""
-        return [cells(system, part.measure, *(part.means.get(k) for k in CUTOFFS)) for system, part in found]
 
 
 def _depths_part(hits: Hits, named: MeasureSpec) -> DepthsPart:

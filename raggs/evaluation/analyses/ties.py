@@ -13,9 +13,9 @@ from dataclasses import replace
 import numpy as np
 
 from raggs.base.arrays import Flags, Floats
+from raggs.base.document import score
 from raggs.base.text import plural
 from raggs.evaluation.analyses import AnalysisFinding, PartAnalysis, by_system
-from raggs.evaluation.document import Cell, Row, cells, score
 from raggs.evaluation.models import EvalReport, TiePart
 from raggs.evaluation.study import Study, mean
 from raggs.metrics.evaluate import Evaluation
@@ -30,7 +30,8 @@ class TieRanges(PartAnalysis[TiePart]):
 
     NAME = "ties"
     TITLE = "Ties"
-    HEAD = ("system", "measure", "expected", "least", "most", "range", "range_at_k", "bias", "queries")
+    PLACE = "ties"
+    COLUMNS = ("system", "measure", "expected", "least", "most", "width", "across", "bias", "queries")
     PART = TiePart
 
     def compute(self, study: Study) -> Sequence[AnalysisFinding[TiePart]]:
@@ -44,26 +45,9 @@ class TieRanges(PartAnalysis[TiePart]):
 
     def put(self, report: EvalReport, found: Sequence[AnalysisFinding[TiePart]]) -> EvalReport:
         """Into each system's `ties`, and the widest one into the notes."""
-        ties = by_system(report, found)
         tied = {system.name: system.tied for system in report.systems}
-        notes = [_note(system, tied[system], parts) for system, parts in ties.items() if parts]
-        extended = report.with_systems({system: {"ties": parts} for system, parts in ties.items()})
-        return extended.model_copy(update={"notes": (*report.notes, *notes)})
-
-    def found(self, report: EvalReport) -> Sequence[AnalysisFinding[TiePart]]:
-        """From each system's `ties`."""
-        return [AnalysisFinding(system.name, part) for system in report.systems for part in system.ties]
-
-    def rows(self, found: Sequence[AnalysisFinding[TiePart]]) -> Sequence[Row]:
-        """A row for each system and measure."""
-        return [
-            (
-                *cells(system, part.measure, part.expected, part.least, part.most, _width(part), part.across),
-                Cell(part.bias, "signed"),
-                Cell(part.queries),
-            )
-            for system, part in found
-        ]
+        notes = [_note(system, tied[system], parts) for system, parts in by_system(report, found).items() if parts]
+        return super().put(report, found).model_copy(update={"notes": (*report.notes, *notes)})
 
     def sentences(self, found: Sequence[AnalysisFinding[TiePart]]) -> Sequence[str]:
         """(E, range) of every measure of the systems whose ties reach the cutoff of more than 1% of the queries."""
@@ -78,7 +62,7 @@ def _reach(part: TiePart) -> float:
 
 
 def _pairs(system: str, parts: Sequence[TiePart]) -> str:
-    pairs = (f"{part.measure} ({score(part.expected)}, {score(_width(part))})" for part in parts)
+    pairs = (f"{part.measure} ({score(part.expected)}, {score(part.width)})" for part in parts)
     share = max(map(_reach, parts))
     return f"{system}: ties reach the cutoff for {share:.0%} of the queries; report (E, range): {', '.join(pairs)}"
 
@@ -123,12 +107,8 @@ def _reached(hits: Hits, named: MeasureSpec) -> float:
     return len(np.unique(hits.query[open_])) / len(hits.length)
 
 
-def _width(part: TiePart) -> float | None:
-    return None if part.most is None or part.least is None else part.most - part.least
-
-
 def _note(system: str, tied: int, parts: Sequence[TiePart]) -> str:
-    worst = max(parts, key=lambda part: _width(part) or 0.0)
+    worst = max(parts, key=lambda part: part.width or 0.0)
     return (
         f"{system}: {plural(tied, 'passage')} share their score with another; by how ties are broken, {worst.measure} "
         f"lies in {score(worst.least)} to {score(worst.most)}, expected {score(worst.expected)} "

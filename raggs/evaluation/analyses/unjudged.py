@@ -14,12 +14,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
+from raggs.base.document import Legend, Section
 from raggs.base.errors import UsageError
 from raggs.base.text import plural
 from raggs.base.types import number
 from raggs.evaluation.analyses import Analysis, AnalysisFinding, PartAnalysis
 from raggs.evaluation.analyses.losses import BottleneckAnalysis
-from raggs.evaluation.document import Cell, Legend, Row, Section
 from raggs.evaluation.models import EvalReport, PoolPart, ScorePart, SystemPart
 from raggs.evaluation.study import Study, mean
 from raggs.golden.judgments import Judgments
@@ -52,7 +52,7 @@ class Pooling(PartAnalysis[PoolPart]):
 
     NAME = "pooling"
     TITLE = "The pool"
-    HEAD = ("pooled from", "relevant passages", "found by one alone", "share")
+    COLUMNS = ("makers", "relevant", "alone", "share")
     PART = PoolPart
 
     def compute(self, study: Study) -> Sequence[AnalysisFinding[PoolPart]]:
@@ -69,18 +69,6 @@ class Pooling(PartAnalysis[PoolPart]):
         known = any(study.makers[name] for name in makers)
         part = PoolPart(makers=makers, stated=known, relevant=int((relevant & (found > 0)).sum()), alone=alone)
         return [AnalysisFinding("", part)]
-
-    def rows(self, found: Sequence[AnalysisFinding[PoolPart]]) -> Sequence[Row]:
-        """One row."""
-        return [
-            (
-                Cell(", ".join(part.makers)),
-                Cell(part.relevant),
-                Cell(part.alone),
-                Cell(None if part.share is None else f"{part.share:.0%}"),
-            )
-            for _, part in found
-        ]
 
     def sentences(self, found: Sequence[AnalysisFinding[PoolPart]]) -> Sequence[str]:
         """What such a set cannot show."""

@@ -14,12 +14,13 @@ from typing import Literal
 
 from pydantic import Field
 
+from raggs.base.document import score, signed
 from raggs.base.judge_health import COUNT_NOT_RANKED, COUNT_SETTLED, FALLEN, JudgeHealth, RankHealth
 from raggs.base.text import plural
 from raggs.base.types import Number, as_object
-from raggs.evaluation.document import inconclusive, score, signed, told
 from raggs.evaluation.models import ComparisonPart, EvalReport, ReportPart
 from raggs.evaluation.study import HARMLESS, HOLES
+from raggs.evaluation.words import inconclusive, told
 from raggs.metrics.names import parse_measure
 from raggs.parts.judges import is_exact
 from raggs.reporting.base import ReportFacts, ReportSection, compared, is_ahead

@@ -11,16 +11,16 @@ from itertools import chain
 from pydantic import Field
 
 from raggs.base import __version__
+from raggs.base.document import Column, Section, Table, table_of
 from raggs.base.errors import RaggsError
 from raggs.base.text import plural
 from raggs.base.types import as_object
-from raggs.evaluation.document import Cell, Row, Section, Table
 from raggs.evaluation.models import EvalReport, ReportPart
 from raggs.prompts import Prompt, PromptUse, load_prompt
 from raggs.reporting.base import ReportFacts, ReportSection
 from raggs.reporting.figures import BarSegment, stacked
 from raggs.reporting.surveying import LabelMix, PoolSurvey, QuerySpread, labels_of, languages_of
-from raggs.runs.manifests.costs import LedgerSum, LedgerTotals
+from raggs.runs.manifests.costs import LedgerTotals
 from raggs.runs.manifests.models import RunManifest, StageLock
 from raggs.runs.manifests.opened import OpenedRun
 from raggs.runs.manifests.store import content_hash, dump_json
@@ -224,18 +224,16 @@ def _mix(labels: LabelMix) -> tuple[BarSegment, ...]:
 
 
 def _labels(labels: LabelMix) -> Iterator[Section]:
-    rows = tuple(_row(spread) for spread in labels.spreads)
-    share = labels.prevalence
-    prevalence = (Cell("share of the judged that is relevant"), *(Cell(f"{each:.1%}") for each in _figures(share)))
+    share = ("share of the judged that is relevant", *(f"{each:.1%}" for each in _figures(labels.prevalence)))
     said = [f"{plural(labels.queries, 'query')}, {plural(sum(labels.grades.values()), 'judgment')}"]
     if labels.without:
         none = f"{plural(labels.without, 'query')} without a relevant passage"
         said.append(f"{none}: recall is 0 there, whatever is returned")
-    yield Section("Label mix", tuple(said), Table(HEAD, (*rows, prevalence)))
+    yield Section("Label mix", tuple(said), Table.of(HEAD, [*map(_row, labels.spreads), share]))
 
 
-def _row(spread: QuerySpread) -> Row:
-    return (Cell(spread.name), *(Cell(f"{each:,.1f}") for each in _figures(spread)))
+def _row(spread: QuerySpread) -> tuple[str, ...]:
+    return spread.name, *(f"{each:,.1f}" for each in _figures(spread))
 
 
 def _figures(spread: QuerySpread) -> tuple[float, ...]:
@@ -248,30 +246,12 @@ def _pools(pools: PoolSurvey) -> Iterator[Section]:
     said = [f"{plural(pools.passages, 'passage')} in the pools, {pools.distinct:,} different ones; {repeated}"]
     if pools.tokens:
         said.append(f"tokens of {plural(pools.sampled, 'passage')} (cl100k)")
-    yield Section("Pools", tuple(said), Table(("", *HEAD[1:]), tuple(rows)))
-    yield _sources(pools)
+    yield Section("Pools", tuple(said), Table.of(("", *HEAD[1:]), rows))
+    found = ("name", "passages", "alone", "relevant", "share")
+    yield Section("Who found what", table=table_of(pools.sources, *found))
     if pools.overlap:
-        shared = tuple((Cell(f"{a} and {b}"), Cell(f"{share:.0%}")) for (a, b), share in pools.overlap.items())
-        yield Section("Overlap", (), Table(("retrievers", "of what any of both brought, both did"), shared))
-
-
-def _sources(pools: PoolSurvey) -> Section:
-    rows = tuple(
-        (
-            Cell(each.name),
-            Cell(each.passages),
-            Cell(each.alone),
-            Cell(each.relevant),
-            Cell(_share(each.relevant_alone or 0, each.relevant) if each.relevant else None),
-        )
-        for each in pools.sources
-    )
-    head = ("retriever", "passages", "it alone", "relevant", "of these it alone")
-    return Section("Who found what", (), Table(head, rows))
-
-
-def _share(some: int, all_: int) -> str:
-    return f"{some} ({some / all_:.0%})"
+        shared = ((f"{a} and {b}", f"{share:.0%}") for (a, b), share in pools.overlap.items())
+        yield Section("Overlap", table=Table.of(("retrievers", "of what any of both brought, both did"), shared))
 
 
 def _languages(languages: Mapping[str, int]) -> Iterator[Section]:
@@ -282,12 +262,6 @@ def _languages(languages: Mapping[str, int]) -> Iterator[Section]:
 
 def _cost(found: LedgerTotals) -> Iterator[Section]:
     if found.stage:
-        rows = (*(_spent(name, each) for name, each in found.stage.items()), _spent("all", found.total))
-        head = ("stage", "calls", "cached", "failed", "tokens in", "tokens out", "USD", "saved USD")
-        yield Section("Cost by stage", (), Table(head, rows))
-
-
-def _spent(name: str, each: LedgerSum) -> Row:
-    counts = (each.calls, each.cached, each.failed, each.prompt_tokens, each.completion_tokens)
-    money = (Cell(f"{usd:,.4f}") for usd in (each.usd, each.saved_usd))
-    return (Cell(name), *(Cell(f"{count:,}") for count in counts), *money)
+        spent = ("calls", "cached", "failed", "prompt_tokens", "completion_tokens", "usd", "saved_usd")
+        rows = [*found.stage.items(), ("all", found.total)]
+        yield Section("Cost by stage", table=table_of(rows, (Column("stage"), lambda name, _: name), *spent))

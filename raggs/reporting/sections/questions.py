@@ -1,7 +1,7 @@
 """The questions, one by one: a table that can be filtered, and for each its order, passages and what systems returned.
 
 The same sheet as that of `raggs review serve --look`, drawn by the same script, which lies with that page. Where the
-questions are many, fewer hits of each system and less of each text are in the file: see `raggs.reporting.sheets`.
+questions are many, fewer hits of each system and less of each text are in the file: see `raggs.reporting.page`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from raggs.evaluation.models import EvalReport, ReportPart
 from raggs.golden.views import QuestionSheet, QuestionView, kind_of, sheet_of
 from raggs.parts.file_shapes import RELEVANT
 from raggs.reporting.base import ReportFacts, ReportSection
-from raggs.reporting.sheets import SheetPacking
+from raggs.reporting.page import SheetPacking
 
 TEN = 10
 DEEP, SHALLOW = 20, 10  # hits of each system, where questions are few and where they are many

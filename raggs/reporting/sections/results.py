@@ -15,14 +15,15 @@ from typing import Literal
 
 from pydantic import Field
 
+from raggs.base.document import Cell, Legend, ReportDocument, Table
 from raggs.base.types import Number
 from raggs.diagnosis.models import DiagnosisReport
 from raggs.evaluation.analyses import AnalysisFinding
 from raggs.evaluation.analyses.losses import Waterfall, WaterfallPart
-from raggs.evaluation.document import KNOBS, LOSSES, Cell, Legend, ReportDocument, Table
 from raggs.evaluation.layout import lay_out
 from raggs.evaluation.models import EvalReport, ReportPart
 from raggs.evaluation.svg import inlined
+from raggs.evaluation.words import KNOBS, LOSSES
 from raggs.reporting.base import ReportFacts, ReportSection, compared
 from raggs.reporting.figures import BarSegment, SvgFigure, figures, stacked
 from raggs.sweeps.models import SweepReport

@@ -16,8 +16,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 from raggs.base.artifacts import Spending
+from raggs.base.document import Column
 from raggs.base.judge_health import FALLEN as FALLEN
 from raggs.base.judge_health import JudgeHealth, RankHealth
 from raggs.base.text import plural
@@ -40,7 +42,7 @@ class LedgerSum(Spending):
 
     answered: int = 0
     unusable: int = 0
-    failed: int = 0
+    failed: Annotated[int, Column("failed", text="{:,}")] = 0
     seconds: float = 0.0
     perhaps_usd: float = 0.0
     unknown: int = 0

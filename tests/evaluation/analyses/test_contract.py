@@ -61,12 +61,13 @@ def test_usual_ones_are_registered_and_all_are_described():
 
 LENGTHS = '''
 from raggs.evaluation.analyses import AnalysisFinding, PartAnalysis
-from raggs.evaluation.document import Cell
+from typing import Annotated
+from raggs.base.document import Column
 from raggs.evaluation.models import ReportPart
 
 
 class LengthPart(ReportPart):
-    passages: int
+    passages: Annotated[int, Column("passages")]
 
 
 class Lengths(PartAnalysis[LengthPart]):
@@ -74,14 +75,11 @@ class Lengths(PartAnalysis[LengthPart]):
 
     NAME = "lengths"
     TITLE = "How much they return"
-    HEAD = ("system", "passages")
+    COLUMNS = ("system", "passages")
     PART = LengthPart
 
     def compute(self, study):
         return [AnalysisFinding(name, LengthPart(passages=int(hits.length.sum()))) for name, hits in study.hits.items()]
-
-    def rows(self, found):
-        return [(Cell(system), Cell(part.passages)) for system, part in found]
 
     def sentences(self, found):
         return [f"{system} returns {part.passages} passages" for system, part in found]

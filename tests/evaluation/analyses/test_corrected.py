@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from raggs.base.document import ReportDocument
 from raggs.base.errors import DataError, UsageError
 from raggs.base.hashing import generator
 from raggs.evaluation.analyses.corrected import CorrectedPart, DrawnLabel, PeopleCorrection, WholeQuestions, correctable
-from raggs.evaluation.document import ReportDocument
 from raggs.evaluation.layout import lay_out
 from raggs.evaluation.models import EvalReport
 from raggs.evaluation.report import make_report

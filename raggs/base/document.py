@@ -1,0 +1,441 @@
+"""What is shown: findings as tables, and documents of sections as Markdown, HTML, CSV and frames.
+
+A finding is an object of a result. Its class declares the columns in which it is shown, at the fields and properties
+themselves, as in ``difference: Annotated[Number, Column("difference", "signed")]``. `table_of` makes a table of
+findings; a layout says which findings and columns, in which order, beside which sentences. Nothing here computes.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from inspect import getattr_static
+from typing import TYPE_CHECKING, Literal, get_type_hints
+
+from pydantic import BaseModel
+
+from raggs.base.errors import PrerequisiteError
+from raggs.base.text import spreadsheet_cell, visible
+from raggs.base.types import Number
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+Value = float | str | None
+Form = Literal["text", "score", "signed", "percent", "points", "share"]
+FORMS: dict[Form, str] = {
+    "text": "",
+    "score": "z.4f",
+    "signed": "+z.4f",
+    "percent": "+z.1f",
+    "points": "z.2f",
+    "share": "z.0%",
+}
+BOUNDS: dict[Form, str] = {**FORMS, "text": "z.3f", "score": "z.3f", "signed": "z.3f"}  # of an interval
+UNDEFINED = "–"
+
+
+@dataclass(frozen=True)
+class ScoreRange:
+    """Two values that enclose a score.
+
+    Attributes:
+        low, high: the ends, inclusive.
+        brackets: "[]" for an interval of the mean, "{}" for what unjudged passages could make of it.
+        form: of the value between them.
+    """
+
+    low: float
+    high: float
+    brackets: Literal["[]", "{}"]
+    form: Form = "score"
+
+    @property
+    def text(self) -> str:
+        """``[0.661, 0.851]``."""
+        return f"{self.brackets[0]}{self.low:{BOUNDS[self.form]}}, {self.high:{BOUNDS[self.form]}}{self.brackets[1]}"
+
+
+def formatted(value: Value, form: str) -> str:
+    """A number by a format of Python's; what stands for none where it is not defined."""
+    return UNDEFINED if value is None else format(value, form)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One value of a table.
+
+    Attributes:
+        value: a number, a text, or None where the number is not defined.
+        form: how a number is written: as it is, with four decimals, with four and its sign, in percent with one, or
+            in points with two, or as a share in whole percent.
+        mark: a sign behind it, such as a verdict's.
+        ranges: what encloses it.
+        best: whether it is the best of its row.
+    """
+
+    value: Value
+    form: Form = "text"
+    mark: str = ""
+    ranges: tuple[ScoreRange, ...] = ()
+    best: bool = False
+
+    @property
+    def text(self) -> str:
+        """The value as it is written, without mark and ranges."""
+        return formatted(self.value, FORMS[self.form])
+
+
+Row = tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of as many cells as `head` has titles."""
+
+    head: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+    @classmethod
+    def of(cls, head: Sequence[str], rows: Iterable[Iterable[object]]) -> Table | None:
+        """A table of cells and of values that are written as they are; None without rows."""
+        found = tuple(tuple(each if isinstance(each, Cell) else Cell(_plain(each)) for each in row) for row in rows)
+        return cls(tuple(head), found) if found else None
+
+
+@dataclass(frozen=True)
+class Legend:
+    """What a sign in a table says; several of them are named in the text itself."""
+
+    sign: str
+    text: str
+
+    @property
+    def line(self) -> str:
+        """Sign and text."""
+        return f"{self.sign} {self.text}".strip()
+
+
+@dataclass(frozen=True)
+class Section:
+    """One subject: what is to be known of it in sentences, the numbers in a table, and the table's signs explained.
+
+    Where there is little room the sentences stand for the table; a section without sentences is then left out. `terms`
+    say what the names in the table mean, a line each.
+    """
+
+    title: str
+    sentences: tuple[str, ...] = ()
+    table: Table | None = None
+    legend: tuple[Legend, ...] = ()
+    terms: tuple[Legend, ...] = ()
+
+
+@dataclass(frozen=True)
+class ReportDocument:
+    """A whole report.
+
+    Attributes:
+        title: of the document.
+        scores: the measures of the systems, what everything else is about.
+        sections: of the analyses that found something.
+        notes: what a reader must know before believing a number.
+        warnings: why the numbers may say nothing of the systems; they stand above all others.
+    """
+
+    title: str
+    scores: Section
+    sections: tuple[Section, ...]
+    notes: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+
+
+def cells(*values: Value, form: Form = "score") -> Row:
+    """Cells of numbers that are written alike; texts stay as they are."""
+    return tuple(Cell(value, "text" if isinstance(value, str) else form) for value in values)
+
+
+def interval(low: float | None, high: float | None, form: Form = "score") -> tuple[ScoreRange, ...]:
+    """The 95% interval of a value of this form; none where it is not defined."""
+    return () if low is None or high is None else (ScoreRange(low, high, "[]", form),)
+
+
+def bounded(value: float | None, low: float | None, high: float | None, form: Form = "score", mark: str = "") -> Cell:
+    """A number with its 95% interval."""
+    return Cell(value, form, mark, interval(low, high, form))
+
+
+# --- findings as tables ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Column:
+    """How a field or a property of a finding is shown; stands in the `Annotated` of its type.
+
+    Attributes:
+        title: of the column. Words in braces are given to `table_of`; ``{key}`` is the key of a mapping's entry.
+        form: how numbers are written; see `Cell`.
+        text: a format such as ``"{:,.1f} s"``, or a function that returns the text; in place of `form`.
+        none: what stands for None; a dash if left out.
+        bounds: the fields of the finding that enclose the value.
+        mark: the property of the finding that is the sign behind the value.
+        legend: what the title means; words in braces as in `title`.
+    """
+
+    title: str
+    form: Form = "text"
+    text: str | Callable[..., str | None] | None = None
+    none: str | None = None
+    bounds: tuple[str, str] | None = None
+    mark: str | None = None
+    legend: str = ""
+
+    def cell(self, value: object, finding: object) -> Cell:
+        """The cell of a value of this finding. A `Cell`, and a value with a method `cell(form)`, write themselves."""
+        if value is None:
+            return Cell(self.none, self.form if self.none is None else "text")
+        if isinstance(value, Cell):
+            return value
+        if own := getattr(value, "cell", None):
+            found: Cell = own(self.form)
+            return found
+        if self.text is not None:
+            value = (self.text.format(value) if isinstance(self.text, str) else self.text(value)) or None
+        low, high = (getattr(finding, name) for name in self.bounds) if self.bounds else (None, None)
+        mark = getattr(finding, self.mark) if self.mark else ""
+        return Cell(_plain(value), self.form, mark, interval(low, high, self.form))
+
+
+def _plain(value: object) -> Value:
+    return value if isinstance(value, int | float | str | None) else str(value)
+
+
+# A column of a table: the name of a declared one; a mapping and a key of it; or one that is computed of the finding.
+Shown = str | tuple[str, str | int] | tuple[Column, Callable[..., object]]
+
+
+def table_of(findings: Iterable[object], *shown: Shown, **words: str) -> Table | None:
+    """A row for each finding, a column for each of `shown`; None without findings.
+
+    Args:
+        findings: of one class; or tuples of findings that stand in one row, whose names are looked up in their order.
+        shown: names as declared, ``(name, key)`` for an entry of a mapping, or a column and a function that returns its
+            value of the finding, or of all findings of a row.
+        words: that titles hold in braces.
+
+    Raises:
+        KeyError: no finding declares a name.
+    """
+    rows = [_beside(row) for row in findings]
+    if not rows:
+        return None
+    head = [_filled(_found(rows[0], each)[0].title, each, words) for each in shown]
+    return Table(tuple(head), tuple(tuple(_cell(row, each) for each in shown) for row in rows))
+
+
+def terms_of(findings: Sequence[object], *shown: Shown, **words: str) -> tuple[Legend, ...]:
+    """What the titles of the table mean, of those that say it; arguments as of `table_of`."""
+    columns = [(each, _found(_beside(findings[0]), each)[0]) for each in shown if findings]
+    return tuple(
+        Legend(_filled(column.title, each, words), _filled(column.legend, each, words))
+        for each, column in columns
+        if column.legend
+    )
+
+
+def _beside(row: object) -> tuple[object, ...]:
+    """The findings of a row; a named tuple is one."""
+    return row if isinstance(row, tuple) and not hasattr(row, "_fields") else (row,)
+
+
+def _filled(text: str, shown: Shown, words: Mapping[str, str]) -> str:
+    key = shown[1] if isinstance(shown, tuple) else ""
+    return text.format_map({"key": key, **words})
+
+
+def _cell(row: tuple[object, ...], shown: Shown) -> Cell:
+    column, value, finding = _found(row, shown)
+    return column.cell(value, finding)
+
+
+def _found(row: tuple[object, ...], shown: Shown) -> tuple[Column, object, object]:
+    """The column, the value, and the finding that it is of."""
+    name, key = (shown, None) if isinstance(shown, str) else shown
+    if isinstance(name, Column):
+        return name, key(*row) if callable(key) else None, row[0]
+    for finding in row:
+        if column := _declared(type(finding), name):
+            value = getattr(finding, name)
+            return column, value if key is None else value.get(key), finding
+    raise KeyError(f"{' and '.join(type(each).__name__ for each in row)}: no column is declared for {name}")
+
+
+_COLUMNS: dict[tuple[type, str], Column | None] = {}
+
+
+def _declared(kind: type, name: str) -> Column | None:
+    """The column that a class declares at a field or property; None where it declares none."""
+    if (kind, name) not in _COLUMNS:
+        place = getattr_static(kind, name, None)
+        if computed := getattr(place, "fget", getattr(place, "func", None)):
+            said = getattr(get_type_hints(computed, include_extras=True).get("return"), "__metadata__", ())
+        elif issubclass(kind, BaseModel):
+            said = kind.model_fields[name].metadata if name in kind.model_fields else ()
+        else:
+            said = getattr(get_type_hints(kind, include_extras=True).get(name), "__metadata__", ())
+        _COLUMNS[kind, name] = next((each for each in said if isinstance(each, Column)), None)
+    return _COLUMNS[kind, name]
+
+
+# --- renderings -----------------------------------------------------------------------------------------------
+
+
+def fragment(document: ReportDocument) -> str:
+    """The document without a page around it; the notebook's own style holds."""
+    parts = [
+        f"<h3>{_html_text(document.title)}</h3>",
+        *(f"<p><strong>warning: {_html_text(warning)}</strong></p>" for warning in document.warnings),
+        *_html_section(document.scores),
+    ]
+    for section in document.sections:
+        parts += [f"<h4>{_html_text(section.title)}</h4>", *_html_section(section)]
+    parts += _html_list("note: " + note for note in document.notes)
+    return "<div>" + "\n".join(parts) + "</div>"
+
+
+def _html_section(section: Section) -> Iterator[str]:
+    yield from (f"<p>{_html_text(sentence)}</p>" for sentence in section.sentences)
+    if section.table is not None:
+        yield from _html_table(section.table)
+    if section.legend:
+        yield f"<p><small>{_html_text('; '.join(each.line for each in section.legend))}</small></p>"
+    if section.terms:
+        yield "<details><summary>what the names mean</summary>"
+        yield from _html_list(f"{term.sign}: {term.text}" for term in section.terms)
+        yield "</details>"
+
+
+def _html_table(table: Table) -> Iterator[str]:
+    yield (
+        "<table><thead><tr>" + "".join(f"<th>{_html_text(title)}</th>" for title in table.head) + "</tr></thead><tbody>"
+    )
+    for row in table.rows:
+        yield "<tr>" + "".join(f"<td>{_html_cell(cell)}</td>" for cell in row) + "</tr>"
+    yield "</tbody></table>"
+
+
+def _html_cell(cell: Cell) -> str:
+    text = _html_text(cell.text + cell.mark)
+    ranges = "".join(f" <small>{_html_text(each.text)}</small>" for each in cell.ranges)
+    return (f"<strong>{text}</strong>" if cell.best else text) + ranges
+
+
+def _html_list(sentences: Iterable[str]) -> list[str]:
+    items = [f"<li>{_html_text(sentence)}</li>" for sentence in sentences]
+    return ["<ul>", *items, "</ul>"] if items else []
+
+
+def _html_text(text: str) -> str:
+    return escape(visible(text))
+
+
+def frame_of(head: Sequence[str], rows: Iterable[Sequence[object]]) -> DataFrame:
+    """A frame of rows with as many cells as `head` has titles.
+
+    Raises:
+        PrerequisiteError: pandas is not installed.
+    """
+    try:
+        from pandas import DataFrame
+    except ImportError as error:
+        raise PrerequisiteError("a frame needs pandas", remedy="pip install pandas") from error
+    return DataFrame([list(row) for row in rows], columns=list(head))
+
+
+GLOSSARY = "words: raggs explain WORD"  # below tables
+
+
+def csv_text(head: Iterable[str], rows: Iterable[Iterable[str | Number]]) -> str:
+    """A table for spreadsheets: truth is 0 or 1, and an empty cell is not defined.
+
+    No cell is one that a spreadsheet would run; `raggs.base.text.of_spreadsheet_cell` gives texts back as they were.
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(head)
+    writer.writerows(map(_csv_cell, row) for row in rows)
+    return text.getvalue()
+
+
+def _csv_cell(value: str | Number) -> str:
+    if isinstance(value, str):
+        return spreadsheet_cell(value)
+    return "" if value is None else repr(int(value) if isinstance(value, bool) else value)
+
+
+def score(value: Number) -> str:
+    """A score in a sentence: four decimals, a dash where it is not defined, never a negative zero."""
+    return "–" if value is None else f"{value:z.4f}"
+
+
+def percent(value: Number) -> str:
+    """A share in a sentence, with one decimal."""
+    return "–" if value is None else f"{value:.1%}"
+
+
+def signed(value: Number) -> str:
+    """A change in a sentence: four decimals and its sign."""
+    return "–" if value is None else f"{value:+z.4f}"
+
+
+def markdown(document: ReportDocument, *, glossary: bool = True) -> str:
+    """The document for people and for pull requests.
+
+    Args:
+        glossary: whether its last line names the glossary; an audit derives some pages again, which must stay.
+    """
+    lines = [f"# {document.title}", ""]
+    for warning in document.warnings:
+        lines += [f"> **Warning:** {warning}", ""]
+    lines += _section(document.scores)
+    for section in document.sections:
+        lines += ["", f"## {section.title}", "", *_section(section)]
+    if document.notes:
+        lines += ["", "## Notes", "", *_items(document.notes)]
+    return "\n".join([*lines, *(["", f"{GLOSSARY}, or docs/glossary.md"] if glossary else [])]) + "\n"
+
+
+def _section(section: Section) -> Iterator[str]:
+    """Blocks with an empty line between them."""
+    said = section.sentences
+    blocks = [
+        list(said) if len(said) == 1 else _items(said),
+        [] if section.table is None else list(_table(section.table)),
+        ["; ".join(each.line for each in section.legend)] if section.legend else [],
+        [f"- `{term.sign}`: {term.text}" for term in section.terms],
+    ]
+    for number, block in enumerate(filter(None, blocks)):
+        yield from ([""] if number else [])
+        yield from block
+
+
+def _items(sentences: Iterable[str]) -> list[str]:
+    return [f"- {sentence}" for sentence in sentences]
+
+
+def _table(table: Table) -> Iterator[str]:
+    yield _line(table.head)
+    yield "|" + "---|" * len(table.head)
+    for row in table.rows:
+        yield _line([_writers_cell(cell) for cell in row])
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _writers_cell(cell: Cell) -> str:
+    text = f"**{cell.text}**" if cell.best else cell.text
+    return " ".join([text + cell.mark, *(each.text for each in cell.ranges)])
