@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.llm_server import LLMServer
 from support.paying import paying
-from support.project import Project, environment, make_project, raggs
+from support.project import Project, make_project, raggs
+from support.stopping import stop_at
 
 from raggs.stages.canaries import ORDER
 
@@ -74,7 +72,7 @@ def test_a_kill_among_canaries_or_after_changes_no_byte_and_no_figure(
     judged(project)
     asked = server.count
     for number in (3, 20):
-        killed(server, other, server.count + number)
+        stop_at(server, other, server.count + number)
     assert not (other.run / "judge.jsonl").exists()
     judged(other)
     assert (other.run / "judge.jsonl").read_bytes() == (project.run / "judge.jsonl").read_bytes()
@@ -82,21 +80,6 @@ def test_a_kill_among_canaries_or_after_changes_no_byte_and_no_figure(
     assert healths[0] == healths[1]
     assert healths[0]["passed"]["total"] == 6
     assert server.count - 2 * asked <= 8, "paid again is what was on its way at most"
-
-
-def killed(server: LLMServer, project: Project, at: int) -> None:
-    """Run until the server has been asked so often, then kill -9."""
-    command = [sys.executable, "-m", "raggs", "run", "--config", str(project.config), "-q", "--yes"]
-
-    def kill(number: int, body: dict[str, Any]) -> str | None:
-        if number + 1 >= at:
-            process.kill()
-        return None
-
-    server.fault_for = kill
-    process = subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    assert process.wait(60) == -9
-    server.fault_for = None
 
 
 @pytest.mark.parametrize("share", ["-0.1", "1.5", "much"])

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 from click.testing import Result
 from support.cli import invoke
 from support.llm_server import KEY, LLMServer
+from support.project import begin
 
 from raggs.parts.indexes.passages import PassageStore
 
@@ -154,14 +151,10 @@ def test_what_stands_before_a_document_s_text_is_not_shown(folder: Path, server:
 
 def test_killed_and_resumed_nothing_is_paid_twice(folder: Path, server: LLMServer) -> None:
     server.delay_s = 0.05
-    command = [sys.executable, "-m", "raggs", "chunks", "make", "--config", "raggs.yaml", "--set", "llm.concurrency=1"]
-    process = subprocess.Popen(command, env=os.environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    for _ in range(1200):
-        if server.count >= 6 or process.poll() is not None:
-            break
-        time.sleep(0.02)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    words = ("chunks", "make", "--config", "raggs.yaml", "--set", "llm.concurrency=1")
+    process = begin(*words, env=dict(os.environ))
+    process.wait(until=lambda: server.count >= 6)
+    process.kill()
     count = server.count
     assert 6 <= count < 12
     assert make().exit_code == 0

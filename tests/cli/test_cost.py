@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from support.cli import call, invoke
 from support.llm_prefixes import Prefixes
 from support.llm_server import LLMServer
 from support.paying import MODEL
-from support.project import Project, make_project
+from support.project import Project, begin, make_project
 
 
 @pytest.mark.nightly(keep=1)
@@ -165,12 +164,9 @@ def test_a_run_without_a_model_costs_nothing(tmp_path: Path) -> None:
 def test_after_a_kill_calls_on_their_way_are_possibly_billed(server: LLMServer, project: Project) -> None:
     server.delay_s, concurrency = 0.05, 4
     project.change(llm={"concurrency": concurrency})
-    command = [sys.executable, "-m", "raggs", "run", "--config", str(project.config), "--quiet"]
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-    while server.count < 20 and process.poll() is None:
-        time.sleep(0.01)
+    process = begin("run", "--config", project.config, "--quiet", env=dict(os.environ))
+    process.wait(until=lambda: server.count >= 20)
     process.kill()
-    process.wait()
     time.sleep(0.1)  # what has left arrives
     total, asked = cost(project)["total"], server.count
     assert asked <= total["calls"] <= asked + concurrency, "intents may be written whose calls did not leave"

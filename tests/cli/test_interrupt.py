@@ -10,14 +10,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.forks import Child
 from support.llm_server import LLMServer
-from support.project import Project, environment, make_project, raggs
+from support.project import Project, begin, environment, make_project, raggs
 
 KEY = {"OPENAI_API_KEY": "sk-test-0123456789abcdefghijklmnop"}
 SENTENCE = "raggs: interrupted; what is finished and what was paid for is kept, run again to go on"
 
 
+def forked(*arguments: object) -> Child:
+    return begin(*arguments, env=environment(**KEY))
+
+
 def started(*arguments: object, prefix: tuple[str, ...] = ()) -> subprocess.Popen[str]:
+    """With Python's start, behind what ignores a signal."""
     return subprocess.Popen(
         [*prefix, sys.executable, "-m", "raggs", *map(str, arguments)],
         stdin=subprocess.PIPE,
@@ -51,11 +57,11 @@ def paid_project(folder: Path, server: LLMServer) -> Project:
 def test_calls_on_their_way_arrive_and_are_not_paid_again(tmp_path: Path, number: signal.Signals, code: int) -> None:
     with LLMServer(delay_s=1.0) as server:
         project = paid_project(tmp_path / "own", server)
-        process = started("run", "--config", project.config, "--quiet")
-        wait_for(lambda: server.count >= 6, process)
+        process = forked("run", "--config", project.config, "--quiet")
+        assert process.wait(until=lambda: server.count >= 6) is None
         process.send_signal(number)
-        _, errors = process.communicate(timeout=60)
-        assert (process.returncode, errors) == (code, SENTENCE + "\n")
+        ended = process.end()
+        assert (ended.code, ended.err) == (code, SENTENCE + "\n")
         stopped = server.count
         assert stopped < 20, "no more calls are made"
         server.delay_s = 0
@@ -73,28 +79,28 @@ def test_calls_on_their_way_arrive_and_are_not_paid_again(tmp_path: Path, number
 def test_a_second_signal_stops_at_once(tmp_path: Path, number: signal.Signals) -> None:
     with LLMServer(delay_s=120) as server:
         project = paid_project(tmp_path, server)
-        process = started("run", "--config", project.config, "--quiet")
-        wait_for(lambda: server.count >= 4, process)
+        process = forked("run", "--config", project.config, "--quiet")
+        assert process.wait(until=lambda: server.count >= 4) is None
         process.send_signal(number)
         time.sleep(0.5)
         assert process.poll() is None, "it waits for the calls on their way"
         process.send_signal(number)
-        _, errors = process.communicate(timeout=8)  # less than it would wait for calls
-        assert process.returncode == 128 + number
-        assert "Traceback" not in errors and "destroyed" not in errors
+        ended = process.end(8)  # less than it would wait for calls
+        assert ended.code == 128 + number
+        assert "Traceback" not in ended.err and "destroyed" not in ended.err
 
 
 def test_a_hang_up_after_another_signal_is_no_second_one(tmp_path: Path) -> None:
     """Service managers and shells send both."""
     with LLMServer(delay_s=2.0) as server:
         project = paid_project(tmp_path, server)
-        process = started("run", "--config", project.config, "--quiet")
-        wait_for(lambda: server.count >= 4, process)
+        process = forked("run", "--config", project.config, "--quiet")
+        assert process.wait(until=lambda: server.count >= 4) is None
         process.send_signal(signal.SIGTERM)
         process.send_signal(signal.SIGHUP)
-        _, errors = process.communicate(timeout=60)
-        assert process.returncode in (143, 129), "which is heard first is the system's choice"
-        assert errors == SENTENCE + "\n"
+        ended = process.end()
+        assert ended.code in (143, 129), "which is heard first is the system's choice"
+        assert ended.err == SENTENCE + "\n"
 
 
 @pytest.mark.nightly
@@ -205,20 +211,13 @@ def test_ctrl_c_says_that_nothing_is_lost(tmp_path: Path) -> None:
     project = make_project(
         tmp_path, queries=60, corpus=60, rank={"top": 20, "max_calls": 400}, prune={"min_keep": 40, "max_keep": 60}
     )
-    process = subprocess.Popen(
-        [sys.executable, "-m", "raggs", "run", "--config", str(project.config)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment(),
-    )
+    process = begin("run", "--config", project.config)
     journal = project.run / "rank.journal.jsonl"
-    deadline = time.monotonic() + 300
-    while time.monotonic() < deadline and not (journal.exists() and journal.stat().st_size > 5000):
-        time.sleep(0.01)
+    process.wait(until=lambda: journal.exists() and journal.stat().st_size > 5000)
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=300)
-    assert process.returncode == 130, errors
+    ended = process.end(300)
+    assert ended.code == 130, ended.err
+    errors = ended.err
     assert errors.strip().splitlines()[-1] == SENTENCE
     assert "Traceback" not in errors
     assert raggs("run", "--config", project.config, "--quiet").returncode == 0

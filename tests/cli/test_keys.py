@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from support.cli import call
-from support.project import Project, make_project
+from support.project import Project, make_project, raggs
 
 LACK = "openai/judge needs OPENAI_API_KEY, which is not set"
 KEY = "sk-test-0123456789abcdefghijklmnop"
@@ -88,11 +86,9 @@ def test_an_environment_that_no_request_can_carry_is_one_sentence(
     own = None if "OPENAI_BASE_URL" in environment else "http://127.0.0.1:9/v1"
     project.change(llm={"api_base": own, "max_attempts": 1, "outage_after": 1})
     environment = {"OPENAI_API_KEY": KEY.encode(), **environment}
-    given = {os.fsencode(name): os.fsencode(value) for name, value in os.environ.items()}
-    given |= {name.encode(): value for name, value in environment.items()}
-    command = [sys.executable, "-m", "raggs", "run", "--config", str(project.config), "--quiet"]
-    done = subprocess.run(command, env=given, capture_output=True, check=False)
-    told = done.stderr.decode(errors="replace")
+    given = {**os.environ, **{name: os.fsdecode(value) for name, value in environment.items()}}
+    done = raggs("run", "--config", project.config, "--quiet", env=given)
+    told = done.stderr
     assert done.returncode in code, told
     assert words in told
     assert "bug" not in told and "Traceback" not in told and "secret12" not in told

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 from support.cli import call
 from support.llm_server import LLMServer
-from support.project import Project, environment, make_project
+from support.project import Project, begin, make_project
 
 
 def paid(folder: Path, server: LLMServer) -> Project:
@@ -82,12 +79,10 @@ def test_rankings_that_are_done_are_exported(server: LLMServer, tmp_path: Path) 
 def test_ctrl_c_leaves_what_is_done(server: LLMServer, tmp_path: Path) -> None:
     project = paid(tmp_path / "own", server)
     server.delay_s = 0.1
-    command = [sys.executable, "-m", "raggs", "run", "--config", str(project.config), "--quiet"]
-    process = subprocess.Popen(command, env=environment())
-    while server.count < 80 and process.poll() is None:
-        time.sleep(0.01)
+    process = begin("run", "--config", project.config, "--quiet")
+    process.wait(until=lambda: server.count >= 80)
     process.send_signal(signal.SIGTERM)
-    assert process.wait(60) == 143
+    assert process.end().code == 143
     assert 1 <= len(done(project, "judge")) < 6
     call("audit", project.run, code=7)
     server.delay_s = 0

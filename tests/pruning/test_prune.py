@@ -30,6 +30,10 @@ def test_the_last_bucket_is_cut_by_fused_rank():
     ]
 
 
+def test_a_bucket_that_brings_just_enough_is_the_last():
+    assert kept([5, 4, 3, 2], min_keep=2, max_keep=10) == [True, True, False, False]
+
+
 def test_the_best_bucket_alone_may_be_cut():
     assert kept([5, 5, 5, 4], min_keep=1, max_keep=2) == [True, True, False, False]
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from hashlib import sha256
 from pathlib import Path
@@ -16,7 +14,7 @@ import pytest
 from support.asking import make_config, misplaced, read_questions, rows
 from support.llm_asking import INVENTED, SPOILT, earlier_of, windows_of
 from support.llm_server import KEY, LLMServer
-from support.project import environment, raggs
+from support.project import begin, environment, raggs
 from support.stopping import booked
 
 MODEL = "openai/asker"
@@ -118,14 +116,10 @@ def test_a_killed_run_pays_nothing_twice_and_ends_with_the_same_bytes(tmp_path: 
 
     with LLMServer(fault_for=fault_for) as server:
         config = asking(tmp_path / "killed", server)
-        command = [sys.executable, "-m", "raggs", "questions", "--config", str(config), "--quiet"]
-        child = subprocess.Popen(command, env=environment(OPENAI_API_KEY=KEY))
-        deadline = time.monotonic() + 60
-        while server.count <= held and time.monotonic() < deadline:
-            time.sleep(0.01)
-        time.sleep(1.0)  # what was answered reaches the cache
+        child = begin("questions", "--config", config, "--quiet", env=environment(OPENAI_API_KEY=KEY))
+        child.wait(until=lambda: server.count > held)
+        time.sleep(0.5)  # what was answered reaches the cache
         child.kill()
-        child.wait()
         server.fault_for = None
         shown = run("--config", config)
         assert shown.returncode == 0, shown.stderr
@@ -217,16 +211,15 @@ def test_after_an_interrupt_what_was_asked_can_be_used_without_asking_more(tmp_p
 
     with LLMServer(fault_for=fault_for) as server:
         config = asking(tmp_path, server)
-        command = [sys.executable, "-m", "raggs", "questions", "--config", str(config)]
-        child = subprocess.Popen(command, env=environment(OPENAI_API_KEY=KEY), stderr=subprocess.PIPE)
-        deadline = time.monotonic() + 60
-        while (server.count <= 12 or booked(tmp_path) < 12) and time.monotonic() < deadline:
-            time.sleep(0.01)
+        child = begin("questions", "--config", config, env=environment(OPENAI_API_KEY=KEY))
+        child.wait(until=lambda: server.count > 12)
+        latest = time.monotonic() + 3  # of those before, one may be waiting with others for its line in the ledger
+        child.wait(until=lambda: booked(tmp_path) >= 12 or time.monotonic() > latest)
         child.send_signal(signal.SIGINT)
         time.sleep(0.5)
         child.send_signal(signal.SIGINT)  # waits for no answer
-        _, told = child.communicate(timeout=60)
-        assert child.returncode == 130 and b"run again to go on" in told
+        ended = child.end()
+        assert ended.code == 130 and "run again to go on" in ended.err
         asked = server.count
         shown = run("--config", config, "--partial")
         assert shown.returncode == 0, shown.stderr

@@ -123,10 +123,25 @@ class Child:
             time.sleep(POLL_S)
         return None
 
+    def end(self, seconds: float = 60) -> Ended:
+        """Wait until it ends by itself.
+
+        Raises:
+            TimeoutError: it did not; it is killed.
+        """
+        deadline = time.monotonic() + seconds
+        if (ended := self.wait(until=lambda: time.monotonic() > deadline)) is None:
+            raise TimeoutError(f"it runs for more than {seconds} s: {self.kill().err}")
+        return ended
+
+    def send_signal(self, number: int) -> None:
+        """Unless it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
     def kill(self) -> Ended:
         """kill -9, unless it has ended."""
-        if self.poll() is None:
-            os.kill(self.pid, signal.SIGKILL)
+        self.send_signal(signal.SIGKILL)
         return self.wait()
 
 

@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from support.forks import shared
+from support.forks import Child, shared
 
 LIMIT_S = 120.0
 AT_START = ("PYTHON", "LC_", "LANG", "OPENBLAS", "OMP_")
@@ -143,13 +142,13 @@ def raggs(
     given = environment() if env is None else env
     if _of_the_start(given) != _of_the_start(dict(os.environ)):
         return started(*arguments, cwd=cwd, env=given)
-    child = shared().start(*arguments, cwd=cwd or Path.cwd(), env=given)
-    deadline = time.monotonic() + LIMIT_S
-    ended = child.wait(until=lambda: time.monotonic() > deadline)
-    if ended is None:
-        child.kill()
-        raise subprocess.TimeoutExpired(["raggs", *map(str, arguments)], LIMIT_S)
+    ended = begin(*arguments, cwd=cwd, env=given).end(LIMIT_S)
     return subprocess.CompletedProcess(["raggs", *map(str, arguments)], ended.code, ended.out, ended.err)
+
+
+def begin(*arguments: object, cwd: Path | None = None, env: dict[str, str] | None = None) -> Child:
+    """The `raggs` command in a forked process, to which signals can be sent."""
+    return shared().start(*arguments, cwd=cwd or Path.cwd(), env=environment() if env is None else env)
 
 
 def started(

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 from support.llm_server import LLMServer
-from support.project import Project, environment
+from support.project import Project, begin
 
 
 def stop_at(server: LLMServer, project: Project, number: int) -> None:
     """Run until the server has been asked so often, then kill -9."""
-    command = [sys.executable, "-m", "raggs", "run", "--config", str(project.config), "-q", "--yes"]
 
     def kill(asked: int, _body: dict[str, Any]) -> str | None:
         if asked + 1 >= number:
-            process.send_signal(signal.SIGKILL)
+            os.kill(process.pid, signal.SIGKILL)
         return None
 
     server.fault_for = kill
-    process = subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = begin("run", "--config", project.config, "-q", "--yes")
     try:
-        assert process.wait(60) == -9
+        assert process.end().code == -9
     finally:
         server.fault_for = None
 

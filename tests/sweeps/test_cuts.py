@@ -6,7 +6,6 @@ import csv
 import json
 import random
 import shutil
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -19,7 +18,7 @@ from support.cutting import GOLDEN, SIZES, make_cut_sweep
 from support.forging import mend
 from support.llm_server import KEY, LLMServer
 from support.paidsweeps import EMBEDDER
-from support.project import environment, raggs
+from support.project import begin, raggs
 from support.sweeping import SweepProject, make_sweep
 
 from raggs.app.audit import audit
@@ -395,11 +394,9 @@ def test_kills_change_nothing(project: SweepProject, tmp_path: Path) -> None:
     calm.sweep()
     draw = random.Random(3)
     for _ in range(3):
-        command = [sys.executable, "-m", "raggs", "sweep", "--config", str(project.config), "--quiet"]
-        process = subprocess.Popen(command, env=environment(), stderr=subprocess.PIPE, text=True)
-        time.sleep(draw.uniform(0.3, 2.5))
+        process = begin("sweep", "--config", project.config, "--quiet")
+        time.sleep(draw.uniform(0.1, 2))
         process.kill()
-        process.communicate()
     done = raggs("sweep", "--config", project.config, "--quiet")
     assert done.returncode == 0, done.stdout + done.stderr
     assert project.files() == calm.files()

@@ -5,18 +5,16 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.forks import Child, shared
+from support.forks import Child
 from support.llm_server import KEY, LLMServer
 from support.paidsweeps import EMBEDDER, calls, paid_sweep
-from support.project import environment, raggs
+from support.project import begin, environment, raggs
 from support.sweeping import SweepProject
 
 KILLS = int(os.environ.get("SWEEP_KILLS", "3"))
@@ -47,10 +45,8 @@ def server() -> Iterator[LLMServer]:
         yield running
 
 
-def start(project: SweepProject) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "raggs", "sweep", "--config", str(project.config), "--quiet"]
-    known = environment(OPENAI_API_KEY=KEY)
-    return subprocess.Popen(command, env=known, stderr=subprocess.PIPE, text=True)
+def start(project: SweepProject) -> Child:
+    return begin("sweep", "--config", project.config, "--quiet", env=environment(OPENAI_API_KEY=KEY))
 
 
 def make(folder: Path, server: LLMServer) -> SweepProject:
@@ -82,8 +78,7 @@ def test_kills_at_random_moments_change_no_list_and_no_score(server: LLMServer, 
     for number in range(KILLS):
         silent.left, silent.waiting = draw.randrange(MOST // KILLS + 2), 0
         patience = draw.uniform(0.1, 4) if number % 3 == 2 else 60
-        command = ("sweep", "--config", project.config, "--quiet")
-        child, latest = shared().start(*command, env=environment(OPENAI_API_KEY=KEY)), time.monotonic() + patience
+        child, latest = start(project), time.monotonic() + patience
         child.wait(until=lambda latest=latest: silent.waiting > 0 or time.monotonic() > latest)
         calm_since(child, server)
         killed += child.kill().code == -signal.SIGKILL
@@ -104,11 +99,11 @@ def test_a_signal_stops_it_as_it_stops_a_run(server: LLMServer, tmp_path: Path, 
     assert isinstance(silent, Silent)
     server.delay_s = 0.05
     process = start(project)
-    while server.count < 15 and process.poll() is None:
-        time.sleep(0.005)
+    process.wait(until=lambda: server.count >= 15)
     process.send_signal(number)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == code, errors
+    ended = process.end()
+    assert ended.code == code, ended.err
+    errors = ended.err
     assert "interrupted; what is finished and what was paid for is kept" in errors
     assert "Traceback" not in errors and "never awaited" not in errors
     assert not project.out.joinpath("manifest.json").exists()

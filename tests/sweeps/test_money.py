@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,7 @@ import pytest
 from support.llm_server import KEY, LLMServer
 from support.paidsweeps import booked, calls, paid_sweep, usd
 from support.paying import paying
-from support.project import environment
+from support.project import begin, environment
 from support.stopping import booked as booked_calls
 from support.sweeping import SweepProject, make_sweep
 
@@ -101,14 +99,12 @@ def test_a_kill_while_holes_are_judged_costs_nothing(server: LLMServer, judged: 
     answered = 9
     asked: list[object] = []
     server.fault_for = lambda number, body: asked.append(body) or (None if len(asked) <= answered else "slow:600")
-    command = [sys.executable, "-m", "raggs", "sweep", "--config", str(judged.config), "--judge-holes", "--quiet"]
+    words = ("sweep", "--config", judged.config, "--judge-holes", "--quiet")
     before = booked_calls(tmp_path)
-    process = subprocess.Popen(command, env=environment(OPENAI_API_KEY=KEY))
-    while booked_calls(tmp_path) < before + answered and process.poll() is None:
-        time.sleep(0.02)
+    process = begin(*words, env=environment(OPENAI_API_KEY=KEY))
+    process.wait(until=lambda: booked_calls(tmp_path) >= before + answered)
     time.sleep(0.3)  # those that wait have reached the server
     process.kill()
-    process.wait()
     waiting, server.fault_for = len(asked) - answered, None
     judged.call("--judge-holes", "--quiet")
     assert not server.paid_twice
