@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import groupby, permutations, product
 
+from raggs.metrics import evaluate
+
 Shown = Sequence[int | None]
 Pool = Sequence[int]
 
@@ -269,6 +271,19 @@ CEILINGS = frozenset(name for name in PLAIN if "proc" in name)
 
 
 def plain_value(name: str, shown: Shown, pool: Pool, k: int, depth: int) -> float:
+    """The value of a list without ties; of a measure that is not written here, by the measure itself.
+
+    So the expectations and ranges of a new measure over ties are compared with the enumeration of every order, too.
+    """
+    if name not in PLAIN:
+        judged = {f"shown{n}": grade for n, grade in enumerate(shown) if grade is not None}
+        rest = list(pool)
+        for grade in judged.values():
+            rest.remove(grade)
+        judged |= {f"missed{n}": grade for n, grade in enumerate(rest)}
+        ranked = [f"shown{n}" for n in range(len(shown))]
+        measure = written(name, k, depth)
+        return evaluate({"q": judged}, {"q": ranked}, [measure], scale=(1, 5)).per_query[measure]["q"]
     return PLAIN[name](shown, pool, k, depth) if name in CEILINGS else PLAIN[name](shown, pool, k)
 
 
