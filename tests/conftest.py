@@ -45,8 +45,8 @@ settings.load_profile(PROFILE)
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than processors: some tests wait for servers, time-outs and processes that end."""
-    return (os.cpu_count() or 1) + 1
+    """Two more than processors: some tests wait for servers, time-outs and processes that end."""
+    return (os.cpu_count() or 1) + 2
 
 
 @pytest.hookimpl

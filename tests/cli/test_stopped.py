@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 from support.cli import call
-from support.llm_server import LLMServer
+from support.llm_server import KEY, LLMServer
 from support.project import Project, begin, make_project
+
+Calm = tuple[dict[str, bytes], int]
 
 
 def paid(folder: Path, server: LLMServer) -> Project:
@@ -24,19 +26,30 @@ def done(project: Project, artifact: str) -> list[str]:
     return list(dict.fromkeys(json.loads(line)["qid"] for line in lines))
 
 
-def goes_on(project: Project, calm: Project, server: LLMServer) -> None:
+@pytest.fixture(scope="module")
+def calm(tmp_path_factory: pytest.TempPathFactory) -> Calm:
+    """The artifacts of an undisturbed run, and how many calls it made."""
+    with pytest.MonkeyPatch.context() as patch, LLMServer() as server:
+        patch.setenv("OPENAI_API_KEY", KEY)
+        project = paid(tmp_path_factory.mktemp("calm"), server)
+        call("run", "--config", project.config, "--quiet")
+        return project.artifacts(), server.count
+
+
+def goes_on(project: Project, calm: Calm, server: LLMServer) -> None:
     """The next run ends with the bytes of an undisturbed one, and pays nothing twice."""
     project.change(budget={"max_calls": 5000})
     call("run", "--config", project.config, "--quiet")
-    together = server.count
-    call("run", "--config", calm.config, "--quiet")
-    assert server.count - together == together, "something was paid for twice"
-    assert project.artifacts() == calm.artifacts()
+    artifacts, calls = calm
+    assert server.count == calls, "something was paid for twice"
+    assert project.artifacts() == artifacts
     assert not list(project.run.glob("*.partial.jsonl"))
     call("audit", project.run)
 
 
-def test_grades_that_the_budget_paid_for_are_evaluated_and_exported(server: LLMServer, tmp_path: Path) -> None:
+def test_grades_that_the_budget_paid_for_are_evaluated_and_exported(
+    server: LLMServer, tmp_path: Path, calm: Calm
+) -> None:
     project = paid(tmp_path / "own", server)
     project.change(budget={"max_calls": 70})
     errors = call("run", "--config", project.config, code=7).stderr
@@ -57,11 +70,11 @@ def test_grades_that_the_budget_paid_for_are_evaluated_and_exported(server: LLMS
     assert f"stopped: {len(finished)} of 6 queries done" in out
     [row] = [line for line in out.splitlines() if line.startswith("judge")]
     assert f"{json.loads(call('cost', project.run, '--json').stdout)['stage']['judge']['usd']:,.4f}" in row
-    goes_on(project, paid(tmp_path / "calm", server), server)
+    goes_on(project, calm, server)
 
 
 @pytest.mark.nightly
-def test_rankings_that_are_done_are_exported(server: LLMServer, tmp_path: Path) -> None:
+def test_rankings_that_are_done_are_exported(server: LLMServer, tmp_path: Path, calm: Calm) -> None:
     project = paid(tmp_path / "own", server)
     call("run", "--config", project.config, "--quiet", "--to", "prune")
     project.change(budget={"max_calls": server.count + 40})
@@ -72,11 +85,11 @@ def test_rankings_that_are_done_are_exported(server: LLMServer, tmp_path: Path) 
     assert "stage rank was stopped" in errors and "cut short" in errors
     out = call("eval", "-g", project.run, "-r", project.run).stdout
     assert "stage rank was stopped" in out
-    goes_on(project, paid(tmp_path / "calm", server), server)
+    goes_on(project, calm, server)
 
 
 @pytest.mark.nightly
-def test_ctrl_c_leaves_what_is_done(server: LLMServer, tmp_path: Path) -> None:
+def test_ctrl_c_leaves_what_is_done(server: LLMServer, tmp_path: Path, calm: Calm) -> None:
     project = paid(tmp_path / "own", server)
     server.delay_s = 0.1
     process = begin("run", "--config", project.config, "--quiet")
@@ -86,7 +99,7 @@ def test_ctrl_c_leaves_what_is_done(server: LLMServer, tmp_path: Path) -> None:
     assert 1 <= len(done(project, "judge")) < 6
     call("audit", project.run, code=7)
     server.delay_s = 0
-    goes_on(project, paid(tmp_path / "calm", server), server)
+    goes_on(project, calm, server)
 
 
 def test_a_whole_result_is_not_replaced_by_a_part(server: LLMServer, tmp_path: Path) -> None:
@@ -109,7 +122,7 @@ def test_what_came_before_has_changed_so_the_part_is_gone(server: LLMServer, tmp
     assert not list(project.run.glob("*.partial.jsonl"))
 
 
-def test_what_is_judged_is_ranked_evaluated_and_exported(server: LLMServer, tmp_path: Path) -> None:
+def test_what_is_judged_is_ranked_evaluated_and_exported(server: LLMServer, tmp_path: Path, calm: Calm) -> None:
     project = paid(tmp_path / "own", server)
     project.change(budget={"max_calls": 70})
     call("run", "--config", project.config, "--quiet", code=7)
@@ -128,11 +141,11 @@ def test_what_is_judged_is_ranked_evaluated_and_exported(server: LLMServer, tmp_
     asked = server.count
     call("run", "--config", project.config, "--partial", "--quiet")
     assert server.count == asked, "what was ordered is in the journal"
-    goes_on(project, paid(tmp_path / "calm", server), server)
+    goes_on(project, calm, server)
 
 
 @pytest.mark.nightly
-def test_a_ranking_in_part_may_end_itself(server: LLMServer, tmp_path: Path) -> None:
+def test_a_ranking_in_part_may_end_itself(server: LLMServer, tmp_path: Path, calm: Calm) -> None:
     project = paid(tmp_path / "own", server)
     project.change(budget={"max_calls": 70})
     call("run", "--config", project.config, "--quiet", code=7)
@@ -147,7 +160,7 @@ def test_a_ranking_in_part_may_end_itself(server: LLMServer, tmp_path: Path) -> 
     assert told["stages"]["rank"]["begun"].startswith(f"{len(finished)} of 6 queries done, {short} ranking")
     errors = call("export", project.run, "--format", "jsonl", "--out", tmp_path / "jsonl").stderr
     assert "stage judge was stopped" in errors and "stage rank was stopped" in errors
-    goes_on(project, paid(tmp_path / "calm", server), server)
+    goes_on(project, calm, server)
 
 
 def test_a_part_of_something_else_is_not_gone_on_with(server: LLMServer, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 BENCHMARK = Path(__file__).resolve().parents[2] / "benchmarks" / "faults.py"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def faults():
     spec = importlib.util.spec_from_file_location("benchmark_faults", BENCHMARK)
     module = importlib.util.module_from_spec(spec)
@@ -23,7 +23,7 @@ def faults():
     monkeypatch.undo()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def b(faults, tmp_path_factory):
     with faults.bench(tmp_path_factory.mktemp("faults")) as made:
         yield made

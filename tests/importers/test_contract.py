@@ -10,7 +10,9 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -51,17 +53,26 @@ def imported(folder: Path, name: str, out: Path, **more: Any) -> dict[str, Any] 
     }
 
 
-def read_files(folder: Path, name: str, out: Path) -> list[Path]:
-    """The files that an importer reads: what it gives changes if they do."""
-    usual, found = imported(folder, name, out), []
-    assert isinstance(usual, dict), usual
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and path.suffix in (".jsonl", ".json", ".csv", ".tsv", ".txt", ".trec"):
-            kept = path.read_bytes()
-            path.write_bytes(b"\xff\xfe\n")
-            if imported(folder, name, out) != usual:
-                found.append(path)
-            path.write_bytes(kept)
+def read_files(folder: Path, name: str) -> list[Path]:
+    """The files that an importer reads."""
+    return [folder / path for path in read_by(name)]
+
+
+@cache
+def read_by(name: str) -> list[str]:
+    """Their places in a set of that format: what the importer gives changes if they do."""
+    found = []
+    with TemporaryDirectory() as made:
+        folder, out = foreign(name, Path(made) / "theirs"), Path(made) / "out"
+        usual = imported(folder, name, out)
+        assert isinstance(usual, dict), usual
+        for path in sorted(folder.rglob("*")):
+            if path.is_file() and path.suffix in (".jsonl", ".json", ".csv", ".tsv", ".txt", ".trec"):
+                kept = path.read_bytes()
+                path.write_bytes(b"\xff\xfe\n")
+                if imported(folder, name, out) != usual:
+                    found.append(str(path.relative_to(folder)))
+                path.write_bytes(kept)
     return found
 
 
@@ -121,7 +132,7 @@ def test_a_value_of_the_wrong_kind_becomes_no_id(name: str, tmp_path: Path) -> N
     folder = foreign(name, tmp_path / "theirs")
     usual = imported(folder, name, tmp_path / "out")
     assert isinstance(usual, dict), usual
-    for path in read_files(folder, name, tmp_path / "out"):
+    for path in read_files(folder, name):
         rows = rows_of(path)
         cells = path.suffix not in (".jsonl", ".json")
         at = min(len(rows) - 1, 1)
@@ -143,7 +154,7 @@ def test_a_value_of_the_wrong_kind_becomes_no_id(name: str, tmp_path: Path) -> N
 def test_two_rows_that_contradict_each_other_are_refused_or_both_kept(name: str, tmp_path: Path) -> None:
     folder = foreign(name, tmp_path / "theirs")
     refused = 0
-    for path in read_files(folder, name, tmp_path / "out"):
+    for path in read_files(folder, name):
         rows = rows_of(path)
         if path.parent.name == "runs":
             continue
@@ -181,7 +192,7 @@ def renamed(value: Any, old: str, new: str) -> Any:
 def test_ids_that_look_the_same_are_refused(name: str, tmp_path: Path) -> None:
     folder = foreign(name, tmp_path / "theirs")
     refused = 0
-    for path in read_files(folder, name, tmp_path / "out"):
+    for path in read_files(folder, name):
         rows = rows_of(path)
         for old in ("q2", "d3"):
             more = [row for row in rows if renamed(row, old, "x") != row][:1]
@@ -208,7 +219,7 @@ def test_options_that_the_format_does_not_have_are_refused(name: str, tmp_path: 
 @pytest.mark.parametrize("name", NAMES)
 def test_bytes_that_are_not_utf_8_are_named(name: str, tmp_path: Path) -> None:
     folder = foreign(name, tmp_path / "theirs")
-    for path in read_files(folder, name, tmp_path / "out"):
+    for path in read_files(folder, name):
         kept = path.read_bytes()
         path.write_bytes(kept.rstrip() + b"\xff\n")
         found = imported(folder, name, tmp_path / "out")

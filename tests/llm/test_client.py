@@ -612,7 +612,7 @@ def test_headers_of_answers_slow_calls_down(bench):
 
 def test_one_models_pause_does_not_stop_another(bench):
     def fault_for(number, body):
-        return "429:2" if number == 1 else None
+        return "429:1" if number == 1 else None
 
     async def work(llm):
         slow = asyncio.ensure_future(llm.ask(question()))
@@ -624,7 +624,7 @@ def test_one_models_pause_does_not_stop_another(bench):
     with bench(fault_for=fault_for) as b:
         b.run(work, prices=prices)
         assert [body["model"] for body in b.server.requests] == ["test-model", "other-model", "test-model"]
-        assert b.server.times[-1] - b.server.times[0] >= 2
+        assert b.server.times[-1] - b.server.times[0] >= 1
 
 
 @pytest.mark.nightly(keep=2)
@@ -695,7 +695,7 @@ def test_a_call_that_times_out_is_booked_at_its_likely_price_each_time(bench, tm
     with bench(faults=["slow:60", "slow:60"]) as b:
         ledger = CallLedger(tmp_path / "ledger.jsonl", "judge")
         settings = LLMSettings(
-            api_base=b.server.url, prices={MODEL: Price(input=1, output=1)}, timeout_s=2, backoff_s=0.001
+            api_base=b.server.url, prices={MODEL: Price(input=1, output=1)}, timeout_s=1, backoff_s=0.001
         )
         llm = LLM(settings, BudgetSettings(), None, ledger)
         assert b.run(lambda llm: llm.ask(question()), llm).error is None
