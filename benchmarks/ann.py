@@ -132,7 +132,7 @@ def run_vectors(rows: int, folder: Path, construction: int, names: Sequence[str]
     matrix, queries = made_up(rows, 0), made_up(QUERIES, 1)
     path = folder / "passages.sqlite"
     source = (Passage(doc_id=f"d{number:07}", text=str(number)) for number in range(rows))
-    with PassageStore.open(path) if path.exists() else PassageStore.build(path, source, "made up") as store:
+    with PassageStore.open(path) if path.exists() else PassageStore.build(path, source) as store:
         vectors = opened(store, folder, matrix)
         graph = {"ef_construction": construction}
         indexes = {
@@ -231,7 +231,7 @@ def run_labels(folder: Path) -> None:
     print("| index | " + " | ".join(map(str, measures)) + " | ms a query |\n|---|" + "---:|" * (len(measures) + 1))
     with (
         tempfile.TemporaryDirectory() as name,
-        PassageStore.build(Path(name) / "p.sqlite", passages, "labels") as store,
+        PassageStore.build(Path(name) / "p.sqlite", passages) as store,
     ):
         vectors = open_vectors(Cache(Path(name)), embedder.identity, embedder.dims, store, embedder.embed)
         queries = embedder.embed([each["text"] for each in questions])

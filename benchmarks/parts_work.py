@@ -167,7 +167,7 @@ def searching_beside_itself(asked: int) -> Pair:
 
 def store(folder: Path, count: int) -> Path:
     path = folder / f"{count}.sqlite"
-    PassageStore.build(path, (passage(f"d{n}", text) for n, text in enumerate(prose(count, 40))), "source").close()
+    PassageStore.build(path, (passage(f"d{n}", text) for n, text in enumerate(prose(count, 40)))).close()
     return path
 
 

@@ -102,7 +102,7 @@ def index(passages: int, folder: Path) -> dict[str, float]:
     draw, embedder = random.Random(1), WordLlamaEmbedder(WordLlamaEmbedder.Config())
     source = (Passage(doc_id=f"p{n}", text=" ".join(draw.choices(WORDS, k=12))) for n in range(passages))
     clock = [time.perf_counter()]
-    with PassageStore.build(folder / "passages.sqlite", source, "made up") as store:
+    with PassageStore.build(folder / "passages.sqlite", source) as store:
         clock.append(time.perf_counter())
         vectors = open_vectors(Cache(folder), embedder.identity, embedder.dims, store, embedder.embed)
         clock.append(time.perf_counter())

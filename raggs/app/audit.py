@@ -5,9 +5,8 @@ Asks nobody. Writes nothing but the lock or the signature that it is asked for.
 
 What the cache beside a run keeps of its corpus: the passages, and the indexes that its retrievers searched.
 
-A run can be right and what the next run will read be altered: texts in the passage store, scores of bm25, vectors. A
-corpus of up to `WHOLE` passages is read from end to end; of a larger one as many stand for all, so that an audit stays
-quick. Nothing is built, and what is not there is not missed.
+A run can be right and what the next run will read be altered: texts in the passage store, scores of bm25, vectors. All
+are read. Nothing is built, and what is not there is not missed.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from raggs.parts.indexes.passages import PassageStore
 from raggs.runs.manifests import goldenlock
 from raggs.runs.manifests.audit import audit as findings_of
 from raggs.runs.manifests.audit import notes, unfinished
-from raggs.runs.manifests.audit_pairs import store_of, text_findings
+from raggs.runs.manifests.audit_pairs import text_findings
 from raggs.runs.manifests.models import MANIFEST, AuditFinding, Cure, parameters
 from raggs.runs.manifests.opened import OpenedRun, open_run
 from raggs.runs.manifests.store import RunStore, breaks
@@ -43,7 +42,6 @@ from raggs.stages.questions import QUESTIONS
 from raggs.stages.retrieve import RetrieveConfig
 
 NO_STORE = "the texts of the pools (the cache has no passages of this corpus)"
-WHOLE = 100_000  # passages that are all read, in about a second
 
 
 @dataclass(frozen=True)
@@ -57,20 +55,20 @@ class Copies:
 def cached_copies(run: OpenedRun) -> Copies:
     """Hold a run and the caches beside it against each other."""
     cache = Cache.of(run.folder.parent)
-    store = store_of(run, sorted(cache.at("corpora").folder.glob("*.sqlite")))
+    merged = run.manifest.stages.get("merge")
+    store = PassageStore.find(cache.at("corpora"), merged.components.get("corpus")) if merged else None
     if store is None:
         return Copies(unchecked=(NO_STORE,))
     with closing(store):
         texts = text_findings(run, store) if run.store.path("merge").is_file() else iter(())
         found = (*texts, *_passages(store, cache), *_indexes(run, store, cache))
-        return Copies(found, tuple(_unread(store)))
+        return Copies(found)
 
 
 def _passages(store: PassageStore, cache: Cache) -> Iterator[AuditFinding]:
-    try:
-        store.verify(WHOLE)
-    except RaggsError as error:
-        yield AuditFinding(_shown(store.path, cache), None, f"{error.message}; {error.remedy}", "told")
+    for folder, fault in cache.at("corpora").faults(store.path.parent.name):
+        said = f"the passage store is damaged ({fault}); delete the folder, and it is built again"
+        yield AuditFinding(_shown(folder, cache), None, said, "told")
 
 
 def _indexes(run: OpenedRun, store: PassageStore, cache: Cache) -> Iterator[AuditFinding]:
@@ -84,14 +82,6 @@ def _indexes(run: OpenedRun, store: PassageStore, cache: Cache) -> Iterator[Audi
                 yield AuditFinding(_shown(folder, cache), None, said, "told")
     except RaggsError:
         return
-
-
-def _unread(store: PassageStore) -> Iterator[str]:
-    if len(store) > WHOLE:
-        yield (
-            f"all passages of the cache: {WHOLE:,} of {len(store):,} were read, spread evenly, and those of the pools; "
-            "of large index files, blocks"
-        )
 
 
 def _shown(path: Path, cache: Cache) -> str:

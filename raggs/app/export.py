@@ -152,17 +152,12 @@ def _whole_corpus(run: OpenedRun, wanted: bool, hear: Hear) -> Iterator[PassageS
 
 
 def _store(run: OpenedRun) -> PassageStore | None:
-    lock = run.manifest.stages.get("retrieve")
-    content = lock and lock.components.get("corpus")
-    for path in sorted(Cache.of(run.folder.absolute().parent).at("corpora").folder.glob("*.sqlite")):
-        try:
-            store = PassageStore.open(path)
-        except (DataError, NotFoundError):
-            continue  # damaged, or of another version: as good as none
-        if store.content_hash == content:
-            return store
+    lock, cache = run.manifest.stages.get("retrieve"), Cache.of(run.folder.absolute().parent).at("corpora")
+    store = None if lock is None else PassageStore.find(cache, lock.components.get("corpus"))
+    if store is not None and any(cache.faults(store.path.parent.name)):
         store.close()
-    return None
+        return None
+    return store
 
 
 Came = Literal["whole", "changed", "partly", "lost", "read"]

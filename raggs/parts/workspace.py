@@ -24,7 +24,6 @@ from raggs.base.adapter import AdapterConfig
 from raggs.base.artifacts import Passage, Query
 from raggs.base.cache import Cache, OnceCache
 from raggs.base.errors import ConfigError, DataError, NotFoundError
-from raggs.base.files import make_folder
 from raggs.base.hashing import hash_value
 from raggs.base.loops import open_loop
 from raggs.base.text import REPLACED, plural
@@ -36,7 +35,7 @@ from raggs.parts.chunkers import Chunker, ChunkerConfig, ChunkerContext, Documen
 from raggs.parts.corpora import Corpus, CorpusContext, CutCorpus, DocumentCorpus, RemoteCorpus
 from raggs.parts.embedders import Embedder, EmbedderConfig, EmbedderContext
 from raggs.parts.embedders.kept import HELD, KeptEmbedder
-from raggs.parts.indexes.passages import FORMAT, Passages, PassageStore
+from raggs.parts.indexes.passages import FILE, FORMAT, Passages, PassageStore
 from raggs.parts.judges import Calls, Judge, JudgeContext, Ordering, Task, reviews_beside
 from raggs.parts.queries.fields import load_numbered
 from raggs.parts.rerankers import Reranker, RerankerConfig, RerankerContext
@@ -118,42 +117,24 @@ class OpenCorpus:
         """
         source = self._source
         content = source.source_hash()
-        path = self._cache.at("corpora").folder / f"{self._spec.type}-{self._key(content)}.sqlite"
-        if (kept := self._kept(path, content)) is not None:
-            self._tell([*source.outside(), *kept.notes])
-            return kept
-        make_folder(path.parent)
-        store = PassageStore.build(
-            path,
-            self._some(source),
-            content,
-            progress=self._building,
-            notes=source.notes,
-            cutting_s=lambda: source.cutting_s,
-            unreadable=lambda: source.unreadable,
-        )
+
+        def make(folder: Path) -> None:
+            PassageStore.build(
+                folder / FILE,
+                self._some(source),
+                progress=self._building,
+                notes=source.notes,
+                cutting_s=lambda: source.cutting_s,
+                unreadable=lambda: source.unreadable,
+            ).close()
+            if source.source_hash() != content:
+                raise DataError("the corpus changed while it was read", where=self.place, remedy="run again")
+
+        name = f"{self._spec.type}-{self._key(content)}"
+        store = PassageStore.open(self._cache.at("corpora").files(name, name, make, "the passage store").path / FILE)
         self._tell([*source.outside(), *store.notes])
         self._tell_replaced(source)
-        if source.source_hash() != content:
-            store.close()
-            path.unlink()
-            raise DataError("the corpus changed while it was read", where=self.place, remedy="run again")
         return store
-
-    def _kept(self, path: Path, content: str) -> PassageStore | None:
-        """Return the passages that were stored before; None if there are none, or the file is not what was stored."""
-        if not path.exists():
-            return None
-        try:
-            store = PassageStore.open(path)
-        except DataError as error:
-            self._hear(Notice(f"{path}: {error.message}, so it is built again from the corpus"))
-            return None
-        if (store.built_as, store.source_hash) == (path.name, content):
-            return store
-        store.close()
-        self._hear(Notice(f"{path}: holds the passages of another corpus, so it is built again"))
-        return None
 
     def documents(self) -> Iterator[Document | Passage]:
         """Documents whole, where the source knows them; else its passages one by one.

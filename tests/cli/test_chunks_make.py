@@ -134,7 +134,7 @@ def test_what_no_answer_came_for_is_asked_again_on_request(folder: Path, server:
     assert [len(file["chunks"]) for file in json.loads(invoke(*show).stdout)["files"]] == [10, 10, 10] != before
     assert make("--again").stdout == "0 documents cut, 3 cut before\n"
     assert invoke(*run).exit_code == 0
-    stored = [PassageStore.open(path) for path in (folder / "runs" / ".cache" / "corpora").glob("*.sqlite")]
+    stored = [PassageStore.open(path) for path in (folder / "runs" / ".cache" / "corpora").glob("*/passages.sqlite")]
     assert sorted(map(len, stored)) == [sum(before), 30], "other cuts are other passages"
     for store in stored:
         store.close()

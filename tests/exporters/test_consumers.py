@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from pathlib import Path
 
 import ir_measures
@@ -138,8 +139,7 @@ def test_the_whole_corpus_where_it_is_at_hand(run, tmp_path):
 def test_the_pool_where_the_corpus_is_gone(tmp_path):
     project = make_project(tmp_path, queries=2, corpus=40)
     run = run_config(load_config(project.config), stop="judge").store.folder
-    for path in (run.parent / ".cache" / "corpora").iterdir():
-        path.unlink()
+    shutil.rmtree(run.parent / ".cache" / "corpora")
     told: list[object] = []
     export(run, tmp_path / "out", "beir", hear=told.append)
     (_, note) = told

@@ -48,7 +48,7 @@ def no_more_files(spare: int = 0) -> Iterator[None]:
 @pytest.mark.parametrize("spare", range(4))
 def test_indexes_and_caches_are_not_called_damaged(spare: int, tmp_path: Path) -> None:
     passages = [Passage(doc_id=f"p{number}", title="", text=f"amber brook {number}") for number in range(20)]
-    store = PassageStore.build(tmp_path / "passages.db", passages, "x")
+    store = PassageStore.build(tmp_path / "passages.db", passages)
     open_lexical(Cache(tmp_path), store, Parameters(1.2, 0.75, "en"))
     AnswerCache(tmp_path / "llm").close()
     openers = [

@@ -93,7 +93,7 @@ def store(tmp_path: Path) -> PassageStore:
         Passage(doc_id="raw", title="Caf\u0065\u0301", text="C'est tre\u0300s bon\u202f!"),
         Passage(doc_id="clean", title="Café", text="C'est très bon !"),
     ]
-    return PassageStore.build(tmp_path / "p.sqlite", rows, "source")
+    return PassageStore.build(tmp_path / "p.sqlite", rows)
 
 
 def test_what_is_indexed_is_clean_and_what_is_kept_is_not(store: PassageStore, tmp_path: Path) -> None:
@@ -107,13 +107,12 @@ def test_what_is_indexed_is_clean_and_what_is_kept_is_not(store: PassageStore, t
     assert vectors[0].tobytes() == vectors[1].tobytes()
     _, scores = open_lexical(Cache(tmp_path), store, Parameters(1.2, 0.75, "fr")).search("très bon café", "fr", 5)
     assert scores[0] == scores[1]
-    store.verify()
 
 
 def test_typographic_quotes_are_searched_as_plain_ones_and_kept_as_they_are(tmp_path: Path) -> None:
     texts = {"plain": "Qu'est-ce que l'eau ? \"Rien\".", "typed": "Qu’est-ce que l’eau ? “Rien”."}
     rows = [Passage(doc_id=name, text=text) for name, text in texts.items()]
-    with PassageStore.build(tmp_path / "p.sqlite", rows, "source") as store:
+    with PassageStore.build(tmp_path / "p.sqlite", rows) as store:
         assert [passage.content for passage in store] == list(texts.values())
         embedder = WordLlamaEmbedder(WordLlamaEmbedder.Config())
         vectors = open_vectors(Cache(tmp_path), embedder.identity, embedder.dims, store, embedder.embed).vectors
@@ -126,7 +125,7 @@ def test_typographic_quotes_are_searched_as_plain_ones_and_kept_as_they_are(tmp_
 
 def test_only_a_corpus_with_typographic_quotes_is_indexed_anew(tmp_path: Path) -> None:
     def built(text: str) -> PassageStore:
-        return PassageStore.build(tmp_path / f"{len(text)}.sqlite", [Passage(doc_id="d", text=text)], "source")
+        return PassageStore.build(tmp_path / f"{len(text)}.sqlite", [Passage(doc_id="d", text=text)])
 
     with built("déjà vu — 10⁶") as plain, built("déjà ’vu’") as typed:
         assert plain.search_hash == plain.content_hash
@@ -140,9 +139,8 @@ def test_only_a_corpus_with_typographic_quotes_is_indexed_anew(tmp_path: Path) -
 
 
 def content_hash(folder: Path, rows: list[Passage]) -> str:
-    with PassageStore.build(folder / "hash.sqlite", rows, "source") as built:
+    with PassageStore.build(folder / "hash.sqlite", rows) as built:
         assert (built.cleaned == 0) == all(row.content == row.raw for row in rows)
-        built.verify()
         return built.content_hash
 
 

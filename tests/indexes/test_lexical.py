@@ -29,7 +29,7 @@ FRENCH = [
 
 def make_store(folder, texts):
     rows = [Passage(doc_id=f"d{number}", text=text) for number, text in enumerate(texts)]
-    return PassageStore.build(folder / "p.sqlite", rows, "source")
+    return PassageStore.build(folder / "p.sqlite", rows)
 
 
 def found(index, store, text, language="en", k=10):
@@ -64,7 +64,7 @@ def test_it_is_the_formula(tmp_path, query):
 
 def test_ties_go_by_doc_id_even_at_the_cut(tmp_path):
     rows = [Passage(doc_id=doc_id, text="same words") for doc_id in ("c", "a", "d", "b")]
-    with PassageStore.build(tmp_path / "p.sqlite", rows, "s") as store:
+    with PassageStore.build(tmp_path / "p.sqlite", rows) as store:
         index = open_lexical(Cache(tmp_path), store, DEFAULT)
         assert [doc_id for doc_id, _ in found(index, store, "words", k=3)] == ["a", "b", "c"]
 

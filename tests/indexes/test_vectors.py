@@ -23,7 +23,7 @@ ROWS, DIMS = 2 * SHARD + 100, 4
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
     rows = (Passage(doc_id=f"d{number}", text=str(number)) for number in range(ROWS))
-    with PassageStore.build(tmp_path_factory.mktemp("store") / "p.sqlite", rows, "source") as built:
+    with PassageStore.build(tmp_path_factory.mktemp("store") / "p.sqlite", rows) as built:
         yield built
 
 
@@ -73,7 +73,7 @@ def test_built_once_then_opened(tmp_path, store, embed):
 
 def test_equal_scores_go_by_doc_id(tmp_path, embed):
     rows = [Passage(doc_id=doc_id, text="7") for doc_id in ("b", "c", "a", "d")]
-    with PassageStore.build(tmp_path / "p.sqlite", rows, "s") as small:
+    with PassageStore.build(tmp_path / "p.sqlite", rows) as small:
         found = build(tmp_path, small, embed).search(embed(["7"]), 3)
         assert small.ids_at(found.positions[0].tolist()) == ["a", "b", "c"]
 
@@ -129,7 +129,7 @@ def test_shards_that_did_not_reach_the_disk_are_computed_again(tmp_path, store, 
 def test_each_embedder_and_corpus_has_its_own_folder(tmp_path, store, embed):
     build(tmp_path, store, embed)
     build(tmp_path, store, embed, embedder="test 1")
-    with PassageStore.build(tmp_path / "p.sqlite", [Passage(doc_id="x", text="1")], "s") as other:
+    with PassageStore.build(tmp_path / "p.sqlite", [Passage(doc_id="x", text="1")]) as other:
         build(tmp_path, other, embed)
     assert len(list(tmp_path.glob("*/header.json"))) == 3
 

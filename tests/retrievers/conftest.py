@@ -32,7 +32,7 @@ def embed(texts):
 @pytest.fixture
 def context(tmp_path):
     rows = [Passage(doc_id=doc_id, text=text) for doc_id, text in TEXTS.items()]
-    with PassageStore.build(tmp_path / "p.sqlite", rows, "source") as store, asyncio.Runner() as loop:
+    with PassageStore.build(tmp_path / "p.sqlite", rows) as store, asyncio.Runner() as loop:
         made = RetrieverContext(
             store,
             ("q1", "q2"),

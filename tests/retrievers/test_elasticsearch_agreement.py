@@ -57,7 +57,7 @@ def asked(embedder):
 
 @pytest.fixture
 def context(tmp_path, passages, asked, embedder):
-    with PassageStore.build(tmp_path / "p.sqlite", passages, "source") as store:
+    with PassageStore.build(tmp_path / "p.sqlite", passages) as store:
         ids = [query.qid for query in asked]
         yield RetrieverContext(
             store, ids, embedder.embed, embedder.identity, embedder.dims, Cache(tmp_path), lambda *_: None

@@ -52,7 +52,7 @@ def cranfield_runs() -> dict[str, Lists]:
     ]
     qids = [record.qid for record in records]
     rows = [Passage(doc_id=row["_id"], title=row["title"], text=row["text"] or "-") for row in _read("corpus.jsonl")]
-    with TemporaryDirectory() as name, PassageStore.build(Path(name) / "p.sqlite", rows, "source") as store:
+    with TemporaryDirectory() as name, PassageStore.build(Path(name) / "p.sqlite", rows) as store:
         context = RetrieverContext(
             store, qids, embedder.embed, embedder.identity, embedder.dims, Cache(Path(name)), lambda *_: None
         )

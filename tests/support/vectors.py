@@ -33,7 +33,7 @@ def vectors_of(folder: Path, matrix: np.ndarray, ids: Sequence[str] | None = Non
     names = ids or [f"d{number:06}" for number in range(len(matrix))]
     rows = (Passage(doc_id=name, text=str(number)) for number, name in enumerate(names))
     path = folder / "passages.sqlite"
-    with PassageStore.open(path) if path.exists() else PassageStore.build(path, rows, "source") as store:
+    with PassageStore.open(path) if path.exists() else PassageStore.build(path, rows) as store:
         yield open_vectors(
             Cache(folder), "test/1", matrix.shape[1], store, lambda texts: matrix[[int(t) for t in texts]]
         )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 from raggs.base.cache import Cache
-from raggs.base.types import Notice
+from raggs.base.types import Notice, deaf
 from raggs.parts.corpora.elasticsearch import ElasticsearchConfig
 from raggs.parts.corpora.folder import FolderConfig
 from raggs.parts.elastic.passages import IndexPassages
@@ -74,8 +75,8 @@ def test_passages_of_another_corpus_are_not_searched_under_its_name(tmp_path: Pa
     def passages(name: str) -> tuple[list[str], Path]:
         corpus = OpenCorpus(
             FolderConfig(path=tmp_path / name),
-            Cache.of(tmp_path / "runs"),
-            lambda news: heard.append(news.message) if isinstance(news, Notice) else None,
+            Cache.of(tmp_path / "runs", heard.append),
+            deaf,
         )
         found = [passage.text for passage in corpus.store], corpus.store.path
         corpus.close()
@@ -89,9 +90,22 @@ def test_passages_of_another_corpus_are_not_searched_under_its_name(tmp_path: Pa
     two.rename(one)
     (tmp_path / "aside").rename(two)
     assert (passages("one")[0], passages("two")[0]) == (texts, others)
-    assert [line.rpartition(": ")[2] for line in heard] == [
-        "holds the passages of another corpus, so it is built again"
-    ] * 2
+    said = "the passage store is damaged (passages.sqlite is not what was built), so it is built again"
+    assert [line.partition(": ")[2] for line in heard] == [said] * 2
     one.write_bytes(b"no database")
     assert passages("one")[0] == texts
-    assert "damaged" in heard[2] and "built again from the corpus" in heard[2]
+    assert heard[2].endswith(said)
+
+
+def test_an_altered_text_is_never_searched(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.md").write_text("a wing")
+    heard: list[object] = []
+    for _ in range(2):
+        corpus = OpenCorpus(FolderConfig(path=tmp_path / "docs"), Cache.of(tmp_path / "runs", heard.append), deaf)
+        assert [passage.text for passage in corpus.store] == ["a wing"]
+        path = corpus.store.path
+        corpus.close()
+        with sqlite3.connect(path) as connection:
+            connection.execute("UPDATE passages SET text = 'a tail'")
+    assert len(heard) == 1

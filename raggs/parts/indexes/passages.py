@@ -1,19 +1,16 @@
 """The passages of a corpus in one sqlite file, so that any of them is a lookup away and none lives in memory.
 
 A corpus is read once, in its own order, into a table keyed by position (0-based) with a unique index on doc_id.
-The file appears whole or not at all and is never changed afterwards: a changed corpus makes a new file. Two
-hashes go with it: `source_hash` of the bytes the corpus was read from (is the file up to date?), and
-`content_hash` of the passages themselves in order (do two indexes speak of the same passages?). Each row has a sum of
-its own, which is checked whenever it is read, so that an altered text is never believed; `verify` checks all of them
-against `content_hash`, which whoever alters rows with their sums cannot keep. The order of the ids has a sum too, which
-`id_ranks` checks: if rows changed their positions, a search would give the vectors of one passage to another one.
+The file appears whole or not at all and is never changed afterwards: a changed corpus makes a new file. A hash of the
+passages in order goes with it, `content_hash`: do two indexes speak of the same passages? Whether the file is as it was
+written is the cache's to verify (`raggs.base.cache`).
 
 A store belongs to the thread that opened it. It must not interpret passages: their raw text is what is kept, and no
 chunking is done here. That hygiene changes what is read of some counts in `content_hash`, so whatever was made of these
 before there was any is made anew; a corpus of clean texts has the hash that it had. Indexes go by `search_hash`, which
 differs where a passage holds typographic quotation marks: the passages are the same, and searches read them folded.
 
-Passages as rows of a table: their columns, a sum for each row, and the line that the hash of all is made of.
+Passages as rows of a table: their columns, and the line that the hash of all is made of.
 """
 
 from __future__ import annotations
@@ -32,7 +29,8 @@ import numpy as np
 
 from raggs.base.arrays import SmallInts
 from raggs.base.artifacts import Passage, Span
-from raggs.base.errors import DataError, NotFoundError
+from raggs.base.cache import Cache
+from raggs.base.errors import DataError, NotFoundError, RaggsError
 from raggs.base.files import atomic_path, disk_fault, lacks_handles, no_handles
 from raggs.base.hashing import canonical_json, hash_value
 from raggs.base.text import FOLDING, HYGIENE, QUOTES, fold_quotes, id_problem, one_line
@@ -45,34 +43,29 @@ CREATE TABLE passages (
     title TEXT NOT NULL,
     text TEXT NOT NULL,
     metadata TEXT NOT NULL,
-    span TEXT,
-    sum BLOB NOT NULL
+    span TEXT
 );
 """
 CLEANED = f"hygiene {HYGIENE}\n".encode()
-COLUMNS = "doc_id, title, text, metadata, span, sum"
+COLUMNS = "doc_id, title, text, metadata, span"
 REPORT_EVERY = 1000
 Progress = Callable[[str, int, int], None]
-Row = tuple[str, str, str, str, str | None, bytes]
+Row = tuple[str, str, str, str, str | None]
 
 
 def row_of(passage: Passage) -> Row:
     """The columns of a passage."""
     span = None if passage.span is None else canonical_json(passage.span.model_dump())
-    metadata = canonical_json(dict(passage.metadata))
-    own = _sum(passage.doc_id, passage.title, passage.text, metadata, span)
-    return passage.doc_id, passage.title, passage.text, metadata, span, own
+    return passage.doc_id, passage.title, passage.text, canonical_json(dict(passage.metadata)), span
 
 
 def passage_of(row: Row) -> Passage:
     """The passage that a row holds.
 
     Raises:
-        ValueError: it was altered, or is none.
+        ValueError: it is none.
     """
-    doc_id, title, text, metadata, span, known = row
-    if _sum(doc_id, title, text, metadata, span) != known:
-        raise ValueError(f"passage {doc_id} is not what was stored")
+    doc_id, title, text, metadata, span = row
     place = None if span is None else Span.model_validate_json(span)
     return Passage(doc_id=doc_id, title=title, text=text, span=place, metadata=json.loads(metadata))
 
@@ -88,11 +81,6 @@ def is_cleaned(row: Row) -> bool:
     """Whether Unicode hygiene changes what is read of a passage."""
     passage = Passage.model_construct(doc_id=row[0], title=row[1], text=row[2])
     return passage.content != passage.raw
-
-
-def _sum(doc_id: str, title: str, text: str, metadata: str, span: str | None) -> bytes:
-    """Of one row; its columns are parted by what no JSON and no id holds."""
-    return hashlib.blake2b("\0".join((doc_id, metadata, span or "", title, text)).encode(), digest_size=8).digest()
 
 
 def ingest(connection: sqlite3.Connection, source: Iterable[Passage], progress: Progress | None) -> Mapping[str, str]:
@@ -115,7 +103,7 @@ def ingest(connection: sqlite3.Connection, source: Iterable[Passage], progress: 
             raise DataError(said, remedy="rename it")
         row = row_of(passage)
         try:
-            connection.execute("INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?, ?)", (position, *row))
+            connection.execute("INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?)", (position, *row))
         except sqlite3.IntegrityError as error:
             raise _duplicate(connection, passage.doc_id, position) from error
         line = line_of(row)
@@ -147,11 +135,11 @@ def _duplicate(connection: sqlite3.Connection, doc_id: str, position: int) -> Da
     )
 
 
-FORMAT = "raggs-passages-4"
+FORMAT = "raggs-passages-5"
+FILE = "passages.sqlite"  # in the cache, in a folder for each corpus
 FOLDS = f"quotes {FOLDING}"  # how searches read typographic quotation marks
-NEEDED = frozenset({"content_hash", "source_hash", "cleaned", "count", "format"})  # keys of the table `meta`
+NEEDED = frozenset({"content_hash", "cleaned", "count", "format"})  # keys of the table `meta`
 LOOKUP = 500  # ids in one statement; sqlite of every build allows 999
-VERIFIED = 1000  # passages in a block of those that stand for all
 
 
 class Passages(Protocol):
@@ -179,23 +167,16 @@ class Passages(Protocol):
 
 
 class PassageStore:
-    """A corpus, ready to be read by position or by id. Made by `build` or `open`.
-
-    Attributes:
-        built_as: the name that its file had when it was built.
-    """
+    """A corpus, ready to be read by position or by id. Made by `build` or `open`."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection, meta: dict[str, str]) -> None:
         self.path = path
         self.content_hash = meta["content_hash"]
-        self.source_hash = meta["source_hash"]
         self.cleaned: int | None = int(meta["cleaned"])
         self.notes = tuple(meta.get("notes", "").splitlines())
         self._folded = meta.get("folded")
         self.unreadable: tuple[str, ...] = tuple(json.loads(meta.get("unreadable", "[]")))
         self.cutting_s = float(meta["cutting_s"]) if "cutting_s" in meta else None
-        self.built_as = meta.get("built_as", path.name)
-        self._order = meta.get("order")
         self._count = int(meta["count"])
         self._connection = connection
 
@@ -209,7 +190,6 @@ class PassageStore:
         cls,
         path: Path,
         source: Iterable[Passage],
-        source_hash: str,
         progress: Progress | None = None,
         notes: Callable[[], Iterable[str]] = tuple,
         cutting_s: Callable[[], float | None] = lambda: None,
@@ -231,8 +211,7 @@ class PassageStore:
             path.parent.mkdir(parents=True, exist_ok=True)
             with atomic_path(path) as file, closing(sqlite3.connect(file, isolation_level=None)) as connection:
                 connection.executescript(f"PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; {SCHEMA} BEGIN;")
-                meta = {"format": FORMAT, "source_hash": source_hash, **ingest(connection, source, progress)}
-                meta |= {"built_as": path.name, "order": _order_sum(_id_ranks(connection, int(meta["count"])))}
+                meta = {"format": FORMAT, **ingest(connection, source, progress)}
                 meta |= {} if (seconds := cutting_s()) is None else {"cutting_s": repr(round(seconds, 6))}
                 meta |= {"unreadable": json.dumps(list(names))} if (names := unreadable()) else {}
                 meta["notes"] = "\n".join(one_line(note) for note in notes())
@@ -261,6 +240,19 @@ class PassageStore:
                 connection.close()
                 raise
         return cls(path, connection, meta)
+
+    @classmethod
+    def find(cls, cache: Cache, content_hash: object) -> PassageStore | None:
+        """The store of these passages among those of a cache; None where there is none. It is not verified."""
+        for path in sorted(cache.folder.glob(f"*/{FILE}")):
+            try:
+                store = cls.open(path)
+            except (RaggsError, OSError):
+                continue  # damaged, or of another version: as good as none
+            if store.content_hash == content_hash:
+                return store
+            store.close()
+        return None
 
     @cached_property
     def folded(self) -> bool:
@@ -330,15 +322,13 @@ class PassageStore:
             raise DataError(f"there is no passage at position {error}", where=self.path) from error
 
     def id_ranks(self) -> SmallInts:
-        """For each position, the place of its doc_id among all doc_ids in ascending order; shape (n,).
-
-        Raises:
-            DataError: the passages do not stand in the order in which they were stored.
-        """
+        """For each position, the place of its doc_id among all doc_ids in ascending order; shape (n,)."""
+        count = len(self)
         with _faults(self.path):
-            ranks = _id_ranks(self._connection, len(self))
-        if self._order not in (None, _order_sum(ranks)):
-            raise _damaged(self.path, "its passages stand in another order than they were stored in")
+            rows = self._connection.execute("SELECT position FROM passages ORDER BY doc_id")
+            order = np.fromiter((row[0] for row in rows), dtype=np.int32, count=count)
+        ranks = np.empty(count, dtype=np.int32)
+        ranks[order] = np.arange(count, dtype=np.int32)
         return ranks
 
     def contents(self, start: int, stop: int) -> list[str]:
@@ -359,28 +349,6 @@ class PassageStore:
         count = min(count, len(self))
         places = [number * len(self) // count for number in range(count)]
         return [self.contents(place, place + 1)[0] for place in places]
-
-    def verify(self, most: int | None = None) -> None:
-        """Read all rows and compare them with `content_hash`.
-
-        Args:
-            most: of a corpus with more passages, so many are read, in blocks spread evenly, each by its own sum.
-
-        Raises:
-            DataError: a passage was altered; where all are read, also added, taken out or moved.
-        """
-        if most is not None and most < self._count:
-            blocks = most // VERIFIED
-            for number in range(blocks):
-                self.slice(number * self._count // blocks, number * self._count // blocks + VERIFIED)
-            return
-        digest, count = hashlib.sha256(), 0
-        with _faults(self.path):
-            for count, row in enumerate(self._rows(), start=1):  # noqa: B007 - how many there were
-                passage_of(row)
-                digest.update(line_of(row))
-        if count != self._count or digest.hexdigest() != self.content_hash:
-            raise _damaged(self.path, "its passages are not those that were stored")
 
     def close(self) -> None:
         """Let go of the file. May be called twice."""
@@ -406,19 +374,6 @@ class PassageStore:
                     f"SELECT {columns} FROM passages WHERE {key} IN ({marks})",  # noqa: S608 - names from this module
                     part,
                 )
-
-
-def _id_ranks(connection: sqlite3.Connection, count: int) -> SmallInts:
-    rows = connection.execute("SELECT position FROM passages ORDER BY doc_id")
-    order = np.fromiter((row[0] for row in rows), dtype=np.int32, count=count)
-    ranks = np.empty(count, dtype=np.int32)
-    ranks[order] = np.arange(count, dtype=np.int32)
-    return ranks
-
-
-def _order_sum(ranks: SmallInts) -> str:
-    """Return a hash of the order in which passages stand."""
-    return hashlib.blake2b(ranks.astype("<i4").tobytes(), digest_size=16).hexdigest()
 
 
 def _checked_meta(connection: sqlite3.Connection, path: Path) -> dict[str, str]:

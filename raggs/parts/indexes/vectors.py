@@ -34,7 +34,6 @@ from raggs.parts.indexes.exact import FULL, Neighbours, search
 from raggs.parts.indexes.passages import PassageStore, Progress
 
 SHARD = 4096  # passages embedded between two marks on the disk
-CHECKED = 64  # shards that an audit reads of one file at most
 VECTORS, HEADER = "vectors.f32", "header.json"
 
 Embed = Callable[[Sequence[str]], Vectors]
@@ -171,30 +170,20 @@ def rows_done(cache: Cache, embedder: str, dims: int, store: PassageStore) -> in
 
 
 def vector_faults(cache: Cache, store: PassageStore) -> Iterator[tuple[Path, str]]:
-    """What is wrong with the vectors of `store`, whoever embedded it, and with indexes over them, by folder.
-
-    Of many shards, some stand for all.
-    """
+    """What is wrong with the vectors of `store`, whoever embedded it, and with indexes over them, by folder."""
     for path in sorted(cache.folder.glob(f"*/{HEADER}")):
         try:
             values = json.loads(regular_file(path).read_bytes())
             if values["content_hash"] != store.search_hash:
                 continue
             header = Header(**{**values, "sums": tuple(values["sums"])})
-            shards = _spread(len(header.sums))
-            wrong = not all(_holds(path.with_name(VECTORS), header, shard) for shard in shards)
+            wrong = not all(_holds(path.with_name(VECTORS), header, shard) for shard in range(len(header.sums)))
         except (RaggsError, OSError, ValueError, TypeError, KeyError) as error:
             yield path.parent, str(error)
         else:
             if wrong:
                 yield path.parent, f"{VECTORS} is not what was computed"
             yield from Cache(path.parent).faults()
-
-
-def _spread(count: int) -> list[int]:
-    """Up to `CHECKED` of `count` places, evenly."""
-    taken = min(count, CHECKED)
-    return [number * count // taken for number in range(taken)]
 
 
 def _holds(file: Path, header: Header, shard: int) -> bool:

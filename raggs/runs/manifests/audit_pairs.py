@@ -16,9 +16,8 @@ that hash is for whoever owns the store.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import groupby, pairwise
-from pathlib import Path
 
 from raggs.base.artifacts import EmbedRecord, MergeRecord, QueryRecord, RetrieveRecord
 from raggs.base.errors import RaggsError
@@ -168,21 +167,6 @@ def _bookings(locks: Mapping[str, StageLock]) -> Iterator[AuditFinding]:
 FILE = "merge.jsonl"
 BATCH = 500
 MAX_SHOWN = 3
-
-
-def store_of(run: OpenedRun, files: Iterable[Path]) -> PassageStore | None:
-    """The passage store of a run's corpus among some files, open; None where it is not there."""
-    lock = run.manifest.stages.get("merge")
-    wanted = lock.components.get("corpus") if lock else None
-    for file in files:
-        try:
-            store = PassageStore.open(file)
-        except (RaggsError, OSError):
-            continue
-        if store.content_hash == wanted:
-            return store
-        store.close()
-    return None
 
 
 def text_findings(run: OpenedRun, store: PassageStore) -> Iterator[AuditFinding]:
