@@ -14,7 +14,7 @@ Questions whose excerpts get the places at which they stand, written for whoever
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -66,7 +66,7 @@ from raggs.parts.queries.writing import write_queries
 from raggs.parts.workspace import Workspace, open_numbered
 from raggs.runs.events import Listener, beside, in_loop, silent
 from raggs.runs.forecast import lines_of
-from raggs.runs.manifests.models import CostEstimate
+from raggs.runs.manifests.models import CostEstimate, total
 
 
 def show_cuts(
@@ -131,12 +131,6 @@ def in_words(estimates: Sequence[CostEstimate], cap: float | None, why: str = CU
     if most := total(line.usd_at_most for line in estimates):
         limit = "no cap" if cap is None else f"cap {cap:,.2f} USD"
         yield f"at most {most:,.4f} USD were every answer corrected as often as may be ({limit})"
-
-
-def total(costs: Iterable[float | None]) -> float | None:
-    """The sum of costs in USD; None where one is not known."""
-    known = list(costs)
-    return None if None in known else sum(usd or 0.0 for usd in known)
 
 
 def make_paid_cuts(

@@ -39,7 +39,6 @@ from raggs.base.errors import ConfigError
 from raggs.base.jsonl import read_torn
 from raggs.base.judge_health import PEOPLE, JudgeHealth
 from raggs.base.types import as_list, as_object
-from raggs.llm.embedding import TASK as EMBED
 from raggs.llm.ledger import LEDGER_REMEDY, LedgerLine
 from raggs.llm.prices import HIDDEN, estimate_tokens, likely_tokens, longest_prompt, reasons, remembered_tokens
 from raggs.llm.rehearsal import CallEstimate, DryRunLLM
@@ -146,6 +145,7 @@ STANDING = 20  # queries that stand for all where no pool is known
 LIKELY_REPAIRED = 0.02  # of the answers: asked for once more; measured in the ledger once it holds `LEARNED` answers
 LIKELY_POOL = 0.75  # of the passages that all retrievers bring: the others are found by several of them
 LIKELY_WALK = 0.6  # of a pool: how far a walk goes that `stop_after` may end
+EMBED = "embed"  # the task of embedders, as the ledger names it
 JOURNAL_REMEDY = "delete the file to start this stage afresh"
 
 Pool = tuple[str, list[MergeRecord]]  # of a query, after its id

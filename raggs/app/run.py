@@ -13,7 +13,7 @@ authors did, and scores against it are the higher for it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -38,7 +38,7 @@ from raggs.parts.file_shapes import RELEVANT
 from raggs.runs import execution
 from raggs.runs.events import Event, Listener, StageFinished, beside, in_loop, silent
 from raggs.runs.execution import Execution, ExecutionContext
-from raggs.runs.manifests.models import CostEstimate, RetrieverCeiling, RunManifest
+from raggs.runs.manifests.models import CostEstimate, RetrieverCeiling, RunManifest, total
 from raggs.runs.manifests.reasons import Reason
 from raggs.runs.manifests.store import RunStore, config_place
 from raggs.runs.partial import run_within_budget
@@ -117,24 +117,24 @@ class RunForecast:
     @property
     def usd(self) -> float | None:
         """What the stages that would run are estimated to cost; None where a price is not known."""
-        return _sum(line.usd for line in self.running)
+        return total(line.usd for line in self.running)
 
     @property
     def usd_expected(self) -> float | None:
         """The same, as is to be expected (see `raggs.app.forecast`)."""
-        return _sum(line.expected_usd for line in self.running)
+        return total(line.expected_usd for line in self.running)
 
     @property
     def usd_at_most(self) -> float | None:
         """The same, were every answer corrected as often as `llm.max_repairs` allows."""
-        return _sum(line.usd_at_most for line in self.running)
+        return total(line.usd_at_most for line in self.running)
 
     @property
     def advice(self) -> Iterator[str]:
         """Sentences on what is cached and what is not, and on an order that costs more than the grades do."""
         from raggs.app.forecast import sent_for_advice  # late: most runs are not asked
 
-        rank, judge = (_sum(line.usd for line in self.running if line.stage == stage) for stage in ("rank", "judge"))
+        rank, judge = (total(line.usd for line in self.running if line.stage == stage) for stage in ("rank", "judge"))
         if rank and judge and rank > judge:
             yield f"rank is dearer than judge: {DEARER}"
         yield from sent_for_advice(self.running)
@@ -146,11 +146,6 @@ class RunForecast:
     def exact(self) -> bool:
         """Whether all calls that cost money are counted rather than bounded."""
         return all(line.exact or line.usd == 0 for line in self.running)
-
-
-def _sum(costs: Iterable[float | None]) -> float | None:
-    known = list(costs)
-    return None if None in known else sum(usd or 0.0 for usd in known)
 
 
 def run_folder(config: RunConfig, run_id: str | None = None) -> Path:

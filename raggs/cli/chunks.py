@@ -107,8 +107,9 @@ def show_costs(
         above: a line for people.
         about: why calls are not counted exactly; by default why those of chunkers are not.
     """
-    from raggs.app.chunks import CUT_EARLY, in_words, total
+    from raggs.app.chunks import CUT_EARLY, in_words
     from raggs.cli.render import targets_in_words, targets_json, who_is_paid
+    from raggs.runs.manifests.models import total
     from raggs.runs.manifests.store import dump_json
 
     if as_json:

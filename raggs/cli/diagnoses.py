@@ -122,8 +122,8 @@ def run_kind(kind: str, shared: DiagnosisFlags, **settings: object) -> None:
 
 def _going_on(error: BudgetSpent, request: DiagnoseRequest) -> str:
     """How to go on under a budget that suffices for what is left to do."""
-    from raggs.app.chunks import total
     from raggs.app.diagnose import forecast_diagnosis
+    from raggs.runs.manifests.models import total
 
     if error.cap.per_invocation:
         return "what was paid is cached, to go on: the same command"

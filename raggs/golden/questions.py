@@ -38,13 +38,14 @@ from raggs.golden.opened import NamedSystem
 from raggs.golden.runs import RunGolden
 from raggs.golden.views import (
     HitView,
+    HumanLabel,
     PassageView,
     QuestionBrief,
     QuestionView,
     ReturnedHits,
     passage_source,
 )
-from raggs.parts.reviews import CurrentReviews, GradeReview, key_of
+from raggs.parts.reviews import CurrentReviews, key_of
 from raggs.runs.manifests.opened import ArtifactByQuery
 
 
@@ -340,7 +341,8 @@ def _asked(qid: str, query: Query | None) -> QuestionView:
     return QuestionView(qid, query.text, "", query.language or "", query.answer, query.metadata)
 
 
-def _words(reviews: CurrentReviews, query: Query, passage: Passage) -> tuple[GradeReview, ...]:
+def _words(reviews: CurrentReviews, query: Query, passage: Passage) -> tuple[HumanLabel, ...]:
     key = key_of(query, passage)
     decided = [reviews.settling[key]] if key in reviews.settling else []
-    return (*reviews.grades.get(key, {}).values(), *decided)
+    said = (*reviews.grades.get(key, {}).values(), *decided)
+    return tuple(HumanLabel(word.who, word.grade, word.note, word.settles) for word in said)

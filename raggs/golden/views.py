@@ -23,7 +23,6 @@ from raggs.base.artifacts import JudgeRecord, Placement, RankingRecord, RankReco
 from raggs.base.judge_health import source_of
 from raggs.base.text import shorten
 from raggs.parts.file_shapes import RELEVANT
-from raggs.parts.reviews import GradeReview
 from raggs.runs.manifests.orderwords import STOPS
 
 
@@ -58,7 +57,15 @@ CoursePart = Annotated[
 ]
 
 
-WordPart = Annotated[GradeReview, _named(**_same("who grade note settles"))]
+@dataclass(frozen=True, slots=True)
+class HumanLabel:
+    """What a person says of a passage now. `grade`: None where they cannot tell; `settles`: decides among others."""
+
+    who: str
+    grade: int | None
+    note: str = ""
+    settles: bool = False
+
 
 SOURCES = ("source", "url", "uri", "file", "path")  # keys of metadata that name where a passage is from, best first
 
@@ -99,7 +106,7 @@ class PassageView:
     place: PlacePart | None = None
     cut: str = ""
     duplicate_of: str | None = None
-    words: tuple[WordPart, ...] = ()
+    words: tuple[HumanLabel, ...] = ()
 
     @property
     def grade(self) -> int | None:
@@ -237,7 +244,7 @@ def _silent(passage: PassageView) -> PassageView:
         title="",
         text="",
         judged=judged,
-        words=tuple(word.model_copy(update={"note": ""}) for word in passage.words),
+        words=tuple(replace(word, note="") for word in passage.words),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 from raggs.base.artifacts import Placement, RankingRecord, RankRecord, Span
@@ -10,6 +9,7 @@ from raggs.golden.base import LabelRecord
 from raggs.golden.views import (
     SHEETS,
     HitView,
+    HumanLabel,
     PassageView,
     QuestionView,
     ReturnedHits,
@@ -17,7 +17,6 @@ from raggs.golden.views import (
     sheet_of,
     slim,
 )
-from raggs.parts.reviews import GradeReview
 from raggs.runs.manifests.orderwords import STOPS
 
 
@@ -42,12 +41,6 @@ def label(doc_id: str, grade: int | None, **more: Any) -> LabelRecord:
     return LabelRecord(qid="q", doc_id=doc_id, grade=grade, **more)
 
 
-def said(who: str, grade: int | None, **more: Any) -> GradeReview:
-    digest = "0" * 32
-    at = datetime(2026, 1, 1, tzinfo=UTC)
-    return GradeReview(who=who, at=at, qid="q", query=digest, doc_id="best", passage=digest, grade=grade, **more)
-
-
 def view() -> QuestionView:
     """Three passages that are ranked, one that is not, and one that no system shows at its top."""
     passages = (
@@ -59,7 +52,7 @@ def view() -> QuestionView:
             span=Span(source="a.md", start=3, end=9),
             judged=label("best", 5, judge="human: ada", reason="so"),
             place=place(1, "second", "third"),
-            words=(said("ada", 5, note="yes"), said("bo", None, settles=True)),
+            words=(HumanLabel("ada", 5, "yes"), HumanLabel("bo", None, settles=True)),
         ),
         PassageView("third", 4, place=place(3), duplicate_of="second"),
         PassageView("last", 5, judged=label("last", None, error="no answer")),

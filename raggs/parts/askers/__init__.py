@@ -102,11 +102,6 @@ class Asker(Adapter, ABC):
         """The kinds of question that it can make."""
         return KINDS
 
-    @property
-    def words(self) -> str:
-        """What a language model is told besides the windows, for estimates."""
-        return ""
-
     def causes(self) -> Causes:
         """All that can change its questions: settings, content of files, prompt, model."""
         return self.own_causes()

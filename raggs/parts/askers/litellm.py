@@ -59,10 +59,6 @@ class LiteLLMAsker(Asker):
     def models(self) -> tuple[str, ...]:
         return (self.config.model,)
 
-    @property
-    def words(self) -> str:
-        return self._prompt.text()
-
     def causes(self) -> Causes:
         """All that can change a question: model, parameters, the prompt's text."""
         asked = self._llm.settings.causes_for(self.models)

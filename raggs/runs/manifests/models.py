@@ -164,6 +164,12 @@ class CostEstimate(Frozen):
         return None if self.usd is None else self.usd * (1 + self.repairs)
 
 
+def total(costs: Iterable[float | None]) -> float | None:
+    """The sum of costs in USD; None where one is not known."""
+    known = list(costs)
+    return None if None in known else sum(usd or 0.0 for usd in known)
+
+
 class LedgerMark(Frozen):
     """How far the ledger had come, and the hash of all of it up to there."""
 
