@@ -51,6 +51,16 @@ def test_who_fails_lets_the_other_one_ask(bench):
         assert b.server.count == 2
 
 
+def test_of_two_that_find_the_claim_of_a_dead_session_one_takes_it(tmp_path, monkeypatch):
+    first, second = AnswerClaims(tmp_path), AnswerClaims(tmp_path)
+    first._rows.execute("INSERT INTO claims VALUES ('key', 'dead')")
+    alive = second._alive
+    monkeypatch.setattr(second, "_alive", lambda session: first.take(["key"]) == set() or alive(session))
+    assert second.take(["key"]) == set()
+    for claims in (first, second):
+        claims.close()
+
+
 def test_a_claim_ends_with_its_session_even_if_it_is_killed(tmp_path):
     holder = subprocess.Popen([sys.executable, "-c", HOLDER, tmp_path], stdout=subprocess.PIPE, text=True)
     try:

@@ -199,6 +199,29 @@ def test_what_can_be_derived_is_found_under_a_mended_seal(lied: Project, name: s
     assert any(what in finding for finding in told(lied)), told(lied)
 
 
+TOGETHER = (
+    "usd",
+    "tokens",
+    "repaired",
+    "free",
+    "failed",
+    "ended",
+    "judge",
+    "fingerprint",
+    "inputs",
+    "rows",
+    "config: prune",
+)
+
+
+def test_lies_told_together_are_found_one_by_one_under_a_mended_seal(lied: Project) -> None:
+    for name in TOGETHER:
+        edit_manifest(lied.run, EDITS[name][0], reseal=True)
+    found = told(lied)
+    assert [name for name in TOGETHER if not any(EDITS[name][2] in each for each in found)] == []
+    assert any("stage merge: the fingerprint is not the hash of its components" in each for each in found)
+
+
 def test_a_seal_that_was_taken_away_is_missed(lied: Project) -> None:
     edit_manifest(lied.run, drop("seal"))
     assert "manifest.json: the seal was removed: there are traces of it" in told(lied)
