@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from raggs.base.artifacts import Record, Spending
+from raggs.base.artifacts import Record
 from raggs.base.errors import UsageError
 from raggs.base.settings import Causes, Settings
+from raggs.llm.ledger import CallLedger
 from raggs.runs.execution import LocalExecution
 from raggs.runs.manifests.store import RunStore
 from raggs.runs.plan import Selection, select
@@ -75,8 +76,8 @@ def letters(monkeypatch: pytest.MonkeyPatch) -> Pipeline:
 
 
 def runner(pipeline: Pipeline, folder: Path, **configs: Settings) -> Runner:
-    nobody = {"expect": lambda _: None, "answered": lambda _: {}}
-    world: Any = SimpleNamespace(spent=Spending, book=lambda *_: None, check=lambda _: None, **nobody)
+    nobody = SimpleNamespace(ledger=CallLedger(), arrive=lambda: None)
+    world: Any = SimpleNamespace(workspace=nobody, check=lambda _: None)
     execution: Any = LocalExecution(LocalExecution.Config(), SimpleNamespace())
     settings = {"words": WordsConfig(), "counts": CountsConfig(), **configs}
     return Runner(
