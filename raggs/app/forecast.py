@@ -371,6 +371,10 @@ class _RunForecast:
 
     # --- rank ---
 
+    @cached_property
+    def _order_causes(self) -> object:
+        return self._services.causes("judge", "order")  # once: it may read the code of a Python judge
+
     async def _follow(
         self,
         config: RankConfig,
@@ -386,7 +390,7 @@ class _RunForecast:
         course, query = config.course(kept), services.queries[qid]
         passages = {record.doc_id: record.passage for record in pool}
         known = await judge.known(query, [passages[doc_id] for doc_id in course.ids]) if course else ()
-        state = config.state(kept, services.causes("judge", "order"), known)
+        state = config.state(kept, self._order_causes, known)
         blank = JournalRecord(qid=qid, state=state, engine="", round=0, slot=0, shown=(), order=None)
         answers = JournalAnswers(entry for entry in journal if entry.state == state)
         if course is not None and course.informed:

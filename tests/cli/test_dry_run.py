@@ -133,6 +133,17 @@ def test_pools_that_are_not_known_are_said_to_be(server: LLMServer, tmp_path: Pa
     assert told not in printed and "estimated cost: $0.0000" in printed
 
 
+def test_a_call_takes_as_many_tokens_before_its_pool_is_known_as_after(server: LLMServer, tmp_path: Path) -> None:
+    project = paid(tmp_path, server)
+    before = expected(project)["judge"]
+    call("run", "--config", project.config, "--quiet", "--to", "merge")
+    after = expected(project)["judge"]
+    assert (before["exact"], after["exact"]) == (False, True)
+    assert before["calls"] >= after["calls"]
+    each = [line["input_tokens"] / line["calls"] for line in (before, after)]
+    assert each[0] == pytest.approx(each[1], rel=0.03)
+
+
 def test_a_ranking_that_is_dearer_than_the_grades_is_advised_against(server: LLMServer, tmp_path: Path) -> None:
     told = "rank is dearer than judge: to tell systems apart, further questions do more for that money"
     project = paid(tmp_path, server, rank={"max_calls": 80})
