@@ -25,8 +25,9 @@ from raggs.metrics.names import parse_measure
 
 PACKAGE = Path(raggs.__file__).parent
 ROOT = Path(__file__).resolve().parents[2]
-DRAWN = re.compile(r"^\s*from raggs\.(?:evaluation\.document|cli\.screen|chunking\.models|app\.judge)", re.MULTILINE)
-DECLARED = {"head", "HEAD", "COLUMNS", "TITLES", "FIGURES", "columns"}
+DRAWN = re.compile(r"^\s*from raggs\.(?:base\.document|cli\.screen|chunking\.models|app\.judge)", re.MULTILINE)
+DECLARED = {"head", "HEAD", "TITLES", "FIGURES"}
+TITLED = re.compile(r"^COLUMNS = ", re.MULTILINE)  # of a module; those of a class name its fields
 SIDES = re.compile(r"(?:^|, )(?:A|B|OLD|NEW)$|^(?:A|B|OLD|NEW|judge|people|mean) (?=\{)")
 SIGNS = {"·", "▲", "▼", "=", "?", "→", "✗"}  # which the legend below the table explains
 
@@ -66,18 +67,18 @@ def texts(node: ast.AST) -> Iterator[str]:
                 yield from texts(each)
 
 
-def declared(tree: ast.AST) -> Iterator[str]:
+def declared(tree: ast.AST, names: set[str]) -> Iterator[str]:
     """The titles of a module's tables, and what its legends explain."""
     for node in ast.walk(tree):
         match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=value) if name in DECLARED:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if name in names:
                 yield from texts(value)
             case ast.Call(func=ast.Name(id="Table"), args=[titles, *_]):
                 yield from texts(titles)
             case ast.Call(func=ast.Name(id="table"), args=titles):
                 for each in titles:
                     yield from texts(each)
-            case ast.Call(func=ast.Name(id="Legend"), args=[sign, *_]):
+            case ast.Call(func=ast.Name(id="Legend" | "Column"), args=[sign, *_]):
                 yield from texts(sign)
 
 
@@ -86,7 +87,9 @@ def titles() -> Iterator[tuple[str, str]]:
     for path in sorted(PACKAGE.rglob("*.py")):
         source = path.read_text(encoding="utf-8")
         if DRAWN.search(source):
-            yield from ((text, path.name) for text in declared(ast.parse(source)) if "\n" not in text)
+            names = DECLARED | {"COLUMNS"} if TITLED.search(source) else DECLARED
+            found = (re.sub(r"\{\w+\}", "{}", text) for text in declared(ast.parse(source), names))
+            yield from ((text, path.name) for text in found if "\n" not in text and not text.startswith("#"))
     for path in sorted(PACKAGE.rglob("*.html")):
         found = re.findall(r"<th\b[^>]*>([^<{]+)", path.read_text(encoding="utf-8"))
         yield from ((text.strip(), path.name) for text in found)
@@ -95,6 +98,8 @@ def titles() -> Iterator[tuple[str, str]]:
 def known(title: str) -> bool:
     plain = SIDES.sub("", title).replace("{}", "").strip(" @,:")
     if plain.lower() in meanings() or plain in SIGNS or not plain:
+        return True
+    if any(re.fullmatch(re.escape(title.lower()).replace(r"\{\}", ".+"), word) for word in meanings()):
         return True
     return all(part.strip().lower() in meanings() or is_measure(part) for part in plain.split(","))
 
