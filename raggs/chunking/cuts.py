@@ -30,11 +30,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from raggs.base.artifacts import Passage
-from raggs.base.document import Cell, Legend, Row, Section, Table
-from raggs.base.document import ReportDocument as document_Document
+from raggs.base.document import Column, Legend, ReportDocument, Section, table_of, terms_of
 from raggs.base.errors import NotFoundError
 from raggs.base.text import count_tokens, did_you_mean, plural, shorten, visible
-from raggs.chunking.models import ChunkRow, CutFile, CutReport
+from raggs.chunking.models import TORN, ChunkRow, CutFile, CutReport
 from raggs.parts.chunkers import Document
 from raggs.parts.corpora import CutCorpus
 from raggs.parts.corpora.folder import file_name
@@ -162,7 +161,6 @@ BARS = 30
 NAME = 40  # characters of a file's name
 STEPS = (1, 2, 5)
 BINS = 12  # of a histogram at most
-TORN = "~"
 
 
 class SizeBin(NamedTuple):
@@ -172,7 +170,7 @@ class SizeBin(NamedTuple):
     chunks: int
 
 
-def lay_out_cuts(report: CutReport, *, whole: bool, most: int | None = None) -> document_Document:
+def lay_out_cuts(report: CutReport, *, whole: bool, most: int | None = None) -> ReportDocument:
     """The document.
 
     Args:
@@ -182,23 +180,17 @@ def lay_out_cuts(report: CutReport, *, whole: bool, most: int | None = None) -> 
     left = 0 if whole or most is None else max(0, len(report.files) - most)
     chunks = [chunk for file in report.files for chunk in file.chunks]
     if whole:
-        table = Table(("#", "place", "tokens", "begins", "ends"), tuple(map(_chunk, chunks)))
+        table = table_of(chunks, "number", "place", "tokens", "first", "ending")
         legend: tuple[Legend, ...] = (Legend(TORN, "the cut falls into a sentence"),)
     else:
-        table = Table(
-            ("file", "chunks", "median", "longest", "torn", "lost", "repeated"),
-            tuple(map(_showlayout_file, report.files[:most])),
-        )
-        legend = (
-            Legend("median, longest", "tokens of cl100k"),
-            Legend("torn", "chunks that end inside of a sentence"),
-            Legend("lost", "characters that no chunk holds, white space aside"),
-            Legend("repeated", "characters that several hold"),
-        )
+        shown, told = report.files[:most], ("torn", "lost", "repeated")
+        name = (Column("file"), lambda file: _shown(file.file))
+        table = table_of(shown, name, "chunks", "median", "longest", *told)
+        legend = (Legend("median, longest", "tokens of cl100k"), *terms_of(shown, *told))
     rest = (f"the first {most} files by name; {left:,} more: --all, or --file FILE",) if left else ()
     sentences = (summary(report), *report.notes, *rest)
     histogram = Section("Sizes in tokens", tuple(_histogram([chunk.tokens for chunk in chunks])))
-    return document_Document("Cuts", Section("Cuts", sentences, table, legend), (histogram,), ())
+    return ReportDocument("Cuts", Section("Cuts", sentences, table, legend), (histogram,), ())
 
 
 def summary(report: CutReport) -> str:
@@ -214,35 +206,11 @@ def summary(report: CutReport) -> str:
     )
 
 
-def _showlayout_file(file: CutFile) -> Row:
-    sizes = [chunk.tokens for chunk in file.chunks] or [0]
-    return (
-        Cell(_shown(file.file)),
-        Cell(f"{len(file.chunks):,}"),
-        Cell(f"{median(sizes):,.0f}"),
-        Cell(f"{max(sizes):,}"),
-        Cell(f"{sum(chunk.torn for chunk in file.chunks):,}"),
-        Cell(f"{file.lost:,}"),
-        Cell(f"{file.repeated:,}"),
-    )
-
-
 def _shown(source: str) -> str:
     """A file's name in the folder, or its id if the name cannot be printed on a line; of a long one the end."""
     name = file_name(source)
     name = name if name.isprintable() else source
     return name if len(name) <= NAME else f"…{name[1 - NAME :]}"
-
-
-def _chunk(chunk: ChunkRow) -> Row:
-    end = f"{chunk.last} {TORN}" if chunk.torn else chunk.last
-    return (
-        Cell(str(chunk.number)),
-        Cell(f"{chunk.start}:{chunk.end}"),
-        Cell(f"{chunk.tokens:,}"),
-        Cell(chunk.first),
-        Cell(end),
-    )
 
 
 def _histogram(sizes: Sequence[int]) -> Iterator[str]:
@@ -306,9 +274,6 @@ class FileView:
 
     number: int
     cut: CutFile
-    median: float
-    longest: int
-    torn: int
     pieces: tuple[FilePiece, ...] | None
 
 
@@ -340,11 +305,7 @@ def _views(shown: ChunkView) -> Iterator[FileView]:
     for number, (file, document) in enumerate(zip(shown.report.files, shown.documents, strict=True), start=1):
         fits = len(document.text) <= room
         room -= len(document.text) if fits else 0
-        sizes = [chunk.tokens for chunk in file.chunks] or [0]
-        torn = sum(chunk.torn for chunk in file.chunks)
-        yield FileView(
-            number, file, median(sizes), max(sizes), torn, tuple(pieces_of(document, file.chunks)) if fits else None
-        )
+        yield FileView(number, file, tuple(pieces_of(document, file.chunks)) if fits else None)
 
 
 def pieces_of(document: Document, chunks: Sequence[ChunkRow]) -> Iterator[FilePiece]:

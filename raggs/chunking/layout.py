@@ -10,17 +10,27 @@ A comparison of chunkers as files: chunks.json for programs, chunks.csv for spre
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
-from raggs.base.document import Cell, Legend, ReportDocument, Row, Section, Table, csv_text, interval, markdown
+from raggs.base.document import (
+    Cell,
+    Column,
+    Legend,
+    ReportDocument,
+    Section,
+    Table,
+    csv_text,
+    markdown,
+    table_of,
+    terms_of,
+)
 from raggs.base.files import write_texts
 from raggs.base.text import plural
-from raggs.base.types import Number
-from raggs.chunking.models import ChunkComparisonPart, ChunkMeanPart, ChunkReport, ChunkSystemPart
+from raggs.chunking.models import TITLES, ChunkComparisonPart, ChunkReport, ChunkSystemPart, points
 from raggs.evaluation.svg import LINE, WIDTH, AxisScale, Drawing, ForestRow, forest, shortened, spread
 from raggs.metrics.spans import MEASURES, MIN
 
-TITLES = {"recall": "recall", "precision": "precision", "iou": "IoU", "f1": "F1", "precision_omega": "precision_Ω"}
 SHOWN = ("recall", "precision", "precision_omega", "iou")  # on the screen
 COMPARED = ("recall", "precision", "iou")  # the same of differences
 
@@ -40,13 +50,9 @@ def _scores(report: ChunkReport, full: bool) -> Section:
         for part in report.systems
         for measure in measures
     }
-    rows = tuple(
-        (
-            Cell(part.system),
-            Cell(part.cutoff),
-            *(_score(part, measure, best[part.cutoff, measure]) for measure in measures),
-        )
-        for part in sorted(report.systems, key=lambda part: _place(report, part.cutoff))
+    rows = sorted(report.systems, key=lambda part: _place(report, part.cutoff))
+    table = table_of(
+        rows, "system", "cutoff", *((Column(TITLES[name]), partial(_score, name, best)) for name in measures)
     )
     embedders = ", ".join(dict.fromkeys(part.embedder for part in report.systems))
     how = ", as the report's code computes it" if report.compat else ""
@@ -55,7 +61,7 @@ def _scores(report: ChunkReport, full: bool) -> Section:
         f"searched together by {embedders}; {report.unit} in %{how}"
     )
     legend = (
-        Legend("k", "chunks retrieved; min: as many as hold something of an excerpt"),
+        *terms_of(rows, "cutoff"),
         Legend("recall", "how much of what answers was retrieved"),
         Legend("precision", "how much of what was retrieved answers"),
         Legend("IoU", "what both share, of both together"),
@@ -64,7 +70,7 @@ def _scores(report: ChunkReport, full: bool) -> Section:
             "precision_Ω", "precision if all chunks that hold something of an excerpt, and no others, were retrieved"
         ),
     )
-    return Section("Scores", (sentence,), Table(("chunker", "k", *(TITLES[name] for name in measures)), rows), legend)
+    return Section("Scores", (sentence,), table, legend)
 
 
 def _place(report: ChunkReport, cutoff: str) -> int:
@@ -72,56 +78,28 @@ def _place(report: ChunkReport, cutoff: str) -> int:
     return list(dict.fromkeys(part.cutoff for part in report.systems)).index(cutoff)
 
 
-def _score(part: ChunkSystemPart, measure: str, best: float) -> Cell:
+def _score(measure: str, best: Mapping[tuple[str, str], float], part: ChunkSystemPart) -> Cell:
     found = part.scores[measure]
-    return Cell(_plus_minus(found), best=found.mean == best)
-
-
-def _plus_minus(found: ChunkMeanPart) -> str | None:
-    return None if found.mean is None or found.sd is None else f"{found.mean:.1%} ± {found.sd:.1%}".replace("%", "")
+    return Cell(found.plus_minus, best=found.mean == best[part.cutoff, measure])
 
 
 def _chunkers(report: ChunkReport) -> Section:
-    rows: tuple[Row, ...] = tuple(
-        (
-            Cell(part.chunker),
-            Cell(f"{part.chunks:,}"),
-            Cell(f"{part.mean_length:,.0f}"),
-            Cell(f"{part.median_length:,.0f}"),
-            Cell(f"{part.longest:,.0f}"),
-            Cell(f"{part.seconds:,.2f}"),
-            Cell(f"{part.megabytes / max(part.seconds, 1e-9):,.1f}"),
-        )
-        for part in report.chunkers
-    )
     sentences = tuple(
         f"{part.chunker}: {plural(part.chunks, 'chunk')} of {part.mean_length:,.0f} {report.unit} in the mean, cut in "
         f"{part.seconds:,.2f} s"
         for part in report.chunkers
     )
-    head = ("chunker", "chunks", f"mean {report.unit}", "median", "longest", "seconds", "MB/s")
-    return Section("Chunks", sentences, Table(head, rows))
+    shown = ("chunker", "chunks", "mean_length", "median_length", "longest", "seconds", "speed")
+    return Section("Chunks", sentences, table_of(report.chunkers, *shown, unit=report.unit))
 
 
 def _against(report: ChunkReport, full: bool) -> Section | None:
     if not report.comparisons:
         return None
-    rows = tuple(
-        (
-            Cell(part.system),
-            Cell(part.cutoff),
-            Cell(TITLES[part.measure]),
-            Cell(_points(part.difference), ranges=interval(part.low, part.high)),
-            Cell(None if part.p is None else f"{part.p:.4f}"),
-            Cell(f"{part.wins}/{part.ties}/{part.losses}"),
-            Cell(part.verdict),
-        )
-        for part in report.comparisons
-        if full or part.measure in COMPARED
-    )
-    head = ("system", "k", "measure", "difference in points", "p", "wins/ties/losses", "verdict")
+    shown = [part for part in report.comparisons if full or part.measure in COMPARED]
+    table = table_of(shown, "system", "cutoff", "measure", "difference", "p", "turns", "verdict")
     legend = (Legend("[ ]", "95% interval, as a share"), Legend("p", "of a randomisation test, corrected by Holm"))
-    return Section(f"Against {report.baseline}", tuple(_sentences(report)), Table(head, rows), legend)
+    return Section(f"Against {report.baseline}", tuple(_sentences(report)), table, legend)
 
 
 def _sentences(report: ChunkReport) -> Iterator[str]:
@@ -133,28 +111,22 @@ def _sentences(report: ChunkReport) -> Iterator[str]:
     if any(part.verdict == "unresolvable" for parts in grouped.values() for part in parts):
         yield "win and loss are sure to 95%; unresolvable: so many questions cannot tell"
     for (system, cutoff), parts in grouped.items():
-        told = ", ".join(f"{TITLES[part.measure]} {_points(part.difference)} ({part.verdict})" for part in parts)
+        told = ", ".join(f"{TITLES[part.measure]} {points(part.difference)} ({part.verdict})" for part in parts)
         yield f"{system} against {report.baseline}, k {cutoff}, in points: {told}"
-
-
-def _points(value: Number) -> str | None:
-    return None if value is None else f"{100 * value:+z.1f}"
 
 
 def _by_corpus(report: ChunkReport) -> Section | None:
     """Files alone have it: no sentence stands for it on the screen."""
     if len(set(report.corpora)) < 2:
         return None
-    rows = tuple(
-        (Cell(part.system), Cell(part.cutoff), Cell(corpus), *_means(scores))
+    rows = (
+        (part.system, part.cutoff, corpus, *(scores[measure].plus_minus for measure in MEASURES))
         for part in report.systems
         for corpus, scores in part.by_corpus.items()
     )
-    return Section("By document", (), Table(("chunker", "k", "document", *(TITLES[name] for name in MEASURES)), rows))
-
-
-def _means(scores: Mapping[str, ChunkMeanPart]) -> Row:
-    return tuple(Cell(_plus_minus(scores[measure])) for measure in MEASURES)
+    return Section(
+        "By document", table=Table.of(("chunker", "k", "document", *(TITLES[name] for name in MEASURES)), rows)
+    )
 
 
 LEFT, RIGHT, TOP, HIGH = 66, WIDTH - 24, 66, 300  # of a plot

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
-from typing import Literal, TypeVar
+from statistics import median
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field, ValidationError
 
 from raggs.base.adapter import Adapter, AdapterConfig, OneOf
+from raggs.base.document import Column
 from raggs.base.errors import UsageError
 from raggs.base.jsonl import first_fault
 from raggs.base.registry import Registry
@@ -24,8 +26,15 @@ from raggs.base.text import did_you_mean
 from raggs.base.types import Number
 from raggs.evaluation.models import ReportPart, Verdict
 
+TITLES = {"recall": "recall", "precision": "precision", "iou": "IoU", "f1": "F1", "precision_omega": "precision_Ω"}
+TORN = "~"
 Unit = Literal["characters", "tokens"]
 Values = Mapping[str, tuple[Number, ...]]  # by measure, one a question
+
+
+def points(value: Number) -> str | None:
+    """A difference in hundredths."""
+    return None if value is None else f"{100 * value:+z.1f}"
 
 
 class ChunkMeanPart(ReportPart):
@@ -36,26 +45,40 @@ class ChunkMeanPart(ReportPart):
     low: Number = Field(None, description="of the interval of the mean")
     high: Number = Field(None, description="of the interval of the mean")
 
+    @property
+    def plus_minus(self) -> str | None:
+        """Mean and standard deviation in per cent."""
+        return None if self.mean is None or self.sd is None else f"{self.mean:.1%} ± {self.sd:.1%}".replace("%", "")
+
 
 class ChunkerPart(ReportPart):
     """How one chunker cut all documents."""
 
-    chunker: str
-    chunks: int
-    mean_length: float = Field(description="in the report's unit")
-    median_length: float = Field(description="in the report's unit")
-    longest: float = Field(description="in the report's unit")
-    seconds: float = Field(description="that the chunker took for all documents")
+    chunker: Annotated[str, Column("chunker")]
+    chunks: Annotated[int, Column("chunks", text="{:,}")]
+    mean_length: Annotated[float, Column("mean {unit}", text="{:,.0f}")] = Field(description="in the report's unit")
+    median_length: Annotated[float, Column("median", text="{:,.0f}")] = Field(description="in the report's unit")
+    longest: Annotated[float, Column("longest", text="{:,.0f}")] = Field(description="in the report's unit")
+    seconds: Annotated[float, Column("seconds", text="{:,.2f}")] = Field(
+        description="that the chunker took for all documents"
+    )
     megabytes: float = Field(description="of the documents, in UTF-8")
+
+    @property
+    def speed(self) -> Annotated[float, Column("MB/s", text="{:,.1f}")]:
+        """Megabytes a second."""
+        return self.megabytes / max(self.seconds, 1e-9)
 
 
 class ChunkSystemPart(ReportPart):
     """A chunker and an embedder at one cutoff."""
 
-    system: str
+    system: Annotated[str, Column("chunker")]
     chunker: str
     embedder: str
-    cutoff: str = Field(description="chunks that are retrieved: a number, or min: as many as hold something")
+    cutoff: Annotated[str, Column("k", legend="chunks retrieved; min: as many as hold something of an excerpt")] = (
+        Field(description="chunks that are retrieved: a number, or min: as many as hold something")
+    )
     retrieved: float = Field(description="chunks a question, in the mean")
     retrieved_length: float = Field(description="of these together a question, in the report's unit, in the mean")
     scores: Mapping[str, ChunkMeanPart] = Field(description="by measure, over all questions")
@@ -66,17 +89,24 @@ class ChunkSystemPart(ReportPart):
 class ChunkComparisonPart(ReportPart):
     """A system against the baseline on one measure at one cutoff, paired by question."""
 
-    system: str
-    cutoff: str
-    measure: str
-    difference: Number
+    system: Annotated[str, Column("system")]
+    cutoff: Annotated[str, Column("k")]
+    measure: Annotated[str, Column("measure", text=TITLES.__getitem__)]
+    difference: Annotated[Number, Column("difference in points", text=points, bounds=("low", "high"))]
     low: Number
     high: Number
-    p: Number = Field(description="of the randomisation test, corrected over the systems")
-    verdict: Verdict
+    p: Annotated[Number, Column("p", text="{:.4f}")] = Field(
+        description="of the randomisation test, corrected over the systems"
+    )
+    verdict: Annotated[Verdict, Column("verdict")]
     wins: int
     ties: int
     losses: int
+
+    @property
+    def turns(self) -> Annotated[str, Column("wins/ties/losses")]:
+        """On how many questions it is better, equal and worse."""
+        return f"{self.wins}/{self.ties}/{self.losses}"
 
 
 class ChunkReport(ReportPart):
@@ -99,14 +129,24 @@ class ChunkReport(ReportPart):
 class ChunkRow(ReportPart):
     """One chunk of a file."""
 
-    number: int
+    number: Annotated[int, Column("#")]
     start: int = Field(description="the first character, counted from 0")
     end: int = Field(description="the first character after it")
-    tokens: int = Field(description="of the vocabulary cl100k")
-    first: str = Field(description="its first words")
+    tokens: Annotated[int, Column("tokens", text="{:,}")] = Field(description="of the vocabulary cl100k")
+    first: Annotated[str, Column("begins")] = Field(description="its first words")
     last: str = Field(description="its last words")
     torn: bool = Field(description="whether its end falls into a sentence")
     title: str = Field("", description="its passage's title")
+
+    @property
+    def place(self) -> Annotated[str, Column("place")]:
+        """From which character to which."""
+        return f"{self.start}:{self.end}"
+
+    @property
+    def ending(self) -> Annotated[str, Column("ends")]:
+        """Its last words, with a sign if it is torn."""
+        return f"{self.last} {TORN}" if self.torn else self.last
 
 
 class CutFile(ReportPart):
@@ -114,9 +154,34 @@ class CutFile(ReportPart):
 
     file: str
     characters: int
-    lost: int = Field(description="characters other than white space that no chunk holds")
-    repeated: int = Field(description="characters that several chunks hold")
-    chunks: tuple[ChunkRow, ...]
+    lost: Annotated[
+        int,
+        Column("lost", text="{:,}", legend="characters that no chunk holds, white space aside"),
+    ] = Field(description="characters other than white space that no chunk holds")
+    repeated: Annotated[int, Column("repeated", text="{:,}", legend="characters that several hold")] = Field(
+        description="characters that several chunks hold"
+    )
+    chunks: Annotated[tuple[ChunkRow, ...], Column("chunks", text=lambda chunks: f"{len(chunks):,}")]
+
+    @property
+    def sizes(self) -> list[int]:
+        """The tokens of its chunks."""
+        return [chunk.tokens for chunk in self.chunks] or [0]
+
+    @property
+    def median(self) -> Annotated[float, Column("median", text="{:,.0f}")]:
+        """Of the sizes."""
+        return median(self.sizes)
+
+    @property
+    def longest(self) -> Annotated[int, Column("longest", text="{:,}")]:
+        """Of the sizes."""
+        return max(self.sizes)
+
+    @property
+    def torn(self) -> Annotated[int, Column("torn", text="{:,}", legend="chunks that end inside of a sentence")]:
+        """How many."""
+        return sum(chunk.torn for chunk in self.chunks)
 
 
 class CutReport(ReportPart):
