@@ -1,6 +1,4 @@
-"""The document of an evaluation on the screen.
-
-A sweep's document on the screen: every section under its title, with tables that fit.
+"""Documents on the screen: of evaluations the scores and sentences, of others every section with its table.
 
 A table that is too wide is first read without its last columns, which are the least needed, then with long names broken
 into lines; a number is never cut, and what is not shown is named.
@@ -39,25 +37,59 @@ def show(report: EvalReport, screen: Console, *, per_query: bool, files: Sequenc
 
 def show_document(document: ReportDocument, screen: Console) -> None:
     """The scores as a table; of what the analyses found, the sentences, which stand for their tables."""
-    _say([f"warning: {warning}" for warning in document.warnings], screen, style="bold yellow")
-    _scores(document.scores, screen)
+    _say([f"warning: {warning}" for warning in document.warnings], screen, "bold yellow")
+    _say(document.scores.sentences, screen)
+    if document.scores.table is not None:
+        drawn, between = _layout(document.scores.table, screen.width)
+        show_parts(drawn, screen, between)
+        legend = [each for each in document.scores.legend if each.sign != "[ ]" or _ranged(drawn)]
+        _say_legend(legend, screen)
+        show_terms(document.scores.terms, screen)
+        _say([GLOSSARY], screen, "dim")
     for section in document.sections:
         _say(section.sentences, screen)
     _say([f"note: {note}" for note in document.notes], screen)
 
 
-def _scores(section: Section, screen: Console) -> None:
-    _say(section.sentences, screen)
-    table = section.table
-    if table is None:
+def show_sweep(document: ReportDocument, screen: Console) -> None:
+    """Every section under its title, with tables that fit."""
+    _section(document.scores, screen)
+    for place, section in enumerate(document.sections):
+        screen.print()
+        screen.print(Text(visible(section.title), style="bold"), soft_wrap=True)
+        _section(section, screen, "bold green" if place == 0 and section.table is None else "")
+    if document.notes:
+        screen.print()
+    _say([f"note: {note}" for note in document.notes], screen)
+    _say([GLOSSARY], screen, "dim")
+
+
+def _section(section: Section, screen: Console, style: str = "") -> None:
+    _say(section.sentences, screen, style)
+    if section.table is None:
         return
-    drawn, between = _layout(table, screen.width)
-    show_parts(drawn, screen, between)
-    signs = {each.brackets for row in drawn.rows for cell in row for each in cell.ranges}
-    legend = [each for each in section.legend if each.sign != "[ ]" or "[]" in signs]
-    _say(["; ".join(each.line for each in legend)] if legend else [], screen, style="dim")
-    show_terms(section.terms, screen)
-    _say([GLOSSARY], screen, style="dim")
+    shown, hidden = _fitted(section.table, screen.width)
+    show_parts(shown, screen)
+    _say_legend(section.legend, screen)
+    if hidden:
+        _say([f"not shown here, for want of room: {', '.join(hidden)}"], screen, "dim")
+    named, gone = ({*titles, *(title.partition("@")[0] for title in titles)} for titles in (shown.head, hidden))
+    terms = [each for each in section.terms if each.sign in named or each.sign not in gone]
+    show_terms([each for each in terms if _ranged(shown) or each.sign != "[ ]"], screen)
+
+
+def _ranged(table: Table) -> bool:
+    return any(each.brackets == "[]" for row in table.rows for cell in row for each in cell.ranges)
+
+
+def _say(sentences: Sequence[str], screen: Console, style: str = "") -> None:
+    """A line each; on a terminal broken between words."""
+    for sentence in sentences:
+        screen.print(Text(hanging("", visible(sentence), screen), style=style), soft_wrap=True)
+
+
+def _say_legend(legend: Sequence[Legend], screen: Console) -> None:
+    _say(["; ".join(each.line for each in legend)] if legend else [], screen, "dim")
 
 
 def show_parts(table: Table, screen: Console, between: str = " ") -> None:
@@ -83,12 +115,6 @@ def _layout(table: Table, width: int) -> tuple[Table, str]:
     below = (table, "\n")
     layouts = ((table, " "), below, (without_intervals(table), "\n"))
     return next((layout for layout in layouts if width_of(*layout) <= width), below)
-
-
-def _say(sentences: Sequence[str], screen: Console, style: str = "") -> None:
-    """One line each, where nobody's terminal breaks it."""
-    for sentence in sentences:
-        screen.print(Text(visible(sentence), style=style), soft_wrap=not screen.is_terminal)
 
 
 def without_intervals(table: Table) -> Table:
@@ -182,45 +208,6 @@ NARROW = 0.42  # of the width, to which long names are broken
 PIECE = re.compile(r"[^+ ]*[+ ]?")
 
 
-def show_sweep(document: ReportDocument, screen: Console) -> None:
-    """Print a sweep's report, or its plan."""
-    _section(document.scores, screen)
-    for place, section in enumerate(document.sections):
-        screen.print()
-        screen.print(Text(visible(section.title), style="bold"), soft_wrap=True)
-        _section(section, screen, "bold green" if place == 0 and section.table is None else "")
-    if document.notes:
-        screen.print()
-    _sweepviews_say([f"note: {note}" for note in document.notes], screen)
-    _sweepviews_say([GLOSSARY], screen, "dim")
-
-
-def _section(section: Section, screen: Console, style: str = "") -> None:
-    _sweepviews_say(section.sentences, screen, style)
-    if section.table is None:
-        return
-    shown, hidden = _fitted(section.table, screen.width)
-    if width_of(shown, " ") <= screen.width:
-        screen.print(grid(shown, " "))
-    else:
-        show_parts(shown, screen)
-    if section.legend:
-        _sweepviews_say(["; ".join(each.line for each in section.legend)], screen, "dim")
-    if hidden:
-        _sweepviews_say([f"not shown here, for want of room: {', '.join(hidden)}"], screen, "dim")
-    ranged = any(cell.ranges for row in shown.rows for cell in row)
-    named = {title.partition("@")[0] for title in shown.head} | set(shown.head)
-    gone = {title.partition("@")[0] for title in hidden} | set(hidden)
-    terms = [each for each in section.terms if each.sign in named or each.sign not in gone]
-    show_terms([each for each in terms if ranged or each.sign != "[ ]"], screen)
-
-
-def _sweepviews_say(sentences: Sequence[str], screen: Console, style: str = "") -> None:
-    """A line each; on a terminal broken between words."""
-    for sentence in sentences:
-        screen.print(Text(hanging("", visible(sentence), screen), style=style), soft_wrap=True)
-
-
 def _fitted(table: Table, width: int) -> tuple[Table, tuple[str, ...]]:
     """The table, or what of it fits, and the titles of the columns that do not."""
     for form in _forms(table, width):
@@ -228,24 +215,22 @@ def _fitted(table: Table, width: int) -> tuple[Table, tuple[str, ...]]:
             part = columns_of(form, list(range(count)))
             if width_of(part, " ") <= width:
                 return part, table.head[count:]
-    return without_intervals(_sweepviews_broken(table, width)), ()
+    return without_intervals(_narrowed(table, width)), ()
 
 
 def _forms(table: Table, width: int) -> Iterator[Table]:
     yield table
-    yield (broken := _sweepviews_broken(table, width))
+    yield (broken := _narrowed(table, width))
     yield without_intervals(broken)
 
 
-def _sweepviews_broken(table: Table, width: int) -> Table:
+def _narrowed(table: Table, width: int) -> Table:
     room = max(16, int(width * NARROW))
-    rows = (
-        tuple(_sweepviews_folded(cell, room) if cell.form == "text" else cell for cell in row) for row in table.rows
-    )
+    rows = (tuple(_in_lines(cell, room) if cell.form == "text" else cell for cell in row) for row in table.rows)
     return replace(table, rows=tuple(rows))
 
 
-def _sweepviews_folded(cell: Cell, room: int) -> Cell:
+def _in_lines(cell: Cell, room: int) -> Cell:
     """A long text in lines, broken after a plus sign or a blank where there is one."""
     if cell.value is None or len(cell.text) <= room:
         return cell
