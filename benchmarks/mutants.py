@@ -54,12 +54,6 @@ MUTANTS = (
     Mutant("ranking/pruning.py", "room = 0 if kept >= min_keep", "room = 0 if kept > min_keep", "pruning"),
     Mutant("ranking/pruning.py", "if grade is not None}, reverse=True)", "if grade is not None})", "pruning"),
     Mutant("stages/replay.py", "if item[1] >= least)", "if item[1] > least)", "stages/test_floor.py"),
-    Mutant(
-        "stages/replay.py",
-        "if record.kept and record.grade is not None]",
-        "if record.kept]",
-        "stages/test_replay.py pipeline",
-    ),
     # Metrics and statistics
     Mutant("metrics/measures/users.py", "- np.cumsum(gains, axis=1)\n", "- 0.0 * np.cumsum(gains, axis=1)\n", MEASURES),
     Mutant("metrics/measures/users.py", "+ within + 1)", "+ within)", MEASURES),
