@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from inspect import getattr_static
 from typing import TYPE_CHECKING, Literal, get_type_hints
@@ -198,13 +198,13 @@ class Column:
             return Cell(self.none, self.form if self.none is None else "text")
         if isinstance(value, Cell):
             return value
+        mark = getattr(finding, self.mark) if self.mark else ""
         if own := getattr(value, "cell", None):
             found: Cell = own(self.form)
-            return found
+            return replace(found, mark=mark) if mark else found
         if self.text is not None:
             value = (self.text.format(value) if isinstance(self.text, str) else self.text(value)) or None
         low, high = (getattr(finding, name) for name in self.bounds) if self.bounds else (None, None)
-        mark = getattr(finding, self.mark) if self.mark else ""
         return Cell(_plain(value), self.form, mark, interval(low, high, self.form))
 
 

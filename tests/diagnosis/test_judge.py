@@ -20,6 +20,7 @@ from support.project import Project, make_project
 from raggs.app.diagnose import DiagnoseRequest, DiagnosisResult, forecast_diagnosis, run_diagnosis
 from raggs.app.run import run
 from raggs.base.errors import PrerequisiteError, SnapshotError, UsageError
+from raggs.diagnosis.base import kind_of
 from raggs.diagnosis.judge.measuring import JudgeFindings, PoolsPart
 from raggs.llm.cache import AnswerCache
 
@@ -103,9 +104,7 @@ def test_a_favour_and_what_the_rank_stage_buys_are_found(tmp_path: Path) -> None
 
 
 def part_sections(part: JudgeFindings) -> list[str]:
-    from raggs.diagnosis.judge import sections
-
-    return [sentence for section in sections(part) for sentence in section.sentences]
+    return [sentence for section in kind_of("judge").sections(part) for sentence in section.sentences]
 
 
 def test_a_fair_judge_has_no_favour_and_a_sharper_one_turns_less(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Literal
 from pydantic import Field
 
 from raggs.base.artifacts import MIN_GRADE, JournalRecord
-from raggs.base.document import Cell, Legend, Row, Section, Table, Value, bounded
+from raggs.base.document import Legend, Section, Table, table_of, terms_of
 from raggs.base.errors import PrerequisiteError
 from raggs.base.hashing import hash_value
 from raggs.base.settings import Causes, causes_of
@@ -27,7 +27,6 @@ from raggs.diagnosis.judge.measuring import (
     JudgeAnswers,
     JudgeFindings,
     OrderMethodPart,
-    PlacePart,
     PoolsPart,
     PositionBiasPart,
     QueryPool,
@@ -94,14 +93,8 @@ def _cost(part: OrderMethodPart) -> str:
     return f"{calls} and {part.usd:.2g} USD" if part.usd else calls
 
 
-def sections(found: JudgeFindings) -> tuple[Section, ...]:
-    """The two ways, then where in the list, then what the place shown does, then failures."""
-    return (_ways(found), _places(found), _favour(found), *_failures(found))
-
-
 def _ways(found: JudgeFindings) -> Section:
-    head = ("way", "asked again", "shown otherwise", "tau", f"overlap@{found.top}", "calls", "tokens", "USD")
-    rows = tuple(_way(part) for part in (found.single, found.informed, found.ranked))
+    ways = (found.single, found.informed, found.ranked)
     sentences = [
         f"{plural(found.pools, 'pool')}, each in {found.showings} orders of showing asked {found.repeats} times, and "
         f"ranked {found.rankings} times",
@@ -112,74 +105,48 @@ def _ways(found: JudgeFindings) -> Section:
         sentences.append(f"grades that the rank stage starts from took {calls:,.0f} calls, {usd:.2g} USD")
     terms = (
         Legend("[ ]", "95% interval over resampled pools; below ten pools it is too short"),
-        Legend("asked again", "share of pairs in another order when the same list is shown the same way again"),
-        Legend("shown otherwise", "the same for another order of showing; of the rank stage, ranked afresh"),
+        *terms_of(ways, "again", "otherwise"),
         Legend("calls, tokens, USD", "for one order of one pool"),
     )
-    return Section("What an order is worth", tuple(sentences), Table(head, rows), (), terms)
-
-
-def _way(part: OrderMethodPart) -> Row:
-    usd: Value = f"{part.usd:.4g}" if part.usd else "0"
-    means = (_cell(each) for each in (part.again, part.otherwise, part.tau, part.top))
-    return (Cell(part.name), *means, Cell(f"{part.calls:.4g}"), Cell(f"{part.tokens:,.0f}"), Cell(usd))
+    columns = ("name", "again", "otherwise", "tau", "top", "calls", "tokens", "usd")
+    table = table_of(ways, *columns, top=str(found.top))
+    return Section("What an order is worth", tuple(sentences), table, (), terms)
 
 
 def _places(found: JudgeFindings) -> Section:
-    head = ("places", "one prompt, asked again", "one prompt, in the rank stage's order", "rank stage, ranked afresh")
-    rows = tuple(
-        (Cell(f"{part.first}–{part.last + 1}"), _cell(part.again), _cell(part.against), _cell(part.ranked))
-        for part in found.places
-    )
     said = "how often two neighbours of an order stand in that order in another one; a coin has a half"
-    return Section("How sharp it is, by place", (said, _sharp(found)), Table(head, rows))
-
-
-def _sharp(found: JudgeFindings) -> str:
-    return (
+    sharp = (
         f"sharpness on the scale of the rank stage: {_number(found.sharpness)} in one prompt, "
         f"{_number(found.ranked_sharpness)} in its own batches (3 tells a grade apart 19 times in 20)"
     )
+    table = table_of(found.places, "places", "again", "against", "ranked")
+    return Section("How sharp it is, by place", (said, sharp), table)
 
 
-def _favour(found: JudgeFindings) -> Section:
-    favour = found.favour
+def _favour(favour: PositionBiasPart) -> Section:
+    fair = f"{favour.fair_first:.3g}"
     rows = (
-        (Cell("one prompt: pairs that turned with the showing, the earlier won"), _cell(favour.toward), Cell("0.5")),
-        (Cell("one prompt: shown first rather than last, grades"), _cell(favour.single), Cell("0")),
-        (
-            Cell("rank stage: batches that the first one shown wins"),
-            _cell(favour.first),
-            Cell(f"{favour.fair_first:.3g}"),
-        ),
-        (Cell("rank stage: shown first rather than last, grades"), _cell(favour.ranked), Cell("0")),
+        ("one prompt: pairs that turned with the showing, the earlier won", favour.toward.cell(), "0.5"),
+        ("one prompt: shown first rather than last, grades", favour.single.cell(), "0"),
+        ("rank stage: batches that the first one shown wins", favour.first.cell(), fair),
+        ("rank stage: shown first rather than last, grades", favour.ranked.cell(), "0"),
     )
-    return Section("What the place shown does", (_tilt(favour.toward),), Table(("", "found", "fair"), rows))
-
-
-def _fair(favour: PositionBiasPart) -> str:
-    return f"{favour.fair_first:.3g}"
-
-
-def _tilt(part: PoolsPart) -> str:
-    if part.low is None or part.high is None:
-        return "too few pairs turned to tell whether a place is favoured"
-    if part.low > COIN:
-        return "in one prompt it favours what is shown early"
-    return "in one prompt it favours what is shown late" if part.high < COIN else "in one prompt no favour can be told"
+    low, high = favour.toward.low, favour.toward.high
+    told = "in one prompt no favour can be told"
+    if low is None or high is None:
+        told = "too few pairs turned to tell whether a place is favoured"
+    elif low > COIN:
+        told = "in one prompt it favours what is shown early"
+    elif high < COIN:
+        told = "in one prompt it favours what is shown late"
+    return Section("What the place shown does", (told,), Table.of(("", "found", "fair"), rows))
 
 
 def _failures(found: JudgeFindings) -> tuple[Section, ...]:
     parts = [part for part in (found.single, found.ranked) if part.failed]
-    if not parts:
-        return ()
-    rows = tuple((Cell(part.name), Cell(part.asked), Cell(part.failed)) for part in parts)
     said = tuple(f"{count} times: {error}" for error, count in found.errors.items())
-    return (Section("Without an order", said, Table(("way", "asked", "failed"), rows)),)
-
-
-def _cell(part: PoolsPart) -> Cell:
-    return bounded(part.mean, part.low, part.high)
+    table = table_of(parts, "name", "asked", "failed")
+    return (Section("Without an order", said, table),) if parts else ()
 
 
 def _number(part: PoolsPart) -> str:
@@ -188,32 +155,8 @@ def _number(part: PoolsPart) -> str:
     return f"{part.mean:.2f}" + ("" if part.low is None or part.high is None else f" [{part.low:.2f}, {part.high:.2f}]")
 
 
-# --- plots ---
-
-
-def plots(found: JudgeFindings) -> dict[str, str]:
-    """The share of pairs that turn, and how often neighbours are kept by their place."""
-    ways = [(f"{found.single.name}, asked again", found.single.again)]
-    ways += [(f"{part.name}, {how}", part.otherwise) for part, how in _hows(found)]
-    rows = [ForestRow(name, part.mean, part.low, part.high) for name, part in ways if part.mean is not None]
-    drawn = {}
-    if rows:
-        told = "share of all pairs in another order, 95% interval over pools"
-        drawn["disagreement"] = forest(f"{found.judge}: the same passages ordered again", rows, told, changes=False)
-    if any(part.again.mean is not None or part.ranked.mean is not None for part in found.places):
-        drawn["places"] = _by_place(found)
-    return drawn
-
-
-def _hows(found: JudgeFindings) -> tuple[tuple[OrderMethodPart, str], ...]:
-    return (
-        (found.single, "shown otherwise"),
-        (found.informed, "shown otherwise"),
-        (found.ranked, "ranked afresh"),
-    )
-
-
 def _by_place(found: JudgeFindings) -> str:
+    """How often neighbours are kept, by their place."""
     drawing = Drawing(f"{found.judge}: neighbours that keep their order", FOOT + 3.4 * LINE)
     across, up = AxisScale(0, len(found.places), LEFT, RIGHT), AxisScale(0.4, 1.02, FOOT, TOP)
     for value in up.ticks():
@@ -221,9 +164,9 @@ def _by_place(found: JudgeFindings) -> str:
         drawing.text(LEFT - 7, up.at(value) + 4, f"{value:g}", "soft", "end")
     drawing.line(LEFT, up.at(COIN), RIGHT, up.at(COIN), "limit")
     for at, part in enumerate(found.places):
-        drawing.text(across.at(at + 0.5), FOOT + LINE, f"{part.first}–{part.last + 1}", "soft", "middle")
-        for shift, kind, name, mean in _marks(part):
-            _mark(drawing, across.at(at + shift), up, mean, (kind, name))
+        drawing.text(across.at(at + 0.5), FOOT + LINE, part.places, "soft", "middle")
+        _mark(drawing, across.at(at + 0.4), up, part.again, ("bar", "front", "one prompt, asked again"))
+        _mark(drawing, across.at(at + 0.6), up, part.ranked, ("doubt", "doubtdot", "rank stage"))
     drawing.text((LEFT + RIGHT) / 2, FOOT + 2.2 * LINE, "places in the order", "soft", "middle")
     drawing.text(
         LEFT, TOP - 26, "blue: one prompt, asked again · grey: rank stage, ranked afresh · dashes: a coin", "soft"
@@ -231,17 +174,13 @@ def _by_place(found: JudgeFindings) -> str:
     return drawing.svg()
 
 
-def _marks(part: PlacePart) -> tuple[tuple[float, str, str, PoolsPart], ...]:
-    return (0.4, "bar", "one prompt, asked again", part.again), (0.6, "doubt", "rank stage", part.ranked)
-
-
-def _mark(drawing: Drawing, x: float, up: AxisScale, mean: PoolsPart, kinds: tuple[str, str]) -> None:
-    kind, name = kinds
-    if mean.mean is None:
+def _mark(drawing: Drawing, x: float, up: AxisScale, part: PoolsPart, kinds: tuple[str, str, str]) -> None:
+    line, dot, name = kinds
+    if part.mean is None:
         return
-    if mean.low is not None and mean.high is not None:
-        drawing.line(x, up.at(mean.low), x, up.at(mean.high), kind)
-    drawing.dot(x, up.at(mean.mean), "front" if kind == "bar" else "doubtdot", f"{name}: {mean.mean:.3f}")
+    if part.low is not None and part.high is not None:
+        drawing.line(x, up.at(part.low), x, up.at(part.high), line)
+    drawing.dot(x, up.at(part.mean), dot, f"{name}: {part.mean:.3f}")
 
 
 async def count_asks(
@@ -322,18 +261,17 @@ class JudgeDiagnosis(Diagnosis[JudgeFindings]):
     def _asked(self, bench: Bench) -> Causes:
         """Who is asked of what; looked up once, since it reads the code of Python judges."""
         if self._about is None:
-            self._about = self._looked_up(bench)
+            run, judge = _run(bench), judge_of(bench, _run(bench))
+            pools = [
+                [each.query.model_dump(mode="json"), [[one.doc_id, one.content] for one in each.passages], each.grades]
+                for each in self._chosen(bench)
+            ]
+            self._about = {
+                "judge": {task: judge.causes(task) for task in ("grade", "order")},
+                "llm": run.llm.causes_for(judge.models) if judge.models else None,
+                "pools": hash_value(pools),
+            }
         return self._about
-
-    def _looked_up(self, bench: Bench) -> Causes:
-        run, judge = _run(bench), judge_of(bench, _run(bench))
-        asked = {task: judge.causes(task) for task in ("grade", "order")}
-        llm = run.llm.causes_for(judge.models) if judge.models else None
-        pools = [
-            [pool.query.model_dump(mode="json"), [[each.doc_id, each.content] for each in pool.passages], pool.grades]
-            for pool in self._chosen(bench)
-        ]
-        return {"judge": asked, "llm": llm, "pools": hash_value(pools)}
 
     def models(self, bench: Bench) -> tuple[str, ...]:
         """The judge's."""
@@ -386,12 +324,25 @@ class JudgeDiagnosis(Diagnosis[JudgeFindings]):
         return found.pools
 
     def sections(self, found: JudgeFindings) -> tuple[Section, ...]:
-        """Return the findings as tables and sentences."""
-        return sections(found)
+        """The two ways, then where in the list, then what the place shown does, then failures."""
+        return (_ways(found), _places(found), _favour(found.favour), *_failures(found))
 
     def plots(self, found: JudgeFindings) -> Mapping[str, str]:
-        """Return SVG files by name, from the findings alone."""
-        return plots(found)
+        """The share of pairs that turn, and how often neighbours are kept by their place."""
+        ways = [
+            (f"{found.single.name}, asked again", found.single.again),
+            (f"{found.single.name}, shown otherwise", found.single.otherwise),
+            (f"{found.informed.name}, shown otherwise", found.informed.otherwise),
+            (f"{found.ranked.name}, ranked afresh", found.ranked.otherwise),
+        ]
+        rows = [ForestRow(name, part.mean, part.low, part.high) for name, part in ways if part.mean is not None]
+        drawn = {}
+        if rows:
+            told = "share of all pairs in another order, 95% interval over pools"
+            drawn["disagreement"] = forest(f"{found.judge}: the same passages ordered again", rows, told, changes=False)
+        if any(part.again.mean is not None or part.ranked.mean is not None for part in found.places):
+            drawn["places"] = _by_place(found)
+        return drawn
 
     def _found(self, bench: Bench, run: RunConfig, grading: JudgeAnswerCosts, answers: JudgeAnswers) -> JudgeFindings:
         size = max(len(row.shown) for row in answers.ranked.rows)
@@ -406,8 +357,8 @@ class JudgeDiagnosis(Diagnosis[JudgeFindings]):
             repeats=self.config.repeats,
             rankings=self.config.rankings,
             top=self.config.top,
-            single=answers.one_prompt(f"one prompt of {size}"),
-            informed=answers.with_grades(f"one prompt of {size}, with the grades"),
+            single=answers.of_prompts(f"one prompt of {size}", answers.orders),
+            informed=answers.of_prompts(f"one prompt of {size}, with the grades", answers.informed),
             ranked=answers.rank_stage(f"rank stage, {run.ordering.list_length} at a time"),
             gain=answers.gain,
             between=answers.between,

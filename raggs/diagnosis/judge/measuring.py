@@ -19,10 +19,11 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +31,7 @@ from pydantic import Field
 
 from raggs.base.arrays import Floats, shortest_floats
 from raggs.base.artifacts import MIN_GRADE, EmbedRecord, JournalRecord, MergeRecord, Passage, Query, RetrieveRecord
+from raggs.base.document import Column
 from raggs.base.errors import PrerequisiteError
 from raggs.base.hashing import generator
 from raggs.base.types import Number, number
@@ -97,19 +99,43 @@ class PoolsPart(MeanPart):
     pools: int
 
 
+def _usd(value: float) -> str:
+    return f"{value:.4g}" if value else "0"
+
+
 class OrderMethodPart(ReportPart):
     """One way to an order."""
 
-    name: str
-    again: PoolsPart = Field(description="share of pairs ordered otherwise, the same passages shown the same way again")
-    otherwise: PoolsPart = Field(description="the same, shown in another order; of the rank stage, ranked afresh")
-    tau: PoolsPart = Field(description="Kendall's, of the latter: 1 - 2 of the share")
-    top: PoolsPart = Field(description="share of the first `top` that two such orders have in common")
-    asked: int = Field(description="lists put before the judge")
-    failed: int = Field(description="of these, without an order")
-    calls: float = Field(description="lists of one order of one pool, mean")
-    tokens: float = Field(description="tokens sent for one order of one pool, mean")
-    usd: float = Field(description="USD for one order of one pool, mean")
+    name: Annotated[str, Column("way")]
+    again: Annotated[
+        PoolsPart,
+        Column(
+            "asked again",
+            "score",
+            legend="share of pairs in another order when the same list is shown the same way again",
+        ),
+    ] = Field(description="share of pairs ordered otherwise, the same passages shown the same way again")
+    otherwise: Annotated[
+        PoolsPart,
+        Column(
+            "shown otherwise",
+            "score",
+            legend="the same for another order of showing; of the rank stage, ranked afresh",
+        ),
+    ] = Field(description="the same, shown in another order; of the rank stage, ranked afresh")
+    tau: Annotated[PoolsPart, Column("tau", "score")] = Field(
+        description="Kendall's, of the latter: 1 - 2 of the share"
+    )
+    top: Annotated[PoolsPart, Column("overlap@{top}", "score")] = Field(
+        description="share of the first `top` that two such orders have in common"
+    )
+    asked: Annotated[int, Column("asked")] = Field(description="lists put before the judge")
+    failed: Annotated[int, Column("failed")] = Field(description="of these, without an order")
+    calls: Annotated[float, Column("calls", text="{:.4g}")] = Field(description="lists of one order of one pool, mean")
+    tokens: Annotated[float, Column("tokens", text="{:,.0f}")] = Field(
+        description="tokens sent for one order of one pool, mean"
+    )
+    usd: Annotated[float, Column("USD", text=_usd)] = Field(description="USD for one order of one pool, mean")
 
 
 class PlacePart(ReportPart):
@@ -117,9 +143,20 @@ class PlacePart(ReportPart):
 
     first: int
     last: int
-    again: PoolsPart = Field(description="of one prompt, in its repeat")
-    against: PoolsPart = Field(description="of one prompt, in the rank stage's order")
-    ranked: PoolsPart = Field(description="of the rank stage, in its repeat")
+    again: Annotated[PoolsPart, Column("one prompt, asked again", "score")] = Field(
+        description="of one prompt, in its repeat"
+    )
+    against: Annotated[PoolsPart, Column("one prompt, in the rank stage's order", "score")] = Field(
+        description="of one prompt, in the rank stage's order"
+    )
+    ranked: Annotated[PoolsPart, Column("rank stage, ranked afresh", "score")] = Field(
+        description="of the rank stage, in its repeat"
+    )
+
+    @property
+    def places(self) -> Annotated[str, Column("places")]:
+        """From the first of the neighbours to the last."""
+        return f"{self.first}–{self.last + 1}"
 
 
 class PositionBiasPart(ReportPart):
@@ -457,22 +494,21 @@ def _entry(shown: Iterable[str], said: Ordering | None) -> JournalRecord:
 
 
 def kept(
-    bench: Bench, run: RunConfig, causes: Sequence[object], ask: Callable[[Judge], Awaitable[list[JudgeAnswerRow]]]
+    bench: Bench,
+    run: RunConfig,
+    causes: Sequence[object],
+    ask: Callable[[Judge], Coroutine[Any, Any, list[JudgeAnswerRow]]],
 ) -> JudgeAnswerCosts:
     """Answers as they are kept, or asked for now, with what they took."""
 
     def make() -> list[JudgeAnswerCosts]:
         llm = MeteredLLM(bench.workspace.llm)
-        rows = bench.workspace.loop.run(_awaited(ask(judge_of(bench, run, llm))))
+        rows = bench.workspace.loop.run(ask(judge_of(bench, run, llm)))
         took = llm.took
         calls = took.calls or sum(row.asked for row in rows)
         return [JudgeAnswerCosts(rows=tuple(rows), calls=calls, tokens=took.tokens, usd=took.usd)]
 
     return bench.kept(list(causes), JudgeAnswerCosts, make)[0]
-
-
-async def _awaited(found: Awaitable[list[JudgeAnswerRow]]) -> list[JudgeAnswerRow]:
-    return await found
 
 
 ENDS = (5, 10, 20, 30, 40)  # the last places of the parts of a list
@@ -521,13 +557,11 @@ class JudgeAnswers:
 
     # --- the three ways ---
 
-    def one_prompt(self, name: str) -> OrderMethodPart:
-        """One prompt of the whole pool."""
-        return self._of_prompts(name, self.orders)
-
-    def with_grades(self, name: str) -> OrderMethodPart:
-        """The same, read with the grades."""
-        return self._of_prompts(name, self.informed)
+    def of_prompts(self, name: str, orders: Mapping[str, list[ObservedOrder]]) -> OrderMethodPart:
+        """One prompt of the whole pool, by its `orders`, or by those that are `informed` of the grades."""
+        again = [mean_disagreement(orders[qid], same=True) for qid in self.qids]
+        top = [mean_overlap(orders[qid], self.top, same=False) for qid in self.qids]
+        return self._way(name, self.single, again, self._turned(orders), top)
 
     def rank_stage(self, name: str) -> OrderMethodPart:
         """The rank stage; nothing is shown the same way again there."""
@@ -605,11 +639,6 @@ class JudgeAnswers:
     def _turned(self, orders: Mapping[str, list[ObservedOrder]]) -> list[float]:
         return [mean_disagreement(orders[qid], same=False) for qid in self.qids]
 
-    def _of_prompts(self, name: str, orders: Mapping[str, list[ObservedOrder]]) -> OrderMethodPart:
-        again = [mean_disagreement(orders[qid], same=True) for qid in self.qids]
-        top = [mean_overlap(orders[qid], self.top, same=False) for qid in self.qids]
-        return self._way(name, self.single, again, self._turned(orders), top)
-
     def _graded(self, qid: str) -> Floats:
         """The grades of a pool's passages by their numbers, as `ObservedOrder` counts them."""
         return np.array([grade for _, grade in sorted(self.grades[qid].items())], dtype=np.float64)
@@ -626,11 +655,11 @@ class JudgeAnswers:
         }
         if not any(self._turned(self.orders)):  # all are 0: however sharp it is, its answers do not tell
             return by_pool([])
-        pools = [[_picks(row, utilities[qid]) for row in self._given(qid)] for qid in self.qids if qid in utilities]
+        given = [row for row in self.single.rows if row.order is not None]
+        pools = [
+            [_picks(row, utilities[qid]) for row in given if row.qid == qid] for qid in self.qids if qid in utilities
+        ]
         return by_pool([pool for pool in pools if pool])
-
-    def _given(self, qid: str) -> list[JudgeAnswerRow]:
-        return [row for row in self.single.rows if row.qid == qid and row.order is not None]
 
     def _again(self, qid: str, ends: Sequence[int]) -> npt.NDArray[np.float64]:
         pairs = [pair for pair in combinations(self.orders[qid], 2) if pair[0].alike == pair[1].alike]

@@ -13,16 +13,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 from raggs.base.arrays import Floats
-from raggs.base.document import Cell, Form, Legend, Section, Table, bounded, formatted
+from raggs.base.document import Legend, Section, Table, formatted, table_of, terms_of
 from raggs.base.hashing import hash_value
 from raggs.base.settings import Causes
 from raggs.base.text import plural
-from raggs.base.types import Number
+from raggs.base.types import number
 from raggs.diagnosis.base import Bench, Diagnosis, listed, said, some_of
 from raggs.diagnosis.names.models import (
     AblationPart,
     EndToEnd,
-    MarginPart,
     NameLists,
     NamesConfig,
     NamesEndToEndPart,
@@ -40,23 +39,18 @@ from raggs.diagnosis.names.scoring import (
     RerankerScorer,
     Runs,
     TextCleaning,
-    ablation_part,
+    holds,
     kept_scores,
     lacking,
     mean_part,
-    name_by_topic,
     perturb_golden,
     rehearse_golden,
-    small_share,
-    unsearched,
 )
 from raggs.evaluation.svg import HIGH, LEFT, LINE, RIGHT, TOP, WIDTH, AxisScale, Box, Drawing, place_label, shortened
 from raggs.parts import perturbers
 from raggs.parts.perturbers import Perturber
-from raggs.stats.name_margins import Margins, margin_change, margins, mean_of
+from raggs.stats.name_margins import LEAST_BASE, Margins, margin_change, margins, mean_of, ratio
 
-FAMILIES = {"identity": "identity destroyed", "form": "another form", "layout": "another layout"}
-MARKS = {True: "", False: "✗", None: "?"}
 SMALL = "bundles whose base margin is under .02 have no percentage"
 LEGEND = (
     Legend("[ ]", "95% interval over resampled questions"),
@@ -65,131 +59,66 @@ LEGEND = (
 )
 
 
-def sections(found: NamesFindings) -> tuple[Section, ...]:
-    """All that is to be shown, the most important first."""
-    several = (_beside(found),) if len(found.subjects) > 1 else ()
-    return (*several, *(_changes(found, each) for each in found.subjects), _bases(found), *_ends(found))
-
-
 def _beside(found: NamesFindings) -> Section:
     """All scorers in all languages, a column each."""
     head = ("perturber", *(f"{each.scorer}, {each.language}" for each in found.subjects))
-    rows = tuple(
-        (Cell(parts[0].perturber), *(Cell(_percent(part.percent.value) + MARKS[part.holds]) for part in parts))
+    rows = (
+        (parts[0].perturber, *(formatted(part.percent.value, "+z.1f") + part.mark for part in parts))
         for parts in zip(*(each.ablations for each in found.subjects), strict=True)
     )
-    return Section("Change of the name margin in percent", (), Table(head, rows), LEGEND[1:])
+    return Section("Change of the name margin in percent", (), Table.of(head, rows), LEGEND[1:])
 
 
 def _changes(found: NamesFindings, subject: SubjectPart) -> Section:
-    rows = tuple(_row(part) for part in subject.ablations)
     left = max((part.left_out for part in subject.ablations), default=0)
-    total = subject.questions * subject.runs
     limits = (
         f"A destroyed identity must cost the name margin {found.least_loss:g}% or more, another form or layout "
         f"{found.most_loss:g}% or less."
     )
     return Section(
         f"Name margin of {subject.scorer}, {subject.language}",
-        (limits, f"{SMALL}: {left:,} of {total:,}.") if left else (limits,),
-        Table(("perturber", "kind", "change %", "between runs", "of the means %", "change"), rows),
+        (limits, f"{SMALL}: {left:,} of {subject.questions * subject.runs:,}.") if left else (limits,),
+        table_of(subject.ablations, "perturber", "family", "percent", "spread", "of_means", "absolute"),
         LEGEND,
     )
 
 
-def _row(part: AblationPart) -> tuple[Cell, ...]:
-    return (
-        Cell(part.perturber),
-        Cell(FAMILIES[part.family]),
-        bounded(part.percent.value, part.percent.low, part.percent.high, "percent", MARKS[part.holds]),
-        Cell(_percent(part.percent.sd).removeprefix("+")),
-        bounded(part.of_means, part.of_means_low, part.of_means_high, "percent"),
-        _cell(part.absolute, "signed"),
-    )
-
-
 def _bases(found: NamesFindings) -> Section:
-    rows = tuple(
-        (
-            Cell(each.scorer),
-            Cell(each.language),
-            _cell(each.name),
-            Cell(each.name.sd, "score"),
-            _cell(each.topic),
-            _cell(each.both),
-            bounded(each.ratio, each.ratio_low, each.ratio_high),
-        )
-        for each in found.subjects
-    )
-    return Section(
-        "Margins before any change",
-        tuple(_drawn(found)),
-        Table(("scorer", "language", "name", "between runs", "topic", "both", "name / topic"), rows),
-        terms=(
-            Legend("name", "score of the right author over the better of two others, on the same topic"),
-            Legend("topic", "score of the right topic over another one, by the same author"),
-            Legend("between runs", "standard deviation of the runs' means"),
-        ),
-    )
-
-
-def _drawn(found: NamesFindings) -> Iterator[str]:
     names = ", ".join(f"{count:,} ({language})" for language, count in found.names.items())
     read = "after Unicode hygiene" if found.cleaned else "as they stand, without Unicode hygiene"
     first = found.subjects[0]
-    yield (
+    drawn = (
         f"{plural(first.questions, 'question')} a language, {plural(first.runs, 'run')}; names of {found.source}: "
         f"{names}; texts are read {read}."
     )
+    return Section(
+        "Margins before any change",
+        (drawn,),
+        table_of(found.subjects, "scorer", "language", "name", "spread", "topic", "both", "ratio"),
+        terms=terms_of(found.subjects, "name", "topic", "spread"),
+    )
 
 
-def _ends(found: NamesFindings) -> Iterator[Section]:
-    end = found.end_to_end
-    if end is None:
-        return
+def _searched(end: EndToEnd, subjects: Sequence[SubjectPart]) -> Section:
     title = f"What it does to {end.measure} of the golden set"
     if end.note is not None:
-        yield Section(title, (end.note,))
-        return
-    head = ("embedder", "perturber", "before", "after", "change", "name margin %", "passages changed")
-    yield Section(title, tuple(_told(end, found)), Table(head, tuple(map(_end, end.changes))), LEGEND[:1])
-
-
-def _end(part: NamesEndToEndPart) -> tuple[Cell, ...]:
-    return (
-        Cell(part.embedder),
-        Cell(part.perturber),
-        Cell(part.before, "score"),
-        Cell(part.after, "score"),
-        bounded(part.difference, part.low, part.high, "signed"),
-        Cell(part.margin, "percent"),
-        Cell(f"{part.passages:,}"),
-    )
-
-
-def _told(end: EndToEnd, whole: NamesFindings) -> Iterator[str]:
-    yield (
+        return Section(title, (end.note,))
+    told = [
         f"{end.questions:,} of {plural(end.judged, 'judged question')} hold names that stand in the corpus; "
         f"dense search in {plural(end.passages, 'passage')}."
-    )
-    probed = list(dict.fromkeys(each.language for each in whole.subjects))
+    ]
+    probed = list(dict.fromkeys(each.language for each in subjects))
     if end.language not in probed:
-        yield f"Most of these questions are in {end.language}; the margins beside are those of {probed[0]}."
+        told.append(f"Most of these questions are in {end.language}; the margins beside are those of {probed[0]}.")
     found = end.prediction
     if found is not None and found.spearman is not None:
         bounds = "" if found.low is None or found.high is None else f" [{found.low:.2f}, {found.high:.2f}]"
-        yield (
+        told.append(
             f"Rank correlation of the change of the name margin with that of {end.measure}, over {found.points} "
             f"points: {found.spearman:.2f}{bounds}."
         )
-
-
-def _cell(part: MarginPart, form: Form = "score") -> Cell:
-    return bounded(part.value, part.low, part.high, form)
-
-
-def _percent(value: Number) -> str:
-    return formatted(value, "+z.1f")
+    columns = ("embedder", "perturber", "before", "after", "difference", "margin", "passages")
+    return Section(title, tuple(told), table_of(end.changes, *columns), LEGEND[:1])
 
 
 LARGE, VOYAGE = "text-embedding-3-large", "voyage-3.5"
@@ -220,16 +149,10 @@ START, END, HEAD = 300, WIDTH - 24, 52
 BAR = 15.0  # of one scorer
 GAP = 10.0  # between perturbers
 LETTERS = 40
-
-
-def plots(found: NamesFindings) -> dict[str, str]:
-    """SVG by name."""
-    languages = dict.fromkeys(each.language for each in found.subjects)
-    drawn = {language: _bars([each for each in found.subjects if each.language == language]) for language in languages}
-    end = found.end_to_end
-    if end is not None and end.changes:
-        drawn["recall"] = _against(end.measure, end.changes)
-    return drawn
+KEY = (
+    "blue bars: measured here; dashed: beyond its limit",
+    "grey dots: text-embedding-3-large, rings: voyage-3.5, as published, not repeated here",
+)
 
 
 # --- changes of the margin ------------------------------------------------------------------------------------
@@ -239,38 +162,29 @@ def _bars(subjects: Sequence[SubjectPart]) -> str:
     language, rows = subjects[0].language, [part.perturber for part in subjects[0].ablations]
     step = len(subjects) * BAR + GAP
     foot = HEAD + len(rows) * step
-    across = AxisScale.of([*_plots_ends(subjects), 0.0], START, END)
+    parts = [part.percent for subject in subjects for part in subject.ablations]
+    ends = [each for part in parts for each in (part.value, part.low, part.high) if each is not None]
+    targets = {name: published(language, name) for name in rows}
+    ends += [value for target in targets.values() for value in target.values()]
+    across = AxisScale.of([*ends, 0.0], START, END)
     drawing = Drawing(f"Change of the name margin in percent, {language}", foot + 4.6 * LINE)
-    _grid(drawing, across, foot)
-    for number, name in enumerate(rows):
-        y = HEAD + number * step
-        for at, subject in enumerate(subjects):
-            _bar(drawing, across, y + at * BAR + BAR / 2, subject.ablations[number], _label(subjects, at, name))
-        for place, (model, value) in enumerate(published(language, name).items()):
-            _target(drawing, across, y + place * 6 + step / 2 - 8, value, model)
-    _key(drawing, foot)
-    return drawing.svg()
-
-
-def _plots_ends(subjects: Sequence[SubjectPart]) -> Iterator[float]:
-    for subject in subjects:
-        for part in subject.ablations:
-            yield from (each for each in (part.percent.value, part.percent.low, part.percent.high) if each is not None)
-            yield from published(subject.language, part.perturber).values()
-
-
-def _grid(drawing: Drawing, across: AxisScale, foot: float) -> None:
     for value in across.ticks():
         drawing.line(across.at(value), foot, across.at(value), HEAD - 8, "grid")
         drawing.text(across.at(value), foot + LINE, f"{value:+,.4g}" if value else "0", "soft", "middle")
     drawing.line(across.at(0), foot, across.at(0), HEAD - 8, "axis")
-
-
-def _label(subjects: Sequence[SubjectPart], at: int, name: str) -> str:
-    """The perturber's name, and where there are several scorers, whose bar it is."""
-    if len(subjects) == 1:
-        return name
-    return f"{name}: {subjects[at].scorer}" if at == 0 else subjects[at].scorer
+    for row, name in enumerate(rows):
+        y = HEAD + row * step
+        for at, subject in enumerate(subjects):
+            label = f"{name}: {subject.scorer}" if at == 0 else subject.scorer
+            part = subject.ablations[row]
+            _bar(drawing, across, y + at * BAR + BAR / 2, part, label if len(subjects) > 1 else name)
+        for place, (model, value) in enumerate(targets[name].items()):
+            kind = "other" if model == LARGE else "chosen"
+            told = f"{model}: {value:+.1f}%, published"
+            drawing.dot(across.at(value), y + place * 6 + step / 2 - 8, kind, told, 3)
+    for row, line in enumerate(KEY):
+        drawing.text(16, foot + (2.4 + row) * LINE, line, "soft")
+    return drawing.svg()
 
 
 def _bar(drawing: Drawing, across: AxisScale, y: float, part: AblationPart, label: str) -> None:
@@ -284,19 +198,6 @@ def _bar(drawing: Drawing, across: AxisScale, y: float, part: AblationPart, labe
     drawing.dot(across.at(value), y, "front", f"{label}: {value:+.1f}%", 3.5)
     if low is not None and high is not None:
         drawing.line(across.at(low), y, across.at(high), y, "axis")
-
-
-def _target(drawing: Drawing, across: AxisScale, y: float, value: float, model: str) -> None:
-    drawing.dot(across.at(value), y, "other" if model == LARGE else "chosen", f"{model}: {value:+.1f}%, published", 3)
-
-
-def _key(drawing: Drawing, foot: float) -> None:
-    lines = (
-        "blue bars: measured here; dashed: beyond its limit",
-        "grey dots: text-embedding-3-large, rings: voyage-3.5, as published, not repeated here",
-    )
-    for number, line in enumerate(lines):
-        drawing.text(16, foot + (2.4 + number) * LINE, line, "soft")
 
 
 # --- margin against recall ------------------------------------------------------------------------------------
@@ -438,7 +339,11 @@ class NamesDiagnosis(Diagnosis[NamesFindings]):
                     scorer.ask(self._perturbed(each, drawn, bench.seed))
         if self._ends(bench):
             rehearse_golden(bench, self.config, self.perturbers)
-        return (self._what(bench),)
+        config = self.config
+        bundles = config.questions * config.runs * len(config.languages) * (1 + len(self.perturbers))
+        who = plural(len(bench.embedders), "embedder")
+        more = f" and {plural(len(bench.rerankers), 'reranker')}" if bench.rerankers else ""
+        return (f"{plural(bundles, 'bundle')} of a question and five candidates, scored by {who}{more}",)
 
     def measure(self, bench: Bench) -> NamesFindings:
         found = [
@@ -447,37 +352,42 @@ class NamesDiagnosis(Diagnosis[NamesFindings]):
             for language in self.config.languages
         ]
         least, most = self.config.least_loss, self.config.most_loss
+        drawn = {language: self._lists(bench, language) for language in self.config.languages}
         return NamesFindings(
             verdict=verdict(found, least, most),
             passed=passed(found),
             source=OWN if self.config.name_field is None else f"the corpus' field {self.config.name_field}",
-            names={language: self._names(bench, language) for language in self.config.languages},
+            names={language: len(lists.home) + len(lists.abroad) for language, lists in drawn.items()},
             cleaned=not self.config.raw,
             least_loss=least,
             most_loss=most,
             subjects=tuple(found),
-            end_to_end=self._end(bench, found),
+            end_to_end=perturb_golden(bench, self.config, self.perturbers, found) if self._wanted(bench) else None,
         )
 
     def rests_on(self, found: NamesFindings) -> int:
         return min(each.questions for each in found.subjects)
 
     def sections(self, found: NamesFindings) -> tuple[Section, ...]:
-        return sections(found)
+        several = (_beside(found),) if len(found.subjects) > 1 else ()
+        ends = () if found.end_to_end is None else (_searched(found.end_to_end, found.subjects),)
+        return (*several, *(_changes(found, each) for each in found.subjects), _bases(found), *ends)
 
     def plots(self, found: NamesFindings) -> Mapping[str, str]:
-        return plots(found)
+        by_language: dict[str, list[SubjectPart]] = {}
+        for each in found.subjects:
+            by_language.setdefault(each.language, []).append(each)
+        drawn = {language: _bars(subjects) for language, subjects in by_language.items()}
+        end = found.end_to_end
+        return drawn if end is None or not end.changes else {**drawn, "recall": _against(end.measure, end.changes)}
 
-    def _end(self, bench: Bench, found: Sequence[SubjectPart]) -> EndToEnd | None:
-        if not (self.config.end_to_end and bench.has("golden")):
-            return None
-        if (note := lacking(bench)) is not None:
-            return unsearched(bench, self.config, note)
-        return perturb_golden(bench, self.config, self.perturbers, found)
+    def _wanted(self, bench: Bench) -> bool:
+        """Whether a golden set is to be perturbed, and there."""
+        return self.config.end_to_end and bench.has("golden")
 
     def _ends(self, bench: Bench) -> bool:
-        """Whether a golden set is there to be perturbed, with its questions and its corpus."""
-        return self.config.end_to_end and bench.has("golden") and lacking(bench) is None
+        """Whether it is, with its questions and its corpus."""
+        return self._wanted(bench) and lacking(bench) is None
 
     # --- what is drawn ---
 
@@ -494,10 +404,6 @@ class NamesDiagnosis(Diagnosis[NamesFindings]):
             return bench.causes("corpus")
         found = [own_lists(language) for language in self.config.languages]
         return hash_value([[each.home, each.abroad, each.topics] for each in found])
-
-    def _names(self, bench: Bench, language: str) -> int:
-        lists = self._lists(bench, language)
-        return len(lists.home) + len(lists.abroad)
 
     def _drawn(self, bench: Bench, language: str) -> Runs:
         lists, config = self._lists(bench, language), self.config
@@ -516,18 +422,12 @@ class NamesDiagnosis(Diagnosis[NamesFindings]):
         for name, reranker in bench.rerankers.items():
             yield RerankerScorer(name, reranker, min(runs, self.config.reranker_runs), hygiene, bench)
 
-    def _what(self, bench: Bench) -> str:
-        config, conditions = self.config, 1 + len(self.perturbers)
-        bundles = config.questions * config.runs * len(config.languages) * conditions
-        who = plural(len(bench.embedders), "embedder")
-        more = f" and {plural(len(bench.rerankers), 'reranker')}" if bench.rerankers else ""
-        return f"{plural(bundles, 'bundle')} of a question and five candidates, scored by {who}{more}"
-
     # --- what they find ---
 
     def _subject(self, bench: Bench, scorer: NameScorer, language: str) -> SubjectPart:
         drawn, seed = self._drawn(bench, language)[: scorer.runs], bench.seed
         base = margins(self._scores(bench, scorer, drawn, None))
+        by_topic, bounds = ratio(base.name, base.topic, seed=seed)
         return SubjectPart(
             scorer=scorer.name,
             what="embedder" if isinstance(scorer, EmbedderScorer) else "reranker",
@@ -537,9 +437,11 @@ class NamesDiagnosis(Diagnosis[NamesFindings]):
             name=mean_part(mean_of(base.name, seed=seed)),
             topic=mean_part(mean_of(base.topic, seed=seed)),
             both=mean_part(mean_of(base.both, seed=seed)),
-            small=small_share(base),
+            ratio=number(by_topic),
+            ratio_low=number(bounds.low),
+            ratio_high=number(bounds.high),
+            small=float((base.name < LEAST_BASE).mean()),
             ablations=tuple(self._ablation(bench, scorer, drawn, each, base) for each in self.perturbers),
-            **name_by_topic(base, seed),
         )
 
     def _ablation(
@@ -547,8 +449,18 @@ class NamesDiagnosis(Diagnosis[NamesFindings]):
     ) -> AblationPart:
         after = margins(self._scores(bench, scorer, drawn, perturber))
         found = margin_change(after.name, base.name, seed=bench.seed)
-        limits = self.config.least_loss, self.config.most_loss
-        return ablation_part(perturber.config.type, perturber.FAMILY, found, limits)
+        percent = mean_part(found.percent)
+        return AblationPart(
+            perturber=perturber.config.type,
+            family=perturber.FAMILY,
+            percent=percent,
+            of_means=number(found.of_means),
+            of_means_low=number(found.of_means_bounds.low),
+            of_means_high=number(found.of_means_bounds.high),
+            absolute=mean_part(found.absolute),
+            left_out=found.left_out,
+            holds=holds(percent, perturber.FAMILY, self.config.least_loss, self.config.most_loss),
+        )
 
     def _scores(self, bench: Bench, scorer: NameScorer, drawn: Runs, perturber: Perturber | None) -> Floats:
         language, done = drawn[0][0].language, None if perturber is None else perturber.causes()

@@ -36,6 +36,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from raggs.base.adapter import OneOf
 from raggs.base.artifacts import Passage
+from raggs.base.document import Cell, Column, Form, bounded
 from raggs.base.errors import DataError
 from raggs.base.hashing import generator
 from raggs.base.languages import FUNCTION_WORDS, fold_accents
@@ -125,51 +126,98 @@ class MarginPart(ReportPart):
     high: Number
     count: int = Field(description="bundles with a value")
 
+    def cell(self, form: Form = "score") -> Cell:
+        """As it stands in a table, with its interval over questions."""
+        return bounded(self.value, self.low, self.high, form)
+
+
+FAMILIES = {"identity": "identity destroyed", "form": "another form", "layout": "another layout"}
+MARKS = {True: "", False: "✗", None: "?"}
+
 
 class AblationPart(ReportPart):
     """What one perturber did to the name margins of one scorer in one language."""
 
-    perturber: str
-    family: Family = Field(description="whether it takes the identity away, only the form, or only the layout")
-    percent: MarginPart = Field(description="mean of the bundles' changes in percent, bases under .02 left out")
-    of_means: Number = Field(description="change of the mean margin in percent")
+    perturber: Annotated[str, Column("perturber")]
+    family: Annotated[Family, Column("kind", text=FAMILIES.get)] = Field(
+        description="whether it takes the identity away, only the form, or only the layout"
+    )
+    percent: Annotated[MarginPart, Column("change %", "percent", mark="mark")] = Field(
+        description="mean of the bundles' changes in percent, bases under .02 left out"
+    )
+    of_means: Annotated[Number, Column("of the means %", "percent", bounds=("of_means_low", "of_means_high"))] = Field(
+        description="change of the mean margin in percent"
+    )
     of_means_low: Number
     of_means_high: Number
-    absolute: MarginPart = Field(description="mean change, in the unit of the scores")
+    absolute: Annotated[MarginPart, Column("change", "signed")] = Field(
+        description="mean change, in the unit of the scores"
+    )
     left_out: int = Field(description="bundles whose base margin is under .02")
     holds: bool | None = Field(description="whether the change is within its limit beyond doubt; null: in doubt")
+
+    @property
+    def spread(self) -> Annotated[Number, Column("between runs", text="{:z.1f}")]:
+        """Standard deviation of the runs' means of `percent`."""
+        return self.percent.sd
+
+    @property
+    def mark(self) -> str:
+        """What stands behind the change."""
+        return MARKS[self.holds]
 
 
 class SubjectPart(ReportPart):
     """One embedder or reranker in one language."""
 
-    scorer: str
+    scorer: Annotated[str, Column("scorer")]
     what: Literal["embedder", "reranker"]
-    language: str
+    language: Annotated[str, Column("language")]
     questions: int
     runs: int
-    name: MarginPart = Field(description="margin of the right name over the better of two impostors")
-    topic: MarginPart = Field(description="margin of the right topic over another one")
-    both: MarginPart
-    ratio: Number = Field(description="name margin by topic margin, of their means")
+    name: Annotated[
+        MarginPart,
+        Column(
+            "name",
+            "score",
+            legend="score of the right author over the better of two others, on the same topic",
+        ),
+    ] = Field(description="margin of the right name over the better of two impostors")
+    topic: Annotated[
+        MarginPart,
+        Column("topic", "score", legend="score of the right topic over another one, by the same author"),
+    ] = Field(description="margin of the right topic over another one")
+    both: Annotated[MarginPart, Column("both", "score")]
+    ratio: Annotated[Number, Column("name / topic", "score", bounds=("ratio_low", "ratio_high"))] = Field(
+        description="name margin by topic margin, of their means"
+    )
     ratio_low: Number
     ratio_high: Number
     small: float = Field(description="share of bundles whose name margin is under .02")
     ablations: tuple[AblationPart, ...]
 
+    @property
+    def spread(
+        self,
+    ) -> Annotated[Number, Column("between runs", "score", legend="standard deviation of the runs' means")]:
+        """Of the name margin."""
+        return self.name.sd
+
 
 class NamesEndToEndPart(ReportPart):
     """What one perturber did to a golden set's questions that hold names, by dense search with one embedder."""
 
-    embedder: str
-    perturber: str
-    before: Number = Field(description="mean over the questions")
-    after: Number
-    difference: Number
+    embedder: Annotated[str, Column("embedder")]
+    perturber: Annotated[str, Column("perturber")]
+    before: Annotated[Number, Column("before", "score")] = Field(description="mean over the questions")
+    after: Annotated[Number, Column("after", "score")]
+    difference: Annotated[Number, Column("change", "signed", bounds=("low", "high"))]
     low: Number = Field(description="95% interval of the paired difference")
     high: Number
-    passages: int = Field(description="passages that it changed")
-    margin: Number = Field(description="change of the mean name margin in percent, as the probes have it")
+    passages: Annotated[int, Column("passages changed", text="{:,}")] = Field(description="passages that it changed")
+    margin: Annotated[Number, Column("name margin %", "percent")] = Field(
+        description="change of the mean name margin in percent, as the probes have it"
+    )
 
 
 class PredictionPart(ReportPart):

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -35,7 +35,6 @@ from raggs.base.types import BuildProgress, Number, number
 from raggs.diagnosis.base import Bench
 from raggs.diagnosis.names.models import (
     PARTED,
-    AblationPart,
     EndToEnd,
     MarginPart,
     NamesConfig,
@@ -53,11 +52,11 @@ from raggs.metrics.columns import GradeScale
 from raggs.metrics.evaluate import evaluate
 from raggs.parts.embedders import Embedder
 from raggs.parts.perturbers import Bundle, Family, Perturber, Side, TextContext
-from raggs.parts.rerankers import Reranker, Reranking
+from raggs.parts.rerankers import Reranker
 from raggs.runs.forecast import RERANK
 from raggs.stages.ordered import run_ordered
 from raggs.stats.comparison import compare
-from raggs.stats.name_margins import LEAST_BASE, ROLES, MarginChange, MarginMean, Margins, predict, ratio
+from raggs.stats.name_margins import ROLES, MarginMean, predict
 
 STEP = 1024  # texts embedded before whoever watches hears of it
 Runs = Sequence[Sequence[Bundle]]
@@ -171,7 +170,13 @@ class EmbedderScorer(NameScorer):
         texts = [[each.texts for each in run] for run in runs]
         asked, questions = self._readers[0].read([[each[:1] for each in run] for run in texts])
         shown, candidates = self._readers[1].read([[each[1:] for each in run] for run in texts])
-        self._require_known(questions, runs)
+        if self._bench.rehearsal is None and not questions.any(axis=1).all():
+            bundle = runs[0][0]
+            raise DataError(
+                f"{self.name} gives no vector to questions in {bundle.language!r}, such as "
+                f"{shorten(bundle.question.text, 60)!r}",
+                remedy="name the languages that it knows: --language en",
+            )
         found = np.empty((len(runs), len(runs[0]), len(ROLES)))
         for run in range(len(runs)):  # a run at a time: long vectors of all would fill the memory
             ours = questions[asked[run, :, 0]].astype(np.float64)
@@ -186,20 +191,6 @@ class EmbedderScorer(NameScorer):
 
     def _tell(self, done: int, total: int) -> None:
         self._bench.hear(BuildProgress(f"texts embedded by {self.name}", done, total))
-
-    def _require_known(self, questions: Vectors, runs: Runs) -> None:
-        """Refuse a language of which the embedder knows no word.
-
-        Raises:
-            DataError: it gives questions no vector.
-        """
-        if self._bench.rehearsal is None and not questions.any(axis=1).all():
-            bundle = runs[0][0]
-            raise DataError(
-                f"{self.name} gives no vector to questions in {bundle.language!r}, such as "
-                f"{shorten(bundle.question.text, 60)!r}",
-                remedy="name the languages that it knows: --language en",
-            )
 
 
 class RerankerScorer(NameScorer):
@@ -237,9 +228,7 @@ class RerankerScorer(NameScorer):
             Passage(doc_id=role, text=self._hygiene.passage(piece.text))
             for role, piece in zip(ROLES, bundle.candidates, strict=True)
         ]
-        return self._checked(await self._reranker.rerank(question, bundle.language, shown), bundle)
-
-    def _checked(self, told: Reranking, bundle: Bundle) -> list[float]:
+        told = await self._reranker.rerank(question, bundle.language, shown)
         if told.problems:
             raise ProviderError(
                 f"{self.name} left a question without scores ({told.problems[0]}): "
@@ -280,22 +269,6 @@ def mean_part(found: MarginMean) -> MarginPart:
     )
 
 
-def ablation_part(perturber: str, family: Family, found: MarginChange, limits: tuple[float, float]) -> AblationPart:
-    """A change as it is written down; `limits`: least loss of an identity, most of anything else, in percent."""
-    percent = mean_part(found.percent)
-    return AblationPart(
-        perturber=perturber,
-        family=family,
-        percent=percent,
-        of_means=number(found.of_means),
-        of_means_low=number(found.of_means_bounds.low),
-        of_means_high=number(found.of_means_bounds.high),
-        absolute=mean_part(found.absolute),
-        left_out=found.left_out,
-        holds=holds(percent, family, *limits),
-    )
-
-
 def holds(percent: MarginPart, family: Family, least: float, most: float) -> bool | None:
     """Whether a change is within its limit: None where its interval over questions holds the limit."""
     low, high = percent.low, percent.high
@@ -304,17 +277,6 @@ def holds(percent: MarginPart, family: Family, least: float, most: float) -> boo
     if family == "identity":
         return True if high <= -least else False if low > -least else None
     return True if low >= -most else False if high < -most else None
-
-
-def small_share(margins: Margins) -> float:
-    """Share of bundles whose name margin is too small for a percentage, or negative."""
-    return float((margins.name < LEAST_BASE).mean())
-
-
-def name_by_topic(margins: Margins, seed: int) -> Mapping[str, Number]:
-    """The ratio of both margins, with its interval, as fields of a `SubjectPart`."""
-    value, bounds = ratio(margins.name, margins.topic, seed=seed)
-    return {"ratio": number(value), "ratio_low": number(bounds.low), "ratio_high": number(bounds.high)}
 
 
 MEASURES = {True: "n_recall4", False: "recall"}  # by whether the grades are those of a golden set
@@ -351,7 +313,11 @@ class SearchTask:
         passages = self._chosen(most)
         self.docs = [passage.doc_id for passage in passages]
         self._texts = [passage.raw if hygiene.raw else passage.content for passage in passages]
-        known = None if name_field is None else PersonNames(_of_field(passages, name_field))
+        known = None
+        if name_field is not None:
+            fields = filter(None, (field_of(passage, name_field) for passage in passages))
+            named = (name.strip() for text in fields for name in text.split(PARTED))
+            known = PersonNames(name for name in named if name)
         self._questions = {qid: hygiene.question(query.text) for qid, query in judged.items()}
         self.names = by_question(self._questions, self._texts, known)
         asked = [name for names in self.names.values() for name in names]
@@ -421,11 +387,6 @@ class SearchTask:
         return sorted(found, key=lambda passage: passage.doc_id)
 
 
-def _of_field(passages: Sequence[Passage], field: str) -> list[str]:
-    found = (field_of(passage, field) for passage in passages)
-    return [name.strip() for text in found if text for name in text.split(PARTED) if name.strip()]
-
-
 NAME_IT = "name the run's YAML file, --config raggs.yaml, or a run, --golden RUN."
 FEWEST = 5  # questions with names of which a change says anything
 
@@ -440,14 +401,17 @@ class ValuesRow(ReportPart):
 def perturb_golden(
     bench: Bench, config: NamesConfig, perturbers: Sequence[Perturber], subjects: Sequence[SubjectPart]
 ) -> EndToEnd:
-    """What each perturber does to the golden set's questions that hold names, with each embedder.
+    """What each perturber does to the golden set's questions that hold names, with each embedder; or what it lacks.
 
     Raises:
         RaggsError: the golden set or the corpus cannot be read, or a model failed.
     """
+    measure = measure_of(bench.judgments.qrels.scale, config.cutoff)
+    if (note := lacking(bench)) is not None:
+        return EndToEnd(measure=measure, questions=0, judged=0, passages=0, language="", note=note)
     scene = SearchTask(bench, TextCleaning(config.raw), config.name_field, config.most_passages)
     found = EndToEnd(
-        measure=measure_of(bench.judgments.qrels.scale, config.cutoff),
+        measure=measure,
         questions=len(scene.names),
         judged=scene.judged,
         passages=len(scene.docs),
@@ -472,12 +436,6 @@ def lacking(bench: Bench) -> str | None:
     except NotFoundError:
         found = {}
     return None if found else f"Labels alone hold no questions: {NAME_IT}"
-
-
-def unsearched(bench: Bench, config: NamesConfig, note: str) -> EndToEnd:
-    """A golden set that lacks something, and what that is."""
-    measure = measure_of(bench.judgments.qrels.scale, config.cutoff)
-    return EndToEnd(measure=measure, questions=0, judged=0, passages=0, language="", note=note)
 
 
 def rehearse_golden(bench: Bench, config: NamesConfig, perturbers: Sequence[Perturber]) -> None:
@@ -526,6 +484,9 @@ def _part(
 ) -> NamesEndToEndPart:
     before, after = (_values(row) for row in rows)
     found = compare(after, before, seed=bench.seed).difference
+    own = [each for each in subjects if each.scorer == embedder and each.what == "embedder"]
+    near = [each for each in own if each.language == scene.language] or own  # of the questions' language if probed
+    probed = [part for each in near[:1] for part in each.ablations if part.perturber == perturber.config.type]
     return NamesEndToEndPart(
         embedder=embedder,
         perturber=perturber.config.type,
@@ -535,16 +496,8 @@ def _part(
         low=number(found.low),
         high=number(found.high),
         passages=rows[1].changed,
-        margin=_margin(embedder, perturber, subjects, scene.language),
+        margin=probed[0].of_means if probed else None,
     )
-
-
-def _margin(embedder: str, perturber: Perturber, subjects: Sequence[SubjectPart], language: str) -> Number:
-    """What the probes say, in the language of the questions where it was probed."""
-    own = [each for each in subjects if each.scorer == embedder and each.what == "embedder"]
-    near = [each for each in own if each.language == language] or own
-    parts = [part for each in near[:1] for part in each.ablations if part.perturber == perturber.config.type]
-    return parts[0].of_means if parts else None
 
 
 def _prediction(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from raggs.base.document import Cell, Legend, Row, Section, Table
+from raggs.base.document import Column, Form, Legend, Section, Shown, table_of, terms_of
 from raggs.base.errors import PrerequisiteError
 from raggs.base.hashing import hash_value
 from raggs.base.settings import Causes
@@ -34,7 +34,6 @@ from raggs.diagnosis.noise.measuring import (
     NoiseEndToEndPart,
     NoiseFindings,
     NoisyQuestions,
-    ShufflePart,
     TargetPart,
     golden_questions,
     own_questions,
@@ -62,140 +61,65 @@ def targets(languages: tuple[str, ...]) -> tuple[TargetPart, ...]:
     )
 
 
+PUBLISHED = Legend("published", "of other models and questions, in the paper that this follows; not repeated here")
 RESAMPLED = Legend("[ ]", "95% interval over resampled questions, which are paired")
 BACK = Legend("back", "share of what noise costs that a rewriter brings back; – where that may be nothing")
-
-
-def sections(found: NoiseFindings) -> tuple[Section, ...]:
-    """Cosines, what is found, the top of the lists, examples."""
-    return (_cosines(found), *_ends(found), *_shuffles(found), _examples(found))
-
-
-def plots(found: NoiseFindings) -> dict[str, str]:
-    """Cosine by level for each embedder, and what noise costs a search."""
-    drawn = {}
-    for number, name in enumerate(dict.fromkeys(part.embedder for part in found.cosines), start=1):
-        parts = [part for part in found.cosines if part.embedder == name]
-        drawn["cosine" if number == 1 else f"cosine-{number}"] = _curves(name, parts)
-    if found.ends:
-        drawn["search"] = _forest(found.ends)
-    return drawn
-
-
-# --- cosines ------------------------------------------------------------------------------------------------
 
 
 def _cosines(found: NoiseFindings) -> Section:
     counted = ", ".join(f"{count} in {language}" for language, count in found.questions.items())
     told = f"{found.source}: {counted}, noise drawn {plural(found.draws, 'time')}: {', '.join(found.noises)}."
-    head = ("embedder", "language", "level", "rewriter", "cosine", "change", "change %", "back", LARGE, SMALL)
-    rows = tuple(_cosine_row(part, _published(found, part)) for part in found.cosines)
-    terms = (
-        RESAMPLED,
-        BACK,
-        Legend("published", "of other models and questions, in the paper that this follows; not repeated here"),
-    )
-    return Section("Cosine to the ideal text", (told,), Table(head, rows), (), terms)
+    published = {(each.language, each.level, each.model): each.cosine for each in found.targets}
 
+    def target(model: str) -> Shown:
+        return Column(
+            model
+        ), lambda part: published.get((part.language, part.level, model)) if part.rewriter == NONE else None
 
-def _published(found: NoiseFindings, part: LevelPart) -> dict[str, float]:
-    at = part.language, part.level
-    return {each.model: each.cosine for each in found.targets if (each.language, each.level) == at}
-
-
-def _cosine_row(part: LevelPart, published: dict[str, float]) -> Row:
-    base = part.level == 0 and part.rewriter == NONE
-    return (
-        Cell(part.embedder),
-        Cell(part.language),
-        Cell(str(part.level)),
-        Cell(part.rewriter),
-        part.cosine.cell(),
-        Cell(None) if base else part.change.cell("signed"),
-        Cell(None if base else part.percent, "percent"),
-        part.regained.cell("share"),
-        *(Cell(published.get(model) if part.rewriter == NONE else None) for model in (LARGE, SMALL)),
-    )
-
-
-# --- what is found ------------------------------------------------------------------------------------------
+    columns = ("embedder", "language", "level", "rewriter", "cosine", "changed", "changed_percent", "regained")
+    table = table_of(found.cosines, *columns, target(LARGE), target(SMALL))
+    return Section("Cosine to the ideal text", (told,), table, (), (RESAMPLED, BACK, PUBLISHED))
 
 
 def _ends(found: NoiseFindings) -> Iterator[Section]:
+    """What is found, and what rewriting does to questions that hold no noise."""
     if found.untold is not None:
         yield Section("What is found", (found.untold,))
         return
     others = f"; {found.strange} in other languages left out" if found.strange else ""
     told = f"{plural(found.searched, 'question')} of the golden set, as they are and with noise{others}."
+    ends = {(part.system, part.measure, part.level, part.rewriter): part for part in found.ends}
+
+    def beside(title: str, form: Form, name: str, rewriter: str, level: int | None = None) -> Shown:
+        def value(part: NoiseEndToEndPart) -> object:
+            return getattr(ends[part.system, part.measure, part.level if level is None else level, rewriter], name)
+
+        return Column(title, form), value
+
     tried = [name for name in dict.fromkeys(part.rewriter for part in found.ends) if name != NONE]
-    columns = [column for name in tried for column in (f"gained by {name}", f"back by {name}")]
-    head = ("system", "level", "measure", "without noise", "with noise", "lost", *columns)
+    columns = [
+        *("system", "level", "measure", beside("without noise", "score", "mean", NONE, 0), "mean"),
+        beside("lost", "signed", "change", NONE),
+    ]
+    for name in tried:
+        columns += [beside(f"gained by {name}", "signed", "gained", name)]
+        columns += [beside(f"back by {name}", "share", "regained", name)]
     noisy = [part for part in found.ends if part.level and part.rewriter == NONE]
-    rows = tuple(_end_row(part, found.ends, tried) for part in noisy)
-    yield Section("What is found", (told,), Table(head, rows), (), (RESAMPLED, BACK))
+    yield Section("What is found", (told,), table_of(noisy, *columns), (), (RESAMPLED, BACK))
     if tried:
-        yield _harm(found.ends)
-
-
-def _end_row(part: NoiseEndToEndPart, ends: Sequence[NoiseEndToEndPart], tried: Sequence[str]) -> Row:
-    own = {(each.level, each.rewriter): each for each in ends if _same(each, part)}
-    rewritten = [own[part.level, name] for name in tried]
-    return (
-        Cell(part.system),
-        Cell(str(part.level)),
-        Cell(part.measure),
-        own[0, NONE].mean.cell(),
-        part.mean.cell(),
-        part.change.cell("signed"),
-        *(cell for each in rewritten for cell in (each.gained.cell("signed"), each.regained.cell("share"))),
-    )
-
-
-def _same(one: NoiseEndToEndPart, other: NoiseEndToEndPart) -> bool:
-    return (one.system, one.measure) == (other.system, other.measure)
-
-
-def _harm(ends: Sequence[NoiseEndToEndPart]) -> Section:
-    """What rewriting does to questions that hold no noise."""
-    parts = [part for part in ends if part.level == 0 and part.rewriter != NONE]
-    worse = [part for part in parts if part.change.high is not None and part.change.high < 0]
-    named = ", ".join(f"{part.rewriter} ({part.system}, {part.measure})" for part in worse)
-    told = (
-        f"Rewriting questions without noise costs: {named}." if worse else "Rewriting them costs nothing that is clear."
-    )
-    rows = tuple(
-        (Cell(part.system), Cell(part.rewriter), Cell(part.measure), part.change.cell("signed")) for part in parts
-    )
-    return Section(
-        "Questions without noise", (told,), Table(("system", "rewriter", "measure", "change"), rows), (), (RESAMPLED,)
-    )
+        parts = [part for part in found.ends if part.level == 0 and part.rewriter != NONE]
+        worse = [part for part in parts if part.change.high is not None and part.change.high < 0]
+        named = ", ".join(f"{part.rewriter} ({part.system}, {part.measure})" for part in worse)
+        told = f"Rewriting questions without noise costs: {named}."
+        told = told if worse else "Rewriting them costs nothing that is clear."
+        table = table_of(parts, "system", "rewriter", "measure", "change")
+        yield Section("Questions without noise", (told,), table, (), (RESAMPLED,))
 
 
 def _shuffles(found: NoiseFindings) -> Iterator[Section]:
-    rows = tuple(_shuffle_row(part) for part in found.shuffles)
-    if rows:
-        head = ("system", "level", "rewriter", "k", "overlap", "tau")
-        terms = (
-            Legend("overlap", "share of the first k that are those of the question without noise"),
-            Legend("tau", "Kendall's, over the passages that both lists have"),
-            RESAMPLED,
-        )
-        yield Section("The top of the lists", (), Table(head, rows), (), terms)
-
-
-def _shuffle_row(part: ShufflePart) -> Row:
-    names = (part.system, str(part.level), part.rewriter, str(part.k))
-    return (*map(Cell, names), part.overlap.cell(), part.tau.cell())
-
-
-def _examples(found: NoiseFindings) -> Section:
-    tried = list(found.examples[0].rewritten) if found.examples else []
-    head = ("language", "level", "question", *(f"by {name}" for name in tried))
-    rows = tuple(
-        (Cell(each.language), Cell(str(each.level)), Cell(each.text), *map(Cell, each.rewritten.values()))
-        for each in found.examples
-    )
-    return Section("Examples", (), Table(head, rows))
+    if table := table_of(found.shuffles, "system", "level", "rewriter", "k", "overlap", "tau"):
+        terms = (*terms_of(found.shuffles, "overlap", "tau"), RESAMPLED)
+        yield Section("The top of the lists", (), table, (), terms)
 
 
 # --- plots --------------------------------------------------------------------------------------------------
@@ -243,7 +167,7 @@ def verdict(cosines: Sequence[LevelPart], ends: Sequence[NoiseEndToEndPart], unt
     Args:
         untold: why nothing was searched.
     """
-    level, measure, system = _looked_at(ends) if ends else (0, "", "")
+    level, measure, system = (max(part.level for part in ends), ends[0].measure, _system(ends)) if ends else (0, "", "")
     parts = [part for part in ends if (part.system, part.level, part.measure) == (system, level, measure)]
     lost = next((part.change for part in parts if part.rewriter == NONE), MeanPart())
     if lost.mean is not None and lost.high is not None and lost.high < 0:
@@ -287,10 +211,6 @@ def _with_rewriter(costs: str, parts: Sequence[NoiseEndToEndPart]) -> tuple[str,
     helps = back.low is not None and back.low > 0
     then = f"First rewrite questions by it (embed.rewrite: {name})" if helps else "First try another: --rewriter NAME"
     return f"{costs}, of which {name} brings back {_back(back)}", then
-
-
-def _looked_at(ends: Sequence[NoiseEndToEndPart]) -> tuple[int, str, str]:
-    return max(part.level for part in ends), ends[0].measure, _system(ends)
 
 
 def _system(ends: Sequence[NoiseEndToEndPart]) -> str:
@@ -375,7 +295,14 @@ class NoiseDiagnosis(Diagnosis[NoiseFindings]):
                 bench.count_vectors([record.rewrite for record in found])
             texts = [query.text for query, _ in asking.questions]
             bench.count_reranking(texts, self.config.depth, len(texts) * len(every))
-        return tuple(self._what(bench, asking, untold))
+        config, searches = self.config, len(asking.questions) * len(conditions(self.config))
+        count = sum(len(self._ideals(bench, code)) for code in config.languages)
+        noisy = (len(config.levels) - 1) * config.draws + 1
+        tried = plural(len(config.rewriters), "rewriter")
+        return (
+            f"{plural(count * noisy, 'question')}, {tried}, {plural(len(bench.embedders), 'embedder')} by cosine",
+            untold or f"{plural(searches, 'question')} searched, by words, by vectors and by both",
+        )
 
     def measure(self, bench: Bench) -> NoiseFindings:
         questions = NoisyQuestions(bench, self.config)
@@ -404,10 +331,16 @@ class NoiseDiagnosis(Diagnosis[NoiseFindings]):
         return found.searched if found.ends else min(found.questions.values())
 
     def sections(self, found: NoiseFindings) -> tuple[Section, ...]:
-        return sections(found)
+        tried = [("rewritten", name) for name in (found.examples[0].rewritten if found.examples else ())]
+        examples = Section("Examples", (), table_of(found.examples, "language", "level", "text", *tried))
+        return (_cosines(found), *_ends(found), *_shuffles(found), examples)
 
     def plots(self, found: NoiseFindings) -> Mapping[str, str]:
-        return plots(found)
+        drawn = {}
+        for number, name in enumerate(dict.fromkeys(part.embedder for part in found.cosines), start=1):
+            parts = [part for part in found.cosines if part.embedder == name]
+            drawn["cosine" if number == 1 else f"cosine-{number}"] = _curves(name, parts)
+        return {**drawn, "search": _forest(found.ends)} if found.ends else drawn
 
     # --- what is asked ---
 
@@ -458,13 +391,3 @@ class NoiseDiagnosis(Diagnosis[NoiseFindings]):
                 }
                 rewritten = {name: record.rewrite for name, record in prepared.items() if name != NONE}
                 yield ExamplePart(language=language, level=level, text=prepared[NONE].text, rewritten=rewritten)
-
-    # --- what it would take ---
-
-    def _what(self, bench: Bench, asking: SearchedQuestions, untold: str | None) -> Iterator[str]:
-        count = sum(len(self._ideals(bench, code)) for code in self.config.languages)
-        noisy = (len(self.config.levels) - 1) * self.config.draws + 1
-        tried = plural(len(self.config.rewriters), "rewriter")
-        yield f"{plural(count * noisy, 'question')}, {tried}, {plural(len(bench.embedders), 'embedder')} by cosine"
-        searches = len(asking.questions) * len(conditions(self.config))
-        yield untold or f"{plural(searches, 'question')} searched, by words, by vectors and by both"

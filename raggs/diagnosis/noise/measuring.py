@@ -22,6 +22,7 @@ from pydantic import BeforeValidator, Field, field_validator
 from raggs.base.adapter import AdapterConfig, OneOf
 from raggs.base.arrays import Floats, Vectors
 from raggs.base.artifacts import EmbedRecord, Query
+from raggs.base.document import Column
 from raggs.base.errors import DataError, ProviderError
 from raggs.base.hashing import hash_value
 from raggs.base.languages import detect_language
@@ -123,14 +124,31 @@ class NoiseDiagnosisConfig(DiagnosisConfig):
 class LevelPart(ReportPart):
     """Questions of one language, level and rewriter against their ideal texts, by one embedder."""
 
-    embedder: str
-    language: str
-    level: int
-    rewriter: str
-    cosine: MeanPart
+    embedder: Annotated[str, Column("embedder")]
+    language: Annotated[str, Column("language")]
+    level: Annotated[int, Column("level")]
+    rewriter: Annotated[str, Column("rewriter")]
+    cosine: Annotated[MeanPart, Column("cosine", "score")]
     change: MeanPart = Field(description="against level 0 without rewriting, paired")
     percent: Number = Field(description="the same in percent of the mean")
-    regained: MeanPart = Field(description="share of what the level costs; null without rewriting or loss")
+    regained: Annotated[MeanPart, Column("back", "share")] = Field(
+        description="share of what the level costs; null without rewriting or loss"
+    )
+
+    @property
+    def base(self) -> bool:
+        """Whether it is what the others are held against."""
+        return self.level == 0 and self.rewriter == NONE
+
+    @property
+    def changed(self) -> Annotated[MeanPart | None, Column("change", "signed")]:
+        """The change; None of the base."""
+        return None if self.base else self.change
+
+    @property
+    def changed_percent(self) -> Annotated[Number, Column("change %", "percent")]:
+        """The same in percent."""
+        return None if self.base else self.percent
 
 
 class TargetPart(ReportPart):
@@ -145,13 +163,15 @@ class TargetPart(ReportPart):
 class NoiseEndToEndPart(ReportPart):
     """A golden set's questions with one level of noise and one rewriter, searched by one system, on one measure."""
 
-    system: str
-    level: int
-    rewriter: str
-    measure: str
+    system: Annotated[str, Column("system")]
+    level: Annotated[int, Column("level")]
+    rewriter: Annotated[str, Column("rewriter")]
+    measure: Annotated[str, Column("measure")]
     questions: int = Field(description="where the measure is defined")
-    mean: MeanPart
-    change: MeanPart = Field(description="against the questions without noise and rewriting, paired")
+    mean: Annotated[MeanPart, Column("with noise", "score")]
+    change: Annotated[MeanPart, Column("change", "signed")] = Field(
+        description="against the questions without noise and rewriting, paired"
+    )
     gained: MeanPart = Field(description="against the same noise without rewriting, paired; null without rewriting")
     regained: MeanPart = Field(description="share of what the level costs; null without rewriting or a clear loss")
 
@@ -159,21 +179,26 @@ class NoiseEndToEndPart(ReportPart):
 class ShufflePart(ReportPart):
     """How far a system's lists stay what they are without noise and rewriting."""
 
-    system: str
-    level: int
-    rewriter: str
-    k: int
-    overlap: MeanPart = Field(description="share of the first k that both have")
-    tau: MeanPart = Field(description="Kendall's tau over those that both have")
+    system: Annotated[str, Column("system")]
+    level: Annotated[int, Column("level")]
+    rewriter: Annotated[str, Column("rewriter")]
+    k: Annotated[int, Column("k")]
+    overlap: Annotated[
+        MeanPart,
+        Column("overlap", "score", legend="share of the first k that are those of the question without noise"),
+    ] = Field(description="share of the first k that both have")
+    tau: Annotated[MeanPart, Column("tau", "score", legend="Kendall's, over the passages that both lists have")] = (
+        Field(description="Kendall's tau over those that both have")
+    )
 
 
 class ExamplePart(ReportPart):
     """One question as it is asked and as it is searched for."""
 
-    language: str
-    level: int
-    text: str
-    rewritten: Mapping[str, str] = Field(description="by rewriter")
+    language: Annotated[str, Column("language")]
+    level: Annotated[int, Column("level")]
+    text: Annotated[str, Column("question")]
+    rewritten: Annotated[Mapping[str, str], Column("by {key}")] = Field(description="by rewriter")
 
 
 class NoiseFindings(DiagnosisFindings):
