@@ -180,6 +180,7 @@ class Column:
         text: a format such as ``"{:,.1f} s"``, or a function that returns the text; in place of `form`.
         none: what stands for None; a dash if left out.
         bounds: the fields of the finding that enclose the value.
+        scale: what a number and its bounds are multiplied by.
         mark: the property of the finding that is the sign behind the value.
         legend: what the title means; words in braces as in `title`.
     """
@@ -189,6 +190,7 @@ class Column:
     text: str | Callable[..., str | None] | None = None
     none: str | None = None
     bounds: tuple[str, str] | None = None
+    scale: float = 1
     mark: str | None = None
     legend: str = ""
 
@@ -205,6 +207,8 @@ class Column:
         if self.text is not None:
             value = (self.text.format(value) if isinstance(self.text, str) else self.text(value)) or None
         low, high = (getattr(finding, name) for name in self.bounds) if self.bounds else (None, None)
+        if isinstance(value, int | float) and self.scale != 1:
+            value, low, high = (None if each is None else self.scale * each for each in (value, low, high))
         return Cell(_plain(value), self.form, mark, interval(low, high, self.form))
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from pydantic import BeforeValidator, Field
 
 from raggs.base.arrays import Vectors
-from raggs.base.document import Cell, Legend, Row, Section, Table, bounded, cells, formatted
+from raggs.base.document import Legend, Section, Table, formatted, table_of
 from raggs.base.errors import UsageError
 from raggs.base.precision import PrecisionSettings
 from raggs.base.settings import Causes, Flag, split_commas
@@ -24,14 +24,12 @@ from raggs.base.types import Number
 from raggs.diagnosis.base import Bench, Diagnosis, DiagnosisConfig, said
 from raggs.diagnosis.precision.measuring import (
     CurvePart,
-    JudgedQueries,
     ListScoring,
     PrecisionFindings,
     PrecisionLists,
     PrecisionRow,
     PrecisionSystemPart,
     ReversalPart,
-    TiedPart,
     asked_of,
     content_of,
     dense,
@@ -44,7 +42,6 @@ from raggs.diagnosis.precision.measuring import (
 from raggs.evaluation.svg import Curve, curves
 from raggs.golden.opened import NamedSystem, open_systems, split_name
 from raggs.metrics.names import parse_measure
-from raggs.parts.embedders import Embedder
 from raggs.parts.rerankers.local import LocalConfig
 from raggs.parts.retrievers.dense import DenseRetriever
 from raggs.parts.run_files import read_two_logits
@@ -54,11 +51,9 @@ FAVOURS = {
     1: "the order of the file favours relevant passages, so labels leak through it",
     -1: "the order of the file disfavours relevant passages",
 }
-TIED = (
-    "system", "precision", "measure", "as it stands", "expected", "least to most", "range, points", "at k",
-    "bias, points", "questions",
-)  # fmt: skip
+TIED = ("name", "precision", "measure", "oblivious", "expected", "ends", "range", "across", "bias", "moved")
 LEGEND = (Legend("[ ]", "95% interval over questions, in points, which are hundredths"),)
+HEAD = ("model", "form", "measure", "range", "range, HPS", "bias", "bias, HPS")
 PUBLISHED = (
     ("Qwen3-Reranker-0.6B", "softmax", "ndcg@10", "25.59", "1.13", "6.66", "0.24"),
     ("Qwen3-Reranker-0.6B", "softmax", "mrr@10", "38.03", "1.21", "9.08", "0.21"),
@@ -87,52 +82,12 @@ def verdict(systems: Sequence[PrecisionSystemPart], reversals: Sequence[Reversal
     found += f"{_told(widest.range)} points"
     if pairs := {frozenset((each.first, each.second)) for each in reversals}:
         found += f", and {plural(len(pairs), 'pair')} of systems change{'s' * (len(pairs) == 1)} places by it"
-    spared = next((part for part in systems if _spares(part, worst)), None)
+    alike = (part for part in systems if (part.name, part.dtype) == (worst.name, worst.dtype))
+    spared = next((part for part in alike if part.hps), None)
     then = "First report the expectation and the range of ties: raggs eval prints (E, range)"
     if spared is not None:
         then = f"First take the last step in float32, which leaves {_told(_widest(spared))} at most"
     return said("; ".join([found, *more]), then)
-
-
-def sections(found: PrecisionFindings) -> tuple[Section, ...]:
-    """What stands at the cutoff first."""
-    return (
-        Section(f"By precision, at {found.cutoff}", _sizes(found), Table(TIED, tuple(_tied(found))), LEGEND),
-        _turned(found),
-        _leaking(found),
-        Section(
-            "Published, not repeated here",
-            (ABOUT_PUBLISHED,),
-            Table(
-                ("model", "form", "measure", "range", "range, HPS", "bias", "bias, HPS"),
-                tuple(tuple(map(Cell, row)) for row in PUBLISHED),
-            ),
-        ),
-    )
-
-
-def _sizes(found: PrecisionFindings) -> tuple[str, ...]:
-    names = dict.fromkeys(part.name for part in found.systems)
-    return tuple(
-        f"{name}: largest group of equal scores: "
-        + ", ".join(f"{part.largest:,} ({part.precision})" for part in found.systems if part.name == name)
-        for name in names
-    )
-
-
-def _tied(found: PrecisionFindings) -> list[Row]:
-    return [_row(part, tied) for part in found.systems for tied in part.at]
-
-
-def _row(part: PrecisionSystemPart, tied: TiedPart) -> Row:
-    return (
-        *cells(part.name, part.precision, tied.measure, tied.oblivious, tied.expected),
-        Cell(f"{formatted(tied.least, 'z.4f')} to {formatted(tied.most, 'z.4f')}"),
-        _points(tied.range, tied.range_low, tied.range_high),
-        _points(tied.across),
-        _points(tied.bias, tied.bias_low, tied.bias_high),
-        Cell(tied.moved),
-    )
 
 
 def _turned(found: PrecisionFindings) -> Section:
@@ -140,17 +95,8 @@ def _turned(found: PrecisionFindings) -> Section:
     if not found.reversals:
         alone = len({part.name for part in found.systems}) < 2
         return Section(title, ("one system alone has no places to change" if alone else "none does",))
-    rows = tuple(
-        (
-            *cells(each.first, each.second, each.precision, each.measure),
-            _points(each.oblivious),
-            _points(each.expected, each.low, each.high),
-            _points(each.hps),
-        )
-        for each in found.reversals
-    )
-    head = ("better as it stands", "better by expectation", "precision", "measure", "as it stands", "expected", "HPS")
-    return Section(title, (), Table(head, rows))
+    columns = ("first", "second", "precision", "measure", "oblivious", "expected", "hps")
+    return Section(title, (), table_of(found.reversals, *columns))
 
 
 def _leaking(found: PrecisionFindings) -> Section:
@@ -158,21 +104,7 @@ def _leaking(found: PrecisionFindings) -> Section:
     if not found.leaks:
         return Section(title, ("nobody: no tie moves a measure, or files are in the order of their scores",))
     said = FAVOURS.get(found.favours, "nobody, as far as these questions tell")
-    rows = tuple(
-        (
-            *cells(leak.system, leak.precision, leak.measure),
-            _points(leak.bias),
-            *map(Cell, (leak.up, leak.down)),
-            Cell(leak.p, "score"),
-        )
-        for leak in found.leaks
-    )
-    head = ("system", "precision", "measure", "bias, points", "questions up", "questions down", "p (signs, Holm)")
-    return Section(title, (said,), Table(head, rows))
-
-
-def _spares(part: PrecisionSystemPart, worst: PrecisionSystemPart) -> bool:
-    return part.name == worst.name and part.dtype == worst.dtype and part.hps
+    return Section(title, (said,), table_of(found.leaks, "system", "precision", "measure", "bias", "up", "down", "p"))
 
 
 def _widest(part: PrecisionSystemPart) -> float:
@@ -180,35 +112,15 @@ def _widest(part: PrecisionSystemPart) -> float:
 
 
 def _told(value: Number) -> str:
-    return _points(value).text
-
-
-def _points(value: Number, low: Number = None, high: Number = None) -> Cell:
-    """A difference in points, with its interval."""
-    at, least, most = (None if each is None else 100 * each for each in (value, low, high))
-    return bounded(at, least, most, "points")
+    """In points."""
+    return formatted(None if value is None else 100 * value, "z.2f")
 
 
 SHOWN = (1, 2, 3, 5, 7, 10, 15, 20, 30, 40, 50, 60, 70, 80, 90, 100, 200, 300, 500, 700, 1000)
 TICKED = (1, 10, 20, 30, 50, 70, 100, 200, 300, 500, 700, 1000)
 MOST = 8  # lines of a plot
-POINTS = "points"
 PLAIN = re.compile(r"\W+")  # what no file name needs
 Line = tuple[str, Sequence[Number]]
-
-
-def plots(found: PrecisionFindings) -> Mapping[str, str]:
-    """A plot a measure of the first system, and one of all ranges; nothing where no measure is defined."""
-    parts = [part for part in found.systems if part.name == found.systems[0].name] if found.systems else []
-    drawn: dict[str, str] = {}
-    for place, full in enumerate(parts[0].curves if parts else ()):
-        lines = [line for part in parts[1:] for line in _beside(part, part.curves[place], full)]
-        if svg := _draw(f"{full.measure}@k of {parts[0].name} less that in f32, by precision", lines, POINTS):
-            drawn[PLAIN.sub("-", full.measure).strip("-")] = svg
-    wide = [line for part in parts if part.dtype == "bf16" for line in _ranges(part)]
-    if parts and (svg := _draw(f"Range by the order of ties, {parts[0].name}", wide, POINTS)):
-        drawn["range"] = svg
-    return drawn
 
 
 def _beside(part: PrecisionSystemPart, curve: CurvePart, full: CurvePart) -> Iterator[Line]:
@@ -226,12 +138,7 @@ def _less(values: Sequence[Number], others: Sequence[Number]) -> list[Number]:
     return [None if value is None or other is None else round(100 * (value - other), 4) for value, other in pairs]
 
 
-def _ranges(part: PrecisionSystemPart) -> Iterator[Line]:
-    for curve in part.curves:
-        yield f"{part.precision}, {curve.measure}", _less(curve.most, curve.least)
-
-
-def _draw(title: str, lines: Sequence[Line], measure: str) -> str | None:
+def _draw(title: str, lines: Sequence[Line]) -> str | None:
     """Lines over the cutoff; those that run alike are one."""
     alike: dict[tuple[tuple[float, float], ...], list[str]] = {}
     for name, values in lines:
@@ -244,10 +151,9 @@ def _draw(title: str, lines: Sequence[Line], measure: str) -> str | None:
     deepest = max(points[-1][0] for points in alike)
     ticks = [float(k) for k in TICKED if k <= deepest]
     shown = [Curve(tuple(names), points) for points, names in list(alike.items())[:MOST]]
-    return curves(title, shown, ("cutoff k", measure), ticks)
+    return curves(title, shown, ("cutoff k", "points"), ticks)
 
 
-BLOCK = 4096
 FULL = PrecisionSettings()
 
 
@@ -361,11 +267,35 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFindings]):
 
     def sections(self, found: PrecisionFindings) -> tuple[Section, ...]:
         """At the cutoff, reversals, leaks, published figures."""
-        return sections(found)
+        sizes: dict[str, list[str]] = {}
+        for part in found.systems:
+            sizes.setdefault(part.name, []).append(f"{part.largest:,} ({part.precision})")
+        told = tuple(f"{name}: largest group of equal scores: {', '.join(each)}" for name, each in sizes.items())
+        tied = table_of([(part, tied) for part in found.systems for tied in part.at], *TIED)
+        return (
+            Section(f"By precision, at {found.cutoff}", told, tied, LEGEND),
+            _turned(found),
+            _leaking(found),
+            Section("Published, not repeated here", (ABOUT_PUBLISHED,), Table.of(HEAD, PUBLISHED)),
+        )
 
     def plots(self, found: PrecisionFindings) -> Mapping[str, str]:
-        """Each measure and its range over the cutoff."""
-        return plots(found)
+        """A plot a measure of the first system, and one of all ranges; nothing where no measure is defined."""
+        parts = [part for part in found.systems if part.name == found.systems[0].name]
+        drawn: dict[str, str] = {}
+        for place, full in enumerate(parts[0].curves if parts else ()):
+            lines = [line for part in parts[1:] for line in _beside(part, part.curves[place], full)]
+            if svg := _draw(f"{full.measure}@k of {parts[0].name} less that in f32, by precision", lines):
+                drawn[PLAIN.sub("-", full.measure).strip("-")] = svg
+        wide = [
+            (f"{part.precision}, {curve.measure}", _less(curve.most, curve.least))
+            for part in parts
+            if part.dtype == "bf16"
+            for curve in part.curves
+        ]
+        if parts and (svg := _draw(f"Range by the order of ties, {parts[0].name}", wide)):
+            drawn["range"] = svg
+        return drawn
 
     def _of_models(self, bench: Bench, weighing: ListScoring) -> list[PrecisionRow]:
         own, asked = self.config, asked_of(bench)
@@ -428,11 +358,3 @@ def _configured(bench: Bench) -> PrecisionSettings:
     """The precision of the configuration's dense retriever; full where there is none."""
     specs = () if bench.run is None else bench.run.retrieve.retrievers
     return next((spec.scoring for spec in specs if isinstance(spec, DenseRetriever.Config)), FULL)
-
-
-def _embed(bench: Bench, embedder: Embedder, asked: JudgedQueries) -> None:
-    """Ask for all vectors that are not there yet."""
-    begun = bench.workspace.vectors_begun(asked.store, embedder)
-    for start in range(begun, len(asked.store), BLOCK):
-        embedder.embed(asked.store.contents(start, min(start + BLOCK, len(asked.store))))
-    embedder.embed_queries(list(asked.texts.values()))

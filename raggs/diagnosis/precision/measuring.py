@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
 
 from raggs.base.arrays import Dtype, Floats, Vectors
-from raggs.base.artifacts import Passage
+from raggs.base.document import Column, score
 from raggs.base.errors import DataError, UsageError
 from raggs.base.hashing import hash_bytes
 from raggs.base.languages import detect_language
@@ -65,28 +66,41 @@ class CurvePart(ReportPart):
 class TiedPart(ReportPart):
     """A measure at the cutoff that was asked for, mean over the questions, with 95% intervals over them."""
 
-    measure: str
-    oblivious: Number
-    expected: Number
+    measure: Annotated[str, Column("measure")]
+    oblivious: Annotated[Number, Column("as it stands", "score")]
+    expected: Annotated[Number, Column("expected", "score")]
     least: Number
     most: Number
-    range: Number = Field(description="most - least")
+    range: Annotated[Number, Column("range, points", "points", bounds=("range_low", "range_high"), scale=100)] = Field(
+        description="most - least"
+    )
     range_low: Number
     range_high: Number
-    across: Number = Field(description="range by the tie group across the cutoff alone")
-    bias: Number = Field(description="oblivious - expected")
+    across: Annotated[Number, Column("at k", "points", scale=100)] = Field(
+        description="range by the tie group across the cutoff alone"
+    )
+    bias: Annotated[Number, Column("bias, points", "points", bounds=("bias_low", "bias_high"), scale=100)] = Field(
+        description="oblivious - expected"
+    )
     bias_low: Number
     bias_high: Number
-    moved: int = Field(description="questions whose value hangs on the order of equal scores")
+    moved: Annotated[int, Column("questions")] = Field(
+        description="questions whose value hangs on the order of equal scores"
+    )
     up: int = Field(description="questions that the order of the file favours")
     down: int
     p: float = Field(description="sign test of these, two-sided")
+
+    @property
+    def ends(self) -> Annotated[str, Column("least to most")]:
+        """What the order of equal scores can make of it."""
+        return f"{score(self.least)} to {score(self.most)}"
 
 
 class PrecisionSystemPart(ReportPart):
     """One system at one precision."""
 
-    name: str
+    name: Annotated[str, Column("system")]
     form: Form = Field(description="what makes a score; score: nothing that is known, it is rounded as it stands")
     dtype: Dtype
     hps: bool = Field(description="whether the last step is in float32 and not rounded again")
@@ -97,7 +111,7 @@ class PrecisionSystemPart(ReportPart):
     at: tuple[TiedPart, ...]
 
     @property
-    def precision(self) -> str:
+    def precision(self) -> Annotated[str, Column("precision")]:
         """``bf16+HPS``."""
         return PrecisionRegime(self.dtype, self.hps).name
 
@@ -110,27 +124,35 @@ class PrecisionSystemPart(ReportPart):
 class ReversalPart(ReportPart):
     """Two systems that change places once equal scores stand in no order."""
 
-    first: str = Field(description="the better one as it stands")
-    second: str = Field(description="the better one by expectation")
-    precision: str
-    measure: str
-    oblivious: float = Field(description="first - second as they stand")
-    expected: float = Field(description="first - second by expectation")
+    first: Annotated[str, Column("better as it stands")] = Field(description="the better one as it stands")
+    second: Annotated[str, Column("better by expectation")] = Field(description="the better one by expectation")
+    precision: Annotated[str, Column("precision")]
+    measure: Annotated[str, Column("measure")]
+    oblivious: Annotated[float, Column("as it stands", "points", scale=100)] = Field(
+        description="first - second as they stand"
+    )
+    expected: Annotated[float, Column("expected", "points", bounds=("low", "high"), scale=100)] = Field(
+        description="first - second by expectation"
+    )
     low: Number = Field(description="95% interval of that, over questions")
     high: Number
-    hps: Number = Field(description="the same difference with high-precision scoring; null where there is none")
+    hps: Annotated[Number, Column("HPS", "points", scale=100)] = Field(
+        description="the same difference with high-precision scoring; null where there is none"
+    )
 
 
 class LeakPart(ReportPart):
     """Whom the order of the file favours, in one system, precision and measure."""
 
-    system: str
-    precision: str
-    measure: str
-    bias: Number
-    up: int
-    down: int
-    p: float = Field(description="after Holm's correction over all of these")
+    system: Annotated[str, Column("system")]
+    precision: Annotated[str, Column("precision")]
+    measure: Annotated[str, Column("measure")]
+    bias: Annotated[Number, Column("bias, points", "points", scale=100)]
+    up: Annotated[int, Column("questions up")]
+    down: Annotated[int, Column("questions down")]
+    p: Annotated[float, Column("p (signs, Holm)", "score")] = Field(
+        description="after Holm's correction over all of these"
+    )
 
 
 class PrecisionFindings(DiagnosisFindings):
@@ -218,10 +240,8 @@ def dense(bench: Bench, embedder: Embedder, asked: JudgedQueries, depth: int) ->
         said = f"the embedder gives no vector to any of {plural(len(questions), 'question')}"
         raise DataError(said, remedy="name another --embedder, or questions in a language that it knows")
     for regime in REGIMES:
-        rows = list(_rows(questions, matrix, regime, depth))
-        largest = max((largest_tie(scores) for _, scores in rows), default=0)
-        lists = [([asked.ids[place] for place in places.tolist()], scores) for places, scores in rows]
-        yield PrecisionLists("product", regime, _run(list(asked.texts), lists), largest)
+        rows = _rows(questions, matrix, regime, depth)
+        yield _listed("product", regime, asked, [([asked.ids[at] for at in each.tolist()], own) for each, own in rows])
 
 
 def _rows(
@@ -257,17 +277,11 @@ def reranked(
         nearest = np.argsort(-(matrix @ vector), kind="stable")[:candidates]
         ids = [asked.ids[place] for place in np.sort(nearest).tolist()]
         passages = list(asked.store.get(ids).values())
-        form, numbers = numbers_of(_ask(bench, reranker, asked, qid, passages), ids)
+        told = bench.workspace.loop.run(reranker.rerank(asked.texts[qid], asked.languages[qid], passages))
+        form, numbers = numbers_of(told, ids)
         found.append((ids, numbers))
     for regime in regimes_of(form):
-        lists = [(ids, activated(form, numbers, regime)) for ids, numbers in found]
-        largest = max((largest_tie(scores) for _, scores in lists), default=0)
-        yield PrecisionLists(form, regime, _run(list(asked.texts), lists), largest)
-
-
-def _ask(bench: Bench, reranker: Reranker, asked: JudgedQueries, qid: str, passages: Sequence[Passage]) -> Reranking:
-    coroutine = reranker.rerank(asked.texts[qid], asked.languages[qid], passages)
-    return bench.workspace.loop.run(coroutine)
+        yield _listed(form, regime, asked, [(ids, activated(form, numbers, regime)) for ids, numbers in found])
 
 
 def numbers_of(found: Reranking, ids: Sequence[str]) -> tuple[Form, Vectors]:
@@ -294,9 +308,11 @@ def given(system: NamedSystem, form: Form, numbers: Vectors) -> Iterator[Precisi
         numbers: what the file holds for each row: a score, a logit, or two logits.
     """
     for regime in regimes_of(form):
-        score = activated(form, numbers, regime).astype(np.float64)
-        run = replace(system.run, score=score)
-        yield PrecisionLists(form, regime, run, _largest(run), _in_order(system.run))
+        run = replace(system.run, score=activated(form, numbers, regime).astype(np.float64))
+        largest = max((largest_tie(run.score[run.query == query]) for query in range(len(run.qids))), default=0)
+        same = run.query[1:] == run.query[:-1]
+        falls = not bool((system.run.score[1:][same] > system.run.score[:-1][same]).any())
+        yield PrecisionLists(form, regime, run, largest, falls)
 
 
 def known(system: NamedSystem, judgments: Judgments) -> None:
@@ -328,25 +344,14 @@ def regimes_of(form: Form) -> tuple[PrecisionRegime, ...]:
     return tuple(regime for regime in REGIMES if not (form == "score" and regime.hps))
 
 
-def _largest(run: Run) -> int:
-    return max((largest_tie(run.score[run.query == query]) for query in range(len(run.qids))), default=0)
-
-
-def _in_order(run: Run) -> bool:
-    """Whether no score stands above a lesser one of its question."""
-    same = run.query[1:] == run.query[:-1]
-    return not bool((run.score[1:][same] > run.score[:-1][same]).any())
-
-
-def _run(qids: Sequence[str], lists: Sequence[tuple[Sequence[str], Vectors]]) -> Run:
+def _listed(
+    form: Form, regime: PrecisionRegime, asked: JudgedQueries, lists: Sequence[tuple[Sequence[str], Vectors]]
+) -> PrecisionLists:
     sizes = [len(ids) for ids, _ in lists]
     scores: Floats = np.concatenate([scores for _, scores in lists]).astype(np.float64) if lists else np.empty(0)
-    return Run(
-        tuple(qids),
-        np.repeat(np.arange(len(qids)), sizes),
-        scores,
-        IdColumn.of(doc_id for ids, _ in lists for doc_id in ids),
-    )
+    ids = IdColumn.of(doc_id for ids, _ in lists for doc_id in ids)
+    run = Run(tuple(asked.texts), np.repeat(np.arange(len(sizes)), sizes), scores, ids)
+    return PrecisionLists(form, regime, run, max((largest_tie(scores) for _, scores in lists), default=0))
 
 
 DIGITS = 6
@@ -376,19 +381,23 @@ class ListScoring:
         spreads = {measure: TieSpreads(hits, measure) for measure in self.measures}
         at = {measure: each.at(self.cutoff) for measure, each in spreads.items()}
         regime = listed.regime
+        at_f32 = configured.dtype == "f32"  # where there is nothing to spare
         part = PrecisionSystemPart(
             name=name,
             form=listed.form,
             dtype=regime.dtype,
             hps=regime.hps,
-            configured=regime == _regime(configured),
+            configured=regime == PrecisionRegime(configured.dtype, configured.high_precision and not at_f32),
             sorted=listed.sorted,
             largest=listed.largest,
             curves=tuple(self._curve(measure, each) for measure, each in spreads.items()),
             at=tuple(self._tied(measure, each, hits) for measure, each in at.items()),
         )
-        oblivious, expected = (tuple(_plain(column) for column in columns) for columns in _columns(list(at.values())))
-        return PrecisionRow(part=part, oblivious=oblivious, expected=expected)
+        return PrecisionRow(
+            part=part,
+            oblivious=tuple(tuple(map(number, each.oblivious.tolist())) for each in at.values()),
+            expected=tuple(tuple(map(number, each.expected.tolist())) for each in at.values()),
+        )
 
     def _curve(self, measure: str, spreads: TieSpreads) -> CurvePart:
         each = [spreads.at(k) for k in range(1, self.deepest + 1)]
@@ -427,11 +436,15 @@ class ListScoring:
         found: list[ReversalPart] = []
         for precision in dict.fromkeys(each.part.precision for each in kept):
             alike = {each.part.name: each for each in kept if each.part.precision == precision}
+            spares = {each.part.name: each for each in kept if each.part.precision == f"{precision}+HPS"}
             for place, measure in enumerate(self.measures):
-                spreads = {name: _spread(each, place) for name, each in alike.items()}
+                spreads = {}
+                for name, each in alike.items():
+                    expected = _array(each.expected[place])
+                    spreads[name] = TieSpread(_array(each.oblivious[place]), expected, expected, expected)
+                spared = {name: _array(each.expected[place]) for name, each in spares.items()}
                 for turn in reversals(spreads):
                     interval = bootstrap_mean(turn.differences, seed=self.seed)
-                    spared = _expected(kept, f"{precision}+HPS", place)
                     known = turn.first in spared and turn.second in spared
                     found.append(
                         ReversalPart(
@@ -475,30 +488,8 @@ def favoured(leaks: Sequence[LeakPart]) -> int:
     return found.pop() if len(found) == 1 and sure else 0
 
 
-def _regime(scoring: PrecisionSettings) -> PrecisionRegime:
-    """The same as a setting says it; at f32 there is nothing to spare."""
-    return PrecisionRegime(scoring.dtype, scoring.high_precision and scoring.dtype != "f32")
-
-
-def _columns(spreads: Sequence[TieSpread]) -> tuple[list[Floats], list[Floats]]:
-    return [each.oblivious for each in spreads], [each.expected for each in spreads]
-
-
-def _spread(kept: PrecisionRow, place: int) -> TieSpread:
-    oblivious, expected = _array(kept.oblivious[place]), _array(kept.expected[place])
-    return TieSpread(oblivious, expected, expected, expected)
-
-
-def _expected(kept: Sequence[PrecisionRow], precision: str, place: int) -> dict[str, Floats]:
-    return {each.part.name: _array(each.expected[place]) for each in kept if each.part.precision == precision}
-
-
 def _array(values: Sequence[Number]) -> Floats:
     return np.array([np.nan if value is None else value for value in values])
-
-
-def _plain(values: Floats) -> tuple[Number, ...]:
-    return tuple(number(value) for value in values.tolist())
 
 
 def _mean(values: Floats) -> Number:
