@@ -7,13 +7,13 @@ holds the diagnosis, its tables and plot, and the configuration.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from raggs.base.document import Cell, Legend, Row, ScoreRange, Section, Table, interval
+from raggs.base.document import Column, Legend, Section, Table, table_of, terms_of
 from raggs.base.errors import DataError, UsageError
 from raggs.base.settings import Causes, Flag
 from raggs.base.text import plural
@@ -24,7 +24,6 @@ from raggs.diagnosis.depth.measuring import (
     DepthFindings,
     FittedRouter,
     HalfPart,
-    PolicyPart,
     QuestionRow,
     RouterLimits,
     SystemDepths,
@@ -32,7 +31,6 @@ from raggs.diagnosis.depth.measuring import (
     passed,
     verdict,
 )
-from raggs.evaluation.models import ScorePart
 from raggs.evaluation.svg import LINE, WIDTH, AxisScale, Drawing
 from raggs.parts.embedders import EmbedderConfig
 from raggs.parts.rerankers import RerankerConfig
@@ -42,17 +40,14 @@ from raggs.runs.forecast import rewritten
 from raggs.stages.embed import EmbedConfig
 
 LEFT, RIGHT, TOP, HIGH = 66, WIDTH - 40, 66, 300
-ROUTED_SYSTEM, SHALLOW, DEEP, RANDOM = "routed", "shallow", "deep", "random"
+ROUTED, SHALLOW, DEEP = "routed", "shallow", "deep"
 
 
-def sections(found: DepthFindings) -> tuple[Section, ...]:
-    """The tables, the most important first."""
-    return _policies(found), _differences(found), _signals(found)
-
-
-def plots(found: DepthFindings) -> Mapping[str, str]:
-    """Share escalated against quality."""
-    return {"share": _plot(found)}
+TERMS = (
+    Legend("random", "as many questions as the router's, any of them: the expectation, not a draw"),
+    Legend("oracle", "all questions that gain, by one who knows; and the best of the router's number"),
+    Legend("[ ]", "95% interval over resampled questions"),
+)
 
 
 def _policies(found: DepthFindings) -> Section:
@@ -67,102 +62,41 @@ def _policies(found: DepthFindings) -> Section:
             f"no reranker: the first hits are the same at any depth, so {found.far} looks at all of the deep list"
         )
     if found.passed:
-        told.append(f"as a level of a sweep's k, or as retrieve.depth: {_as_setting(found)}")
-    paid = any(each.usd_per_1k for each in found.policies)
-    timed = any(each.p50_ms is not None for each in found.policies)
-    head = ("depth", "go deep", "mean K", found.near, found.far, *(("per 1,000",) if paid else ()))
-    rows = tuple(_policy(found, each, paid=paid, timed=timed) for each in found.policies)
-    terms = (
-        Legend("random", "as many questions as the router's, any of them: the expectation, not a draw"),
-        Legend("oracle", "all questions that gain, by one who knows; and the best of the router's number"),
-        Legend("[ ]", "95% interval over resampled questions"),
+        when = (f"{name}: {'true' if name == 'name' else repr(value)}" for name, value in half.thresholds.items())
+        router = f"{{type: routed, base: {found.base}, deep: {found.deep}, when: {{{', '.join(when)}}}}}"
+        told.append(f"as a level of a sweep's k, or as retrieve.depth: {router}")
+    names = {SHALLOW: f"{found.base} for all", DEEP: f"{found.deep} for all"}
+    table = table_of(
+        found.policies,
+        (Column("depth"), lambda part: names.get(part.policy, part.policy)),
+        *("share", "mean_k", "near", "far"),
+        *(["usd_per_1k"] if any(each.usd_per_1k for each in found.policies) else []),
+        *(["p50_ms", "p95_ms"] if any(each.p50_ms is not None for each in found.policies) else []),
+        near=found.near,
+        far=found.far,
     )
-    return Section("Depths", tuple(told), Table((*head, *(("p50", "p95") if timed else ())), rows), (), terms)
-
-
-def _as_setting(found: DepthFindings) -> str:
-    """The router as a configuration has it, on one line."""
-    when = {name: "true" if name == "name" else repr(value) for name, value in found.told.thresholds.items()}
-    told = ", ".join(f"{name}: {value}" for name, value in when.items())
-    return f"{{type: routed, base: {found.base}, deep: {found.deep}, when: {{{told}}}}}"
-
-
-def _policy(found: DepthFindings, part: PolicyPart, *, paid: bool, timed: bool) -> Row:
-    name = {SHALLOW: f"{found.base} for all", DEEP: f"{found.deep} for all"}.get(part.policy, part.policy)
-    return (
-        Cell(name),
-        Cell(None if part.share is None else f"{part.share:.0%}"),
-        Cell(None if part.mean_k is None else f"{part.mean_k:.1f}"),
-        _score(part.near),
-        _score(part.far),
-        *((Cell(None if part.usd_per_1k is None else f"${part.usd_per_1k:,.2f}"),) if paid else ()),
-        *((_ms(part.p50_ms), _ms(part.p95_ms)) if timed else ()),
-    )
-
-
-def _ms(wait: float | None) -> Cell:
-    return Cell(None if wait is None else f"{wait:,.1f} ms")
+    return Section("Depths", tuple(told), table, (), TERMS)
 
 
 def _differences(found: DepthFindings) -> Section:
-    head = ("difference", "even → odd", "odd → even")
-    rows = tuple(_difference(found, words, name) for words, name in _compared(found))
+    halves, shallow = (found.told, found.swapped), f"routed less {found.base} for all"
+    rows = (
+        (f"{shallow}, {found.near}", *(half.near_change.cell("signed") for half in halves)),
+        (f"routed less random, {found.far}", *(half.above_random.cell("signed") for half in halves)),
+        (f"{shallow}, {found.far}", *(half.far_change.cell("signed") for half in halves)),
+        (f"routed less {found.deep} for all, {found.far}", *(half.below_deep.cell("signed") for half in halves)),
+    )
     told = (
         f"thresholds fitted on even questions: {_thresholds(found.told)}; on odd ones: {_thresholds(found.swapped)}",
         f"{found.told.share:.0%} of the odd questions go deep, by the swap {found.swapped.share:.0%} of the even ones",
     )
     terms = (Legend("→", "fitted on the questions before it, told on those behind; the verdict rests on the first"),)
-    return Section("The router against the others", told, Table(head, rows), (), terms)
-
-
-def _compared(found: DepthFindings) -> Iterator[tuple[str, str]]:
-    yield f"routed less {found.base} for all, {found.near}", "near_change"
-    yield f"routed less random, {found.far}", "above_random"
-    yield f"routed less {found.base} for all, {found.far}", "far_change"
-    yield f"routed less {found.deep} for all, {found.far}", "below_deep"
-
-
-def _difference(found: DepthFindings, words: str, name: str) -> Row:
-    parts: list[ScorePart] = [getattr(half, name) for half in (found.told, found.swapped)]
-    return (Cell(words), *(Cell(part.mean, "signed", "", _ranges(part)) for part in parts))
+    table = Table.of(("difference", "even → odd", "odd → even"), rows)
+    return Section("The router against the others", told, table, (), terms)
 
 
 def _thresholds(half: HalfPart) -> str:
     return ", ".join(f"{name} {value:.4g}" for name, value in half.thresholds.items()) or "none"
-
-
-def _signals(found: DepthFindings) -> Section:
-    rows = tuple(
-        (
-            Cell(part.signal),
-            Cell(_number(part.threshold)),
-            Cell(_number(part.alone)),
-            Cell(None if part.share is None else f"{part.share:.0%}"),
-            Cell(None) if part.above_random is None else _signed(part.above_random),
-            Cell(part.words),
-        )
-        for part in found.signals
-    )
-    head = ("signal", "threshold", "alone", "go deep", f"{found.far} above random", "what it is")
-    told = ("several are looked at, so one interval above 0 may be chance", *found.absent)
-    terms = (Legend("alone", "its threshold without the others, what share it sends deep then, and what that gains"),)
-    return Section("Signals", told, Table(head, rows), (), terms)
-
-
-def _number(value: float | None) -> str | None:
-    return None if value is None else f"{value:.4g}"
-
-
-def _score(part: ScorePart) -> Cell:
-    return Cell(part.mean, "score", "", _ranges(part))
-
-
-def _signed(part: ScorePart) -> Cell:
-    return Cell(part.mean, "signed", "", _ranges(part))
-
-
-def _ranges(part: ScorePart) -> tuple[ScoreRange, ...]:
-    return interval(part.low, part.high)
 
 
 def _plot(found: DepthFindings) -> str:
@@ -184,11 +118,11 @@ def _plot(found: DepthFindings) -> str:
         (x, y), (to_x, to_y) = spots[(len(spots) - 1) // 2], spots[len(spots) // 2]
         drawing.text((x + to_x) / 2 + 4, (y + to_y) / 2 - 6, str(number), "strong")
         drawing.text(LEFT, foot + (2.4 + number) * LINE, f"{number}  {name}")
-    marks = {SHALLOW: f"{found.base} for all", DEEP: f"{found.deep} for all", ROUTED_SYSTEM: ROUTED_SYSTEM}
+    marks = {SHALLOW: f"{found.base} for all", DEEP: f"{found.deep} for all", ROUTED: ROUTED}
     for policy, words in marks.items():
         x, y = across.at(places[policy][0]), up.at(places[policy][1])
         drawing.dot(x, y, "front", words)
-        down = -10 if policy == ROUTED_SYSTEM else 16
+        down = -10 if policy == ROUTED else 16
         drawing.text(x + (-8 if policy == DEEP else 8), y + down, words, "strong", "end" if policy == DEEP else "start")
     return drawing.svg()
 
@@ -209,14 +143,16 @@ def routed_config(run: RunConfig, depth: RoutedDepth, embedder: EmbedderConfig, 
     """
     import yaml
 
-    tree = _plain(run.model_dump(exclude_unset=True))
-    if not isinstance(tree, dict):
-        raise TypeError("a configuration is a mapping")
+    tree = {name: _plain(value) for name, value in run.model_dump(exclude_unset=True).items()}
     name = f"{run.name[: LONGEST - len(SUFFIX)]}{SUFFIX}"
-    embed = {**_section(tree, "embed"), "embedder": _settings(embedder)}
-    retrieve = {"retrievers": _retrievers(run, depth, reranker), "depth": _settings(depth)}
-    here = {"name": name, "workspace": str(run.workspace.absolute())}  # caches and runs lie where they lay
-    found = {**tree, **here, "embed": embed, "retrieve": retrieve}
+    embed = tree.get("embed")
+    found = {
+        **tree,
+        "name": name,
+        "workspace": str(run.workspace.absolute()),  # caches and runs lie where they lay
+        "embed": {**(embed if isinstance(embed, dict) else {}), "embedder": _settings(embedder)},
+        "retrieve": {"retrievers": _retrievers(run, depth, reranker), "depth": _settings(depth)},
+    }
     RunConfig.model_validate(found)
     head = HEAD.format(name=name, deep=depth.deep, base=depth.base)
     return head + yaml.safe_dump(found, sort_keys=False, allow_unicode=True)
@@ -241,15 +177,10 @@ def _without_k(spec: dict[str, object]) -> dict[str, object]:
     return {**found, "of": _without_k(inner)} if isinstance(inner, dict) else found
 
 
-def _settings(part: BaseModel, **more: object) -> dict[str, object]:
+def _settings(part: BaseModel) -> dict[str, object]:
     """What was said of a part, and its type."""
-    kept = {"type": getattr(part, "type", None), **part.model_dump(exclude_unset=True), **more}
+    kept = {"type": getattr(part, "type", None), **part.model_dump(exclude_unset=True)}
     return {name: _plain(value) for name, value in kept.items()}
-
-
-def _section(tree: Mapping[str, object], name: str) -> Mapping[str, object]:
-    found = tree.get(name)
-    return found if isinstance(found, dict) else {}
 
 
 def _plain(value: object) -> object:
@@ -266,7 +197,6 @@ def _plain(value: object) -> object:
 LEAST = 40  # questions: twenty to fit on, twenty to tell on
 FAR = 30
 SAMPLE = 200  # passages that tell their mean length
-ROUTED = "routed"
 
 
 class DepthConfig(DiagnosisConfig):
@@ -401,7 +331,9 @@ class DepthDiagnosis(Diagnosis[DepthFindings]):
             absent=absent,
             path=fitted.path,
             oracle=fitted.oracle,
-            config=self._config(bench, fitted) if pays else None,
+            config=routed_config(bench.run, depths.depth(fitted.when), depths.embedder, depths.reranker)
+            if pays and bench.run is not None
+            else None,
         )
 
     def rests_on(self, found: DepthFindings) -> int:
@@ -409,11 +341,15 @@ class DepthDiagnosis(Diagnosis[DepthFindings]):
 
     def sections(self, found: DepthFindings) -> tuple[Section, ...]:
         """Return the findings as tables and sentences."""
-        return sections(found)
+        told = ("several are looked at, so one interval above 0 may be chance", *found.absent)
+        columns = ("signal", "threshold", "alone", "share", "above_random", "words")
+        table = table_of(found.signals, *columns, far=found.far)
+        signals = Section("Signals", told, table, (), terms_of(found.signals, "alone"))
+        return _policies(found), _differences(found), signals
 
     def plots(self, found: DepthFindings) -> Mapping[str, str]:
-        """Return SVG files by name, from the findings alone."""
-        return plots(found)
+        """Share escalated against quality."""
+        return {"share": _plot(found)}
 
     def files(self, found: DepthFindings) -> Mapping[str, str]:
         """The run that the router becomes, where it pays."""
@@ -428,9 +364,3 @@ class DepthDiagnosis(Diagnosis[DepthFindings]):
         config = self.config
         cutoffs = (config.near, self._far(bench))
         return SystemDepths(bench, config.mode, (config.base, config.deep), cutoffs, config.timed)
-
-    def _config(self, bench: Bench, fitted: FittedRouter) -> str | None:
-        depths = self._depths(bench)
-        if bench.run is None:
-            return None
-        return routed_config(bench.run, depths.depth(fitted.when), depths.embedder, depths.reranker)

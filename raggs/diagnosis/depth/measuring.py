@@ -11,11 +11,11 @@ A sweep's surroundings made of what a bench holds, so that its parts serve a dia
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
@@ -23,10 +23,11 @@ from pydantic import Field
 from raggs.base.adapter import AdapterConfig
 from raggs.base.arrays import Flags, Floats
 from raggs.base.artifacts import Frozen
+from raggs.base.document import Column
 from raggs.base.errors import DataError
 from raggs.base.hashing import hash_value
 from raggs.base.text import plural
-from raggs.base.types import Number
+from raggs.base.types import Number, number
 from raggs.diagnosis.base import Bench, DiagnosisFindings, said
 from raggs.evaluation.models import ReportPart, ScorePart
 from raggs.evaluation.report import score_part
@@ -35,7 +36,7 @@ from raggs.metrics.columns import Run
 from raggs.parts.embedders import EmbedderConfig
 from raggs.parts.rerankers import RerankerConfig
 from raggs.parts.retrievers import REGISTRY
-from raggs.parts.retrievers.depth import Reads, RoutedDepth, RoutingThresholds
+from raggs.parts.retrievers.depth import RoutedDepth, RoutingThresholds
 from raggs.parts.retrievers.reranked import RerankedConfig
 from raggs.stages.embed import EmbedConfig
 from raggs.stats.search_depth import (
@@ -51,7 +52,7 @@ from raggs.stats.search_depth import (
     thresholds,
 )
 from raggs.sweeps.config import Mode, SweepConfig
-from raggs.sweeps.grid import RetrievalStack, SystemRetriever, make_grid
+from raggs.sweeps.grid import RetrievalStack, make_grid
 from raggs.sweeps.measuring import SystemCosts
 from raggs.sweeps.parts import SystemParts
 from raggs.sweeps.reranking import Router
@@ -84,25 +85,44 @@ class DepthCostRow(Frozen):
 class SignalPart(ReportPart):
     """One signal: what it is worth alone, on the half that its threshold was not fitted on."""
 
-    signal: str
-    words: str = Field(description="what it measures")
-    threshold: float | None = Field(description="fitted together with the others; null where it is not used")
-    alone: float | None = Field(description="threshold fitted without the others; null where none beats random")
-    share: Number = Field(description="of the questions that it alone sends deep")
-    above_random: ScorePart | None = Field(description="gain at the great cutoff above as many random questions, alone")
+    signal: Annotated[str, Column("signal")]
+    words: Annotated[str, Column("what it is")] = Field(description="what it measures")
+    threshold: Annotated[float | None, Column("threshold", text="{:.4g}")] = Field(
+        description="fitted together with the others; null where it is not used"
+    )
+    alone: Annotated[
+        float | None,
+        Column(
+            "alone",
+            text="{:.4g}",
+            legend="its threshold without the others, what share it sends deep then, and what that gains",
+        ),
+    ] = Field(description="threshold fitted without the others; null where none beats random")
+    share: Annotated[Number, Column("go deep", text="{:.0%}")] = Field(
+        description="of the questions that it alone sends deep"
+    )
+    above_random: Annotated[ScorePart | None, Column("{far} above random", "signed", none="–")] = Field(
+        description="gain at the great cutoff above as many random questions, alone"
+    )
 
 
 class PolicyPart(ReportPart):
     """One way to choose depths."""
 
     policy: str
-    share: Number = Field(description="of the questions that go deep")
-    mean_k: Number = Field(description="mean candidates of a question")
-    near: ScorePart = Field(description="quality at the small cutoff")
-    far: ScorePart = Field(description="quality at the great cutoff")
-    usd_per_1k: Number = Field(description="USD for 1,000 questions, of all questions; null where nobody knows")
-    p50_ms: Number = Field(description="median over queries of their usual waits; null where no wait was measured")
-    p95_ms: Number = Field(description="time within which 95% of single searches ended; null likewise")
+    share: Annotated[Number, Column("go deep", text="{:.0%}")] = Field(description="of the questions that go deep")
+    mean_k: Annotated[Number, Column("mean K", text="{:.1f}")] = Field(description="mean candidates of a question")
+    near: Annotated[ScorePart, Column("{near}", "score")] = Field(description="quality at the small cutoff")
+    far: Annotated[ScorePart, Column("{far}", "score")] = Field(description="quality at the great cutoff")
+    usd_per_1k: Annotated[Number, Column("per 1,000", text="${:,.2f}")] = Field(
+        description="USD for 1,000 questions, of all questions; null where nobody knows"
+    )
+    p50_ms: Annotated[Number, Column("p50", text="{:,.1f} ms")] = Field(
+        description="median over queries of their usual waits; null where no wait was measured"
+    )
+    p95_ms: Annotated[Number, Column("p95", text="{:,.1f} ms")] = Field(
+        description="time within which 95% of single searches ended; null likewise"
+    )
 
 
 class HalfPart(ReportPart):
@@ -286,9 +306,10 @@ class SystemDepths:
         names = self.measures()
         scorer = SystemScorer(self.world.config.model_copy(update={"quality": names}), self.world.labels, many=True)
         values = [self._values(scorer, system) for system in self.systems]
-        found = self._router(NOTHING).signals(self.readable()[0])
+        depth = RoutedDepth(base=self.base, deep=self.deep, when=NOTHING)
+        found = Router(self._parts, replace(self.systems[1], depth=depth), depth).signals(self.readable()[0])
         for at, qid in enumerate(scorer.judgments.qrels.qids):
-            near, far = ([_number(each[name][at]) for each in values] for name in names)
+            near, far = ([number(each[name][at]) for each in values] for name in names)
             yield QuestionRow(
                 qid=qid,
                 signals=found[qid],
@@ -305,7 +326,8 @@ class SystemDepths:
             DataError: of all of them, so that nothing was searched by vectors.
         """
         searches = self._parts.searches(self.systems[1])
-        lists = next(self._parts.hits(each) for each in searches if _reads(each) == "vectors")
+        reads = ((each, REGISTRY.of(each.retriever).reads(each.retriever)) for each in searches)
+        lists = next(self._parts.hits(each) for each, read in reads if read == "vectors")
         judged = self.world.judgments.qrels.qids
         found = sum(not lists.get(qid) for qid in judged)
         if found == len(judged):
@@ -339,26 +361,9 @@ class SystemDepths:
         thresholds: dict[str, object] = {name: True if name == "name" else value for name, value in when.items()}
         return RoutedDepth(base=self.base, deep=self.deep, when=RoutingThresholds.model_validate(thresholds))
 
-    def _router(self, when: RoutingThresholds) -> Router:
-        depth = RoutedDepth(base=self.base, deep=self.deep, when=when)
-        return Router(self._parts, replace(self.systems[1], depth=depth), depth)
-
     def _values(self, scorer: SystemScorer, system: RetrievalStack) -> Mapping[str, Floats]:
         run: Run = run_of(list(self._parts.final(system).lists.items()))
         return scorer.score(system.name, run, system.k).values
-
-
-def _number(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
-
-
-def _reads(search: SystemRetriever) -> Reads | None:
-    return REGISTRY.of(search.retriever).reads(search.retriever)
-
-
-def column(rows: Sequence[QuestionRow], signal: str) -> list[float]:
-    """A signal of each question; NaN where it could not be read."""
-    return [math.nan if (value := row.signals.get(signal)) is None else value for row in rows]
 
 
 POINTS = 60  # of the oracle's line
@@ -394,7 +399,7 @@ class FittedRouter:
     def __init__(
         self, rows: Sequence[QuestionRow], names: Sequence[str], limits: RouterLimits, *, even: bool = True
     ) -> None:
-        signals = {name: np.array(column(rows, name)) for name in names}
+        signals = {name: np.array([row.signals.get(name) for row in rows], dtype=np.float64) for name in names}
         seen: Flags = (np.arange(len(rows)) % 2 == 0) == even
         worth = _worth(rows)
         self._limits, self._seen = limits, {name: values[seen] for name, values in signals.items()}
@@ -433,6 +438,12 @@ class FittedRouter:
     def policies(self, takes: Mapping[str, DepthCostRow], depths: tuple[int, int]) -> tuple[PolicyPart, ...]:
         """All ways to choose depths, on the half that the router was not fitted on."""
         base, deep = depths
+
+        def mixed(share: float) -> float | None:
+            """What a question costs on average where a share of them, whichever, goes deep."""
+            least, most = takes["shallow"].usd_per_1k, takes["deep"].usd_per_1k
+            return None if least is None or most is None else least + share * (most - least)
+
         return tuple(
             PolicyPart(
                 policy=name,
@@ -440,7 +451,7 @@ class FittedRouter:
                 mean_k=base + each.share * (deep - base),
                 near=score_part(each.near),
                 far=score_part(each.far),
-                usd_per_1k=takes[name].usd_per_1k if name in takes else _mixed(takes, each.share),
+                usd_per_1k=takes[name].usd_per_1k if name in takes else mixed(each.share),
                 p50_ms=takes[name].p50_ms if name in takes else None,
                 p95_ms=takes[name].p95_ms if name in takes else None,
             )
@@ -533,9 +544,3 @@ def _values(row: QuestionRow) -> tuple[float | None, ...]:
 
 def _worth(rows: Sequence[QuestionRow]) -> DepthWorth:
     return DepthWorth(*np.array([_values(row) for row in rows], dtype=np.float64).reshape(-1, 4).T)
-
-
-def _mixed(takes: Mapping[str, DepthCostRow], share: float) -> float | None:
-    """What a question costs on average where a share of them, whichever, goes deep."""
-    shallow, deep = takes["shallow"].usd_per_1k, takes["deep"].usd_per_1k
-    return None if shallow is None or deep is None else shallow + share * (deep - shallow)
