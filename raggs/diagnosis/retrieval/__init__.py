@@ -12,15 +12,15 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from raggs.base.arrays import Floats
-from raggs.base.document import Cell, Legend, Row, Section, Table, bounded
+from raggs.base.document import Legend, Section, Table, table_of
 from raggs.base.errors import UsageError
 from raggs.base.settings import Causes, Flag, InputPath
-from raggs.base.text import plural, shorten
+from raggs.base.text import plural
 from raggs.base.types import number
 from raggs.diagnosis.base import Bench, Diagnosis, DiagnosisConfig, said, some_of
 from raggs.diagnosis.retrieval.measuring import (
     AGAINST,
+    DOUBT,
     OF_ONE,
     OF_TWO,
     EvidencePart,
@@ -44,57 +44,26 @@ from raggs.diagnosis.retrieval.measuring import (
 from raggs.evaluation.svg import ForestRow, forest
 from raggs.metrics.names import parse_measure
 from raggs.stats.agreement import wilson
-from raggs.stats.comparison import Contrast, contrasts
+from raggs.stats.comparison import contrasts
 from raggs.stats.intervals import bootstrap_mean
-from raggs.stats.retrieval_traits import FEWEST, Trait, TraitFinding, findings, traits_of
-from raggs.stats.retrieval_traits import AnsweredQuery as Question
+from raggs.stats.retrieval_traits import FEWEST, AnsweredQuery, Trait, findings, traits_of
 
 SHOWN = 8  # traits of a system that are shown, beside those that are clear
-WIDTH = 70  # characters of a question
-DOUBT = "?"
 PLOTTED = 16
-
-
-def sections(found: RetrievalFindings) -> tuple[Section, ...]:
-    """Findings, traits, systems, questions."""
-    return (_showing_findings(found), _showing_traits(found), _showing_systems(found), _questions(found))
-
-
-def plots(found: RetrievalFindings) -> dict[str, str]:
-    """What questions share, for each system."""
-    drawn = {}
-    for position, system in enumerate(found.systems, start=1):
-        parts = [part for part in found.traits if part.system == system.name]
-        kept = sorted(sorted(parts, key=_doubtful)[:PLOTTED], key=lambda part: part.difference)
-        rows = [ForestRow(part.name, part.difference, part.low, part.high, part.clear) for part in kept]
-        if rows:
-            title = f"{system.name}: {found.measure} of questions that …, against all others"
-            told = f"difference of {found.measure}; grey: may be chance"
-            drawn["traits" if position == 1 else f"traits-{position}"] = forest(title, rows, told, changes=True)
-    return drawn
 
 
 def _showing_findings(found: RetrievalFindings) -> Section:
     if not found.findings:
         return Section("Findings", ("no rule finds anything that could not be chance", *found.notes))
     sentences = tuple(f"{part.about}: {part.sentence} — {part.knob}" for part in found.findings)
-    rows = tuple(row for part in found.findings for row in _showing_finding(part))
+    rows = (
+        ("" if at else part.about, "" if at else part.rule, each.quantity, each.cell("signed"))
+        for part in found.findings
+        for at, each in enumerate(part.evidence)
+    )
     terms = (Legend("[ ]", "interval over resampled questions; all that one rule looks at hold together at 95%"),)
-    table = Table(("about", "rule", "evidence", "mean"), rows)
+    table = Table.of(("about", "rule", "evidence", "mean"), rows)
     return Section("Findings", (*sentences, *found.notes), table, (), terms)
-
-
-def _showing_finding(part: FindingPart) -> list[Row]:
-    """A row for each piece of evidence; the finding is named in the first."""
-    names = [(part.about, part.rule), *[("", "")] * (len(part.evidence) - 1)]
-    return [
-        (Cell(about), Cell(rule), Cell(each.quantity), _mean(each))
-        for (about, rule), each in zip(names, part.evidence, strict=True)
-    ]
-
-
-def _mean(part: EvidencePart) -> Cell:
-    return bounded(part.mean, part.low, part.high, "signed")
 
 
 def _doubtful(part: TraitPart) -> tuple[bool, float]:
@@ -110,7 +79,9 @@ def _showing_traits(found: RetrievalFindings) -> Section:
     ]
     clear = [part for part in found.traits if part.clear]
     sentences = [
-        f"{part.system}: questions that {part.name} do {'worse' if part.difference < 0 else 'better'} — {_advice(part)}"
+        f"{part.system}: questions that {part.name} do worse — {part.knob}"
+        if part.difference < 0
+        else f"{part.system}: questions that {part.name} do better — nothing to turn for them"
         for part in clear
     ]
     sentences += [] if clear else ["nothing that questions share can be told from chance"]
@@ -118,57 +89,19 @@ def _showing_traits(found: RetrievalFindings) -> Section:
         sentences.append(f"too few on one side to tell: {', '.join(part.name for part in found.untold)}")
     if found.words:
         sentences.append(f"rare words are counted over {found.words}")
-    head = ("system", "questions that …", "with", "without", "difference", "in deviations", "p (Holm)", "worst")
     terms = [Legend("[ ]", "95% interval over questions resampled within both groups")]
     terms += [Legend(DOUBT, "may be chance, as so many traits are looked at")] if len(clear) < len(shown) else []
+    table = table_of(shown, "system", "name", "held", "lacked", "difference", "effect", "corrected", "worst")
     title = f"What questions share, and what that makes of {found.measure}"
-    return Section(
-        title, tuple(sentences), Table(head, tuple(map(_showing_trait, shown))) if shown else None, (), tuple(terms)
-    )
-
-
-def _advice(part: TraitPart) -> str:
-    return part.knob if part.difference < 0 else "nothing to turn for them"
-
-
-def _showing_trait(part: TraitPart) -> Row:
-    return (
-        Cell(part.system),
-        Cell(part.name),
-        Cell(f"{part.having_mean:z.4f} ({part.having})"),
-        Cell(f"{part.lacking_mean:z.4f} ({part.lacking})"),
-        bounded(part.difference, part.low, part.high, "signed", "" if part.clear else DOUBT),
-        bounded(part.effect, part.effect_low, part.effect_high, "signed"),
-        Cell(part.corrected, "score"),
-        Cell(", ".join(part.examples[:3])),
-    )
-
-
-def _showing_systems(found: RetrievalFindings) -> Section:
-    rows = tuple(
-        (
-            Cell(part.name),
-            bounded(part.mean, part.low, part.high),
-            Cell(f"{part.failing} of {part.questions} [{part.failing_low:.0%}, {part.failing_high:.0%}]"),
-        )
-        for part in found.systems
-    )
-    return Section("Systems", (), Table(("system", found.measure, f"below {found.failing_below:g}"), rows))
+    return Section(title, tuple(sentences), table, (), tuple(terms))
 
 
 def _questions(found: RetrievalFindings) -> Section:
     if not found.worst:
         return Section("Questions that fail", (f"none is below {found.failing_below:g}",))
-    names = tuple(part.name for part in found.systems)
-    rows = tuple(_question(part, names) for part in found.worst)
-    head = ("question", *names, "they …", "text")
-    said = f"{plural(len(rows), 'question')} where {names[0]} does worst"
-    return Section("Questions that fail", (said,), Table(head, rows))
-
-
-def _question(part: FailingQuestionPart, names: tuple[str, ...]) -> Row:
-    values = tuple(Cell(part.values.get(name), "score") for name in names)
-    return (Cell(part.qid), *values, Cell(", ".join(part.traits)), Cell(shorten(part.text, WIDTH)))
+    values = [("values", part.name) for part in found.systems]
+    said = f"{plural(len(found.worst), 'question')} where {found.systems[0].name} does worst"
+    return Section("Questions that fail", (said,), table_of(found.worst, "qid", *values, "shared", "shortened"))
 
 
 OWN_CORPUS = "First name lists of the set's own corpus: --run NAME=FILE."
@@ -180,7 +113,7 @@ def put_together(
     measured: RetrievalMeasurements, known: QuestionFacts, asked: RetrievalOptions, failing: float
 ) -> RetrievalFindings:
     """All that is found."""
-    questions = [known.asked.get(qid, Question("")) for qid in measured.qids]
+    questions = [known.asked.get(qid, AnsweredQuery("")) for qid in measured.qids]
     traits = traits_of(questions, known.weights)
     systems = _systems(measured, asked.seed, failing)
     parts = tuple(part for system in systems for part in _traits(system.name, measured, traits, asked.seed))
@@ -206,86 +139,77 @@ def put_together(
 
 
 def _systems(measured: RetrievalMeasurements, seed: int, failing: float) -> tuple[RetrievalSystemPart, ...]:
-    parts = [_system(name, values, seed, failing) for name, values in measured.values.items()]
+    parts = []
+    for name, values in measured.values.items():
+        found, below = bootstrap_mean(values, seed=seed), int((values < failing).sum())
+        low, high = wilson(below, found.count)
+        part = RetrievalSystemPart(
+            name=name,
+            mean=number(found.mean),
+            low=number(found.low),
+            high=number(found.high),
+            questions=found.count,
+            failing=below,
+            failing_low=low,
+            failing_high=high,
+        )
+        parts.append(part)
     return tuple(sorted(parts, key=lambda part: -(part.mean or 0.0)))
-
-
-def _system(name: str, values: Floats, seed: int, failing: float) -> RetrievalSystemPart:
-    found, below = bootstrap_mean(values, seed=seed), int((values < failing).sum())
-    low, high = wilson(below, found.count)
-    return RetrievalSystemPart(
-        name=name,
-        mean=number(found.mean),
-        low=number(found.low),
-        high=number(found.high),
-        questions=found.count,
-        failing=below,
-        failing_low=low,
-        failing_high=high,
-    )
 
 
 def _traits(system: str, measured: RetrievalMeasurements, traits: Sequence[Trait], seed: int) -> Iterator[TraitPart]:
     """Those that can be told where the measure is defined, the largest loss first."""
     values = measured.values[system]
     defined = np.isfinite(values)
-    told = [each for each in traits if _sides(each.values[defined]) >= FEWEST]
+    told = [each for each in traits if min((each.values[defined] == side).sum() for side in (0, 1)) >= FEWEST]
     rows = np.array([trait.values for trait in told]).reshape(len(told), len(values))
-    found = contrasts(values, rows, seed=seed, family=len(measured.values))
-    for trait, contrast in sorted(zip(told, found, strict=True), key=lambda pair: pair[1].difference):
-        yield _trait(system, trait, contrast, _examples(measured.qids, values, trait))
-
-
-def _sides(values: Floats) -> int:
-    return min(int((values == 1).sum()), int((values == 0).sum()))
-
-
-def _examples(qids: Sequence[str], values: Floats, trait: Trait) -> tuple[str, ...]:
-    held = (trait.values == 1) & np.isfinite(values)
-    worst = [at for at in np.argsort(values, kind="stable").tolist() if held[at]]
-    return tuple(qids[at] for at in worst[:EXAMPLES])
-
-
-def _trait(system: str, trait: Trait, found: Contrast, examples: tuple[str, ...]) -> TraitPart:
-    return TraitPart(
-        system=system,
-        kind=trait.kind,
-        name=trait.name,
-        having=found.having,
-        lacking=found.lacking,
-        having_mean=found.having_mean,
-        lacking_mean=found.lacking_mean,
-        difference=found.difference,
-        low=found.low,
-        high=found.high,
-        effect=number(found.effect),
-        effect_low=number(found.effect_low),
-        effect_high=number(found.effect_high),
-        p=found.p,
-        corrected=found.corrected,
-        clear=found.clear,
-        knob=trait.knob,
-        examples=examples,
-    )
+    contrasted = contrasts(values, rows, seed=seed, family=len(measured.values))
+    worst = np.argsort(values, kind="stable").tolist()
+    for trait, found in sorted(zip(told, contrasted, strict=True), key=lambda pair: pair[1].difference):
+        held = (trait.values == 1) & defined
+        yield TraitPart(
+            system=system,
+            kind=trait.kind,
+            name=trait.name,
+            having=found.having,
+            lacking=found.lacking,
+            having_mean=found.having_mean,
+            lacking_mean=found.lacking_mean,
+            difference=found.difference,
+            low=found.low,
+            high=found.high,
+            effect=number(found.effect),
+            effect_low=number(found.effect_low),
+            effect_high=number(found.effect_high),
+            p=found.p,
+            corrected=found.corrected,
+            clear=found.clear,
+            knob=trait.knob,
+            examples=tuple([measured.qids[at] for at in worst if held[at]][:EXAMPLES]),
+        )
 
 
 def _findings(measured: RetrievalMeasurements, seed: int) -> Iterator[FindingPart]:
     tables = ((AGAINST, measured.against), (OF_ONE, measured.one), (OF_TWO, measured.two))
-    for rules, quantities in tables:
-        yield from map(_finding, findings(rules, quantities, seed=seed))
-
-
-def _finding(found: TraitFinding) -> FindingPart:
-    evidence = tuple(
-        EvidencePart(quantity=each.quantity, mean=each.mean, low=each.low, high=each.high, questions=each.count)
-        for each in found.evidence
-    )
-    rule = found.rule
-    return FindingPart(rule=rule.name, about=found.about, sentence=rule.sentence, knob=rule.knob, evidence=evidence)
+    for found in (found for rules, quantities in tables for found in findings(rules, quantities, seed=seed)):
+        yield FindingPart(
+            rule=found.rule.name,
+            about=found.about,
+            sentence=found.rule.sentence,
+            knob=found.rule.knob,
+            evidence=tuple(
+                EvidencePart(quantity=each.quantity, mean=each.mean, low=each.low, high=each.high, questions=each.count)
+                for each in found.evidence
+            ),
+        )
 
 
 def _worst(
-    measured: RetrievalMeasurements, system: str, questions: Sequence[Question], traits: Sequence[Trait], failing: float
+    measured: RetrievalMeasurements,
+    system: str,
+    questions: Sequence[AnsweredQuery],
+    traits: Sequence[Trait],
+    failing: float,
 ) -> Iterator[FailingQuestionPart]:
     values = measured.values[system]
     order = [at for at in np.argsort(values, kind="stable").tolist() if values[at] < failing]
@@ -389,12 +313,24 @@ class RetrievalDiagnosis(Diagnosis[RetrievalFindings]):
         return found.systems[0].questions
 
     def sections(self, found: RetrievalFindings) -> tuple[Section, ...]:
-        """Return the findings as tables and sentences."""
-        return sections(found)
+        """Findings, traits, systems, questions."""
+        columns, failing = ("name", "mean", "failures"), f"{found.failing_below:g}"
+        systems = table_of(found.systems, *columns, measure=found.measure, failing=failing)
+        beside = (Section("Systems", (), systems), _questions(found))
+        return (_showing_findings(found), _showing_traits(found), *beside)
 
     def plots(self, found: RetrievalFindings) -> Mapping[str, str]:
-        """Return SVG files by name, from the findings alone."""
-        return plots(found)
+        """What questions share, for each system."""
+        drawn = {}
+        for position, system in enumerate(found.systems, start=1):
+            parts = [part for part in found.traits if part.system == system.name]
+            kept = sorted(sorted(parts, key=_doubtful)[:PLOTTED], key=lambda part: part.difference)
+            rows = [ForestRow(part.name, part.difference, part.low, part.high, part.clear) for part in kept]
+            if rows:
+                title = f"{system.name}: {found.measure} of questions that …, against all others"
+                told = f"difference of {found.measure}; grey: may be chance"
+                drawn["traits" if position == 1 else f"traits-{position}"] = forest(title, rows, told, changes=True)
+        return drawn
 
     def _asked(self, bench: Bench) -> RetrievalOptions:
         name = self.config.measure or usual_measure(bench.judgments.qrels.scale)

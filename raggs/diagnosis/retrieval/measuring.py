@@ -22,16 +22,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
 
 from raggs.base.arrays import Floats
-from raggs.base.artifacts import Passage
+from raggs.base.document import Cell, Column, Form, bounded
 from raggs.base.errors import DataError, NotFoundError, UsageError
 from raggs.base.files import hash_file
 from raggs.base.languages import detect_language, names_in
-from raggs.base.text import did_you_mean, plural
+from raggs.base.text import did_you_mean, plural, shorten
 from raggs.base.types import Number
 from raggs.diagnosis.base import Bench, DiagnosisFindings
 from raggs.evaluation.gates import read_report
@@ -52,16 +53,26 @@ from raggs.parts.indexes.lexical import words_of
 from raggs.parts.indexes.passages import Passages
 from raggs.parts.workspace import place_of
 from raggs.stats.question_filters import WordWeights
-from raggs.stats.retrieval_traits import AnsweredQuery as traits_Asked
-from raggs.stats.retrieval_traits import Quantities, RelevantPassage, TraitRule, copies_at, found_alone, missed_length
+from raggs.stats.retrieval_traits import (
+    AnsweredQuery,
+    Quantities,
+    RelevantPassage,
+    TraitRule,
+    copies_at,
+    found_alone,
+    missed_length,
+)
 from raggs.sweeps.world import refuse_foreign
+
+DOUBT = "?"
+WIDTH = 70  # characters of a question in a table
 
 
 class RetrievalSystemPart(ReportPart):
     """One system on the measure that was looked at."""
 
-    name: str
-    mean: Number
+    name: Annotated[str, Column("system")]
+    mean: Annotated[Number, Column("{measure}", "score", bounds=("low", "high"))]
     low: Number = Field(description="bound of the 95% interval over questions (bootstrap)")
     high: Number
     questions: int = Field(description="where the measure is defined")
@@ -69,28 +80,57 @@ class RetrievalSystemPart(ReportPart):
     failing_low: float = Field(description="bound of Wilson's interval of the share that fails")
     failing_high: float
 
+    @property
+    def failures(self) -> Annotated[str, Column("below {failing}")]:
+        """How many fail, and the interval of their share."""
+        return f"{self.failing} of {self.questions} [{self.failing_low:.0%}, {self.failing_high:.0%}]"
+
 
 class TraitPart(ReportPart):
     """Questions that have something in common against all others, on one system."""
 
-    system: str
+    system: Annotated[str, Column("system")]
     kind: str = Field(description="of the trait: numbers, length, language, section, ...")
-    name: str = Field(description="what the questions do: hold a number")
+    name: Annotated[str, Column("questions that …")] = Field(description="what the questions do: hold a number")
     having: int
     lacking: int
     having_mean: float
     lacking_mean: float
-    difference: float
+    difference: Annotated[float, Column("difference", "signed", bounds=("low", "high"), mark="doubt")]
     low: float = Field(description="bound of the 95% interval of the difference (bootstrap within both groups)")
     high: float
-    effect: Number = Field(description="the difference in standard deviations within the groups (Cohen's d)")
+    effect: Annotated[Number, Column("in deviations", "signed", bounds=("effect_low", "effect_high"))] = Field(
+        description="the difference in standard deviations within the groups (Cohen's d)"
+    )
     effect_low: Number
     effect_high: Number
     p: float = Field(description="two-sided, of a permutation test")
-    corrected: float = Field(description="after Holm's correction over all traits, and for the number of systems")
+    corrected: Annotated[float, Column("p (Holm)", "score")] = Field(
+        description="after Holm's correction over all traits, and for the number of systems"
+    )
     clear: bool = Field(description="whether corrected p is below .05 and the interval leaves 0 out")
     knob: str = Field(description="what to turn where these questions fail")
     examples: tuple[str, ...] = Field(description="ids of those that have it and do worst")
+
+    @property
+    def held(self) -> Annotated[str, Column("with")]:
+        """The mean of those that have it, and how many these are."""
+        return f"{self.having_mean:z.4f} ({self.having})"
+
+    @property
+    def lacked(self) -> Annotated[str, Column("without")]:
+        """The same of all others."""
+        return f"{self.lacking_mean:z.4f} ({self.lacking})"
+
+    @property
+    def worst(self) -> Annotated[str, Column("worst")]:
+        """Some of the examples."""
+        return ", ".join(self.examples[:3])
+
+    @property
+    def doubt(self) -> str:
+        """What stands behind the difference."""
+        return "" if self.clear else DOUBT
 
 
 class UndeterminedTraitPart(ReportPart):
@@ -110,6 +150,10 @@ class EvidencePart(ReportPart):
     high: float
     questions: int
 
+    def cell(self, form: Form = "score") -> Cell:
+        """As it stands in a table, with its interval."""
+        return bounded(self.mean, self.low, self.high, form)
+
 
 class FindingPart(ReportPart):
     """What a rule found."""
@@ -124,10 +168,20 @@ class FindingPart(ReportPart):
 class FailingQuestionPart(ReportPart):
     """A question that fails."""
 
-    qid: str
+    qid: Annotated[str, Column("question")]
     text: str
-    values: Mapping[str, Number] = Field(description="by system")
+    values: Annotated[Mapping[str, Number], Column("{key}", "score")] = Field(description="by system")
     traits: tuple[str, ...] = Field(description="kinds of those that it has")
+
+    @property
+    def shared(self) -> Annotated[str, Column("they …")]:
+        """Kinds of traits."""
+        return ", ".join(self.traits)
+
+    @property
+    def shortened(self) -> Annotated[str, Column("text")]:
+        """The question, where there is little room."""
+        return shorten(self.text, WIDTH)
 
 
 class RetrievalFindings(DiagnosisFindings):
@@ -334,8 +388,12 @@ def measure_lists(
         UsageError, NotFoundError, DataError: a system cannot be read, or is of other questions or passages.
     """
     systems = list(open_systems(list(specs)))
-    study = study_systems(judgments, systems, _scoring(asked))
-    lengths = _lengths(judgments, letters)
+    scored = dict.fromkeys((asked.measure.name, f"ndcg@{asked.k}", f"recall@{asked.k}", asked.deep))
+    study = study_systems(
+        judgments, systems, ScoringSettings(parse_measures(list(scored)), (asked.k,), seed=asked.seed)
+    )
+    docs = judgments.qrels.docs
+    lengths = np.array([letters.get(docs.text(row)) for row in range(len(docs))], dtype=np.float64)
     losing = asked.measure if steady(asked.measure) else parse_measure(f"ndcg@{asked.k}")
     base = baseline_of(tuple(study.values), asked.baseline)
     columns = {name: found.column for name, found in study.values.items()}
@@ -389,19 +447,8 @@ def baseline_of(systems: Sequence[str], named: str | None) -> str:
     return named or systems[0]
 
 
-Column = Callable[[str], Floats]
+MeasureValues = Callable[[str], Floats]
 """A system's values of a measure, NaN where it has none."""
-
-
-def _scoring(asked: RetrievalOptions) -> ScoringSettings:
-    names = (asked.measure.name, f"ndcg@{asked.k}", f"recall@{asked.k}", asked.deep)
-    return ScoringSettings(parse_measures(list(dict.fromkeys(names))), (asked.k,), seed=asked.seed)
-
-
-def _lengths(judgments: Judgments, letters: Mapping[str, int]) -> Floats:
-    """Shape (m,): the length of each judged passage."""
-    docs = judgments.qrels.docs
-    return np.array([letters.get(docs.text(row), np.nan) for row in range(len(docs))], dtype=np.float64)
 
 
 def _of_one(study: Study, hits: Hits, losing: MeasureSpec, asked: RetrievalOptions, lengths: Floats) -> Quantities:
@@ -428,7 +475,7 @@ def _of_two(study: Study, systems: Sequence[NamedSystem], asked: RetrievalOption
                 yield f"{name} beside {other}", {ALONE: alone}
 
 
-def _changes(system: Column, baseline: Column, asked: RetrievalOptions) -> Quantities:
+def _changes(system: MeasureValues, baseline: MeasureValues, asked: RetrievalOptions) -> Quantities:
     names = {NDCG: f"ndcg@{asked.k}", RECALL: f"recall@{asked.k}", DEEP: asked.deep}
     return {quantity: system(measure) - baseline(measure) for quantity, measure in names.items()}
 
@@ -439,7 +486,7 @@ def _against(changes: Mapping[str, Quantities], base: str) -> dict[str, Quantiti
 
 def _column(report: EvalReport, qids: Sequence[str], system: str, measure: str) -> Floats:
     values = report.per_query[system].get(measure, {})
-    return np.array([np.nan if (value := values.get(qid)) is None else value for qid in qids], dtype=np.float64)
+    return np.array([values.get(qid) for qid in qids], dtype=np.float64)
 
 
 SAMPLE = 10_000  # passages whose words are counted
@@ -458,23 +505,10 @@ class QuestionFacts:
         words: of which texts; empty where of none.
     """
 
-    asked: Mapping[str, traits_Asked]
+    asked: Mapping[str, AnsweredQuery]
     letters: Mapping[str, int]
     weights: WordWeights
     words: str
-
-
-def passages_of(bench: Bench) -> Passages | None:
-    """The corpus, known to be the golden set's; None where nobody says where it is.
-
-    Raises:
-        DataError: it is another one.
-    """
-    if not bench.has("corpus"):
-        return None
-    found = bench.workspace.corpus(bench.corpus).passages(whole=False)
-    refuse_foreign(found, bench.judgments, bench.golden.source, place_of(bench.corpus))
-    return found
 
 
 def read_questions(bench: Bench, relevant: int) -> QuestionFacts:
@@ -486,7 +520,10 @@ def read_questions(bench: Bench, relevant: int) -> QuestionFacts:
     Raises:
         RaggsError: the golden set or the corpus cannot be read.
     """
-    golden, corpus = bench.golden, passages_of(bench)
+    golden, corpus = bench.golden, None
+    if bench.has("corpus"):
+        corpus = bench.workspace.corpus(bench.corpus).passages(whole=False)
+        refuse_foreign(corpus, bench.judgments, golden.source, place_of(bench.corpus))
     views = _worded(list(GoldenQuestions(golden, ())), bench)
     if corpus is not None:
         views = _with_texts(views, relevant, corpus)
@@ -526,21 +563,21 @@ def _with_texts(views: Iterable[QuestionView], relevant: int, corpus: Passages) 
     kept = list(views)
     wanted = {each.doc_id for view in kept for each in _best(view, relevant) if not each.text}
     texts = corpus.get(sorted(wanted)) if wanted else {}
-    return [replace(view, passages=tuple(_filled(each, texts) for each in view.passages)) for view in kept]
+
+    def filled(view: PassageView) -> PassageView:
+        found = texts.get(view.doc_id)
+        return view if found is None else replace(view, title=found.title, text=found.text)
+
+    return [replace(view, passages=tuple(map(filled, view.passages))) for view in kept]
 
 
-def _filled(view: PassageView, texts: Mapping[str, Passage]) -> PassageView:
-    found = texts.get(view.doc_id)
-    return view if found is None else replace(view, title=found.title, text=found.text)
-
-
-def _asked(view: QuestionView, relevant: int, of_run: bool) -> traits_Asked:
+def _asked(view: QuestionView, relevant: int, of_run: bool) -> AnsweredQuery:
     language = view.language or detect_language(view.text, "")
     twins = {each.duplicate_of or "" for each in view.passages}
     best = _best(view, relevant)
     answers = tuple(_answer(each, each.duplicate_of is not None or each.doc_id in twins) for each in best)
     count = sum(each.grade is not None and each.grade >= relevant for each in view.passages)
-    return traits_Asked(
+    return AnsweredQuery(
         text=view.text,
         language=language,
         words=frozenset(words_of(view.text, language)),
@@ -564,12 +601,8 @@ def _weights(views: Iterable[QuestionView], corpus: Passages | None) -> tuple[Wo
         count = min(SAMPLE, len(corpus))
         of = f"{count:,} of {len(corpus):,} passages" if count < len(corpus) else plural(count, "passage")
         return WordWeights.of(map(_words, corpus.sample(SAMPLE))), f"{of} of the corpus"
-    texts = dict(_pooled(views))
+    texts = {each.doc_id: _content(each) for view in views for each in view.passages if each.text}
     return WordWeights.of(map(_words, texts.values())), f"{plural(len(texts), 'pooled passage')}" if texts else ""
-
-
-def _pooled(views: Iterable[QuestionView]) -> Iterator[tuple[str, str]]:
-    return ((each.doc_id, _content(each)) for view in views for each in view.passages if each.text)
 
 
 def _content(view: PassageView) -> str:
