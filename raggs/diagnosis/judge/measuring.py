@@ -23,7 +23,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, 
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
@@ -497,7 +497,7 @@ def kept(
     bench: Bench,
     run: RunConfig,
     causes: Sequence[object],
-    ask: Callable[[Judge], Coroutine[Any, Any, list[JudgeAnswerRow]]],
+    ask: Callable[[Judge], Coroutine[object, object, list[JudgeAnswerRow]]],
 ) -> JudgeAnswerCosts:
     """Answers as they are kept, or asked for now, with what they took."""
 
