@@ -7,9 +7,10 @@ equal mean recall. This module holds the diagnosis, its tables and its plots.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 
-from raggs.base.document import Cell, Form, Legend, Row, Section, Table
+from raggs.base.document import Cell, Column, Legend, Section, Shown, table_of
 from raggs.base.errors import DataError, UsageError
 from raggs.base.files import hash_file
 from raggs.base.hashing import hash_value
@@ -54,33 +55,18 @@ from raggs.diagnosis.index.models import (
     RequiredRecallPart,
     TunedPart,
 )
-from raggs.diagnosis.models import MeanPart
 from raggs.evaluation.svg import Curve, curves
 from raggs.parts import indexes
 from raggs.stats.index_loss import robustness
 
 BAND = (0.70, 0.95)  # mean recalls whose points are worth a row
 MEASURES = ("map", "ndcg", "mrr")
-MEGABYTE = 1e6
-NOT_BRACKETED = "not bracketed"
 TERMS = (
     Legend("recall", "share of the exact K nearest that an index returned"),
     Legend("r0.3", "share of questions with a recall of 0.3 or more (Robustness-0.3@K)"),
     Legend("map, ndcg, mrr", "against the exact list; ndcg discounts by the place there"),
     Legend("qps", "questions a second, one at a time on one thread"),
 )
-
-
-def sections(found: IndexFindings) -> tuple[Section, ...]:
-    """All of them."""
-    names = [robustness(delta) for delta in found.deltas]
-    chosen = [
-        *(_tuned(part) for part in found.tuned),
-        *([] if found.front is None else [_front(found.front)]),
-        *([] if found.delta is None else [_delta(found.delta)]),
-    ]
-    rest = (*_left_out(found.left_out), *_points(found.points, names))
-    return (_about(found), *chosen, *_matched(found, names), *rest)
 
 
 def _about(found: IndexFindings) -> Section:
@@ -93,132 +79,72 @@ def _about(found: IndexFindings) -> Section:
     return Section("What was measured", tuple(told), terms=TERMS)
 
 
-def _cell(part: MeanPart | None, *, signed: bool = False) -> Cell:
-    form: Form = "signed" if signed else "score"
-    return Cell(None) if part is None else part.cell(form)
-
-
 # --- at equal mean recall -------------------------------------------------------------------------------------
 
 
 def _matched(found: IndexFindings, names: Sequence[str]) -> Iterator[Section]:
+    def of(field: str, measures: Sequence[str]) -> list[Shown]:
+        return [(field, name) for name in measures]
+
     for (k, origin), group in groupby(found.matched, key=lambda part: (part.k, part.origin)):
-        parts = list(group)
-        at = f"K {k}, {origin}"
-        rows = [_matched_row(part, names) for part in parts]
-        head = ("recall", "index", "effort", "qps", *names)
-        yield Section(f"At equal mean recall: {at}", table=Table(head, tuple(rows)))
-        first = parts[0].index
-        apart = [
-            (Cell(f"{part.level:g}"), Cell(part.index), *(_cell(part.against.get(name), signed=True) for name in names))
-            for part in parts
-            if part.against
-        ]
-        if apart:
-            yield Section(f"Minus {first}: {at}", table=Table(("recall", "index", *names), tuple(apart)))
-        yield from _deviations(parts, (*MEASURES, names[0], names[-1]), at)
-
-
-def _matched_row(part: MatchedPart, names: Sequence[str]) -> Row:
-    head = (Cell(f"{part.level:g}"), Cell(part.index))
-    if not part.bracketed:
-        return (*head, Cell(NOT_BRACKETED), Cell(None), *(Cell(None) for _ in names))
-    effort, qps = part.effort or 0.0, part.qps or 0.0
-    return (*head, Cell(f"{effort:.3g}"), Cell(f"{qps:,.0f}"), *(_cell(part.values.get(name)) for name in names))
-
-
-def _deviations(parts: Sequence[MatchedPart], names: Sequence[str], at: str) -> Iterator[Section]:
-    """How far each measure tells indexes apart (Wang et al. 2025, Fig. 3)."""
-    rows = [
-        (Cell(f"{part.level:g}"), Cell(part.index), *(_cell(part.deviation.get(name), signed=True) for name in names))
-        for part in parts
-        if part.deviation
-    ]
-    if rows:
-        title = f"Share by which each measure departs from the mean of the indexes: {at}"
-        yield Section(title, table=Table(("recall", "index", *names), tuple(rows)))
+        parts, at = list(group), f"K {k}, {origin}"
+        table = table_of(parts, "level", "index", "effort", "qps", *of("values", names))
+        yield Section(f"At equal mean recall: {at}", table=table)
+        if apart := table_of([part for part in parts if part.against], "level", "index", *of("against", names)):
+            yield Section(f"Minus {parts[0].index}: {at}", table=apart)
+        # how far each measure tells indexes apart (Wang et al. 2025, Fig. 3)
+        measures = (*MEASURES, names[0], names[-1])
+        if departs := table_of(
+            [part for part in parts if part.deviation], "level", "index", *of("deviation", measures)
+        ):
+            yield Section(f"Share by which each measure departs from the mean of the indexes: {at}", table=departs)
 
 
 def _left_out(parts: Sequence[LowRecallPart]) -> Iterator[Section]:
-    rows = [
-        (
-            *(Cell(part.index), Cell(f"{part.setting} {part.effort}".strip())),
-            *(Cell(part.share, "score"), Cell(", ".join(part.qids) or "none")),
-        )
-        for part in parts
-    ]
-    if rows:
+    if table := table_of(parts, "index", "tried", "share", "qids"):
         below = f"Questions with a recall@{parts[0].k} below {parts[0].below:g}"
-        title = f"{below}, where the mean is nearest to {USUAL_LEVEL:g}"
-        yield Section(title, table=Table(("index", "effort", "share", "such as"), tuple(rows)))
+        yield Section(f"{below}, where the mean is nearest to {USUAL_LEVEL:g}", table=table)
 
 
 # --- points ---------------------------------------------------------------------------------------------------
 
 
 def _points(points: Sequence[PointPart], names: Sequence[str]) -> Iterator[Section]:
+    values = [("values", name) for name in ("recall", *names)]
     for (k, origin), group in groupby(points, key=lambda part: (part.k, part.origin)):
-        rows = [_point_row(part, names) for part in group if _within(part)]
-        if rows:
-            head = ("index", "effort", "qps", "CPU ms", "MB", "built in s", "recall", *names)
-            title = f"Points with a mean recall of {BAND[0]:g} to {BAND[1]:g}: K {k}, {origin}"
-            yield Section(title, table=Table(head, tuple(rows)))
-
-
-def _within(part: PointPart) -> bool:
-    return BAND[0] <= (part.values["recall"].mean or 0.0) <= BAND[1]
-
-
-def _point_row(part: PointPart, names: Sequence[str]) -> Row:
-    measured = (_cell(part.values[name]) for name in ("recall", *names))
-    cost = (
-        Cell(f"{part.qps:,.0f}"),
-        Cell(f"{part.cpu_ms:.3f}"),
-        Cell(f"{part.bytes / MEGABYTE:,.0f}"),
-        Cell(f"{part.build_s:.1f}"),
-    )
-    return (Cell(part.index), Cell(f"{part.setting} {part.effort}".strip()), *cost, *measured)
+        shown = [part for part in group if BAND[0] <= (part.values["recall"].mean or 0.0) <= BAND[1]]
+        if table := table_of(shown, "index", "tried", "qps", "cpu_ms", "bytes", "build_s", *values):
+            yield Section(f"Points with a mean recall of {BAND[0]:g} to {BAND[1]:g}: K {k}, {origin}", table=table)
 
 
 # --- chosen ---------------------------------------------------------------------------------------------------
 
 
 def _tuned(part: TunedPart) -> Section:
-    names = list(part.tried[0].losses) if part.tried else []
-    rows = [
-        (
-            Cell(f"{each.effort:,}", mark="▼" if each.effort == part.effort else ""),
-            *(_cell(each.losses[name], signed=True) for name in names),
-        )
-        for each in part.tried
-    ]
-    what = f"loss against the exact search, {part.depth} hits asked for, {part.questions:,} {part.origin}"
     told = f"none of these is sure to stay within {part.limit:.1%}: try more, or another index"
     if part.yaml is not None:
         told = f"in retrieve.retrievers, below the one of type dense: {part.yaml}"
+    what = f"loss against the exact search, {part.depth} hits asked for, {part.questions:,} {part.origin}"
     doubt = (
         f"{part.questions} questions without any loss say little: up to {THREE / part.questions:.1%} of all may lose"
     )
-    few = (doubt,) if few_asked(part) else ()
-    table = Table((part.setting, *names), tuple(rows))
+    table = table_of(
+        part.tried,
+        (Column(part.setting), lambda each: Cell(f"{each.effort:,}", mark="▼" if each.effort == part.effort else "")),
+        *(("losses", name) for name in part.tried[0].losses),
+    )
     return Section(
         f"Least effort: {part.index}",
-        (told, what, *few),
+        (told, what, doubt) if few_asked(part) else (told, what),
         table,
         legend=(Legend("▼", "the least that is within the limit beyond doubt"),),
     )
 
 
 def _front(part: FrontPart) -> Section:
-    rows = [
-        (
-            *(Cell(each.index), Cell(f"{each.setting} {each.effort}")),
-            *(Cell(each.recall, "score"), Cell(each.robustness, "score"), Cell(f"{each.qps:,.0f}")),
-        )
-        for each in part.front
-    ]
     told = f"{part.reached} of {part.points} points have a {part.what} of {part.least:g} or more; unbeaten among them:"
-    table = Table(("index", "effort", "recall", f"r{part.delta:g}", "qps"), tuple(rows)) if rows else None
+    effort = (Column("effort"), lambda each: f"{each.setting} {each.effort}")
+    table = table_of(part.front, "index", effort, "recall", "robustness", "qps", delta=f"{part.delta:g}")
     return Section(f"Where {part.what} is {part.least:g} or more", (told,), table)
 
 
@@ -226,13 +152,8 @@ def _delta(part: RequiredRecallPart) -> Section:
     told = f"no recall keeps answers within {part.near:.0%} of the exact search's, or there are too few answers"
     if part.delta is not None:
         told = f"delta {part.delta:g}: from this recall on, answers are {part.near:.0%} as good as the exact search's"
-    rows = [
-        (Cell(f"{each.recall:g}"), Cell(f"{each.answers:,}"), Cell(each.accuracy, "score"), Cell(each.exact, "score"),
-         _cell(each.ratio))
-        for each in part.bins
-    ]  # fmt: skip
-    head = ("recall from", "answers", "correct", "by the exact search", "ratio")
-    return Section("How much recall an answer needs", (told,), Table(head, tuple(rows)))
+    table = table_of(part.bins, "recall", "answers", "accuracy", "exact", "ratio")
+    return Section("How much recall an answer needs", (told,), table)
 
 
 LOWEST = 0.6  # mean recall that is drawn
@@ -240,46 +161,21 @@ TICKS = (0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0)
 LOW_DELTA, HIGH_DELTA = 0.3, 0.9
 
 
-def plots(found: IndexFindings) -> dict[str, str]:
-    """By name, for each K and set of questions what has two points or more."""
-    drawn: dict[str, str] = {}
-    for k, origin in dict.fromkeys((part.k, part.origin) for part in found.points):
-        points = [part for part in found.points if (part.k, part.origin) == (k, origin)]
-        end = f"{k}-{origin.split()[0]}"
-        for delta in _two(found.deltas):
-            title = f"Questions with a recall@{k} of {delta:g} or more, {origin}"
-            drawn[f"r{delta:g}-{end}"] = _over_recall(title, points, robustness(delta), k, _mean(robustness(delta)))
-        matched = [part for part in found.matched if (part.k, part.origin) == (k, origin) and part.bracketed]
-        drawn[f"deltas-{end}"] = _over_delta(matched, found.deltas, k)
-        drawn[f"qps-{end}"] = _over_recall(f"Questions a second, {origin}", points, "qps", k, lambda part: part.qps)
-    return {name: svg for name, svg in drawn.items() if svg}
-
-
-def _two(deltas: Sequence[float]) -> list[float]:
-    """The deltas nearest to a low and to a high one."""
-    return list(dict.fromkeys(min(deltas, key=lambda each: abs(each - want)) for want in (LOW_DELTA, HIGH_DELTA)))
-
-
-def _mean(name: str) -> Callable[[PointPart], float]:
-    return lambda part: part.values[name].mean or 0.0
+def _mean(name: str, part: PointPart) -> float:
+    return part.values[name].mean or 0.0
 
 
 def _over_recall(
     title: str, points: Sequence[PointPart], what: str, k: int, value: Callable[[PointPart], float]
 ) -> str:
+    recalls = [(part, part.values["recall"].mean or 0.0) for part in points]
+    drawn = [(part, recall) for part, recall in recalls if recall >= LOWEST]
     lines = [
         Curve((name,), tuple(sorted(line)))
         for name in dict.fromkeys(part.index for part in points)
-        if (line := [(recall, value(part)) for part, recall in _drawn(points, name)])
+        if (line := [(recall, value(part)) for part, recall in drawn if part.index == name])
     ]
     return curves(title, lines, (f"mean recall@{k}", what), TICKS, coloured=True) if lines else ""
-
-
-def _drawn(points: Sequence[PointPart], name: str) -> Iterator[tuple[PointPart, float]]:
-    for part in points:
-        recall = part.values["recall"].mean or 0.0
-        if part.index == name and recall >= LOWEST:
-            yield part, recall
 
 
 def _over_delta(matched: Sequence[MatchedPart], deltas: Sequence[float], k: int) -> str:
@@ -361,9 +257,8 @@ class IndexDiagnosis(Diagnosis[IndexFindings]):
             if _asks(bench, own):
                 embedder.embed_queries(list(texts_of(bench).values()))
         names = ", ".join(family.name for family in families(own, dims))
-        return (
-            f"{rows:,} vectors of {dims} dimensions indexed by {names}; asked for {_words(_cutoffs(own, rows))} hits",
-        )
+        ks = " and ".join(map(str, _cutoffs(own, rows)))
+        return (f"{rows:,} vectors of {dims} dimensions indexed by {names}; asked for {ks} hits",)
 
     def measure(self, bench: Bench) -> IndexFindings:
         """Every point, then what is read off them."""
@@ -383,16 +278,18 @@ class IndexDiagnosis(Diagnosis[IndexFindings]):
         matched = tuple(matched_parts(rungs, sorted(set(own.levels)), deltas))
         tuned = self._tuned(bench, world, asking, kinds)
         front = None if own.fix is None else front_of(parts, own.fix, delta)
+        exact = IndexFamily(EXACT, indexes.REGISTRY.load(EXACT).Config.model_validate({"type": EXACT}))
+        decided = [part.effort is not None for part in tuned] + ([] if front is None else [bool(front.front)])
         return IndexFindings(
             verdict=verdict(parts, matched, deltas, tuned, front),
-            passed=_passed(tuned, front),
+            passed=all(decided) if decided else None,
             rows=rows,
             dims=dims,
             source=world.source,
             asked=tuple(
                 QuerySetPart(origin=each.origin, questions=len(each.vectors)) for each in asking.asked.values()
             ),
-            exact_qps=point_of(bench, asking, _exact(), 1, ks[0], own).row.qps,
+            exact_qps=point_of(bench, asking, exact, 1, ks[0], own).row.qps,
             load=max((point.row.load for point in points if point.row.load is not None), default=None),
             deltas=deltas,
             points=parts,
@@ -426,12 +323,33 @@ class IndexDiagnosis(Diagnosis[IndexFindings]):
         return max(each.questions for each in found.asked)
 
     def sections(self, found: IndexFindings) -> tuple[Section, ...]:
-        """See `layout`."""
-        return sections(found)
+        """What was measured, what is chosen, what is compared, and the points."""
+        names = [robustness(delta) for delta in found.deltas]
+        return (
+            _about(found),
+            *(_tuned(part) for part in found.tuned),
+            *(() if found.front is None else (_front(found.front),)),
+            *(() if found.delta is None else (_delta(found.delta),)),
+            *_matched(found, names),
+            *_left_out(found.left_out),
+            *_points(found.points, names),
+        )
 
     def plots(self, found: IndexFindings) -> Mapping[str, str]:
-        """See `plots`."""
-        return plots(found)
+        """By name, for each K and set of questions what has two points or more."""
+        drawn: dict[str, str] = {}
+        wanted = [min(found.deltas, key=lambda each: abs(each - want)) for want in (LOW_DELTA, HIGH_DELTA)]
+        for k, origin in dict.fromkeys((part.k, part.origin) for part in found.points):
+            points = [part for part in found.points if (part.k, part.origin) == (k, origin)]
+            end = f"{k}-{origin.split()[0]}"
+            for delta in dict.fromkeys(wanted):
+                title, name = f"Questions with a recall@{k} of {delta:g} or more, {origin}", robustness(delta)
+                reached = partial(_mean, name)
+                drawn[f"r{delta:g}-{end}"] = _over_recall(title, points, name, k, reached)
+            matched = [part for part in found.matched if (part.k, part.origin) == (k, origin) and part.bracketed]
+            drawn[f"deltas-{end}"] = _over_delta(matched, found.deltas, k)
+            drawn[f"qps-{end}"] = _over_recall(f"Questions a second, {origin}", points, "qps", k, lambda part: part.qps)
+        return {name: svg for name, svg in drawn.items() if svg}
 
 
 def _asks(bench: Bench, settings: IndexDiagnosisConfig) -> bool:
@@ -457,18 +375,3 @@ def _cutoffs(settings: IndexDiagnosisConfig, rows: int) -> tuple[int, ...]:
         said = f"{rows:,} vectors are too few to lose some of the nearest {min(settings.k)}"
         raise DataError(said, remedy="the exact search is as fast: leave index at flat")
     return found
-
-
-def _words(ks: Sequence[int]) -> str:
-    return " and ".join(map(str, ks))
-
-
-def _exact() -> IndexFamily:
-    return IndexFamily(EXACT, indexes.REGISTRY.load(EXACT).Config.model_validate({"type": EXACT}))
-
-
-def _passed(tuned: Sequence[TunedPart], front: FrontPart | None) -> bool | None:
-    asked = [part.effort is not None for part in tuned]
-    if front is not None:
-        asked.append(bool(front.front))
-    return all(asked) if asked else None

@@ -57,8 +57,6 @@ from raggs.stats.index_loss import (
     LEAST,
     RECALL,
     IndexSweep,
-    MatchedRecall,
-    RecallBin,
     accuracy_by_recall,
     at_level,
     choose_delta,
@@ -111,18 +109,12 @@ def ladders(points: Sequence[EffortPoint], deltas: Sequence[float], seed: int) -
         for origin in mine[0].kept:
             for _, group in groupby(mine, key=lambda point: point.family.name):
                 rungs = tuple(group)
-                found.append(EffortCurve(k, _origin(origin), rungs, _swept(rungs, origin, deltas, seed)))
+                values: list[Mapping[str, Floats]] = [point.kept[origin].measures(deltas) for point in rungs]
+                efforts, rates = [point.effort for point in rungs], [point.row.qps for point in rungs]
+                swept = IndexSweep.of(rungs[0].family.name, efforts, rates, values, seed=seed)
+                asked: Origin = "questions" if origin == "questions" else "held-out passages"
+                found.append(EffortCurve(k, asked, rungs, swept))
     return found
-
-
-def _origin(name: str) -> Origin:
-    return "questions" if name == "questions" else "held-out passages"
-
-
-def _swept(points: Sequence[EffortPoint], origin: str, deltas: Sequence[float], seed: int) -> IndexSweep:
-    values: list[Mapping[str, Floats]] = [point.kept[origin].measures(deltas) for point in points]
-    efforts, rates = [point.effort for point in points], [point.row.qps for point in points]
-    return IndexSweep.of(points[0].family.name, efforts, rates, values, seed=seed)
 
 
 def matched_parts(
@@ -176,16 +168,12 @@ def _matched(ladder: EffortCurve, first: EffortCurve, level: float, apart: Mappi
         origin=ladder.origin,
         level=level,
         bracketed=here is not None,
-        effort=_number(here, "effort"),
-        qps=_number(here, "qps"),
+        effort=None if here is None else number(here.effort),
+        qps=None if here is None else number(here.qps),
         values=_parts(here.values if here else {}),
         against=_parts(against or {}),
         deviation=_parts(apart),
     )
-
-
-def _number(here: MatchedRecall | None, name: str) -> float | None:
-    return None if here is None else number(getattr(here, name))
 
 
 def _parts(found: Mapping[str, Interval]) -> Values:
@@ -201,7 +189,19 @@ def front_of(points: Sequence[PointPart], fixed: FixedTarget, delta: float) -> F
     mine = [point for point in points if (point.k, point.origin) == (points[0].k, points[0].origin)]
     chosen = [_chosen(point, delta) for point in mine]
     reaching = [each for each in chosen if getattr(each, fixed.what) >= fixed.least]
-    front = find_front([_candidate(each, at, fixed.what) for at, each in enumerate(reaching)], jitter_ms=0)
+    others = [name for name in BOUNDS if name not in (fixed.what, "qps")]
+    candidates = [
+        # speed as the time of a question, unless it is what is fixed
+        Candidate(
+            str(at),
+            None,
+            None if fixed.what == "qps" else SECOND_MS / each.qps,
+            tuple(getattr(each, name) for name in others),
+            each.k,
+        )
+        for at, each in enumerate(reaching)
+    ]
+    front = find_front(candidates, jitter_ms=0)
     kept = sorted((reaching[int(name)] for name in front.names), key=lambda each: -each.qps)
     return FrontPart(
         what=fixed.what, least=fixed.least, delta=delta, reached=len(reaching), points=len(mine), front=tuple(kept)
@@ -220,13 +220,6 @@ def _chosen(point: PointPart, delta: float) -> ChosenPart:
         robustness=means[robustness(delta)],
         qps=point.qps,
     )
-
-
-def _candidate(each: ChosenPart, at: int, fixed: Bound) -> Candidate:
-    """Speed as the time of a question, unless it is what is fixed."""
-    quality = tuple(getattr(each, name) for name in BOUNDS if name not in (fixed, "qps"))
-    latency = None if fixed == "qps" else SECOND_MS / each.qps
-    return Candidate(str(at), None, latency, quality, each.k)
 
 
 COLUMNS = ("qid", "setting", "correct")
@@ -297,25 +290,27 @@ def delta_of(
         if setting == EXACT:
             continue
         qids = [qid for qid in mine if qid in row_of and qid in answers.exact]
-        recall += _recalls(bench, world, asked, setting, k)[[row_of[qid] for qid in qids]].tolist()
+        config = parse_spec(setting, indexes.REGISTRY, IndexConfig)
+        index = opened(bench, world, indexes.REGISTRY.of(config)(config))
+        found = kept(index.search(asked.vectors, k).positions, world.truth(asked, k)).recall
+        recall += found[[row_of[qid] for qid in qids]].tolist()
         correct += [mine[qid] for qid in qids]
         exact += [answers.exact[qid] for qid in qids]
     if not recall:
         remedy = f"the questions are {', '.join(asked.qids[:3])}, ..."
         raise DataError("none of its questions is among those that are asked", where=answers.path, remedy=remedy)
     bins = accuracy_by_recall(np.array(recall), np.array(correct), np.array(exact), seed=bench.seed)
-    return RequiredRecallPart(k=k, near=near, delta=choose_delta(bins, near, LEAST), bins=tuple(map(_part, bins)))
-
-
-def _recalls(bench: Bench, world: IndexWorkload, asked: QueryVectors, setting: str, k: int) -> Floats:
-    config = parse_spec(setting, indexes.REGISTRY, IndexConfig)
-    index = opened(bench, world, indexes.REGISTRY.of(config)(config))
-    return kept(index.search(asked.vectors, k).positions, world.truth(asked, k)).recall
-
-
-def _part(each: RecallBin) -> BinPart:
-    ratio = MeanPart.of(each.ratio)
-    return BinPart(recall=each.recall, answers=each.answers, accuracy=each.accuracy, exact=each.exact, ratio=ratio)
+    parts = (
+        BinPart(
+            recall=each.recall,
+            answers=each.answers,
+            accuracy=each.accuracy,
+            exact=each.exact,
+            ratio=MeanPart.of(each.ratio),
+        )
+        for each in bins
+    )
+    return RequiredRecallPart(k=k, near=near, delta=choose_delta(bins, near, LEAST), bins=tuple(parts))
 
 
 USUAL_LEVEL = 0.9

@@ -386,7 +386,10 @@ def point_of(
         "timed": [settings.timed, settings.rounds],
     }
     row = bench.kept(causes, PointRow, lambda: [_measured(bench, world, recipe, k, settings)])[0]
-    found = {each.origin: _read(each, k) for each in row.answered}
+    found = {
+        each.origin: QueryValues(np.array(each.hits) / k, np.array(each.ap), np.array(each.ndcg), np.array(each.rr))
+        for each in row.answered
+    }
     return EffortPoint(family, effort, k, row, {origin: found[origin] for origin in world.asked})
 
 
@@ -423,18 +426,10 @@ def _answered(index: OpenIndex, asked: QueryVectors, truth: Ints) -> QuerySetVal
     return QuerySetValues(
         origin=asked.origin,
         hits=tuple(np.rint(found.recall * k).astype(int).tolist()),
-        ap=_rounded(found.ap),
-        ndcg=_rounded(found.ndcg),
-        rr=_rounded(found.rr),
+        ap=tuple(found.ap.round(DIGITS).tolist()),
+        ndcg=tuple(found.ndcg.round(DIGITS).tolist()),
+        rr=tuple(found.rr.round(DIGITS).tolist()),
     )
-
-
-def _rounded(values: Floats) -> tuple[float, ...]:
-    return tuple(values.round(DIGITS).tolist())
-
-
-def _read(row: QuerySetValues, k: int) -> QueryValues:
-    return QueryValues(np.array(row.hits) / k, np.array(row.ap), np.array(row.ndcg), np.array(row.rr))
 
 
 class SearchTime(NamedTuple):
@@ -500,7 +495,10 @@ class EffortTuner:
             questions=len(self._asked.vectors),
             effort=effort,
             yaml=None if effort is None else as_yaml(family, effort),
-            tried=tuple(_part(each, losses) for each, losses in tried.items()),
+            tried=tuple(
+                LossPart(effort=each, losses={name: MeanPart.of(one) for name, one in losses.items()})
+                for each, losses in tried.items()
+            ),
         )
 
     def _climb(self, family: IndexFamily, limit: float) -> dict[int, Mapping[str, Interval]]:
@@ -537,7 +535,7 @@ class EffortTuner:
         row = self._bench.kept(causes, LossRow, lambda: [self._row(family, effort)])[0]
         try:
             return {
-                name: loss(_floats(values), self._exact[name], seed=self._bench.seed)
+                name: loss(np.array(values, dtype=np.float64), self._exact[name], seed=self._bench.seed)
                 for name, values in row.values.items()
             }
         except ValueError as error:
@@ -587,11 +585,3 @@ def as_yaml(family: IndexFamily, effort: int) -> str:
 
 def _word(value: object) -> str:
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _floats(values: tuple[Number, ...]) -> Floats:
-    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
-
-
-def _part(effort: int, losses: Mapping[str, Interval]) -> LossPart:
-    return LossPart(effort=effort, losses={name: MeanPart.of(each) for name, each in losses.items()})

@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from raggs.base.adapter import OneOf
 from raggs.base.artifacts import Frozen
+from raggs.base.document import Column
 from raggs.base.errors import UsageError
 from raggs.base.settings import Flag, Settings, split_commas
 from raggs.base.types import Number
@@ -24,6 +25,7 @@ from raggs.parts import indexes
 from raggs.parts.indexes import IndexConfig
 from raggs.stats.index_loss import NEAR
 
+MEGABYTE = 1e6
 Origin = Literal["questions", "held-out passages"]
 
 
@@ -58,48 +60,72 @@ class QuerySetPart(ReportPart):
     questions: int
 
 
-class PointPart(ReportPart):
-    """An index at one effort."""
+def _megabytes(count: int) -> str:
+    return f"{count / MEGABYTE:,.0f}"
 
-    index: str = Field(description="its settings, but for the effort")
+
+def _named(qids: tuple[str, ...]) -> str:
+    return ", ".join(qids) or "none"
+
+
+class IndexAtEffort(ReportPart):
+    """An index at one effort, for one K."""
+
+    index: Annotated[str, Column("index")] = Field(description="its settings, but for the effort")
     effort: int
     setting: str = Field(description="the name of the effort's setting")
     k: int
+
+    @property
+    def tried(self) -> Annotated[str, Column("effort")]:
+        """The effort as it is set."""
+        return f"{self.setting} {self.effort}".strip()
+
+
+class PointPart(IndexAtEffort):
+    """What it found, and what that took."""
+
     origin: Origin
-    qps: float = Field(description="questions a second, one at a time on one thread")
-    cpu_ms: float = Field(description="milliseconds of processor time of a question")
-    values: Values = Field(description="recall, map, ndcg, mrr, and r<delta> of each delta")
-    build_s: float
-    bytes: int
+    qps: Annotated[float, Column("qps", text="{:,.0f}")] = Field(
+        description="questions a second, one at a time on one thread"
+    )
+    cpu_ms: Annotated[float, Column("CPU ms", text="{:.3f}")] = Field(
+        description="milliseconds of processor time of a question"
+    )
+    values: Annotated[Values, Column("{key}", "score")] = Field(
+        description="recall, map, ndcg, mrr, and r<delta> of each delta"
+    )
+    build_s: Annotated[float, Column("built in s", text="{:.1f}")]
+    bytes: Annotated[int, Column("MB", text=_megabytes)]
 
 
 class MatchedPart(ReportPart):
     """An index at one mean recall; without numbers where its points do not bracket that."""
 
-    index: str
+    index: Annotated[str, Column("index")]
     k: int
     origin: Origin
-    level: float = Field(description="the mean recall")
+    level: Annotated[float, Column("recall", text="{:g}")] = Field(description="the mean recall")
     bracketed: bool
-    effort: Number = None
-    qps: Number = None
-    values: Values = Field({}, description="as at a point")
-    against: Values = Field({}, description="minus those of the first index, paired by question")
+    effort: Annotated[Number, Column("effort", text="{:.3g}", none="not bracketed")] = None
+    qps: Annotated[Number, Column("qps", text="{:,.0f}")] = None
+    values: Annotated[Values, Column("{key}", "score", none="–")] = Field({}, description="as at a point")
+    against: Annotated[Values, Column("{key}", "signed", none="–")] = Field(
+        {}, description="minus those of the first index, paired by question"
+    )
     sure: tuple[str, ...] = Field((), description="shares of questions that differ, by intervals that hold together")
-    deviation: Values = Field({}, description="from the mean of all indexes, as a share of that")
+    deviation: Annotated[Values, Column("{key}", "signed", none="–")] = Field(
+        {}, description="from the mean of all indexes, as a share of that"
+    )
 
 
-class ChosenPart(ReportPart):
+class ChosenPart(IndexAtEffort):
     """A point of the front of two things, where a third is fixed."""
 
-    index: str
-    effort: int
-    setting: str
-    k: int
     origin: Origin
-    recall: float
-    robustness: float
-    qps: float
+    recall: Annotated[float, Column("recall", "score")]
+    robustness: Annotated[float, Column("r{delta}", "score")]
+    qps: Annotated[float, Column("qps", text="{:,.0f}")]
 
 
 class FrontPart(ReportPart):
@@ -117,7 +143,9 @@ class LossPart(ReportPart):
     """What an effort loses against the exact search."""
 
     effort: int
-    losses: Mapping[str, MeanPart] = Field(description="by measure with its cutoff, as shares")
+    losses: Annotated[Mapping[str, MeanPart], Column("{key}", "signed")] = Field(
+        description="by measure with its cutoff, as shares"
+    )
 
 
 class TunedPart(ReportPart):
@@ -137,11 +165,13 @@ class TunedPart(ReportPart):
 class BinPart(ReportPart):
     """Answers to questions of about one recall."""
 
-    recall: float
-    answers: int
-    accuracy: float
-    exact: float = Field(description="accuracy by the exact search on the same questions")
-    ratio: MeanPart
+    recall: Annotated[float, Column("recall from", text="{:g}")]
+    answers: Annotated[int, Column("answers", text="{:,}")]
+    accuracy: Annotated[float, Column("correct", "score")]
+    exact: Annotated[float, Column("by the exact search", "score")] = Field(
+        description="accuracy by the exact search on the same questions"
+    )
+    ratio: Annotated[MeanPart, Column("ratio", "score")]
 
 
 class RequiredRecallPart(ReportPart):
@@ -153,16 +183,14 @@ class RequiredRecallPart(ReportPart):
     bins: tuple[BinPart, ...]
 
 
-class LowRecallPart(ReportPart):
+class LowRecallPart(IndexAtEffort):
     """The questions that an index gives least."""
 
-    index: str
-    effort: int
-    setting: str
-    k: int
     below: float = Field(description="the recall that they do not reach")
-    share: float = Field(description="of all questions")
-    qids: tuple[str, ...] = Field(description="some of them, those with least first; rows of the file without ids")
+    share: Annotated[float, Column("share", "score")] = Field(description="of all questions")
+    qids: Annotated[tuple[str, ...], Column("such as", text=_named)] = Field(
+        description="some of them, those with least first; rows of the file without ids"
+    )
 
 
 class IndexFindings(DiagnosisFindings):
