@@ -24,7 +24,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Generic, Literal, TypeVar
 
-from pydantic import Field, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError
 
 from raggs.base.adapter import Adapter, AdapterConfig
 from raggs.base.artifacts import Query
@@ -32,8 +32,10 @@ from raggs.base.document import ReportDocument, Section, markdown
 from raggs.base.errors import DataError, NotFoundError, PrerequisiteError
 from raggs.base.hashing import hash_value
 from raggs.base.jsonl import M
+from raggs.base.registry import Registry
 from raggs.base.settings import Causes, causes_of
 from raggs.base.text import FOLDING, plural
+from raggs.chunking.models import parse_spec
 from raggs.config.models import RunConfig
 from raggs.diagnosis import REGISTRY
 from raggs.diagnosis.models import DiagnosisReport
@@ -301,6 +303,11 @@ NAMES: Mapping[Need, str] = {
 
 VERDICTS = 2  # version of the words of all kinds, which reports hold
 Time = Literal["seconds", "a minute", "minutes"]
+
+
+def from_word(registry: Registry[Adapter], kind: type[AdapterConfig]) -> BeforeValidator:
+    """A word of the command line is the settings that it stands for."""
+    return BeforeValidator(lambda value: parse_spec(value, registry, kind) if isinstance(value, str) else value)
 
 
 class DiagnosisConfig(AdapterConfig):

@@ -17,8 +17,7 @@ from raggs.base.document import Column
 from raggs.base.errors import UsageError
 from raggs.base.settings import Flag, Settings, split_commas
 from raggs.base.types import Number
-from raggs.chunking.models import parse_spec
-from raggs.diagnosis.base import DiagnosisConfig, DiagnosisFindings
+from raggs.diagnosis.base import DiagnosisConfig, DiagnosisFindings, from_word
 from raggs.diagnosis.models import MeanPart
 from raggs.evaluation.models import ReportPart
 from raggs.parts import indexes
@@ -212,10 +211,6 @@ class IndexFindings(DiagnosisFindings):
     delta: RequiredRecallPart | None = None
 
 
-def _index(given: object) -> object:
-    return parse_spec(given, indexes.REGISTRY, IndexConfig) if isinstance(given, str) else given
-
-
 def _share(given: object) -> object:
     """A share, or per cent in words: "1%"."""
     if isinstance(given, str) and given.strip().endswith("%"):
@@ -247,7 +242,7 @@ def _fixed(given: object) -> object:
     return {"what": what.strip(), "least": _share(least)}
 
 
-IndexSpec = Annotated[IndexConfig, OneOf(indexes.REGISTRY), BeforeValidator(_index)]
+IndexSpec = Annotated[IndexConfig, OneOf(indexes.REGISTRY), from_word(indexes.REGISTRY, IndexConfig)]
 Share = Annotated[float, Field(gt=0, le=1)]
 Bound = Literal["recall", "robustness", "qps"]
 

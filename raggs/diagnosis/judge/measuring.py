@@ -22,14 +22,14 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, product
 from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from raggs.base.arrays import Floats, shortest_floats
+from raggs.base.arrays import shortest_floats
 from raggs.base.artifacts import MIN_GRADE, EmbedRecord, JournalRecord, MergeRecord, Passage, Query, RetrieveRecord
 from raggs.base.document import Column
 from raggs.base.errors import PrerequisiteError
@@ -215,9 +215,10 @@ def pools_of(bench: Bench, run: RunConfig, count: int, size: int) -> list[QueryP
     """
     golden = bench.golden if bench.has("golden") else None
     if isinstance(golden, RunGolden):
-        found = _longest(
-            filter(None, (_judged(each, size) for each in golden.by_query("pool", "grades"))), count, bench
-        )
+        held = [pool for each in golden.by_query("pool", "grades") if (pool := _judged(each, size))]
+        lot = generator(bench.seed, "pools", len(held)).permutation(len(held)).tolist()
+        order = sorted(range(len(held)), key=lambda at: (-len(held[at].passages), lot[at]))
+        found = [held[at] for at in order[:count]]
     else:
         found = list(_searched(bench, run, count, size))
     found = [pool for pool in found if len(pool.passages) >= FEWEST]
@@ -262,13 +263,6 @@ def _judged(found: GoldenQuery, size: int) -> QueryPool | None:
         if each.grade is not None and each.duplicate_of is None and each.doc_id in texts
     ][:size]
     return QueryPool(found.query, tuple(passage for passage, _ in kept), tuple(grade for _, grade in kept))
-
-
-def _longest(pools: Iterator[QueryPool], count: int, bench: Bench) -> list[QueryPool]:
-    held = list(pools)
-    lot = generator(bench.seed, "pools", len(held)).permutation(len(held)).tolist()
-    order = sorted(range(len(held)), key=lambda at: (-len(held[at].passages), lot[at]))
-    return [held[at] for at in order[:count]]
 
 
 @dataclass(frozen=True)
@@ -553,7 +547,11 @@ class JudgeAnswers:
     @cached_property
     def informed(self) -> Mapping[str, list[ObservedOrder]]:
         """By pool the orders of one prompt, each read with the grades."""
-        return {qid: [with_grades(told, self._graded(qid)) for told in self.orders[qid]] for qid in self.qids}
+        found = {}
+        for qid in self.qids:  # grades by the passages' numbers, as `ObservedOrder` counts them
+            grades = np.array([grade for _, grade in sorted(self.grades[qid].items())], dtype=np.float64)
+            found[qid] = [with_grades(told, grades) for told in self.orders[qid]]
+        return found
 
     # --- the three ways ---
 
@@ -590,7 +588,7 @@ class JudgeAnswers:
             single=self.mean(self._picked.grades),
             first=self.mean(self._by_pool([row.first / (row.asked - row.failed) for row in rows], rows)),
             fair_first=float(np.mean([1 / size for size in sizes])) if sizes else 0.0,
-            ranked=self.mean(self._by_pool([_known(row.position_bias) for row in rows], rows)),
+            ranked=self.mean(self._by_pool([row.position_bias for row in rows], rows)),
         )
 
     @property
@@ -602,15 +600,20 @@ class JudgeAnswers:
     def ranked_sharpness(self) -> PoolsPart:
         """As the engine estimates it."""
         rows = self.ranked.rows
-        return self.mean(self._by_pool([_known(row.sharpness) for row in rows], rows))
+        return self.mean(self._by_pool([row.sharpness for row in rows], rows))
 
     def places(self) -> tuple[PlacePart, ...]:
         """How often neighbours keep their order, by their place."""
         longest = max((len(row.shown) for row in self.ranked.rows), default=0)
         ends = [*(end for end in ENDS if end < longest - 1), max(1, longest - 1)]
-        columns = [
-            np.array([rows(qid, ends) for qid in self.qids]) for rows in (self._again, self._against, self._ranked)
-        ]
+        again, against, ranked = [], [], []
+        for qid in self.qids:
+            orders, rankings = self.orders[qid], self.rankings[qid]
+            alike = [pair for pair in combinations(orders, 2) if pair[0].alike == pair[1].alike]
+            again.append(kept_by_place(alike, ends))
+            against.append(kept_by_place(list(product(orders, rankings)), ends))
+            ranked.append(kept_by_place(list(combinations(rankings, 2)), ends))
+        columns = [np.array(rows) for rows in (again, against, ranked)]
         firsts = [1, *(end + 1 for end in ends[:-1])]
         return tuple(
             PlacePart(
@@ -639,10 +642,6 @@ class JudgeAnswers:
     def _turned(self, orders: Mapping[str, list[ObservedOrder]]) -> list[float]:
         return [mean_disagreement(orders[qid], same=False) for qid in self.qids]
 
-    def _graded(self, qid: str) -> Floats:
-        """The grades of a pool's passages by their numbers, as `ObservedOrder` counts them."""
-        return np.array([grade for _, grade in sorted(self.grades[qid].items())], dtype=np.float64)
-
     @cached_property
     def _afresh(self) -> list[float]:
         return [mean_disagreement(self.rankings[qid], same=True) for qid in self.qids]
@@ -661,20 +660,10 @@ class JudgeAnswers:
         ]
         return by_pool([pool for pool in pools if pool])
 
-    def _again(self, qid: str, ends: Sequence[int]) -> npt.NDArray[np.float64]:
-        pairs = [pair for pair in combinations(self.orders[qid], 2) if pair[0].alike == pair[1].alike]
-        return kept_by_place(pairs, ends)
-
-    def _against(self, qid: str, ends: Sequence[int]) -> npt.NDArray[np.float64]:
-        return kept_by_place([(one, two) for one in self.orders[qid] for two in self.rankings[qid]], ends)
-
-    def _ranked(self, qid: str, ends: Sequence[int]) -> npt.NDArray[np.float64]:
-        return kept_by_place(list(combinations(self.rankings[qid], 2)), ends)
-
-    def _by_pool(self, values: Sequence[float], rows: Sequence[JudgeAnswerRow]) -> list[float]:
+    def _by_pool(self, values: Sequence[Number], rows: Sequence[JudgeAnswerRow]) -> list[float]:
         """The mean of each pool's rows."""
         found = [[value for value, row in zip(values, rows, strict=True) if row.qid == qid] for qid in self.qids]
-        return [float(np.mean(each)) if each else math.nan for each in found]
+        return [float(np.mean(np.array(each, dtype=np.float64))) if each else math.nan for each in found]
 
     def _way(
         self, name: str, asking: JudgeAnswerCosts, again: list[float], otherwise: list[float], top: list[float]
@@ -707,7 +696,3 @@ def _between(orders: Sequence[ObservedOrder], others: Sequence[ObservedOrder]) -
 def _picks(row: JudgeAnswerRow, utilities: Mapping[str, float]) -> OrderPicks:
     order, place = row.order or (), {name: at for at, name in enumerate(row.shown)}
     return OrderPicks.of([utilities[name] for name in order], [place[name] for name in order])
-
-
-def _known(value: float | None) -> float:
-    return math.nan if value is None else value

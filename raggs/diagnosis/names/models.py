@@ -32,7 +32,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 import regex
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from raggs.base.adapter import OneOf
 from raggs.base.artifacts import Passage
@@ -43,8 +43,7 @@ from raggs.base.languages import FUNCTION_WORDS, fold_accents
 from raggs.base.settings import Flag
 from raggs.base.text import clean_unicode, did_you_mean, one_line, plural
 from raggs.base.types import Number
-from raggs.chunking.models import parse_spec
-from raggs.diagnosis.base import DiagnosisConfig, DiagnosisFindings
+from raggs.diagnosis.base import DiagnosisConfig, DiagnosisFindings, from_word
 from raggs.evaluation.models import ReportPart
 from raggs.parts import perturbers
 from raggs.parts.indexes.passages import Passages, PassageStore
@@ -54,12 +53,7 @@ MOST_QUESTIONS = 5000
 MOST_RUNS = 200
 
 
-def _spec(value: object) -> object:
-    """A word of the command line is the settings that it stands for."""
-    return parse_spec(value, perturbers.REGISTRY, PerturberConfig) if isinstance(value, str) else value
-
-
-PerturberSpec = Annotated[PerturberConfig, OneOf(perturbers.REGISTRY), BeforeValidator(_spec)]
+PerturberSpec = Annotated[PerturberConfig, OneOf(perturbers.REGISTRY), from_word(perturbers.REGISTRY, PerturberConfig)]
 ALL = tuple(perturbers.REGISTRY.builtin)
 
 

@@ -15,7 +15,6 @@ so that a mask masks everybody. Which words are names: see `people`. Dense searc
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -423,7 +422,11 @@ def perturb_golden(
         return found.model_copy(update={"note": note})
     searches = list(_searches(bench, config, scene, perturbers))
     changes = [_part(embedder, perturber, rows, subjects, scene, bench) for embedder, perturber, rows in searches]
-    told = _prediction(changes, [_difference(rows) for *_, rows in searches], bench.seed)
+    differences = []
+    for *_, rows in searches:  # of questions on which the measure is defined, which hangs on the grades alone
+        before, after = map(_values, rows)
+        differences.append((after - before)[np.isfinite(before)])
+    told = _prediction(changes, differences, bench.seed)
     return found.model_copy(update={"changes": tuple(changes), "prediction": told})
 
 
@@ -513,15 +516,8 @@ def _prediction(
     )
 
 
-def _difference(rows: Rows) -> Floats:
-    """By question on which the measure is defined, which hangs on the grades alone."""
-    before, after = (_values(row) for row in rows)
-    found: Floats = (after - before)[np.isfinite(before)]
-    return found
-
-
 def _values(row: ValuesRow) -> Floats:
-    return np.array([math.nan if value is None else value for value in row.values])
+    return np.array(row.values, dtype=np.float64)
 
 
 def _mean(values: Floats) -> Number:

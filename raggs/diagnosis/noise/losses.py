@@ -125,7 +125,12 @@ class NoiseSearcher:
         records = self._prepared(condition)
         retriever = self._lexical if embedder is None else self._dense[embedder]
         if embedder is not None:
-            records = _embedded(records, self._bench.embedders[embedder])
+            model = self._bench.embedders[embedder]
+            vectors = model.embed_queries([record.rewrite for record in records])
+            records = [
+                record.model_copy(update={"embedding": tuple(shortest_floats(vector)), "embedder": model.identity})
+                for record, vector in zip(records, vectors, strict=True)
+            ]
         self._bench.hear(BuildProgress(f"searched, level {condition.level}", len(records), len(records)))
         for record, hits in zip(records, retriever.search(records), strict=True):
             yield NoiseListRow(qid=record.qid, docs=tuple(hit.doc_id for hit in hits))
@@ -148,15 +153,14 @@ class NoiseSearcher:
         return {"passages": self._bench.causes("corpus"), "asked": asked, **folded}
 
     def _fused(self, lexical: Lists, dense: Lists) -> Lists:
-        method = make_fusion("rrf", k=RRF)
-        scored = [{qid: _scored(docs) for qid, docs in lists.items()} for lists in (lexical, dense)]
-        return {
-            qid: tuple(
-                each.doc_id
-                for each in fuse({LEXICAL: scored[0][qid], DENSE: scored[1][qid]}, method, depth=self._depth)
-            )
-            for qid in lexical
-        }
+        method, fused = make_fusion("rrf", k=RRF), {}
+        for qid in lexical:
+            scored = {
+                name: [(doc, float(-rank)) for rank, doc in enumerate(lists[qid])]
+                for name, lists in ((LEXICAL, lexical), (DENSE, dense))
+            }
+            fused[qid] = tuple(each.doc_id for each in fuse(scored, method, depth=self._depth))
+        return fused
 
     def _retriever(self, kind: str, embedder: Embedder | None) -> Retriever:
         spec = parse_spec(f"{kind}:k={self._depth}", REGISTRY, RetrieverConfig)
@@ -165,18 +169,6 @@ class NoiseSearcher:
 
     def _named(self, what: str, embedder: str) -> str:
         return what if len(self._dense) == 1 else f"{what} {embedder}"
-
-
-def _embedded(records: Sequence[EmbedRecord], embedder: Embedder) -> list[EmbedRecord]:
-    vectors = embedder.embed_queries([record.rewrite for record in records])
-    return [
-        record.model_copy(update={"embedding": tuple(shortest_floats(vector)), "embedder": embedder.identity})
-        for record, vector in zip(records, vectors, strict=True)
-    ]
-
-
-def _scored(docs: Sequence[str]) -> list[tuple[str, float]]:
-    return [(doc, float(-rank)) for rank, doc in enumerate(docs)]
 
 
 NOTHING = MeanPart()
@@ -214,14 +206,18 @@ class NoiseLosses:
     ) -> None:
         self._bench, self._config = bench, config
         self._qids = [query.qid for query, _ in asking.questions]
-        self._measures = measures_of(bench.judgments.qrels.scale, config.cutoffs)
+        qrels = bench.judgments.qrels
+        measures = measures_of(qrels.scale, config.cutoffs)
         self._found: dict[tuple[str, int, str], Lists] = {}
         self._values: dict[tuple[str, int, str], dict[str, Floats]] = {}
         searched = NoiseSearcher(bench, questions, asking.questions, config.depth)
         for condition in conditions(config):
             for system, lists in searched.systems(condition):
                 at = system, condition.level, condition.name
-                self._found[at], self._values[at] = lists, self._measured(lists)
+                found = evaluate(qrels, {qid: list(docs) for qid, docs in lists.items()}, measures)
+                rows = np.searchsorted(np.array(found.qids), np.array(self._qids))
+                self._found[at] = lists
+                self._values[at] = {measure: found.column(measure)[rows] for measure in measures}
 
     def ends(self) -> Iterator[NoiseEndToEndPart]:
         """By system, measure, level and rewriter."""
@@ -257,12 +253,6 @@ class NoiseLosses:
                     overlap=MeanPart.of(bootstrap_mean(overlaps(first, second, k), seed=self._bench.seed)),
                     tau=MeanPart.of(bootstrap_mean(taus(first, second, k), seed=self._bench.seed)),
                 )
-
-    def _measured(self, lists: Lists) -> dict[str, Floats]:
-        """By measure, shape (questions,)."""
-        found = evaluate(self._bench.judgments.qrels, {qid: list(docs) for qid, docs in lists.items()}, self._measures)
-        rows = np.searchsorted(np.array(found.qids), np.array(self._qids))
-        return {measure: found.column(measure)[rows] for measure in self._measures}
 
 
 def conditions(config: NoiseDiagnosisConfig) -> list[NoiseCondition]:

@@ -17,7 +17,7 @@ from importlib.resources import files
 from typing import Annotated, Literal
 
 import numpy as np
-from pydantic import BeforeValidator, Field, field_validator
+from pydantic import Field, field_validator
 
 from raggs.base.adapter import AdapterConfig, OneOf
 from raggs.base.arrays import Floats, Vectors
@@ -30,7 +30,7 @@ from raggs.base.settings import Causes, Flag
 from raggs.base.text import did_you_mean
 from raggs.base.types import Number, number
 from raggs.chunking.models import parse_spec, spec_name
-from raggs.diagnosis.base import Bench, DiagnosisConfig, DiagnosisFindings
+from raggs.diagnosis.base import Bench, DiagnosisConfig, DiagnosisFindings, from_word
 from raggs.diagnosis.models import MeanPart
 from raggs.evaluation.models import ReportPart
 from raggs.llm.rehearsal import UNKNOWN
@@ -47,17 +47,8 @@ NONE = "none"
 ALL = tuple(noises.REGISTRY.builtin)
 
 
-def _noise(value: object) -> object:
-    """A word of the command line is the settings that it stands for."""
-    return parse_spec(value, noises.REGISTRY, NoiseConfig) if isinstance(value, str) else value
-
-
-def _rewriter(value: object) -> object:
-    return parse_spec(value, rewriters.REGISTRY, AdapterConfig) if isinstance(value, str) else value
-
-
-NoiseSpec = Annotated[NoiseConfig, OneOf(noises.REGISTRY), BeforeValidator(_noise)]
-RewriterSpec = Annotated[AdapterConfig, OneOf(rewriters.REGISTRY), BeforeValidator(_rewriter)]
+NoiseSpec = Annotated[NoiseConfig, OneOf(noises.REGISTRY), from_word(noises.REGISTRY, NoiseConfig)]
+RewriterSpec = Annotated[AdapterConfig, OneOf(rewriters.REGISTRY), from_word(rewriters.REGISTRY, AdapterConfig)]
 
 
 class NoiseDiagnosisConfig(DiagnosisConfig):
@@ -356,22 +347,17 @@ def golden_questions(bench: Bench, language: str) -> tuple[IdealText, ...]:
     Raises:
         RaggsError: there is no golden set or no corpus.
     """
-    found = list(_best(bench, language))
-    texts = bench.passages.get([doc for _, doc in found])
-    return tuple(IdealText(query.qid, query.text, texts[doc].content, language) for query, doc in found if doc in texts)
-
-
-def _best(bench: Bench, language: str) -> Iterator[tuple[Query, str]]:
-    """Each question with the passage of its highest grade, the first by id."""
     qrels = bench.judgments.qrels
-    best: dict[str, tuple[int, str]] = {}
+    best: dict[str, tuple[int, str]] = {}  # the passage of the highest grade, the first by id
     for row in range(len(qrels.docs)):
         if (grade := int(qrels.grade[row])) >= qrels.scale.relevant:
             qid, found = qrels.qids[qrels.query[row]], (-grade, qrels.docs.text(row))
             best[qid] = min(best.get(qid, found), found)
-    for qid, query in bench.queries.items():
-        if qid in best and language_of(query, usual_language(bench)) == language:
-            yield query, best[qid][1]
+    usual = usual_language(bench)
+    spoken = [query for qid, query in bench.queries.items() if qid in best and language_of(query, usual) == language]
+    texts = bench.passages.get([best[query.qid][1] for query in spoken])
+    pairs = [(query, texts.get(best[query.qid][1])) for query in spoken]
+    return tuple(IdealText(query.qid, query.text, text.content, language) for query, text in pairs if text is not None)
 
 
 VERSION = 1  # of the rows
@@ -419,13 +405,9 @@ class Cosines:
     def ask(self) -> None:
         """Embed everything once, for a forecast of what that takes."""
         for spec in self._config.rewriters:
-            for condition in self._conditions(NoiseCondition(0, spec)):
-                self._vectors(condition)
-
-    def _conditions(self, condition: NoiseCondition) -> Iterator[NoiseCondition]:
-        for level in self._config.levels:
-            for draw in range(self._config.draws if level else 1):
-                yield NoiseCondition(level, condition.rewriter, draw)
+            for level in self._config.levels:
+                for draw in range(self._config.draws if level else 1):
+                    self._vectors(NoiseCondition(level, spec, draw))
 
     def _mean(self, condition: NoiseCondition) -> Floats:
         """Shape (questions,): the mean over the draws; a rewriter's level has as many as the noise."""

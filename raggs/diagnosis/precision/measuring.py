@@ -489,7 +489,7 @@ def favoured(leaks: Sequence[LeakPart]) -> int:
 
 
 def _array(values: Sequence[Number]) -> Floats:
-    return np.array([np.nan if value is None else value for value in values])
+    return np.array(values, dtype=np.float64)
 
 
 def _mean(values: Floats) -> Number:
