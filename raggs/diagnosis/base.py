@@ -29,7 +29,7 @@ from pydantic import BeforeValidator, Field, ValidationError
 from raggs.base.adapter import Adapter, AdapterConfig
 from raggs.base.artifacts import Query
 from raggs.base.document import ReportDocument, Section, markdown
-from raggs.base.errors import DataError, NotFoundError, PrerequisiteError
+from raggs.base.errors import DataError, NotFoundError, PrerequisiteError, UsageError
 from raggs.base.hashing import hash_value
 from raggs.base.jsonl import M
 from raggs.base.registry import Registry
@@ -168,6 +168,16 @@ class Bench:
         if self._golden is not None:
             refuse_foreign(found, self.judgments, self._golden.source, place_of(self.corpus))
         return found
+
+    def store(self, instead: str) -> PassageStore:
+        """The passages on this disk. `instead`: what to name where they are read on a server.
+
+        Raises:
+            UsageError: they are.
+        """
+        if not isinstance(self.passages, PassageStore):
+            raise UsageError("the corpus is an index on a server", remedy=f"name a corpus of files, or {instead}")
+        return self.passages
 
     # --- what was named, and what it depends on ---
 

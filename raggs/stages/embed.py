@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Annotated, ClassVar
 
@@ -15,7 +15,7 @@ from raggs.base.languages import detect_language
 from raggs.base.settings import Causes, Settings
 from raggs.base.text import FOLDING, clean_unicode, fold_quotes, one_line
 from raggs.parts import embedders, rewriters
-from raggs.parts.embedders import EmbedderConfig
+from raggs.parts.embedders import Embedder, EmbedderConfig
 from raggs.parts.rewriters import Rewriter
 from raggs.stages.base import Services, Stage, StageWork
 from raggs.stages.ordered import run_ordered
@@ -77,13 +77,16 @@ class EmbedStage(Stage[EmbedConfig]):
             work.progress(done, total)
 
     def _embed(self, batch: list[EmbedRecord], services: Services) -> Iterator[EmbedRecord]:
-        embedder = services.embedder
-        if embedder is None:
-            yield from batch
-            return
-        vectors = embedder.embed_queries([record.rewrite for record in batch])
-        for record, vector in zip(batch, vectors, strict=True):
-            yield record.model_copy(update={"embedding": tuple(shortest_floats(vector)), "embedder": embedder.identity})
+        yield from batch if services.embedder is None else with_vectors(batch, services.embedder)
+
+
+def with_vectors(records: Sequence[EmbedRecord], embedder: Embedder) -> list[EmbedRecord]:
+    """Questions that are prepared, with their vectors."""
+    vectors = embedder.embed_queries([record.rewrite for record in records])
+    return [
+        record.model_copy(update={"embedding": tuple(shortest_floats(vector)), "embedder": embedder.identity})
+        for record, vector in zip(records, vectors, strict=True)
+    ]
 
 
 def quotes_folded(queries: Iterable[Query]) -> Causes:

@@ -31,6 +31,7 @@ from raggs.diagnosis.index.comparing import (
 from raggs.diagnosis.index.measuring import (
     LEAST,
     QUESTIONS,
+    SERVER,
     EffortTuner,
     IndexFamily,
     IndexWorkload,
@@ -41,7 +42,6 @@ from raggs.diagnosis.index.measuring import (
     open_world,
     point_of,
     points_of,
-    store_of,
     texts_of,
 )
 from raggs.diagnosis.index.models import (
@@ -251,7 +251,7 @@ class IndexDiagnosis(Diagnosis[IndexFindings]):
         own = self.config
         rows, dims = _shape(bench, own)
         if own.vectors is None and (embedder := embedder_of(bench)).models:
-            store = store_of(bench)
+            store = bench.store(SERVER)
             for start in range(bench.workspace.vectors_begun(store, embedder), rows, BLOCK):
                 embedder.embed(store.contents(start, min(start + BLOCK, rows)))
             if _asks(bench, own):
@@ -361,7 +361,7 @@ def _shape(bench: Bench, settings: IndexDiagnosisConfig) -> tuple[int, int]:
     if settings.vectors is not None:
         rows, dims = open_matrix(settings.vectors).shape
         return rows, dims
-    return len(store_of(bench)), embedder_of(bench).dims
+    return len(bench.store(SERVER)), embedder_of(bench).dims
 
 
 def _cutoffs(settings: IndexDiagnosisConfig, rows: int) -> tuple[int, ...]:

@@ -59,6 +59,7 @@ from raggs.sweeps.timing import load_now
 QUESTIONS: Origin = "questions"
 HELD_OUT: Origin = "held-out passages"
 TENTH = 10
+SERVER = "--vectors FILE.npy"  # in place of a corpus there
 LEAST = 4  # times as many vectors as hits are wanted
 
 
@@ -107,7 +108,7 @@ def open_world(bench: Bench, settings: IndexDiagnosisConfig) -> IndexWorkload:
     """
     if settings.vectors is not None:
         return _of_files(bench, settings.vectors, settings.queries)
-    store, embedder = store_of(bench), embedder_of(bench)
+    store, embedder = bench.store(SERVER), embedder_of(bench)
     vectors = bench.workspace.vectors(store, embedder)
     asked: dict[Origin, QueryVectors] = {}
     if bench.has("run") or bench.has("golden"):
@@ -153,18 +154,6 @@ def embedder_of(bench: Bench) -> Embedder:
     if len(bench.embedders) > 1:
         raise UsageError("indexes are compared over the vectors of one embedder", remedy="name one --embedder")
     return next(iter(bench.embedders.values()))
-
-
-def store_of(bench: Bench) -> PassageStore:
-    """The passages on this disk.
-
-    Raises:
-        UsageError: they are read on a server.
-    """
-    passages = bench.passages
-    if not isinstance(passages, PassageStore):
-        raise UsageError("the corpus is an index on a server", remedy="name a corpus of files, or --vectors FILE.npy")
-    return passages
 
 
 def _of_files(bench: Bench, vectors: Path, queries: Path | None) -> IndexWorkload:

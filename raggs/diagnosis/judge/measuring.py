@@ -29,7 +29,6 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from raggs.base.arrays import shortest_floats
 from raggs.base.artifacts import MIN_GRADE, EmbedRecord, JournalRecord, MergeRecord, Passage, Query, RetrieveRecord
 from raggs.base.document import Column
 from raggs.base.errors import PrerequisiteError
@@ -49,7 +48,7 @@ from raggs.parts.retrievers import Retriever, name_of
 from raggs.parts.rewriters import NoRewriter
 from raggs.parts.workspace import judge_prompts
 from raggs.stages.base import PassageLookup, StageWork
-from raggs.stages.embed import prepare
+from raggs.stages.embed import prepare, with_vectors
 from raggs.stages.merge import STAGE as MERGE
 from raggs.stages.rank_config import RankConfig
 from raggs.stages.replay import Batch, KeptPool, RankingProcess, known_entries
@@ -322,13 +321,7 @@ def _asked(bench: Bench, run: RunConfig, queries: Sequence[Query], embedder: Emb
     own = bench.workspace.rewriter(run.embed.rewrite)
     rewriter = bench.workspace.rewriter(NoRewriter.Config()) if own.models else own
     prepared = [bench.workspace.loop.run(prepare(query, rewriter, run.embed.language)) for query in queries]
-    if embedder is None:
-        return prepared
-    vectors = embedder.embed_queries([record.rewrite for record in prepared])
-    return [
-        record.model_copy(update={"embedding": tuple(shortest_floats(vector)), "embedder": embedder.identity})
-        for record, vector in zip(prepared, vectors, strict=True)
-    ]
+    return prepared if embedder is None else with_vectors(prepared, embedder)
 
 
 def judge_of(bench: Bench, run: RunConfig, llm: LLM | None = None) -> Judge:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -420,12 +420,20 @@ def perturb_golden(
         of = plural(scene.judged, "judged question")
         note = f"{len(scene.names)} of {of} name somebody who stands in the corpus: too few to tell."
         return found.model_copy(update={"note": note})
-    searches = list(_searches(bench, config, scene, perturbers))
-    changes = [_part(embedder, perturber, rows, subjects, scene, bench) for embedder, perturber, rows in searches]
-    differences = []
-    for *_, rows in searches:  # of questions on which the measure is defined, which hangs on the grades alone
-        before, after = map(_values, rows)
-        differences.append((after - before)[np.isfinite(before)])
+    changes: list[NamesEndToEndPart] = []
+    differences: list[Floats] = []
+    for place, (name, embedder) in enumerate(bench.embedders.items()):
+        before = np.array(_kept(bench, config, scene, embedder, None).values, dtype=np.float64)
+        own = [each for each in subjects if each.scorer == name and each.what == "embedder"]
+        near = [each for each in own if each.language == scene.language] or own  # of the questions' language if probed
+        margins = {part.perturber: part.of_means for each in near[:1] for part in each.ablations}
+        for at, perturber in enumerate(perturbers, 1):
+            row, kind = _kept(bench, config, scene, embedder, perturber), perturber.config.type
+            after = np.array(row.values, dtype=np.float64)
+            changes.append(_part(name, kind, (before, after), row.changed, margins.get(kind), bench.seed))
+            differences.append((after - before)[np.isfinite(before)])  # where it is defined hangs on the grades alone
+            done, total = place * len(perturbers) + at, len(bench.embedders) * len(perturbers)
+            bench.hear(BuildProgress("searches of perturbed questions", done, total))
     told = _prediction(changes, differences, bench.seed)
     return found.model_copy(update={"changes": tuple(changes), "prediction": told})
 
@@ -451,20 +459,6 @@ def rehearse_golden(bench: Bench, config: NamesConfig, perturbers: Sequence[Pert
                 scene.rehearse(embedder, scene.under(each))
 
 
-Rows = tuple[ValuesRow, ValuesRow]  # before and after
-
-
-def _searches(
-    bench: Bench, config: NamesConfig, scene: SearchTask, perturbers: Sequence[Perturber]
-) -> Iterator[tuple[str, Perturber, Rows]]:
-    total = len(bench.embedders) * len(perturbers)
-    for number_, (name, embedder) in enumerate(bench.embedders.items()):
-        before = _kept(bench, config, scene, embedder, None)
-        for at, perturber in enumerate(perturbers, 1):
-            yield name, perturber, (before, _kept(bench, config, scene, embedder, perturber))
-            bench.hear(BuildProgress("searches of perturbed questions", number_ * len(perturbers) + at, total))
-
-
 def _kept(
     bench: Bench, config: NamesConfig, scene: SearchTask, embedder: Embedder, perturber: Perturber | None
 ) -> ValuesRow:
@@ -483,23 +477,20 @@ def _kept(
 
 
 def _part(
-    embedder: str, perturber: Perturber, rows: Rows, subjects: Sequence[SubjectPart], scene: SearchTask, bench: Bench
+    embedder: str, perturber: str, values: tuple[Floats, Floats], passages: int, margin: Number, seed: int
 ) -> NamesEndToEndPart:
-    before, after = (_values(row) for row in rows)
-    found = compare(after, before, seed=bench.seed).difference
-    own = [each for each in subjects if each.scorer == embedder and each.what == "embedder"]
-    near = [each for each in own if each.language == scene.language] or own  # of the questions' language if probed
-    probed = [part for each in near[:1] for part in each.ablations if part.perturber == perturber.config.type]
+    before, after = values
+    found = compare(after, before, seed=seed).difference
     return NamesEndToEndPart(
         embedder=embedder,
-        perturber=perturber.config.type,
+        perturber=perturber,
         before=_mean(before),
         after=_mean(after),
         difference=number(found.mean),
         low=number(found.low),
         high=number(found.high),
-        passages=rows[1].changed,
-        margin=probed[0].of_means if probed else None,
+        passages=passages,
+        margin=margin,
     )
 
 
@@ -514,10 +505,6 @@ def _prediction(
     return PredictionPart(
         spearman=number(found.spearman), low=number(found.low), high=number(found.high), points=found.points
     )
-
-
-def _values(row: ValuesRow) -> Floats:
-    return np.array(row.values, dtype=np.float64)
 
 
 def _mean(values: Floats) -> Number:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raggs.base.arrays import Floats, shortest_floats
+from raggs.base.arrays import Floats
 from raggs.base.artifacts import EmbedRecord, Query
 from raggs.base.settings import Causes
 from raggs.base.types import BuildProgress
@@ -36,7 +36,7 @@ from raggs.parts.embedders import Embedder
 from raggs.parts.rerankers import Reranking
 from raggs.parts.retrievers import REGISTRY, Retriever, RetrieverConfig
 from raggs.ranking.fusion import fuse, make_fusion
-from raggs.stages.embed import quotes_folded
+from raggs.stages.embed import quotes_folded, with_vectors
 from raggs.stats.intervals import bootstrap_mean
 from raggs.stats.name_margins import noise_change, overlaps, regained, taus
 from raggs.sweeps.outputs import all_or_none
@@ -125,12 +125,7 @@ class NoiseSearcher:
         records = self._prepared(condition)
         retriever = self._lexical if embedder is None else self._dense[embedder]
         if embedder is not None:
-            model = self._bench.embedders[embedder]
-            vectors = model.embed_queries([record.rewrite for record in records])
-            records = [
-                record.model_copy(update={"embedding": tuple(shortest_floats(vector)), "embedder": model.identity})
-                for record, vector in zip(records, vectors, strict=True)
-            ]
+            records = with_vectors(records, self._bench.embedders[embedder])
         self._bench.hear(BuildProgress(f"searched, level {condition.level}", len(records), len(records)))
         for record, hits in zip(records, retriever.search(records), strict=True):
             yield NoiseListRow(qid=record.qid, docs=tuple(hit.doc_id for hit in hits))

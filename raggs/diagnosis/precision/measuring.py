@@ -19,7 +19,7 @@ from pydantic import Field
 
 from raggs.base.arrays import Dtype, Floats, Vectors
 from raggs.base.document import Column, score
-from raggs.base.errors import DataError, UsageError
+from raggs.base.errors import DataError
 from raggs.base.hashing import hash_bytes
 from raggs.base.languages import detect_language
 from raggs.base.precision import PrecisionSettings
@@ -213,9 +213,7 @@ def asked_of(bench: Bench) -> JudgedQueries:
     Raises:
         RaggsError: there are none, or there is no corpus of this disk.
     """
-    store = bench.passages
-    if not isinstance(store, PassageStore):
-        raise UsageError("the corpus is an index on a server", remedy="name a corpus of files, or --run FILE")
+    store = bench.store("--run FILE")
     judged = set(bench.judgments.qrels.qids)
     queries = {qid: query for qid, query in bench.queries.items() if qid in judged}
     if not queries:
