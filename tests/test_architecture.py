@@ -20,7 +20,7 @@ PAGE = ROOT / "docs" / "architecture.md"
 PACKAGES = sorted(path.parent.name for path in RAGGS.glob("*/__init__.py"))
 MODULE_LINES = 500  # code lines: without blanks, comments and docstrings
 MOST = {
-    "code lines": 70_200,
+    "code lines": 70_100,
     "modules": 394,
     "class names used twice": 0,
     "import cycles with late imports": 0,
