@@ -380,14 +380,10 @@ def _compared(matched: Sequence[MatchedPart], deltas: Sequence[float], points: S
 
 def _share(found: MatchedPart, delta: float, each: MeanPart, word: str) -> str:
     value = found.values[robustness(delta)].mean or 0.0
-    other = value - (each.mean or 0.0)
-    return f"{word} questions at least {delta:.0%} of the truth ({value:.1%}, not {other:.1%}; {in_points(each)})"
-
-
-def in_points(each: MeanPart) -> str:
-    """A difference of shares in points with its interval: "+2.4 points [1.2, 3.6]"."""
+    apart = each.mean or 0.0
     low, high = (HUNDRED * (bound or 0.0) for bound in (each.low, each.high))
-    return f"{HUNDRED * (each.mean or 0.0):+.1f} points [{low:+.1f}, {high:+.1f}]"
+    points = f"{HUNDRED * apart:+.1f} points [{low:+.1f}, {high:+.1f}]"
+    return f"{word} questions at least {delta:.0%} of the truth ({value:.1%}, not {value - apart:.1%}; {points})"
 
 
 def _tuned(tuned: Sequence[TunedPart]) -> list[str]:

@@ -350,15 +350,12 @@ def points_of(
         yield found[-1]
         if family.varied:
             continue
-        if found[-1].least_recall >= ENOUGH or _stalled(found):
+        last = [point.least_recall for point in found[-3:]]
+        stalled = len(last) == 3 and all(later - earlier < STALLED for earlier, later in pairwise(last))
+        if last[-1] >= ENOUGH or stalled:
             return
         if found[-1].least_recall < FAR:
             del efforts[:1]
-
-
-def _stalled(found: Sequence[EffortPoint]) -> bool:
-    last = [point.least_recall for point in found[-3:]]
-    return len(last) == 3 and all(later - earlier < STALLED for earlier, later in pairwise(last))
 
 
 def point_of(
@@ -395,8 +392,17 @@ def opened(bench: Bench, world: IndexWorkload, recipe: Index) -> OpenIndex:
 
 
 def _measured(bench: Bench, world: IndexWorkload, recipe: Index, k: int, settings: IndexDiagnosisConfig) -> PointRow:
-    index = opened(bench, world, recipe)
-    answered = tuple(_answered(index, asked, world.truth(asked, k)) for asked in world.asked.values())
+    index, answered = opened(bench, world, recipe), []
+    for asked in world.asked.values():
+        found = kept(index.search(asked.vectors, k).positions, world.truth(asked, k))
+        values = QuerySetValues(
+            origin=asked.origin,
+            hits=tuple(np.rint(found.recall * k).astype(int).tolist()),
+            ap=tuple(found.ap.round(DIGITS).tolist()),
+            ndcg=tuple(found.ndcg.round(DIGITS).tolist()),
+            rr=tuple(found.rr.round(DIGITS).tolist()),
+        )
+        answered.append(values)
     first = next(iter(world.asked.values()))
     took = seconds_of(index, first.vectors, k, settings)
     return PointRow(
@@ -405,19 +411,7 @@ def _measured(bench: Bench, world: IndexWorkload, recipe: Index, k: int, setting
         load=load_now(),
         build_s=index.facts.build_s,
         bytes=index.facts.bytes,
-        answered=answered,
-    )
-
-
-def _answered(index: OpenIndex, asked: QueryVectors, truth: Ints) -> QuerySetValues:
-    k = truth.shape[1]
-    found = kept(index.search(asked.vectors, k).positions, truth)
-    return QuerySetValues(
-        origin=asked.origin,
-        hits=tuple(np.rint(found.recall * k).astype(int).tolist()),
-        ap=tuple(found.ap.round(DIGITS).tolist()),
-        ndcg=tuple(found.ndcg.round(DIGITS).tolist()),
-        rr=tuple(found.rr.round(DIGITS).tolist()),
+        answered=tuple(answered),
     )
 
 

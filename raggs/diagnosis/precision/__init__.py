@@ -300,10 +300,13 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFindings]):
     def _of_models(self, bench: Bench, weighing: ListScoring) -> list[PrecisionRow]:
         own, asked = self.config, asked_of(bench)
         depth, first = max(own.deepest, own.cutoff), next(iter(bench.embedders.values()))
+        retrievers = () if bench.run is None else bench.run.retrieve.retrievers
+        own_dense = (spec.scoring for spec in retrievers if isinstance(spec, DenseRetriever.Config))
+        configured = next(own_dense, FULL)  # of the configuration's dense retriever
         kept: list[PrecisionRow] = []
         for name, embedder in bench.embedders.items():
             lists = _later(dense, bench, embedder, asked, depth)
-            kept += self._kept(bench, weighing, name, embedder.causes(), lists, _configured(bench))
+            kept += self._kept(bench, weighing, name, embedder.causes(), lists, configured)
         for name, reranker in bench.rerankers.items():
             spec = bench.given.rerankers[name]
             lists = _later(reranked, bench, reranker, first, asked, own.candidates)
@@ -352,9 +355,3 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFindings]):
 
 def _later(make: Callable[..., Iterable[PrecisionLists]], *given: object) -> Callable[[], Iterable[PrecisionLists]]:
     return lambda: make(*given)
-
-
-def _configured(bench: Bench) -> PrecisionSettings:
-    """The precision of the configuration's dense retriever; full where there is none."""
-    specs = () if bench.run is None else bench.run.retrieve.retrievers
-    return next((spec.scoring for spec in specs if isinstance(spec, DenseRetriever.Config)), FULL)

@@ -575,7 +575,15 @@ def _asked(view: QuestionView, relevant: int, of_run: bool) -> AnsweredQuery:
     language = view.language or detect_language(view.text, "")
     twins = {each.duplicate_of or "" for each in view.passages}
     best = _best(view, relevant)
-    answers = tuple(_answer(each, each.duplicate_of is not None or each.doc_id in twins) for each in best)
+    answers = []
+    for each in best:
+        section = each.title.split(STEP)[0].strip() if STEP in each.title else ""
+        answer = RelevantPassage(section=section, twin=each.duplicate_of is not None or each.doc_id in twins)
+        if each.text:
+            spoken = detect_language(each.text, "")
+            words = frozenset(words_of(_content(each), spoken))
+            answer = replace(answer, language=spoken, letters=len(each.text), words=words)
+        answers.append(answer)
     count = sum(each.grade is not None and each.grade >= relevant for each in view.passages)
     return AnsweredQuery(
         text=view.text,
@@ -584,16 +592,8 @@ def _asked(view: QuestionView, relevant: int, of_run: bool) -> AnsweredQuery:
         names=len(names_in(view.text, language)),
         rewritten=bool(view.rewrite) if of_run else None,
         relevant=count,
-        answers=answers,
+        answers=tuple(answers),
     )
-
-
-def _answer(view: PassageView, twin: bool) -> RelevantPassage:
-    section = view.title.split(STEP)[0].strip() if STEP in view.title else ""
-    if not view.text:
-        return RelevantPassage(section=section, twin=twin)
-    language = detect_language(view.text, "")
-    return RelevantPassage(language, section, len(view.text), frozenset(words_of(_content(view), language)), twin)
 
 
 def _weights(views: Iterable[QuestionView], corpus: Passages | None) -> tuple[WordWeights, str]:
