@@ -51,7 +51,7 @@ from ranking_worlds import (
 from raggs.base.artifacts import JudgeRecord
 from raggs.base.hashing import generator
 from raggs.base.judge_health import CascadeHealth
-from raggs.parts.judges.several import CascadeConfig
+from raggs.parts.judges.composite import CascadeConfig
 from raggs.stages.judge_health import CascadeStatistics
 from raggs.stats.agreement import count_pairs
 

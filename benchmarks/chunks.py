@@ -26,7 +26,7 @@ import numpy as np
 
 from raggs.base.arrays import Ints
 from raggs.base.cache import Cache
-from raggs.chunking.documents import ChunkedDocuments, Documents, cut, read_documents
+from raggs.chunking.documents import ChunkedDocuments, Documents, chunk_documents, read_documents
 from raggs.chunking.questions import ReferencedQuestions, place_questions
 from raggs.metrics.spans import ChunkTargets, DocumentOffsets, ReferenceColumns, Scores, Spans, score, summary
 from raggs.metrics.spans import LengthScale as Lengths
@@ -34,8 +34,8 @@ from raggs.parts import queries
 from raggs.parts.chunkers import Chunker
 from raggs.parts.chunkers.recursive import RecursiveChunker
 from raggs.parts.chunkers.sentence import TokenChunker
-from raggs.parts.embedders.kept import KeptEmbedder
 from raggs.parts.embedders.onnx import OnnxEmbedder
+from raggs.parts.embedders.vector_cache import KeptEmbedder
 from raggs.parts.indexes.exact import search
 from raggs.parts.workspace import open_queries
 
@@ -104,7 +104,7 @@ def rows(data: Data, model: Path | None, out: Path, wanted: Sequence[int]) -> bo
         if chunker is None:
             print(f"| {row.name} | needs --model for its tokenizer | | | | | |")
             continue
-        found = cut(chunker, data.documents, compat=True)
+        found = chunk_documents(chunker, data.documents, compat=True)
         target = data.target(found)
         if model is None or not (model / "model.onnx").is_file():
             values = [None, None, 100 * summary(target.omega).mean, None]
@@ -267,7 +267,7 @@ def peak(given: World) -> float:
 
 def scoring(data: Data) -> None:
     """Print the times."""
-    found = cut(TokenChunker(TokenChunker.Config(size=222)), data.documents, compat=True)
+    found = chunk_documents(TokenChunker(TokenChunker.Config(size=222)), data.documents, compat=True)
     worlds = [world(data, found, times) for times in (1, 4)]
     print("| questions | chunks | raggs ms | raggs MB | loops ms | ratio |\n|---|---|---|---|---|---|")
     for given in worlds:

@@ -48,7 +48,7 @@ from ranking_worlds import (
 
 from raggs.base.hashing import generator
 from raggs.ranking import Profile, Ranker, make_ranker
-from raggs.ranking.profile import learn
+from raggs.ranking.profile import fit_profile
 
 TOP = 20
 PILOTS = 12
@@ -136,7 +136,7 @@ def profile_of(kind: Kind, queries: Sequence[Query], seed: int, *, favour: bool 
         ranker, order = ranker_of(world, seed, None, 80), judge_of(kind, world, seed, "pilot")
         answer(ranker, world, ranker.pilot_batches(), order)
         pilots.append(ranker.pilot())
-    return learn([replace(pilot, biased=favour) for pilot in pilots])
+    return fit_profile([replace(pilot, biased=favour) for pilot in pilots])
 
 
 def answer(ranker: Ranker, world: World, batches: Sequence[Sequence[str]], order: Callable[[Ints], Ints]) -> float:

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from raggs.base.languages import quiet_bm25s
-from raggs.chunking.documents import cut, read_documents
+from raggs.chunking.documents import chunk_documents, read_documents
 from raggs.chunking.models import parse_spec
 from raggs.chunking.questions import place_questions
 from raggs.metrics.spans import ChunkTargets, DocumentOffsets, LengthScale, score
@@ -45,7 +45,9 @@ def main() -> None:
     asked = place_questions(read, documents, options.questions)
     with tempfile.TemporaryDirectory() as folder:
         workspace = Workspace(Path(folder))
-        chunks = cut(workspace.chunker(parse_spec(options.chunker, chunkers.REGISTRY, ChunkerConfig)), documents)
+        chunks = chunk_documents(
+            workspace.chunker(parse_spec(options.chunker, chunkers.REGISTRY, ChunkerConfig)), documents
+        )
         embedder = workspace.embedder(parse_spec(options.embedder, embedders.REGISTRY, EmbedderConfig))
         vectors, aimed = embedder.embed(chunks.texts), embedder.embed_queries(asked.texts)
         workspace.close()

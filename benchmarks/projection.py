@@ -29,14 +29,14 @@ from chunks import Data, columns
 from raggs.base.arrays import Flags, Floats, Ints
 from raggs.base.artifacts import Passage, Span
 from raggs.base.hashing import generator
-from raggs.chunking.documents import cut
+from raggs.chunking.documents import chunk_documents
 from raggs.golden.judgments import Judgments
 from raggs.golden.places import JudgedPlaces, JudgedText, Projection, project_onto
 from raggs.metrics.columns import GradeScale, Qrels, Run
 from raggs.metrics.evaluate import measure_hits
 from raggs.metrics.hits import find_hits
 from raggs.metrics.names import parse_measures
-from raggs.metrics.spans import HOLE, ChunkTargets, LengthScale, ProjectionRule, SpanIndex, score
+from raggs.metrics.spans import UNJUDGED_GRADE, ChunkTargets, LengthScale, ProjectionRule, SpanIndex, score
 from raggs.parts.chunkers.recursive import RecursiveChunker
 from raggs.parts.embedders.wordllama import WordLlamaEmbedder
 from raggs.parts.judges import grade_of
@@ -118,7 +118,7 @@ class Cut:
 def cut_at(data: Data, seed: int, noise: float, size: int, overlap: int = 0) -> Cut:
     """Cut, judge and retrieve."""
     name = f"{size}" + (f"/{overlap}" if overlap else "")
-    found = cut(RecursiveChunker(RecursiveChunker.Config(size=size, overlap=overlap)), data.documents)
+    found = chunk_documents(RecursiveChunker(RecursiveChunker.Config(size=size, overlap=overlap)), data.documents)
     rows = zip(found.texts, *(each.tolist() for each in columns(found.spans)), strict=True)
     passages = tuple(
         Passage(doc_id=str(row), text=text, span=Span(source=data.documents.names[document], start=start, end=end))
@@ -211,7 +211,7 @@ class Compared:
     def of(cls, projection: Projection, direct: Ints, pool: Flags) -> Compared:
         found = projection.projected
         mine = pool[found.query, found.passage]
-        graded = found.grade != HOLE
+        graded = found.grade != UNJUDGED_GRADE
         query, passage = found.query[graded & mine], found.passage[graded & mine]
         tables = np.zeros((len(pool), 5, 5), dtype=np.int64)
         np.add.at(tables, (query, found.grade[graded & mine] - 1, direct[query, passage] - 1), 1)

@@ -27,7 +27,7 @@ from raggs.base.jsonl import write_records  # noqa: E402
 from raggs.parts.reviews import ReviewStore  # noqa: E402
 from raggs.reviewing.pool import open_pool  # noqa: E402
 from raggs.reviewing.session import Session, SessionSettings  # noqa: E402
-from raggs.runs.manifests.opened import open_run  # noqa: E402
+from raggs.runs.manifests.open_run import open_run  # noqa: E402
 
 TEXT = "The lift of a wing in a slipstream was measured at several angles of attack. " * 13  # a thousand characters
 

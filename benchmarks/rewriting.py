@@ -3,8 +3,8 @@
     python benchmarks/rewriting.py              the table of docs/diagnose/noise.md
     python benchmarks/rewriting.py --phrases    of the phrases that noises add, how many it knows
 
-The questions are those of tests/rewriters/noisy.txt, in which noise and information are marked; half of them were held
-out while the rules were written. Cosines are WordLlama's, to the question without its noise.
+The questions are those of tests/parts/rewriters/noisy.txt, in which noise and information are marked;
+half of them were held out while the rules were written. Cosines are WordLlama's, to the question without its noise.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from raggs.base.text import clean_unicode, one_line
 from raggs.parts.embedders import Embedder
 from raggs.parts.embedders.wordllama import WordLlamaEmbedder
-from raggs.parts.noises import LANGUAGES, before
+from raggs.parts.noises import LANGUAGES, prepend_phrase
 from raggs.parts.noises import phrases as digressions
 from raggs.parts.noises import phrases as fillers
 from raggs.parts.noises import phrases as greetings
@@ -65,9 +65,9 @@ def phrases() -> Iterable[str]:
     for language in LANGUAGES:
         question = QUESTIONS[language]
         front = {"greetings": greetings.HELLOS, "fillers": fillers.FILLERS, "digressions": digressions.ASIDES}
-        front["personal_context"] = personal_context.TOLD
+        front["personal_context"] = personal_context.PERSONAL_SENTENCES
         for name, each in front.items():
-            texts = [before(phrase, question) for phrase in each[language]]
+            texts = [prepend_phrase(phrase, question) for phrase in each[language]]
             yield _known(f"{name}, {language}", texts, question)
         yield _known(f"thanks, {language}", [f"{question} {each}" for each in greetings.THANKS[language]], question)
 

@@ -32,7 +32,7 @@ from ranking_worlds import JUDGES, POOL, Query, load_queries, make_judge, make_w
 
 from raggs.base.hashing import generator
 from raggs.ranking import make_ranker
-from raggs.ranking.bayes import NextRound, next_wave, promise
+from raggs.ranking.bayes import NextRound, expected_loss_reduction, next_wave
 
 TOP, ROUND, MOST = 20, 4, 240
 CALLS = (20, 40, 80)
@@ -78,7 +78,7 @@ class Track:
             value = measures(world, np.array([place[name] for name in found.order]), TOP)
             batches = ranker.next_batches(ROUND)
             doubt = found.expected_inversions
-            next_round = promise(doubt, found.calls, size, TOP) if batches else None
+            next_round = expected_loss_reduction(doubt, found.calls, size, TOP) if batches else None
             yield State(found.calls, value["tau20"], value["ov10"], doubt, next_round)
             if not batches:
                 return

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from commandpage import commands
 from configpage import configuration
 
-from raggs.app.catalog import WORDS, MeasureEntry, measure_entries
+from raggs.app.catalog import GLOSSARY_FILE, MeasureEntry, measure_entries
 from raggs.base.artifacts import ARTIFACTS, Nugget, Placement, Reference, Span, Spending, artifact_file
 from raggs.base.judge_health import (
     JudgeHealth,
@@ -91,7 +91,7 @@ def artifacts() -> str:
 
 def glossary() -> str:
     """Every word that a table uses; measures stand in docs/metrics.md."""
-    return GLOSSARY_HEAD + WORDS.read_text(encoding="utf-8")
+    return GLOSSARY_HEAD + GLOSSARY_FILE.read_text(encoding="utf-8")
 
 
 def with_measures(text: str) -> str:

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from raggs.config.load import LoadedConfig as LoadedConfig
     from raggs.config.load import load_config as load_config
     from raggs.golden.base import GoldenSet as GoldenSet
-    from raggs.golden.opened import open_golden as open_golden
-    from raggs.runs.manifests.opened import open_run as open_run
+    from raggs.golden.sources import open_golden as open_golden
+    from raggs.runs.manifests.open_run import open_run as open_run
 
 __all__ = [
     "DiagnosisResult",
@@ -69,8 +69,8 @@ _LAZY = {
     "evaluate": "raggs.app.evaluate_functions",
     "load_config": "raggs.config.load",
     "load_sweep": "raggs.app.sweep",
-    "open_golden": "raggs.golden.opened",
-    "open_run": "raggs.runs.manifests.opened",
+    "open_golden": "raggs.golden.sources",
+    "open_run": "raggs.runs.manifests.open_run",
     "plan_sweep": "raggs.app.sweep",
     "run": "raggs.app.run",
     "sweep": "raggs.app.sweep",

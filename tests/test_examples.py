@@ -21,7 +21,7 @@ from raggs.parts.corpora.pydoc import PydocConfig, PydocCorpus
 from raggs.parts.judges.nuggets import NuggetJudge, NuggetsConfig
 from raggs.parts.queries.formats import YamlQueries, YamlQueriesConfig
 from raggs.runs.manifests.audit import audit
-from raggs.runs.manifests.opened import OpenedRun, open_run
+from raggs.runs.manifests.open_run import OpenedRun, open_run
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 NAMES = ("diagnose", "elasticsearch", "openai", "quickstart", "runs", "sweep-chunks")

@@ -189,4 +189,4 @@ def test_nobody_looks_for_plugins_who_uses_what_raggs_has(project: Project) -> N
     done = subprocess.run(
         [sys.executable, "-c", script, project.config], env=environment(), capture_output=True, text=True, check=True
     )
-    assert done.stdout.strip() == "0 ['raggs.parts.judges.qrels', 'raggs.parts.judges.several']"
+    assert done.stdout.strip() == "0 ['raggs.parts.judges.composite', 'raggs.parts.judges.qrels']"

@@ -17,16 +17,16 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from raggs.base.errors import PrerequisiteError
-from raggs.base.secrets import SHORTEST, is_secret_name
+from raggs.base.secrets import MIN_SECRET_CHARS, is_secret_name
 from raggs.base.settings import Settings
-from raggs.base.types import Place, leaves
+from raggs.base.types import TreePath, leaves
 from raggs.llm import LLMSettings
 from raggs.llm.prices import HOSTS, key_variable, provider_of
 from raggs.parts.elastic.server import API_KEY, PASSWORD
 
 TRUSTED = "RAGGS_TRUSTED_HOSTS"
 SERVERS = ("_BASE_URL", "_API_BASE", "_API_URL")
-ASKING = {
+SECTIONS_BY_STAGE = {
     "chunks": ("corpus",),
     "compare": ("asked",),
     "ask": ("questions",),
@@ -60,12 +60,12 @@ class Destination(NamedTuple):
 Approve = Callable[[Sequence[Destination]], bool]
 
 
-def nobody(_: Sequence[Destination]) -> bool:
+def approve_nothing(_: Sequence[Destination]) -> bool:
     """Where there is nobody to ask."""
     return False
 
 
-def permit(config: Settings, stages: Collection[str], approve: Approve = nobody) -> None:
+def permit(config: Settings, stages: Collection[str], approve: Approve = approve_nothing) -> None:
     """See to it that keys go only where the user wants them.
 
     Args:
@@ -94,7 +94,7 @@ class _KeyDestinations(Settings):
     asked: tuple[_ModelSettings, ...]
 
 
-def permit_parts(llm: LLMSettings, parts: Iterable[Settings], approve: Approve = nobody) -> None:
+def permit_parts(llm: LLMSettings, parts: Iterable[Settings], approve: Approve = approve_nothing) -> None:
     """The same of parts that were named one by one: an address in `llm` may be new; a part's own is the user's word.
 
     Raises:
@@ -108,19 +108,19 @@ def permit_parts(llm: LLMSettings, parts: Iterable[Settings], approve: Approve =
 def destinations(config: Settings, stages: Collection[str]) -> Iterator[Destination]:
     """The addresses in a configuration to which a key would be sent that the environment holds."""
     tree = config.model_dump(mode="json")
-    sections = {section for stage in stages for section in ASKING.get(stage, ())}
+    sections = {section for stage in stages for section in SECTIONS_BY_STAGE.get(stage, ())}
     asked = [found for name in sorted(sections) for found in leaves(tree[name])]
     models = [value for place, value in asked if place[-1:] == ("model",) and isinstance(value, str)]
     for place, value in leaves(tree):
         keys: Collection[str] = ()
         if place[-1:] == ("api_base",) and models:
-            around = _around(tree, place[:-1])
+            around = _mapping_at(tree, place[:-1])
             named = around.get("api_key_env")
             own = [str(around["model"])] if "model" in around else [model for model in models if model in place]
             keys = [str(named)] if named else [key for model in own or models for key in _keys(model)]
-        elif place[-1:] == ("url",) and _around(tree, place[:-1]).get("type") == "elasticsearch":
+        elif place[-1:] == ("url",) and _mapping_at(tree, place[:-1]).get("type") == "elasticsearch":
             keys = (API_KEY, PASSWORD)
-        held = tuple(dict.fromkeys(key for key in keys if len(os.environ.get(key, "")) >= SHORTEST))
+        held = tuple(dict.fromkeys(key for key in keys if len(os.environ.get(key, "")) >= MIN_SECRET_CHARS))
         if isinstance(value, str) and held:
             yield Destination(".".join(map(str, place)), value, held)
 
@@ -131,14 +131,14 @@ def is_known(found: Destination) -> bool:
     host = (parts.hostname or "").lower()
     if _is_here(host) or (host in HOSTS.values() and parts.scheme == "https"):
         return True
-    listed = _listed()  # with a port, or for all of them
+    listed = _listed_hosts()  # with a port, or for all of them
     return host in listed or found.host in listed | _named_by_the_shell()
 
 
-def trust(hosts: Collection[str]) -> None:
+def trust_hosts(hosts: Collection[str]) -> None:
     """Note hosts in the user's own settings; a folder that cannot be written leaves them new."""
     file = settings_file()
-    fresh = [host for host in hosts if host not in _listed()]
+    fresh = [host for host in hosts if host not in _listed_hosts()]
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("a", encoding="utf-8") as lines:
@@ -172,7 +172,7 @@ def _is_here(host: str) -> bool:
         return False
 
 
-def _listed() -> set[str]:
+def _listed_hosts() -> set[str]:
     try:
         text = settings_file().read_text(encoding="utf-8")
     except (OSError, ValueError):
@@ -187,7 +187,7 @@ def _named_by_the_shell() -> set[str]:
     return {urlsplit(value).netloc.lower() for value in named}
 
 
-def _around(tree: object, place: Place) -> Mapping[str, object]:
+def _mapping_at(tree: object, place: TreePath) -> Mapping[str, object]:
     """The mapping at a place; empty where there is none."""
     for step in place:
         tree = tree.get(step) if isinstance(tree, Mapping) else tree[int(step)] if isinstance(tree, list) else None

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from raggs.app.addresses import Approve, nobody, permit_parts
+from raggs.app.addresses import Approve, approve_nothing, permit_parts
 from raggs.app.eval_request import JudgedFiles
 from raggs.app.evaluate import EvalResult, evaluate
 from raggs.app.status import stored_config
@@ -36,18 +36,18 @@ from raggs.metrics.hits import ranked_rows
 from raggs.metrics.names import parse_measure
 from raggs.parts.indexes.passages import Passages
 from raggs.parts.workspace import Workspace
-from raggs.prompts import labelled, load_prompt
-from raggs.runs.events import Listener, beside, in_loop, silent
+from raggs.prompts import label_texts, load_prompt
+from raggs.runs.events import Listener, ignore_event, in_loop, run_in_thread
 from raggs.runs.forecast import lines_of
 from raggs.runs.manifests.models import CostEstimate
 
 CAP = 1.0  # USD
 FILE, LEDGER, STAGE = "answers.jsonl", "answers.ledger.jsonl", "answers"
-KIND = "litellm:"
+MODEL_PREFIX = "litellm:"
 ANSWER_TOKENS, VERDICT_TOKENS = 150, 60
 MAX_CHARACTERS = 10_000  # of an answer
 MAX_REASON = 1000  # characters
-GUESS = "word " * ANSWER_TOKENS  # stands for an answer that a dry run does not have
+PLACEHOLDER_ANSWER = "word " * ANSWER_TOKENS  # stands for an answer that a dry run does not have
 ESTIMATED = f"an answer is taken to have {ANSWER_TOKENS} tokens, and a verdict {VERDICT_TOKENS}"
 ANSWER, CORRECT = "answer@1", "correct@1"
 
@@ -81,8 +81,8 @@ def parse_model(spec: str) -> str:
     Raises:
         UsageError: the specification has another form.
     """
-    model = spec.removeprefix(KIND).strip()
-    if not spec.startswith(KIND) or not model:
+    model = spec.removeprefix(MODEL_PREFIX).strip()
+    if not spec.startswith(MODEL_PREFIX) or not model:
         raise UsageError(f"--answers {spec}: not a model", remedy="write litellm:openai/gpt-5-mini")
     return model
 
@@ -122,7 +122,7 @@ class _Answer:
 
 
 def generate_answers(
-    result: EvalResult, request: AnswersRequest, listen: Listener = silent, approve: Approve = nobody
+    result: EvalResult, request: AnswersRequest, listen: Listener = ignore_event, approve: Approve = approve_nothing
 ) -> GeneratedAnswers:
     """Have a model answer what an evaluation counts for Acc|Hit, and write answers.jsonl. Works in notebooks.
 
@@ -137,12 +137,12 @@ def generate_answers(
         RaggsError: a key is missing, or a provider refused.
     """
     if in_loop():
-        return beside(lambda hear: generate_answers(result, request, hear, approve), listen)
+        return run_in_thread(lambda hear: generate_answers(result, request, hear, approve), listen)
     run, jobs = _run_of(result), _jobs(result)
     permit_parts(run.llm, [AnswerModel(model=request.model)], approve)
     require_keys([request.model], run.llm)
     make_folder(request.folder)
-    with _opened(run, request, listen) as (workspace, passages):
+    with _opened_workshop(run, request, listen) as (workspace, passages):
         workspace.llm.require_price(request.model)
         workspace.ledger.turn_to(request.folder / LEDGER, STAGE)
         done = 0
@@ -185,11 +185,11 @@ def forecast_answers(result: EvalResult, request: AnswersRequest) -> tuple[CostE
         RaggsError: as `generate_answers`, of what the request names.
     """
     run, jobs = _run_of(result), _jobs(result)
-    with _opened(run, request, silent) as (workspace, passages), workspace.rehearsal() as llm:
+    with _opened_workshop(run, request, ignore_event) as (workspace, passages), workspace.rehearsal() as llm:
 
         async def every() -> None:
             for job in jobs:
-                await _answer(llm, request.model, job, passages, GUESS)
+                await _answer(llm, request.model, job, passages, PLACEHOLDER_ANSWER)
 
         workspace.loop.run(every())
         llm.guess()
@@ -240,12 +240,12 @@ def _jobs(result: EvalResult) -> list[_Job]:
     return [
         _Job(system.name, known[qid], doc_ids)
         for system in result.systems
-        for qid, doc_ids in _shown(study, system.name, result).items()
+        for qid, doc_ids in _fully_covered_tops(study, system.name, result).items()
         if qid in known
     ]
 
 
-def _shown(study: Study, system: str, result: EvalResult) -> Mapping[str, tuple[str, ...]]:
+def _fully_covered_tops(study: Study, system: str, result: EvalResult) -> Mapping[str, tuple[str, ...]]:
     """By query whose whole evidence a system has in its top K, that top, best first."""
     hits, k = study.hits[system], study.cutoff
     run = next(each.run for each in result.systems if each.name == system)
@@ -263,7 +263,7 @@ def _shown(study: Study, system: str, result: EvalResult) -> Mapping[str, tuple[
 
 
 @contextmanager
-def _opened(run: RunConfig, request: AnswersRequest, listen: Listener) -> Iterator[tuple[Workspace, Passages]]:
+def _opened_workshop(run: RunConfig, request: AnswersRequest, listen: Listener) -> Iterator[tuple[Workspace, Passages]]:
     llm = run.llm.mixing() if request.allow_mixed else run.llm
     with Workspace(run.workspace, llm, BudgetSettings(max_usd=request.max_usd), hear=listen) as workspace:
         yield workspace, workspace.corpus(run.corpus).passages(whole=False)
@@ -277,7 +277,7 @@ async def _answer(llm: LLM, model: str, job: _Job, passages: Passages, guess: st
     """
     query, found = job.query, passages.get(job.doc_ids)
     language, guard = query.language or "en", llm.guard
-    texts = labelled([found[doc_id].content for doc_id in job.doc_ids], guard)
+    texts = label_texts([found[doc_id].content for doc_id in job.doc_ids], guard)
     reply = await llm.ask(
         ChatRequest(
             model=model,

@@ -26,17 +26,17 @@ from raggs.base.files import regular_file
 from raggs.base.types import as_object
 from raggs.golden.ceilings import ceiling_findings
 from raggs.golden.files import labels_in
-from raggs.golden.opened import open_golden
+from raggs.golden.sources import open_golden
 from raggs.parts import retrievers
 from raggs.parts.indexes.passages import PassageStore
 from raggs.runs.manifests import goldenlock
 from raggs.runs.manifests.audit import audit as findings_of
-from raggs.runs.manifests.audit import notes, unfinished
+from raggs.runs.manifests.audit import audit_notes, unfinished
 from raggs.runs.manifests.audit_pairs import text_findings
-from raggs.runs.manifests.models import MANIFEST, AuditFinding, Cure, parameters
-from raggs.runs.manifests.opened import OpenedRun, open_run
+from raggs.runs.manifests.messages import answerer_lines
+from raggs.runs.manifests.models import MANIFEST, AuditFinding, FindingRemedy, parameters
+from raggs.runs.manifests.open_run import OpenedRun, open_run
 from raggs.runs.manifests.store import RunStore, breaks
-from raggs.runs.manifests.words import answerer_lines
 from raggs.runs.plan import RunState
 from raggs.stages.questions import QUESTIONS
 from raggs.stages.retrieve import RetrieveConfig
@@ -68,7 +68,7 @@ def cached_copies(run: OpenedRun) -> Copies:
 def _passages(store: PassageStore, cache: Cache) -> Iterator[AuditFinding]:
     for folder, fault in cache.at("corpora").faults(store.path.parent.name):
         said = f"the passage store is damaged ({fault}); delete the folder, and it is built again"
-        yield AuditFinding(_shown(folder, cache), None, said, "told")
+        yield AuditFinding(_relative_path(folder, cache), None, said, "told")
 
 
 def _indexes(run: OpenedRun, store: PassageStore, cache: Cache) -> Iterator[AuditFinding]:
@@ -79,12 +79,12 @@ def _indexes(run: OpenedRun, store: PassageStore, cache: Cache) -> Iterator[Audi
         for spec in specs:
             for folder, fault in retrievers.REGISTRY.of(spec).index_faults(spec, store, cache):
                 said = f"the index is damaged ({fault}); delete the folder, and it is built again"
-                yield AuditFinding(_shown(folder, cache), None, said, "told")
+                yield AuditFinding(_relative_path(folder, cache), None, said, "told")
     except RaggsError:
         return
 
 
-def _shown(path: Path, cache: Cache) -> str:
+def _relative_path(path: Path, cache: Cache) -> str:
     return str(path.relative_to(cache.folder.parent))
 
 
@@ -166,10 +166,10 @@ def audit(folder: Path, *, lock: Path | None = None, public_key: Path | None = N
     lies = (*found, *copies.findings, *meant, *outside)
     answered = tuple(line.text for line in answerer_lines(run.manifest.answerers) if not line.warning)
     if run.pipeline is QUESTIONS:
-        return Audit(lies, rows, OF_QUESTIONS, tuple(notes(run)), "questions", unfinished(run), answered=answered)
+        return Audit(lies, rows, OF_QUESTIONS, tuple(audit_notes(run)), "questions", unfinished(run), answered=answered)
     unchecked, left = (*UNCHECKED, *copies.unchecked), run.pipeline.left_out
     state = (unfinished(run), left, answered)
-    return Audit(lies, rows, unchecked, tuple(notes(run)), "run", *state)
+    return Audit(lies, rows, unchecked, tuple(audit_notes(run)), "run", *state)
 
 
 def remedy_of(folder: Path, found: Audit, lock: Path | None = None) -> str | None:
@@ -193,7 +193,7 @@ def remedy_of(folder: Path, found: Audit, lock: Path | None = None) -> str | Non
     return "; then, ".join(told) or None
 
 
-def _restoring(folder: Path, cures: Collection[Cure]) -> str:
+def _restoring(folder: Path, cures: Collection[FindingRemedy]) -> str:
     """Return the command that makes again what was changed; by another name if no run restores it."""
     try:
         run = open_run(folder)

@@ -48,7 +48,7 @@ from raggs.parts import (
     retrievers,
     rewriters,
 )
-from raggs.prompts import FALLBACK, known_prompts, shipped_prompt
+from raggs.prompts import FALLBACK_LANGUAGE, known_prompts, shipped_prompt
 from raggs.ranking import fusion
 from raggs.runs import execution
 from raggs.runs.manifests.models import RunManifest
@@ -120,9 +120,9 @@ def measure_entries() -> dict[str, MeasureEntry]:
 def _measure_entry(name: str, measure: type[Measure]) -> MeasureEntry:
     return MeasureEntry(
         summary=_first_line(measure),
-        written=_written(name, measure),
+        written=_measure_notation(name, measure),
         formula=measure.FORMULA,
-        range=(_bound(measure.RANGE[0]), _bound(measure.RANGE[1])),
+        range=(_finite_or_none(measure.RANGE[0]), _finite_or_none(measure.RANGE[1])),
         source=measure.SOURCE,
         better="higher" if measure.HIGHER else "lower",
         parameters={key: parameter.usual for key, parameter in measure.PARAMS.items()},
@@ -133,13 +133,13 @@ def _measure_entry(name: str, measure: type[Measure]) -> MeasureEntry:
     )
 
 
-def _written(name: str, measure: type[Measure]) -> str:
+def _measure_notation(name: str, measure: type[Measure]) -> str:
     if measure.AT is not None:
         return f"{name}@{measure.AT}"
     return f"{name}@k" if measure.CUTOFF == "needed" else f"{name}[@k]"
 
 
-def _bound(value: float) -> float | None:
+def _finite_or_none(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
@@ -164,15 +164,15 @@ def catalog(kind: str | None = None) -> dict[str, dict[str, CatalogEntry]]:
     Raises:
         UsageError: no such kind; the message lists the known ones.
     """
-    kinds = [*REGISTRIES, *OTHERS]
+    kinds = [*REGISTRIES, *OTHER_KINDS]
     if kind is not None and kind not in kinds:
         raise UsageError(f"there is no list of {kind!r}", remedy=did_you_mean(kind, kinds))
     return {title: _entries(title) for title in kinds if kind in (None, title)}
 
 
 def _entries(title: str) -> dict[str, CatalogEntry]:
-    if title in OTHERS:
-        return {name: CatalogEntry(summary) for name, summary in OTHERS[title]().items()}
+    if title in OTHER_KINDS:
+        return {name: CatalogEntry(summary) for name, summary in OTHER_KINDS[title]().items()}
     registry = REGISTRIES[title]
     found = {name: _entry(registry, name) for name in registry}
     for plugin in registry.shadowed():
@@ -191,7 +191,7 @@ def _entry(registry: Registry[object], name: str) -> CatalogEntry:
         )
 
 
-OTHERS: dict[str, Callable[[], dict[str, str]]] = {
+OTHER_KINDS: dict[str, Callable[[], dict[str, str]]] = {
     "prompts": known_prompts,
     "stages": lambda: {
         name: _first_line(inspect.getmodule(type(each.stage(name)))) for each in pipelines() for name in each.order
@@ -263,7 +263,7 @@ class PromptPage:
     markdown: str
 
 
-def prompt_page(name: str, language: str = FALLBACK) -> PromptPage:
+def prompt_page(name: str, language: str = FALLBACK_LANGUAGE) -> PromptPage:
     """A prompt in one of its languages.
 
     Raises:
@@ -273,7 +273,9 @@ def prompt_page(name: str, language: str = FALLBACK) -> PromptPage:
     prompt, files = shipped_prompt(name)
     if language not in files:
         remedy = did_you_mean(language, files)
-        raise NotFoundError(f"{name} is not there in {language!r}; questions in it get {FALLBACK!r}", remedy=remedy)
+        raise NotFoundError(
+            f"{name} is not there in {language!r}; questions in it get {FALLBACK_LANGUAGE!r}", remedy=remedy
+        )
     note, markdown = prompt.template(language).note, files[language].read_text(encoding="utf-8")
     return PromptPage(name, language, tuple(sorted(files)), note, prompt.sha256, markdown)
 
@@ -283,9 +285,9 @@ def prompt_pages() -> list[PromptPage]:
     return [prompt_page(name) for name in known_prompts()]
 
 
-WORDS = Path(__file__).with_name("words.md")
+GLOSSARY_FILE = Path(__file__).with_name("words.md")
 ENTRY = re.compile(r"^- ((?:\*\*[^*]+\*\*(?:, )?)+): (.+(?:\n  .+)*)", re.MULTILINE)
-WORD = re.compile(r"\*\*([^*]+)\*\*")
+TERM_PATTERN = re.compile(r"\*\*([^*]+)\*\*")
 SIGNS = {"p", "k", "at", "[ ]", "{ }", "#"}  # of tables; nobody who types a word means one of them
 PLACE = re.compile(r"(\.\d+)+$")  # in a list
 MAP = re.compile(r"map( to|$)")  # the form of a key below which the user names keys
@@ -311,35 +313,41 @@ def explain_word(word: str) -> tuple[GlossaryEntry, ...]:
     Raises:
         NotFoundError: nothing has that name; the nearest word is named.
     """
-    known = meanings()
-    said = (known.get(_plain(word)), _measure(word), *_settings(_plain(word)), *_parts(_plain(word)), *_prompts(word))
+    known = glossary_entries()
+    said = (
+        known.get(_normalised_word(word)),
+        _measure(word),
+        *_settings(_normalised_word(word)),
+        *_parts(_normalised_word(word)),
+        *_prompts(word),
+    )
     found = tuple(dict.fromkeys(filter(None, said)))
     path = PLACE.sub("", " ".join(word.split()))
     found = found or tuple(dict.fromkeys((*_settings(path), *_below_parts(path))))
-    found = found or tuple(_settings_of_parts(_plain(word)))
+    found = found or tuple(_settings_of_parts(_normalised_word(word)))
     if not found:
         names = sorted({*known, *measure_entries(), *(key.name for key in run_keys())} - SIGNS)
-        remedy = did_you_mean(_plain(word), names, "see: raggs explain")
+        remedy = did_you_mean(_normalised_word(word), names, "see: raggs explain")
         raise NotFoundError(f"{word!r} is no word of the glossary, no measure and no setting", remedy=remedy)
     return found
 
 
 @cache
-def meanings() -> Mapping[str, GlossaryEntry]:
+def glossary_entries() -> Mapping[str, GlossaryEntry]:
     """The entries by each of their words, in lower case, in the order of the page."""
     found: dict[str, GlossaryEntry] = {}
-    for names, text in ENTRY.findall(WORDS.read_text(encoding="utf-8")):
-        words = tuple(WORD.findall(names))
-        entry = GlossaryEntry(words, LINK.sub(_named, " ".join(text.split())))
-        found |= {_plain(word): entry for word in words}
+    for names, text in ENTRY.findall(GLOSSARY_FILE.read_text(encoding="utf-8")):
+        words = tuple(TERM_PATTERN.findall(names))
+        entry = GlossaryEntry(words, LINK.sub(_link_target, " ".join(text.split())))
+        found |= {_normalised_word(word): entry for word in words}
     return found
 
 
-def _named(link: re.Match[str]) -> str:
+def _link_target(link: re.Match[str]) -> str:
     return f"docs/{link[2].partition('#')[0]}"
 
 
-def _plain(word: str) -> str:
+def _normalised_word(word: str) -> str:
     return " ".join(word.split()).lower()
 
 
@@ -361,15 +369,15 @@ def _settings(word: str) -> Iterator[GlossaryEntry]:
     keys = [*runs, *of_sweeps]
     if word in named:
         about = " ".join((inspect.getdoc(named[word]) or "").split())
-        yield GlossaryEntry((word,), f"{word}, a section of the configuration. {about}{_listed(keys, word)}")
+        yield GlossaryEntry((word,), f"{word}, a section of the configuration. {about}{_list_next_keys(keys, word)}")
         return
-    for key in [key for key in keys if _is(word, key.name)] or _ending(runs, word):
+    for key in [key for key in keys if _is(word, key.name)] or _keys_ending_in(runs, word):
         yield GlossaryEntry(
-            (key.name,), _setting(key, f"In the YAML file, or --set {key.name}=…") + _listed(keys, key.name)
+            (key.name,), _setting(key, f"In the YAML file, or --set {key.name}=…") + _list_next_keys(keys, key.name)
         )
     above = dict.fromkeys(key.name.rpartition(".")[0] for key in keys)
     for place in (place for place in above if place.endswith(">") and _is(word, place)):
-        yield GlossaryEntry((place,), f"{place}: <name> is a name of yours.{_listed(keys, place)}")
+        yield GlossaryEntry((place,), f"{place}: <name> is a name of yours.{_list_next_keys(keys, place)}")
 
 
 def _is(word: str, name: str) -> bool:
@@ -437,7 +445,7 @@ def _settings_of_parts(word: str) -> Iterator[GlossaryEntry]:
     """The keys of that name which parts have; all parts are imported."""
     for registry in REGISTRIES.values():
         for name in registry.builtin:
-            for key in _ending(_keys_of_part(registry.load(name)), word):
+            for key in _keys_ending_in(_keys_of_part(registry.load(name)), word):
                 yield GlossaryEntry(
                     (f"{name}.{key.name}",), _setting(key, f"Beside type: {name}, one of the {registry.group}")
                 )
@@ -448,7 +456,7 @@ def _keys_of_part(part: type[object]) -> list[Key]:
     return list(keys_of(config)) if isinstance(config, type) and issubclass(config, AdapterConfig) else []
 
 
-def _ending(keys: Iterable[Key], word: str) -> list[Key]:
+def _keys_ending_in(keys: Iterable[Key], word: str) -> list[Key]:
     return [key for key in keys if f".{key.name}".endswith(f".{word}")]
 
 
@@ -458,7 +466,7 @@ def _setting(key: Key, how: str) -> str:
     return f"{key.name}: {key.meaning.rstrip('.')}. {how}: {key.form}; {usual}{again}."
 
 
-def _listed(keys: Iterable[Key], above: str) -> str:
+def _list_next_keys(keys: Iterable[Key], above: str) -> str:
     """The keys one step below; below names of the user's, those of one of them."""
     below = dict.fromkeys(
         key.name for key in keys if above in (place := key.name.rpartition(".")[0], place.removesuffix(".<name>"))

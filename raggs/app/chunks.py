@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from raggs.app.addresses import Approve, nobody, permit, permit_parts
+from raggs.app.addresses import Approve, approve_nothing, permit, permit_parts
 from raggs.base.artifacts import Query, Reference, Span
 from raggs.base.errors import ProviderError, UsageError
 from raggs.base.files import disk, write_atomic
@@ -40,7 +40,7 @@ from raggs.chunking.documents import (
     ChunkedDocuments,
     ChunkingResult,
     Documents,
-    cut,
+    chunk_documents,
     foresee,
     make_cuts,
     read_documents,
@@ -55,22 +55,25 @@ from raggs.llm.rehearsal import DryRunLLM
 from raggs.metrics.spans import MIN, Cutoff
 from raggs.parts import chunkers, corpora, embedders, queries
 from raggs.parts.chunkers import Chunker, ChunkerConfig, ChunkerContext
-from raggs.parts.chunkers.paid import GUESS, PaidChunker
+from raggs.parts.chunkers.paid import GUESSED_BOUNDARY_SHARE, PaidChunker
 from raggs.parts.chunkers.semantic import EmbeddingChunker
 from raggs.parts.corpora import CutCorpus
 from raggs.parts.embedders import Embedder, EmbedderConfig
-from raggs.parts.embedders.kept import KeptEmbedder
+from raggs.parts.embedders.vector_cache import KeptEmbedder
 from raggs.parts.queries import format_of
 from raggs.parts.queries.fields import DOCUMENT
 from raggs.parts.queries.writing import write_queries
 from raggs.parts.workspace import Workspace, open_numbered
-from raggs.runs.events import Listener, beside, in_loop, silent
+from raggs.runs.events import Listener, ignore_event, in_loop, run_in_thread
 from raggs.runs.forecast import lines_of
 from raggs.runs.manifests.models import CostEstimate, total
 
 
 def show_cuts(
-    config: DocumentsConfig | RunConfig, file: str | None = None, listen: Listener = silent, page: Path | None = None
+    config: DocumentsConfig | RunConfig,
+    file: str | None = None,
+    listen: Listener = ignore_event,
+    page: Path | None = None,
 ) -> CutReport:
     """What of the corpus is cut where; nothing is paid, and nothing kept but what the chunker itself keeps.
 
@@ -100,7 +103,7 @@ def show_cuts(
 LEDGER = "chunks.ledger.jsonl"  # of a workspace, since several runs share its cuts
 STAGE = "chunks"
 ANSWER = 30  # tokens of an answer
-CUT_EARLY = f"a window is taken to be cut at {GUESS:.0%} of its length, where the next one begins"
+CUT_EARLY = f"a window is taken to be cut at {GUESSED_BOUNDARY_SHARE:.0%} of its length, where the next one begins"
 
 
 @dataclass(frozen=True)
@@ -134,7 +137,7 @@ def in_words(estimates: Sequence[CostEstimate], cap: float | None, why: str = CU
 
 
 def make_paid_cuts(
-    config: RunConfig, listen: Listener = silent, approve: Approve = nobody, *, again: bool = False
+    config: RunConfig, listen: Listener = ignore_event, approve: Approve = approve_nothing, *, again: bool = False
 ) -> ChunkingResult:
     """Cut what of a configuration's corpus is not cut yet. Works in notebooks too.
 
@@ -149,9 +152,9 @@ def make_paid_cuts(
         RaggsError: a key is missing, a provider refused, or the budget is used up; whatever was answered is kept.
     """
     if in_loop():
-        return beside(lambda hear: make_paid_cuts(config, hear, approve, again=again), listen)
+        return run_in_thread(lambda hear: make_paid_cuts(config, hear, approve, again=again), listen)
     permit(config, [STAGE], approve)
-    with _opened(config, listen) as (corpus, chunker, workspace):
+    with _opened_corpus(config, listen) as (corpus, chunker, workspace):
         require_keys(chunker.models, config.llm)
         workspace.ledger.turn_to(config.workspace / LEDGER, STAGE)
         return make_cuts(
@@ -170,13 +173,13 @@ def forecast_cuts(config: RunConfig, *, again: bool = False) -> CutForecast:
         UsageError: as `make_paid_cuts`.
         RaggsError: the folder or what is kept cannot be read.
     """
-    with _opened(config, silent) as (corpus, chunker, workspace), workspace.rehearsal() as llm:
+    with _opened_corpus(config, ignore_event) as (corpus, chunker, workspace), workspace.rehearsal() as llm:
         llm.turn_to(STAGE)
         return CutForecast(*foresee(chunker, corpus.documents(), workspace, llm, again=again), tuple(lines_of(llm)))
 
 
 @contextmanager
-def _opened(config: RunConfig, listen: Listener) -> Iterator[tuple[CutCorpus, PaidChunker, Workspace]]:
+def _opened_corpus(config: RunConfig, listen: Listener) -> Iterator[tuple[CutCorpus, PaidChunker, Workspace]]:
     corpus = corpora.REGISTRY.of(config.corpus)(config.corpus)
     spec = corpus.named if isinstance(corpus, CutCorpus) else None
     with Workspace(config.workspace, config.llm, config.budget, hear=listen) as workspace:
@@ -223,7 +226,7 @@ class ChunkRequest:
     max_usd: float = CAP
     llm: LLMSettings | None = None
 
-    def permit(self, approve: Approve = nobody) -> None:
+    def permit(self, approve: Approve = approve_nothing) -> None:
         """See to it that no key goes to an address among `llm` that is new; those of a part are the user's own words.
 
         Raises:
@@ -232,7 +235,7 @@ class ChunkRequest:
         specs = [*self.chunker_specs().values(), *self.embedder_specs().values()]
         permit_parts(self.llm or LLMSettings(), specs, approve)
 
-    def workspace(self, out: Path, listen: Listener = silent) -> Workspace:
+    def workspace(self, out: Path, listen: Listener = ignore_event) -> Workspace:
         """That makes the parts, with its caches below `out`."""
         return Workspace(out, self.llm, BudgetSettings(max_usd=self.max_usd), hear=listen)
 
@@ -259,7 +262,9 @@ class ChunkResult:
     files: tuple[Path, ...]
 
 
-def eval_chunks(request: ChunkRequest, out: Path, listen: Listener = silent, approve: Approve = nobody) -> ChunkResult:
+def eval_chunks(
+    request: ChunkRequest, out: Path, listen: Listener = ignore_event, approve: Approve = approve_nothing
+) -> ChunkResult:
     """Cut, embed, search and score; the report goes to `out`, and what can be used again below it. Works in notebooks.
 
     Args:
@@ -269,7 +274,7 @@ def eval_chunks(request: ChunkRequest, out: Path, listen: Listener = silent, app
         RaggsError: a part, a file, a question or an excerpt is not what it should be; a model failed.
     """
     if in_loop():
-        return beside(lambda hear: eval_chunks(request, out, hear, approve), listen)
+        return run_in_thread(lambda hear: eval_chunks(request, out, hear, approve), listen)
     request.permit(approve)
     if out.exists() and not out.is_dir():
         raise UsageError(f"{out} is a file, not a folder", remedy="name the report's folder by --out")
@@ -294,8 +299,8 @@ def _study(request: ChunkRequest, workspace: Workspace, listen: Listener) -> Chu
     cuts = {}
     for name, chunker in cutters.items():
         before = workspace.pieces_found
-        tell = partial(_told, listen, f"documents cut by {name}", len(documents.names))
-        cuts[name] = _cut(chunker, documents, made.get(name), request.compat, tell)
+        tell = partial(_report_progress, listen, f"documents cut by {name}", len(documents.names))
+        cuts[name] = _chunk_documents(chunker, documents, made.get(name), request.compat, tell)
         if found := workspace.pieces_found - before:
             notes.append(f"{name}: vectors of {plural(found, 'piece')} were kept; its seconds leave their making out")
     return ChunkStudy(
@@ -332,7 +337,7 @@ def _make(
         if isinstance(chunker, PaidChunker):
             require_keys(chunker.models, workspace.settings)
             total = len(documents.names)
-            tell = partial(_told, listen, f"cuts of {name}", total)
+            tell = partial(_report_progress, listen, f"cuts of {name}", total)
             found[name] = make_cuts(chunker, documents.whole, workspace, tell)
             if failed := found[name].failed:
                 raise ProviderError(
@@ -341,15 +346,15 @@ def _make(
     return found
 
 
-def _told(listen: Listener, what: str, total: int, done: int) -> None:
+def _report_progress(listen: Listener, what: str, total: int, done: int) -> None:
     listen(BuildProgress(what, done, total))
 
 
-def _cut(
+def _chunk_documents(
     chunker: Chunker, documents: Documents, made: ChunkingResult | None, compat: bool, tell: Callable[[int], None]
 ) -> ChunkedDocuments:
     """The chunks; what a model took for cutting is of the chunker's time."""
-    found = cut(chunker, documents, compat=compat, tell=tell)
+    found = chunk_documents(chunker, documents, compat=compat, tell=tell)
     return found if made is None else replace(found, seconds=found.seconds + made.seconds)
 
 
@@ -366,7 +371,7 @@ def _embedding(name: str, embedder: Embedder, workspace: Workspace, listen: List
     return EmbeddingFunctions(kept.embed, kept.embed_queries)
 
 
-def open_questions(path: Path, listen: Listener = silent) -> Mapping[str, tuple[int, Query]]:
+def open_questions(path: Path, listen: Listener = ignore_event) -> Mapping[str, tuple[int, Query]]:
     """The questions by id, each after its line.
 
     Raises:
@@ -411,7 +416,7 @@ def _count(request: ChunkRequest, workspace: Workspace, llm: DryRunLLM) -> None:
             llm.turn_to(STAGE)
             cut, _ = foresee(chunker, documents.whole, workspace, llm)
             guessed = guessed or cut > 0
-            texts = _guessed(chunker, documents, workspace) if paid else []
+            texts = _estimated_chunk_texts(chunker, documents, workspace) if paid else []
         else:
             llm.turn_to(EMBED)
             chunker = chunkers.REGISTRY.of(spec)(spec, lent)
@@ -431,7 +436,7 @@ def _texts(chunker: Chunker, documents: Documents) -> list[str]:
     return [chunk.text for document in documents.whole for chunk in chunker.chunk(document)]
 
 
-def _guessed(chunker: PaidChunker, documents: Documents, workspace: Workspace) -> list[str]:
+def _estimated_chunk_texts(chunker: PaidChunker, documents: Documents, workspace: Workspace) -> list[str]:
     """The chunks of documents that are cut, and of others what is taken for them."""
     texts = []
     with workspace.rehearsal() as llm:
@@ -457,7 +462,7 @@ class PlacedQuestions:
     notes: tuple[str, ...]
 
 
-def place_excerpts(corpus: Path, questions: Path, to: Path, listen: Listener = silent) -> PlacedQuestions:
+def place_excerpts(corpus: Path, questions: Path, to: Path, listen: Listener = ignore_event) -> PlacedQuestions:
     """Check each excerpt against the documents, search for those without offsets, and write all questions with places.
 
     Args:

@@ -19,9 +19,9 @@ from raggs.base.artifacts import JudgeRecord
 from raggs.base.errors import DataError, UsageError
 from raggs.base.text import plural
 from raggs.evaluation.analyses.corrected import DrawnLabel, PeopleCorrection, WholeQuestions
-from raggs.parts.judges import by_people, unaided
+from raggs.parts.judges import by_people, without_human_grade
 from raggs.parts.reviews import CompletedDraw, CurrentReviews, Draw, Key, ReviewStore, latest, read_draws
-from raggs.runs.manifests.opened import OpenedRun, open_run
+from raggs.runs.manifests.open_run import OpenedRun, open_run
 
 REMEDY = "read the random part of a plan, without seeing the judge's grades"
 FINISH = "raggs review plan RUN --out FILE lists what is left, and raggs review serve RUN --plan FILE asks it"
@@ -84,7 +84,7 @@ def drawn_labels(run: OpenedRun, folder: Path | None = None) -> DrawnLabels:
     by_passage, unread = latest(draws, "passage", pool.asked, read)
     by_question, open_ = latest(draws, "question", pool.asked, pool.read_whole(read))
     if not unread and not by_passage and not _of_run(draws, pool):
-        by_passage = CompletedDraw(_told(held, pool.asked), 0)
+        by_passage = CompletedDraw(_stated_chances(held, pool.asked), 0)
     found = _DrawnGrades(held, pool)
     labels = found.labels({} if by_passage is None else by_passage.chance)
     whole = found.whole({} if by_question is None else by_question.chance)
@@ -187,7 +187,7 @@ def _of_run(draws: list[Draw], pool: _Pool) -> bool:
     return any(item.key in pool.asked for draw in draws for item in draw.items)
 
 
-def _told(held: CurrentReviews, asked: Mapping[Key, str]) -> dict[Key, float]:
+def _stated_chances(held: CurrentReviews, asked: Mapping[Key, str]) -> dict[Key, float]:
     """The chances that reviews tell."""
     return {key: odds for key in asked if (odds := chance_of(held, key)) is not None}
 
@@ -200,7 +200,7 @@ def chance_of(held: CurrentReviews, key: Key) -> float | None:
 
 def _check_judged(run: OpenedRun, drawn: set[Item]) -> None:
     for record in run.typed("judge", JudgeRecord):
-        if (by_people(record) or unaided(record) is not record) and (record.qid, record.doc_id) in drawn:
+        if (by_people(record) or without_human_grade(record) is not record) and (record.qid, record.doc_id) in drawn:
             raise DataError(
                 "the run's own grades are people's where they spoke, so that they say nothing of the judge elsewhere",
                 where=run.folder,

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from raggs.app.addresses import Approve, nobody, permit, permit_parts
+from raggs.app.addresses import Approve, approve_nothing, permit, permit_parts
 from raggs.app.run import AnyConfig, run_folder
 from raggs.base.document import ReportDocument
 from raggs.base.errors import RaggsError, UsageError
@@ -29,7 +29,16 @@ from raggs.config.load import LoadedConfig, load_config
 from raggs.config.models import RunConfig
 from raggs.config.source import refuse_stored
 from raggs.diagnosis import FOLDER, REGISTRY
-from raggs.diagnosis.base import NAMES, Bench, Diagnosis, DiagnosisFindings, DiagnosisInputs, found_in, hedged, lay_out
+from raggs.diagnosis.base import (
+    INPUT_NAMES,
+    Bench,
+    Diagnosis,
+    DiagnosisFindings,
+    DiagnosisInputs,
+    found_in,
+    hedged,
+    lay_out,
+)
 from raggs.diagnosis.models import DiagnosisReport
 from raggs.diagnosis.store import DiagnosisStore
 from raggs.llm import BudgetSettings, LLMSettings
@@ -40,7 +49,7 @@ from raggs.parts.embedders import EmbedderConfig
 from raggs.parts.rerankers import RerankerConfig
 from raggs.parts.retrievers.reranked import RerankedConfig
 from raggs.parts.workspace import Workspace
-from raggs.runs.events import Listener, beside, in_loop, silent
+from raggs.runs.events import Listener, ignore_event, in_loop, run_in_thread
 from raggs.runs.forecast import lines_of
 from raggs.runs.manifests.models import CostEstimate
 from raggs.runs.manifests.store import RunStore
@@ -53,12 +62,12 @@ __all__ = [
     "DiagnosisResult",
     "diagnose",
     "forecast_diagnosis",
-    "opened",
+    "opened_inputs",
     "run_diagnosis",
 ]
 
 CAP = 5.0  # USD, where no configuration names a budget
-USUAL = "wordllama"
+DEFAULT_EMBEDDER = "wordllama"
 
 
 @dataclass(frozen=True)
@@ -157,7 +166,7 @@ class DiagnoseRequest:
         of_run = self.golden is not None and RunStore(self.golden).exists
         return self.golden.parent if self.golden is not None and of_run else self.folder
 
-    def permit(self, approve: Approve = nobody) -> None:
+    def permit(self, approve: Approve = approve_nothing) -> None:
         """See to it that no key goes to an address that is new; those of a part's own word are the user's.
 
         Raises:
@@ -172,7 +181,7 @@ class DiagnoseRequest:
         own = None if self.run is None else self.run.embed.embedder
         if not self.embedders and own is not None:
             return {spec_name(own): own}
-        names = split_names(self.embedders or (USUAL,), "embedder", "see: raggs list embedders")
+        names = split_names(self.embedders or (DEFAULT_EMBEDDER,), "embedder", "see: raggs list embedders")
         return {name: parse_spec(name, embedders.REGISTRY, EmbedderConfig) for name in names}
 
     def _rerankers(self) -> dict[str, RerankerConfig]:
@@ -225,8 +234,8 @@ def diagnose(
     out: Path | str | None = None,
     seed: int = 0,
     max_usd: float | None = None,
-    listen: Listener = silent,
-    approve: Approve = nobody,
+    listen: Listener = ignore_event,
+    approve: Approve = approve_nothing,
     **settings: object,
 ) -> DiagnosisResult:
     """Diagnose one kind; see `DiagnoseRequest`. Works in notebooks too: ``diagnose("names", embedders=["wordllama"])``.
@@ -253,14 +262,16 @@ def diagnose(
     return run_diagnosis(request, listen, approve)
 
 
-def run_diagnosis(request: DiagnoseRequest, listen: Listener = silent, approve: Approve = nobody) -> DiagnosisResult:
+def run_diagnosis(
+    request: DiagnoseRequest, listen: Listener = ignore_event, approve: Approve = approve_nothing
+) -> DiagnosisResult:
     """The same of a request."""
     if in_loop():
-        return beside(lambda hear: run_diagnosis(request, hear, approve), listen)
+        return run_in_thread(lambda hear: run_diagnosis(request, hear, approve), listen)
     request.permit(approve)
     kind, store = request.diagnosis, DiagnosisStore(request.folder, request.kind)
     refuse_stored(kind.config.model_dump(mode="json"))
-    with opened(request, listen) as bench:
+    with opened_inputs(request, listen) as bench:
         bench.require(kind.needs)
         kind.check(bench)
         causes = hash_value(kind.causes(bench))
@@ -289,9 +300,9 @@ def forecast_diagnosis(request: DiagnoseRequest) -> DiagnosisForecast:
         RaggsError: as `run_diagnosis`, for what can be known before.
     """
     if in_loop():
-        return beside(lambda _: forecast_diagnosis(request), silent)
+        return run_in_thread(lambda _: forecast_diagnosis(request), ignore_event)
     kind, store = request.diagnosis, DiagnosisStore(request.folder, request.kind)
-    with opened(request, silent, rehearses=True) as bench:
+    with opened_inputs(request, ignore_event, rehearses=True) as bench:
         bench.require(kind.needs)
         kind.check(bench)
         if store.unchanged(hash_value(kind.causes(bench))) is not None:
@@ -300,7 +311,7 @@ def forecast_diagnosis(request: DiagnoseRequest) -> DiagnosisForecast:
 
 
 @contextmanager
-def opened(request: DiagnoseRequest, listen: Listener, *, rehearses: bool = False) -> Iterator[Bench]:
+def opened_inputs(request: DiagnoseRequest, listen: Listener, *, rehearses: bool = False) -> Iterator[Bench]:
     """The bench of a request, closed at the end of the block.
 
     Args:
@@ -401,8 +412,8 @@ def outlooks(request: DiagnoseRequest) -> tuple[DiagnosisOverview, ...]:
         RaggsError: what is named cannot be opened.
     """
     if in_loop():
-        return beside(lambda _: outlooks(request), silent)
-    with opened(request, silent) as bench:
+        return run_in_thread(lambda _: outlooks(request), ignore_event)
+    with opened_inputs(request, ignore_event) as bench:
         if request.golden is not None:
             _ = bench.judgments  # told once, not for each kind
         return tuple(_outlook(name, request, bench) for name in REGISTRY)
@@ -420,12 +431,16 @@ def _outlook(name: str, request: DiagnoseRequest, bench: Bench) -> DiagnosisOver
         kind.check(bench)
     except RaggsError as error:
         lacks = str(error)
-    needs, takes = (tuple(NAMES[need] for need in each) for each in (kind.NEEDS, kind.TAKES))
+    needs, takes = (tuple(INPUT_NAMES[need] for need in each) for each in (kind.NEEDS, kind.TAKES))
     return DiagnosisOverview(name, kind.TITLE, needs, takes, lacks, kind.TIME, models)
 
 
 def diagnose_all(
-    request: DiagnoseRequest, listen: Listener = silent, approve: Approve = nobody, *, quick: bool = False
+    request: DiagnoseRequest,
+    listen: Listener = ignore_event,
+    approve: Approve = approve_nothing,
+    *,
+    quick: bool = False,
 ) -> DiagnosisRounds:
     """Run each kind that can run and pays nobody, one after the other; what one cannot do stops no other.
 
@@ -436,7 +451,7 @@ def diagnose_all(
         RaggsError: what is named cannot be opened.
     """
     if in_loop():
-        return beside(lambda hear: diagnose_all(request, hear, approve, quick=quick), listen)
+        return run_in_thread(lambda hear: diagnose_all(request, hear, approve, quick=quick), listen)
     done, skipped, failed = list[DiagnosisResult](), dict[str, str](), dict[str, str]()
     for each in outlooks(request):
         if why := each.hindrance(quick=quick):

@@ -19,16 +19,7 @@ from pathlib import Path
 import numpy as np
 from pydantic import JsonValue
 
-from raggs.base.document import (
-    UNDEFINED,
-    Legend,
-    ReportDocument,
-    Section,
-    Table,
-    formatted,
-    markdown,
-    table_of,
-)
+from raggs.base.document import UNDEFINED, Legend, ReportDocument, Section, Table, formatted, markdown, table_of
 from raggs.base.errors import DataError, RaggsError, UsageError
 from raggs.base.files import write_texts
 from raggs.base.hashing import canonical_json
@@ -61,24 +52,24 @@ from raggs.evaluation.diff_sets import (
     SidePart,
     VerdictPart,
     comparable,
-    moves,
+    grade_moves,
     read_side,
 )
 from raggs.evaluation.gates import read_report
+from raggs.evaluation.messages import VERDICTS, unjudged_tops
 from raggs.evaluation.study import ScoringSettings, Study, doubt_of, ends_between, study_systems, unjudged_in
-from raggs.evaluation.words import VERDICTS, unjudged_tops
-from raggs.golden.opened import NamedSystem, open_systems
+from raggs.golden.sources import NamedSystem, open_systems
 from raggs.metrics.columns import Run
 from raggs.metrics.hits import Hits
 from raggs.metrics.names import MeasureSpec, at_cutoffs, needs_cutoff
 from raggs.runs.manifests.costs import costs
-from raggs.runs.manifests.opened import open_run
+from raggs.runs.manifests.open_run import open_run
 from raggs.stats.comparison import Verdict
 
 GRADED = ("ndcg", "ra_nwg", "recall", "mrr")
-OTHERS = ("ndcg", "recall", "mrr")
+BINARY_MEASURES = ("ndcg", "recall", "mrr")
 CUTOFF = 10
-SHOWN = 3
+MAX_SHOWN_IDS = 3
 
 
 @dataclass(frozen=True)
@@ -115,8 +106,8 @@ def diff(request: DiffRequest) -> DiffReport:
     questions, passages = diff_sets.questions(old, new), diff_sets.passages(old, new)
     pairing = IdPairing(diff_sets.alias(questions), diff_sets.alias(passages))
     if not pairing.shared(old, new):
-        raise _strangers(old, new)
-    moved = moves(old, new, pairing, confidence=request.confidence, seed=request.seed)
+        raise _no_common_query_error(old, new)
+    moved = grade_moves(old, new, pairing, confidence=request.confidence, seed=request.seed)
     decisions, warnings = _decisions(request, old, new)
     runs = (old.manifest, new.manifest)
     told = trees.settings(runs[0], runs[1]) if runs[0] and runs[1] else ()
@@ -129,11 +120,13 @@ def diff(request: DiffRequest) -> DiffReport:
         grades=moved.grades,
         orders=moved.orders,
         by_question=moved.by_question,
-        coverage=diff_results.beside(diff_results.coverage(old), diff_results.coverage(new)),
-        cost=diff_results.beside(diff_results.cost(old), diff_results.cost(new)),
-        health=diff_results.differing(diff_results.beside(diff_results.health(old), diff_results.health(new))),
+        coverage=diff_results.figure_parts(diff_results.coverage(old), diff_results.coverage(new)),
+        cost=diff_results.figure_parts(diff_results.cost(old), diff_results.cost(new)),
+        health=diff_results.differing_figures(
+            diff_results.figure_parts(diff_results.health(old), diff_results.health(new))
+        ),
         settings=told,
-        made=trees.made(runs[0], runs[1], told) if runs[0] and runs[1] else (),
+        made=trees.stage_input_diffs(runs[0], runs[1], told) if runs[0] and runs[1] else (),
         notes=tuple(_notes(old, new, pairing)),
         warnings=(*dict.fromkeys((*old.judgments.warnings, *new.judgments.warnings)), *warnings),
     )
@@ -152,8 +145,8 @@ def _read(path: Path) -> GoldenSide:
         raise
 
 
-def _strangers(old: GoldenSide, new: GoldenSide) -> DataError:
-    here, there = (", ".join(list(side.grades)[:SHOWN]) for side in (new, old))
+def _no_common_query_error(old: GoldenSide, new: GoldenSide) -> DataError:
+    here, there = (", ".join(list(side.grades)[:MAX_SHOWN_IDS]) for side in (new, old))
     return DataError(
         f"has no question in common with {old.part.source}, by id or by text: here {here}, there {there}",
         where=new.part.source,
@@ -200,7 +193,7 @@ def _unlisted(name: str, hits: Hits) -> str:
 
 def _measures(names: Sequence[str], old: GoldenSide, new: GoldenSide) -> list[MeasureSpec]:
     both = old.judgments.qrels.scale.golden and new.judgments.qrels.scale.golden
-    usual = GRADED if both else OTHERS
+    usual = GRADED if both else BINARY_MEASURES
     wanted = [(name, [CUTOFF] if needs_cutoff(name) else []) for name in names] or [(name, [CUTOFF]) for name in usual]
     found = [one for name, cutoffs in wanted for one in at_cutoffs(name, cutoffs)]
     return list({named.name: named for named in found}.values())
@@ -253,13 +246,13 @@ def _of_both(old: list[NamedSystem], new: list[NamedSystem]) -> _ScoredSets:
     if old[0].origin.other_corpus(new[0].origin):
         said = "the runs search other corpora: each retriever is scored under each set by that run's own lists"
         return _ScoredSets(old, new, (), (said,))
-    joined = [replace(after, run=_joined(before.run, after.run)) for before, after in zip(old, new, strict=True)]
+    joined = [replace(after, run=_joined_run(before.run, after.run)) for before, after in zip(old, new, strict=True)]
     alike = old[0].origin.retrieved == new[0].origin.retrieved
     said = "" if alike else ", for the runs retrieved other lists"
     return _ScoredSets(joined, joined, (f"systems: the retrievers that both runs hold, by the lists of NEW{said}",))
 
 
-def _joined(old: Run, new: Run) -> Run:
+def _joined_run(old: Run, new: Run) -> Run:
     """The lists of `new`, and those of `old` for the queries that it lacks."""
     held = set(new.qids)
     if held.issuperset(old.qids):
@@ -273,10 +266,10 @@ def _joined(old: Run, new: Run) -> Run:
     return Run.from_columns(qids, docs, scores)
 
 
-NAMED = 3  # questions behind a flip
+MAX_NAMED_MOVERS = 3  # questions behind a flip
 MAX_LISTED = 10  # questions, and ids in a sentence
 VALUE = 32  # characters of a setting's value
-BEYOND = (
+ORDER_LEGENDS = (
     Legend("tau_AP", "AP correlation of the new order with the old one: 1 the same, 0 as by chance"),
     Legend("expected", "overlap of the shared passages if each order were off by its stated doubt alone"),
     Legend("change", "beyond: less overlap than the stated doubt explains"),
@@ -286,10 +279,12 @@ BEYOND = (
 def lay_out_diff(report: DiffReport) -> ReportDocument:
     """The document of a comparison; nothing is computed here."""
     sections = tuple(section for section in _sections(report) if section.sentences or section.table)
-    return ReportDocument("Golden sets: OLD and NEW", _first(report), sections, report.notes, report.warnings)
+    return ReportDocument(
+        "Golden sets: OLD and NEW", _decisions_section(report), sections, report.notes, report.warnings
+    )
 
 
-def _first(report: DiffReport) -> Section:
+def _decisions_section(report: DiffReport) -> Section:
     found = report.decisions
     sides = (_side("OLD", report.old), _side("NEW", report.new))
     same = ("both hold the same judgments",) if report.same else ()
@@ -308,7 +303,7 @@ def flip_sentences(found: DecisionsPart) -> Iterator[str]:
     total, flips = plural(len(found.verdicts), "verdict"), found.flips
     yield f"{len(flips)} of {total} flip:" if flips else f"no decision changes: none of {total} flips"
     for each in flips[:MAX_LISTED]:
-        old, new = (_why(*side) for side in ((each.old, each.old_unjudged), (each.new, each.new_unjudged)))
+        old, new = (_verdict_text(*side) for side in ((each.old, each.old_unjudged), (each.new, each.new_unjudged)))
         how = "reversed" if each.reversed else f"{old} -> {new}"
         now = f", {each.first} is now {VERDICTS[each.new]}" if each.reversed else ""
         yield f"  {each.first} against {each.second} on {each.measure}: {how}{now}{_movers(each)}"
@@ -316,18 +311,18 @@ def flip_sentences(found: DecisionsPart) -> Iterator[str]:
         yield f"  … and {len(flips) - MAX_LISTED} more, all of them in diff.json"
 
 
-def _why(verdict: Verdict, unjudged: str | None) -> str:
+def _verdict_text(verdict: Verdict, unjudged: str | None) -> str:
     """A verdict, and why it is inconclusive where unjudged passages could reverse it."""
     return f"{VERDICTS[verdict]} ({unjudged})" if unjudged else VERDICTS[verdict]
 
 
 def _movers(each: VerdictPart) -> str:
-    moved = ", ".join(f"{one.qid} {one.new - one.old:+.2f}" for one in each.moved_by[:NAMED])
+    moved = ", ".join(f"{one.qid} {one.new - one.old:+.2f}" for one in each.moved_by[:MAX_NAMED_MOVERS])
     return f" (most by {moved})" if moved else ""
 
 
 def _flip(each: VerdictPart) -> tuple[str, ...]:
-    verdicts = (_why(each.old, each.old_unjudged), _why(each.new, each.new_unjudged))
+    verdicts = (_verdict_text(each.old, each.old_unjudged), _verdict_text(each.new, each.new_unjudged))
     differences = (_estimate(part, "+z.3f") for part in (each.old_difference, each.new_difference))
     return (f"{each.first} - {each.second}", each.measure, *verdicts, *differences)
 
@@ -345,7 +340,7 @@ def _sections(report: DiffReport) -> Iterator[Section]:
     yield _grades(report.grades)
     yield _orders(report.orders, report.by_question)
     yield _content(report)
-    yield _most(report.by_question)
+    yield _moved_questions_section(report.by_question)
     yield _figures("Coverage", report.coverage)
     yield _figures("Cost", report.cost)
     told = [part for part in report.health if ".interval." not in part.name]
@@ -365,7 +360,8 @@ def _grades(found: GradesPart | None) -> Section:
         return Section(title, ("no grade can be compared",))
     moved = found.up + found.down
     said = (
-        f"{moved:,} of {plural(found.compared, 'grade')} moved ({share(moved, found.compared)}): {found.up:,} up, "
+        f"{moved:,} of {plural(found.compared, 'grade')} moved ({format_share(moved, found.compared)}): "
+        f"{found.up:,} up, "
         f"{found.down:,} down, {found.far:,} by two or more; kappa {_estimate(found.kappa, 'z.3f')}",
         f"{found.to_relevant:,} became relevant, {found.from_relevant:,} are so no longer; {found.added:,} judged in "
         f"NEW alone, {found.removed:,} in OLD alone",
@@ -381,15 +377,19 @@ def _orders(found: OrdersPart | None, questions: Sequence[QuestionDiffPart]) -> 
     title = "Orders that moved"
     if found is None:
         return Section(title, ("no question is ranked in both",))
-    means = f"tau_AP {_plain(found.tau_ap)}, RBO {_plain(found.rbo)}, overlap@{found.k} {_plain(found.overlap)}"
+    means = (
+        f"tau_AP {_format_or_dash(found.tau_ap)}, RBO {_format_or_dash(found.rbo)}, overlap@{found.k} "
+        f"{_format_or_dash(found.overlap)}"
+    )
     said = [f"{means} (means over {plural(found.compared, 'question')})"]
     if not found.tested:
         return Section(title, (*said, "no question has enough shared passages whose doubt is stated"))
-    names = _listed([each.qid for each in questions if each.change == "beyond"])
+    names = _list_clause([each.qid for each in questions if each.change == "beyond"])
     said.append(
         f"of {plural(found.tested, 'question')} whose doubt is stated, {found.beyond} changed beyond it (at most "
-        f"{found.by_chance:.1f} by chance){names}; the heads of what both rank overlap by {_plain(found.shared)}, "
-        f"{_plain(found.expected)} was to be expected"
+        f"{found.by_chance:.1f} by chance){names}; the heads of what both rank overlap by "
+        f"{_format_or_dash(found.shared)}, "
+        f"{_format_or_dash(found.expected)} was to be expected"
     )
     return Section(title, tuple(said))
 
@@ -397,7 +397,7 @@ def _orders(found: OrdersPart | None, questions: Sequence[QuestionDiffPart]) -> 
 def _content(report: DiffReport) -> Section:
     kinds = (("questions", report.questions), ("passages", report.passages))
     rows = ((name, part.same, *map(len, _lists(part))) for name, part in kinds)
-    said = [sentence for name, part in kinds for sentence in _named(name, part)]
+    said = [sentence for name, part in kinds for sentence in _change_sentences(name, part)]
     head = ("", "same", "added", "removed", "changed", "other id")
     return Section("Questions and passages", tuple(said), Table.of(head, rows))
 
@@ -406,41 +406,41 @@ def _lists(part: ContentPart) -> tuple[Sequence[object], ...]:
     return part.added, part.removed, part.changed, part.renamed
 
 
-def _named(name: str, part: ContentPart) -> Iterator[str]:
+def _change_sentences(name: str, part: ContentPart) -> Iterator[str]:
     if not part.known:
         yield f"texts of {name} are not known on both sides: ids alone are compared"
     for what, found in (("added", part.added), ("removed", part.removed), ("changed", part.changed)):
         if found:
-            yield f"{name} {what}{_listed([_one(each) for each in found])}"
+            yield f"{name} {what}{_list_clause([_change_text(each) for each in found])}"
     if part.renamed:
-        yield f"{name} under another id{_listed([f'{each.old} -> {each.new}' for each in part.renamed])}"
+        yield f"{name} under another id{_list_clause([f'{each.old} -> {each.new}' for each in part.renamed])}"
 
 
-def _one(each: str | ChangedPart) -> str:
+def _change_text(each: str | ChangedPart) -> str:
     if isinstance(each, str):
         return each
     return each.id if each.fields == ("text",) else f"{each.id} ({', '.join(each.fields)})"
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_clause(names: Sequence[str]) -> str:
     """`: a, b, … and 3 more`; nothing where there is none."""
     more = f", … and {len(names) - MAX_LISTED:,} more" if len(names) > MAX_LISTED else ""
     return f": {', '.join(names[:MAX_LISTED])}{more}" if names else ""
 
 
-def _most(parts: Sequence[QuestionDiffPart]) -> Section:
+def _moved_questions_section(parts: Sequence[QuestionDiffPart]) -> Section:
     moved = [each for each in parts if each.moved or (each.overlap is not None and each.overlap < 1)][:MAX_LISTED]
     if not moved:
         return Section("")
     ranked = any(each.overlap is not None for each in moved)
     head = ("question", "grades moved", "mean move", *(("tau_AP", "overlap", "expected", "change") if ranked else ()))
-    table = Table.of(head, (_moved(each)[: len(head)] for each in moved))
-    return Section("Questions that moved most", table=table, terms=BEYOND if ranked else ())
+    table = Table.of(head, (_moved_question_cells(each)[: len(head)] for each in moved))
+    return Section("Questions that moved most", table=table, terms=ORDER_LEGENDS if ranked else ())
 
 
-def _moved(each: QuestionDiffPart) -> tuple[str | None, ...]:
-    heads = map(_plain, (each.tau_ap, each.overlap, each.expected))
-    return (each.qid, f"{each.moved} of {each.compared}", _plain(each.shift, "+z.2f"), *heads, each.change)
+def _moved_question_cells(each: QuestionDiffPart) -> tuple[str | None, ...]:
+    heads = map(_format_or_dash, (each.tau_ap, each.overlap, each.expected))
+    return (each.qid, f"{each.moved} of {each.compared}", _format_or_dash(each.shift, "+z.2f"), *heads, each.change)
 
 
 def _figures(title: str, parts: Sequence[FigurePart]) -> Section:
@@ -462,17 +462,17 @@ def _place(part: SettingDiffPart) -> str:
 def _value(part: SettingDiffPart, *, old: bool) -> str:
     if part.change == ("added" if old else "removed"):
         return UNDEFINED
-    return written(part.old if old else part.new)
+    return format_setting(part.old if old else part.new)
 
 
-def written(value: JsonValue) -> str:
+def format_setting(value: JsonValue) -> str:
     """A setting as a table shows it; of a hash, its beginning."""
     text = value if isinstance(value, str) else canonical_json(value)
     is_hash = len(text) == 64 and all(char in "0123456789abcdef" for char in text)
     return text[:8] if is_hash else shorten(text, VALUE) or repr(value)
 
 
-def share(part: int, whole: int) -> str:
+def format_share(part: int, whole: int) -> str:
     """A share in per cent; one that rounds to nothing is not nothing."""
     share = part / whole if whole else 0.0
     return "less than 1%" if 0 < share < 0.01 else f"{share:.0%}"
@@ -484,12 +484,12 @@ def _figure(value: Number) -> str:
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.4f}".rstrip("0")
 
 
-def _plain(value: Number, form: str = "z.3f") -> str:
+def _format_or_dash(value: Number, form: str = "z.3f") -> str:
     return formatted(value, form)
 
 
 def _estimate(found: EstimatePart, form: str) -> str:
-    value = _plain(found.value, form)
+    value = _format_or_dash(found.value, form)
     return value if found.low is None or found.high is None else f"{value} [{found.low:{form}}, {found.high:{form}}]"
 
 

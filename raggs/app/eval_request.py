@@ -15,8 +15,8 @@ from raggs.base.tables import ColumnNames
 from raggs.evaluation.models import EvalReport, InputPart, OptionsPart, SourcesPart
 from raggs.golden.base import GoldenSet
 from raggs.golden.files import labels_in
-from raggs.golden.opened import NamedSystem, lists_in, split_name
-from raggs.golden.places import USUAL as USUAL_RULE
+from raggs.golden.places import DEFAULT_RULE as USUAL_RULE
+from raggs.golden.sources import NamedSystem, lists_in, split_name
 from raggs.metrics.hits import Ties
 from raggs.metrics.spans import ProjectionRule
 from raggs.runs.manifests.store import RunStore
@@ -155,7 +155,7 @@ def with_sources(report: EvalReport, request: EvalRequest, folder: Path) -> Eval
     Args:
         folder: of eval.json.
     """
-    inputs = tuple(_input(role, name, path, folder) for role, name, path in _named(request))
+    inputs = tuple(_input(role, name, path, folder) for role, name, path in _named_inputs(request))
     if not inputs:
         return report
     options = _options(request)
@@ -167,7 +167,7 @@ def _hash(options: OptionsPart) -> str:
     return hash_value(options.model_dump(mode="json"))
 
 
-def _named(request: EvalRequest) -> Iterator[tuple[str, str, Path]]:
+def _named_inputs(request: EvalRequest) -> Iterator[tuple[str, str, Path]]:
     """Role, name and path of each file and folder; nothing where lists were in memory."""
     subject = request.subject
     if isinstance(subject, SampleFiles):
@@ -195,13 +195,13 @@ def _input(role: str, name: str, path: Path, folder: Path) -> InputPart:
     except ValueError:  # on another drive
         place = str(whole)
     sha256 = hash_file(path) if path.is_file() else None
-    files = {name: hash_file(path / name) for name in _held(path)} if path.is_dir() else {}
+    files = {name: hash_file(path / name) for name in _files_read(path)} if path.is_dir() else {}
     return InputPart.model_validate(
         {"role": role, "name": name, "path": Path(place).as_posix(), "sha256": sha256, "files": files}
     )
 
 
-def _held(folder: Path) -> list[str]:
+def _files_read(folder: Path) -> list[str]:
     """The files of a folder that an evaluation reads: a run's artifacts, an export's labels and lists, reviews."""
     if RunStore(folder).exists:
         files = [folder / artifact_file(name) for name in ARTIFACTS]

@@ -30,7 +30,7 @@ from raggs.base.errors import UsageError
 from raggs.base.tables import check_column
 from raggs.base.text import did_you_mean
 from raggs.base.types import Number
-from raggs.evaluation.analyses import REGISTRY, USUAL, Analysis
+from raggs.evaluation.analyses import DEFAULT_ANALYSES, REGISTRY, Analysis
 from raggs.evaluation.analyses.answers import GivenAnswers
 from raggs.evaluation.analyses.comparisons import Comparisons
 from raggs.evaluation.analyses.losses import BottleneckAnalysis
@@ -42,7 +42,7 @@ from raggs.evaluation.study import ScoringSettings
 from raggs.golden.base import GoldenSet
 from raggs.golden.files import FileGolden
 from raggs.golden.judgments import Judgments
-from raggs.golden.opened import NamedSystem, open_golden, open_systems, split_name
+from raggs.golden.sources import NamedSystem, open_golden, open_systems, split_name
 from raggs.metrics.bottleneck import PUBLISHED
 from raggs.metrics.columns import GradeScale
 from raggs.metrics.names import MeasureSpec, at_cutoffs, needs_cutoff, parse_measure
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 __all__ = ["EvalResult", "evaluate"]
 
 
-WORST = 10  # questions that are named
+WORST_SHOWN = 10  # questions that are named
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def worst_of(
     before: EvalReport | None = None,
     *,
     measure: str | None = None,
-    count: int = WORST,
+    count: int = WORST_SHOWN,
 ) -> tuple[WorstQuery, ...]:
     """The worst questions, worst first; of equal ones the first by id.
 
@@ -107,13 +107,13 @@ def worst_of(
 
 def _values(report: EvalReport, before: EvalReport | None, measure: str) -> Iterator[WorstQuery]:
     for system, by_measure in report.per_query.items():
-        then = _earlier(report, before, system).get(measure, {})
+        then = _earlier_values(report, before, system).get(measure, {})
         for qid, value in by_measure.get(measure, {}).items():
             if value is not None:
                 yield WorstQuery(system, qid, value, then.get(qid), "")
 
 
-def _earlier(report: EvalReport, before: EvalReport | None, system: str) -> Mapping[str, Mapping[str, Number]]:
+def _earlier_values(report: EvalReport, before: EvalReport | None, system: str) -> Mapping[str, Mapping[str, Number]]:
     """The earlier values of a system: those of its name, or of the only one there is."""
     if before is None or report.golden.digest != before.golden.digest:
         return {}
@@ -123,7 +123,7 @@ def _earlier(report: EvalReport, before: EvalReport | None, system: str) -> Mapp
 
 GRADED = ("ra_nwg", "n_recall4", "n_recall5", "precision4", "harm", "ndcg", "recall", "mrr")
 PROJECTED = (*GRADED[:1], "span_recall4", "span_precision4", *GRADED[1:])
-OTHERS = ("ndcg", "recall", "precision", "mrr", "map", "hit")
+BINARY_MEASURES = ("ndcg", "recall", "precision", "mrr", "map", "hit")
 OF_SAMPLES = ("hit", "recall", "precision", "mrr", "ndcg")
 DEFAULT_CUTOFF = 10
 
@@ -151,7 +151,7 @@ class EvalResult:
         """
         return self.report if self.request is None else with_sources(self.report, self.request, folder)
 
-    def worst(self, count: int = WORST, measure: str | None = None) -> tuple[WorstQuery, ...]:
+    def worst(self, count: int = WORST_SHOWN, measure: str | None = None) -> tuple[WorstQuery, ...]:
         """The questions where systems do worst, or lost most against the gates' earlier result (`worst_of`)."""
         return worst_of(self.report, self.golden, self.gates.before, measure=measure, count=count)
 
@@ -206,13 +206,13 @@ def _of_judged(request: EvalRequest, subject: JudgedFiles | JudgedSystems, gates
     systems = list(
         open_systems(list(subject.runs), subject.columns) if isinstance(subject, JudgedFiles) else subject.systems
     )
-    names: tuple[str, ...] = GRADED if judgments.qrels.scale.golden else OTHERS
+    names: tuple[str, ...] = GRADED if judgments.qrels.scale.golden else BINARY_MEASURES
     if isinstance(subject, JudgedFiles) and subject.projection is not None:
         from raggs.app.projection import projected  # late: other evaluations open no corpus
 
         judgments, systems = projected(golden, judgments, systems, subject.projection)
         names = PROJECTED if names == GRADED and not request.measures.condensed else names
-    scoring = _scoring(request, _Usual(names, request.measures.default_k or DEFAULT_CUTOFF, always=False))
+    scoring = _scoring(request, _DefaultMeasures(names, request.measures.default_k or DEFAULT_CUTOFF, always=False))
     if request.gates.lock is not None:
         from raggs.app.gates import check_lock  # late: most evaluations are held to no lock
 
@@ -258,7 +258,7 @@ def _of_samples(request: EvalRequest, subject: SampleFiles) -> EvalReport:
 
     read = open_samples(subject.samples, subject.outputs)
     names = (*OF_SAMPLES, "containment") if read.answer_rank else OF_SAMPLES
-    usual = _Usual(names, request.measures.default_k or DEFAULT_K, always=True)
+    usual = _DefaultMeasures(names, request.measures.default_k or DEFAULT_K, always=True)
     scoring = replace(_scoring(request, usual), answer_rank=read.answer_rank or None)
     judgments, analyses = _on_scale(read.judgments, request.scale), _analyses(request.analyses, request.measures)
     if not any(read.cutoffs):
@@ -287,7 +287,7 @@ def _analyses(asked: AnalysisRequest, measured: MeasureRequest) -> list[Analysis
         "bottleneck": BottleneckAnalysis(asked.pool, () if measured.names or measured.cutoffs else PUBLISHED),
         "answers": _given_answers(asked.correct),
     }
-    wanted = {*USUAL, *asked.names}
+    wanted = {*DEFAULT_ANALYSES, *asked.names}
     names = [name for name in REGISTRY.builtin if name in wanted] + sorted(wanted.difference(REGISTRY.builtin))
     return [made[name] if name in made else REGISTRY.load(name)() for name in names]
 
@@ -298,7 +298,7 @@ def _given_answers(file: Path | None) -> GivenAnswers:
 
 
 @dataclass(frozen=True)
-class _Usual:
+class _DefaultMeasures:
     """What is measured where nothing else was asked for.
 
     Attributes:
@@ -325,7 +325,7 @@ class _Usual:
             yield from at_cutoffs(name, cutoffs or ([] if whole else [self.k]))
 
 
-def _scoring(request: EvalRequest, usual: _Usual) -> ScoringSettings:
+def _scoring(request: EvalRequest, usual: _DefaultMeasures) -> ScoringSettings:
     asked = request.measures
     wanted = _measures(asked, usual)
     shown = sorted({named.measure.k for named in wanted if named.measure.k}) or [usual.k]
@@ -341,7 +341,7 @@ def _scoring(request: EvalRequest, usual: _Usual) -> ScoringSettings:
     )
 
 
-def _measures(asked: MeasureRequest, usual: _Usual) -> list[MeasureSpec]:
+def _measures(asked: MeasureRequest, usual: _DefaultMeasures) -> list[MeasureSpec]:
     """Each measure at its own cutoff, at those asked for, or at the usual one."""
     if asked.names:
         return [one for name in asked.names for one in at_cutoffs(name, asked.cutoffs or usual.at(name))]

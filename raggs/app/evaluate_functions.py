@@ -23,20 +23,20 @@ from raggs.app.eval_request import AnalysisRequest, EvalRequest, JudgedSystems, 
 from raggs.app.evaluate import DEFAULT_CUTOFF, EvalResult
 from raggs.app.evaluate import evaluate as evaluate_request
 from raggs.app.gates import GateRequest
-from raggs.base.adapter import told
+from raggs.base.adapter import wrap_user_errors
 from raggs.base.errors import DataError, UsageError
 from raggs.base.loops import open_loop
 from raggs.base.text import plural
 from raggs.golden.base import GoldenSet
 from raggs.golden.files import GivenGolden, RewordedGolden, queries_of
-from raggs.golden.opened import NamedSystem, open_golden, open_systems
+from raggs.golden.sources import NamedSystem, open_golden, open_systems
 from raggs.metrics.columns import GradeScale, Run
 from raggs.metrics.names import at_cutoffs
-from raggs.parts.run_files import as_id, as_real, run_of, shown
-from raggs.runs.events import beside, in_loop, silent
+from raggs.parts.run_files import as_id, as_real, describe_value, run_of
+from raggs.runs.events import ignore_event, in_loop, run_in_thread
 
 Search = Callable[[str, int], object]
-LISTED = 'give a list of ids, or of (id, score) pairs, best first: ["d3", "d1"] or [("d3", 2.5), ("d1", 1.0)]'
+LIST_REMEDY = 'give a list of ids, or of (id, score) pairs, best first: ["d3", "d1"] or [("d3", 2.5), ("d1", 1.0)]'
 
 
 def named_functions(search: Search | Mapping[str, Search]) -> dict[str, Search]:
@@ -48,7 +48,7 @@ def named_functions(search: Search | Mapping[str, Search]) -> dict[str, Search]:
     named = dict(search) if isinstance(search, Mapping) else {_name(search): search}
     for name, function in named.items():
         if not callable(function):
-            said = f"system {name!r} is {shown(function)}, which cannot be called"
+            said = f"system {name!r} is {describe_value(function)}, which cannot be called"
             raise UsageError(said, remedy="give a function of a question and k")
     return {str(name): function for name, function in named.items()}
 
@@ -66,10 +66,10 @@ def system_of(name: str, search: Search, golden: GoldenSet, qids: Sequence[str],
         DataError: what it gave is no list of passages.
     """
     texts = _texts(golden, qids)
-    if _waits(search) and in_loop():
-        lists = beside(lambda _: _asked(name, search, texts, depth), silent)
+    if _is_async(search) and in_loop():
+        lists = run_in_thread(lambda _: _search_all(name, search, texts, depth), ignore_event)
     else:
-        lists = _asked(name, search, texts, depth)
+        lists = _search_all(name, search, texts, depth)
     return NamedSystem(name, f"function {name}", Run.of(lists))
 
 
@@ -83,51 +83,51 @@ def _texts(golden: GoldenSet, qids: Sequence[str]) -> dict[str, str]:
     return {qid: known[qid] for qid in qids}
 
 
-def _asked(name: str, search: Search, texts: Mapping[str, str], depth: int) -> dict[str, dict[str, float]]:
-    if not _waits(search):
-        return {qid: _one(name, qid, partial(search, text, depth)) for qid, text in texts.items()}
+def _search_all(name: str, search: Search, texts: Mapping[str, str], depth: int) -> dict[str, dict[str, float]]:
+    if not _is_async(search):
+        return {qid: _search_one(name, qid, partial(search, text, depth)) for qid, text in texts.items()}
     with open_loop() as runner:
         run = partial(_run, runner, search)
-        return {qid: _one(name, qid, partial(run, text, depth)) for qid, text in texts.items()}
+        return {qid: _search_one(name, qid, partial(run, text, depth)) for qid, text in texts.items()}
 
 
 def _run(runner: asyncio.Runner, search: Search, text: str, depth: int) -> object:
-    return runner.run(_awaited(search, text, depth))
+    return runner.run(_await_search(search, text, depth))
 
 
-async def _awaited(search: Search, text: str, depth: int) -> object:
+async def _await_search(search: Search, text: str, depth: int) -> object:
     found = search(text, depth)
     return await found if inspect.isawaitable(found) else found
 
 
-def _waits(search: Search) -> bool:
+def _is_async(search: Search) -> bool:
     return any(map(inspect.iscoroutinefunction, (search, getattr(search, "__call__", None))))  # noqa: B004 - of an object
 
 
-def _one(name: str, qid: str, ask: Callable[[], object]) -> dict[str, float]:
+def _search_one(name: str, qid: str, ask: Callable[[], object]) -> dict[str, float]:
     """What a question was given, as scores that fall."""
     about = f"question {qid}"
-    with told(name, about):
+    with wrap_user_errors(name, about):
         found = ask()
         if isinstance(found, Iterable) and not isinstance(found, Mapping | Set | str | bytes):
             found = list(found)  # a generator runs the user's code
-    return _listed(found, f"{name}, {about}")
+    return _scores_from_list(found, f"{name}, {about}")
 
 
-def _listed(found: object, at: str) -> dict[str, float]:
+def _scores_from_list(found: object, at: str) -> dict[str, float]:
     if inspect.iscoroutine(found):
         found.close()
         raise DataError(f"{at}: it returned a coroutine", remedy="give the coroutine function itself, or await in it")
     if isinstance(found, Mapping):
         pairs = sorted(((key, as_real(value, at)) for key, value in found.items()), key=lambda pair: -pair[1])
-        return _once([(as_id(key, at), score) for key, score in pairs], at)
+        return _check_unique([(as_id(key, at), score) for key, score in pairs], at)
     if not isinstance(found, list):
-        raise DataError(f"{at}: it returned {shown(found)}, which is no list", remedy=LISTED)
+        raise DataError(f"{at}: it returned {describe_value(found)}, which is no list", remedy=LIST_REMEDY)
     paired = [isinstance(each, tuple | list) and len(each) == 2 for each in found]
     if not any(paired):
-        return _once([(as_id(each, at), -float(place)) for place, each in enumerate(found)], at)
+        return _check_unique([(as_id(each, at), -float(place)) for place, each in enumerate(found)], at)
     if not all(paired):
-        raise DataError(f"{at}: it returned ids with scores and without, {shown(found)}", remedy=LISTED)
+        raise DataError(f"{at}: it returned ids with scores and without, {describe_value(found)}", remedy=LIST_REMEDY)
     return _falling([(as_id(each[0], at), as_real(each[1], at)) for each in found], at)
 
 
@@ -136,10 +136,10 @@ def _falling(pairs: Sequence[tuple[str, float]], at: str) -> dict[str, float]:
         if score > better:
             said = f"{at}: passage {doc_id} has the score {score:g} below one of {better:g}"
             raise DataError(said, remedy="higher is better: turn distances round, or give ids alone, best first")
-    return _once(pairs, at)
+    return _check_unique(pairs, at)
 
 
-def _once(pairs: Sequence[tuple[str, float]], at: str) -> dict[str, float]:
+def _check_unique(pairs: Sequence[tuple[str, float]], at: str) -> dict[str, float]:
     found: dict[str, float] = {}
     for doc_id, score in pairs:
         if doc_id in found:

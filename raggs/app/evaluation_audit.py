@@ -39,11 +39,13 @@ from raggs.runs.manifests.models import AuditFinding
 from raggs.runs.manifests.store import RunStore
 
 UNCHECKED = ("whether the lists are what the systems return (they are taken as the files hold them)",)
-NAMED = 3  # queries of a measure whose values differ
-SAME = 1e-9  # relative; another processor may round otherwise
+MAX_NAMED_QUERIES = 3  # queries of a measure whose values differ
+RELATIVE_TOLERANCE = 1e-9  # relative; another processor may round otherwise
 SENTENCES = frozenset({"raggs", "v", "notes", "warnings", "sources"})  # of Report: not compared, or by themselves
-EACH = frozenset({"golden", "systems", "comparisons", "per_query"})  # of Report: compared in their own way
-MISSING = "is not there, so nothing of it can be compared"
+FIELDS_COMPARED_IN_DETAIL = frozenset(
+    {"golden", "systems", "comparisons", "per_query"}
+)  # of Report: compared in their own way
+MISSING_FILE = "is not there, so nothing of it can be compared"
 
 
 def is_evaluation(path: Path) -> bool:
@@ -78,7 +80,7 @@ def findings(path: Path) -> tuple[list[AuditFinding], int, tuple[str, ...]]:
     if missing:
         return [*found, *missing], values, (*UNCHECKED, "scores: without these files nothing can be evaluated again")
     try:
-        fresh = _again(report.sources, file.parent)
+        fresh = _evaluate_again(report.sources, file.parent)
     except RaggsError as error:
         where = str(error.where) if error.where else file.name
         return (
@@ -111,7 +113,7 @@ def _files(sources: SourcesPart, folder: Path) -> tuple[list[AuditFinding], list
         for file, sha256 in held.items():
             what, shown = f"{part.role} {part.name}".strip(), os.path.normpath(file)
             if not file.exists():
-                missing.append(AuditFinding(shown, None, f"{MISSING} ({what})"))
+                missing.append(AuditFinding(shown, None, f"{MISSING_FILE} ({what})"))
             elif sha256 is None and not file.is_dir():
                 missing.append(AuditFinding(shown, None, f"was a pipe, which cannot be read again ({what})"))
             elif sha256 is not None and hash_file(file) != sha256:
@@ -119,7 +121,7 @@ def _files(sources: SourcesPart, folder: Path) -> tuple[list[AuditFinding], list
     return changed, missing
 
 
-def _again(sources: SourcesPart, folder: Path) -> EvalReport:
+def _evaluate_again(sources: SourcesPart, folder: Path) -> EvalReport:
     """The evaluation of the same files by the same options.
 
     Raises:
@@ -181,7 +183,9 @@ def _differences(stored: EvalReport, fresh: EvalReport) -> Iterator[str]:
             yield f"{against}: the unjudged shares are not what the files give"
     yield from (f"comparison of {system} on {measure}: is missing" for system, measure in pairs)
     for name in EvalReport.model_fields:
-        if name not in SENTENCES | EACH and not _same(_plain(stored, name), _plain(fresh, name)):
+        if name not in SENTENCES | FIELDS_COMPARED_IN_DETAIL and not _is_equal_json(
+            _as_json_value(stored, name), _as_json_value(fresh, name)
+        ):
             yield f"{name} is not what the files give"
 
 
@@ -197,16 +201,18 @@ def _system(stored: SystemPart, fresh: SystemPart, report: EvalReport, again: Ev
         values = [each.per_query.get(stored.name, {}).get(measure, {}) for each in (report, again)]
         yield from (f"{which}, {measure}, {said}" for said in _values(*values))
     for name in SystemPart.model_fields:
-        if name not in ("name", "source", "scores") and not _same(_plain(stored, name), _plain(fresh, name)):
+        if name not in ("name", "source", "scores") and not _is_equal_json(
+            _as_json_value(stored, name), _as_json_value(fresh, name)
+        ):
             yield f"{which}: {name} is not what the files give"
 
 
 def _values(ours: Mapping[str, Number], theirs: Mapping[str, Number]) -> Iterator[str]:
-    differing = [qid for qid in sorted({*ours, *theirs}) if not _same(ours.get(qid), theirs.get(qid))]
-    for qid in differing[:NAMED]:
-        yield f"query {qid}: value is {_said(ours.get(qid), theirs.get(qid))}"
-    if len(differing) > NAMED:
-        yield f"{len(differing) - NAMED} more queries: their values differ, too"
+    differing = [qid for qid in sorted({*ours, *theirs}) if not _is_equal_json(ours.get(qid), theirs.get(qid))]
+    for qid in differing[:MAX_NAMED_QUERIES]:
+        yield f"query {qid}: value is {_both_values(ours.get(qid), theirs.get(qid))}"
+    if len(differing) > MAX_NAMED_QUERIES:
+        yield f"{len(differing) - MAX_NAMED_QUERIES} more queries: their values differ, too"
 
 
 def _fields(
@@ -214,29 +220,29 @@ def _fields(
 ) -> Iterator[tuple[str, str]]:
     """The fields that differ, and both values."""
     for name in type(ours).model_fields:
-        one, other = _plain(ours, name), _plain(theirs, name)
-        if name not in but and not _same(one, other):
-            yield name, _said(one, other)
+        one, other = _as_json_value(ours, name), _as_json_value(theirs, name)
+        if name not in but and not _is_equal_json(one, other):
+            yield name, _both_values(one, other)
 
 
-def _said(stored: object, fresh: object) -> str:
+def _both_values(stored: object, fresh: object) -> str:
     one, other = (f"{value:.6g}" if isinstance(value, float) else str(value) for value in (stored, fresh))
     return f"{one}, evaluated again {other}"
 
 
-def _plain(part: BaseModel, name: str) -> object:
+def _as_json_value(part: BaseModel, name: str) -> object:
     """A field as JSON has it."""
     return part.model_dump(mode="json", include={name}).get(name)
 
 
-def _same(one: object, other: object) -> bool:
+def _is_equal_json(one: object, other: object) -> bool:
     """Whether two JSON values are equal, numbers up to rounding."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(_same(value, other[key]) for key, value in one.items())
+        return one.keys() == other.keys() and all(_is_equal_json(value, other[key]) for key, value in one.items())
     if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_same, one, other))
+        return len(one) == len(other) and all(map(_is_equal_json, one, other))
     if isinstance(one, float) and isinstance(other, int | float):
-        return math.isclose(one, other, rel_tol=SAME, abs_tol=SAME)
+        return math.isclose(one, other, rel_tol=RELATIVE_TOLERANCE, abs_tol=RELATIVE_TOLERANCE)
     return one == other
 
 

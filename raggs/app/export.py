@@ -15,16 +15,16 @@ from typing import Literal
 from raggs.base.cache import Cache
 from raggs.base.errors import DataError, NotFoundError, UsageError
 from raggs.base.tables import NO_COLUMNS, ColumnNames
-from raggs.base.types import Hear, Notice, deaf
+from raggs.base.types import Notice, ProgressListener, ignore_progress
 from raggs.golden import formats
-from raggs.golden.base import PARTS, RUNS, Part, PartStock, contents_of
+from raggs.golden.base import GOLDEN_CONTENTS, RUNS, GoldenContent, PartStock, contents_of
 from raggs.golden.formats import TEST, UNORDERED, Exporter, ExportLoss, ExportOptions, Importer, claimed
 from raggs.golden.formats.tables import JsonlExporter
-from raggs.golden.opened import lists_in
 from raggs.golden.runs import RunGolden, check_golden
+from raggs.golden.sources import lists_in
 from raggs.parts.file_shapes import RELEVANT, GradeForm, GradeFormat, stated_labels, stated_name
 from raggs.parts.indexes.passages import PassageStore
-from raggs.runs.manifests.opened import OpenedRun
+from raggs.runs.manifests.open_run import OpenedRun
 from raggs.runs.manifests.reasons import ungraded
 from raggs.runs.manifests.store import RunStore
 
@@ -55,7 +55,7 @@ def export_run(
     corpus: CorpusPart = "all",
     split: str = TEST,
     force: bool = False,
-    hear: Hear = deaf,
+    hear: ProgressListener = ignore_progress,
 ) -> ExportResult:
     """Write a run's golden set as `format_` into `folder`. What cannot be exported leaves no trace there.
 
@@ -94,7 +94,7 @@ def export_run(
     return ExportResult(tuple(files), exporter.losses(contents))
 
 
-def _check_order(run: OpenedRun, kind: type[Exporter], hear: Hear) -> None:
+def _check_order(run: OpenedRun, kind: type[Exporter], hear: ProgressListener) -> None:
     """An order that was lost is not an order of nothing."""
     if "rank" not in run.manifest.stages or (path := run.file("rank")).is_file():
         return
@@ -115,7 +115,7 @@ def _strange_lists(files: Sequence[Path]) -> list[Path]:
     return sorted(path for folder in folders for path in lists_in(folder) if path not in files)
 
 
-def _check_finished(run: OpenedRun, kind: type[Exporter], hear: Hear) -> None:
+def _check_finished(run: OpenedRun, kind: type[Exporter], hear: ProgressListener) -> None:
     check_golden(run)
     unfinished = [stage for stage in run.pipeline.order if stage not in run.manifest.stages]
     begun = {part.stage for part in run.parts}
@@ -139,7 +139,7 @@ def _check_finished(run: OpenedRun, kind: type[Exporter], hear: Hear) -> None:
 
 
 @contextmanager
-def _whole_corpus(run: OpenedRun, wanted: bool, hear: Hear) -> Iterator[PassageStore | None]:
+def _whole_corpus(run: OpenedRun, wanted: bool, hear: ProgressListener) -> Iterator[PassageStore | None]:
     """The passages that the run searched, where its workspace has a copy of them."""
     store = _store(run) if wanted else None
     if wanted and store is None:
@@ -160,7 +160,7 @@ def _store(run: OpenedRun) -> PassageStore | None:
     return store
 
 
-Came = Literal["whole", "changed", "partly", "lost", "read"]
+ConversionState = Literal["whole", "changed", "partly", "lost", "read"]
 
 
 @dataclass(frozen=True)
@@ -175,9 +175,9 @@ class ConvertedPart:
         before: what there was; None where nobody says.
     """
 
-    part: Part
+    part: GoldenContent
     what: str
-    came: Came
+    came: ConversionState
     count: int
     before: int | None
 
@@ -273,18 +273,20 @@ def _format(path: Path, asked: str | None) -> str:
     raise UsageError(f"{path} does not say of which format it is", remedy=f"name it by --format: {known}")
 
 
-def _through(contents: Mapping[Part, PartStock], stated: Mapping[Part, PartStock]) -> tuple[ConvertedPart, ...]:
-    parts = [part for part in PARTS if contents[part].count or (part in stated and stated[part].count)]
+def _through(
+    contents: Mapping[GoldenContent, PartStock], stated: Mapping[GoldenContent, PartStock]
+) -> tuple[ConvertedPart, ...]:
+    parts = [part for part in GOLDEN_CONTENTS if contents[part].count or (part in stated and stated[part].count)]
     return tuple(_part(part, contents[part], stated.get(part, PartStock()) if stated else None) for part in parts)
 
 
-def _part(part: Part, now: PartStock, before: PartStock | None) -> ConvertedPart:
+def _part(part: GoldenContent, now: PartStock, before: PartStock | None) -> ConvertedPart:
     if before is None:
-        came: Came = "read"
+        came: ConversionState = "read"
     elif now == before:
         came = "whole"
     elif not now.count:
         came = "lost"
     else:
         came = "partly" if now.count < before.count else "changed"
-    return ConvertedPart(part, PARTS[part], came, now.count, None if before is None else before.count)
+    return ConvertedPart(part, GOLDEN_CONTENTS[part], came, now.count, None if before is None else before.count)

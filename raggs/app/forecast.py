@@ -37,7 +37,7 @@ from raggs.app.services import RunServices
 from raggs.base.artifacts import JournalRecord, JudgeRecord, MergeRecord, Passage, Query, RankingRecord
 from raggs.base.errors import ConfigError
 from raggs.base.jsonl import read_torn
-from raggs.base.judge_health import PEOPLE, JudgeHealth
+from raggs.base.judge_health import HUMAN_SOURCE, JudgeHealth
 from raggs.base.types import as_list, as_object
 from raggs.llm.ledger import LEDGER_REMEDY, LedgerLine
 from raggs.llm.prices import HIDDEN, estimate_tokens, likely_tokens, longest_prompt, reasons, remembered_tokens
@@ -46,7 +46,7 @@ from raggs.parts.embedders import Embedder
 from raggs.parts.indexes.passages import PassageStore
 from raggs.parts.indexes.vectors import SHARD
 from raggs.parts.judges import Calls, Judge, Task
-from raggs.prompts import FALLBACK
+from raggs.prompts import FALLBACK_LANGUAGE
 from raggs.runs.forecast import count_reranking, follow, line_of, rewritten, typical
 from raggs.runs.manifests.models import CostEstimate
 from raggs.runs.manifests.reasons import ComponentChanged
@@ -59,7 +59,7 @@ from raggs.stages.embed import BATCH
 from raggs.stages.judge import STAGE as JUDGE
 from raggs.stages.prune import STAGE as PRUNE
 from raggs.stages.rank import likely_calls
-from raggs.stages.rank_config import LONGEST, RankConfig
+from raggs.stages.rank_config import MAX_BATCH_SIZE, RankConfig
 from raggs.stages.replay import Batch, JournalAnswers, kept_pool, known_entries, rounds
 from raggs.stages.waves import ORDERED, most_orders
 
@@ -72,9 +72,9 @@ def require_room(services: RunServices, config: RankConfig, texts: Sequence[str]
     """
     question = sum(estimate_tokens(query.text) for query in services.queries.values()) // len(services.queries)
     passage = max(1, sum(map(estimate_tokens, texts)) // max(1, len(texts)))
-    length = LONGEST if config.batch_size == "auto" else config.batch_size
+    length = MAX_BATCH_SIZE if config.batch_size == "auto" else config.batch_size
     length = min(length, services.config.merge.depth, len(services.passages))
-    prompt = max(1, question) + estimate_tokens(services.prompts["order"].text(FALLBACK))
+    prompt = max(1, question) + estimate_tokens(services.prompts["order"].text(FALLBACK_LANGUAGE))
     for model in services.judge.models:
         room = longest_prompt(model)
         if not room or likely_tokens(prompt + length * passage) <= room:
@@ -140,7 +140,7 @@ def sent_for_words(line: CostEstimate) -> str:
 
 
 SAMPLE = 200  # passages whose mean length stands for all
-STANDING = 20  # queries that stand for all where no pool is known
+REPRESENTATIVE_QUERIES = 20  # queries that stand for all where no pool is known
 # What is expected of an upper bound, until the run itself has told.
 LIKELY_REPAIRED = 0.02  # of the answers: asked for once more; measured in the ledger once it holds `LEARNED` answers
 LIKELY_POOL = 0.75  # of the passages that all retrievers bring: the others are found by several of them
@@ -179,7 +179,7 @@ class _RunForecast:
         self.llm = llm
         self._services, self._config, self._store = services, services.config, standing.store
         self._looks = looks
-        self._answers = learned(services, standing.store)
+        self._answers = learn_answer_lengths(services, standing.store)
         self._merged = standing.store.exists and not standing.plan()["merge"]  # whether the pools are those of today
         self._journalled = 0  # batches of rankings that the journal answers
         self._beyond = 0  # calls of rankings that may come after those that were counted
@@ -339,7 +339,7 @@ class _RunForecast:
         """Grade pools of passages of the corpus, a few for all, and as many of them as there will be canaries."""
         services, spec, judge = self._services, self._config.judge, self._counting_judge
         qids, depth = list(services.queries), self._depth
-        count = min(STANDING, len(qids))
+        count = min(REPRESENTATIVE_QUERIES, len(qids))
         chosen = [qids[number * len(qids) // count] for number in range(count)]
         shown = [self._texts[number * len(self._texts) // depth] for number in range(depth)]
         for number, qid in enumerate(chosen):
@@ -467,7 +467,7 @@ class _RunForecast:
         if price is None:
             return line
         prompt = {str(name): prompt for name, prompt in self._services.prompts.items()}.get(task)
-        remembered = 0 if prompt is None else remembered_tokens(model, prompt.template(FALLBACK).system)
+        remembered = 0 if prompt is None else remembered_tokens(model, prompt.template(FALLBACK_LANGUAGE).system)
         repaired = 1 + self._answers.repaired(LIKELY_REPAIRED)
         likely = price.usd(likely_tokens(line.input_tokens), line.output_tokens) * repaired * share
         return line.model_copy(update={"discount_usd": price.discount(line.calls * remembered), "likely_usd": likely})
@@ -540,7 +540,7 @@ def grades_before(services: RunServices, store: RunStore) -> PreviousRun | None:
 
 
 ANSWER = {"rewrite": 40, "grade": 60, "order": ORDERED, "ask": 200}  # tokens of an answer
-LEARNED = 8  # answers from which on the ledger knows better; fewer can only lengthen what is assumed
+MIN_LEARNED_ANSWERS = 8  # answers from which on the ledger knows better; fewer can only lengthen what is assumed
 
 
 @dataclass(frozen=True)
@@ -559,12 +559,12 @@ class AnswerLengths:
     def repaired(self, otherwise: float) -> float:
         """The share of answers that were asked for once more; `otherwise` while too few are known."""
         answers = sum(count for count, _ in self.seen.values())
-        return self.unusable / answers if answers >= LEARNED else otherwise
+        return self.unusable / answers if answers >= MIN_LEARNED_ANSWERS else otherwise
 
     def length(self, model: str, task: str) -> tuple[int, int]:
         """Tokens of an answer, and how many of them are a guess at hidden reasoning."""
         count, tokens = self.seen.get((model, task), (0, 0))
-        if count >= LEARNED:
+        if count >= MIN_LEARNED_ANSWERS:
             return -(-tokens // count), 0
         hidden = HIDDEN if reasons(model, self.services.config.llm.parameters_of(model)) else 0
         if (longer := self._beyond(model)) > hidden:
@@ -582,7 +582,7 @@ class AnswerLengths:
         return max([0, *(-(-tokens // count) - assumed for count, tokens, assumed in kinds)])
 
 
-def learned(services: RunServices, store: RunStore) -> AnswerLengths:
+def learn_answer_lengths(services: RunServices, store: RunStore) -> AnswerLengths:
     """What the ledger of a run tells of the length of answers."""
     sums: dict[tuple[str, str], tuple[int, int]] = {}
     unusable = 0
@@ -594,14 +594,20 @@ def learned(services: RunServices, store: RunStore) -> AnswerLengths:
     return AnswerLengths(services, sums, unusable)
 
 
-COURSE = ("engine", "batch_size", "parallel", "seed", "options")  # settings on which each batch of a ranking depends
+RANKING_SETTINGS = (
+    "engine",
+    "batch_size",
+    "parallel",
+    "seed",
+    "options",
+)  # settings on which each batch of a ranking depends
 # What of a stage's causes decides what its judge is asked, by the beginning of its name.
-ASKING: Mapping[str, tuple[str, ...]] = {
+JUDGE_CAUSES: Mapping[str, tuple[str, ...]] = {
     "judge": ("judge", "config.judge", "config.group"),
     "rank": (
         "judge",
         "engine",
-        *(f"config.{name}" for name in COURSE),
+        *(f"config.{name}" for name in RANKING_SETTINGS),
     ),
 }
 
@@ -627,7 +633,7 @@ def _machine(components: Mapping[str, object]) -> object:
     """Return what of a stage's components decides what its judge is asked, without people who come before it."""
     judge = dict(as_object(components.get("judge")))
     members = as_list(judge.pop("judges", None))
-    if judge.get("type") == "panel" and len(members) == 2 and as_object(members[0]).get("type") == PEOPLE:
+    if judge.get("type") == "panel" and len(members) == 2 and as_object(members[0]).get("type") == HUMAN_SOURCE:
         rest = {name: value for name, value in judge.items() if name not in PANEL}
         judge = {**as_object(members[1]), **rest}
     elif members:
@@ -640,7 +646,7 @@ def losses(runner: Runner, selection: Selection) -> list[ReplacedResults]:
     """Paid results that the selected stages would replace. Touches nothing."""
     locks = runner.store.manifest().stages if runner.store.exists else {}
     found = []
-    for name, beginnings in ASKING.items():
+    for name, beginnings in JUDGE_CAUSES.items():
         lock = locks.get(name)
         if lock is None or name not in selection.stages or not (usd := lock.cost.usd + lock.cost.saved_usd):
             continue

@@ -21,10 +21,10 @@ from raggs.evaluation.gates import GateOutcome, Gates, Inconclusive, junit_of_re
 from raggs.evaluation.layout import lay_out
 from raggs.evaluation.models import EvalReport
 from raggs.golden.judgments import Judgments
-from raggs.golden.opened import open_golden
+from raggs.golden.sources import open_golden
 from raggs.metrics.names import MeasureSpec, definitions
 from raggs.runs.manifests.goldenlock import LockDefinitions, LockedJudgments, meaning_findings, read_lock
-from raggs.runs.manifests.opened import OpenedRun
+from raggs.runs.manifests.open_run import OpenedRun
 
 if TYPE_CHECKING:
     from raggs.evaluation.diff_sets import DiffReport
@@ -152,7 +152,7 @@ class GateVerdicts:
         settle(self.outcomes, self.report)
 
 
-def judged(report: EvalReport, gates: Gates) -> GateVerdicts:
+def check_gates(report: EvalReport, gates: Gates) -> GateVerdicts:
     """Hold a report against the gates; nothing is raised yet, so that all of it can be written first."""
     try:
         return GateVerdicts(report, gates.outcomes(report))
@@ -172,7 +172,7 @@ def summary(verdicts: GateVerdicts, apart: Apart = None) -> str:
     said = [f"{failed} of {len(lines)} not met" if failed else "all met", *([f"{open_} inconclusive"] if open_ else [])]
     next_ = [f"- next: {each}" for each in dict.fromkeys(each.remedy for each in verdicts.outcomes if each.remedy)]
     head = ["## Gates", "", ", ".join(said), "", *lines, *next_, ""]
-    return "\n".join([*(head if lines else []), markdown(lay_out(verdicts.report)), *_told(apart)])
+    return "\n".join([*(head if lines else []), markdown(lay_out(verdicts.report)), *_set_difference_lines(apart)])
 
 
 def _mark(outcome: GateOutcome) -> str:
@@ -182,7 +182,7 @@ def _mark(outcome: GateOutcome) -> str:
     return "❌" if outcome.failed else "✅"
 
 
-def _told(apart: Apart) -> list[str]:
+def _set_difference_lines(apart: Apart) -> list[str]:
     if apart is None:
         return []
     if isinstance(apart, str):
@@ -227,7 +227,7 @@ def _write_junit(xml: bytes, file: Path) -> None:
         write_atomic(file, xml)
 
 
-SHOWN = 3  # differences; all of them are in the audit
+MAX_SHOWN_FINDINGS = 3  # differences; all of them are in the audit
 
 
 def meaning_of(judgments: Judgments) -> LockDefinitions:
@@ -283,8 +283,8 @@ def check_lock(lock: Path, judgments: Judgments, measures: Sequence[MeasureSpec]
     found = list(meaning_findings(meaning_of(judgments), lock, asked))
     if not found:
         return
-    more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-    told = "; ".join(finding.message for finding in found[:SHOWN])
+    more = f"; and {len(found) - MAX_SHOWN_FINDINGS} more" if len(found) > MAX_SHOWN_FINDINGS else ""
+    told = "; ".join(finding.message for finding in found[:MAX_SHOWN_FINDINGS])
     raise DataError(
         f"means another golden set than {judgments.source}: {told}{more}",
         where=lock,

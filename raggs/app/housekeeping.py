@@ -23,7 +23,7 @@ from raggs.app.addresses import permit
 from raggs.app.services import RunServices
 from raggs.base import __version__
 from raggs.base.arrays import Vectors, shortest_floats
-from raggs.base.cache import NOTES, Cache
+from raggs.base.cache import CACHE_NOTES, Cache
 from raggs.base.errors import ConfigError, RaggsError, UsageError
 from raggs.base.registry import installed
 from raggs.base.text import did_you_mean, plural
@@ -35,7 +35,7 @@ from raggs.llm.cache import DATABASE, cache_stats, clear_cache
 from raggs.llm.prices import key_state
 from raggs.parts import corpora, retrievers
 from raggs.parts.elastic import VectorPlace
-from raggs.parts.elastic.load import Contents, IndexDocument, IndexState, Loaded, Loader
+from raggs.parts.elastic.load import Contents, IndexDocument, IndexState, Loader, LoadResult
 from raggs.parts.indexes.vectors import VectorIndex
 from raggs.parts.retrievers import name_of
 
@@ -135,11 +135,11 @@ def _model(model: str, config: RunConfig, services: RunServices) -> Iterator[Hea
     except RaggsError as error:
         yield HealthCheck("price", False, str(error))
     else:
-        note = f"{model}: {_told(price)}" if price else f"{model} has no known price; set llm.prices"
+        note = f"{model}: {_price_text(price)}" if price else f"{model} has no known price; set llm.prices"
         yield HealthCheck("price", price is not None or not config.budget.limits_usd, note)
 
 
-def _told(price: Price) -> str:
+def _price_text(price: Price) -> str:
     if price.per_1k_searches:
         return f"${price.per_1k_searches:g} per 1,000 searches"
     remembered = "" if price.cached_input is None else f" (${price.cached_input:g} where it remembers them)"
@@ -166,7 +166,7 @@ def _server(url: str) -> HealthCheck:
         return HealthCheck("server", False, f"{parts.hostname}:{port} does not answer ({error.strerror or error})")
 
 
-OTHER = "other"
+OTHER_CACHES = "other"
 LEFT = "left by earlier versions of raggs; nothing reads it"
 
 
@@ -188,9 +188,9 @@ def survey(workspace: Path) -> list[CachePart]:
         UsageError: the workspace, or a cache in it, is no folder.
     """
     cache = _cache(workspace)
-    parts = [_part(name, [cache.at(name).folder], note) for name, note in NOTES.items()]
-    strangers = _strangers(cache)
-    return [*parts, _part(OTHER, strangers, LEFT)] if strangers else parts
+    parts = [_part(name, [cache.at(name).folder], note) for name, note in CACHE_NOTES.items()]
+    strangers = _unknown_folders(cache)
+    return [*parts, _part(OTHER_CACHES, strangers, LEFT)] if strangers else parts
 
 
 def clear(workspace: Path, what: str) -> list[str]:
@@ -202,7 +202,7 @@ def clear(workspace: Path, what: str) -> list[str]:
     Raises:
         UsageError: no such cache, a link leads to it, or the workspace is no folder; then nothing is cleared.
     """
-    known = (*NOTES, OTHER)
+    known = (*CACHE_NOTES, OTHER_CACHES)
     if what != "all" and what not in known:
         raise UsageError(f"there is no cache {what!r}", remedy=did_you_mean(what, (*known, "all")))
     cache, names = _cache(workspace), known if what == "all" else (what,)
@@ -215,7 +215,7 @@ def clear(workspace: Path, what: str) -> list[str]:
 def _cache(workspace: Path) -> Cache:
     """The cache of a workspace."""
     cache = Cache.of(workspace)
-    for path in (workspace, cache.folder, *(cache.at(name).folder for name in NOTES)):
+    for path in (workspace, cache.folder, *(cache.at(name).folder for name in CACHE_NOTES)):
         if path.exists() and not path.is_dir():
             raise UsageError(f"{path} is not a folder", remedy="name the folder that holds the runs: --workspace")
     return cache
@@ -232,7 +232,7 @@ def _clear(cache: Cache, name: str) -> bool:
 
 
 def _folders(cache: Cache, name: str) -> list[Path]:
-    return _strangers(cache) if name == OTHER else [cache.at(name).folder]
+    return _unknown_folders(cache) if name == OTHER_CACHES else [cache.at(name).folder]
 
 
 def _stay(workspace: Path, folder: Path) -> None:
@@ -245,11 +245,11 @@ def _stay(workspace: Path, folder: Path) -> None:
             )
 
 
-def _strangers(cache: Cache) -> list[Path]:
+def _unknown_folders(cache: Cache) -> list[Path]:
     """Folders beside the caches that are none of them."""
     if not cache.folder.is_dir():
         return []
-    return sorted(path for path in cache.folder.iterdir() if path.is_dir() and path.name not in NOTES)
+    return sorted(path for path in cache.folder.iterdir() if path.is_dir() and path.name not in CACHE_NOTES)
 
 
 def _part(name: str, folders: list[Path], note: str) -> CachePart:
@@ -290,7 +290,7 @@ def validate(config: Path, overrides: Sequence[str] = ()) -> ConfigInputs:
         services.close()
 
 
-SAME = ("id_field", "title_field", "text_field", "metadata_field")
+SHARED_FIELDS = ("id_field", "title_field", "text_field", "metadata_field")
 
 
 @dataclass(frozen=True)
@@ -340,7 +340,7 @@ def targets(config: RunConfig) -> list[VectorPlace]:
                 remedy="use a name in lower case; only an alias can have upper case",
             )
         other, first = found.setdefault((place.url, place.index), (who, place))
-        for field in (*SAME, "vector_field") if place.by_vectors else SAME:
+        for field in (*SHARED_FIELDS, "vector_field") if place.by_vectors else SHARED_FIELDS:
             if getattr(first, field) != getattr(place, field):
                 raise ConfigError(
                     f"retrievers {other} and {who} search the index {place.index} by another {field}",
@@ -352,7 +352,7 @@ def targets(config: RunConfig) -> list[VectorPlace]:
     return [place for _, place in found.values()]
 
 
-def run_load(load: IndexLoad, services: RunServices, overwrite: bool) -> Loaded:
+def run_load(load: IndexLoad, services: RunServices, overwrite: bool) -> LoadResult:
     """Make the index and load it.
 
     Raises:

@@ -25,8 +25,8 @@ from raggs.metrics.measure import Measure
 from raggs.metrics.measures import REGISTRY, aliases
 from raggs.metrics.names import parse_measure
 
-APART = frozenset({"judged_only", "dcg", "gains"})  # parameters that are no part of raggs' names
-HIGHEST = 4  # of ir_measures' grades, as gdeval has it; higher ones raise it
+SEPARATE_PARAMS = frozenset({"judged_only", "dcg", "gains"})  # parameters that are no part of raggs' names
+DEFAULT_MAX_GRADE = 4  # of ir_measures' grades, as gdeval has it; higher ones raise it
 GOLDEN = (1, 5)
 COUNTS = frozenset({"NumQ", "NumRel", "NumRet"})
 SOME_LEFT_OUT = "Accuracy"  # has no value for a query whose list holds no pair to compare
@@ -52,7 +52,7 @@ class RaggsMeasure(measures.Measure):
         return DefinedMean()
 
 
-def _own(kind: type[Measure]) -> RaggsMeasure:
+def _as_ir_measure(kind: type[Measure]) -> RaggsMeasure:
     """Return a measure of raggs in ir_measures' form, registered under its name."""
     info = {"cutoff": measures.ParamInfo(dtype=int, required=kind.CUTOFF == "needed", desc="ranking cutoff threshold")}
     info |= {name: measures.ParamInfo(dtype=(int, float), desc=name) for name in kind.PARAMS}
@@ -69,7 +69,7 @@ def _own_measures() -> Iterator[RaggsMeasure]:
         if name not in theirs and name not in NEEDS_MORE and name.isidentifier():
             kind = REGISTRY.load(name)
             if kind.AT is None:
-                yield _own(kind)
+                yield _as_ir_measure(kind)
 
 
 class Computation(NamedTuple):
@@ -119,7 +119,7 @@ class RaggsEvaluator(providers.Evaluator):
         self, how: Computation, group: list[measures.Measure], lists: Mapping[str, Mapping[str, float]]
     ) -> Iterator[util.Metric]:
         names = {measure: parse_measure(_text(measure)).name for measure in group}
-        highest = max((HIGHEST, *(grade for grades in self._labels.values() for grade in grades.values())))
+        highest = max((DEFAULT_MAX_GRADE, *(grade for grades in self._labels.values() for grade in grades.values())))
         highest = max((highest, *(int(measure.params.get("rel", 0)) for measure in group)))
         scale = GOLDEN if how.golden else (0, highest)
         gains = {grade: float(dict(how.gains).get(grade, grade)) for grade in range(highest + 1)} if how.gains else None
@@ -165,7 +165,9 @@ def _text(measure: measures.Measure) -> str:
     if measure.params.get("dcg") == "exp-log2":
         name = "ndcg_exp"
     at = measure.params.get(measure.AT_PARAM)
-    left = {key: value for key, value in measure.params.items() if key not in APART and key != measure.AT_PARAM}
+    left = {
+        key: value for key, value in measure.params.items() if key not in SEPARATE_PARAMS and key != measure.AT_PARAM
+    }
     inside = ", ".join(f"{key}={value}" for key, value in left.items())
     return name + (f"({inside})" if inside else "") + ("" if at is None else f"@{at}")
 

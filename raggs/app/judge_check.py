@@ -36,17 +36,17 @@ from raggs.base.artifacts import EmbedRecord, JournalRecord, JudgeRecord, MergeR
 from raggs.base.document import Legend, ReportDocument, Section, Table, Value, markdown
 from raggs.base.errors import DataError
 from raggs.base.files import disk, write_atomic, write_texts
-from raggs.base.judge_health import PEOPLE, HumanAgreement, JudgeHealth, rounded, source_of
+from raggs.base.judge_health import HUMAN_SOURCE, HumanAgreement, JudgeHealth, round_rate, source_of
 from raggs.base.text import plural
 from raggs.config.models import RunConfig
-from raggs.parts.judges import answers_of, by_people, reviews_beside, unaided
+from raggs.parts.judges import answers_of, by_people, reviews_beside, without_human_grade
 from raggs.parts.reviews import CurrentReviews, Key, ReviewStore, ever_drawn, read_draws
 from raggs.runs.manifests.models import RunManifest
-from raggs.runs.manifests.opened import OpenedRun
+from raggs.runs.manifests.open_run import OpenedRun
 from raggs.runs.manifests.store import RunStore, dump_json
 from raggs.stats.agreement import FEWEST_CASES, FEWEST_CLUSTERS, AgreementEstimate, JudgeHumanAgreement, check_labels
 from raggs.stats.correction import GradeCalibration, calibrate
-from raggs.stats.judge_agreement import JudgeValidity, trust
+from raggs.stats.judge_agreement import JudgeValidity, judge_validity
 
 PLACE = "place in the prompt"
 
@@ -76,7 +76,7 @@ def ordered_pairs(run: OpenedRun, grades: Mapping[tuple[str, str], int]) -> list
     if "rank" not in run.pipeline.order or not run.file("rank.journal").is_file():
         return []
     entries = run.typed("rank.journal", JournalRecord)
-    return [pair for entry in entries if source_of(entry.by) != PEOPLE for pair in _pairs(entry, grades)]
+    return [pair for entry in entries if source_of(entry.by) != HUMAN_SOURCE for pair in _pairs(entry, grades)]
 
 
 def _pairs(entry: JournalRecord, grades: Mapping[tuple[str, str], int]) -> Iterator[PromptPair]:
@@ -183,12 +183,12 @@ def check_judge(run: OpenedRun, folder: Path | None = None, *, confidence: float
     present, said = items_of(run), store.held()
     held = blind_only(said)
     settled = held.items()
-    graded = {(record.qid, record.doc_id): unaided(record) for record in run.typed("judge", JudgeRecord)}
+    graded = {(record.qid, record.doc_id): without_human_grade(record) for record in run.typed("judge", JudgeRecord)}
     both = [(item, graded[item]) for item, key in present.items() if key in settled and item in graded]
     machine = [(item, record) for item, record in both if not by_people(record)]
     facts = _facts(run, {item for item, _ in machine}, graded)
     drawn = ever_drawn(read_draws(store.folder), set(present.values()), said.grades)
-    drawn |= {key for key in held.grades if _drawn(held, key)}
+    drawn |= {key for key in held.grades if _was_drawn(held, key)}
     by_item = {item: settled[key].grade for item, key in present.items() if key in settled}
     cases = [
         GradePair(record.grade, by_item[item], item[0], answers_of(record), facts[item], present[item] in drawn)
@@ -200,7 +200,7 @@ def check_judge(run: OpenedRun, folder: Path | None = None, *, confidence: float
         raise DataError(
             f"nobody graded a passage of {run.folder} blind", where=store.path, remedy=_remedy(left_out, run.folder)
         )
-    whole = _checked(cases, confidence, seed)
+    whole = _check_cases(cases, confidence, seed)
     return JudgeCheck(
         run=str(run.folder),
         reviews=str(store.folder),
@@ -211,7 +211,7 @@ def check_judge(run: OpenedRun, folder: Path | None = None, *, confidence: float
         people=_among_people(held, present, confidence, seed),
         drawn=sum(case.drawn for case in cases),
         left_out=left_out,
-        trust=trust(whole),
+        trust=judge_validity(whole),
         calibration=_calibrated(cases, seed),
     )
 
@@ -240,7 +240,7 @@ def _left_out(
     return ExcludedLabels(len(spoken) - len(blind), unsure, ungraded, by_people)
 
 
-def _drawn(held: CurrentReviews, key: Key) -> bool:
+def _was_drawn(held: CurrentReviews, key: Key) -> bool:
     return any(word.chance is not None for word in held.grades.get(key, {}).values())
 
 
@@ -282,7 +282,7 @@ def _calibrated(cases: Sequence[GradePair], seed: int) -> GradeCalibration:
     return calibrate(judge, people, [case.qid for case in cases], seed=seed, means=means)
 
 
-def _checked(cases: Sequence[GradePair], confidence: float, seed: int) -> JudgeHumanAgreement:
+def _check_cases(cases: Sequence[GradePair], confidence: float, seed: int) -> JudgeHumanAgreement:
     judge, people = [case.judge for case in cases], [case.people for case in cases]
     return check_labels(judge, people, [case.qid for case in cases], confidence=confidence, seed=seed)
 
@@ -293,7 +293,7 @@ def _groups(cases: Sequence[GradePair], confidence: float, seed: int) -> Iterabl
         names = sorted({case.facts[kind] for case in cases}, key=_order)
         for name in names if len(names) > 1 else ():
             yield CaseGroup(
-                kind, name, _checked([case for case in cases if case.facts[kind] == name], confidence, seed)
+                kind, name, _check_cases([case for case in cases if case.facts[kind] == name], confidence, seed)
             )
 
 
@@ -331,7 +331,7 @@ def _among_people(
     return check_labels(first, second, clusters, confidence=confidence, seed=seed)
 
 
-FIGURES = ("kappa", "alpha", "exact", "within one", "bias", "leniency")
+AGREEMENT_FIGURES = ("kappa", "alpha", "exact", "within one", "bias", "leniency")
 TERMS = (
     Legend("kappa", "agreement beyond chance, Cohen's, quadratic weights: 1 perfect, 0 chance"),
     Legend("alpha", "the same, Krippendorff's, for ordered grades"),
@@ -343,10 +343,12 @@ TERMS = (
 
 def lay_out_check(found: JudgeCheck) -> ReportDocument:
     """The document of a check; nothing is computed here."""
-    return ReportDocument("The judge against people", _first(found), tuple(_sections(found)), tuple(_notes(found)))
+    return ReportDocument(
+        "The judge against people", _verdict_section(found), tuple(_sections(found)), tuple(_notes(found))
+    )
 
 
-def _first(found: JudgeCheck) -> Section:
+def _verdict_section(found: JudgeCheck) -> Section:
     whole = found.whole
     judges = ", ".join(found.judges)
     said = (
@@ -365,7 +367,7 @@ def trusted(verdict: JudgeValidity) -> str:
 def _sections(found: JudgeCheck) -> Iterator[Section]:
     sides = (("judge and people", found.whole), *([("people", found.people)] if found.people else []))
     head = ("figure", *(name for name, _ in sides))
-    figures = [(name, *(_figure(name, side) for _, side in sides)) for name in FIGURES]
+    figures = [(name, *(_figure(name, side) for _, side in sides)) for name in AGREEMENT_FIGURES]
     cases = ("grades compared", *(side.cases for _, side in sides))
     said = () if found.people else ("no passage was graded by two people: how well they agree is not known",)
     yield Section("Agreement", said, Table.of(head, [*figures, cases]), terms=TERMS)
@@ -376,7 +378,7 @@ def _sections(found: JudgeCheck) -> Iterator[Section]:
     for kind in dict.fromkeys(group.kind for group in found.groups):
         yield _divided(kind, [group for group in found.groups if group.kind == kind])
     if found.places:
-        yield _placed(found.places)
+        yield _places_section(found.places)
 
 
 def confusion(table: Sequence[Sequence[int]], one: str, other: str) -> Table | None:
@@ -409,7 +411,7 @@ def _divided(kind: str, groups: list[CaseGroup]) -> Section:
     return Section(f"By {kind}", table=Table.of((kind, "grades", *names), (_row(group, names) for group in groups)))
 
 
-def _placed(groups: tuple[CaseGroup, ...]) -> Section:
+def _places_section(groups: tuple[CaseGroup, ...]) -> Section:
     """Orders; grades are asked one passage a prompt, or in places drawn by lot."""
     said = ("pairs that people grade differently",)
     head = (PLACE, "pairs", "as people", "put above, less people's")
@@ -433,10 +435,10 @@ def _figure(name: str, checked: JudgeHumanAgreement) -> str:
         "bias": checked.bias,
         "leniency": checked.leniency,
     }[name]
-    return written(found, signed=name in {"bias", "leniency"})
+    return format_estimate(found, signed=name in {"bias", "leniency"})
 
 
-def written(found: AgreementEstimate, *, signed: bool = False) -> str:
+def format_estimate(found: AgreementEstimate, *, signed: bool = False) -> str:
     """A figure with its interval, as far as they are defined."""
     form = "+z.2f" if signed else "z.2f"
     if math.isnan(found.value):
@@ -467,7 +469,7 @@ def _notes(found: JudgeCheck) -> Iterator[str]:
 
 def check_json(found: JudgeCheck) -> str:
     """All that is known, as JSON; what is not defined is null."""
-    return dump_json(plain(asdict(found)))
+    return dump_json(without_nan(asdict(found)))
 
 
 def write_check(found: JudgeCheck, folder: Path) -> list[Path]:
@@ -488,15 +490,15 @@ def write_calibration(found: JudgeCheck, file: Path) -> None:
     """
     said = {"v": 1, "run": found.run, "judges": list(found.judges), **asdict(found.calibration)}
     with disk(file, "choose another --calibration"):
-        write_atomic(file, (dump_json(plain(said)) + "\n").encode())
+        write_atomic(file, (dump_json(without_nan(said)) + "\n").encode())
 
 
-def plain(value: object) -> object:
+def without_nan(value: object) -> object:
     """The same without numbers that JSON has not."""
     if isinstance(value, dict):
-        return {key: plain(each) for key, each in value.items()}
+        return {key: without_nan(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(each) for each in value]
+        return [without_nan(each) for each in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -512,7 +514,7 @@ def held_against_people(manifest: RunManifest, store: RunStore, config: RunConfi
     gate, lock = config.judge.gate, manifest.stages.get("judge")
     if lock is None:
         return manifest
-    found = None if gate.kappa is None else against_people(OpenedRun(store, manifest), witnesses(config))
+    found = None if gate.kappa is None else against_people(OpenedRun(store, manifest), gate_review_store(config))
     health = lock.health if isinstance(lock.health, JudgeHealth) else JudgeHealth()
     if found == health.people:
         return manifest
@@ -521,7 +523,7 @@ def held_against_people(manifest: RunManifest, store: RunStore, config: RunConfi
     return manifest.model_copy(update={"stages": {**manifest.stages, "judge": updated}})
 
 
-def witnesses(config: RunConfig) -> ReviewStore:
+def gate_review_store(config: RunConfig) -> ReviewStore:
     """The words to which the gate of a configuration holds the judge."""
     return ReviewStore(config.judge.gate.reviews or reviews_beside(config.workspace))
 
@@ -538,16 +540,16 @@ def against_people(run: OpenedRun, store: ReviewStore) -> HumanAgreement:
     ]
     cases = [
         (record.grade, settled[present[record.qid, record.doc_id]].grade, record.qid)
-        for record in map(unaided, records)
+        for record in map(without_human_grade, records)
         if record.grade is not None and not by_people(record)
     ]
-    own = sum(by_people(unaided(record)) for record in records)
+    own = sum(by_people(without_human_grade(record)) for record in records)
     judge, people, questions = zip(*cases, strict=True) if cases else ((), (), ())
     checked = check_labels(judge, people, questions, confidence=CONFIDENCE, seed=SEED)
     kappa = checked.kappa
     known = not (checked.few or math.isnan(kappa.low))
     return HumanAgreement(
-        kappa=rounded(kappa.value),
+        kappa=round_rate(kappa.value),
         interval=(round(kappa.low, 4), round(kappa.high, 4)) if known else None,
         grades=checked.cases,
         questions=checked.clusters,

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
-from raggs.app.judge_check import blind_only, confusion, plain, written
+from raggs.app.judge_check import blind_only, confusion, format_estimate, without_nan
 from raggs.app.review import reviews_of
 from raggs.app.review_plan import usual_seconds
 from raggs.base.artifacts import JudgeRecord, MergeRecord, QueryRecord
@@ -29,19 +29,19 @@ from raggs.base.hashing import generator
 from raggs.base.judge_health import is_people
 from raggs.base.text import plural, shorten
 from raggs.base.types import as_object
-from raggs.parts.judges import by_people, lower_median, unaided
+from raggs.parts.judges import by_people, lower_median, without_human_grade
 from raggs.parts.reviews import CurrentReviews, Key, PlanItem, ReviewStore, key_of, write_plan
 from raggs.runs.manifests.costs import LedgerSum, costs
 from raggs.runs.manifests.models import StageLock
-from raggs.runs.manifests.opened import OpenedRun
+from raggs.runs.manifests.open_run import OpenedRun
 from raggs.runs.manifests.reasons import ABSENT, differences
 from raggs.runs.manifests.store import dump_json
 from raggs.stats.agreement import FEWEST_CASES, FEWEST_CLUSTERS, AgreementEstimate, JudgeHumanAgreement, check_labels
-from raggs.stats.judge_agreement import FEWEST_DIFFERING, HumanAgreementGain, JudgesVersusHumans, nearer
+from raggs.stats.judge_agreement import FEWEST_DIFFERING, HumanAgreementGain, JudgesVersusHumans, judges_versus_humans
 
 STAGE = "judge"
-KIND = "judge.type"
-BEGINNING = 80  # characters
+JUDGE_TYPE_KEY = "judge.type"
+TITLE_CHARS = 80  # characters
 HASH = re.compile(r"[0-9a-f]{64}")
 
 
@@ -127,14 +127,14 @@ def members_of(run: OpenedRun) -> tuple[str, ...]:
 def judged_by(run: OpenedRun, member: str = "") -> RunGrades:
     """What the judge of a run graded, or one member of its panel."""
     queries = {record.qid: record for record in run.typed("queries", QueryRecord)}
-    own = partial(_voted, member=member) if member else unaided
+    own = partial(_voted, member=member) if member else without_human_grade
     records = {(record.qid, record.doc_id): own(record) for record in run.typed(STAGE, JudgeRecord)}
     found: dict[Key, JudgedItem] = {}
     for pooled in run.typed("merge", MergeRecord):
         record, query = records.get((pooled.qid, pooled.doc_id)), queries.get(pooled.qid)
         if record is not None and query is not None:
             passage = pooled.passage
-            item = JudgedItem(query, passage.title or passage.text[:BEGINNING], len(passage.content), record)
+            item = JudgedItem(query, passage.title or passage.text[:TITLE_CHARS], len(passage.content), record)
             found.setdefault(key_of(query, passage), item)
     return RunGrades(run, found, member)
 
@@ -206,11 +206,13 @@ def settings_apart(one: OpenedRun, other: OpenedRun) -> dict[str, tuple[str, str
     if first is None or second is None:
         return {}
     found = {
-        change.component: (_told(change.old), _told(change.new))
+        change.component: (_shorten_value(change.old), _shorten_value(change.new))
         for change in differences(_causes(first), _causes(second))
     }
-    if KIND in found:  # another kind of judge has other settings altogether
-        found = {name: values for name, values in found.items() if name == KIND or not name.startswith("judge.")}
+    if JUDGE_TYPE_KEY in found:  # another kind of judge has other settings altogether
+        found = {
+            name: values for name, values in found.items() if name == JUDGE_TYPE_KEY or not name.startswith("judge.")
+        }
     if "prompt" in found:
         found.pop("judge.prompt", None)  # the hash of what the name is of
     return found
@@ -223,12 +225,14 @@ def _causes(lock: StageLock) -> dict[str, object]:
     return {**settings, **together, "judge": judge, "prompt": Path(str(lock.params.get("prompt"))).name}
 
 
-def _told(value: object) -> str:
+def _shorten_value(value: object) -> str:
     text = "–" if value is ABSENT else str(value)
     return text[:8] if HASH.fullmatch(text) else text
 
 
-SAME = "compare runs over the same questions and passages: raggs run CONFIG --run-id NAME --set judge.prompt=FILE"
+SAME_RUN_REMEDY = (
+    "compare runs over the same questions and passages: raggs run CONFIG --run-id NAME --set judge.prompt=FILE"
+)
 
 
 @dataclass(frozen=True)
@@ -321,7 +325,7 @@ def compare_judges(
     """
     if one.folder.resolve() == other.folder.resolve():
         raise UsageError(f"{one.folder} and {other.folder} are one run", remedy="name two; a second has --run-id NAME")
-    return _compared(judged_by(one), judged_by(other), folder, confidence, seed)
+    return _compare_grades(judged_by(one), judged_by(other), folder, confidence, seed)
 
 
 def compare_members(
@@ -346,25 +350,31 @@ def compare_members(
     if len(known) < 2:
         said = f"the judge of {run.folder} is no panel of which two members gave grades"
         raise UsageError(said, remedy="name another run to compare it with")
-    meant = [_meant(part, known) for part in members or known]
+    meant = [_matching_members(part, known) for part in members or known]
     if len(meant) != 2 or any(len(each) != 1 for each in meant) or meant[0] == meant[1]:
         raise UsageError("which two members of the panel?", remedy=f"--members A,B by names of: {', '.join(known)}")
     first, second = (judged_by(run, name) for [name] in meant)
-    return _compared(first, second, folder, confidence, seed)
+    return _compare_grades(first, second, folder, confidence, seed)
 
 
-def _meant(part: str, known: Sequence[str]) -> list[str]:
+def _matching_members(part: str, known: Sequence[str]) -> list[str]:
     """The names that a part of one may mean."""
     return [part] if part in known else [name for name in known if part in name]
 
 
-def _compared(one: RunGrades, other: RunGrades, folder: Path | None, confidence: float, seed: int) -> JudgeComparison:
+def _compare_grades(
+    one: RunGrades, other: RunGrades, folder: Path | None, confidence: float, seed: int
+) -> JudgeComparison:
     store = ReviewStore(reviews_of(one.run.folder, folder))
     held = blind_only(store.held())
     ours, theirs = one.items, other.items
     cases = tuple(sorted(_cases(ours, theirs, held), key=lambda case: (-case.apart, case.qid, case.doc_id)))
     if not cases:
-        raise DataError(f"{_nothing(ours, theirs)}: nothing to compare", where=other.run.folder, remedy=SAME)
+        raise DataError(
+            f"{_nothing_common_reason(ours, theirs)}: nothing to compare",
+            where=other.run.folder,
+            remedy=SAME_RUN_REMEDY,
+        )
     first, second, clusters = _columns(cases)
     judges = [[item[key].record.judge for key in (case.key for case in cases)] for item in (ours, theirs)]
     return JudgeComparison(
@@ -374,7 +384,7 @@ def _compared(one: RunGrades, other: RunGrades, folder: Path | None, confidence:
         agreement=check_labels(first, second, clusters, confidence=confidence, seed=seed),
         cases=cases,
         reviews=str(store.folder),
-        nearer=_nearer(cases, store.path, required=folder is not None, confidence=confidence, seed=seed),
+        nearer=_compare_with_humans(cases, store.path, required=folder is not None, confidence=confidence, seed=seed),
         unmatched=_unmatched(ours, theirs),
     )
 
@@ -407,7 +417,7 @@ def _item(case: ComparedPassage) -> PlanItem:
     )
 
 
-def _own(key: Key, ours: Mapping[Key, JudgedItem], theirs: Mapping[Key, JudgedItem]) -> bool:
+def _is_compared(key: Key, ours: Mapping[Key, JudgedItem], theirs: Mapping[Key, JudgedItem]) -> bool:
     """Whether a passage counts that both have: near-duplicates that took over another's grade in both do not."""
     return ours[key].record.duplicate_of is None or theirs[key].record.duplicate_of is None
 
@@ -417,7 +427,7 @@ def _cases(
 ) -> Iterator[ComparedPassage]:
     for key, mine in ours.items():
         other = theirs.get(key)
-        if other is None or not (mine.judged and other.judged and _own(key, ours, theirs)):
+        if other is None or not (mine.judged and other.judged and _is_compared(key, ours, theirs)):
             continue
         settled = held.settled(key)
         yield ComparedPassage(
@@ -437,14 +447,14 @@ def _columns(cases: Sequence[ComparedPassage]) -> tuple[list[int], list[int], li
     return [case.grades[0] for case in cases], [case.grades[1] for case in cases], [case.key[0] for case in cases]
 
 
-def _nearer(
+def _compare_with_humans(
     cases: Sequence[ComparedPassage], file: Path, *, required: bool, confidence: float, seed: int
 ) -> JudgesVersusHumans | None:
     read = [case for case in cases if case.people is not None]
     if read:
         people = [case.people or 0 for case in read]
         first, second, clusters = _columns(read)
-        return nearer(first, second, people, clusters, confidence=confidence, seed=seed)
+        return judges_versus_humans(first, second, people, clusters, confidence=confidence, seed=seed)
     if required:
         remedy = (
             "raggs review serve RUN is where people read; words given after a machine's grade was seen do not count"
@@ -454,14 +464,14 @@ def _nearer(
 
 
 def _unmatched(ours: Mapping[Key, JudgedItem], theirs: Mapping[Key, JudgedItem]) -> UnmatchedPassages:
-    both = [(ours[key], theirs[key]) for key in ours if key in theirs and _own(key, ours, theirs)]
+    both = [(ours[key], theirs[key]) for key in ours if key in theirs and _is_compared(key, ours, theirs)]
     people = sum(by_people(mine.record) or by_people(other.record) for mine, other in both)
     judged = sum(mine.judged and other.judged for mine, other in both)
     shared = len(ours.keys() & theirs.keys())
     return UnmatchedPassages(len(ours) - shared, len(theirs) - shared, len(both) - judged - people, people)
 
 
-def _nothing(ours: Mapping[Key, JudgedItem], theirs: Mapping[Key, JudgedItem]) -> str:
+def _nothing_common_reason(ours: Mapping[Key, JudgedItem], theirs: Mapping[Key, JudgedItem]) -> str:
     if not {question for question, _ in ours} & {question for question, _ in theirs}:
         return "the runs share no question"
     return (
@@ -469,16 +479,16 @@ def _nothing(ours: Mapping[Key, JudgedItem], theirs: Mapping[Key, JudgedItem]) -
     )
 
 
-NAMES = ("A", "B")
+SIDE_NAMES = ("A", "B")
 TITLE = 30  # characters of a passage's title on the screen
-MOST_SETTINGS = 4  # named on the screen; all are in the JSON
+MAX_SHOWN_SETTINGS = 4  # named on the screen; all are in the JSON
 TERMS = (
     Legend("kappa", "agreement beyond chance, Cohen's, quadratic weights: 1 perfect, 0 chance"),
     Legend("alpha", "the same, Krippendorff's, for ordered grades"),
     Legend("exact", "share of equal grades; within one: at most one grade apart"),
     Legend("bias", "mean of A's grade less B's, in grades"),
 )
-AGAINST = (
+HUMAN_COMPARISON_LEGENDS = (
     Legend("off by", "mean distance from people's grade, in grades; it decides"),
     Legend("A's gain", "by how much A is better, paired; below 0: B is"),
 )
@@ -490,22 +500,22 @@ def lay_out_comparison(found: JudgeComparison, shown: int = 10) -> ReportDocumen
     Args:
         shown: of the passages on which the judges differ, how many are listed, the farthest apart first.
     """
-    return ReportDocument("Two judges", _first(found), tuple(_sections(found, shown)), tuple(_notes(found)))
+    return ReportDocument("Two judges", _verdict_section(found), tuple(_sections(found, shown)), tuple(_notes(found)))
 
 
-def _first(found: JudgeComparison) -> Section:
+def _verdict_section(found: JudgeComparison) -> Section:
     whole = found.agreement
     told = f"{plural(whole.cases, 'passage')} of {plural(whole.clusters, 'question')} graded by both"
-    same = f"the same grade on {whole.exact.value:.0%}, kappa {written(whole.kappa)}"
+    same = f"the same grade on {whole.exact.value:.0%}, kappa {format_estimate(whole.kappa)}"
     named = (f"{name}: {', '.join(side.judges)} ({side.run})" for name, side in _sides(found).items())
-    return Section("Verdict", (*named, *_apart(found.settings), f"{told}: {same}", verdict(found)))
+    return Section("Verdict", (*named, *_settings_sentences(found.settings), f"{told}: {same}", verdict(found)))
 
 
-def _apart(settings: Mapping[str, tuple[str, str]]) -> Iterator[str]:
+def _settings_sentences(settings: Mapping[str, tuple[str, str]]) -> Iterator[str]:
     told = [f"{name} ({shorten(one, 30)} / {shorten(other, 30)})" for name, (one, other) in settings.items()]
-    more = [f"{len(told) - MOST_SETTINGS} more"] if len(told) > MOST_SETTINGS else []
+    more = [f"{len(told) - MAX_SHOWN_SETTINGS} more"] if len(told) > MAX_SHOWN_SETTINGS else []
     if told:
-        yield f"they differ in {', '.join([*told[:MOST_SETTINGS], *more])}"
+        yield f"they differ in {', '.join([*told[:MAX_SHOWN_SETTINGS], *more])}"
 
 
 def verdict(found: JudgeComparison) -> str:
@@ -519,17 +529,17 @@ def verdict(found: JudgeComparison) -> str:
         return f"nobody has read these passages blind, so which judge is nearer to people is not known{more}"
     gain = near.off.gain
     if near.winner is not None:
-        name = NAMES[0] if near.winner == "first" else NAMES[1]
+        name = SIDE_NAMES[0] if near.winner == "first" else SIDE_NAMES[1]
         by = f"{abs(gain.value):.2f} ± {gain.half:.2f} grades"
         return f"{name} is nearer to people by {by} ({_read(near)}): use {name}"
-    return f"cannot tell which is nearer to people ({_read(near)}): {_wanted(near, len(found.unread))}"
+    return f"cannot tell which is nearer to people ({_read(near)}): {_more_reviews_sentence(near, len(found.unread))}"
 
 
 def _read(near: JudgesVersusHumans) -> str:
     return f"{plural(near.cases, 'passage')} read, {near.differing:,} of them where the two differ"
 
 
-def _wanted(near: JudgesVersusHumans, unread: int) -> str:
+def _more_reviews_sentence(near: JudgesVersusHumans, unread: int) -> str:
     least = (
         f"{FEWEST_CASES} passages of {FEWEST_CLUSTERS} questions are needed, the judges differing on {FEWEST_DIFFERING}"
     )
@@ -545,7 +555,7 @@ def _wanted(near: JudgesVersusHumans, unread: int) -> str:
 def _sections(found: JudgeComparison, shown: int) -> Iterator[Section]:
     yield _cost(found)
     if found.nearer is not None:
-        yield _against(found.nearer)
+        yield _human_comparison_section(found.nearer)
     whole = found.agreement
     figures = {
         "kappa": whole.kappa,
@@ -554,7 +564,7 @@ def _sections(found: JudgeComparison, shown: int) -> Iterator[Section]:
         "within one": whole.within_one,
         "bias": whole.bias,
     }
-    rows = ((name, written(each, signed=name == "bias")) for name, each in figures.items())
+    rows = ((name, format_estimate(each, signed=name == "bias")) for name, each in figures.items())
     yield Section("Agreement of the two", table=Table.of(("figure", "A and B"), rows), terms=TERMS)
     yield Section("Grades: A's in rows, B's in columns", table=confusion(whole.table, "A", "B"))
     differing = [case for case in found.cases if case.apart]
@@ -591,25 +601,27 @@ def _cheaper(bills: Mapping[str, GradeCosts]) -> Iterator[str]:
         return
     low, high = sorted((one, other))
     times = f", {high / low:.1f} times as much" if low else ""
-    yield f"{NAMES[0] if one > other else NAMES[1]} costs {high - low:.3f} USD more for 1,000 grades{times}"
+    yield f"{SIDE_NAMES[0] if one > other else SIDE_NAMES[1]} costs {high - low:.3f} USD more for 1,000 grades{times}"
 
 
-def _against(near: JudgesVersusHumans) -> Section:
+def _human_comparison_section(near: JudgesVersusHumans) -> Section:
     figures = {"off by": near.off, "kappa": near.kappa, "exact": near.exact}
     equal = near.differing - near.first - near.second
     neither = f", on {equal:,} neither" if equal else ""
     said = f"where they differ, A is nearer on {near.first:,}, B on {near.second:,}{neither}"
     rows = (_row(name, each) for name, each in figures.items())
-    return Section("Against people", (said,), Table.of(("figure", "A", "B", "A's gain"), rows), terms=AGAINST)
+    return Section(
+        "Against people", (said,), Table.of(("figure", "A", "B", "A's gain"), rows), terms=HUMAN_COMPARISON_LEGENDS
+    )
 
 
 def _row(name: str, against: HumanAgreementGain) -> tuple[str, ...]:
     alone = (AgreementEstimate(each.value, math.nan, math.nan) for each in (against.first, against.second))
-    return (name, *map(written, alone), written(against.gain, signed=True))
+    return (name, *map(format_estimate, alone), format_estimate(against.gain, signed=True))
 
 
 def _sides(found: JudgeComparison) -> dict[str, JudgeSide]:
-    return dict(zip(NAMES, (found.first, found.second), strict=True))
+    return dict(zip(SIDE_NAMES, (found.first, found.second), strict=True))
 
 
 def _notes(found: JudgeComparison) -> Iterator[str]:
@@ -621,7 +633,7 @@ def _notes(found: JudgeComparison) -> Iterator[str]:
             f"people read more often where the judges differ ({near.differing / near.cases:.0%} of what they read, "
             f"{whole:.0%} of all): over all passages the gain is that much smaller, its sign the same"
         )
-    for name, count in zip(NAMES, (left.first_only, left.second_only), strict=True):
+    for name, count in zip(SIDE_NAMES, (left.first_only, left.second_only), strict=True):
         if count:
             yield f"left out: {plural(count, 'passage')} in the pools of {name} alone"
     if left.ungraded:
@@ -648,11 +660,11 @@ def comparison_json(found: JudgeComparison) -> str:
     )
     listed = [{**asdict(case), "key": list(case.key)} for case in _differ(found)]
     del told["cases"]
-    return dump_json(plain({**told, "nearer": near, "verdict": verdict(found), "differing": listed}))
+    return dump_json(without_nan({**told, "nearer": near, "verdict": verdict(found), "differing": listed}))
 
 
 def _winner(near: JudgesVersusHumans) -> str | None:
-    return {"first": NAMES[0], "second": NAMES[1], None: None}[near.winner]
+    return {"first": SIDE_NAMES[0], "second": SIDE_NAMES[1], None: None}[near.winner]
 
 
 def write_comparison(found: JudgeComparison, folder: Path, shown: int = 10) -> list[Path]:

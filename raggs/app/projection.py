@@ -20,11 +20,11 @@ from raggs.config.load import load_config
 from raggs.config.models import RunConfig
 from raggs.golden.base import GoldenSet
 from raggs.golden.judgments import DataOrigin, Judgments
-from raggs.golden.opened import NamedSystem
-from raggs.golden.places import USUAL, JudgedPlaces, Projection, judged_places, project_onto
+from raggs.golden.places import DEFAULT_RULE, JudgedPlaces, Projection, judged_places, project_onto
+from raggs.golden.sources import NamedSystem
 from raggs.metrics.spans import ProjectionRule
 from raggs.parts.workspace import OpenCorpus, Workspace
-from raggs.runs.events import Listener, silent
+from raggs.runs.events import Listener, ignore_event
 from raggs.runs.manifests.store import RunStore
 
 GOLDEN = "golden"  # what --corpus calls the golden set
@@ -36,7 +36,7 @@ def projected(
     judgments: Judgments,
     systems: Sequence[NamedSystem],
     asked: ProjectionRequest,
-    listen: Listener = silent,
+    listen: Listener = ignore_event,
 ) -> tuple[Judgments, list[NamedSystem]]:
     """The systems with the golden set on the passages of each one's corpus, and the set without the doubt about its
     labels, which nobody can carry over.
@@ -46,36 +46,36 @@ def projected(
         NotFoundError, DataError: a corpus is not known or not what was judged or searched; passages have no places, or
             other texts than were judged.
     """
-    named = _named(asked.corpora, [system.name for system in systems])
-    places = _judged(golden, judgments, named.get(GOLDEN), listen)
+    named = _corpora_by_system(asked.corpora, [system.name for system in systems])
+    places = _find_judged_places(golden, judgments, named.get(GOLDEN), listen)
     rule, scale = asked.rule, judgments.qrels.scale
     rule = rule if scale.golden else replace(rule, proof=scale.relevant)
     made: dict[Path, Projection] = {}
     found = []
     for system in systems:
-        path = named.get(system.name) or _own(system) or named.get("")
+        path = named.get(system.name) or _run_of_system(system) or named.get("")
         if path is None:
             raise DataError("says nothing of its corpus", where=system.source, remedy=NAME_IT)
         if path not in made:
             made[path] = project_corpus(places, _config(path), rule, listen)
-        found.append(replace(system, projection=_fitting(made[path], system)))
+        found.append(replace(system, projection=_check_same_corpus(made[path], system)))
     return replace(judgments, doubt=None), found
 
 
 def project_corpus(
-    places: JudgedPlaces, config: RunConfig, rule: ProjectionRule = USUAL, listen: Listener = silent
+    places: JudgedPlaces, config: RunConfig, rule: ProjectionRule = DEFAULT_RULE, listen: Listener = ignore_event
 ) -> Projection:
     """A golden set on the passages of a configuration's corpus, which is read, and cut where that was not done yet.
 
     Raises:
         NotFoundError, DataError: the corpus cannot be read, has no places, or other texts than were judged.
     """
-    with _opened(config, listen) as corpus:
+    with _opened_corpus(config, listen) as corpus:
         return project_onto(places, corpus.store, corpus.store.content_hash, corpus.place, rule)
 
 
 @contextmanager
-def _opened(config: RunConfig, listen: Listener) -> Iterator[OpenCorpus]:
+def _opened_corpus(config: RunConfig, listen: Listener) -> Iterator[OpenCorpus]:
     """The corpus of a configuration; nobody is paid."""
     permit(config, ())
     with Workspace(config.workspace, config.llm, config.budget, hear=listen) as workspace:
@@ -86,7 +86,7 @@ def _opened(config: RunConfig, listen: Listener) -> Iterator[OpenCorpus]:
             raise
 
 
-def _judged(golden: GoldenSet, judgments: Judgments, path: Path | None, listen: Listener) -> JudgedPlaces:
+def _find_judged_places(golden: GoldenSet, judgments: Judgments, path: Path | None, listen: Listener) -> JudgedPlaces:
     """Where judged passages stand, by the set itself or by the corpus that was named for it.
 
     Raises:
@@ -94,7 +94,7 @@ def _judged(golden: GoldenSet, judgments: Judgments, path: Path | None, listen: 
     """
     if path is None:
         return judged_places(golden, judgments)
-    with _opened(_config(path), listen) as corpus:
+    with _opened_corpus(_config(path), listen) as corpus:
         if other := DataOrigin(corpus.store.content_hash).other_corpus(judgments.origin):
             raise DataError(
                 f"was judged on another corpus than {corpus.place} now is (content {other})",
@@ -104,7 +104,7 @@ def _judged(golden: GoldenSet, judgments: Judgments, path: Path | None, listen: 
         return judged_places(golden, judgments, corpus.store.get)
 
 
-def _fitting(projection: Projection, system: NamedSystem) -> Projection:
+def _check_same_corpus(projection: Projection, system: NamedSystem) -> Projection:
     """The projection, where it is onto the corpus that the system searched.
 
     Raises:
@@ -119,7 +119,7 @@ def _fitting(projection: Projection, system: NamedSystem) -> Projection:
     return projection
 
 
-def _named(specs: Sequence[str], systems: Sequence[str]) -> dict[str, Path]:
+def _corpora_by_system(specs: Sequence[str], systems: Sequence[str]) -> dict[str, Path]:
     """The corpora by system, of the golden set by `GOLDEN`; for all others by "".
 
     Raises:
@@ -136,7 +136,7 @@ def _named(specs: Sequence[str], systems: Sequence[str]) -> dict[str, Path]:
     return found
 
 
-def _own(system: NamedSystem) -> Path | None:
+def _run_of_system(system: NamedSystem) -> Path | None:
     """The run directory that a system is of; None for a file."""
     path = Path(system.source)
     return path if path.is_dir() and RunStore(path).exists else None

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from raggs.app.forecast import learned
+from raggs.app.forecast import learn_answer_lengths
 from raggs.app.services import RunServices
 from raggs.base.artifacts import Passage, Query
 from raggs.base.errors import UsageError
@@ -22,14 +22,14 @@ from raggs.base.text import plural
 from raggs.llm import BudgetSpent
 from raggs.llm.rehearsal import DryRunLLM
 from raggs.parts import retrievers
-from raggs.parts.askers import Asker, Kind
+from raggs.parts.askers import Asker, QuestionKind
 from raggs.parts.judges import Task
-from raggs.parts.queries import MADE
+from raggs.parts.queries import ORIGIN_KEY
 from raggs.parts.retrievers import Retriever
 from raggs.runs.forecast import line_of
 from raggs.runs.manifests.costs import costs
 from raggs.runs.manifests.models import CostEstimate
-from raggs.runs.manifests.opened import OpenedRun
+from raggs.runs.manifests.open_run import OpenedRun
 from raggs.runs.manifests.store import RunStore
 from raggs.runs.runner import Runner
 from raggs.stages.base import StageWork
@@ -39,10 +39,10 @@ from raggs.stages.questions.filter import required_embedder
 from raggs.stages.questions.records import AskRecord, FilterRecord, SampleRecord, Text
 from raggs.stages.questions.sample import STAGE as SAMPLE
 from raggs.stages.questions.sample import windows_of
-from raggs.stats.question_filters import DIFFICULTIES, LeakageSummary, Level, difficulties, summarise_leakage
+from raggs.stats.question_filters import DIFFICULTIES, DifficultyLevel, LeakageSummary, difficulties, summarise_leakage
 
 FILE = "runfile"  # the retriever that reads a file of hits, which has none for questions that are new
-EARLIER = 20  # tokens of an earlier question
+EARLIER_QUESTION_TOKENS = 20  # tokens of an earlier question
 PLACEHOLDER = "?" * 48  # of so many tokens, for an earlier question that nobody has made yet
 EXCERPTS = 2  # of a question
 EXCERPT = 60  # tokens of an excerpt
@@ -125,12 +125,12 @@ def _text(passage: Passage) -> Text:
 def estimate_questions(services: QuestionRunServices, store: RunStore, *, looks: bool) -> Iterator[CostEstimate]:
     """What the stages would cost that ask someone. `looks`: leave out what is paid for already."""
     samples = list(SAMPLE.run(StageWork({}), services.config.questions.sample, services))
-    answers, count = learned(services, store), len(samples)
+    answers, count = learn_answer_lengths(services, store), len(samples)
     with services.workspace.rehearsal(remembers=looks) as llm:
         llm.turn_to("ask")
         asker = services.workspace.asker(services.config.questions.ask.asker, llm)
         if asker.models:
-            services.workspace.loop.run(_ask(asker, samples, services.config.questions.ask, llm))
+            services.workspace.loop.run(_estimate_asking(asker, samples, services.config.questions.ask, llm))
         else:
             llm.count(f"{asker.name} (local)", "ask", count, exact=True, paid=False)
         yield from (
@@ -141,11 +141,11 @@ def estimate_questions(services: QuestionRunServices, store: RunStore, *, looks:
         embedder = services.embedder
         for model in embedder.models if embedder is not None else ():
             calls = -(-count * (1 + EXCERPTS) // embedder.config.batch) if embedder is not None else 0
-            llm.count(model, "embed", calls, count * (EARLIER + EXCERPTS * EXCERPT))
+            llm.count(model, "embed", calls, count * (EARLIER_QUESTION_TOKENS + EXCERPTS * EXCERPT))
             yield line_of(llm, "filter", model, llm.asked(model, "embed"))
 
 
-async def _ask(asker: Asker, samples: Sequence[SampleRecord], config: AskConfig, llm: DryRunLLM) -> None:
+async def _estimate_asking(asker: Asker, samples: Sequence[SampleRecord], config: AskConfig, llm: DryRunLLM) -> None:
     """Ask for all questions; a text of the usual length stands for each that nobody has made yet."""
     said: list[str] = []
     for batch in rounds(samples, config.round):
@@ -156,7 +156,7 @@ async def _ask(asker: Asker, samples: Sequence[SampleRecord], config: AskConfig,
                 said.append(question.text or PLACEHOLDER)
 
 
-NONE = "none"  # the expected answer of a question that has none
+PLACEHOLDER_ANSWER = "none"  # the expected answer of a question that has none
 
 
 @dataclass(frozen=True)
@@ -219,21 +219,23 @@ def made_by(runner: Runner, stopped: BudgetSpent | None) -> QuestionsResult:
         asked=len(records),
         kept=len(kept),
         rejected=dict(Counter(record.rejected for record in records if record.rejected).most_common()),
-        why=_told(records),
+        why=_common_details(records),
         kinds=dict(Counter(kinds[record.qid] for record in kept).most_common()),
         parts=dict(Counter(record.part for record in kept).most_common()),
-        difficulties=_counted(difficulty_of(each, len(services.systems)) for each in kept if each.found_by is not None),
+        difficulties=_count_by_level(
+            difficulty_of(each, len(services.systems)) for each in kept if each.found_by is not None
+        ),
         leakage=summarise_leakage([record.leakage for record in kept if record.leakage is not None]),
         systems=len(services.systems),
         usd=costs(run.store).total.usd,
-        short=_short(len(kinds), services),
+        short=_shortfall_reason(len(kinds), services),
         asker=services.asker.name,
         note=services.asker.NOTE,
         stopped=stopped,
     )
 
 
-def _told(records: Iterable[FilterRecord]) -> dict[str, str]:
+def _common_details(records: Iterable[FilterRecord]) -> dict[str, str]:
     """By reason, the detail that most of the questions share."""
     counts = Counter((record.rejected, record.detail) for record in records if record.rejected and record.detail)
     found: dict[str, str] = {}
@@ -243,7 +245,7 @@ def _told(records: Iterable[FilterRecord]) -> dict[str, str]:
     return found
 
 
-def _short(asked: int, services: QuestionRunServices) -> str:
+def _shortfall_reason(asked: int, services: QuestionRunServices) -> str:
     """Why the sample is smaller than was wanted."""
     config = services.config.questions.sample
     if asked >= config.n:
@@ -255,13 +257,13 @@ def _short(asked: int, services: QuestionRunServices) -> str:
     )
 
 
-def difficulty_of(record: FilterRecord, systems: int) -> Level:
+def difficulty_of(record: FilterRecord, systems: int) -> DifficultyLevel:
     """How hard a question is that some systems were asked."""
     found = len(record.found_by or ())
     return difficulties(np.arange(max(1, systems))[None, :] < found)[0].level
 
 
-def _counted(levels: Iterable[Level]) -> dict[str, int]:
+def _count_by_level(levels: Iterable[DifficultyLevel]) -> dict[str, int]:
     counts = Counter(levels)
     return {level: counts[level] for level in DIFFICULTIES if counts[level]}
 
@@ -279,7 +281,7 @@ def queries_of(made: QuestionsResult) -> Iterator[Query]:
             "style": sample.style,
             "persona": sample.persona,
             "asker": made.asker,
-            MADE: made.note,
+            ORIGIN_KEY: made.note,
             "source": sample.windows[0].source,
             "relevance": record.relevance,
             "leakage": record.leakage,
@@ -291,13 +293,13 @@ def queries_of(made: QuestionsResult) -> Iterator[Query]:
             qid=record.qid,
             text=record.question,
             language=sample.language,
-            answer=NONE if kinds[record.qid] == "unanswerable" else None,
+            answer=PLACEHOLDER_ANSWER if kinds[record.qid] == "unanswerable" else None,
             references=record.references,
             metadata={name: value for name, value in told.items() if value not in (None, "")},
         )
 
 
-def kinds_of(run: OpenedRun) -> dict[str, Kind]:
+def kinds_of(run: OpenedRun) -> dict[str, QuestionKind]:
     """Of which kind each question is."""
     wanted = {sample.qid: sample.kind for sample in run.typed("sample", SampleRecord)}
     return wanted | {record.qid: record.kind for record in run.typed("ask", AskRecord) if record.kind}

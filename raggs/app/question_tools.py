@@ -49,19 +49,19 @@ from raggs.parts.queries.fields import made_id
 from raggs.parts.queries.logs import read_log
 from raggs.parts.queries.writing import write_queries
 from raggs.parts.workspace import Workspace, open_queries
-from raggs.runs.events import Listener, beside, in_loop, silent
+from raggs.runs.events import Listener, ignore_event, in_loop, run_in_thread
 from raggs.stats.personal_data import (
     KINDS,
     PersonalSpan,
     QuestionLines,
     fault,
-    grouped,
-    guard,
-    masked,
-    merged,
+    group_lines,
+    mask_personal_data,
+    merge_near_lines,
+    near_duplicate_key,
     personal_data,
 )
-from raggs.stats.personal_data import Kind as personal_Kind
+from raggs.stats.personal_data import PersonalKind as personal_Kind
 from raggs.stats.question_filters import (
     Thresholds,
     ThresholdSearch,
@@ -154,22 +154,22 @@ class ThresholdCalibration:
         }
 
 
-def calibrate(request: CalibrateRequest, listen: Listener = silent) -> ThresholdCalibration:
+def calibrate(request: CalibrateRequest, listen: Listener = ignore_event) -> ThresholdCalibration:
     """Embed questions and excerpts, and pair them. Works in notebooks.
 
     Raises:
         RaggsError: the file cannot be used, the embedder is unknown or failed, no question is about the corpus.
     """
     if in_loop():
-        return beside(lambda hear: calibrate(request, hear), listen)
+        return run_in_thread(lambda hear: calibrate(request, hear), listen)
     specs = parse_spec(request.embedder, embedders.REGISTRY, EmbedderConfig)
     reader = formats.REGISTRY.load(format_of(request.questions)).Config.model_validate({"path": request.questions})
-    queries = _about(request, list(open_queries(reader, listen).values()))
+    queries = _questions_of_corpus(request, list(open_queries(reader, listen).values()))
     with Workspace(request.workspace, budget=BudgetSettings(max_usd=request.max_usd), hear=listen) as workspace:
-        return _paired(queries, workspace.embedder(specs), thresholds_for(request.corpus or "", specs.type))
+        return _pair_and_score(queries, workspace.embedder(specs), thresholds_for(request.corpus or "", specs.type))
 
 
-def _about(request: CalibrateRequest, queries: list[Query]) -> list[Query]:
+def _questions_of_corpus(request: CalibrateRequest, queries: list[Query]) -> list[Query]:
     """The questions about the corpus."""
     if request.corpus is None:
         return queries
@@ -190,7 +190,7 @@ def _corpora(query: Query) -> set[str]:
     return {*spans, *([named] if isinstance(named, str) else [])}
 
 
-def _paired(queries: list[Query], embedder: Embedder, usual: Thresholds) -> ThresholdCalibration:
+def _pair_and_score(queries: list[Query], embedder: Embedder, usual: Thresholds) -> ThresholdCalibration:
     texts = [query.text for query in queries]
     excerpts = [(number, each.text) for number, query in enumerate(queries) for each in query.references]
     owner = [number for number, _ in excerpts]
@@ -207,9 +207,9 @@ def _paired(queries: list[Query], embedder: Embedder, usual: Thresholds) -> Thre
     return ThresholdCalibration(len(queries), embedder.identity, usual, pairs, (vectors, held), tuple(owner))
 
 
-NEAR = 0.92  # WordLlama's cosine above which two questions are one
-STEP = 5000
-SHARE = 0.05
+DEFAULT_NEAR_COSINE = 0.92  # WordLlama's cosine above which two questions are one
+LINES_PER_PROGRESS = 5000
+MIN_LANGUAGE_SHARE = 0.05
 NO_TEXT = "no text"
 
 
@@ -233,7 +233,7 @@ class ImportRequest:
     column: str | None = None
     allow: Collection[str] = ()
     mask: bool = False
-    near: float = NEAR
+    near: float = DEFAULT_NEAR_COSINE
     language: str | None = None
     force: bool = False
 
@@ -313,7 +313,7 @@ def flagged_file(out: Path) -> Path:
     return out.with_name(f"{out.stem}.flagged.jsonl")
 
 
-def import_logs(request: ImportRequest, listen: Listener = silent) -> QuestionImportResult:
+def import_logs(request: ImportRequest, listen: Listener = ignore_event) -> QuestionImportResult:
     """Make questions out of logs.
 
     Raises:
@@ -324,12 +324,12 @@ def import_logs(request: ImportRequest, listen: Listener = silent) -> QuestionIm
     _check(request)
     read = _read(request)
     told = _sort(read, request, listen)
-    sound, flagged = grouped(told.sound), grouped(told.flagged)
+    sound, flagged = group_lines(told.sound), group_lines(told.flagged)
     if not sound and not flagged:
         reasons = ", ".join(f"{reason} {count:,}" for reason, count in read.dropped.most_common())
         said = f"none of {plural(read.entries, 'entry')} is a question" + (f" ({reasons})" if reasons else "")
         raise DataError(said, where=request.logs[0], remedy="check the file, or name its --column")
-    kept = _joined(sound, request)
+    kept = _merge_near_duplicates(sound, request)
     questions = tuple(_query(each, read, request) for each in kept)
     aside = tuple(_query(each, read, request, told.kinds.get(each.text, ())) for each in flagged)
     return QuestionImportResult(
@@ -343,7 +343,7 @@ def import_logs(request: ImportRequest, listen: Listener = silent) -> QuestionIm
         flagged_entries=sum(each.count for each in flagged),
         masked=dict(told.masked.most_common()),
         languages=dict(Counter(query.language or "" for query in questions).most_common()),
-        files=tuple(_written(request, questions, aside)),
+        files=tuple(_write_questions(request, questions, aside)),
     )
 
 
@@ -371,16 +371,16 @@ def _sort(read: _Read, request: ImportRequest, listen: Listener) -> _Sorted:
     """Each distinct text set aside, masked or left as it is."""
     told = _Sorted()
     spoken = {text: request.language or detect_language(text) for text in read.asked}
-    usual = _usual(Counter(spoken.values()))
+    usual = _common_languages(Counter(spoken.values()))
     for number, (text, count) in enumerate(read.asked.items()):
-        if number % STEP == 0:
+        if number % LINES_PER_PROGRESS == 0:
             listen(BuildProgress("personal data", number, len(read.asked)))
         found = [each for each in personal_data(text, spoken[text], *usual) if each.kind not in request.allow]
         asked = QuestionLines(text, read.lines[text], count)
         if not found:
             told.sound.append(asked)
         elif request.mask:
-            told.sound.append(QuestionLines(masked(text, found), asked.line, count))
+            told.sound.append(QuestionLines(mask_personal_data(text, found), asked.line, count))
             told.masked.update({each.kind for each in found})
         else:
             told.flagged.append(asked)
@@ -388,12 +388,12 @@ def _sort(read: _Read, request: ImportRequest, listen: Listener) -> _Sorted:
     return told
 
 
-def _usual(languages: Counter[str]) -> list[str]:
+def _common_languages(languages: Counter[str]) -> list[str]:
     """The languages of at least a twentieth of the texts: whoever writes in one may have a phone where another is
     spoken.
     """
     total = languages.total()
-    return [language for language, count in languages.most_common() if count >= SHARE * total]
+    return [language for language, count in languages.most_common() if count >= MIN_LANGUAGE_SHARE * total]
 
 
 def _kinds(found: Sequence[PersonalSpan]) -> tuple[personal_Kind, ...]:
@@ -401,15 +401,15 @@ def _kinds(found: Sequence[PersonalSpan]) -> tuple[personal_Kind, ...]:
     return tuple(kind for kind in KINDS if kind in held)
 
 
-def _joined(asked: Sequence[QuestionLines], request: ImportRequest) -> tuple[QuestionLines, ...]:
+def _merge_near_duplicates(asked: Sequence[QuestionLines], request: ImportRequest) -> tuple[QuestionLines, ...]:
     """The questions without those near a more frequent one, which are counted with it."""
     if request.near >= 1 or len(asked) < 2:
         return tuple(asked)
     with Workspace(Path()) as workspace:
         vectors = workspace.embedder(WordLlamaEmbedder.Config()).embed([each.text for each in asked])
     numbers: dict[str, int] = {}
-    groups = [numbers.setdefault(guard(each.text), len(numbers)) for each in asked]
-    return merged(asked, [(gone.row, gone.of) for gone in duplicates(vectors, request.near, groups)])
+    groups = [numbers.setdefault(near_duplicate_key(each.text), len(numbers)) for each in asked]
+    return merge_near_lines(asked, [(gone.row, gone.of) for gone in duplicates(vectors, request.near, groups)])
 
 
 def _query(asked: QuestionLines, read: _Read, request: ImportRequest, kinds: Sequence[personal_Kind] = ()) -> Query:
@@ -422,7 +422,7 @@ def _query(asked: QuestionLines, read: _Read, request: ImportRequest, kinds: Seq
     )
 
 
-def _written(request: ImportRequest, questions: Sequence[Query], aside: Sequence[Query]) -> Iterator[Path]:
+def _write_questions(request: ImportRequest, questions: Sequence[Query], aside: Sequence[Query]) -> Iterator[Path]:
     if request.out is None:
         return
     write_queries(questions, request.out)
@@ -511,7 +511,7 @@ def _say_what_is_asked(where: Path, text: str, asked: Sequence[str]) -> None:
     except RaggsError:
         where.unlink(missing_ok=True)  # or the call that mends it would find a file that says something else
         raise
-    write_atomic(where, _with(text, read_source(where, {}).values, asked).encode())
+    write_atomic(where, _with_sections(text, read_source(where, {}).values, asked).encode())
     try:
         same = load_config(where).run == meant
     except ConfigError:  # a list's entry by its name
@@ -520,7 +520,7 @@ def _say_what_is_asked(where: Path, text: str, asked: Sequence[str]) -> None:
         write_atomic(where, text.encode())
 
 
-def _with(text: str, values: dict[str, object], asked: Sequence[str]) -> str:
+def _with_sections(text: str, values: dict[str, object], asked: Sequence[str]) -> str:
     """The file's text with sections that say what is asked, their comments kept; each in few lines."""
     for setting in asked:
         key, _, value = setting.partition("=")

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from raggs.app.addresses import Approve, nobody, permit
+from raggs.app.addresses import Approve, approve_nothing, permit
 from raggs.app.question_results import QuestionRunServices, QuestionsResult, estimate_questions, made_by, queries_of
 from raggs.app.run import run_folder
 from raggs.base.errors import UsageError
@@ -23,9 +23,9 @@ from raggs.config.source import refuse_stored
 from raggs.llm import BudgetSpent
 from raggs.parts.queries import format_of
 from raggs.parts.queries.writing import write_queries
-from raggs.runs.events import Listener, beside, in_loop, silent
+from raggs.runs.events import Listener, ignore_event, in_loop, run_in_thread
 from raggs.runs.execution import ExecutionContext, LocalExecution
-from raggs.runs.manifests.opened import OpenedRun
+from raggs.runs.manifests.open_run import OpenedRun
 from raggs.runs.manifests.store import RunStore, config_place
 from raggs.runs.partial import run_part
 from raggs.runs.plan import Selection
@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 SUFFIX = ".questions"
-WRITTEN = "written.json"
+WRITTEN_FILES = "written.json"
 UNANSWERABLE = ".unanswerable"
 
 
@@ -55,7 +55,7 @@ def questions_folder(config: RunConfig) -> Path:
 
 @contextmanager
 def open_questions(
-    config: LoadedConfig | RunConfig, *, folder: Path | None = None, listen: Listener = silent
+    config: LoadedConfig | RunConfig, *, folder: Path | None = None, listen: Listener = ignore_event
 ) -> Iterator[Runner]:
     """A runner that makes questions; its services are closed at the end of the block.
 
@@ -77,7 +77,7 @@ def open_questions(
         config_file=config_place(config.path, store.folder) if isinstance(config, LoadedConfig) else None,
         configs=settings.questions.stage_configs(),
         services=services,
-        execution=_here(),
+        execution=_local_execution(),
         estimate=lambda: tuple(estimate_questions(services, store, looks=False)) if services.models() else (),
         outlook=lambda: tuple(estimate_questions(services, store, looks=True)),
         listen=listen,
@@ -88,7 +88,7 @@ def open_questions(
         services.close()
 
 
-def _here() -> LocalExecution:
+def _local_execution() -> LocalExecution:
     """All work in this process: there are few questions, and each round waits for the one before."""
     return LocalExecution(LocalExecution.Config(), ExecutionContext(lambda: "", lambda *_: None))
 
@@ -113,7 +113,7 @@ def check_free(store: RunStore, out: Path, *, force: bool = False) -> None:
         UsageError: there is one, and nobody forces.
     """
     for file in (out, _unanswerable(out)):
-        if file.exists() and not force and _written(store).get(str(file.resolve())) != hash_file(file):
+        if file.exists() and not force and _written_hashes(store).get(str(file.resolve())) != hash_file(file):
             remedy = "name another file with --out, or pass --force to replace it"
             raise UsageError("is there already, and this run did not write it as it is", where=file, remedy=remedy)
 
@@ -123,8 +123,8 @@ def questions(
     out: Path | None = None,
     *,
     force: bool = False,
-    listen: Listener = silent,
-    approve: Approve = nobody,
+    listen: Listener = ignore_event,
+    approve: Approve = approve_nothing,
 ) -> QuestionsResult:
     """Make questions of a configuration's documents, or go on with that. Works in notebooks too.
 
@@ -138,7 +138,7 @@ def questions(
         RaggsError: see `raggs.base.errors`; whatever was finished or paid for is kept.
     """
     if in_loop():
-        return beside(lambda hear: questions(config, out, force=force, listen=hear), listen)
+        return run_in_thread(lambda hear: questions(config, out, force=force, listen=hear), listen)
     loaded = config if isinstance(config, LoadedConfig) else load_config(config)
     permit(loaded.run, QUESTIONS.order, approve)
     with open_questions(loaded, listen=listen) as runner:
@@ -187,12 +187,12 @@ def _write(made: QuestionsResult, out: Path) -> QuestionsResult:
     for path, queries in places.items():
         write_queries(queries, path)
     store = made.run.store
-    before, spare = _written(store), _unanswerable(out)
+    before, spare = _written_hashes(store), _unanswerable(out)
     if not none and spare.is_file() and before.pop(str(spare.resolve()), None) == hash_file(spare):
         spare.unlink()  # of questions that are gone
     noted = {**before, **{str(path.resolve()): hash_file(path) for path in places}}
     with disk(store.folder, "choose another workspace"):
-        write_atomic(store.folder / WRITTEN, json.dumps(noted, indent=2).encode() + b"\n")
+        write_atomic(store.folder / WRITTEN_FILES, json.dumps(noted, indent=2).encode() + b"\n")
     return QuestionsResult(**{**made.__dict__, "files": tuple(places)})
 
 
@@ -200,10 +200,10 @@ def _unanswerable(out: Path) -> Path:
     return out.with_name(f"{out.stem}{UNANSWERABLE}{out.suffix}")
 
 
-def _written(store: RunStore) -> dict[str, str]:
+def _written_hashes(store: RunStore) -> dict[str, str]:
     """By path, the hash of each file that the run has written."""
     try:
-        found = json.loads((store.folder / WRITTEN).read_bytes())
+        found = json.loads((store.folder / WRITTEN_FILES).read_bytes())
     except (OSError, ValueError):
         return {}
     return {str(path): str(sha256) for path, sha256 in found.items()} if isinstance(found, dict) else {}

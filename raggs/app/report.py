@@ -21,10 +21,10 @@ from raggs.evaluation.gates import read_report
 from raggs.evaluation.models import EvalReport
 from raggs.golden.base import GoldenSet
 from raggs.golden.judgments import Judgments
-from raggs.golden.opened import NamedSystem, open_golden, open_systems
+from raggs.golden.sources import NamedSystem, open_golden, open_systems
 from raggs.reporting.base import JudgeValidation, ReportFacts
 from raggs.reporting.page import report_page
-from raggs.runs.manifests.opened import OpenedRun, open_run
+from raggs.runs.manifests.open_run import OpenedRun, open_run
 from raggs.runs.manifests.store import RunStore
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class ReportRequest:
 
 
 @dataclass(frozen=True)
-class _Scored:
+class _ScoredSystems:
     """An evaluation, or why there is none; and what its systems returned, where that is at hand."""
 
     report: EvalReport | None = None
@@ -117,7 +117,7 @@ def gather(request: ReportRequest) -> ReportFacts:
         raise UsageError("--eval holds systems and a baseline already", remedy="leave --run and --baseline out")
     golden = open_golden(request.golden)
     run = open_run(request.golden) if _is_run(request.golden) else None
-    scored = _scored(request, golden, run)
+    scored = _score_systems(request, golden, run)
     diagnoses, undiagnosed = _diagnoses(request, golden, run, scored)
     return ReportFacts(
         place=str(request.golden),
@@ -126,7 +126,7 @@ def gather(request: ReportRequest) -> ReportFacts:
         report=scored.report,
         missing=scored.missing,
         sweeps=tuple(_sweep(folder, golden) for folder in request.sweeps),
-        people=_people(run, request.reviews),
+        people=_validate_judge(run, request.reviews),
         texts=request.texts,
         command=shlex.join(_command(request)),
         systems=scored.systems,
@@ -138,7 +138,7 @@ def gather(request: ReportRequest) -> ReportFacts:
 
 
 def _diagnoses(
-    request: ReportRequest, golden: GoldenSet, run: OpenedRun | None, scored: _Scored
+    request: ReportRequest, golden: GoldenSet, run: OpenedRun | None, scored: _ScoredSystems
 ) -> tuple[tuple[DiagnosisReport, ...], tuple[str, ...]]:
     """The diagnoses of the set, and a sentence on each file that is none of it."""
     folder = request.diagnoses or (None if run is None else run.folder / DIAGNOSES)
@@ -162,24 +162,24 @@ def _is_run(path: Path) -> bool:
     return path.is_dir() and RunStore(path).exists
 
 
-def _scored(request: ReportRequest, golden: GoldenSet, run: OpenedRun | None) -> _Scored:
+def _score_systems(request: ReportRequest, golden: GoldenSet, run: OpenedRun | None) -> _ScoredSystems:
     """The evaluation, or why there is none."""
     if request.evaluation is not None:
         found = _read(request.evaluation, golden)
         files = [f"{each.name}={each.source}" for each in found.systems if Path(each.source).is_file()]
-        return _Scored(found, systems=tuple(open_systems(files)) if files else None)
+        return _ScoredSystems(found, systems=tuple(open_systems(files)) if files else None)
     if run is not None and not run.file("judge").is_file():
-        return _Scored(missing="the set has no grades yet, so nothing can be scored")
+        return _ScoredSystems(missing="the set has no grades yet, so nothing can be scored")
     runs = request.runs or ((str(request.golden),) if run is not None else ())
     if not runs:
-        return _Scored(missing="no system was named (--run), so nothing was scored")
+        return _ScoredSystems(missing="no system was named (--run), so nothing was scored")
     asked = EvalRequest(
         JudgedFiles(request.golden, runs),
         measures=request.measures,
         analyses=AnalysisRequest(ANALYSES, request.baseline, against_first=True),
     )
     scored = evaluate(asked)
-    return _Scored(scored.report, systems=tuple(scored.systems), judgments=scored.judgments)
+    return _ScoredSystems(scored.report, systems=tuple(scored.systems), judgments=scored.judgments)
 
 
 def _read(path: Path, golden: GoldenSet) -> EvalReport:
@@ -211,7 +211,7 @@ def _sweep(folder: Path, golden: GoldenSet) -> SweepReport:
     return found
 
 
-def _people(run: OpenedRun | None, folder: Path | None) -> JudgeValidation:
+def _validate_judge(run: OpenedRun | None, folder: Path | None) -> JudgeValidation:
     """The judge held against people; why not, where nobody graded anything that can be compared."""
     if run is None:
         return JudgeValidation(why="labels from a file: who gave them is not known")

@@ -11,24 +11,24 @@ from shlex import quote
 
 from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, MergeRecord, Passage, Query, QueryRecord
 from raggs.base.errors import NotFoundError, UsageError
-from raggs.base.judge_health import PEOPLE
+from raggs.base.judge_health import HUMAN_SOURCE
 from raggs.base.text import clean_unicode, did_you_mean, one_line
 from raggs.base.types import as_object
 from raggs.parts.judges import reviews_beside
 from raggs.parts.reviews import (
-    MOST_NAME,
-    MOST_NOTE,
+    MAX_NAME_CHARS,
+    MAX_NOTE_CHARS,
     CurrentReviews,
     GradeReview,
     Key,
     ReviewStore,
-    fold,
+    fold_reviews,
     key_of,
     passage_digest,
     question_digest,
 )
 from raggs.parts.reviews import REVIEWS_FILE as REVIEWS
-from raggs.runs.manifests.opened import OpenedRun
+from raggs.runs.manifests.open_run import OpenedRun
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def next_run(run: OpenedRun, folder: Path | None = None) -> str:
         folder: of the reviews, if it is not `reviews` beside the folder of runs.
     """
     asked = as_object(run.manifest.config.get("judge"))
-    if not asked.get("human_first") and PEOPLE in str(asked.get("judge")):
+    if not asked.get("human_first") and HUMAN_SOURCE in str(asked.get("judge")):
         return run.command  # its judge reads them anyway
     usual, again = reviews_of(run.folder, None), run.command
     if not asked.get("human_first"):
@@ -92,8 +92,8 @@ def reviewer(name: str | None) -> str:
         found = one_line(clean_unicode(getuser() if name is None else name)).strip()
     except (KeyError, OSError) as error:
         raise UsageError("nobody knows who you are", remedy="give your name: --who NAME") from error
-    if not found or len(found) > MOST_NAME:
-        raise UsageError(f"a reviewer's name has 1 to {MOST_NAME} characters", remedy="give your name: --who NAME")
+    if not found or len(found) > MAX_NAME_CHARS:
+        raise UsageError(f"a reviewer's name has 1 to {MAX_NAME_CHARS} characters", remedy="give your name: --who NAME")
     return found
 
 
@@ -126,8 +126,8 @@ def set_grade(
     """
     if grade is not None and not MIN_GRADE <= grade <= MAX_GRADE:
         raise UsageError(f"grade {grade} is outside {MIN_GRADE}..{MAX_GRADE}", remedy="give a grade, or ? if in doubt")
-    if len(note) > MOST_NOTE:
-        raise UsageError(f"the note has {len(note):,} characters, {MOST_NOTE:,} are kept", remedy="shorten it")
+    if len(note) > MAX_NOTE_CHARS:
+        raise UsageError(f"the note has {len(note):,} characters, {MAX_NOTE_CHARS:,} are kept", remedy="shorten it")
     query, passage = find_item(run, qid, doc_id)
     store = ReviewStore(reviews_of(run.folder, folder))
     name = store.spelling(reviewer(who))
@@ -178,7 +178,7 @@ def items_of(run: OpenedRun) -> dict[tuple[str, str], Key]:
     }
 
 
-def standing(run: OpenedRun, folder: Path | None = None) -> ReviewStatus:
+def review_status(run: OpenedRun, folder: Path | None = None) -> ReviewStatus:
     """What people have said of a run so far.
 
     Raises:
@@ -186,7 +186,7 @@ def standing(run: OpenedRun, folder: Path | None = None) -> ReviewStatus:
     """
     store = ReviewStore(reviews_of(run.folder, folder))
     lines, present = store.read(), items_of(run)
-    held = fold(lines)
+    held = fold_reviews(lines)
     keys = set(present.values())
     settled, unseen = {key: found for key, found in held.items().items() if key in keys}, held.unseen.items()
     return ReviewStatus(

@@ -26,7 +26,7 @@ from raggs.base.files import disk, write_atomic
 from raggs.base.jsonl import first_fault
 from raggs.base.tables import NO_COLUMNS, ColumnNames, check_column
 from raggs.base.text import clean_unicode, did_you_mean, plural
-from raggs.parts.review_files import CANNOT_TELL, FORMS, ReviewFileRow, Task, read_rows
+from raggs.parts.review_files import CANNOT_TELL, EXPORT_FORMS, ReviewFileRow, Task, read_rows
 from raggs.parts.reviews import (
     CurrentReviews,
     GradeReview,
@@ -34,10 +34,10 @@ from raggs.parts.reviews import (
     Review,
     ReviewStore,
     Withdrawal,
-    fold,
+    fold_reviews,
     passage_digest,
 )
-from raggs.runs.manifests.opened import OpenedRun
+from raggs.runs.manifests.open_run import OpenedRun
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,8 @@ def export_reviews(
         DataError: a line of the reviews cannot be right.
         ProviderError: the disk refuses.
     """
-    if form not in FORMS:
-        raise UsageError(f"no form of reviews is called {form!r}", remedy=did_you_mean(form, FORMS))
+    if form not in EXPORT_FORMS:
+        raise UsageError(f"no form of reviews is called {form!r}", remedy=did_you_mean(form, EXPORT_FORMS))
     if everything and (todo or form != "jsonl"):
         raise UsageError("only JSON lines hold all that was ever said", remedy="pass --all with --format jsonl alone")
     if out.exists() and not force:
@@ -88,10 +88,13 @@ def export_reviews(
         of_run = [line for line in lines if line.query in questions or line.qid in items.queries]
         text, given = "".join(line.model_dump_json() + "\n" for line in of_run), ReviewFileResult(out, 0, len(of_run))
     else:
-        tasks = _tasks(items, fold(lines), todo)
-        text, given = FORMS[form](tasks), ReviewFileResult(out, len(tasks), sum(len(task.words) for task in tasks))
+        tasks = _tasks(items, fold_reviews(lines), todo)
+        text, given = (
+            EXPORT_FORMS[form](tasks),
+            ReviewFileResult(out, len(tasks), sum(len(task.words) for task in tasks)),
+        )
         if form == "jsonl" and not todo:
-            orders = _orders(items, fold(lines))
+            orders = _orders(items, fold_reviews(lines))
             text, given = text + "".join(orders), ReviewFileResult(out, len(tasks), given.words + len(orders))
     with disk(out, "write to another folder"):
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -118,7 +121,7 @@ def _orders(items: PassageItems, held: CurrentReviews) -> list[str]:
 
 Identity = tuple[object, ...]
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")  # by which Argilla writes who somebody is
-SHOWN = 3
+MAX_SHOWN_NAMES = 3
 GRADES = f"write a grade from {MIN_GRADE} to {MAX_GRADE}, {CANNOT_TELL} for cannot tell, or nothing"
 TRUE, FALSE = ("true", "1", "yes"), ("false", "0", "no")
 
@@ -185,7 +188,9 @@ class ReviewerNames:
         strange = [name for name in sorted(called) if UUID.fullmatch(name) and name not in self.known]
         if not strange or (len(strange) == 1 and self.usual):
             return
-        shown = " ".join(f"--who {name}=NAME" for name in strange[:SHOWN]) + (" ..." if strange[SHOWN:] else "")
+        shown = " ".join(f"--who {name}=NAME" for name in strange[:MAX_SHOWN_NAMES]) + (
+            " ..." if strange[MAX_SHOWN_NAMES:] else ""
+        )
         known = "known by a UUID alone" if len(strange) == 1 else "known by UUIDs alone"
         raise called[strange[0]].wrong(
             f"{plural(len(strange), 'reviewer')} {known}", f"say who they are: {shown} (client.users of Argilla tells)"
@@ -334,7 +339,7 @@ def import_reviews(
     names, rows = ReviewerNames.told(who), [row for path in files for row in read_rows(path, columns)]
     names.check(rows)
     reading = _ReviewImport(
-        items, names, datetime.now(UTC), fold(lines), set(map(_identity, lines)), {}, store.spelling
+        items, names, datetime.now(UTC), fold_reviews(lines), set(map(_identity, lines)), {}, store.spelling
     )
     new = [review for row in rows if (review := reading.take(row)) is not None]
     if new:

@@ -29,18 +29,18 @@ from raggs.base.artifacts import MIN_GRADE, Frozen
 from raggs.base.document import Column, Legend, ReportDocument, Section, Table, table_of
 from raggs.base.errors import DataError, RaggsError, UsageError
 from raggs.base.text import plural
-from raggs.golden.opened import NamedSystem, open_systems
+from raggs.golden.sources import NamedSystem, open_systems
 from raggs.metrics.hits import Hits, find_hits
 from raggs.metrics.names import MeasureSpec, parse_measures
 from raggs.metrics.unjudged import flip_effects
 from raggs.parts.reviews import Draw, Key, PlanItem, read_draws, write_plan
-from raggs.runs.manifests.opened import OpenedRun, open_run
+from raggs.runs.manifests.open_run import OpenedRun, open_run
 from raggs.runs.manifests.store import dump_json
 from raggs.stats.annotation_value import LabelImpact, VerdictCertainty, believe, choose
 from raggs.stats.correction import FEWEST_WHOLE
 
-OPENING, PER_CHARACTER = 8.0, 1 / 24  # seconds: to see what is asked and to answer; 240 words a minute
-FEWEST_TIMED, LONGEST = 10, 600.0  # words that tell a pace; seconds, above which somebody went for coffee
+OPENING_SECONDS, PER_CHARACTER = 8.0, 1 / 24  # seconds: to see what is asked and to answer; 240 words a minute
+FEWEST_TIMED, MAX_TIMED_SECONDS = 10, 600.0  # words that tell a pace; seconds, above which somebody went for coffee
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class ChosenItems:
     chance: Mapping[int, float]
 
 
-def mixed(drawn: Ints, others: Ints) -> Ints:
+def interleave_draws(drawn: Ints, others: Ints) -> Ints:
     """Both, the first spread evenly: who stops early has read as large a part of it as of the rest."""
     place = np.concatenate([(np.arange(len(side)) + 0.5) / max(len(side), 1) for side in (drawn, others)])
     found: Ints = np.concatenate([drawn, others])[np.argsort(place, kind="stable")]
@@ -84,7 +84,7 @@ def planned_items(
             unit=part.unit,
             seed=part.seed if number in chosen.chance else None,
             seconds=round(float(seconds[number]), 1),
-            why=_why(entry, number in chosen.chance, pull, names),
+            why=_selection_reason(entry, number in chosen.chance, pull, names),
         )
         for number, pull in zip(chosen.items.tolist(), pulls.tolist(), strict=True)
         for entry in [pool.entries[int(open_[number])]]
@@ -106,12 +106,12 @@ def items_before(pool: RunPools, part: RandomDraw) -> Iterator[PlanItem]:
                 unit=part.unit,
                 seed=part.seed,
                 read=True,
-                seconds=OPENING,
+                seconds=OPENING_SECONDS,
                 why="drawn at random; read before",
             )
 
 
-def _why(entry: PoolEntry, drawn: bool, pull: list[int], names: ComparedNames) -> str:
+def _selection_reason(entry: PoolEntry, drawn: bool, pull: list[int], names: ComparedNames) -> str:
     if drawn:
         return "drawn at random"
     measure, one, other = pull
@@ -122,19 +122,19 @@ def _why(entry: PoolEntry, drawn: bool, pull: list[int], names: ComparedNames) -
 
 def usual_seconds(length: float) -> float:
     """What reading so many characters takes at the usual pace, with seeing what is asked and answering."""
-    return OPENING + PER_CHARACTER * length
+    return OPENING_SECONDS + PER_CHARACTER * length
 
 
 def reading_seconds(pool: RunPools, entries: Sequence[PoolEntry]) -> tuple[Floats, float]:
     """What reading each takes, and people's pace."""
-    told = [(took, length) for took, length in pool.timed if 0 < took <= LONGEST]
+    told = [(took, length) for took, length in pool.timed if 0 < took <= MAX_TIMED_SECONDS]
     usual = [took / usual_seconds(length) for took, length in told]
     pace = float(np.median(usual)) if len(usual) >= FEWEST_TIMED else 1.0
     return pace * np.array([usual_seconds(entry.length) for entry in entries], dtype=np.float64), pace
 
 
 MEASURES = ("ra_nwg@10", "ndcg@10", "recall@10")
-SHARE = 0.1  # of the time, for what is drawn at random
+DEFAULT_RANDOM_SHARE = 0.1  # of the time, for what is drawn at random
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ class PlanRequest:
     systems: tuple[str, ...] = ()
     measures: tuple[str, ...] = MEASURES
     minutes: float = 60.0
-    share: float = SHARE
+    share: float = DEFAULT_RANDOM_SHARE
     whole: bool = False
     seed: int = 1
 
@@ -311,7 +311,7 @@ def _impact(pool: RunPools, hits: Sequence[Hits], measures: Sequence[MeasureSpec
 def _part(pool: RunPools, before: Sequence[Draw], seconds: Floats, request: PlanRequest) -> RandomDraw:
     """What is drawn in the time that is meant for it."""
     budget = request.share * request.minutes * 60
-    usual = _whole(pool, seconds) if request.whole else float(seconds.mean())
+    usual = _mean_question_seconds(pool, seconds) if request.whole else float(seconds.mean())
     return draw_part(
         pool, before if request.share else (), round(budget / usual), whole=request.whole, seed=request.seed
     )
@@ -323,7 +323,9 @@ def _choose(part: RandomDraw, impact: LabelImpact, open_: Ints, seconds: Floats,
     some = np.array(list(chance), dtype=np.int64)
     picks = list(choose(impact, seconds, request.minutes * 60 - float(seconds[some].sum()), some))
     worth = dict.fromkeys(some.tolist(), 0.0) | {pick.item: pick.worth for pick in picks}
-    return ChosenItems(part, mixed(some, np.array([pick.item for pick in picks], dtype=np.int64)), worth, chance)
+    return ChosenItems(
+        part, interleave_draws(some, np.array([pick.item for pick in picks], dtype=np.int64)), worth, chance
+    )
 
 
 def _verdicts(
@@ -370,17 +372,17 @@ def _of_questions(part: RandomDraw, pool: RunPools, seconds: Floats, request: Pl
     if there < FEWEST_WHOLE:
         said += f"; to correct scores by them, {FEWEST_WHOLE} are needed"
     elif lacking > 0:
-        minutes = round(lacking * _whole(pool, seconds) / 60)
+        minutes = round(lacking * _mean_question_seconds(pool, seconds) / 60)
         said += f"; to correct scores by them, {FEWEST_WHOLE} are needed: about {plural(minutes, 'minute')} more"
     yield said
 
 
-def _whole(pool: RunPools, seconds: Floats) -> float:
+def _mean_question_seconds(pool: RunPools, seconds: Floats) -> float:
     """How long reading a question takes on average, as far as nobody has."""
     return float(seconds.sum()) / len({entry.key[0] for entry in pool.entries if entry.open})
 
 
-SHOWN, TELLING = 10, 0.05
+MAX_SHOWN_VERDICTS, MIN_SHOWN_CHANCE = 10, 0.05
 TERMS = (
     Legend("sure", "at most 5% that all labels by people would turn which of two systems is better"),
     Legend("turn", "the probability of that, by what is known of the judge"),
@@ -389,7 +391,9 @@ TERMS = (
 
 def lay_out_plan(plan: ReadingPlan) -> ReportDocument:
     """The document of a plan; nothing is computed here."""
-    return ReportDocument("What to read next", _first(plan), tuple(_sections(plan)), tuple(_told(plan)))
+    return ReportDocument(
+        "What to read next", _verdict_section(plan), tuple(_sections(plan)), tuple(_assumption_sentences(plan))
+    )
 
 
 def plan_json(plan: ReadingPlan) -> str:
@@ -398,7 +402,7 @@ def plan_json(plan: ReadingPlan) -> str:
     return dump_json({**told, "items": len(plan.items), "before": len(plan.before)})
 
 
-def _first(plan: ReadingPlan) -> Section:
+def _verdict_section(plan: ReadingPlan) -> Section:
     pairs, unsure = plan.pairs * len(plan.measures), plan.pairs * len(plan.measures) - sum(plan.sure)
     minutes = f"{plan.seconds / 60:.0f} minutes"
     return Section(
@@ -420,15 +424,15 @@ def _first(plan: ReadingPlan) -> Section:
 
 
 def _sections(plan: ReadingPlan) -> Iterator[Section]:
-    doubtful = [verdict for verdict in plan.verdicts if verdict.turned > TELLING]
+    doubtful = [verdict for verdict in plan.verdicts if verdict.turned > MIN_SHOWN_CHANCE]
     if not doubtful:
         return
-    said = (f"and {len(doubtful) - SHOWN} more",) if len(doubtful) > SHOWN else ()
+    said = (f"and {len(doubtful) - MAX_SHOWN_VERDICTS} more",) if len(doubtful) > MAX_SHOWN_VERDICTS else ()
     columns = ("better", "worse", "measure", "difference", "turned", "after")
-    yield Section("Verdicts in doubt", said, table_of(doubtful[:SHOWN], *columns))
+    yield Section("Verdicts in doubt", said, table_of(doubtful[:MAX_SHOWN_VERDICTS], *columns))
 
 
-def _told(plan: ReadingPlan) -> Iterator[str]:
+def _assumption_sentences(plan: ReadingPlan) -> Iterator[str]:
     if plan.learned:
         yield f"how far the judge errs is known from {plural(plan.learned, 'passage')} read at random, and a prior"
     else:
@@ -491,7 +495,9 @@ def weigh(asked: PlanInputs) -> DifferenceWorth:
     try:
         systems = list(open_systems(list(asked.systems) or [str(asked.run)]))
         pool, grades = open_review_pool(open_run(asked.run), asked.folder), dict(asked.grades)
-        return _reviewimpact_told(asked, pool, _compared(pool, grades, systems, parse_measures(asked.measures)))
+        return _reviewimpact_told(
+            asked, pool, _compared_verdicts(pool, grades, systems, parse_measures(asked.measures))
+        )
     except RaggsError as error:
         return DifferenceWorth(told=error.message)
 
@@ -524,11 +530,11 @@ def _reviewimpact_told(asked: PlanInputs, pool: RunPools, compared: _ComparedVer
         place=tuple(numbers[pool.entries[entry].key] for entry in compared.entries.tolist()),
         worth=tuple(impact.worth(impact.variance(), impact.differences)[rows].tolist()),
         verdict=tuple(verdicts[pull] for pull in pulls),
-        moves=tuple(_moves(impact, row, *pull) for row, pull in zip(rows.tolist(), pulls, strict=True)),
+        moves=tuple(_verdict_change(impact, row, *pull) for row, pull in zip(rows.tolist(), pulls, strict=True)),
     )
 
 
-def _compared(
+def _compared_verdicts(
     pool: RunPools, grades: dict[Key, tuple[int, ...]], systems: Sequence[NamedSystem], measures: Sequence[MeasureSpec]
 ) -> _ComparedVerdicts:
     hits = hits_of_pool(systems, pool)
@@ -565,7 +571,7 @@ def _verdict(compared: _ComparedVerdicts, measure: int, one: int, other: int) ->
     )
 
 
-def _moves(impact: LabelImpact, row: int, measure: int, one: int, other: int) -> float:
+def _verdict_change(impact: LabelImpact, row: int, measure: int, one: int, other: int) -> float:
     """How far an item's label moves a verdict."""
     effects = impact.effects[row, :, one, measure] - impact.effects[row, :, other, measure]
     return float(np.abs(effects[impact.beliefs[row] > 0]).max(initial=0.0) / impact.queries)

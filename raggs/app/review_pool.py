@@ -30,19 +30,19 @@ from raggs.parts.reviews import (
     CurrentReviews,
     Draw,
     DrawnItem,
+    DrawUnit,
     Key,
     PlanItem,
     ReviewStore,
-    Unit,
     ever_drawn,
     passage_digest,
     question_digest,
     read_draws,
 )
-from raggs.runs.manifests.opened import OpenedRun
+from raggs.runs.manifests.open_run import OpenedRun
 from raggs.runs.manifests.reasons import no_grades
 from raggs.stats.annotation_value import KnownGrades
-from raggs.stats.correction import RandomSample, draw, lots
+from raggs.stats.correction import RandomSample, draw, sampling_numbers
 
 
 class PassageItems:
@@ -162,7 +162,9 @@ def open_review_pool(run: OpenedRun, folder: Path | None = None) -> RunPools:
     heard = KnownGrades(np.array(machine), voices, _sigma(run, entries))
     qrels, entry_of = _columns(entries, rows, held)
     drawn = ever_drawn(read_draws(reviewed), {entry.key for entry in entries}, held.grades)
-    return RunPools(entries, qrels, entry_of, heard, _learned(entries, held, drawn), tuple(_timed(entries, held)))
+    return RunPools(
+        entries, qrels, entry_of, heard, _learned_entries(entries, held, drawn), tuple(_timed_labels(entries, held))
+    )
 
 
 def _entries(
@@ -196,10 +198,10 @@ def _entry(
     theirs = record is not None and by_people(record)
     read = again or theirs or bool(held.grades.get(key)) or key in held.settling
     grade = None if record is None else record.grade
-    return PoolEntry(pooled.qid, pooled.doc_id, key, length, grade, _voices(record), not read)
+    return PoolEntry(pooled.qid, pooled.doc_id, key, length, grade, _machine_grades(record), not read)
 
 
-def _voices(record: JudgeRecord | None) -> tuple[int, ...]:
+def _machine_grades(record: JudgeRecord | None) -> tuple[int, ...]:
     if record is None or record.grade is None:
         return ()
     said = [grade for grades in record.votes.values() for grade in grades] or list(record.grades)
@@ -226,7 +228,7 @@ def _columns(
     return qrels, np.array([rows[qid, doc_id] for qid in qrels.qids for doc_id in labels[qid]])
 
 
-def _learned(entries: tuple[PoolEntry, ...], held: CurrentReviews, drawn: set[Key]) -> tuple[Ints, Ints]:
+def _learned_entries(entries: tuple[PoolEntry, ...], held: CurrentReviews, drawn: set[Key]) -> tuple[Ints, Ints]:
     """Entries that chance hit and somebody read, whatever for, and what people say of them."""
     found = []
     blind = replace(held, grades=held.blind)
@@ -239,7 +241,7 @@ def _learned(entries: tuple[PoolEntry, ...], held: CurrentReviews, drawn: set[Ke
     return pairs[:, 0], pairs[:, 1]
 
 
-def _timed(entries: tuple[PoolEntry, ...], held: CurrentReviews) -> list[tuple[float, int]]:
+def _timed_labels(entries: tuple[PoolEntry, ...], held: CurrentReviews) -> list[tuple[float, int]]:
     return [
         (word.seconds, entry.length)
         for entry in entries
@@ -258,7 +260,7 @@ class RandomDraw:
         chance: by the number of an entry of the pool, in the order of reading.
     """
 
-    unit: Unit
+    unit: DrawUnit
     seed: int
     chance: dict[int, float]
 
@@ -270,7 +272,7 @@ def draw_part(pool: RunPools, before: Sequence[Draw], wanted: int, *, whole: boo
         before: all draws, oldest first.
         wanted: passages, or questions where `whole`.
     """
-    unit: Unit = "question" if whole else "passage"
+    unit: DrawUnit = "question" if whole else "passage"
     held = next((each for each in reversed(before) if (each.unit, each.seed) == (unit, seed)), None)
     items = () if held is None else held.items
     make = _questions if whole else _passages
@@ -284,7 +286,7 @@ def draw_of_plan(plan: Iterable[PlanItem]) -> Draw | None:
         return None
     unit, seed = drawn[0][0].unit, drawn[0][0].seed or 0
     queries = sorted({item.query for item, _ in drawn})
-    turn = dict(zip(queries, lots(seed, queries).tolist(), strict=True))
+    turn = dict(zip(queries, sampling_numbers(seed, queries).tolist(), strict=True))
     drawn.sort(key=lambda each: (turn[each[0].query], *each[0].key))
     items = tuple(DrawnItem(query=item.query, passage=item.passage, chance=odds) for item, odds in drawn)
     return Draw(unit=unit, seed=seed, items=items)
@@ -300,38 +302,38 @@ def draw_of_sample(keys: Sequence[Key], chances: Sequence[float | None], seed: i
 
 
 def _passages(pool: RunPools, held: Sequence[DrawnItem], wanted: int, seed: int) -> dict[int, float]:
-    heard, known, own = pool.heard, {item.key for item in held}, _once(pool)
+    heard, known, own = pool.heard, {item.key for item in held}, _unique_entries(pool)
     entries = [pool.entries[number] for number in own.tolist()]
     stratum = (heard.kind * (heard.voices.shape[1] + 1) + heard.grade)[own]
-    lot = lots(seed, ("".join(entry.key) for entry in entries))
+    lot = sampling_numbers(seed, ("".join(entry.key) for entry in entries))
     again = np.array([entry.key in known for entry in entries], dtype=bool)
     open_ = np.array([entry.open for entry in entries], dtype=bool)
-    found = _grown(open_, wanted, lambda count: draw(stratum, lot, count, again))
+    found = _grow_draw(open_, wanted, lambda count: draw(stratum, lot, count, again))
     return dict(zip(own[found.items].tolist(), found.chance.tolist(), strict=True))
 
 
 def _questions(pool: RunPools, held: Sequence[DrawnItem], wanted: int, seed: int) -> dict[int, float]:
     """Whole questions, in the order of their numbers: who stops early has read a smaller draw."""
     members: dict[str, list[int]] = {}
-    for number in _once(pool).tolist():
+    for number in _unique_entries(pool).tolist():
         members.setdefault(pool.entries[number].key[0], []).append(number)
     known = {item.query for item in held}
-    lot = lots(seed, members)
+    lot = sampling_numbers(seed, members)
     again = np.array([query in known for query in members], dtype=bool)
     open_ = np.array([any(pool.entries[each].open for each in mine) for mine in members.values()], dtype=bool)
-    found = _grown(open_, wanted, lambda count: draw(np.zeros(len(lot), dtype=np.int64), lot, count, again))
+    found = _grow_draw(open_, wanted, lambda count: draw(np.zeros(len(lot), dtype=np.int64), lot, count, again))
     chance, groups = dict(zip(found.items.tolist(), found.chance.tolist(), strict=True)), list(members.values())
     order = sorted(chance, key=lambda place: float(lot[place]))
     return {number: chance[place] for place in order for number in groups[place]}
 
 
-def _once(pool: RunPools) -> Ints:
+def _unique_entries(pool: RunPools) -> Ints:
     """The entries, without those that ask for another question's words once more."""
     first = {entry.key: number for number, entry in reversed([*enumerate(pool.entries)])}
     return np.array(sorted(first.values()), dtype=np.int64)
 
 
-def _grown(open_: Flags, wanted: int, make: Callable[[int], RandomSample]) -> RandomSample:
+def _grow_draw(open_: Flags, wanted: int, make: Callable[[int], RandomSample]) -> RandomSample:
     """The smallest draw with so many open ones; all where there are not."""
     count = wanted
     while True:

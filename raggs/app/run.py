@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from raggs.app.addresses import Approve, nobody, permit
+from raggs.app.addresses import Approve, approve_nothing, permit
 from raggs.app.run_result import RunResult
 from raggs.app.services import RunServices
 from raggs.base.artifacts import MergeRecord
@@ -36,7 +36,7 @@ from raggs.config.source import refuse_stored
 from raggs.llm import BudgetSpent
 from raggs.parts.file_shapes import RELEVANT
 from raggs.runs import execution
-from raggs.runs.events import Event, Listener, StageFinished, beside, in_loop, silent
+from raggs.runs.events import Event, Listener, StageFinished, ignore_event, in_loop, run_in_thread
 from raggs.runs.execution import Execution, ExecutionContext
 from raggs.runs.manifests.models import CostEstimate, RetrieverCeiling, RunManifest, total
 from raggs.runs.manifests.reasons import Reason
@@ -99,7 +99,7 @@ AnyConfig = LoadedConfig | RunConfig | Mapping[str, object] | Path | str
 
 
 PART_NAME = 60  # characters of query ids in the name of a run directory; more are hashed
-DEARER = "to tell systems apart, further questions do more for that money; --set rank=null leaves it out"
+RANK_COST_NOTE = "to tell systems apart, further questions do more for that money; --set rank=null leaves it out"
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class RunForecast:
 
         rank, judge = (total(line.usd for line in self.running if line.stage == stage) for stage in ("rank", "judge"))
         if rank and judge and rank > judge:
-            yield f"rank is dearer than judge: {DEARER}"
+            yield f"rank is dearer than judge: {RANK_COST_NOTE}"
         yield from sent_for_advice(self.running)
         yield from dict.fromkeys(line.anew for line in self.running if line.anew and line.calls)
         if any(line.cached for line in self.running):
@@ -182,7 +182,7 @@ def open_runner(
     *,
     run_id: str | None = None,
     folder: Path | None = None,
-    listen: Listener = silent,
+    listen: Listener = ignore_event,
 ) -> Iterator[Runner]:
     """A runner for a configuration; its services are closed at the end of the block.
 
@@ -211,7 +211,7 @@ def open_runner(
         estimate=lambda: _estimates(services, runner.standing, looks=False) if services.models() else (),
         outlook=lambda: _estimates(services, runner.standing, looks=True),
         ceilings=_ceilings,
-        closing=lambda manifest: _closed(manifest, store, settings),
+        closing=lambda manifest: _with_human_agreement(manifest, store, settings),
         listen=telling_unpooled(listen, services, store),
     )
     try:
@@ -239,7 +239,7 @@ def _ceilings(store: RunStore) -> Mapping[str, tuple[RetrieverCeiling, ...]]:
     return ceilings_of(store)
 
 
-def _closed(manifest: RunManifest, store: RunStore, config: RunConfig) -> RunManifest:
+def _with_human_agreement(manifest: RunManifest, store: RunStore, config: RunConfig) -> RunManifest:
     if config.judge.gate.kappa is None and not _told_of_people(manifest):
         return manifest
     from raggs.app.judge_check import held_against_people  # late: few runs have a gate
@@ -273,8 +273,8 @@ def run(
     force: bool = False,
     discard_edits: bool = False,
     run_id: str | None = None,
-    listen: Listener = silent,
-    approve: Approve = nobody,
+    listen: Listener = ignore_event,
+    approve: Approve = approve_nothing,
 ) -> RunResult:
     """Run a configuration; stages whose inputs have not changed are skipped. Works in notebooks too.
 
@@ -294,7 +294,7 @@ def run(
     """
     if in_loop():
         named = {"start": start, "stop": stop, "only": only, "run_id": run_id}
-        return beside(
+        return run_in_thread(
             lambda hear: run(
                 config,
                 corpus=corpus,
@@ -307,7 +307,7 @@ def run(
             ),
             listen,
         )
-    ready = _ready(config, corpus, queries)
+    ready = _resolve_config(config, corpus, queries)
     settings = ready.run if isinstance(ready, LoadedConfig) else ready
     selection = select(stages_of(settings), start, stop, only, force, discard_edits)
     permit(settings, selection.stages, approve)
@@ -315,7 +315,7 @@ def run(
         return RunResult.of(run_within_budget(runner, selection))
 
 
-def _ready(config: AnyConfig, corpus: object, queries: object) -> LoadedConfig | RunConfig:
+def _resolve_config(config: AnyConfig, corpus: object, queries: object) -> LoadedConfig | RunConfig:
     if corpus is not None or queries is not None:
         from raggs.app.run_inputs import configured  # late: most runs read files
 

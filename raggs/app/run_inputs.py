@@ -21,7 +21,7 @@ from raggs.golden.files import queries_of
 from raggs.parts.corpora.jsonl import ID_FIELDS, JsonlConfig
 from raggs.parts.queries.formats import JsonlQueriesConfig
 from raggs.parts.queries.writing import query_facts
-from raggs.parts.run_files import as_id, rows_of, shown
+from raggs.parts.run_files import as_id, describe_value, rows_of
 
 FOLDER = "given"
 AnyConfig = LoadedConfig | RunConfig | Mapping[str, object] | Path | str
@@ -48,16 +48,16 @@ def configured(config: AnyConfig, corpus: object = None, queries: object = None)
     run = loaded.run if isinstance(loaded, LoadedConfig) else loaded
     changed: dict[str, object] = {}
     if corpus is not None:
-        changed["corpus"] = JsonlConfig(path=_kept(run.workspace, "corpus", _passages(corpus)))
+        changed["corpus"] = JsonlConfig(path=_store_rows(run.workspace, "corpus", _passages(corpus)))
     if queries is not None:
         asked = queries_of(queries).values()
         lines = ({"_id": each.qid, "text": each.text, **query_facts(each)} for each in asked)
-        changed["queries"] = JsonlQueriesConfig(path=_kept(run.workspace, "queries", lines))
+        changed["queries"] = JsonlQueriesConfig(path=_store_rows(run.workspace, "queries", lines))
     fresh = run.model_copy(update=changed)
     return replace(loaded, run=fresh) if isinstance(loaded, LoadedConfig) else fresh
 
 
-def _kept(workspace: Path, name: str, rows: Iterable[Mapping[str, object]]) -> Path:
+def _store_rows(workspace: Path, name: str, rows: Iterable[Mapping[str, object]]) -> Path:
     """The file of some rows."""
     folder, digest = workspace / FOLDER, hashlib.sha256()
     make_folder(folder)
@@ -73,16 +73,16 @@ def _kept(workspace: Path, name: str, rows: Iterable[Mapping[str, object]]) -> P
 
 def _line(row: Mapping[str, object], at: str) -> bytes:
     try:
-        return (json.dumps(row, sort_keys=True, allow_nan=False, default=_plain) + "\n").encode()
+        return (json.dumps(row, sort_keys=True, allow_nan=False, default=_plain_number) + "\n").encode()
     except (TypeError, ValueError) as error:
         raise DataError(f"{at}: cannot be written as JSON ({error})", remedy="use texts, numbers and lists") from error
 
 
-def _plain(value: object) -> object:
+def _plain_number(value: object) -> object:
     """Numbers of tables, as plain ones."""
     item = getattr(value, "item", None)
     if not callable(item):
-        raise TypeError(f"{shown(value)} is no JSON")
+        raise TypeError(f"{describe_value(value)} is no JSON")
     return item()
 
 
@@ -99,7 +99,7 @@ def _passage(row: object, at: str) -> Mapping[str, object]:
         facts = row.model_dump(mode="json", exclude={"doc_id", "v"}, exclude_none=True)
         return {"_id": row.doc_id, **facts}
     if not isinstance(row, Mapping):
-        raise DataError(f"{at}: {shown(row)} is no passage", remedy='e.g. {"_id": "d1", "text": "..."}')
+        raise DataError(f"{at}: {describe_value(row)} is no passage", remedy='e.g. {"_id": "d1", "text": "..."}')
     plain = {str(key): value for key, value in row.items() if value is not None and value == value}
     for name in set(ID_FIELDS) & plain.keys():
         plain[name] = as_id(plain[name], at)

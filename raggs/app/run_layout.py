@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from raggs.base.document import UNDEFINED, Cell, ReportDocument, Row, Section, Table
-from raggs.base.judge_health import FALLEN
+from raggs.base.judge_health import GATE_FAILED_TEXT
 from raggs.base.text import plural
-from raggs.runs.manifests.costs import fallen
+from raggs.runs.manifests.costs import failed_judge_gates
+from raggs.runs.manifests.messages import answerer_lines, lock_lines
 from raggs.runs.manifests.models import StageLock
-from raggs.runs.manifests.words import answerer_lines, lock_lines
 from raggs.runs.runner import PipelineResult
 
 STAGE_COLUMNS = ("stage", "what", "records", "calls", "cached", "failed", "USD")
@@ -26,7 +26,11 @@ def lay_out_run(result: PipelineResult) -> ReportDocument:
     health += tuple(line.text for line in answerer_lines(manifest.answerers) if not line.warning)
     sections = (Section("The judge", health),) if health else ()
     return ReportDocument(
-        f"Run {manifest.name}", Section("Stages", said, Table(STAGE_COLUMNS, rows)), sections, (), tuple(_told(result))
+        f"Run {manifest.name}",
+        Section("Stages", said, Table(STAGE_COLUMNS, rows)),
+        sections,
+        (),
+        tuple(_attention_sentences(result)),
     )
 
 
@@ -38,12 +42,12 @@ def _row(name: str, lock: StageLock, *, ran: bool) -> Row:
     return tuple(map(Cell, cells))
 
 
-def _told(result: PipelineResult) -> Iterator[str]:
+def _attention_sentences(result: PipelineResult) -> Iterator[str]:
     """What a person should look into."""
     if result.failed:
         yield f"{plural(result.failed, 'judgment')} failed; the next run tries again"
-    if below := "; ".join(fallen(result.manifest)):
-        yield f"{FALLEN}: {below}"
+    if below := "; ".join(failed_judge_gates(result.manifest)):
+        yield f"{GATE_FAILED_TEXT}: {below}"
     for lock in result.manifest.stages.values():
         yield from (line.text for line in lock_lines(lock) if line.warning)
     yield from (line.text for line in answerer_lines(result.manifest.answerers) if line.warning)

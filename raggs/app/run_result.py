@@ -32,7 +32,7 @@ class RunResult(PipelineResult):
         Raises:
             NotFoundError, DataError: as `open_golden`.
         """
-        from raggs.golden.opened import open_golden
+        from raggs.golden.sources import open_golden
 
         return open_golden(self.store.folder)
 

@@ -33,7 +33,7 @@ from raggs.app.review_plan import MEASURES, DifferenceWorth, PlanInputs, weigh
 from raggs.app.review_pool import draw_of_plan, draw_of_sample
 from raggs.base.errors import BusyError, PrerequisiteError, ProviderError, UsageError
 from raggs.base.text import plural
-from raggs.golden.opened import open_systems
+from raggs.golden.sources import open_systems
 from raggs.metrics.names import parse_measures
 from raggs.parts.reviews import Draw, Key, ReviewStore, note_draw, read_plan
 from raggs.reviewing.agreeing import rubric_of_runs
@@ -41,12 +41,12 @@ from raggs.reviewing.deciding import DecisiveVerdict, Dispute, DisputeWeights, W
 from raggs.reviewing.ordering import OrderingSession, kept_of
 from raggs.reviewing.pool import open_pool
 from raggs.reviewing.session import By, Session, SessionSettings
-from raggs.runs.manifests.opened import OpenedRun, open_run
+from raggs.runs.manifests.open_run import OpenedRun, open_run
 
 if TYPE_CHECKING:
     from raggs.reviewing.server import AccessGate
 
-SMALL = 5_000  # passages that are weighed here: a process takes as long to start
+MAX_INLINE_ITEMS = 5_000  # passages that are weighed here: a process takes as long to start
 # Modules are found where they are found here, and never in the folder that the server was started in.
 CHILD = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from raggs.app.serve import main; main()"
 
@@ -186,7 +186,7 @@ PORT = 8765
 REQUEST_SECONDS = 15.0
 NOT_BLIND = "with --look machines' grades can be seen at /look, so every word given here is noted as not blind"
 SHORTEST_TOKEN = 16  # characters
-TAKEN = (errno.EADDRINUSE, errno.EACCES)
+PORT_ERRORS = (errno.EADDRINUSE, errno.EACCES)
 
 
 @dataclass(frozen=True)
@@ -360,7 +360,7 @@ def prepare(
     session = Session(pool, store, settings)
     ordering = OrderingSession(whole, store, kept_of(runs), request.seed, blind=settings.blind)
     machine = ModelJudges(runs, pool)
-    elsewhere = aside if len(whole.items) > SMALL else None
+    elsewhere = aside if len(whole.items) > MAX_INLINE_ITEMS else None
     weigh = weigher(runs, request.folder, request.systems, request.measures, elsewhere)
     deciding = Adjudication(session, machine, weigh)
     about = PageInfo(
@@ -385,7 +385,7 @@ def _note(folder: Path, drawn: Draw | None) -> None:
         note_draw(folder, drawn)
 
 
-def offered(served: ServedReview) -> str:
+def offer_sentence(served: ServedReview) -> str:
     """What is served, in a sentence."""
     return f"{plural(served.passages, 'passage')} of {plural(served.questions, 'question')}"
 
@@ -401,14 +401,14 @@ def _check(request: ServeRequest) -> None:
     if request.token is not None and (len(request.token) < SHORTEST_TOKEN or not request.token.isascii()):
         message = f"a token has at least {SHORTEST_TOKEN} characters of ASCII"
         raise UsageError(message, remedy="leave --token out to have one drawn")
-    if request.token is None and not _own(request.host):
+    if request.token is None and not _is_loopback(request.host):
         raise UsageError(
             f"whoever reaches {request.host} could read and grade",
             remedy=f"give a secret of {SHORTEST_TOKEN} characters or more: --token SECRET",
         )
 
 
-def _own(host: str) -> bool:
+def _is_loopback(host: str) -> bool:
     """Whether only this machine reaches an address."""
     try:
         return host == "localhost" or ip_address(host).is_loopback
@@ -424,7 +424,7 @@ def _listen(host: str, port: int) -> socket.socket:
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return listener
     except OSError as error:
-        if port and error.errno in TAKEN:
+        if port and error.errno in PORT_ERRORS:
             remedy = "give another, or --port 0 for a free one"
             raise BusyError(f"port {port} of {host} is taken or not allowed", remedy=remedy) from error
         message = f"cannot listen at {host}:{port} ({error.strerror or error})"

@@ -36,7 +36,7 @@ from raggs.parts.retrievers import Retriever
 from raggs.parts.rewriters import Rewriter
 from raggs.parts.workspace import OpenCorpus, Workspace, judge_prompts, open_queries, place_of, read_whole
 from raggs.prompts import Prompt, load_prompt
-from raggs.runs.events import Listener, silent
+from raggs.runs.events import Listener, ignore_event
 from raggs.runs.manifests.models import UnreadableFiles
 from raggs.stages import GOLDEN
 from raggs.stages.base import Services
@@ -127,7 +127,7 @@ class RunServices(ConfiguredParts):
         hear: is told what takes its time.
     """
 
-    def __init__(self, config: RunConfig, hear: Listener = silent) -> None:
+    def __init__(self, config: RunConfig, hear: Listener = ignore_event) -> None:
         batch = config.judge.batch if config.judge.mode == "batch" else None
         super().__init__(config, Workspace(config.workspace, config.llm, config.budget, batch=batch, hear=hear))
 
@@ -256,9 +256,9 @@ class RunServices(ConfiguredParts):
         if any(GOLDEN.stage(name).ASKS == "judge" for name in stages):
             self.judge.check(self.queries.values())
             if self.config.judge.gate.kappa is not None:
-                from raggs.app.judge_check import witnesses  # late: few runs have such a gate
+                from raggs.app.judge_check import gate_review_store  # late: few runs have such a gate
 
-                witnesses(self.config).read()
+                gate_review_store(self.config).read()
         if not len(self.passages):
             raise self.corpus.empty()
         if "embed" in stages and self.rewriter.models and self.embedder is not None:

@@ -12,8 +12,8 @@ from raggs.app.review import reviews_of
 from raggs.base.errors import NotFoundError, UsageError
 from raggs.base.judge_health import source_of
 from raggs.base.text import did_you_mean
-from raggs.golden.opened import open_golden, open_systems
 from raggs.golden.questions import GoldenQuestions
+from raggs.golden.sources import open_golden, open_systems
 from raggs.golden.views import HitView, PassageView, QuestionBrief, QuestionView
 from raggs.parts.reviews import CurrentReviews, ReviewStore
 

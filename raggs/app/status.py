@@ -25,7 +25,7 @@ from raggs.config.load import load_config
 from raggs.config.models import RunConfig
 from raggs.runs.manifests.costs import LedgerSum, answerers_in, costs
 from raggs.runs.manifests.models import LockedAnswerer, RunManifest, StageLock
-from raggs.runs.manifests.opened import BudgetCoverage, OpenedRun, bought, open_run
+from raggs.runs.manifests.open_run import BudgetCoverage, OpenedRun, budget_coverage, open_run
 from raggs.runs.manifests.reasons import Reason, UngradedQueries, ungraded
 from raggs.runs.manifests.store import RunStore
 from raggs.runs.plan import Plan, RunState
@@ -109,7 +109,7 @@ class RunStatus:
     @cached_property
     def bought(self) -> BudgetCoverage | None:
         """What the budget has bought, where it ended."""
-        return bought(self.run)
+        return budget_coverage(self.run)
 
     def _begun(self, stage: str) -> str:
         total = self.manifest_queries

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from raggs.app.addresses import Approve, nobody, permit
+from raggs.app.addresses import Approve, approve_nothing, permit
 from raggs.app.status import stored_config
 from raggs.base import __version__
 from raggs.base.artifacts import JudgeRecord, MergeRecord, Query
@@ -25,16 +25,16 @@ from raggs.base.errors import BudgetError, DataError, UsageError
 from raggs.base.hashing import hash_value
 from raggs.base.settings import causes_of
 from raggs.base.text import plural
-from raggs.base.types import BuildProgress, Hear, Notice
+from raggs.base.types import BuildProgress, Notice, ProgressListener
 from raggs.config.load import load_settings
 from raggs.config.models import RunConfig
 from raggs.config.source import refuse_stored
-from raggs.golden.opened import open_golden
+from raggs.golden.sources import open_golden
 from raggs.llm.prices import require_keys
 from raggs.parts.indexes.passages import Passages
 from raggs.parts.judges import Judge
 from raggs.parts.workspace import Workspace, judge_prompts
-from raggs.runs.events import Listener, beside, in_loop, silent
+from raggs.runs.events import Listener, ignore_event, in_loop, run_in_thread
 from raggs.runs.manifests.store import RunStore
 from raggs.stages.judge import STAGE
 from raggs.stats.annotation_value import UnjudgedPassage
@@ -47,7 +47,7 @@ from raggs.sweeps.measuring import SystemMeasurement, plan
 from raggs.sweeps.models import OutcomePart, SweepPlan, SweepReport, SystemRow
 from raggs.sweeps.plots import make_frame, report_files
 from raggs.sweeps.scoring import SystemScorer
-from raggs.sweeps.store import TIMINGS, SweepManifest, SweepStore, now
+from raggs.sweeps.store import TIMINGS, SweepManifest, SweepStore, utc_now
 from raggs.sweeps.world import SweepContext, lists_of, llm_of
 
 if TYPE_CHECKING:
@@ -94,8 +94,8 @@ def with_run_llm(config: SweepConfig) -> SweepConfig:
 def sweep(
     config: SweepConfig | Mapping[str, object] | Path | str,
     *,
-    listen: Listener = silent,
-    approve: Approve = nobody,
+    listen: Listener = ignore_event,
+    approve: Approve = approve_nothing,
 ) -> SweepResult:
     """Measure all systems and choose. Works in notebooks too.
 
@@ -108,7 +108,7 @@ def sweep(
         RaggsError: see `raggs.base.errors`; whatever was measured or paid for is kept.
     """
     if in_loop():
-        return beside(lambda hear: sweep(config, listen=hear, approve=approve), listen)
+        return run_in_thread(lambda hear: sweep(config, listen=hear, approve=approve), listen)
     if not isinstance(config, SweepConfig):
         config = load_sweep(config)
     config = with_run_llm(config)
@@ -119,14 +119,14 @@ def sweep(
         return _sweep(config, stored, world, make_grid(config))
 
 
-def plan_sweep(config: SweepConfig, listen: Listener = silent) -> SweepPlan:
+def plan_sweep(config: SweepConfig, listen: Listener = ignore_event) -> SweepPlan:
     """What a sweep would do and cost. Nobody is asked, nothing is searched.
 
     Raises:
         RaggsError: as `sweep`, for what can be known before.
     """
     if in_loop():
-        return beside(lambda hear: plan_sweep(config, hear), listen)
+        return run_in_thread(lambda hear: plan_sweep(config, hear), listen)
     config = with_run_llm(config)
     with closing(SweepContext(config, listen)) as world:
         grid = make_grid(config)
@@ -149,7 +149,7 @@ def _sweep(config: SweepConfig, stored: Mapping[str, object], world: SweepContex
     settings = hash_value(
         {name: stored[name] for name in ("limits", "latency", "prices", "cost_jitter", "margin", "slos")}
     )
-    if (found := _finished(store, causes, settings, world.hear)) is not None:
+    if (found := _finished_sweep(store, causes, settings, world.hear)) is not None:
         return found
     measuring.check()
     with store.hold():
@@ -165,7 +165,7 @@ def _sweep(config: SweepConfig, stored: Mapping[str, object], world: SweepContex
         report = derive(config, world.labels, rows, store.run, grid.left_out, world.hear, world.atlas)
         manifest = SweepManifest(
             name=config.name,
-            created=now(),
+            created=utc_now(),
             config=stored,
             golden=world.given.digest,
             questions=tuple(world.queries),
@@ -179,7 +179,7 @@ def _sweep(config: SweepConfig, stored: Mapping[str, object], world: SweepContex
     return SweepResult(report, store.folder, unchanged=False)
 
 
-def choose_again(config: SweepConfig, listen: Listener = silent) -> SweepResult:
+def choose_again(config: SweepConfig, listen: Listener = ignore_event) -> SweepResult:
     """The choice under the limits of `config`, from what an earlier sweep measured. Nothing is searched or written.
 
     Raises:
@@ -200,7 +200,7 @@ def _any_sheet(world: SweepContext) -> ChunkingJudgments | None:
     return None if world.atlas is None else world.atlas.sheet(world.atlas.parts[0].label)
 
 
-def _finished(store: SweepStore, causes: str, settings: str, hear: Hear) -> SweepResult | None:
+def _finished_sweep(store: SweepStore, causes: str, settings: str, hear: ProgressListener) -> SweepResult | None:
     """Return the sweep that lies there; None if there is none, it is another one, unfinished, or not as it was written.
 
     Raises:
@@ -237,7 +237,7 @@ def _require_relevant(world: SweepContext) -> None:
         )
 
 
-BOOKED = "holes"
+HOLES_STAGE = "holes"
 
 
 @dataclass(frozen=True)
@@ -262,7 +262,9 @@ class _Services:
     passages: Passages
 
 
-def judge_holes(config: SweepConfig, listen: Listener = silent, approve: Approve = nobody) -> UnjudgedGrading:
+def judge_holes(
+    config: SweepConfig, listen: Listener = ignore_event, approve: Approve = approve_nothing
+) -> UnjudgedGrading:
     """Grade holes of a finished sweep, as far as `budget` goes.
 
     Raises:
@@ -271,7 +273,7 @@ def judge_holes(config: SweepConfig, listen: Listener = silent, approve: Approve
         RaggsError: the judge cannot be asked; what was paid for is kept.
     """
     if in_loop():
-        return beside(lambda hear: judge_holes(config, hear, approve), listen)
+        return run_in_thread(lambda hear: judge_holes(config, hear, approve), listen)
     run = _golden_run(config.golden)
     permit(run, ["judge"], approve)
     store, llm = SweepStore(config.folder / config.name), run.llm.mixing() if config.llm.allow_mixed else run.llm
@@ -286,8 +288,8 @@ def judge_holes(config: SweepConfig, listen: Listener = silent, approve: Approve
         judge.check(world.queries.values())
         require_keys(judge.models, run.llm)
         with store.hold():
-            workspace.ledger.turn_to(world.ledger, BOOKED)
-            return _ask(holes, world, run, workspace, _Services(world.queries, judge, passages))
+            workspace.ledger.turn_to(world.ledger, HOLES_STAGE)
+            return _grade_holes(holes, world, run, workspace, _Services(world.queries, judge, passages))
 
 
 def _judged_alike(world: SweepContext, rows: Sequence[SystemRow]) -> tuple[Sequence[SystemRow], Passages]:
@@ -314,7 +316,7 @@ def _judged_alike(world: SweepContext, rows: Sequence[SystemRow]) -> tuple[Seque
     return kept, world.passages_of(next(cut for cut in world.config.cuts if labels[repr(cut)] in own))
 
 
-def _ask(
+def _grade_holes(
     holes: Sequence[UnjudgedPassage], world: SweepContext, run: RunConfig, workspace: Workspace, services: _Services
 ) -> UnjudgedGrading:
     """Some at a time, in order, so that what the money buys is what matters most."""

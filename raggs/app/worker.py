@@ -28,7 +28,7 @@ from raggs.runs.execution.channel import RemoteJudge, ShardJob, ShardJournal, Wo
 from raggs.runs.execution.cluster import distributed
 from raggs.runs.manifests.models import versions
 from raggs.stages import GOLDEN
-from raggs.stages.base import nobody
+from raggs.stages.base import ignore_progress
 
 if TYPE_CHECKING:
     from distributed import Worker
@@ -114,7 +114,7 @@ class WorkerServices(ConfiguredParts):
         return self.channel
 
 
-_kept = threading.local()  # a passage store belongs to the thread that opened it
+_thread_state = threading.local()  # a passage store belongs to the thread that opened it
 UNWANTED = ("cancelled", "released", "forgotten", "error")  # states of a task at a worker
 
 
@@ -142,14 +142,16 @@ def run_shard(text: str, number: int) -> None:
     services.channel = channel
     journal = ShardJournal(channel, channel.hello(number, stage.JOURNAL is not None))
     config = services.config.stage_configs()[job.stage]
-    progress = partial(_tell, channel, number) if job.asks is not None else nobody
+    progress = partial(_send_progress, channel, number) if job.asks is not None else ignore_progress
     records = stage.run(shard_work(job, stage.READS, number, journal, progress), config, services)
     write_routed({model: job.output(name, number) for name, model in stage.artifacts().items()}, records)
     if stage.JOURNAL:
         write_records(job.output(stage.JOURNAL, number), journal.settled())
 
 
-def _tell(channel: WorkerChannel, number: int, done: int, _total: int, _calls: int = 0, _expected: int = 0) -> None:
+def _send_progress(
+    channel: WorkerChannel, number: int, done: int, _total: int, _calls: int = 0, _expected: int = 0
+) -> None:
     """That so many queries of a shard, by their ids, ask no more."""
     channel.tell(shard=number, done=done)
 
@@ -163,11 +165,11 @@ def _is_wanted(worker: Worker, key: str) -> bool:
 def _services(job: ShardJob) -> WorkerServices:
     """The thread's services if they are still right for the job."""
     key = hash_value([job.config, str(job.passages), job.asks, job.embedder, job.dims, dict(job.causes)])
-    if getattr(_kept, "key", None) != key:
-        if (old := getattr(_kept, "services", None)) is not None:
+    if getattr(_thread_state, "key", None) != key:
+        if (old := getattr(_thread_state, "services", None)) is not None:
             old.close()
-        _kept.key, _kept.services = key, WorkerServices(job)
-    services: WorkerServices = _kept.services
+        _thread_state.key, _thread_state.services = key, WorkerServices(job)
+    services: WorkerServices = _thread_state.services
     services.job = job
     return services
 

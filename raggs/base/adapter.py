@@ -165,7 +165,7 @@ def unknown_name(what: str, name: object, known: list[str]) -> PydanticCustomErr
     return PydanticCustomError("unknown_name", "unknown {what} '{name}'", context)
 
 
-MOST_MESSAGE = 500  # characters
+MAX_MESSAGE_CHARS = 500  # characters
 TARGET = r"^[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*$"
 Target = Annotated[str, Field(pattern=TARGET, description='"module:function"')]
 
@@ -180,7 +180,7 @@ class CallableConfig(AdapterConfig):
 
 
 @contextmanager
-def told(name: str, about: str, *, awaits: bool = False) -> Iterator[None]:
+def wrap_user_errors(name: str, about: str, *, awaits: bool = False) -> Iterator[None]:
     """Make an error of whatever a user's code raises.
 
     Args:
@@ -237,7 +237,7 @@ def printing_to_stderr() -> Iterator[None]:
 def _message(error: BaseException) -> str:
     """Return the text of a user's error on one line, whatever its class does."""
     try:
-        return shorten(" ".join(str(error).split()), MOST_MESSAGE)
+        return shorten(" ".join(str(error).split()), MAX_MESSAGE_CHARS)
     except Exception:  # noqa: BLE001 - its own code again
         return "its text cannot be read"
 
@@ -332,7 +332,7 @@ class UserFunction:
     @contextmanager
     def _told(self, about: str, *, awaits: bool = False) -> Iterator[None]:
         self.load()
-        with told(self.target, about, awaits=awaits):
+        with wrap_user_errors(self.target, about, awaits=awaits):
             yield
 
     @cached_property

@@ -56,7 +56,7 @@ def shortest_floats(values: Vectors) -> list[float]:
 Dtype = Literal["f32", "f16", "bf16"]
 
 
-def rounded(values: Vectors, dtype: Dtype) -> Vectors:
+def round_to_dtype(values: Vectors, dtype: Dtype) -> Vectors:
     """Each number as `dtype` holds it, as float32, any shape; halves go to the even neighbour (IEEE 754).
 
     What is too large for f16 (above 65,504) becomes infinite, as it would there; NaN stays NaN.

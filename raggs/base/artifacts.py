@@ -38,7 +38,7 @@ class Frozen(BaseModel):
     )
 
 
-LEAST = 0.001  # doubt: with less, no answer could shake what is believed
+MIN_STANDARD_ERROR = 0.001  # doubt: with less, no answer could shake what is believed
 
 
 class JudgeProfile(Frozen):
@@ -46,7 +46,7 @@ class JudgeProfile(Frozen):
 
     questions: int = Field(ge=1, description="whose lists of several lengths it was learned from")
     sharpness: float = Field(gt=0, le=1000, description="for lists of five: 3 tells a grade apart 19 times in 20")
-    doubt: float = Field(ge=LEAST, description="standard error of its logarithm")
+    doubt: float = Field(ge=MIN_STANDARD_ERROR, description="standard error of its logarithm")
     left: tuple[float, ...] = Field((), description="what is left of its care at each pick of a list; empty: all")
     strain: float = Field(
         0.0, ge=0, le=10, description="what a long list costs it: (5 / length)^strain of its care is left"
@@ -62,7 +62,7 @@ class JudgeProfile(Frozen):
     )
     favour_doubt: float | None = Field(
         None,
-        ge=LEAST,
+        ge=MIN_STANDARD_ERROR,
         exclude_if=not_,
         description="standard error of each of these; null: nothing was learned of them",
     )

@@ -30,7 +30,7 @@ from pydantic import BaseModel
 
 from raggs.base.errors import NotFoundError, RaggsError
 from raggs.base.files import (
-    BLOCK,
+    READ_BLOCK_BYTES,
     disk,
     disk_fault,
     flush_file,
@@ -43,9 +43,9 @@ from raggs.base.files import (
 from raggs.base.hashing import canonical_json, hash_bytes, hash_value
 from raggs.base.jsonl import M, all_records, dump_line
 from raggs.base.text import plural
-from raggs.base.types import Notify, unheard
+from raggs.base.types import Notify, ignore_notice
 
-NOTES: Mapping[str, str] = {  # the caches of a workspace, and what it costs to clear them
+CACHE_NOTES: Mapping[str, str] = {  # the caches of a workspace, and what it costs to clear them
     "llm": "paid answers: clearing them means paying again",
     "corpora": "passages as read; made again from the corpus",
     "cuts": "where paid chunkers cut; made again from the paid answers",
@@ -56,12 +56,12 @@ NOTES: Mapping[str, str] = {  # the caches of a workspace, and what it costs to 
     "diagnoses": "parts of diagnoses; made again by measuring",
 }
 FORMAT = 2  # of rows
-HEADER, LOCK, STAMP = "entry.json", "lock", "verified.json"  # beside the files of one result
+HEADER, LOCK, VERIFIED_FILE = "entry.json", "lock", "verified.json"  # beside the files of one result
 TICK_NS = 2_000_000_000  # some file systems record no shorter differences between times
-ASKED = 500  # keys that one SQL statement looks up
+KEYS_PER_STATEMENT = 500  # keys that one SQL statement looks up
 PATIENCE_S = 30.0  # how long another process may write a table
 TABLE = "CREATE TABLE IF NOT EXISTS rows (key TEXT PRIMARY KEY, value BLOB, sum BLOB) WITHOUT ROWID"
-REMEDY = "check the folder's permissions, or choose another workspace"
+FOLDER_REMEDY = "check the folder's permissions, or choose another workspace"
 
 
 @dataclass(frozen=True)
@@ -81,11 +81,11 @@ class Cache:
         notify: hears of each result that cannot be used.
     """
 
-    def __init__(self, folder: Path, notify: Notify = unheard) -> None:
+    def __init__(self, folder: Path, notify: Notify = ignore_notice) -> None:
         self.folder, self.notify = folder, notify
 
     @classmethod
-    def of(cls, workspace: Path, notify: Notify = unheard) -> Cache:
+    def of(cls, workspace: Path, notify: Notify = ignore_notice) -> Cache:
         """The cache of the runs in `workspace`; `NOTES` names its parts."""
         return cls(workspace / ".cache", notify)
 
@@ -129,7 +129,7 @@ class Cache:
         """
         key = _key(causes)
         path, body = self._path(key), b"".join(map(dump_line, rows))
-        with disk(path, REMEDY):
+        with disk(path, FOLDER_REMEDY):
             path.parent.mkdir(parents=True, exist_ok=True)
             write_atomic(path, _seal(key, body) + b"\n" + body, durable=False)
 
@@ -160,9 +160,9 @@ class Cache:
             ProviderError: the disk failed; besides, whatever `make` raises.
         """
         place, key = self.folder / name, hash_value(causes)
-        with disk(place, REMEDY, f"{what} cannot be stored"):
+        with disk(place, FOLDER_REMEDY, f"{what} cannot be stored"):
             place.mkdir(parents=True, exist_ok=True)
-            found = _whole(place, key) or self._made(place, key, make, what)
+            found = _valid_header(place, key) or self._made(place, key, make, what)
         return CachedFiles(place, found.seconds, sum((place / name).stat().st_size for name in found.files))
 
     def faults(self, name: str = "*") -> Iterator[tuple[Path, str]]:
@@ -180,7 +180,7 @@ class Cache:
         from filelock import FileLock  # late: only who makes something needs it
 
         with FileLock(place / LOCK):
-            if found := _whole(place, key):
+            if found := _valid_header(place, key):
                 return found
             if (place / HEADER).exists():
                 found = _header(place)
@@ -228,14 +228,14 @@ def _header(place: Path) -> _Header | None:
         return None
 
 
-def _whole(place: Path, key: str) -> _Header | None:
+def _valid_header(place: Path, key: str) -> _Header | None:
     """The header, if the files are of these causes and as they were made."""
     found = _header(place)
     if found is None or found.causes != key:
         return None
     files = _files(place)
     same = files.keys() == found.files.keys()
-    return found if same and verified(files.values(), found.files, lambda: not _fault(place, found)) else None
+    return found if same and verify_once(files.values(), found.files, lambda: not _fault(place, found)) else None
 
 
 def _fault(place: Path, header: _Header | None) -> str | None:
@@ -250,24 +250,24 @@ def _fault(place: Path, header: _Header | None) -> str | None:
 
 def _files(place: Path) -> dict[str, Path]:
     """The files by name."""
-    own = (HEADER, LOCK, STAMP)
+    own = (HEADER, LOCK, VERIFIED_FILE)
     return {file.name: file for file in place.iterdir() if file.name not in own and not file.is_dir()}
 
 
 def _empty(place: Path) -> None:
-    for file in (place / STAMP, *_files(place).values()):
+    for file in (place / VERIFIED_FILE, *_files(place).values()):
         file.unlink(missing_ok=True)
 
 
 def _sum_of(file: Path) -> str:
     digest = hashlib.blake2b(digest_size=16)
     with regular_file(file).open("rb") as opened:
-        while block := opened.read(BLOCK):
+        while block := opened.read(READ_BLOCK_BYTES):
             digest.update(block)
     return digest.hexdigest()
 
 
-def verified(files: Iterable[Path], sums: object, check: Callable[[], bool]) -> bool:
+def verify_once(files: Iterable[Path], sums: object, check: Callable[[], bool]) -> bool:
     """Whether `check` holds for files of one folder, or has held since their last change.
 
     It is not called if `verified.json` beside the files says that it held. A write, and an exchange of files, gives a
@@ -278,7 +278,7 @@ def verified(files: Iterable[Path], sums: object, check: Callable[[], bool]) -> 
     """
     files = list(files)
     state = _state(files, sums)
-    stamp = files[0].with_name(STAMP)
+    stamp = files[0].with_name(VERIFIED_FILE)
     with suppress(OSError, ValueError, RaggsError):
         if json.loads(regular_file(stamp).read_bytes()) == state:
             return True
@@ -307,7 +307,7 @@ class CacheTable:
         notify: hears of rows that are not what was put there.
     """
 
-    def __init__(self, file: Path, notify: Notify = unheard) -> None:
+    def __init__(self, file: Path, notify: Notify = ignore_notice) -> None:
         self.file = file
         self._notify = notify
 
@@ -321,7 +321,7 @@ class CacheTable:
         if not wanted or not self.file.exists():
             return {}
         with self._open() as database:
-            rows = list(_rows(database, wanted))
+            rows = list(_select_rows(database, wanted))
         found = {key: value for key, value, known in rows if isinstance(value, bytes) and known == _row_sum(key, value)}
         if lost := len(rows) - len(found):
             said = f"{plural(lost, 'row')} {'is' if lost == 1 else 'are'} not what raggs stored there"
@@ -356,9 +356,9 @@ def _row_sum(key: str, value: bytes) -> bytes:
     return hashlib.blake2b(value, digest_size=16, key=hashlib.sha256(key.encode()).digest()).digest()
 
 
-def _rows(database: sqlite3.Connection, keys: list[str]) -> Iterator[tuple[str, object, object]]:
-    for start in range(0, len(keys), ASKED):
-        asked = keys[start : start + ASKED]
+def _select_rows(database: sqlite3.Connection, keys: list[str]) -> Iterator[tuple[str, object, object]]:
+    for start in range(0, len(keys), KEYS_PER_STATEMENT):
+        asked = keys[start : start + KEYS_PER_STATEMENT]
         marks = ", ".join("?" * len(asked))
         yield from database.execute(f"SELECT key, value, sum FROM rows WHERE key IN ({marks})", asked)  # noqa: S608
 

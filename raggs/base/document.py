@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Literal, get_type_hints
 from pydantic import BaseModel
 
 from raggs.base.errors import PrerequisiteError
-from raggs.base.text import spreadsheet_cell, visible
+from raggs.base.text import escape_controls, spreadsheet_cell
 from raggs.base.types import Number
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 Value = float | str | None
-Form = Literal["text", "score", "signed", "percent", "points", "share"]
-FORMS: dict[Form, str] = {
+NumberForm = Literal["text", "score", "signed", "percent", "points", "share"]
+NUMBER_FORMATS: dict[NumberForm, str] = {
     "text": "",
     "score": "z.4f",
     "signed": "+z.4f",
@@ -33,7 +33,12 @@ FORMS: dict[Form, str] = {
     "points": "z.2f",
     "share": "z.0%",
 }
-BOUNDS: dict[Form, str] = {**FORMS, "text": "z.3f", "score": "z.3f", "signed": "z.3f"}  # of an interval
+INTERVAL_FORMATS: dict[NumberForm, str] = {
+    **NUMBER_FORMATS,
+    "text": "z.3f",
+    "score": "z.3f",
+    "signed": "z.3f",
+}  # of an interval
 UNDEFINED = "–"
 
 
@@ -50,12 +55,15 @@ class ScoreRange:
     low: float
     high: float
     brackets: Literal["[]", "{}"]
-    form: Form = "score"
+    form: NumberForm = "score"
 
     @property
     def text(self) -> str:
         """``[0.661, 0.851]``."""
-        return f"{self.brackets[0]}{self.low:{BOUNDS[self.form]}}, {self.high:{BOUNDS[self.form]}}{self.brackets[1]}"
+        return (
+            f"{self.brackets[0]}{self.low:{INTERVAL_FORMATS[self.form]}}, "
+            f"{self.high:{INTERVAL_FORMATS[self.form]}}{self.brackets[1]}"
+        )
 
 
 def formatted(value: Value, form: str) -> str:
@@ -77,7 +85,7 @@ class Cell:
     """
 
     value: Value
-    form: Form = "text"
+    form: NumberForm = "text"
     mark: str = ""
     ranges: tuple[ScoreRange, ...] = ()
     best: bool = False
@@ -85,7 +93,7 @@ class Cell:
     @property
     def text(self) -> str:
         """The value as it is written, without mark and ranges."""
-        return formatted(self.value, FORMS[self.form])
+        return formatted(self.value, NUMBER_FORMATS[self.form])
 
 
 Row = tuple[Cell, ...]
@@ -101,7 +109,9 @@ class Table:
     @classmethod
     def of(cls, head: Sequence[str], rows: Iterable[Iterable[object]]) -> Table | None:
         """A table of cells and of values that are written as they are; None without rows."""
-        found = tuple(tuple(each if isinstance(each, Cell) else Cell(_plain(each)) for each in row) for row in rows)
+        found = tuple(
+            tuple(each if isinstance(each, Cell) else Cell(_plain_value(each)) for each in row) for row in rows
+        )
         return cls(tuple(head), found) if found else None
 
 
@@ -152,17 +162,19 @@ class ReportDocument:
     warnings: tuple[str, ...] = ()
 
 
-def cells(*values: Value, form: Form = "score") -> Row:
+def make_cells(*values: Value, form: NumberForm = "score") -> Row:
     """Cells of numbers that are written alike; texts stay as they are."""
     return tuple(Cell(value, "text" if isinstance(value, str) else form) for value in values)
 
 
-def interval(low: float | None, high: float | None, form: Form = "score") -> tuple[ScoreRange, ...]:
+def interval(low: float | None, high: float | None, form: NumberForm = "score") -> tuple[ScoreRange, ...]:
     """The 95% interval of a value of this form; none where it is not defined."""
     return () if low is None or high is None else (ScoreRange(low, high, "[]", form),)
 
 
-def bounded(value: float | None, low: float | None, high: float | None, form: Form = "score", mark: str = "") -> Cell:
+def bounded(
+    value: float | None, low: float | None, high: float | None, form: NumberForm = "score", mark: str = ""
+) -> Cell:
     """A number with its 95% interval."""
     return Cell(value, form, mark, interval(low, high, form))
 
@@ -186,7 +198,7 @@ class Column:
     """
 
     title: str
-    form: Form = "text"
+    form: NumberForm = "text"
     text: str | Callable[..., str | None] | None = None
     none: str | None = None
     bounds: tuple[str, str] | None = None
@@ -209,18 +221,18 @@ class Column:
         low, high = (getattr(finding, name) for name in self.bounds) if self.bounds else (None, None)
         if isinstance(value, int | float) and self.scale != 1:
             value, low, high = (None if each is None else self.scale * each for each in (value, low, high))
-        return Cell(_plain(value), self.form, mark, interval(low, high, self.form))
+        return Cell(_plain_value(value), self.form, mark, interval(low, high, self.form))
 
 
-def _plain(value: object) -> Value:
+def _plain_value(value: object) -> Value:
     return value if isinstance(value, int | float | str | None) else str(value)
 
 
 # A column of a table: the name of a declared one; a mapping and a key of it; or one that is computed of the finding.
-Shown = str | tuple[str, str | int] | tuple[Column, Callable[..., object]]
+ColumnSpec = str | tuple[str, str | int] | tuple[Column, Callable[..., object]]
 
 
-def table_of(findings: Iterable[object], *shown: Shown, **words: str) -> Table | None:
+def table_of(findings: Iterable[object], *shown: ColumnSpec, **words: str) -> Table | None:
     """A row for each finding, a column for each of `shown`; None without findings.
 
     Args:
@@ -232,39 +244,39 @@ def table_of(findings: Iterable[object], *shown: Shown, **words: str) -> Table |
     Raises:
         KeyError: no finding declares a name.
     """
-    rows = [_beside(row) for row in findings]
+    rows = [_findings_of_row(row) for row in findings]
     if not rows:
         return None
-    head = [_filled(_found(rows[0], each)[0].title, each, words) for each in shown]
+    head = [_fill_title(_find_column(rows[0], each)[0].title, each, words) for each in shown]
     return Table(tuple(head), tuple(tuple(_cell(row, each) for each in shown) for row in rows))
 
 
-def terms_of(findings: Sequence[object], *shown: Shown, **words: str) -> tuple[Legend, ...]:
+def terms_of(findings: Sequence[object], *shown: ColumnSpec, **words: str) -> tuple[Legend, ...]:
     """What the titles of the table mean, of those that say it; arguments as of `table_of`."""
-    columns = [(each, _found(_beside(findings[0]), each)[0]) for each in shown if findings]
+    columns = [(each, _find_column(_findings_of_row(findings[0]), each)[0]) for each in shown if findings]
     return tuple(
-        Legend(_filled(column.title, each, words), _filled(column.legend, each, words))
+        Legend(_fill_title(column.title, each, words), _fill_title(column.legend, each, words))
         for each, column in columns
         if column.legend
     )
 
 
-def _beside(row: object) -> tuple[object, ...]:
+def _findings_of_row(row: object) -> tuple[object, ...]:
     """The findings of a row; a named tuple is one."""
     return row if isinstance(row, tuple) and not hasattr(row, "_fields") else (row,)
 
 
-def _filled(text: str, shown: Shown, words: Mapping[str, str]) -> str:
+def _fill_title(text: str, shown: ColumnSpec, words: Mapping[str, str]) -> str:
     key = shown[1] if isinstance(shown, tuple) else ""
     return text.format_map({"key": key, **words})
 
 
-def _cell(row: tuple[object, ...], shown: Shown) -> Cell:
-    column, value, finding = _found(row, shown)
+def _cell(row: tuple[object, ...], shown: ColumnSpec) -> Cell:
+    column, value, finding = _find_column(row, shown)
     return column.cell(value, finding)
 
 
-def _found(row: tuple[object, ...], shown: Shown) -> tuple[Column, object, object]:
+def _find_column(row: tuple[object, ...], shown: ColumnSpec) -> tuple[Column, object, object]:
     """The column, the value, and the finding that it is of."""
     name, key = (shown, None) if isinstance(shown, str) else shown
     if isinstance(name, Column):
@@ -342,7 +354,7 @@ def _html_list(sentences: Iterable[str]) -> list[str]:
 
 
 def _html_text(text: str) -> str:
-    return escape(visible(text))
+    return escape(escape_controls(text))
 
 
 def frame_of(head: Sequence[str], rows: Iterable[Sequence[object]]) -> DataFrame:

@@ -33,9 +33,9 @@ from typing import IO
 
 from raggs.base.errors import BusyError, DataError, NotFoundError, ProviderError, RaggsError
 
-MOST_LINE = 1 << 26  # bytes of one line; a passage is a few thousand
-MOST_WHOLE = 1 << 30  # bytes of a file that is read in one piece
-FREE = 1 << 24  # bytes that an archive may unpack to, however small it is
+MAX_LINE_BYTES = 1 << 26  # bytes of one line; a passage is a few thousand
+MAX_FILE_BYTES = 1 << 30  # bytes of a file that is read in one piece
+MIN_UNPACK_LIMIT_BYTES = 1 << 24  # bytes that an archive may unpack to, however small it is
 RATIO = 200  # beyond that, how many times its own size; text packs 3 to 30 times, an archive made to harm 1,000 times
 FREE_LINES = 1 << 19  # as FREE, of lines, each of which takes its time however short it is
 LINES = 8  # as RATIO, for each byte of an archive; text has one in 3 to 50 bytes
@@ -68,7 +68,7 @@ def regular_file(path: Path) -> Path:
     return path
 
 
-def near(path: Path) -> Path:
+def relative_to_cwd(path: Path) -> Path:
     """`path` from the working directory on if it is below it, else as it is."""
     here = Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path
@@ -102,7 +102,7 @@ def lacks_handles() -> bool:
     return False
 
 
-def read_whole(path: Path, most: int = MOST_WHOLE) -> bytes:
+def read_whole(path: Path, most: int = MAX_FILE_BYTES) -> bytes:
     """The bytes of a file.
 
     Raises:
@@ -133,7 +133,7 @@ def read_text(path: Path) -> str:
         raise DataError("not UTF-8", where=path, line=line, remedy="save the file as UTF-8") from error
 
 
-def read_lines(path: Path, most: int = MOST_LINE) -> Iterator[bytes]:
+def read_lines(path: Path, most: int = MAX_LINE_BYTES) -> Iterator[bytes]:
     """The lines of a file (or a ``.gz`` of one), with their ends.
 
     Raises:
@@ -145,7 +145,7 @@ def read_lines(path: Path, most: int = MOST_LINE) -> Iterator[bytes]:
         size = regular_file(path).stat().st_size
         with gzip.open(path, "rb") if packed else path.open("rb") as file:
             total, line = 0, 0
-            bound = max(FREE, RATIO * size) if packed else None
+            bound = max(MIN_UNPACK_LIMIT_BYTES, RATIO * size) if packed else None
             lines = max(FREE_LINES, LINES * size)
             while text := file.readline((most if bound is None else min(most, bound - total)) + 1):
                 line += 1
@@ -187,8 +187,8 @@ def table_rows(text: str, path: Path, delimiter: str = ",") -> Iterator[tuple[in
 
 
 PREFIX = ".tmp-"
-BLOCK = 1 << 16
-FULL = (errno.ENOSPC, errno.EDQUOT)
+READ_BLOCK_BYTES = 1 << 16
+DISK_FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT)
 
 
 def disk_fault(error: Exception, where: Path, remedy: str, said: str = "cannot be written") -> ProviderError:
@@ -199,7 +199,7 @@ def disk_fault(error: Exception, where: Path, remedy: str, said: str = "cannot b
         remedy: what helps, unless the disk is full: then it is to free some space.
         said: what could not be done.
     """
-    full = isinstance(error, OSError) and error.errno in FULL
+    full = isinstance(error, OSError) and error.errno in DISK_FULL_ERRNOS
     if full:
         remedy = "free some space and run again"
     elif lacks_handles():
@@ -311,7 +311,7 @@ def cut_torn_line(path: Path) -> None:
     with path.open("r+b") as file:
         end = file.seek(0, os.SEEK_END)
         while end:
-            start = max(0, end - BLOCK)
+            start = max(0, end - READ_BLOCK_BYTES)
             file.seek(start)
             found = file.read(end - start).rfind(b"\n")
             if found >= 0:
@@ -322,7 +322,7 @@ def cut_torn_line(path: Path) -> None:
 
 
 @contextmanager
-def held(lock: Path, folder: Path, *, who: str, wait: str, remedy: str) -> Iterator[None]:
+def hold_folder(lock: Path, folder: Path, *, who: str, wait: str, remedy: str) -> Iterator[None]:
     """Hold a folder, made if missing, by a file that is its lock.
 
     Args:
@@ -349,7 +349,7 @@ def held(lock: Path, folder: Path, *, who: str, wait: str, remedy: str) -> Itera
         found.release()
 
 
-BLOCK = 1 << 20
+READ_BLOCK_BYTES = 1 << 20
 
 
 def hash_file(path: Path) -> str:
@@ -361,6 +361,6 @@ def hash_file(path: Path) -> str:
     """
     digest = hashlib.sha256()
     with regular_file(path).open("rb") as file:
-        while block := file.read(BLOCK):
+        while block := file.read(READ_BLOCK_BYTES):
             digest.update(block)
     return digest.hexdigest()

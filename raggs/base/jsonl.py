@@ -30,23 +30,23 @@ from typing import IO, Any, TypeVar
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from raggs.base.errors import DataError
-from raggs.base.files import MOST_LINE, atomic_writer, cut_torn_line, read_lines, regular_file
+from raggs.base.files import MAX_LINE_BYTES, atomic_writer, cut_torn_line, read_lines, regular_file
 from raggs.base.text import shorten
 
-Numbered = tuple[int, bytes]
-MOST_LINES, MOST_BYTES = 512, 1 << 20  # of a batch
+NumberedLine = tuple[int, bytes]
+MAX_BATCH_LINES, MAX_BATCH_BYTES = 512, 1 << 20  # of a batch
 
 
-def batches(lines: Iterable[bytes]) -> Iterator[list[Numbered]]:
+def batches(lines: Iterable[bytes]) -> Iterator[list[NumberedLine]]:
     """Lines with their numbers, from 1, in batches; blank ones left out. The first ones are small, for a first look."""
-    batch, wanted, size = list[Numbered](), 1, 0
+    batch, wanted, size = list[NumberedLine](), 1, 0
     for number, line in enumerate(lines, start=1):
         if line.strip():
             batch.append((number, line))
             size += len(line)
-            if len(batch) >= wanted or size >= MOST_BYTES:
+            if len(batch) >= wanted or size >= MAX_BATCH_BYTES:
                 yield batch
-                batch, wanted, size = [], min(2 * wanted, MOST_LINES), 0
+                batch, wanted, size = [], min(2 * wanted, MAX_BATCH_LINES), 0
     if batch:
         yield batch
 
@@ -67,9 +67,9 @@ def _lists(model: type[M]) -> TypeAdapter[list[M]]:
 
 
 M = TypeVar("M", bound=BaseModel)
-MOST_DEPTH = 64  # levels of lists and objects; records nested beyond some 200 could be written, and not read again
-MOST_DIGITS = 100  # characters of a whole number
-TOO_DEEP = f"nested more than {MOST_DEPTH} levels deep"
+MAX_JSON_DEPTH = 64  # levels of lists and objects; records nested beyond some 200 could be written, and not read again
+MAX_NUMBER_CHARS = 100  # characters of a whole number
+TOO_DEEP = f"nested more than {MAX_JSON_DEPTH} levels deep"
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ def write_routed(places: Mapping[type[M], Path], records: Iterable[M], *, durabl
     return [lines.written() for lines in routes.values()]
 
 
-def raw_lines(path: Path, most: int = MOST_LINE) -> Iterator[tuple[int, str]]:
+def raw_lines(path: Path, most: int = MAX_LINE_BYTES) -> Iterator[tuple[int, str]]:
     """The non-blank lines of a UTF-8 text file (or a ``.gz`` of one) with their numbers, from 1.
 
     Args:
@@ -146,23 +146,23 @@ def raw_lines(path: Path, most: int = MOST_LINE) -> Iterator[tuple[int, str]]:
     Raises:
         NotFoundError, DataError: as `read_lines`, and where a line is not UTF-8.
     """
-    return _texts(path, enumerate(read_lines(path, most), start=1))
+    return _decode_nonblank(path, enumerate(read_lines(path, most), start=1))
 
 
-def text_lines(path: Path, most: int = MOST_LINE) -> Iterator[tuple[int, str]]:
+def text_lines(path: Path, most: int = MAX_LINE_BYTES) -> Iterator[tuple[int, str]]:
     """The same with the blank lines, which may be part of a quoted cell.
 
     Raises:
         NotFoundError, DataError: as `raw_lines`.
     """
-    return _decoded(path, enumerate(read_lines(path, most), start=1))
+    return _decode_lines(path, enumerate(read_lines(path, most), start=1))
 
 
-def _texts(path: Path, lines: Iterable[Numbered]) -> Iterator[tuple[int, str]]:
-    return ((number, text) for number, text in _decoded(path, lines) if text.strip())
+def _decode_nonblank(path: Path, lines: Iterable[NumberedLine]) -> Iterator[tuple[int, str]]:
+    return ((number, text) for number, text in _decode_lines(path, lines) if text.strip())
 
 
-def _decoded(path: Path, lines: Iterable[Numbered]) -> Iterator[tuple[int, str]]:
+def _decode_lines(path: Path, lines: Iterable[NumberedLine]) -> Iterator[tuple[int, str]]:
     for number, line in lines:
         try:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8")
@@ -211,7 +211,7 @@ def decode_json(text: str | bytes, decoder: json.JSONDecoder | None = None) -> A
         found = (decoder or DECODER).decode(text)
     except RecursionError as error:
         raise ValueError(TOO_DEEP) from error
-    if text.count("[") + text.count("{") > MOST_DEPTH and _deeper(found, MOST_DEPTH):
+    if text.count("[") + text.count("{") > MAX_JSON_DEPTH and _deeper(found, MAX_JSON_DEPTH):
         raise ValueError(TOO_DEEP)
     return found
 
@@ -227,7 +227,7 @@ def _refuse_constant(name: str) -> None:
 
 
 def _int(text: str) -> int:
-    if len(text) > MOST_DIGITS:
+    if len(text) > MAX_NUMBER_CHARS:
         raise ValueError(f"a number of {len(text):,} characters")
     return int(text)
 
@@ -239,7 +239,7 @@ def _float(text: str) -> float:
     return value
 
 
-def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _unique_object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
@@ -250,7 +250,9 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 # Made once: it is most of what a short line costs.
 DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_int=_int, parse_float=_float)
-UNIQUE = json.JSONDecoder(parse_constant=_refuse_constant, parse_int=_int, parse_float=_float, object_pairs_hook=_once)
+UNIQUE = json.JSONDecoder(
+    parse_constant=_refuse_constant, parse_int=_int, parse_float=_float, object_pairs_hook=_unique_object
+)
 
 
 def read_records(path: Path, model: type[M]) -> Iterator[M]:
@@ -264,8 +266,8 @@ def read_records(path: Path, model: type[M]) -> Iterator[M]:
         yield from _one_by_one(path, batch, model) if found is None else found
 
 
-def _one_by_one(path: Path, lines: Iterable[Numbered], model: type[M]) -> Iterator[M]:
-    for number, text in _texts(path, lines):
+def _one_by_one(path: Path, lines: Iterable[NumberedLine], model: type[M]) -> Iterator[M]:
+    for number, text in _decode_nonblank(path, lines):
         try:
             yield model.model_validate_json(text)
         except ValidationError as error:

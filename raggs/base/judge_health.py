@@ -1,7 +1,7 @@
 """How far a run's judge can be trusted: what the locks of the judge and the rank stage keep of it.
 
-Figures and warnings only; `raggs.runs.manifests.words` puts them into sentences. Rates and means have four digits. What
-could not be told is None: nothing was rated, or the engine does not estimate it.
+Figures and warnings only; `raggs.runs.manifests.messages` puts them into sentences. Rates and means have four digits.
+What could not be told is None: nothing was rated, or the engine does not estimate it.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from pydantic import Field
 
 from raggs.base.artifacts import Frozen
 
-PEOPLE = "human"  # begins the name of whoever gave a grade, where people did
-FALLEN = "the judge falls below its gate"  # begins the sentence on a gate that does not hold
-LEAK = 0.3  # grades by which company moves a grade that are worth a warning
+HUMAN_SOURCE = "human"  # begins the name of whoever gave a grade, where people did
+GATE_FAILED_TEXT = "the judge falls below its gate"  # begins the sentence on a gate that does not hold
+GROUP_SHIFT_WARNING = 0.3  # grades by which company moves a grade that are worth a warning
 SLOPE = 0.1  # the same for each grade by which company is better; good company is better than bad by some three
-ECHO = 0.2  # from here on, a judge that is asked again repeats its own errors
+ERROR_CORRELATION_WARNING = 0.2  # from here on, a judge that is asked again repeats its own errors
 # Keys of counts in a stage's lock.
 COUNT_QUERIES, COUNT_DEEPER = "questions", "deeper"  # of the retrieve stage; its other counts are signals
 COUNT_CALLS, COUNT_SHARING, COUNT_ENDED = "calls of all", "questions that share", "ended before"  # of a shared budget
@@ -208,18 +208,18 @@ Health = JudgeHealth | RankHealth
 
 def source_of(judge: str) -> str:
     """Who gave a grade, people as one: `human` of "human: ada, bo", else the judge."""
-    return PEOPLE if judge == PEOPLE or judge.startswith(f"{PEOPLE}: ") else judge
+    return HUMAN_SOURCE if judge == HUMAN_SOURCE or judge.startswith(f"{HUMAN_SOURCE}: ") else judge
 
 
 def is_people(member: str) -> bool:
     """Whether a member of a panel is the judge `human`; later ones of its name are numbered."""
-    return source_of(member) == PEOPLE or member.startswith(f"{PEOPLE} #")
+    return source_of(member) == HUMAN_SOURCE or member.startswith(f"{HUMAN_SOURCE} #")
 
 
 def sources_words(sources: Mapping[str, int]) -> str:
     """Who gave how many grades, people first: "312 by people, 4,200 by litellm openai/x"."""
-    ordered = sorted(sources.items(), key=lambda item: (item[0] != PEOPLE, item[0]))
-    return ", ".join(f"{count:,} by {'people' if who == PEOPLE else who}" for who, count in ordered)
+    ordered = sorted(sources.items(), key=lambda item: (item[0] != HUMAN_SOURCE, item[0]))
+    return ", ".join(f"{count:,} by {'people' if who == HUMAN_SOURCE else who}" for who, count in ordered)
 
 
 def grade_apart(sharpness: float) -> float:
@@ -227,6 +227,6 @@ def grade_apart(sharpness: float) -> float:
     return 1.0 / (1.0 + math.exp(-sharpness))
 
 
-def rounded(value: float | None) -> float | None:
+def round_rate(value: float | None) -> float | None:
     """Four digits, as manifests keep rates; None where it is not defined."""
     return None if value is None or math.isnan(value) else round(value, 4)

@@ -65,7 +65,7 @@ FUNCTION_WORDS = {
         zij ze wij we jullie mijn jouw niet geen ook of maar als dat die dit deze heeft hebben er zich om""",
 }
 # Marks that one or two of these languages have.
-LETTERS = {
+DISTINCTIVE_LETTERS = {
     "œ": "fr", "û": "fr", "î": "fr", "ë": "fr nl", "ç": "fr pt", "è": "fr it", "ù": "fr it", "ê": "fr pt", "ô": "fr pt",
     "ñ": "es", "¿": "es", "¡": "es", "ã": "pt", "õ": "pt", "ß": "de", "ä": "de", "ì": "it", "ò": "it",
 }  # fmt: skip
@@ -76,7 +76,7 @@ MIN_VOTES = 0.9  # one word of one language, or two that each share with another
 LEAD = 1.6  # the winner has this many times the votes of the second
 MIN_LETTERS = 20
 MIN_CONFIDENCE = 0.5
-HEAD = 2000  # characters of a long text that are looked at
+DETECTION_CHARS = 2000  # characters of a long text that are looked at
 
 LETTER_WORD = re.compile(r"[^\W\d_]+")
 LATIN = re.compile(r"[A-Za-z\u00c0-\u024f]")
@@ -94,7 +94,7 @@ def detect_language(text: str, default: str = "en") -> str:
     3. If it is not that sure, the votes' leader, however small its lead.
     4. Otherwise `default`: too little to go on ("hi"), or a language outside the seven.
     """
-    head = text[:HEAD]
+    head = text[:DETECTION_CHARS]
     votes = _votes(head)
     first = max(votes, key=votes.__getitem__)
     most, second = votes.pop(first), max(votes.values())
@@ -111,7 +111,7 @@ def _votes(text: str) -> dict[str, float]:
     votes = dict.fromkeys(LANGUAGES, 0.0)
     lower = unicodedata.normalize("NFC", text).lower()
     for letter in lower:
-        owners = LETTERS.get(letter, "").split()
+        owners = DISTINCTIVE_LETTERS.get(letter, "").split()
         for language in owners:
             votes[language] += LETTER_VOTE / len(owners)
     for word in LETTER_WORD.findall(fold_accents(lower)):
@@ -183,8 +183,8 @@ def stop_words(language: str) -> frozenset[str]:
 
 
 NAME_WORD = re.compile(r"[^\W\d_]+(?:['’\-‐][^\W\d_]+)*")
-ENDS = re.compile(r"[.?!:;«»\"“”\n]")
-MOST_CAPITALS = 0.6  # of the words that are no function words; beyond, capitals are a habit
+SENTENCE_END = re.compile(r"[.?!:;«»\"“”\n]")
+MAX_CAPITALIZED_SHARE = 0.6  # of the words that are no function words; beyond, capitals are a habit
 NOUNS = ("de",)  # languages in which every noun has a capital
 
 
@@ -200,11 +200,11 @@ def names_in(text: str, language: str = "en") -> tuple[str, ...]:
     capital = [_capital(word.group(), small) for word in words]
     alone = language not in NOUNS
     telling = sum(word.group().lower() not in small for word in words)
-    if alone and sum(capital) > max(2, MOST_CAPITALS * telling):
+    if alone and sum(capital) > max(2, MAX_CAPITALIZED_SHARE * telling):
         return ()
     if not words:
         return ()
-    first = [True, *(bool(ENDS.search(text, one.end(), two.start())) for one, two in pairwise(words))]
+    first = [True, *(bool(SENTENCE_END.search(text, one.end(), two.start())) for one, two in pairwise(words))]
     beside = [False, *(a and b and not new for a, b, new in zip(capital, capital[1:], first[1:], strict=False)), False]
     return tuple(
         word.group()

@@ -20,13 +20,13 @@ from raggs.base.errors import DataError
 from raggs.base.text import shorten
 from raggs.base.types import Json
 
-MOST_DEPTH = 64  # levels of lists and mappings
-MOST_DIGITS = 100  # characters of a number
-MOST_COPIES = 100_000  # values that aliases stand for, beyond those that are written
+MAX_YAML_DEPTH = 64  # levels of lists and mappings
+MAX_NUMBER_CHARS = 100  # characters of a number
+MAX_ALIAS_VALUES = 100_000  # values that aliases stand for, beyond those that are written
 CORE = "tag:yaml.org,2002:"
 STR = f"{CORE}str"
 UNTAGGED = (None, "!", STR)
-PLAIN = ("null", "bool", "int", "float")
+PLAIN_TYPES = ("null", "bool", "int", "float")
 
 
 class _NotPlainError(Exception):
@@ -37,7 +37,7 @@ class _Composer(yaml.SafeLoader):
     """Nodes of a document, without tags and with a bottom."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012 - as the base class has it
-        first: [(tag, pattern) for tag, pattern in resolvers if tag.removeprefix(CORE) in (*PLAIN, "merge")]
+        first: [(tag, pattern) for tag, pattern in resolvers if tag.removeprefix(CORE) in (*PLAIN_TYPES, "merge")]
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
 
@@ -52,8 +52,8 @@ class _Composer(yaml.SafeLoader):
         tag, line = getattr(event, "tag", None), 0 if event.start_mark is None else event.start_mark.line + 1
         if tag not in UNTAGGED:
             raise _NotPlainError(f"tag {str(tag).replace(CORE, '!!')}: plain values only", line)
-        if self._depth == MOST_DEPTH:
-            raise _NotPlainError(f"nested more than {MOST_DEPTH} levels deep", line)
+        if self._depth == MAX_YAML_DEPTH:
+            raise _NotPlainError(f"nested more than {MAX_YAML_DEPTH} levels deep", line)
         self.count += 1
         self._depth += 1
         found = super().compose_node(parent, index)
@@ -101,7 +101,7 @@ class PlainYaml:
             raise self.fault(said, line, "fix the syntax") from error
         except (yaml.YAMLError, ValueError, OverflowError) as error:  # a code point that is none
             raise self.fault(f"not valid YAML ({shorten(str(error), 160)})", 0, "fix the syntax") from error
-        self._left = self._composer.count + MOST_COPIES
+        self._left = self._composer.count + MAX_ALIAS_VALUES
 
     def fault(self, message: str, line: int, remedy: str) -> DataError:
         """An error in a line of this document; 0 for none."""
@@ -115,11 +115,11 @@ class PlainYaml:
         """
         line: int = node.start_mark.line + 1
         self._left -= 1
-        if depth > MOST_DEPTH:
-            said = f"nested more than {MOST_DEPTH} levels deep by an alias, which cannot be written as JSON"
+        if depth > MAX_YAML_DEPTH:
+            said = f"nested more than {MAX_YAML_DEPTH} levels deep by an alias, which cannot be written as JSON"
             raise self.fault(said, line, "write out what it stands for")
         if self._left < 0:
-            raise self.fault(f"aliases stand for more than {MOST_COPIES:,} values", line, "use fewer of them")
+            raise self.fault(f"aliases stand for more than {MAX_ALIAS_VALUES:,} values", line, "use fewer of them")
         return line
 
     def pairs(self, node: yaml.MappingNode, merged: int | None = None) -> Iterator[tuple[str, int, yaml.Node]]:
@@ -163,9 +163,9 @@ class PlainYaml:
             DataError: a number that is too long, or that is none.
         """
         text, kind = str(node.value), node.tag.removeprefix(CORE)
-        if kind not in PLAIN or ":" in text:  # a time, which YAML 1.1 takes for a number to base 60
+        if kind not in PLAIN_TYPES or ":" in text:  # a time, which YAML 1.1 takes for a number to base 60
             return text
-        if kind in ("int", "float") and len(text) > MOST_DIGITS:
+        if kind in ("int", "float") and len(text) > MAX_NUMBER_CHARS:
             raise self.fault(f"a number of {len(text):,} characters", node.start_mark.line + 1, "quote it, or round it")
         digits = text.replace("_", "")
         if kind == "int" and digits.lstrip("+-").isdecimal():  # 010 is ten, as in YAML 1.2; to YAML 1.1 it is eight

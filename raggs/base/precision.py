@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from raggs.base.arrays import Dtype, Vectors, rounded
+from raggs.base.arrays import Dtype, Vectors, round_to_dtype
 from raggs.base.settings import Settings
 
-__all__ = ["Dtype", "PrecisionSettings", "rounded"]
+__all__ = ["Dtype", "PrecisionSettings", "round_to_dtype"]
 
 
 class PrecisionSettings(Settings):
@@ -25,8 +25,8 @@ class PrecisionSettings(Settings):
 
     def part(self, values: Vectors) -> Vectors:
         """The parts of a score, rounded."""
-        return rounded(values, self.dtype)
+        return round_to_dtype(values, self.dtype)
 
     def last(self, values: Vectors) -> Vectors:
         """The scores that the last step gave in float32: as they are, or rounded again."""
-        return values if self.high_precision else rounded(values, self.dtype)
+        return values if self.high_precision else round_to_dtype(values, self.dtype)

@@ -86,7 +86,7 @@ def package_of(found: object) -> Package | None:
     return _packages.get(found)
 
 
-def loaded() -> dict[str, str]:
+def loaded_versions() -> dict[str, str]:
     """By name the versions of the packages whose plugins this process has loaded, sorted."""
     return {package.name: package.version for package in sorted(_packages.values())}
 

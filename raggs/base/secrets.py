@@ -21,8 +21,8 @@ from urllib.parse import parse_qsl, quote, urlsplit
 from raggs.base.types import leaves
 
 HIDDEN = "[redacted]"
-SHORTEST = 8  # characters; shorter values are words ("none", "test") that stand in many places by chance
-LONG = 12  # characters from which a value counts also inside of a longer word
+MIN_SECRET_CHARS = 8  # characters; shorter values are words ("none", "test") that stand in many places by chance
+MIN_SUBSTRING_CHARS = 12  # characters from which a value counts also inside of a longer word
 FOLDERS = ("PWD", "OLDPWD")  # variables of every shell: where it stands, and stood
 QUERY_TEMPLATE = "query_template"  # its keys are names of fields of somebody's index
 CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -34,8 +34,8 @@ NAME = re.compile(
     """,
     re.VERBOSE,
 )
-ELSEWHERE = re.compile(r"_(?:env|file|path|name|variable)$")  # names of what only says where a secret is
-FORMS = re.compile(
+SECRET_LOCATION_NAME = re.compile(r"_(?:env|file|path|name|variable)$")  # names of what only says where a secret is
+SECRET_VALUE = re.compile(
     r"""
       (?<![\w-])(?:sk|pk|rk|gsk|xai|pplx|hf|ghp|gho|glpat|r8)[-_](?=[\w-]*\d)[\w-]{16,}  # keys of most providers
     | \bAIza[\w-]{30,}           # Google
@@ -47,8 +47,8 @@ FORMS = re.compile(
     re.VERBOSE,
 )
 # One of these stands in whatever has such a form; most texts have none, and are not looked at closely.
-HINTS = ("k-", "k_", "xai", "pplx", "hf", "gh", "glpat", "r8", "AIza", "KIA", "SIA", "eyJ", "Bearer ", "://")
-PAIR = re.compile(r"(?<=[?&;])(?P<name>[\w.\-]+)=(?P<value>[^&;\s#\"']+)")
+SECRET_HINTS = ("k-", "k_", "xai", "pplx", "hf", "gh", "glpat", "r8", "AIza", "KIA", "SIA", "eyJ", "Bearer ", "://")
+URL_PARAMETER = re.compile(r"(?<=[?&;])(?P<name>[\w.\-]+)=(?P<value>[^&;\s#\"']+)")
 
 _remembered: set[str] = set()
 
@@ -64,7 +64,7 @@ class FoundSecret(NamedTuple):
 def is_secret_name(name: str) -> bool:
     """Whether a variable or a setting of this name holds a secret, however it is written."""
     plain = CAMEL.sub("_", name).lower().replace("-", "_")
-    return NAME.search(plain) is not None and ELSEWHERE.search(plain) is None
+    return NAME.search(plain) is not None and SECRET_LOCATION_NAME.search(plain) is None
 
 
 def secrets_of(environment: Mapping[str, str]) -> dict[str, str]:
@@ -72,13 +72,13 @@ def secrets_of(environment: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name in environment
-        if is_secret_name(name) and name not in FOLDERS and len(value := environment[name].strip()) >= SHORTEST
+        if is_secret_name(name) and name not in FOLDERS and len(value := environment[name].strip()) >= MIN_SECRET_CHARS
     }
 
 
-def remember(values: Iterable[str]) -> None:
+def add_secrets(values: Iterable[str]) -> None:
     """From now on `mask` hides these values too; those that are too short are passed over."""
-    _remembered.update(value.strip() for value in values if len(value.strip()) >= SHORTEST)
+    _remembered.update(value.strip() for value in values if len(value.strip()) >= MIN_SECRET_CHARS)
 
 
 def mask(text: str) -> str:
@@ -86,39 +86,43 @@ def mask(text: str) -> str:
 
     Passwords in addresses go, and so do parameters of addresses whose names are secret. Idempotent.
     """
-    if len(text) < SHORTEST and "=" not in text and "://" not in text:  # most pieces of a table: too short for any
+    if (
+        len(text) < MIN_SECRET_CHARS and "=" not in text and "://" not in text
+    ):  # most pieces of a table: too short for any
         return text
     for value in sorted({*secrets_of(os.environ).values(), *_remembered}, key=len, reverse=True):
-        for form in _forms(value):
+        for form in _spellings(value):
             if form in text:
                 text = _pattern(form).sub(HIDDEN, text)
-    if any(hint in text for hint in HINTS):
-        text = FORMS.sub(HIDDEN, text)
-    return PAIR.sub(_pair, text) if "=" in text else text
+    if any(hint in text for hint in SECRET_HINTS):
+        text = SECRET_VALUE.sub(HIDDEN, text)
+    return URL_PARAMETER.sub(_mask_parameter, text) if "=" in text else text
 
 
-def held(tree: object, environment: Mapping[str, str] | None = None) -> Iterator[FoundSecret]:
+def find_secrets(tree: object, environment: Mapping[str, str] | None = None) -> Iterator[FoundSecret]:
     """The secrets that stand in a tree of settings (mappings, lists and plain values), in its order."""
     known = secrets_of(os.environ if environment is None else environment)
     for place, value in leaves(tree):
-        if (why := _why(place, value, known)) is not None:
+        if (why := _secret_reason(place, value, known)) is not None:
             if isinstance(value, str):
-                remember([value])
+                add_secrets([value])
             yield FoundSecret(place, why)
 
 
-def _why(place: Sequence[str | int], value: object, known: Mapping[str, str]) -> str | None:
+def _secret_reason(place: Sequence[str | int], value: object, known: Mapping[str, str]) -> str | None:
     """What makes a value a secret; None where nothing does."""
     texts = [value] if isinstance(value, str) else []
-    if QUERY_TEMPLATE not in place and _weighs(value) and any(is_secret_name(part) for part in _words(place)):
+    if QUERY_TEMPLATE not in place and _weighs(value) and any(is_secret_name(part) for part in _key_names(place)):
         return "a key does not belong into a file"
-    for text in (*texts, *_words(place)):
+    for text in (*texts, *_key_names(place)):
         for name, secret in known.items():
-            if text.strip() == secret or (len(secret) >= LONG and (secret in text or _quoted(secret) in text)):
+            if text.strip() == secret or (
+                len(secret) >= MIN_SUBSTRING_CHARS and (secret in text or _url_quoted(secret) in text)
+            ):
                 return f"it holds the value of {name}, which does not belong into a file"
         if (why := _address(text) if "://" in text else None) is not None:
             return why
-        if FORMS.search(text):
+        if SECRET_VALUE.search(text):
             return "it looks like a key, which does not belong into a file"
     return None
 
@@ -142,25 +146,25 @@ def _weighs(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**5
 
 
-def _words(place: Sequence[str | int]) -> Iterator[str]:
+def _key_names(place: Sequence[str | int]) -> Iterator[str]:
     return (part for part in place if isinstance(part, str))
 
 
 @lru_cache(maxsize=256)
-def _forms(value: str) -> tuple[str, ...]:
+def _spellings(value: str) -> tuple[str, ...]:
     """How a value may stand in a text: as it is, or as a part of an address."""
-    return tuple(dict.fromkeys((value, _quoted(value))))
+    return tuple(dict.fromkeys((value, _url_quoted(value))))
 
 
 def _pattern(value: str) -> re.Pattern[str]:
     found = re.escape(value)
-    return re.compile(found if len(value) >= LONG else rf"(?<!\w){found}(?!\w)")
+    return re.compile(found if len(value) >= MIN_SUBSTRING_CHARS else rf"(?<!\w){found}(?!\w)")
 
 
-def _pair(match: re.Match[str]) -> str:
+def _mask_parameter(match: re.Match[str]) -> str:
     return f"{match['name']}={HIDDEN}" if is_secret_name(match["name"]) else match[0]
 
 
-def _quoted(value: str) -> str:
+def _url_quoted(value: str) -> str:
     """Return a value as it stands in addresses; one of the environment may be no UTF-8."""
     return quote(value.encode("utf-8", "surrogateescape"), safe="")

@@ -36,7 +36,7 @@ from raggs.base.files import hash_file
 
 BASE_FOLDER = "base_folder"
 UNKNOWN_KEY = "unknown_key"
-LARGEST = 2**63 - 1
+MAX_INTEGER = 2**63 - 1
 
 T = TypeVar("T")
 
@@ -51,12 +51,12 @@ EFFORT = _Effort()
 Effort = Annotated[T, EFFORT]
 
 
-class _Later:
+class _AddedLater:
     """Marker: there are runs from before the field, whose results are those of its default."""
 
 
-LATER = _Later()
-Later = Annotated[T, LATER]
+ADDED_LATER = _AddedLater()
+AddedLater = Annotated[T, ADDED_LATER]
 
 
 def _anchor(path: Path, info: ValidationInfo) -> Path:
@@ -145,7 +145,9 @@ class Settings(BaseModel):
     @model_validator(mode="after")
     def _fit_into_64_bits(self) -> Self:
         """Refuse whole numbers that arrays and databases cannot hold; each error is at the key's place."""
-        wide = {name: value for name, value in self if isinstance(value, int) and not -LARGEST <= value <= LARGEST}
+        wide = {
+            name: value for name, value in self if isinstance(value, int) and not -MAX_INTEGER <= value <= MAX_INTEGER
+        }
         if wide:
             problem = PydanticCustomError("too_wide", "a whole number is within 64 bits")
             found = [InitErrorDetails(type=problem, loc=(name,), input=value) for name, value in wide.items()]
@@ -182,11 +184,13 @@ def causes_of(settings: BaseModel) -> Causes:
         if any(mark is EFFORT for mark in field.metadata):
             continue
         value = getattr(settings, name)
-        if any(mark is LATER for mark in field.metadata) and value == field.get_default(call_default_factory=True):
+        if any(mark is ADDED_LATER for mark in field.metadata) and value == field.get_default(
+            call_default_factory=True
+        ):
             continue
         if any(mark is INPUT for mark in field.metadata):
             value = None if value is None else _hash_input(value)
-        found[name] = _plain(value)
+        found[name] = _cause_value(value)
     return found
 
 
@@ -196,7 +200,7 @@ def counts_by_value(settings: BaseModel) -> Causes:
     For settings of which no result tells what the content of their files was.
     """
     return {
-        name: _named(getattr(settings, name))
+        name: _named_value(getattr(settings, name))
         for name, field in type(settings).model_fields.items()
         if not any(mark is EFFORT for mark in field.metadata) or _names_a_file(field)
     }
@@ -208,23 +212,23 @@ def _names_a_file(field: FieldInfo) -> bool:
     return prompt or any(kind is Path for kind in _kinds(field.annotation))
 
 
-def _named(value: object) -> object:
+def _named_value(value: object) -> object:
     if isinstance(value, BaseModel):
         return counts_by_value(value)
     if isinstance(value, Mapping):
-        return {str(key): _named(entry) for key, entry in value.items()}
+        return {str(key): _named_value(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_named(entry) for entry in value]
+        return [_named_value(entry) for entry in value]
     return str(value) if isinstance(value, Path) else value
 
 
-def _plain(value: object) -> object:
+def _cause_value(value: object) -> object:
     if isinstance(value, BaseModel):
         return causes_of(value)
     if isinstance(value, Mapping):
-        return {str(key): _plain(entry) for key, entry in value.items()}
+        return {str(key): _cause_value(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(entry) for entry in value]
+        return [_cause_value(entry) for entry in value]
     if isinstance(value, Path):
         return str(value)
     return value
@@ -239,7 +243,7 @@ def _hash_input(path: Path) -> str | None:
 
 
 LABEL = re.compile(r"[^\W_](?:[\w-]{0,61}\w)?|_[\w-]{1,62}")  # one part of a host's name, of any script
-WRONG = re.compile(r"[\s\x00-\x1f\x7f<>\"{}|\\^`]")  # what stands in no address
+ADDRESS_FORBIDDEN = re.compile(r"[\s\x00-\x1f\x7f<>\"{}|\\^`]")  # what stands in no address
 EXAMPLE = "not an address such as https://host.example:8000/v1"
 
 
@@ -256,7 +260,7 @@ def http_address(text: str) -> str:
         raise ValueError(f"{EXAMPLE} ({str(error).rstrip('.')})") from None
     if parts.scheme not in ("http", "https"):
         raise ValueError(f"{EXAMPLE} (it begins with neither http:// nor https://)")
-    if WRONG.search(text) or parts.fragment:
+    if ADDRESS_FORBIDDEN.search(text) or parts.fragment:
         raise ValueError(f"{EXAMPLE} (a character in it is none of an address)")
     labels = host.removesuffix(".").split(".")
     if len(host) > 253 or not (":" in host or all(LABEL.fullmatch(label) for label in labels)):
@@ -267,7 +271,7 @@ def http_address(text: str) -> str:
 
 
 PATIENCE_S = 2.0  # a search takes some microseconds
-WIDEST = 10_000  # characters of a pattern
+MAX_PATTERN_CHARS = 10_000  # characters of a pattern
 
 
 class SlowPatternError(Exception):
@@ -284,7 +288,7 @@ class Pattern:
     def __init__(self, text: str) -> None:
         import regex  # late: few runs search by patterns
 
-        if len(text) > WIDEST:
+        if len(text) > MAX_PATTERN_CHARS:
             raise ValueError(f"{len(text):,} characters")
         try:
             re.compile(text, re.IGNORECASE)

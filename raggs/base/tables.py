@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from raggs.base.errors import DataError, UsageError
-from raggs.base.files import MOST_LINE
+from raggs.base.files import MAX_LINE_BYTES
 from raggs.base.jsonl import raw_lines, read_objects, text_lines
 from raggs.base.text import did_you_mean, of_spreadsheet_cell, one_line, shorten
 
@@ -43,7 +43,7 @@ SPELLINGS: Mapping[str, tuple[str, ...]] = {
     "who": ("who", "reviewer", "annotator"),
     "note": ("note", "comment"),
 }
-MEANINGS: Mapping[str, str] = {
+ROLE_MEANINGS: Mapping[str, str] = {
     "qid": "the id of the query",
     "doc_id": "the id of the passage",
     "grade": "the grade",
@@ -57,7 +57,7 @@ MEANINGS: Mapping[str, str] = {
     "who": "the reviewer",
     "note": "the note",
 }
-EITHER: Mapping[str, tuple[str, str]] = {
+ID_OR_TEXT_ROLES: Mapping[str, tuple[str, str]] = {
     "query": ("qid", "question"),
     "document": ("doc_id", "passage"),
     "passage": ("doc_id", "passage"),
@@ -66,7 +66,7 @@ TEXT = "text"
 COMMA = ","
 DELIMITERS = ("\t", COMMA, ";")
 SEPARATORS = re.compile(r"[\W_]+")
-SHOWN = 60  # characters of a header in a message
+MAX_SHOWN_CHARS = 60  # characters of a header in a message
 NO_COLUMNS: ColumnNames = {}
 LABEL_ROLES = ("qid", "doc_id", "grade")
 RUN_ROLES = ("qid", "doc_id", "score")
@@ -125,7 +125,7 @@ def parse_column_names(texts: Sequence[str], roles: Collection[str]) -> dict[str
     return found
 
 
-def folded(name: str) -> str:
+def fold_column_name(name: str) -> str:
     """A column's name without what makes no difference between names."""
     return SEPARATORS.sub("_", name.strip().lower()).strip("_")
 
@@ -154,21 +154,23 @@ def resolve_columns(
     Raises:
         DataError: two columns mean the same.
     """
-    keys = [folded(name) for name in names]
+    keys = [fold_column_name(name) for name in names]
     found: dict[str, int] = {}
     for role, name in chosen.items():
-        places = [at for at, each in enumerate(names) if each.strip() == name] or _all_of(keys, (folded(name),))
+        places = [at for at, each in enumerate(names) if each.strip() == name] or _all_of(
+            keys, (fold_column_name(name),)
+        )
         if role in roles and places:
-            found[role] = _only(role, places, names, where, line)
+            found[role] = _single_column(role, places, names, where, line)
     free = [key if at not in found.values() else "" for at, key in enumerate(keys)]
     for role in roles:
         if role not in found and (places := _all_of(free, SPELLINGS.get(role, (role,)))):
-            found[role] = _only(role, places, names, where, line)
-    for key, (id_role, text_role) in EITHER.items():
+            found[role] = _single_column(role, places, names, where, line)
+    for key, (id_role, text_role) in ID_OR_TEXT_ROLES.items():
         for at in _all_of(free, (key,)):
             if taken := _role_of(id_role, text_role, roles, found, _is_word(first, at), free):
                 known = [found[taken]] if taken in found else []
-                found[taken] = _only(taken, [*known, at], names, where, line)
+                found[taken] = _single_column(taken, [*known, at], names, where, line)
     for at in _all_of(free, (TEXT,)):
         wanted = _roles_of_text(roles, found)
         if len(wanted) > 1:
@@ -194,7 +196,7 @@ def require_columns(
     for role in required:
         if role not in found:
             known = " or ".join(SPELLINGS[role])
-            held = shorten(", ".join(map(one_line, names)), SHOWN * 3)
+            held = shorten(", ".join(map(one_line, names)), MAX_SHOWN_CHARS * 3)
             said = f"no column {known} in the header: {held}"
             raise DataError(said, where=where, line=line, remedy=f"name the column: --column {role}=NAME")
 
@@ -236,17 +238,18 @@ class ObjectColumns:
         for role, name in known.items():
             before, at = self._seen.setdefault(role, (name, line))
             if before != name:
-                said = f"{MEANINGS.get(role, role)} is in {name!r} here and in {before!r} in line {at}"
+                said = f"{ROLE_MEANINGS.get(role, role)} is in {name!r} here and in {before!r} in line {at}"
                 raise DataError(said, where=self._path, line=line, remedy="use the same name in every line")
         return known
 
 
 def names_a_pair(names: Sequence[str], chosen: ColumnNames) -> bool:
     """Whether columns include one for the query and one for the passage."""
-    keys = {*map(folded, names)}
+    keys = {*map(fold_column_name, names)}
     sides = (("qid", "question", "query"), ("doc_id", "passage", "document", TEXT))
     return all(
-        any(keys & {role, *SPELLINGS.get(role, ()), folded(chosen.get(role, role))} for role in side) for side in sides
+        any(keys & {role, *SPELLINGS.get(role, ()), fold_column_name(chosen.get(role, role))} for role in side)
+        for side in sides
     )
 
 
@@ -260,7 +263,7 @@ def object_id(value: object, path: Path, line: int | None) -> str:
         return value
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    said = f"an id is {shorten(repr(value), SHOWN)} ({type(value).__name__})"
+    said = f"an id is {shorten(repr(value), MAX_SHOWN_CHARS)} ({type(value).__name__})"
     raise DataError(said, where=path, line=line, remedy="write ids as texts")
 
 
@@ -274,7 +277,7 @@ def header_of(path: Path) -> list[str]:
     if first.lstrip().startswith("{"):
         return [str(name) for name in next(read_objects(path), (0, {}))[1]]
     delimiter = max(DELIMITERS, key=first.count)
-    return _cells(first, delimiter, path, line) if delimiter in first else []
+    return _split_cells(first, delimiter, path, line) if delimiter in first else []
 
 
 def check_column(role: str, name: str, paths: Sequence[Path]) -> None:
@@ -285,7 +288,7 @@ def check_column(role: str, name: str, paths: Sequence[Path]) -> None:
         NotFoundError, DataError: a file cannot be read.
     """
     headers = [header_of(path) for path in paths]
-    if not any(folded(name) in map(folded, header) for header in headers):
+    if not any(fold_column_name(name) in map(fold_column_name, header) for header in headers):
         known = list(dict.fromkeys(each for header in headers for each in header))
         remedy = did_you_mean(name, known) if known else "only tables and JSON lines have names of columns"
         raise UsageError(f"--column {role}={name}: no file has a column {name!r}", remedy=remedy)
@@ -361,7 +364,7 @@ def _rows_of(path: Path, lines: Iterable[tuple[int, str]], delimiter: str) -> It
     usual = csv.field_size_limit()  # a setting of the process, on which others rely
     try:
         while True:
-            csv.field_size_limit(MOST_LINE)
+            csv.field_size_limit(MAX_LINE_BYTES)
             row = next(reader, None)
             csv.field_size_limit(usual)
             if row is None:
@@ -375,7 +378,7 @@ def _rows_of(path: Path, lines: Iterable[tuple[int, str]], delimiter: str) -> It
         csv.field_size_limit(usual)
 
 
-def _cells(text: str, delimiter: str, path: Path, line: int) -> list[str]:
+def _split_cells(text: str, delimiter: str, path: Path, line: int) -> list[str]:
     try:
         return [cell.strip() for cell in next(csv.reader([text.rstrip("\r\n")], delimiter=delimiter), [])]
     except csv.Error as error:
@@ -386,7 +389,7 @@ def _all_of(keys: Sequence[str], wanted: Collection[str]) -> list[int]:
     return [at for at, key in enumerate(keys) if key in wanted]
 
 
-def _only(role: str, places: Sequence[int], names: Sequence[str], where: Path | None, line: int | None) -> int:
+def _single_column(role: str, places: Sequence[int], names: Sequence[str], where: Path | None, line: int | None) -> int:
     """The one place of a role.
 
     Raises:
@@ -395,7 +398,7 @@ def _only(role: str, places: Sequence[int], names: Sequence[str], where: Path | 
     if len(places) == 1:
         return places[0]
     one, other = (one_line(names[at].strip()) for at in sorted(places)[:2])
-    meaning = MEANINGS.get(role, f"the {role}")
+    meaning = ROLE_MEANINGS.get(role, f"the {role}")
     if one == other:
         said, remedy = f"column {one!r} occurs twice", "remove or rename one of them"
     else:
@@ -410,7 +413,7 @@ def _role_of(
     """What a column of `EITHER` is; None if it is not read."""
     if id_role in roles and id_role not in found:
         return id_role if word or text_role not in roles or text_role in found else text_role
-    if word and id_role in found and keys[found[id_role]] in EITHER and keys[found[id_role]] != "query":
+    if word and id_role in found and keys[found[id_role]] in ID_OR_TEXT_ROLES and keys[found[id_role]] != "query":
         return id_role  # ids of documents and ids of passages: two columns with the same meaning
     return text_role if text_role in roles else None
 

@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from tiktoken import Encoding
 
 HYGIENE = 1  # version of `clean_passage`, raised when the same text comes out otherwise
-MOST_KNOWN = 24  # names that a remedy lists
+MAX_LISTED_NAMES = 24  # names that a remedy lists
 SLIP = 0.7  # of a name's letters that a slip of the fingers leaves alone
 WHITESPACE = re.compile(r"\s+")
 BREAKS = "\v\f\x85"  # controls that part words: vertical tab, form feed, next line
 # Format characters that change the meaning of a text rather than its looks: they shape letters of Indic and
 # Arabic scripts and hold emoji together. Between anything else they are noise.
 JOINERS = "\u200c\u200d"
-JOINED = f"[^\\s\u0000-\u024f{JOINERS}]"
+JOINED_CHAR = f"[^\\s\u0000-\u024f{JOINERS}]"
 # Controls but tab and line feed, lines' and paragraphs' ends, marks that turn the direction, halves of characters.
 COMMANDS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 SUSPECT = re.compile(f"[^\\w\\n\\t -~{JOINERS}]")  # all that may be noise; what is kept at sight is not looked at
-LONE = re.compile("[\ud800-\udfff]")
-REPLACED, BYTE_ORDER_MARK = "\ufffd", "\ufeff"
+LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+REPLACEMENT_CHAR, BYTE_ORDER_MARK = "\ufffd", "\ufeff"
 FORMULA, GUARDED = re.compile(r"'*[=+\-@\t\r]"), re.compile(r"'+[=+\-@\t\r]")
 # What stands raised or as a fraction behind a digit: put on the line it would make another number (10⁶ is not 106).
 RAISED = re.compile("(?<=[0-9])([\u00b2\u00b3\u00b9\u00bc-\u00be\u2070\u2074-\u207e\u2150-\u215f\u2189]+)")
@@ -48,7 +48,7 @@ FOLDING = 1  # version of `fold_quotes`, raised when the same text comes out oth
 PARTED_ACCENT = " \u0301"  # what hygiene makes of U+00B4
 ACCENT = re.compile(f"(?<=\\w){PARTED_ACCENT}(?=\\w)")
 GUILLEMETS = re.compile("\u00ab([^\u00ab\u00bb]*+)\u00bb")  # French sets spaces inside of them
-MEANT = re.compile(f"(?<={JOINED})([{JOINERS}])[{JOINERS}]*(?={JOINED})|[{JOINERS}]+")
+JOINER_RUN = re.compile(f"(?<={JOINED_CHAR})([{JOINERS}])[{JOINERS}]*(?={JOINED_CHAR})|[{JOINERS}]+")
 
 
 def clean_unicode(text: str) -> str:
@@ -111,10 +111,10 @@ def fold_quotes(text: str) -> str:
 
 def _clean_once(text: str) -> str:
     normal = unicodedata.normalize("NFKC", text.replace("\r\n", "\n").replace("\r", "\n"))
-    return MEANT.sub(lambda match: match[1] or "", SUSPECT.sub(_plain, normal))
+    return JOINER_RUN.sub(lambda match: match[1] or "", SUSPECT.sub(_clean_char, normal))
 
 
-def _plain(match: re.Match[str]) -> str:
+def _clean_char(match: re.Match[str]) -> str:
     char = match[0]
     category = unicodedata.category(char)
     if category in ("Zl", "Zp") or char in BREAKS:
@@ -124,19 +124,21 @@ def _plain(match: re.Match[str]) -> str:
     return "" if category in ("Cc", "Cf", "Cs") else char
 
 
-def sound(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """`text` as UTF-8 can hold it: each lone half of a surrogate pair, which is no character, becomes U+FFFD."""
-    return text if text.isascii() else LONE.sub(REPLACED, text)
+    return text if text.isascii() else LONE_SURROGATE.sub(REPLACEMENT_CHAR, text)
 
 
 def sound_value(value: Json) -> Json:
     """A JSON value with every text in it `sound`, keys too."""
     if isinstance(value, str):
-        return sound(value)
+        return replace_surrogates(value)
     if isinstance(value, list):
         return [sound_value(each) for each in value]
     if isinstance(value, dict):
-        return {sound(key) if isinstance(key, str) else key: sound_value(each) for key, each in value.items()}
+        return {
+            replace_surrogates(key) if isinstance(key, str) else key: sound_value(each) for key, each in value.items()
+        }
     return value
 
 
@@ -150,7 +152,7 @@ def id_problem(name: str, *, first: bool = False) -> str | None:
         return "holds white space, which TREC files cannot carry"
     if any(unicodedata.category(char) == "Cc" for char in name):
         return "holds a control character, which files cannot carry"
-    if LONE.search(name):
+    if LONE_SURROGATE.search(name):
         return "holds half of a surrogate pair, which is no character"
     if BYTE_ORDER_MARK in name:
         return "holds a byte order mark, which files lose"
@@ -169,7 +171,7 @@ def of_spreadsheet_cell(cell: str) -> str:
     return cell[1:] if GUARDED.match(cell) else cell
 
 
-def visible(text: str) -> str:
+def escape_controls(text: str) -> str:
     r"""`text` as a terminal may show it: what would command the terminal or turn the order of letters is an escape.
 
     ``\x1b`` stands for the character that begins such commands; line breaks and tabs stay.
@@ -219,8 +221,8 @@ def did_you_mean(name: str, known: Iterable[str], listed: str | None = None) -> 
     known = list(known)
     close = nearest(name, known)
     hint = "" if close is None else f"did you mean {close!r}? "
-    more = f" and {len(known) - MOST_KNOWN:,} more" if len(known) > MOST_KNOWN else ""
-    return hint + (f"known: {', '.join(known[:MOST_KNOWN])}{more}" if listed is None else listed)
+    more = f" and {len(known) - MAX_LISTED_NAMES:,} more" if len(known) > MAX_LISTED_NAMES else ""
+    return hint + (f"known: {', '.join(known[:MAX_LISTED_NAMES])}{more}" if listed is None else listed)
 
 
 def plural(count: int, noun: str) -> str:

@@ -137,7 +137,7 @@ def read_qrels(path: Path) -> Iterator[Label]:
             reads as a label; with file and line.
     """
     seen = SeenPairs(path)
-    for number, (qid, _, doc_id, grade) in _rows(path, "qid 0 docid grade", lambda row: _is_grade(row[3])):
+    for number, (qid, _, doc_id, grade) in _read_columns(path, "qid 0 docid grade", lambda row: _is_grade(row[3])):
         if not _is_grade(grade):
             message = f"grade {grade!r} is not an integer"
             raise DataError(message, where=path, line=number, remedy="grades are whole numbers")
@@ -159,7 +159,9 @@ def read_scored(path: Path, order: RankOrder | None = None) -> Iterator[ScoredPa
     """
     seen, ranks = SeenPairs(path), order or RankOrder()
     form = "qid Q0 docid rank score tag"
-    for number, (qid, _, doc_id, rank, text, _) in _rows(path, form, lambda row: math.isfinite(as_number(row[4]))):
+    for number, (qid, _, doc_id, rank, text, _) in _read_columns(
+        path, form, lambda row: math.isfinite(as_number(row[4]))
+    ):
         score = as_number(text)
         if not math.isfinite(score):
             message = f"score {text!r} is not a finite number"
@@ -183,7 +185,7 @@ def _is_grade(text: str) -> bool:
     return INTEGER.fullmatch(text) is not None
 
 
-def _rows(path: Path, form: str, counts: Callable[[list[str]], bool]) -> Iterator[tuple[int, list[str]]]:
+def _read_columns(path: Path, form: str, counts: Callable[[list[str]], bool]) -> Iterator[tuple[int, list[str]]]:
     """The lines of a file in columns as `form` names them; `counts`: whether such columns hold the number they need."""
     count = len(form.split())
     for number, text in raw_lines(path):

@@ -17,11 +17,11 @@ from typing import TypeAlias
 
 Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
 JsonObject: TypeAlias = dict[str, Json]
-Place: TypeAlias = tuple[str | int, ...]  # in a tree: keys and positions from the root on
+TreePath: TypeAlias = tuple[str | int, ...]  # in a tree: keys and positions from the root on
 Number: TypeAlias = float | None  # None: not defined
 
 
-def number(value: float) -> Number:
+def finite_or_none(value: float) -> Number:
     """A plain number that JSON has; None where it is not defined."""
     return float(value) + 0.0 if math.isfinite(value) else None  # + 0.0 makes -0.0 a plain zero
 
@@ -41,7 +41,7 @@ def as_text(found: object) -> str | None:
     return found if isinstance(found, str) and found else None
 
 
-def leaves(value: object, place: Place = ()) -> Iterator[tuple[Place, object]]:
+def leaves(value: object, place: TreePath = ()) -> Iterator[tuple[TreePath, object]]:
     """Every plain value of a tree with its place; an empty mapping or list is a leaf."""
     if isinstance(value, Mapping) and value:
         for key, entry in value.items():
@@ -78,16 +78,16 @@ class Notice:
     message: str
 
 
-News = BuildProgress | WaitProgress | Notice
-Hear = Callable[[News], None]
+ProgressEvent = BuildProgress | WaitProgress | Notice
+ProgressListener = Callable[[ProgressEvent], None]
 
 
-def deaf(_: News) -> None:
+def ignore_progress(_: ProgressEvent) -> None:
     """Whoever does not want to know."""
 
 
 Notify = Callable[[str], None]  # hears a sentence that the user should read
 
 
-def unheard(_: str) -> None:
+def ignore_notice(_: str) -> None:
     """Drop a sentence for which no listener was named."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from raggs.base.arrays import Floats, Ints, Vectors
 from raggs.base.text import clean_passage, clean_unicode, one_line, token_borders
-from raggs.base.types import number
+from raggs.base.types import finite_or_none
 from raggs.chunking.documents import ChunkedDocuments, Documents
 from raggs.chunking.models import ChunkComparisonPart, ChunkerPart, ChunkMeanPart, ChunkReport, ChunkSystemPart, Unit
 from raggs.chunking.questions import ReferencedQuestions
@@ -186,14 +186,14 @@ def _system(name: str, cutoff: Cutoff, found: Scores, study: ChunkStudy) -> Chun
             }
             for place in sorted(set(study.asked.documents))
         },
-        per_question={measure: tuple(map(number, found.values[measure].tolist())) for measure in MEASURES},
+        per_question={measure: tuple(map(finite_or_none, found.values[measure].tolist())) for measure in MEASURES},
     )
 
 
 def _mean(values: Floats, interval: Interval | None = None) -> ChunkMeanPart:
     found = summary(values)
-    low, high = (None, None) if interval is None else map(number, interval)
-    return ChunkMeanPart(mean=number(found.mean), sd=number(found.sd), low=low, high=high)
+    low, high = (None, None) if interval is None else map(finite_or_none, interval)
+    return ChunkMeanPart(mean=finite_or_none(found.mean), sd=finite_or_none(found.sd), low=low, high=high)
 
 
 def _comparisons(
@@ -209,10 +209,10 @@ def _comparisons(
                     system=name,
                     cutoff=str(cutoff),
                     measure=measure,
-                    difference=number(found.difference.mean),
-                    low=number(found.difference.low),
-                    high=number(found.difference.high),
-                    p=number(found.corrected[TEST]),
+                    difference=finite_or_none(found.difference.mean),
+                    low=finite_or_none(found.difference.low),
+                    high=finite_or_none(found.difference.high),
+                    p=finite_or_none(found.corrected[TEST]),
                     verdict=found.verdict,
                     wins=found.wins,
                     ties=found.ties,

@@ -32,7 +32,7 @@ import numpy as np
 from raggs.base.artifacts import Passage
 from raggs.base.document import Column, Legend, ReportDocument, Section, table_of, terms_of
 from raggs.base.errors import NotFoundError
-from raggs.base.text import count_tokens, did_you_mean, plural, shorten, visible
+from raggs.base.text import count_tokens, did_you_mean, escape_controls, plural, shorten
 from raggs.chunking.models import TORN, ChunkRow, CutFile, CutReport
 from raggs.parts.chunkers import Document
 from raggs.parts.corpora import CutCorpus
@@ -41,10 +41,10 @@ from raggs.parts.corpora.folder import file_name
 if TYPE_CHECKING:
     from jinja2 import Template
 
-WORDS = 5  # of a chunk's beginning and end
+EDGE_WORDS = 5  # of a chunk's beginning and end
 WIDTH = 36
-ENDED = re.compile(r"[.!?…。！？:;][\"'”’»)\]*_`]*\Z")
-ENDS = re.compile(r"[.!?…。！？]+[\"'”’»)\]*_`]*(?!\S)")
+SENTENCE_ENDED = re.compile(r"[.!?…。！？:;][\"'”’»)\]*_`]*\Z")
+SENTENCE_ENDS = re.compile(r"[.!?…。！？]+[\"'”’»)\]*_`]*(?!\S)")
 ON = re.compile(r"[^\S\n]*\S")
 
 
@@ -67,7 +67,7 @@ def show_cuts(corpus: CutCorpus, file: str | None = None) -> ChunkView:
         DataError: a file is not UTF-8.
     """
     read = {each.source: each for each in corpus.documents()}
-    wanted = set(read) if file is None else {_named(file, list(read), corpus)}
+    wanted = set(read) if file is None else {_find_document(file, list(read), corpus)}
     held: dict[str, list[Passage]] = {name: [] for name in read if name in wanted}
     for passage in corpus.passages():
         if passage.span is not None and passage.span.source in held:
@@ -77,14 +77,14 @@ def show_cuts(corpus: CutCorpus, file: str | None = None) -> ChunkView:
     return ChunkView(report, tuple(read[name] for name in held))
 
 
-def _named(file: str, names: Sequence[str], corpus: CutCorpus) -> str:
+def _find_document(file: str, names: Sequence[str], corpus: CutCorpus) -> str:
     """The one document that a user means by the name of its file, its id, or the end of either.
 
     Raises:
         NotFoundError: none is called so, or several.
     """
     known = {name: file_name(name) for name in names}
-    wanted = [file, *_below(file, corpus.place)]
+    wanted = [file, *_relative_names(file, corpus.place)]
     found = [name for name, real in known.items() if name in wanted or real in wanted]
     if not found:  # systems write accents in one character or two
         composed = {name: (_composed(name), _composed(real)) for name, real in known.items()}
@@ -98,7 +98,7 @@ def _named(file: str, names: Sequence[str], corpus: CutCorpus) -> str:
     return found[0]
 
 
-def _below(file: str, place: Path | str) -> Iterator[str]:
+def _relative_names(file: str, place: Path | str) -> Iterator[str]:
     """A path that a shell completed, as a path below the folder."""
     path, folder = Path(file).absolute(), Path(place).absolute()
     for one, other in ((path, folder), (path.resolve(), folder.resolve())):
@@ -127,8 +127,8 @@ def _file(document: Document, passages: Sequence[Passage]) -> CutFile:
                 start=start,
                 end=end,
                 tokens=length,
-                first=_words(text[start:end].split()[:WORDS]),
-                last=_words(text[start:end].split()[-WORDS:]),
+                first=_shorten_words(text[start:end].split()[:EDGE_WORDS]),
+                last=_shorten_words(text[start:end].split()[-EDGE_WORDS:]),
                 torn=is_torn(text, end),
                 title=title,
             )
@@ -139,7 +139,7 @@ def _file(document: Document, passages: Sequence[Passage]) -> CutFile:
 
 def is_torn(text: str, end: int) -> bool:
     """Whether a cut at `end` falls into a sentence."""
-    if ENDED.search(text, max(0, end - WIDTH), end) or ENDS.match(text, end):
+    if SENTENCE_ENDED.search(text, max(0, end - WIDTH), end) or SENTENCE_ENDS.match(text, end):
         return False
     return ON.match(text, end) is not None
 
@@ -153,14 +153,14 @@ def _times_shown(text: str, places: Sequence[tuple[int, int]]) -> np.ndarray[tup
     return np.cumsum(steps)[:-1]
 
 
-def _words(words: Sequence[str]) -> str:
+def _shorten_words(words: Sequence[str]) -> str:
     return shorten(" ".join(words), WIDTH)
 
 
 BARS = 30
 NAME = 40  # characters of a file's name
-STEPS = (1, 2, 5)
-BINS = 12  # of a histogram at most
+BIN_STEPS = (1, 2, 5)
+MAX_BINS = 12  # of a histogram at most
 
 
 class SizeBin(NamedTuple):
@@ -184,7 +184,7 @@ def lay_out_cuts(report: CutReport, *, whole: bool, most: int | None = None) -> 
         legend: tuple[Legend, ...] = (Legend(TORN, "the cut falls into a sentence"),)
     else:
         shown, told = report.files[:most], ("torn", "lost", "repeated")
-        name = (Column("file"), lambda file: _shown(file.file))
+        name = (Column("file"), lambda file: _shorten_name(file.file))
         table = table_of(shown, name, "chunks", "median", "longest", *told)
         legend = (Legend("median, longest", "tokens of cl100k"), *terms_of(shown, *told))
     rest = (f"the first {most} files by name; {left:,} more: --all, or --file FILE",) if left else ()
@@ -206,7 +206,7 @@ def summary(report: CutReport) -> str:
     )
 
 
-def _shown(source: str) -> str:
+def _shorten_name(source: str) -> str:
     """A file's name in the folder, or its id if the name cannot be printed on a line; of a long one the end."""
     name = file_name(source)
     name = name if name.isprintable() else source
@@ -240,14 +240,14 @@ def _width(largest: int) -> int:
     """Of a class: the first of 1, 2, 5, 10, 20, ... that needs no more than `BINS`."""
     scale = 1
     while True:
-        for step in STEPS:
-            if largest // (step * scale) < BINS:
+        for step in BIN_STEPS:
+            if largest // (step * scale) < MAX_BINS:
                 return step * scale
         scale *= 10
 
 
-MOST = 3_000_000  # characters of text on a page, which browsers still scroll
-ROW, LABEL, ROOM, COUNT = 18, 92, 216, 52  # of the histogram, in its own units
+MAX_PAGE_CHARS = 3_000_000  # characters of text on a page, which browsers still scroll
+ROW, LABEL, BAR_WIDTH, COUNT = 18, 92, 216, 52  # of the histogram, in its own units
 
 
 @dataclass(frozen=True)
@@ -294,14 +294,14 @@ def cut_page(shown: ChunkView, title: str) -> str:
         sentences=(summary(shown.report), *shown.report.notes),
         views=views,
         left_out=sum(view.pieces is None for view in views),
-        bars=tuple(_drawn(bars)),
+        bars=tuple(_drawn_bars(bars)),
         high=ROW * len(bars) + 4,
-        wide=LABEL + ROOM + COUNT,
+        wide=LABEL + BAR_WIDTH + COUNT,
     )
 
 
 def _views(shown: ChunkView) -> Iterator[FileView]:
-    room = MOST
+    room = MAX_PAGE_CHARS
     for number, (file, document) in enumerate(zip(shown.report.files, shown.documents, strict=True), start=1):
         fits = len(document.text) <= room
         room -= len(document.text) if fits else 0
@@ -320,14 +320,14 @@ def pieces_of(document: Document, chunks: Sequence[ChunkRow]) -> Iterator[FilePi
             fresh.append(waiting.pop())
         held += fresh
         yield FilePiece(
-            text=visible(text[start:end].replace("\r\n", "\n")),
-            kind=_kind(text[start:end], held) if start >= begin else "head",
+            text=escape_controls(text[start:end].replace("\r\n", "\n")),
+            kind=_piece_kind(text[start:end], held) if start >= begin else "head",
             begins=tuple(fresh),
             torn=any(chunk.torn and chunk.end == end for chunk in held),
         )
 
 
-def _kind(text: str, held: Sequence[ChunkRow]) -> str:
+def _piece_kind(text: str, held: Sequence[ChunkRow]) -> str:
     if len(held) > 1:
         return "twice"
     if held:
@@ -335,11 +335,11 @@ def _kind(text: str, held: Sequence[ChunkRow]) -> str:
     return "none" if text.strip() else "gap"
 
 
-def _drawn(bars: Sequence[SizeBin]) -> Iterator[dict[str, object]]:
+def _drawn_bars(bars: Sequence[SizeBin]) -> Iterator[dict[str, object]]:
     """Each bar with its place in the picture."""
     most = max((bar.chunks for bar in bars), default=1)
     for number, bar in enumerate(bars):
-        width = round(ROOM * bar.chunks / most, 1)
+        width = round(BAR_WIDTH * bar.chunks / most, 1)
         yield {"bar": bar, "y": number * ROW + 2, "width": width, "x": LABEL, "end": LABEL + width + 5}
 
 

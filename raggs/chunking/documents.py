@@ -24,7 +24,7 @@ from raggs.base.errors import DataError, NotFoundError
 from raggs.base.text import did_you_mean, plural
 from raggs.llm.rehearsal import DryRunLLM
 from raggs.metrics.spans import Spans, locate
-from raggs.metrics.spans.columns import Place
+from raggs.metrics.spans.columns import SpanPlace
 from raggs.parts.chunkers import Chunk, Chunker, Document
 from raggs.parts.chunkers.paid import ChunkBoundaries, NotCut, PaidChunker
 from raggs.parts.corpora.folder import FolderConfig, FolderCorpus
@@ -114,7 +114,7 @@ class ChunkedDocuments:
     seconds: float
 
 
-def cut(
+def chunk_documents(
     chunker: Chunker, documents: Documents, *, compat: bool = False, tell: Callable[[int], None] = lambda _: None
 ) -> ChunkedDocuments:
     """Cut all documents.
@@ -140,13 +140,13 @@ def cut(
     return ChunkedDocuments(tuple(chunk.text for _, chunk in found), spans, seconds)
 
 
-def _places(found: list[tuple[int, Chunk]], documents: Documents) -> Iterator[Place]:
+def _places(found: list[tuple[int, Chunk]], documents: Documents) -> Iterator[SpanPlace]:
     for number, chunk in found:
         start, end = locate(chunk.text, documents.texts[number]) or (chunk.start, chunk.end)
         yield number, start, end
 
 
-SHOWN = 3
+MAX_SHOWN_FILES = 3
 
 
 @dataclass

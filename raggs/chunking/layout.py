@@ -31,18 +31,18 @@ from raggs.chunking.models import TITLES, ChunkComparisonPart, ChunkReport, Chun
 from raggs.evaluation.svg import LINE, WIDTH, AxisScale, Drawing, ForestRow, forest, shortened, spread
 from raggs.metrics.spans import MEASURES, MIN
 
-SHOWN = ("recall", "precision", "precision_omega", "iou")  # on the screen
-COMPARED = ("recall", "precision", "iou")  # the same of differences
+SHOWN_MEASURES = ("recall", "precision", "precision_omega", "iou")  # on the screen
+COMPARED_MEASURES = ("recall", "precision", "iou")  # the same of differences
 
 
 def lay_out(report: ChunkReport, *, full: bool = False) -> ReportDocument:
     """The document; `full` with all measures."""
-    sections = (_chunkers(report), _against(report, full), _by_corpus(report))
+    sections = (_chunkers(report), _baseline_section(report, full), _by_corpus(report))
     return ReportDocument("Chunkers compared", _scores(report, full), tuple(filter(None, sections)), report.notes)
 
 
 def _scores(report: ChunkReport, full: bool) -> Section:
-    measures = MEASURES if full else SHOWN
+    measures = MEASURES if full else SHOWN_MEASURES
     best = {
         (part.cutoff, measure): max(
             (row.scores[measure].mean or 0.0) for row in report.systems if row.cutoff == part.cutoff
@@ -93,10 +93,10 @@ def _chunkers(report: ChunkReport) -> Section:
     return Section("Chunks", sentences, table_of(report.chunkers, *shown, unit=report.unit))
 
 
-def _against(report: ChunkReport, full: bool) -> Section | None:
+def _baseline_section(report: ChunkReport, full: bool) -> Section | None:
     if not report.comparisons:
         return None
-    shown = [part for part in report.comparisons if full or part.measure in COMPARED]
+    shown = [part for part in report.comparisons if full or part.measure in COMPARED_MEASURES]
     table = table_of(shown, "system", "cutoff", "measure", "difference", "p", "turns", "verdict")
     legend = (Legend("[ ]", "95% interval, as a share"), Legend("p", "of a randomisation test, corrected by Holm"))
     return Section(f"Against {report.baseline}", tuple(_sentences(report)), table, legend)
@@ -105,7 +105,7 @@ def _against(report: ChunkReport, full: bool) -> Section | None:
 def _sentences(report: ChunkReport) -> Iterator[str]:
     grouped: dict[tuple[str, str], list[ChunkComparisonPart]] = {}
     for part in report.comparisons:
-        if part.measure not in COMPARED:
+        if part.measure not in COMPARED_MEASURES:
             continue
         grouped.setdefault((part.system, part.cutoff), []).append(part)
     if any(part.verdict == "unresolvable" for parts in grouped.values() for part in parts):
@@ -131,9 +131,9 @@ def _by_corpus(report: ChunkReport) -> Section | None:
 
 LEFT, RIGHT, TOP, HIGH = 66, WIDTH - 24, 66, 300  # of a plot
 SERIES = 12  # systems in it
-ROWS = 24
-WIDE = 85  # letters of a line of text
-APART = ("win", "loss")  # verdicts that tell a system from the baseline
+MAX_ROWS = 24
+MAX_LABEL_LETTERS = 85  # letters of a line of text
+SIGNIFICANT_VERDICTS = ("win", "loss")  # verdicts that tell a system from the baseline
 
 Point = tuple[float, float, ChunkSystemPart]
 
@@ -149,11 +149,11 @@ def plots(report: ChunkReport) -> dict[str, tuple[str, str]]:
 
 def _recall(report: ChunkReport) -> str | None:
     """A line for each system through its cutoffs, each with the interval of its mean."""
-    lines = {name: points for name in _names(report)[:SERIES] if (points := _plots_points(report, name))}
+    lines = {name: points for name in _system_names(report)[:SERIES] if (points := _plots_points(report, name))}
     if not lines:
         return None
     every = [point for points in lines.values() for point in points]
-    heights = [value for _, y, part in every for value in (y, *_ends(part, "recall"))]
+    heights = [value for _, y, part in every for value in (y, *_interval_ends(part, "recall"))]
     foot = TOP + HIGH
     across, up = AxisScale.of([x for x, _, _ in every], LEFT, RIGHT - 26, log=True), AxisScale.of(heights, foot, TOP)
     drawing = Drawing("Recall over what is retrieved", foot + 4.2 * LINE + len(lines) * LINE)
@@ -164,7 +164,7 @@ def _recall(report: ChunkReport) -> str | None:
         _series(drawing, points, (across, up))
         drawing.line(across.at(points[-1][0]) + 4, up.at(points[-1][1]), RIGHT - 14, end - 4, "link")
         drawing.text(RIGHT - 11, end, str(number), "strong")
-        drawing.text(LEFT, foot + (2.4 + number) * LINE, f"{number}  {shortened(name, WIDE)}")
+        drawing.text(LEFT, foot + (2.4 + number) * LINE, f"{number}  {shortened(name, MAX_LABEL_LETTERS)}")
     told = f"dots: k = {', '.join(dict.fromkeys(part.cutoff for _, _, part in every))}; bars: 95% intervals of the mean"
     drawing.text(LEFT, foot + (3.5 + len(lines)) * LINE, told, "soft")
     return drawing.svg()
@@ -174,7 +174,7 @@ def _series(drawing: Drawing, points: Sequence[Point], scales: tuple[AxisScale, 
     across, up = scales
     drawing.path([(across.at(x), up.at(y)) for x, y, _ in points], "series")
     for x, y, part in points:
-        if ends := _ends(part, "recall"):
+        if ends := _interval_ends(part, "recall"):
             drawing.line(across.at(x), up.at(ends[0]), across.at(x), up.at(ends[-1]), "doubt")
         drawing.dot(across.at(x), up.at(y), "front", f"{part.system}, k {part.cutoff}", 3.5)
 
@@ -196,7 +196,7 @@ def _iou(report: ChunkReport) -> str | None:
     alike = {
         part.system
         for part in report.comparisons
-        if (part.cutoff, part.measure) == (cutoff, "iou") and part.verdict not in APART
+        if (part.cutoff, part.measure) == (cutoff, "iou") and part.verdict not in SIGNIFICANT_VERDICTS
     }
     rows = [
         ForestRow(part.system, mean, part.scores["iou"].low, part.scores["iou"].high, part.system not in alike)
@@ -207,14 +207,14 @@ def _iou(report: ChunkReport) -> str | None:
         return None
     rows.sort(key=lambda row: -row.value)
     grey = f"; grey: cannot be told from {shortened(report.baseline, 24)}" if report.baseline and alike else ""
-    return forest(f"IoU at k = {cutoff}", rows[:ROWS], f"mean with 95% intervals{grey}", changes=False)
+    return forest(f"IoU at k = {cutoff}", rows[:MAX_ROWS], f"mean with 95% intervals{grey}", changes=False)
 
 
-def _names(report: ChunkReport) -> list[str]:
+def _system_names(report: ChunkReport) -> list[str]:
     return list(dict.fromkeys(part.system for part in report.systems))
 
 
-def _ends(part: ChunkSystemPart, measure: str) -> tuple[float, ...]:
+def _interval_ends(part: ChunkSystemPart, measure: str) -> tuple[float, ...]:
     found = part.scores[measure]
     return () if found.low is None or found.high is None else (found.low, found.high)
 

@@ -192,7 +192,7 @@ class CutReport(ReportPart):
 
 
 MAIN = ("size", "max_words", "max_size", "path", "model", "callable", "dims")
-NOTHING = "null"
+NULL_VALUE = "null"
 TRUTHS = {"true": True, "false": False}
 
 C = TypeVar("C", bound=AdapterConfig)
@@ -223,7 +223,7 @@ def parse_spec(text: str, registry: Registry[Adapter], kind: type[C]) -> C:
     config = registry.load(name).Config
     values: dict[str, object] = {"type": name}
     for key, value in _settings(text, rest, config):
-        _put(values, key, value, config, text)
+        _set_value(values, key, value, config, text)
     try:
         found = _validated(config, values)
     except ValidationError as error:
@@ -255,7 +255,7 @@ def _settings(text: str, parts: Sequence[str], config: type[AdapterConfig]) -> I
         yield key.strip(), value.strip()
 
 
-def _put(values: dict[str, object], key: str, value: str, config: type[AdapterConfig], text: str) -> None:
+def _set_value(values: dict[str, object], key: str, value: str, config: type[AdapterConfig], text: str) -> None:
     """Set one value.
 
     Raises:
@@ -270,7 +270,7 @@ def _put(values: dict[str, object], key: str, value: str, config: type[AdapterCo
     name = inner if part and dot else "type" if part else key
     if not isinstance(held, dict) or name in held:
         raise UsageError(f"{text}: {key} is set twice", remedy="set it once")
-    held[name] = None if value == NOTHING else value
+    held[name] = None if value == NULL_VALUE else value
 
 
 def _validated(config: type[AdapterConfig], values: dict[str, object]) -> AdapterConfig:

@@ -18,12 +18,12 @@ from raggs.base.errors import DataError
 from raggs.base.text import plural, shorten
 from raggs.chunking.documents import Documents
 from raggs.metrics.spans import ReferenceColumns, Spans
-from raggs.metrics.spans.columns import Place
+from raggs.metrics.spans.columns import SpanPlace
 from raggs.metrics.spans.scores import overlapping
 from raggs.parts.queries import made_notes
 
 CORPUS = "corpus_id"
-SHOWN, TOLD = 60, 10
+MAX_EXCERPT_CHARS, MAX_REPEATED_SHOWN = 60, 10
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def place_questions(
     spans, owner = Spans.of(place for _, place in rows), np.array([number for number, _ in rows], dtype=np.int64)
     if (pair := overlapping(spans, owner)) is not None:
         texts = [each.text for query in kept for each in query.references]
-        one, other = (repr(shorten(texts[row], SHOWN)) for row in pair)
+        one, other = (repr(shorten(texts[row], MAX_EXCERPT_CHARS)) for row in pair)
         again = rows[pair[0]] == rows[pair[1]]
         said, remedy = ("are the same", "leave one out") if again else ("overlap", "make one excerpt of them")
         raise finder.wrong(kept[rows[pair[0]][0]], f"its excerpts {one} and {other} {said}", remedy)
@@ -88,9 +88,12 @@ def _notes(without: int, searched: int, repeated: Sequence[str]) -> Iterator[str
             f"{plural(searched, 'excerpt')} without offsets searched for by text; {len(repeated)} found in several "
             "places, of which the first counts"
         )
-    yield from repeated[:TOLD]
-    if len(repeated) > TOLD:
-        yield f"and {plural(len(repeated) - TOLD, 'more excerpt')} that several places hold; give them offsets"
+    yield from repeated[:MAX_REPEATED_SHOWN]
+    if len(repeated) > MAX_REPEATED_SHOWN:
+        yield (
+            f"and {plural(len(repeated) - MAX_REPEATED_SHOWN, 'more excerpt')} that several places hold; give "
+            "them offsets"
+        )
 
 
 class _Finder:
@@ -102,7 +105,7 @@ class _Finder:
         self._documents = documents
         self._path, self._lines = path, lines
 
-    def place(self, query: Query, reference: Reference) -> Place:
+    def place(self, query: Query, reference: Reference) -> SpanPlace:
         """Where a reference stands: number of the document, start, end."""
         span = reference.span
         if span is None:
@@ -114,7 +117,10 @@ class _Finder:
         return number, span.start, span.end
 
     def _misplaced(self, query: Query, excerpt: str, span: Span, text: str) -> DataError:
-        said = f"excerpt {shorten(excerpt, SHOWN)!r} is not what stands at {span.source}[{span.start}:{span.end}]"
+        said = (
+            f"excerpt {shorten(excerpt, MAX_EXCERPT_CHARS)!r} is not what stands at "
+            f"{span.source}[{span.start}:{span.end}]"
+        )
         if span.end > len(text):
             said += f", which has {plural(len(text), 'character')}"
         found = text.find(excerpt)
@@ -123,7 +129,7 @@ class _Finder:
             where = "its offsets count line ends as one character, and the file has two: save it with plain ones"
         return self.wrong(query, said, where)
 
-    def _search(self, query: Query, excerpt: str) -> Place:
+    def _search(self, query: Query, excerpt: str) -> SpanPlace:
         named = query.metadata.get(CORPUS)
         numbers = range(len(self._documents.texts))
         if isinstance(named, str):
@@ -132,12 +138,14 @@ class _Finder:
         number = next((number for number, count in counts.items() if count), None)
         if number is None:
             remedy = "copy it from the document word for word"
-            raise self.wrong(query, f"excerpt {shorten(excerpt, SHOWN)!r} is nowhere in the documents", remedy)
+            raise self.wrong(
+                query, f"excerpt {shorten(excerpt, MAX_EXCERPT_CHARS)!r} is nowhere in the documents", remedy
+            )
         self.searched += 1
         start = self._documents.texts[number].find(excerpt)
         if (several := sum(counts.values())) > 1:
             taken = f"{self._documents.names[number]}[{start}:{start + len(excerpt)}]"
-            said = f"excerpt {shorten(excerpt, SHOWN)!r} stands in {several} places; {taken} was taken"
+            said = f"excerpt {shorten(excerpt, MAX_EXCERPT_CHARS)!r} stands in {several} places; {taken} was taken"
             self.repeated.append(f"question {query.qid}: {said}")
         return number, start, start + len(excerpt)
 

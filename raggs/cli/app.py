@@ -31,7 +31,7 @@ from raggs.base import __version__
 from raggs.cli.boundary import BoundaryGroup, PlainCommand
 from raggs.cli.options import Quiet
 
-RULE = "Each option can be set by a variable, too: {}_<OPTION>."
+VARIABLE_HINT = "Each option can be set by a variable, too: {}_<OPTION>."
 
 
 def name_variables(command: TyperCommand, words: tuple[str, ...]) -> None:
@@ -41,7 +41,7 @@ def name_variables(command: TyperCommand, words: tuple[str, ...]) -> None:
         words: by which the command is called, the program's name first.
     """
     prefix = "_".join(words).upper()
-    command.epilog = RULE.format(prefix)
+    command.epilog = VARIABLE_HINT.format(prefix)
     for option in command.params:
         if isinstance(option, TyperOption):
             long = max(option.opts, key=len).lstrip("-")
@@ -116,7 +116,9 @@ def _command(name: str, target: Target, words: tuple[str, ...]) -> Command:
 
 
 def _with_quiet(does: Callable[..., None]) -> Callable[..., None]:
-    """Return the command with `--quiet`, which `raggs.cli.plain` obeys if the command itself does not know of it."""
+    """Return the command with `--quiet`, which `raggs.cli.plain_text` obeys if the command itself does not know of
+    it.
+    """
     known = signature(does, eval_str=True).parameters
     if "quiet" in known:
         return does

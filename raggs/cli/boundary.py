@@ -27,11 +27,11 @@ from raggs.base.errors import RaggsError
 from raggs.base.files import HANDLES, MORE_HANDLES
 from raggs.base.secrets import mask
 from raggs.base.text import shorten
-from raggs.cli.plain import end_quiet, say
+from raggs.cli.plain_text import end_quiet, say
 from raggs.cli.stopping import INTERRUPTED, StopSignal, forget, stopping
 
 Parameter = TyperArgument | TyperOption
-PLAIN: dict[object, Callable[[str], object]] = {str: str, str | None: str, Path: Path, Path | None: Path}
+PLAIN_READERS: dict[object, Callable[[str], object]] = {str: str, str | None: str, Path: Path, Path | None: Path}
 READ = "process_value"
 
 
@@ -51,7 +51,7 @@ class PlainCommand(TyperCommand):
 def take_plainly(parameter: object, annotation: object = None) -> object:
     """The parameter, which now reads by itself what needs no reading."""
     if isinstance(parameter, Parameter) and READ not in parameter.__dict__:
-        parameter.__dict__[READ] = _reader(parameter, PLAIN.get(annotation))
+        parameter.__dict__[READ] = _reader(parameter, PLAIN_READERS.get(annotation))
     return parameter
 
 
@@ -71,20 +71,20 @@ def _reader(parameter: Parameter, plain: Callable[[str], object] | None) -> Call
 # What typer itself turns into words and codes; its base class has no public name that all versions share.
 OF_TYPER = (typer.Exit, *(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException"))
 BUG = 6
-MOST_TOLD = 300  # characters of an unknown error's message
+MAX_ERROR_CHARS = 300  # characters of an unknown error's message
 
 
 class _BoundaryState:
     debug = False
 
 
-def _remember(value: bool) -> bool:
+def _remember_debug(value: bool) -> bool:
     _BoundaryState.debug = _BoundaryState.debug or value
     return value
 
 
 Debug = Annotated[
-    bool, typer.Option("--debug", help="Show the stack trace of an error.", callback=_remember, is_eager=True)
+    bool, typer.Option("--debug", help="Show the stack trace of an error.", callback=_remember_debug, is_eager=True)
 ]
 
 
@@ -102,7 +102,7 @@ class BoundaryGroup(TyperGroup):
                 return super().invoke(ctx)
             except RaggsError as error:
                 _say(error, f"raggs: {error}")
-                from raggs.cli.plain import annotate  # late: most commands end well
+                from raggs.cli.plain_text import annotate  # late: most commands end well
 
                 annotate(error)
                 raise typer.Exit(error.exit_code) from error
@@ -128,7 +128,7 @@ class BoundaryGroup(TyperGroup):
             except Exception as error:
                 if isinstance(error, OF_TYPER):
                     raise
-                told = shorten(f"{type(error).__name__}: {error}", MOST_TOLD)
+                told = shorten(f"{type(error).__name__}: {error}", MAX_ERROR_CHARS)
                 _say(error, f"raggs: this is a bug in raggs: {told} — run again with --debug and report what it shows")
                 raise typer.Exit(BUG) from error
 

@@ -15,8 +15,8 @@ import typer
 
 from raggs.base.text import plural
 from raggs.cli.boundary import Debug
-from raggs.cli.options import AllowMixed, DryRun, GivenConfig, Json, Overrides, Quiet, SameConfig, Yes, meant
-from raggs.cli.plain import say, say_json
+from raggs.cli.options import AllowMixed, DryRun, GivenConfig, Json, Overrides, Quiet, SameConfig, Yes, find_config
+from raggs.cli.plain_text import say, say_json
 
 if TYPE_CHECKING:
     from raggs.chunking.documents import ChunkingResult
@@ -58,11 +58,11 @@ def make(
     from raggs.cli.options import approver
     from raggs.cli.progress import listener
     from raggs.config.load import load_config
-    from raggs.runs.events import silent
+    from raggs.runs.events import ignore_event
 
     set_ = [] if max_usd is None else [f"budget.max_usd={max_usd}"]
     set_ += ["llm.allow_mixed=true"] if allow_mixed else []
-    config = meant(given, config, "raggs.yaml", "name one: raggs chunks make raggs.yaml")
+    config = find_config(given, config, "raggs.yaml", "name one: raggs chunks make raggs.yaml")
     loaded = load_config(config, (*(overrides or ()), *set_))
     if dry_run:
         expected = forecast_cuts(loaded.run, again=again)
@@ -72,7 +72,7 @@ def make(
         return
     display = listener(quiet or as_json)
     with display or nullcontext():
-        made = make_paid_cuts(loaded.run, display or silent, approver(yes, quiet), again=again)
+        made = make_paid_cuts(loaded.run, display or ignore_event, approver(yes, quiet), again=again)
     _show(made, as_json=as_json, quiet=quiet)
 
 
@@ -127,7 +127,7 @@ def show_costs(
         say(sentence)
 
 
-MOST_FILES = 20  # that `raggs chunks show` shows unless all are wanted
+MAX_SHOWN_FILES = 20  # that `raggs chunks show` shows unless all are wanted
 
 
 def eval_(
@@ -214,7 +214,7 @@ def eval_(
     from raggs.cli.screen import open_console
     from raggs.config.load import load_config
     from raggs.llm import LLMSettings
-    from raggs.runs.events import silent
+    from raggs.runs.events import ignore_event
 
     llm = LLMSettings() if config is None else load_config(config).run.llm
     llm = llm.mixing() if allow_mixed else llm
@@ -236,7 +236,7 @@ def eval_(
         return
     display = listener(quiet or as_json)
     with display or nullcontext():
-        result = eval_chunks(request, out, display or silent, approver(yes, quiet))
+        result = eval_chunks(request, out, display or ignore_event, approver(yes, quiet))
     if as_json:
         say_json(result.report.model_dump_json(indent=2))
     elif not quiet:
@@ -313,14 +313,14 @@ def show(
     from raggs.config.load import load_settings
     from raggs.config.models import DocumentsConfig
 
-    config = meant(given, config, "raggs.yaml", "name one: raggs chunks show raggs.yaml")
+    config = find_config(given, config, "raggs.yaml", "name one: raggs chunks show raggs.yaml")
     settings, _ = load_settings(DocumentsConfig, config, overrides or ())
     permit(settings, ["chunks"])
     report = show_cuts(settings, file, page=html)
     if as_json:
         say_json(report.model_dump_json(indent=2))
     else:
-        most = None if all_files else MOST_FILES
+        most = None if all_files else MAX_SHOWN_FILES
         show_document(lay_out_cuts(report, whole=file is not None, most=most), open_console())
         if html is not None:
             say(str(html))

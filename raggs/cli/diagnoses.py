@@ -19,8 +19,8 @@ import typer
 
 from raggs.cli.boundary import Debug
 from raggs.cli.chunks import IN_PART, show_costs
-from raggs.cli.options import AllowMixed, DryRun, Json, Overrides, Quiet, Yes, enough, grouped
-from raggs.cli.plain import say, say_json
+from raggs.cli.options import AllowMixed, DryRun, Json, Overrides, Quiet, Yes, sufficient_cap, with_option_groups
+from raggs.cli.plain_text import say, say_json
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -98,7 +98,7 @@ def run_kind(kind: str, shared: DiagnosisFlags, **settings: object) -> None:
     from raggs.cli.options import approver
     from raggs.cli.progress import listener
     from raggs.llm import BudgetSpent
-    from raggs.runs.events import silent
+    from raggs.runs.events import ignore_event
 
     request = shared.request(kind, settings)
     if shared.dry_run:
@@ -110,7 +110,7 @@ def run_kind(kind: str, shared: DiagnosisFlags, **settings: object) -> None:
     display = listener(shared.quiet or shared.as_json)
     try:
         with display or nullcontext():
-            result = run_diagnosis(request, display or silent, approver(shared.yes, shared.quiet))
+            result = run_diagnosis(request, display or ignore_event, approver(shared.yes, shared.quiet))
     except BudgetSpent as error:
         error.remedy = _going_on(error, request)
         raise
@@ -128,7 +128,9 @@ def _going_on(error: BudgetSpent, request: DiagnoseRequest) -> str:
     if error.cap.per_invocation:
         return "what was paid is cached, to go on: the same command"
     left = forecast_diagnosis(request).estimates
-    value = enough(error.cap, total(each.usd for each in left) if error.cap.money else sum(each.calls for each in left))
+    value = sufficient_cap(
+        error.cap, total(each.usd for each in left) if error.cap.money else sum(each.calls for each in left)
+    )
     flag = f"--max-usd {value}" if error.cap.setting == "max_usd" else f"--set budget.{error.cap.setting}={value}"
     return f"what was paid is cached, to go on: the same command with {flag}"
 
@@ -173,7 +175,7 @@ def kind_command(kind: str) -> Callable[..., None]:
             inspect.Parameter("debug", inspect.Parameter.KEYWORD_ONLY, default=False),
         ]
     )
-    return grouped(command)
+    return with_option_groups(command)
 
 
 LONG_DEFAULT = 40  # characters
@@ -223,7 +225,7 @@ def _default_words(default: object) -> str:
     return text if len(text) <= LONG_DEFAULT else ""
 
 
-@grouped
+@with_option_groups
 def kinds(
     shared: DiagnosisFlags,
     kind: Annotated[str | None, typer.Argument(metavar="KIND", help="A kind that a package adds.")] = None,
@@ -255,7 +257,7 @@ def kinds(
             say(hanging(begin, text))
 
 
-@grouped
+@with_option_groups
 def all_(
     shared: DiagnosisFlags,
     quick: Annotated[bool, typer.Option("--quick", help="Only the kinds that take seconds.")] = False,
@@ -273,7 +275,7 @@ def all_(
     from raggs.app.diagnose import diagnose_all, outlooks
     from raggs.cli.options import approver
     from raggs.cli.progress import listener
-    from raggs.runs.events import silent
+    from raggs.runs.events import ignore_event
     from raggs.runs.manifests.store import dump_json
 
     request = shared.request("", {})
@@ -283,7 +285,7 @@ def all_(
         return
     display = listener(shared.quiet or shared.as_json)
     with display or nullcontext():
-        found = diagnose_all(request, display or silent, approver(shared.yes, shared.quiet), quick=quick)
+        found = diagnose_all(request, display or ignore_event, approver(shared.yes, shared.quiet), quick=quick)
     if shared.as_json:
         reports = {each.report.kind: each.report.model_dump(mode="json") for each in found.done}
         say_json(dump_json({"done": reports, "skipped": found.skipped, "failed": found.failed}))

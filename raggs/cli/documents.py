@@ -16,8 +16,8 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from raggs.base.document import GLOSSARY, Cell, Legend, ReportDocument, Section, Table
-from raggs.base.text import visible
-from raggs.cli.plain import say
+from raggs.base.text import escape_controls
+from raggs.cli.plain_text import say
 from raggs.cli.screen import hanging
 from raggs.evaluation.layout import lay_out, per_query_head, per_query_rows
 from raggs.evaluation.models import EvalReport
@@ -56,7 +56,7 @@ def show_sweep(document: ReportDocument, screen: Console) -> None:
     _section(document.scores, screen)
     for place, section in enumerate(document.sections):
         screen.print()
-        screen.print(Text(visible(section.title), style="bold"), soft_wrap=True)
+        screen.print(Text(escape_controls(section.title), style="bold"), soft_wrap=True)
         _section(section, screen, "bold green" if place == 0 and section.table is None else "")
     if document.notes:
         screen.print()
@@ -68,7 +68,7 @@ def _section(section: Section, screen: Console, style: str = "") -> None:
     _say(section.sentences, screen, style)
     if section.table is None:
         return
-    shown, hidden = _fitted(section.table, screen.width)
+    shown, hidden = _fit_columns(section.table, screen.width)
     show_parts(shown, screen)
     _say_legend(section.legend, screen)
     if hidden:
@@ -85,7 +85,7 @@ def _ranged(table: Table) -> bool:
 def _say(sentences: Sequence[str], screen: Console, style: str = "") -> None:
     """A line each; on a terminal broken between words."""
     for sentence in sentences:
-        screen.print(Text(hanging("", visible(sentence), screen), style=style), soft_wrap=True)
+        screen.print(Text(hanging("", escape_controls(sentence), screen), style=style), soft_wrap=True)
 
 
 def _say_legend(legend: Sequence[Legend], screen: Console) -> None:
@@ -95,15 +95,15 @@ def _say_legend(legend: Sequence[Legend], screen: Console) -> None:
 def show_parts(table: Table, screen: Console, between: str = " ") -> None:
     """A table in as many parts as the screen's width asks for."""
     for part in _parts(table, screen.width, between):
-        screen.print(grid(_folded(part, screen.width, between), between))
+        screen.print(grid(_fold_last_column(part, screen.width, between), between))
 
 
 def show_terms(terms: Sequence[Legend], screen: Console) -> None:
     """A line each, the names in a column of their own."""
     longest = max((len(term.sign) for term in terms), default=0)
     for term in terms:
-        begin = f"{visible(term.sign):<{longest}}  "
-        text = hanging(begin, visible(term.text), screen)
+        begin = f"{escape_controls(term.sign):<{longest}}  "
+        text = hanging(begin, escape_controls(term.text), screen)
         screen.print(Text(text, style="dim"), soft_wrap=True)
 
 
@@ -137,20 +137,20 @@ def _parts(table: Table, width: int, between: str) -> Sequence[Table]:
     return [columns_of(table, [0, *places]) for places in taken]
 
 
-def _folded(table: Table, width: int, between: str) -> Table:
+def _fold_last_column(table: Table, width: int, between: str) -> Table:
     """The table with the texts of its last column broken into lines where they are too long; numbers are not."""
     columns = _widths(table, between)
     room = width - sum(columns[:-1]) - GAP * (len(columns) - 1)
     if columns[-1] <= room or room < MIN_COLUMN_WIDTH:
         return table
     rows = (
-        (*row[:-1], replace(row[-1], value=_broken(row[-1].text, room)) if row[-1].form == "text" else row[-1])
+        (*row[:-1], replace(row[-1], value=_break_text(row[-1].text, room)) if row[-1].form == "text" else row[-1])
         for row in table.rows
     )
-    return Table((*table.head[:-1], _broken(table.head[-1], room)), tuple(rows))
+    return Table((*table.head[:-1], _break_text(table.head[-1], room)), tuple(rows))
 
 
-def _broken(text: str, room: int) -> str:
+def _break_text(text: str, room: int) -> str:
     return "\n".join(text[start : start + room] for start in range(0, len(text), room)) or text
 
 
@@ -168,7 +168,7 @@ def width_of(table: Table, between: str) -> int:
 
 def _widths(table: Table, between: str) -> list[int]:
     """Of each column, with the ranges of a cell beside its value or below it."""
-    head = [visible(title) for title in table.head]
+    head = [escape_controls(title) for title in table.head]
     columns = zip(head, *([_cell(cell, between).plain for cell in row] for row in table.rows), strict=True)
     return [max(Text(line).cell_len for text in column for line in text.split("\n")) for column in columns]
 
@@ -177,20 +177,20 @@ def grid(table: Table, between: str) -> Grid:
     """A table as it is drawn."""
     made = Grid(box=None, pad_edge=False, padding=(0, GAP, 0, 0))
     for place, title in enumerate(table.head):
-        right = place and all(row[place].form == "text" for row in table.rows) and not _words(table, place)
-        made.add_column(Text(visible(title)), no_wrap=True, justify="right" if right else "left")
+        right = place and all(row[place].form == "text" for row in table.rows) and not _is_text_column(table, place)
+        made.add_column(Text(escape_controls(title)), no_wrap=True, justify="right" if right else "left")
     for row in table.rows:
         made.add_row(*(_cell(cell, between) for cell in row))
     return made
 
 
-def _words(table: Table, place: int) -> bool:
+def _is_text_column(table: Table, place: int) -> bool:
     """Whether a column holds words rather than figures with their units."""
     return any(row[place].text[:1].isalpha() for row in table.rows)
 
 
 def _cell(cell: Cell, between: str) -> Text:
-    text = Text(visible(cell.text), style="bold" if cell.best else "")
+    text = Text(escape_controls(cell.text), style="bold" if cell.best else "")
     text.append(cell.mark or (" " if cell.ranges else ""))
     for each in cell.ranges:
         text.append(between + each.text.replace(",", ""), style="not bold dim")
@@ -204,13 +204,13 @@ def _per_query(report: EvalReport) -> None:
 
 
 MIN_COLUMNS = 4  # columns for which long names are broken, and then intervals left out: system, score, wait, price
-NARROW = 0.42  # of the width, to which long names are broken
+MAX_TEXT_SHARE = 0.42  # of the width, to which long names are broken
 PIECE = re.compile(r"[^+ ]*[+ ]?")
 
 
-def _fitted(table: Table, width: int) -> tuple[Table, tuple[str, ...]]:
+def _fit_columns(table: Table, width: int) -> tuple[Table, tuple[str, ...]]:
     """The table, or what of it fits, and the titles of the columns that do not."""
-    for form in _forms(table, width):
+    for form in _narrower_tables(table, width):
         for count in range(len(table.head), min(MIN_COLUMNS, len(table.head)) - 1, -1):
             part = columns_of(form, list(range(count)))
             if width_of(part, " ") <= width:
@@ -218,14 +218,14 @@ def _fitted(table: Table, width: int) -> tuple[Table, tuple[str, ...]]:
     return without_intervals(_narrowed(table, width)), ()
 
 
-def _forms(table: Table, width: int) -> Iterator[Table]:
+def _narrower_tables(table: Table, width: int) -> Iterator[Table]:
     yield table
     yield (broken := _narrowed(table, width))
     yield without_intervals(broken)
 
 
 def _narrowed(table: Table, width: int) -> Table:
-    room = max(16, int(width * NARROW))
+    room = max(16, int(width * MAX_TEXT_SHARE))
     rows = (tuple(_in_lines(cell, room) if cell.form == "text" else cell for cell in row) for row in table.rows)
     return replace(table, rows=tuple(rows))
 

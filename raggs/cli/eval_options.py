@@ -194,10 +194,10 @@ Robust = Annotated[bool, typer.Option("--robustness", help="Distribution of reca
 LeftOut = Annotated[
     bool, typer.Option("--leave-one-out", help="Score each system without the judgments of passages only it found.")
 ]
-Named = Annotated[
+AnalysesOption = Annotated[
     str | None, typer.Option("--analyses", metavar="NAMES", help="Analyses by name, with commas, as --bounds would.")
 ]
-Doubt = Annotated[
+UncertaintyOption = Annotated[
     bool, typer.Option("--uncertainty", help="Widen intervals by the doubt about labels (needs --golden RUN).")
 ]
 DefaultK = Annotated[
@@ -340,11 +340,11 @@ class AnalysisFlags:
     bounds: Bounds = False
     sensitivity: Grid = False
     robustness: Robust = False
-    uncertainty: Doubt = False
+    uncertainty: UncertaintyOption = False
     leave_one_out: LeftOut = False
     correct: Correct = None
     reviews: Reviews = None
-    analyses: Named = None
+    analyses: AnalysesOption = None
 
     def request(self) -> AnalysisRequest:
         """The names of what was asked for."""

@@ -24,8 +24,8 @@ from raggs.cli.eval_options import (
     StatisticsFlags,
     SubjectFlags,
 )
-from raggs.cli.options import Confidence, Json, Seed, Summary, grouped
-from raggs.cli.plain import say, say_json
+from raggs.cli.options import Confidence, Json, Seed, Summary, with_option_groups
+from raggs.cli.plain_text import say, say_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from raggs.evaluation.diff_sets import DiffReport
 
 
-@grouped
+@with_option_groups
 def eval_(
     subject: SubjectFlags,
     measures: MeasureFlags,
@@ -70,9 +70,9 @@ def eval_(
     """
     from raggs.app.eval_request import EvalRequest
     from raggs.app.evaluate import evaluate
-    from raggs.app.gates import judged, keep_earlier, refusals_told, sets_apart
+    from raggs.app.gates import check_gates, keep_earlier, refusals_told, sets_apart
     from raggs.cli import documents
-    from raggs.cli.plain import append_summary
+    from raggs.cli.plain_text import append_summary
     from raggs.cli.screen import open_console
     from raggs.evaluation.layout import RESULT, report_json
 
@@ -102,8 +102,8 @@ def eval_(
         documents.show(result.report, open_console(), per_query=output.per_query, files=files)
     apart = sets_apart(result.report, result.gates, tuple(subject.run or ()))
     if not output.quiet:
-        _across(apart, as_json=output.as_json)
-    _hand_on(judged(result.report, result.gates), output, apart)
+        _show_set_difference(apart, as_json=output.as_json)
+    _hand_on(check_gates(result.report, result.gates), output, apart)
 
 
 def _with_answers(result: EvalResult, asked: AnswersRequest, output: OutputFlags) -> EvalResult:
@@ -116,12 +116,12 @@ def _with_answers(result: EvalResult, asked: AnswersRequest, output: OutputFlags
     from raggs.cli.options import approver
     from raggs.cli.progress import listener
     from raggs.llm import BudgetSpent
-    from raggs.runs.events import silent
+    from raggs.runs.events import ignore_event
 
     display = listener(output.quiet or output.as_json)
     try:
         with display or nullcontext():
-            found = generate_answers(result, asked, display or silent, approver(False, output.quiet))
+            found = generate_answers(result, asked, display or ignore_event, approver(False, output.quiet))
     except BudgetSpent as error:
         error.remedy = "paid answers are cached; run the same command with a higher --max-usd"
         raise
@@ -141,7 +141,7 @@ def _show_costs(result: EvalResult, asked: AnswersRequest, output: OutputFlags) 
 def _hand_on(verdicts: GateVerdicts, output: OutputFlags, apart: Apart) -> None:
     """Tell a CI server what the gates say, then fail where one did."""
     from raggs.app.gates import summary, write_junit
-    from raggs.cli.plain import append_summary
+    from raggs.cli.plain_text import append_summary
 
     if output.junit is not None:
         write_junit(verdicts, output.junit)
@@ -152,7 +152,7 @@ def _hand_on(verdicts: GateVerdicts, output: OutputFlags, apart: Apart) -> None:
     verdicts.settle()
 
 
-def _across(found: Apart, *, as_json: bool) -> None:
+def _show_set_difference(found: Apart, *, as_json: bool) -> None:
     """What differs between the sets of this result and of the earlier one, where they may differ; beside JSON aside."""
     from raggs.cli.screen import Screen, open_console
 
@@ -209,7 +209,7 @@ def diff(
     from raggs.base.errors import PartialError
     from raggs.base.text import plural
     from raggs.cli.eval_options import finite
-    from raggs.cli.plain import append_summary
+    from raggs.cli.plain_text import append_summary
     from raggs.cli.screen import open_console
     from raggs.metrics.names import split_names
 
@@ -231,13 +231,13 @@ def diff(
 def show_diff(found: DiffReport, files: list[Path], screen: Console) -> None:
     """Print a comparison; nothing is computed here."""
     from raggs.app.diff import lay_out_diff
-    from raggs.base.text import visible
+    from raggs.base.text import escape_controls
     from raggs.cli.documents import show_sweep
     from raggs.cli.screen import hanging
 
     document = lay_out_diff(found)
     for warning in document.warnings:
-        screen.print(Text(hanging("warning: ", visible(warning), screen), style="bold yellow"), soft_wrap=True)
+        screen.print(Text(hanging("warning: ", escape_controls(warning), screen), style="bold yellow"), soft_wrap=True)
     show_sweep(document, screen)
     for file in files:
         say(str(file))

@@ -18,7 +18,7 @@ import typer
 from raggs.cli.boundary import Debug
 from raggs.cli.eval_options import Baseline, Cutoffs, Measures, Runs, parse_cutoffs
 from raggs.cli.options import ColumnOption, ExportFolder, IntoOthers, Json, Quiet, RunFolder
-from raggs.cli.plain import say, say_json, say_note
+from raggs.cli.plain_text import say, say_json, say_note
 from raggs.cli.reviews import ReviewsFolder
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def export(
     """
     from raggs.app.export import export_run
     from raggs.base.types import Notice
-    from raggs.runs.manifests.opened import open_run
+    from raggs.runs.manifests.open_run import open_run
     from raggs.runs.manifests.store import dump_json
 
     notes: list[str] = []
@@ -129,7 +129,7 @@ def list_(
         return
     found = catalog(kind)
     if as_json:
-        say_json(dump_json({title: _plain(entries) for title, entries in found.items()}))
+        say_json(dump_json({title: _plain_entries(entries) for title, entries in found.items()}))
         return
     width = max((len(name) for entries in found.values() for name in entries), default=0)
     origins = max((len(entry.origin) for entries in found.values() for entry in entries.values()), default=0)
@@ -140,7 +140,7 @@ def list_(
             say(hanging(f"  {name:<{width}}  {entry.origin:<{origins}}  ", entry.summary))
 
 
-def _plain(entries: Mapping[str, CatalogEntry]) -> dict[str, dict[str, str | bool]]:
+def _plain_entries(entries: Mapping[str, CatalogEntry]) -> dict[str, dict[str, str | bool]]:
     return {name: asdict(entry) for name, entry in entries.items()}
 
 
@@ -205,7 +205,7 @@ def schema(
     say_json(json.dumps(found, indent=2, ensure_ascii=False))
 
 
-SAID = {
+STATE_TEXT = {
     "whole": "as it was",
     "changed": "changed on the way",
     "partly": "came in part",
@@ -261,7 +261,7 @@ def import_(
 
 def _lines(done: ImportResult) -> Iterator[str]:
     width = max(len(each.counted) for each in done.through)
-    for came, said in SAID.items():
+    for came, said in STATE_TEXT.items():
         parts = [each for each in done.through if each.came == came]
         yield from [f"{said}:"] if parts else []
         yield from (f"  {each.counted:>{width}}  {each.what}" for each in parts)

@@ -30,9 +30,9 @@ from raggs.cli.options import (
     RunFile,
     SameConfig,
     Yes,
-    meant,
+    find_config,
 )
-from raggs.cli.plain import agree, say, say_json
+from raggs.cli.plain_text import agree, say, say_json
 
 if TYPE_CHECKING:
     from raggs.app.audit import Audit
@@ -163,7 +163,7 @@ def validate(
     from raggs.cli.options import RunFlags
     from raggs.runs.manifests.store import dump_json
 
-    config = meant(file, config, "raggs.yaml", "name one: raggs validate raggs.yaml; raggs init DIR makes one")
+    config = find_config(file, config, "raggs.yaml", "name one: raggs validate raggs.yaml; raggs init DIR makes one")
     found = inputs_of(config, overrides or ())
     if as_json:
         say_json(dump_json({"valid": True, **asdict(found)}))
@@ -194,7 +194,9 @@ def show(
     from raggs.config.load import load_config
     from raggs.runs.manifests.store import dump_json
 
-    loaded = load_config(meant(file, config, "raggs.yaml", "name one: raggs config show raggs.yaml"), overrides or ())
+    loaded = load_config(
+        find_config(file, config, "raggs.yaml", "name one: raggs config show raggs.yaml"), overrides or ()
+    )
     rows = [(name, value, origin) for name, value, origin in loaded.with_origins()]
     if as_json:
         say_json(dump_json({name: {"value": value, "origin": origin} for name, value, origin in rows}))
@@ -248,17 +250,17 @@ def index(
     from raggs.cli.options import approver
     from raggs.cli.progress import listener
     from raggs.config.load import load_config
-    from raggs.runs.events import silent
+    from raggs.runs.events import ignore_event
     from raggs.runs.manifests.store import dump_json
 
     loaded = load_config(config, overrides or ())
     permit(loaded.run, ("embed",), approver(yes, quiet))
     display = listener(quiet or as_json or dry_run)
-    services = RunServices(loaded.run, display or silent)
+    services = RunServices(loaded.run, display or ignore_event)
     rows = []
     try:
         for load in loads(loaded.run, services):
-            row = _described(load) if dry_run else _done(load, services, display, _overwrite(load, yes))
+            row = _described(load) if dry_run else _load_and_describe(load, services, display, _overwrite(load, yes))
             rows.append(row)
             if not as_json and not quiet:
                 say(str(row["summary"]))
@@ -278,7 +280,7 @@ def _overwrite(load: IndexLoad, yes: bool) -> bool:
     return agree(question, err=True)
 
 
-def _done(load: IndexLoad, services: RunServices, display: Display, overwrite: bool) -> Row:
+def _load_and_describe(load: IndexLoad, services: RunServices, display: Display, overwrite: bool) -> Row:
     from raggs.app.housekeeping import run_load
     from raggs.base.text import plural
 
@@ -403,7 +405,7 @@ def _refuse(run: Path, found: Audit, lock: Path | None) -> None:
     raise AuditError(plural(len(found.findings), "finding"), where=run, remedy=remedy_of(run, found, lock))
 
 
-DERIVED = {
+DERIVED_STAGES = {
     "run": "embed (vectors as recorded), merge, judge, prune and rank",
     "questions": "verify and filter (its cosines as recorded)",
     "sweep": "scores, waiting and choice",
@@ -419,7 +421,7 @@ def _as_text(run: Path, found: Audit, written: Sequence[str]) -> None:
         say(f"{run}: {plural(found.records, 'value')} evaluated again from the files that it names: all the same")
     else:
         records = plural(found.records, "record")
-        what = "embed (vectors as recorded), merge, judge and prune" if found.left_out else DERIVED[found.of]
+        what = "embed (vectors as recorded), merge, judge and prune" if found.left_out else DERIVED_STAGES[found.of]
         say(f"{run}: {records} checked; {what} derived again: all as the manifest says")
         for stage in found.left_out:
             say(f"{stage}: left out ({stage}: null); files of one that ran before are no part of the run")

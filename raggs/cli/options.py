@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Annotated, get_type_hints
 
 import typer
 
-from raggs.base.files import near
-from raggs.cli.plain import QUIET_HELP, agree, be_quiet, say
+from raggs.base.files import relative_to_cwd
+from raggs.cli.plain_text import QUIET_HELP, agree, be_quiet, say
 
 if TYPE_CHECKING:
     from raggs.app.addresses import Approve, Destination
@@ -91,7 +91,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help=QUIET_HELP, callback=
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
-def meant(file: Path | None, config: Path | None, usual: str, remedy: str) -> Path:
+def find_config(file: Path | None, config: Path | None, usual: str, remedy: str) -> Path:
     """The configuration, however it was named: as an argument, as an option, or by lying here under its `usual` name.
 
     Raises:
@@ -108,7 +108,7 @@ def meant(file: Path | None, config: Path | None, usual: str, remedy: str) -> Pa
     return found
 
 
-def grouped(function: Callable[..., None]) -> Callable[..., None]:
+def with_option_groups(function: Callable[..., None]) -> Callable[..., None]:
     """A command with an option for each field of the dataclasses that `function` takes.
 
     Other parameters stay options themselves. Names must be unique over all groups.
@@ -149,7 +149,7 @@ def approver(yes: bool, quiet: bool = False) -> Approve:
     """Who is asked: the user, where there is a terminal; `yes` has answered already. All is shown before it is used."""
 
     def ask(new: Sequence[Destination]) -> bool:
-        from raggs.app.addresses import settings_file, trust
+        from raggs.app.addresses import settings_file, trust_hosts
 
         asks = not yes and sys.stdin.isatty() and sys.stderr.isatty()
         if asks or (yes and not quiet):
@@ -159,7 +159,7 @@ def approver(yes: bool, quiet: bool = False) -> Approve:
             return yes
         if not agree(f"Send it there, now and later (noted in {settings_file()})?", default=False, err=True):
             return False
-        trust([found.host for found in new])
+        trust_hosts([found.host for found in new])
         return True
 
     return ask
@@ -194,7 +194,7 @@ class RunFlags:
         return replace(self, start=None, stop=None, only=None).command()
 
 
-def enough(cap: BudgetCap, left: float | None) -> str:
+def sufficient_cap(cap: BudgetCap, left: float | None) -> str:
     """A cap that suffices for what was spent and is left to do, in USD or calls; twice as much where nobody knows."""
     most = 2 * cap.limit if left is None else cap.spent + left
     return f"{math.ceil(100 * most) / 100 or 0.01:.2f}" if cap.money else str(math.ceil(most))
@@ -202,5 +202,5 @@ def enough(cap: BudgetCap, left: float | None) -> str:
 
 def typed(path: Path) -> str:
     """A path as it can be typed here: from the working directory on where it lies below, else as it is."""
-    found = str(near(path))
+    found = str(relative_to_cwd(path))
     return shlex.quote(str(path) if found.startswith("-") else found)

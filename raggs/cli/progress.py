@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from raggs.base.secrets import mask
-from raggs.base.text import visible
+from raggs.base.text import escape_controls
 from raggs.base.types import BuildProgress, Notice, WaitProgress
-from raggs.cli.plain import is_quiet
+from raggs.cli.plain_text import is_quiet
 from raggs.cli.screen import Screen
 from raggs.runs.events import Event, StageFinished, StageProgress, StageSkipped, StageStarted
 from raggs.stages.pipeline import Pipeline, pipeline_of
@@ -180,7 +180,7 @@ class PlainProgress:
 
     @staticmethod
     def _say(line: str) -> None:
-        sys.stderr.write(visible(mask(line)) + "\n")
+        sys.stderr.write(escape_controls(mask(line)) + "\n")
         sys.stderr.flush()
 
 

@@ -20,7 +20,7 @@ import typer
 
 from raggs.cli.boundary import Debug
 from raggs.cli.options import AllowMixed, Json, MaxCalls, MaxUsd, Overrides, Quiet, Yes
-from raggs.cli.plain import ask, is_quiet, say, say_json
+from raggs.cli.plain_text import is_quiet, prompt_user, say, say_json
 
 if TYPE_CHECKING:
     from raggs.app.question_results import QuestionsResult
@@ -86,7 +86,7 @@ def make(
     from raggs.app.run import forecast
     from raggs.base.errors import PartialError
     from raggs.cli import render
-    from raggs.cli.options import RunFlags, approver, meant
+    from raggs.cli.options import RunFlags, approver, find_config
     from raggs.config.load import load_config
     from raggs.runs.plan import Selection
     from raggs.stages.questions import QUESTIONS
@@ -94,7 +94,7 @@ def make(
     written, wanted = False, (*(overrides or ()), *_settings(n, asker))
     if documents is not None:
         config, written = config_for(documents, config, out, wanted, writes=not dry_run)
-    config = meant(None, config, "raggs.yaml", "name a folder of documents: raggs questions docs")
+    config = find_config(None, config, "raggs.yaml", "name a folder of documents: raggs questions docs")
     settings = (*wanted, *_caps(max_usd, max_calls), *(("llm.allow_mixed=true",) if allow_mixed else ()))
     loaded = load_config(config, settings)
     target = output_of(loaded.run, out)
@@ -111,7 +111,7 @@ def make(
     if as_json:
         say_json(made_json(made))
     elif not quiet:
-        _tell(made, asked, loaded, config if written else None)
+        _say_results(made, asked, loaded, config if written else None)
         if not written and documents is not None and says_otherwise(config, loaded.run):
             kept = ", ".join(setting.replace("=", ": ", 1) for setting in wanted)
             say(f"note: {config} says otherwise, so going on by it makes other questions; put there: {kept}")
@@ -155,11 +155,11 @@ def _make(loaded: LoadedConfig, target: Path, asked: RunFlags, flags: QuestionsF
     from raggs.cli.progress import listener
     from raggs.cli.runs import confirm_cost
     from raggs.llm import BudgetSpent
-    from raggs.runs.events import silent
+    from raggs.runs.events import ignore_event
     from raggs.runs.plan import Selection
 
     display = listener(not flags.shows)
-    with open_questions(loaded, listen=display or silent) as runner:
+    with open_questions(loaded, listen=display or ignore_event) as runner:
         check_free(runner.store, target, force=flags.force)
         if flags.asks:
             confirm_cost(forecast(runner, Selection(runner.pipeline.order)), loaded.run.budget.max_usd)
@@ -215,7 +215,7 @@ def made_json(made: QuestionsResult) -> str:
     )
 
 
-def _tell(made: QuestionsResult, asked: RunFlags, loaded: LoadedConfig, written: Path | None) -> None:
+def _say_results(made: QuestionsResult, asked: RunFlags, loaded: LoadedConfig, written: Path | None) -> None:
     """What came of it, and what is next."""
     from raggs.base.text import plural
 
@@ -248,7 +248,7 @@ def _tell(made: QuestionsResult, asked: RunFlags, loaded: LoadedConfig, written:
         say(f"next: {replace(asked, verb='run', overrides=()).command()}")
 
 
-SHOWN = 5
+MAX_SHOWN_QUESTIONS = 5
 
 
 def import_(
@@ -288,7 +288,7 @@ def import_(
     """
     from raggs.app.question_tools import ImportRequest, import_logs
     from raggs.cli.progress import listener
-    from raggs.runs.events import silent
+    from raggs.runs.events import ignore_event
 
     kinds = [kind.strip() for kind in allow.split(",") if kind.strip()]
     request = ImportRequest(
@@ -296,7 +296,7 @@ def import_(
     )
     display = listener(quiet or as_json)
     with display or nullcontext():
-        found = import_logs(request, display or silent)
+        found = import_logs(request, display or ignore_event)
     if as_json:
         say_json(json.dumps(_as_json(found), indent=2))
     elif not quiet:
@@ -330,7 +330,7 @@ def _lines(found: QuestionImportResult) -> Iterator[str]:
         yield f"personal data: {aside} set aside ({_counts(found.flagged)}); --mask or --allow KINDS keeps them"
     if found.masked:
         yield f"personal data masked: {_counts(found.masked)}"
-    for query in found.questions[:SHOWN]:
+    for query in found.questions[:MAX_SHOWN_QUESTIONS]:
         yield f"  {query.metadata['frequency']:>7}  {shorten(query.text, 100)}"
     yield "\n".join(map(str, found.files)) if found.files else "nothing was written"
 
@@ -339,11 +339,11 @@ def _counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count:,}" for name, count in counts.items())
 
 
-NEAR = 5  # pairs shown on each side of a threshold
+PAIRS_EACH_SIDE = 5  # pairs shown on each side of a threshold
 BAR = 40
 WIDTH = 400  # characters of a text that are shown
-ASKED = {"duplicate": "the same question?", "excerpt": "is the excerpt about the question?"}
-NAMES = {"duplicate": "questions and the nearest before them", "excerpt": "questions and their furthest excerpts"}
+QUESTIONS_BY_KIND = {"duplicate": "the same question?", "excerpt": "is the excerpt about the question?"}
+PAIR_NAMES = {"duplicate": "questions and the nearest before them", "excerpt": "questions and their furthest excerpts"}
 
 
 def calibrate(
@@ -383,13 +383,13 @@ def calibrate(
     """
     from raggs.app.question_tools import CalibrateRequest, calibrate
     from raggs.cli.progress import listener
-    from raggs.runs.events import silent
+    from raggs.runs.events import ignore_event
     from raggs.stats.question_filters import Thresholds
 
     request = CalibrateRequest(questions, embedder, corpus, max_usd=max_usd)
     display = listener(as_json)
     with display or nullcontext():
-        found = calibrate(request, display or silent)
+        found = calibrate(request, display or ignore_event)
     thresholds = Thresholds(
         found.usual.excerpt if excerpt is None else excerpt,
         found.usual.duplicate if duplicate is None else duplicate,
@@ -401,7 +401,7 @@ def calibrate(
     for pairs in found.pairs.values():
         _histogram(pairs)
         if not interactive:
-            _near(pairs, getattr(thresholds, pairs.kind))
+            _say_near_pairs(pairs, getattr(thresholds, pairs.kind))
     if interactive:
         thresholds = _searched(found, thresholds)
     _end(found, thresholds)
@@ -426,7 +426,7 @@ def _calibrating_as_json(found: ThresholdCalibration, thresholds: Thresholds) ->
 
 def _histogram(pairs: ThresholdPairs) -> None:
     """Bars of the bins that hold something and those between them."""
-    say(f"\ncosines of {NAMES[pairs.kind]}: {len(pairs.texts):,}")
+    say(f"\ncosines of {PAIR_NAMES[pairs.kind]}: {len(pairs.texts):,}")
     bins = pairs.histogram
     held = [place for place, (_, count) in enumerate(bins) if count]
     most = max((count for _, count in bins), default=0)
@@ -434,13 +434,13 @@ def _histogram(pairs: ThresholdPairs) -> None:
         say(f"  {edge:.2f}  {'#' * -(-BAR * count // most)} {count:,}")
 
 
-def _near(pairs: ThresholdPairs, threshold: float) -> None:
+def _say_near_pairs(pairs: ThresholdPairs, threshold: float) -> None:
     """The pairs next to a threshold, the nearest to it in the middle."""
     order = pairs.cosines.argsort(kind="stable")[::-1].tolist()
     above = [row for row in order if pairs.cosines[row] > threshold]
-    shown = order[max(0, len(above) - NEAR) : len(above) + NEAR]
+    shown = order[max(0, len(above) - PAIRS_EACH_SIDE) : len(above) + PAIRS_EACH_SIDE]
     for place, row in enumerate(shown):
-        if place == min(NEAR, len(above)):
+        if place == min(PAIRS_EACH_SIDE, len(above)):
             say(f"  ---- {pairs.kind} {threshold:g} ----")
         _pair(pairs, row)
 
@@ -473,7 +473,7 @@ def _search(kind: Kind, pairs: ThresholdPairs) -> float | None:
     while (standing := search.standing()).row is not None:
         say("", err=is_quiet())  # a pair that is asked about is shown in any case
         _pair(pairs, standing.row, err=is_quiet())
-        answer = _answer(f"{ASKED[kind]} [y/n/u/q] ({standing.low:.2f} to {standing.high:.2f})")
+        answer = _answer(f"{QUESTIONS_BY_KIND[kind]} [y/n/u/q] ({standing.low:.2f} to {standing.high:.2f})")
         if answer == "q":
             break
         if answer == "u":
@@ -485,7 +485,7 @@ def _search(kind: Kind, pairs: ThresholdPairs) -> float | None:
 
 def _answer(question: str) -> str:
     while True:
-        given = ask(question).strip().lower()[:1]
+        given = prompt_user(question).strip().lower()[:1]
         if given and given in "ynuq":
             return given
 

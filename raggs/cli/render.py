@@ -22,18 +22,18 @@ from rich.console import Console
 from rich.table import Table
 
 from raggs.base.artifacts import EmbedRecord, JournalRecord, JudgeRecord, MergeRecord
-from raggs.base.judge_health import FALLEN
+from raggs.base.judge_health import GATE_FAILED_TEXT
 from raggs.base.text import plural, shorten
 from raggs.base.types import as_object
 from raggs.cli.options import RunFlags, typed
-from raggs.cli.plain import say_json
+from raggs.cli.plain_text import say_json
 from raggs.cli.screen import open_console, table
-from raggs.runs.manifests.costs import costs, fallen
+from raggs.runs.manifests.costs import costs, failed_judge_gates
+from raggs.runs.manifests.messages import CONFIDENCE, answerer_lines, lock_lines
 from raggs.runs.manifests.models import LockedAnswerer, RunManifest, StageLock, snapshots
-from raggs.runs.manifests.opened import OpenedRun, bought, open_run
-from raggs.runs.manifests.orderwords import PLACES, against_next, order_lines
+from raggs.runs.manifests.open_run import OpenedRun, budget_coverage, open_run
+from raggs.runs.manifests.rank_messages import RANK_TABLE_LEGEND, against_next, order_lines
 from raggs.runs.manifests.store import dump_json
-from raggs.runs.manifests.words import CONFIDENCE, answerer_lines, lock_lines
 from raggs.stages import GOLDEN
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def rows_of(lock: StageLock) -> int:
     return next(iter(lock.outputs.values())).rows
 
 
-def standing(found: RunStatus) -> Table:
+def stages_table(found: RunStatus) -> Table:
     """Each stage: its state, and what it has done and cost; then those that the run does without."""
     rows = table("stage", "state", "records", "failed", "USD", "ended")
     for name, reasons in found.plan.items():
@@ -90,7 +90,7 @@ def say_unlooked(console: Console, found: RunStatus) -> None:
 def spent_json(folder: Path, error: BudgetSpent) -> str:
     """What a run has whose budget ended, what it lacks, and how it goes on."""
     run = open_run(folder)
-    found = bought(run)
+    found = budget_coverage(run)
     lacks = {each.stage: {"left": list(each.left), "short": list(each.short)} for each in run.parts}
     told = {"run": str(folder), "bought": found and found.json, "lacks": lacks}
     return dump_json({**told, "error": error.message, "remedy": error.remedy})
@@ -139,7 +139,7 @@ def rerun(found: StageStatus, as_json: bool) -> None:
         console.print(dump_json(lock.components), soft_wrap=True)
 
 
-def order(run: OpenedRun, found: Explanation, as_json: bool) -> None:
+def show_order(run: OpenedRun, found: Explanation, as_json: bool) -> None:
     """One query's order: the evidence behind each place, the judge, what remains unsure, and the locks."""
     if as_json:
         wins = [{"winner": winner, "loser": loser, "batches": count} for (winner, loser), count in found.wins.items()]
@@ -156,7 +156,7 @@ def order(run: OpenedRun, found: Explanation, as_json: bool) -> None:
         return
     console = open_console()
     _places(console, run, found)
-    for line in (PLACES, *order_lines(found)):
+    for line in (RANK_TABLE_LEGEND, *order_lines(found)):
         console.print(line, soft_wrap=not console.is_terminal)
 
 
@@ -212,7 +212,7 @@ def _relevant(labels: LabelMix) -> tuple[QuerySpread, ...]:
 
 
 SHOWN_PASSAGES = 3
-MOST_SHOWN = 1_000_000  # queries
+MAX_SHOWN_QUERIES = 1_000_000  # queries
 SHOWN_FAILURES = 3
 
 
@@ -231,7 +231,7 @@ def run_summary(result: PipelineResult, asked: RunFlags, show: int) -> None:
     if left := run.pipeline.left_out:
         console.print(f"{left[0]}: left out ({left[0]}: null): a golden set of grades alone")
     _skipped(console, result.manifest)
-    _trust(console, {name: result.manifest.stages[name] for name in result.ran})
+    _print_lock_lines(console, {name: result.manifest.stages[name] for name in result.ran})
     _answerers(console, result.manifest.answerers, all_lines=bool(result.ran))
     folder, nothing = result.store.folder, None
     if "judge" in result.manifest.stages and not run.graded:
@@ -240,7 +240,7 @@ def run_summary(result: PipelineResult, asked: RunFlags, show: int) -> None:
         nothing = ungraded(run)
         console.print(str(nothing), style="yellow", soft_wrap=not console.is_terminal)
     console.print(f"run: {folder}")
-    _say_next(console, *_next(folder, result.manifest, asked.going_on(), result.failed, nothing))
+    _say_next(console, *_next_commands(folder, result.manifest, asked.going_on(), result.failed, nothing))
 
 
 def _skipped(console: Console, manifest: RunManifest) -> None:
@@ -248,7 +248,7 @@ def _skipped(console: Console, manifest: RunManifest) -> None:
         console.print(manifest.skipped_files, style="yellow", soft_wrap=not console.is_terminal, highlight=False)
 
 
-def _trust(console: Console, locks: Mapping[str, StageLock]) -> None:
+def _print_lock_lines(console: Console, locks: Mapping[str, StageLock]) -> None:
     for lock in locks.values():
         for line, warning in lock_lines(lock):
             console.print(line, style="yellow" if warning else None, soft_wrap=not console.is_terminal)
@@ -293,7 +293,7 @@ def _texts(run: OpenedRun, show: int) -> dict[tuple[str, str], str]:
     """Question texts and passage openings of the queries that are shown."""
     shown = {
         qid: {record.doc_id for record in ranking[:SHOWN_PASSAGES]}
-        for qid, ranking in islice(run.golden(), min(show, MOST_SHOWN))
+        for qid, ranking in islice(run.golden(), min(show, MAX_SHOWN_QUERIES))
     }
     found = {(record.qid, ""): record.text for record in run.typed("embed", EmbedRecord) if record.qid in shown}
     last = max(shown, default="")
@@ -356,7 +356,7 @@ def run_json(result: PipelineResult) -> str:
             "run": str(result.store.folder),
             "ran": {name: [str(reason) for reason in reasons] for name, reasons in result.ran.items()},
             "failed": result.failed,
-            "gate": fallen(result.manifest),
+            "gate": failed_judge_gates(result.manifest),
             "seconds": round(result.seconds, 3),
             "possibly_billed": costs(result.store).total.unknown_json,
             "snapshots": snapshots(result.manifest.answerers),
@@ -365,7 +365,7 @@ def run_json(result: PipelineResult) -> str:
     )
 
 
-def _next(
+def _next_commands(
     folder: Path, manifest: RunManifest, again: str, failed: int, nothing: UngradedQueries | None
 ) -> tuple[str, ...]:
     """What to do next, and what else could be done."""
@@ -517,7 +517,7 @@ def status(found: RunStatus, as_json: bool) -> None:
         say_json(dump_json({**facts, "compared": found.compared, "unread": found.unread}))
         return
     console = open_console()
-    console.print(standing(found))
+    console.print(stages_table(found))
     _skipped(console, manifest)
     if told := found.total.possibly_billed:
         console.print(told, style="yellow", soft_wrap=not console.is_terminal)
@@ -525,10 +525,10 @@ def status(found: RunStatus, as_json: bool) -> None:
         console.print(said, soft_wrap=not console.is_terminal)
     if found.ungraded:
         console.print(str(found.ungraded), style="yellow", soft_wrap=not console.is_terminal)
-    _trust(console, manifest.stages)
+    _print_lock_lines(console, manifest.stages)
     _answerers(console, found.answerers)
-    if below := "; ".join(fallen(manifest)):
-        console.print(f"{FALLEN}: {below}", style="yellow", soft_wrap=not console.is_terminal)
+    if below := "; ".join(failed_judge_gates(manifest)):
+        console.print(f"{GATE_FAILED_TEXT}: {below}", style="yellow", soft_wrap=not console.is_terminal)
     asked = RunFlags(found.config or found.run.config_file, found.overrides)
     if found.config is None and as_object(manifest.config.get("judge")).get("human_first"):
         asked = replace(asked, overrides=("judge.human_first=true",))
@@ -540,5 +540,9 @@ def status(found: RunStatus, as_json: bool) -> None:
     if not found.compared:
         say_unlooked(console, found)
     golden = manifest.pipeline == GOLDEN.name
-    done = _next(folder, manifest, again, failed, found.ungraded) if golden else (replace(asked, verb="run").command(),)
+    done = (
+        _next_commands(folder, manifest, again, failed, found.ungraded)
+        if golden
+        else (replace(asked, verb="run").command(),)
+    )
     _say_next(console, *((again,) if any(plan.values()) else done))

@@ -20,7 +20,7 @@ import typer
 from raggs.cli.boundary import Debug
 from raggs.cli.options import ColumnOption, Confidence, Json, RunFolder
 from raggs.cli.options import Seed as options_Seed
-from raggs.cli.plain import say, say_json, say_note, say_secret
+from raggs.cli.plain_text import say, say_json, say_note, say_secret
 
 if TYPE_CHECKING:
     from raggs.app.review import ReviewStatus
@@ -29,9 +29,9 @@ ReviewsFolder = Annotated[
     Path | None,
     typer.Option("--reviews", metavar="DIR", help="The folder of reviews; `reviews` beside the runs' if left out."),
 ]
-Who = Annotated[str | None, typer.Option("--who", metavar="NAME", help="The reviewer; your login if left out.")]
+WhoOption = Annotated[str | None, typer.Option("--who", metavar="NAME", help="The reviewer; your login if left out.")]
 CANNOT_TELL = "?"
-UNSEEN = "before a machine's grade was seen; these alone count for raggs judge and gates"
+BLIND_NOTE = "before a machine's grade was seen; these alone count for raggs judge and gates"
 
 
 def set_(
@@ -40,7 +40,7 @@ def set_(
     passage: Annotated[str, typer.Argument(metavar="PASSAGE", help="A passage of its pool, e.g. doc7.")],
     grade: Annotated[str, typer.Argument(metavar="GRADE", help="1 (not relevant) to 5 (answers); ? for cannot tell.")],
     note: Annotated[str, typer.Option("--note", metavar="TEXT", help="Why.")] = "",
-    who: Who = None,
+    who: WhoOption = None,
     settle: Annotated[bool, typer.Option("--settle", help="Decide where reviewers differ.")] = False,
     reviews: ReviewsFolder = None,
     as_json: Json = False,
@@ -55,7 +55,7 @@ def set_(
       raggs review set runs/demo q12 doc7 3 --settle
     """
     from raggs.app.review import next_run, reviews_of, set_grade
-    from raggs.runs.manifests.opened import open_run
+    from raggs.runs.manifests.open_run import open_run
 
     opened = open_run(run)
     number = _grade(grade)
@@ -76,15 +76,15 @@ def status(run: RunFolder, reviews: ReviewsFolder = None, as_json: Json = False,
     Example:
       raggs review status runs/demo
     """
-    from raggs.app.review import standing
-    from raggs.runs.manifests.opened import open_run
+    from raggs.app.review import review_status
+    from raggs.runs.manifests.open_run import open_run
     from raggs.runs.manifests.store import dump_json
 
-    found = standing(open_run(run), reviews)
+    found = review_status(open_run(run), reviews)
     if as_json:
         say_json(dump_json({**asdict(found), "folder": str(found.folder)}))
     else:
-        say("\n".join(_told(found)))
+        say("\n".join(_status_lines(found)))
 
 
 def _grade(given: str) -> int | None:
@@ -102,12 +102,12 @@ def _grade(given: str) -> int | None:
     return int(given[:9])
 
 
-def _told(found: ReviewStatus) -> list[str]:
+def _status_lines(found: ReviewStatus) -> list[str]:
     from raggs.base.text import plural
 
     lines = [
         f"{found.graded:,} of {plural(found.pooled, 'passage')} graded by people ({found.folder})",
-        *([f"{found.blind:,} of these {UNSEEN}"] if found.blind < found.graded else []),
+        *([f"{found.blind:,} of these {BLIND_NOTE}"] if found.blind < found.graded else []),
         *(f"  {name}: {plural(count, 'passage')}" for name, count in found.reviewers.items()),
     ]
     if found.conflicts:
@@ -152,7 +152,7 @@ def import_(
     from raggs.app.review_files import import_reviews
     from raggs.base.tables import REVIEW_ROLES, parse_column_names
     from raggs.base.text import plural
-    from raggs.runs.manifests.opened import open_run
+    from raggs.runs.manifests.open_run import open_run
     from raggs.runs.manifests.store import dump_json
 
     columns = parse_column_names(column or (), REVIEW_ROLES)
@@ -194,7 +194,7 @@ def export(
     """
     from raggs.app.review_files import export_reviews
     from raggs.base.text import plural
-    from raggs.runs.manifests.opened import open_run
+    from raggs.runs.manifests.open_run import open_run
     from raggs.runs.manifests.store import dump_json
 
     given = export_reviews(open_run(run), out, form, folder=reviews, todo=todo, everything=everything, force=force)
@@ -222,11 +222,11 @@ Measures = Annotated[
     typer.Option("--measures", "-m", metavar="NAMES", help="With commas. [default: ra_nwg@10,ndcg@10,recall@10]"),
 ]
 Minutes = Annotated[float, typer.Option("--minutes", metavar="N", help="How long somebody will read.")]
-Share = Annotated[
+RandomShareOption = Annotated[
     float,
     typer.Option("--random", metavar="SHARE", help="Of the time, for passages drawn at random, in 0 to 1."),
 ]
-Whole = Annotated[
+WholeQuestionsOption = Annotated[
     bool,
     typer.Option("--whole", help="Draw whole questions: any measure can be corrected by them."),
 ]
@@ -239,8 +239,8 @@ def plan(
     systems: Systems = None,
     measures: Measures = None,
     minutes: Minutes = 60.0,
-    share: Share = 0.1,
-    whole: Whole = False,
+    share: RandomShareOption = 0.1,
+    whole: WholeQuestionsOption = False,
     out: Out = None,
     seed: Seed = 1,
     reviews: ReviewsFolder = None,
@@ -261,7 +261,7 @@ def plan(
     from raggs.cli.documents import show_sweep
     from raggs.cli.screen import open_console
     from raggs.metrics.names import split_names
-    from raggs.runs.manifests.opened import open_run
+    from raggs.runs.manifests.open_run import open_run
 
     names = MEASURES if measures is None else tuple(split_names(measures))
     request = PlanRequest(tuple(systems or ()), names, minutes, share, whole, seed)
@@ -278,7 +278,7 @@ def plan(
 
 Runs = Annotated[list[Path], typer.Argument(metavar="RUN", help="Run directories, e.g. runs/demo.")]
 
-Order = Literal["question", "passage"]
+QueueOrder = Literal["question", "passage"]
 
 
 def serve(
@@ -310,7 +310,7 @@ def serve(
         float, typer.Option("--repeats", metavar="SHARE", help="Share that comes to a person a second time.")
     ] = 0.05,
     by: Annotated[
-        Order, typer.Option("--by", help="A question's passages together, or all passages in one order.")
+        QueueOrder, typer.Option("--by", help="A question's passages together, or all passages in one order.")
     ] = "question",
     reveal: Annotated[
         bool, typer.Option("--reveal", help="Let people see the model's reason, after their own grade.")
@@ -340,13 +340,13 @@ def serve(
       raggs review serve runs/demo --who ada --sample 200
       raggs review serve runs/a runs/b --host 0.0.0.0 --token "$SECRET"
     """
-    from raggs.app.serve import ServedReview, ServeRequest, offered
+    from raggs.app.serve import ServedReview, ServeRequest, offer_sentence
     from raggs.app.serve import serve as run
     from raggs.metrics.names import split_names
 
     def tell(served: ServedReview) -> None:
         say_secret(served.address)  # the token in it is what it is for
-        say_note(f"{offered(served)}; grades go to {served.folder}; Ctrl-C ends")
+        say_note(f"{offer_sentence(served)}; grades go to {served.folder}; Ctrl-C ends")
         for note in served.notes:
             say_note(f"note: {note}")
 
@@ -407,7 +407,7 @@ def check(
     from raggs.app.judge_check import check_json, check_judge, lay_out_check, write_calibration, write_check
     from raggs.cli.documents import show_sweep
     from raggs.cli.screen import open_console
-    from raggs.runs.manifests.opened import open_run
+    from raggs.runs.manifests.open_run import open_run
 
     found = check_judge(open_run(run), reviews, confidence=confidence, seed=seed)
     files = [] if out is None else write_check(found, out)
@@ -437,7 +437,7 @@ PlanFile = Annotated[
     Path | None,
     typer.Option("--plan", metavar="FILE", help="Write what to read, where they differ, for review serve --plan."),
 ]
-Shown = Annotated[int, typer.Option("--show", metavar="N", min=0, help="Passages listed on which they differ.")]
+ShowOption = Annotated[int, typer.Option("--show", metavar="N", min=0, help="Passages listed on which they differ.")]
 
 
 def compare(
@@ -447,7 +447,7 @@ def compare(
     reviews: ReviewsFolder = None,
     out: ComparisonOut = None,
     plan: PlanFile = None,
-    show: Shown = 10,
+    show: ShowOption = 10,
     confidence: Confidence = 0.95,
     seed: options_Seed = 1,
     as_json: Json = False,
@@ -478,7 +478,7 @@ def compare(
     from raggs.base.errors import UsageError
     from raggs.cli.documents import show_sweep
     from raggs.cli.screen import open_console
-    from raggs.runs.manifests.opened import open_run
+    from raggs.runs.manifests.open_run import open_run
 
     if second is not None and members is not None:
         raise UsageError("members are of one run's panel", remedy="leave out B, or --members")

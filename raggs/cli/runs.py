@@ -28,9 +28,9 @@ from raggs.cli.options import (
     SameConfig,
     Summary,
     Yes,
-    meant,
+    find_config,
 )
-from raggs.cli.plain import agree, say, say_json
+from raggs.cli.plain_text import agree, say, say_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from raggs.runs.runner import PipelineResult, Runner
 
 IN_PART = 7
-MIXED = "llm.allow_mixed"
+ALLOW_MIXED_KEY = "llm.allow_mixed"
 REMEDY = "name one: raggs run --config raggs.yaml; raggs init DIR makes one"
 
 
@@ -111,20 +111,24 @@ def run(
     from raggs.app.addresses import permit
     from raggs.app.run import forecast, name_of_part, open_runner, run_folder, stages_of
     from raggs.base.errors import UsageError
-    from raggs.base.judge_health import FALLEN
+    from raggs.base.judge_health import GATE_FAILED_TEXT
     from raggs.cli import render
     from raggs.cli.options import RunFlags, approver
     from raggs.config.load import load_config
     from raggs.llm.budget import BudgetSpent
-    from raggs.runs.manifests.costs import fallen
+    from raggs.runs.manifests.costs import failed_judge_gates
     from raggs.runs.plan import select
     from raggs.stages import GOLDEN
 
-    config = meant(file, config, "raggs.yaml", REMEDY)
+    config = find_config(file, config, "raggs.yaml", REMEDY)
     if partial and (start or only or force or dry_run):
         raise UsageError("--partial stands alone, or with --to", remedy="leave the other flags out")
     select(GOLDEN, start, stop, only)  # says what is wrong with the words before any file is opened
-    flags: dict[str, object] = {"budget.max_usd": max_usd, "budget.max_calls": max_calls, MIXED: allow_mixed or None}
+    flags: dict[str, object] = {
+        "budget.max_usd": max_usd,
+        "budget.max_calls": max_calls,
+        ALLOW_MIXED_KEY: allow_mixed or None,
+    }
     flags |= {"judge.human_first": human_first or None, "query_ids": query or None}
     settings = (*(overrides or ()), *(f"{name}={dumps(flag)}" for name, flag in flags.items() if flag is not None))
     loaded = load_config(config, settings)
@@ -161,8 +165,8 @@ def run(
     _say_how_to_keep_labels_first(config, human_first and not quiet)
     if result.failed:
         say(f"raggs: finished in part: {render.failures(result)}", err=True)
-    if below := "; ".join(fallen(result.manifest)):
-        say(f"raggs: {FALLEN}: {below}", err=True)
+    if below := "; ".join(failed_judge_gates(result.manifest)):
+        say(f"raggs: {GATE_FAILED_TEXT}: {below}", err=True)
     if result.failed or below:
         raise typer.Exit(IN_PART)
 
@@ -175,7 +179,7 @@ def _say_how_to_keep_labels_first(config: Path, by_flag: bool) -> None:
 def _summarise(result: PipelineResult) -> None:
     from raggs.app.run_layout import lay_out_run
     from raggs.base.document import markdown
-    from raggs.cli.plain import append_summary
+    from raggs.cli.plain_text import append_summary
 
     append_summary(markdown(lay_out_run(result)))
 
@@ -192,7 +196,7 @@ def _run_asking(
     except SnapshotError as error:
         if not (asks and agree(f"{error.message}. Go on with both?", default=False, err=True)):
             raise
-    again = replace(asked, overrides=(*asked.overrides, f"{MIXED}=true"))
+    again = replace(asked, overrides=(*asked.overrides, f"{ALLOW_MIXED_KEY}=true"))
     return _run(
         load_config(asked.config, again.overrides), selection, again, asks=False, sure=True, shows=shows, hears=hears
     )
@@ -204,11 +208,11 @@ def _run(
     from raggs.app.run import forecast, open_runner, stages_of
     from raggs.cli.progress import listener
     from raggs.llm.budget import BudgetSpent
-    from raggs.runs.events import silent
+    from raggs.runs.events import ignore_event
     from raggs.runs.partial import run_within_budget
 
     display = listener(not shows, stages_of(loaded.run))
-    with open_runner(loaded, run_id=asked.run_id, listen=display or silent) as runner:
+    with open_runner(loaded, run_id=asked.run_id, listen=display or ignore_event) as runner:
         runner.keep_edits(selection)
         _keep_what_was_paid(runner, selection, asks=asks, sure=sure, hears=hears)
         if asks:
@@ -225,11 +229,11 @@ def _run_part(loaded: LoadedConfig, selection: Selection, asked: RunFlags, *, sh
     from raggs.app.run import open_runner, stages_of
     from raggs.cli.progress import listener
     from raggs.llm.budget import BudgetSpent
-    from raggs.runs.events import silent
+    from raggs.runs.events import ignore_event
     from raggs.runs.partial import part_within_budget
 
     display = listener(not shows, stages_of(loaded.run))
-    with open_runner(loaded, run_id=asked.run_id, listen=display or silent) as runner:
+    with open_runner(loaded, run_id=asked.run_id, listen=display or ignore_event) as runner:
         try:
             with display or nullcontext():
                 return part_within_budget(runner, selection)
@@ -261,13 +265,13 @@ def _keep_what_was_paid(runner: Runner, selection: Selection, *, asks: bool, sur
 def _tell_how_to_go_on(error: BudgetSpent, runner: Runner, selection: Selection, asked: RunFlags) -> None:
     """Put into the error what is left to do, and the command that does it under a budget that suffices."""
     from raggs.app.run import forecast
-    from raggs.cli.options import enough
+    from raggs.cli.options import sufficient_cap
 
     expected, cap = forecast(runner, selection), error.cap
     calls, usd = sum(line.calls for line in expected.running), expected.usd
     money = "at an unknown price" if usd is None else f"at an estimated {usd:.2f} USD"
     error.message += f"; left to do: up to {calls:,} calls {money}"
-    value = enough(cap, usd if cap.money else calls)
+    value = sufficient_cap(cap, usd if cap.money else calls)
     again = asked.command({} if cap.per_invocation else {f"budget.{cap.setting}": value})
     error.remedy = f"what was paid is cached, to go on: {again}"
 
@@ -330,11 +334,11 @@ def why(
     from raggs.base.errors import UsageError
     from raggs.cli import render
     from raggs.runs.manifests.explain import explain
-    from raggs.runs.manifests.opened import open_run
+    from raggs.runs.manifests.open_run import open_run
 
     if query is not None and stage is None:
         opened = open_run(run)
-        render.order(opened, explain(opened, query), as_json)
+        render.show_order(opened, explain(opened, query), as_json)
     elif stage is not None and query is None:
         render.rerun(stage_status(run, stage, config, overrides or ()), as_json)
     else:
@@ -363,9 +367,11 @@ def cost(
     if not as_json:
         _print(found, top)
         return
-    told = {name: {key: _plain(entry) for key, entry in sums.items()} for name, sums in _tables(found.spent).items()}
+    told = {
+        name: {key: _plain_sums(entry) for key, entry in sums.items()} for name, sums in _tables(found.spent).items()
+    }
     estimated = [line.model_dump() for line in found.estimates]
-    total = _plain(found.spent.total)
+    total = _plain_sums(found.spent.total)
     say_json(dump_json({"run": str(run), "total": total, **told, "estimates": estimated}))
 
 
@@ -373,7 +379,7 @@ def _tables(found: LedgerTotals) -> dict[str, Mapping[str, LedgerSum]]:
     return {"stage": found.stage, "model": found.model, "query": found.query}
 
 
-def _plain(found: LedgerSum) -> dict[str, int | float]:
+def _plain_sums(found: LedgerSum) -> dict[str, int | float]:
     return found.model_dump(exclude={"repaired"})  # the ledger does not know
 
 

@@ -2,8 +2,8 @@
 
 A number is never cut: columns of text give way, and what is still too wide for the terminal is printed in parts.
 Whatever is printed here is plain text: brackets are no markup, and what would command the terminal is shown as an
-escape (`raggs.base.text.visible`); keys are masked. Colour and weight are given on purpose, by `rich.text.Text` and
-styles.
+escape (`raggs.base.text.escape_controls`); keys are masked. Colour and weight are given on purpose, by `rich.text.Text`
+and styles.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from raggs.base.secrets import mask
-from raggs.base.text import visible
-from raggs.cli.plain import is_quiet
+from raggs.base.text import escape_controls
+from raggs.cli.plain_text import is_quiet
 
 PIPE_WIDTH = 160
 GAP = 2
 LEAST_TEXT = 20  # columns; narrower is left to the terminal
 # The columns of text, and the width down to which each may be brought; all others keep theirs.
-TEXTS = {"query": 16, "passage": 20, "state": 20, "by": 12, "model": 20}
+MIN_WIDTHS = {"query": 16, "passage": 20, "state": 20, "by": 12, "model": 20}
 SHORTENED_COLUMNS = {"query"}  # the text that may end in an ellipsis; the rest goes on in the next line
-NUMBERS = {
+NUMBER_COLUMNS = {
     "grade",
     "score",
     "conf.",
@@ -68,12 +68,12 @@ class Screen(Console):
         highlighter: HighlighterType | None = None,
     ) -> Text:
         """See `Console.render_str`; the length of an escape counts where columns are measured."""
-        return Text(visible(mask(text)), style=style, justify=justify, overflow=overflow)
+        return Text(escape_controls(mask(text)), style=style, justify=justify, overflow=overflow)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """See `Console.render`: everything that is printed passes through here."""
         for segment in super().render(renderable, options):
-            yield segment if segment.control else segment._replace(text=visible(mask(segment.text)))
+            yield segment if segment.control else segment._replace(text=escape_controls(mask(segment.text)))
 
 
 def open_console() -> Console:
@@ -94,12 +94,12 @@ def hanging(head: str, text: str, screen: Console | None = None) -> str:
 
 def table(*columns: str) -> Table:
     """A table without rows; numbers stand to the right, texts to the left."""
-    made = _Fitting(box=None, pad_edge=False, padding=(0, GAP, 0, 0))
+    made = _FittingTable(box=None, pad_edge=False, padding=(0, GAP, 0, 0))
     for column in columns:
-        wraps = column in TEXTS and column not in SHORTENED_COLUMNS
+        wraps = column in MIN_WIDTHS and column not in SHORTENED_COLUMNS
         made.add_column(
             column,
-            justify="right" if column in NUMBERS else "left",
+            justify="right" if column in NUMBER_COLUMNS else "left",
             no_wrap=not wraps,
             overflow="fold" if wraps else "ellipsis",
         )
@@ -114,7 +114,7 @@ class _Shape(NamedTuple):
     least: int
 
 
-class _Fitting(Table):
+class _FittingTable(Table):
     """A table as wide as the screen allows, in parts that begin with the first column where that is too little."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table | str]:
@@ -127,7 +127,7 @@ class _Fitting(Table):
 
 def _shape(console: Console, column: Column) -> _Shape:
     natural = max(console.measure(cell).maximum for cell in (column.header, *column.cells))
-    return _Shape(column, natural, min(natural, TEXTS.get(str(column.header), natural)))
+    return _Shape(column, natural, min(natural, MIN_WIDTHS.get(str(column.header), natural)))
 
 
 def _parts(shapes: Sequence[_Shape], width: int) -> Iterator[list[_Shape]]:

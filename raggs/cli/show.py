@@ -19,7 +19,7 @@ import typer
 
 from raggs.cli.boundary import Debug
 from raggs.cli.options import Json
-from raggs.cli.plain import say, say_json, say_page
+from raggs.cli.plain_text import say, say_json, say_page
 from raggs.cli.reviews import ReviewsFolder
 
 if TYPE_CHECKING:
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from raggs.app.show import ShownQuestion, ShowRequest
     from raggs.golden.views import HitView, PassageView, QuestionView
 
-MOST_ROWS = 20  # of a table, unless all are asked for
-FIRST = 10  # hits of each system, as grades in a line
-MOST_TEXT = 2_000  # characters of a passage
-MOST_TITLE = 60
-MOST_FACT = 300
+MAX_ROWS = 20  # of a table, unless all are asked for
+GRADES_SHOWN = 10  # hits of each system, as grades in a line
+MAX_TEXT_CHARS = 2_000  # characters of a passage
+MAX_TITLE_CHARS = 60
+MAX_FACT_CHARS = 300
 LEGEND = "95%: plausible ranks; conf.: how surely it stands above the next one (locked: beyond doubt)"
 
 Golden = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory, e.g. runs/demo, or a golden set.")]
@@ -49,7 +49,7 @@ Runs = Annotated[
 Passages = Annotated[
     int, typer.Option("--passages", "-p", metavar="N", min=0, help="How many passages are printed with their text.")
 ]
-All = Annotated[bool, typer.Option("--all", "-a", help=f"Every rank and every hit, not only the first {MOST_ROWS}.")]
+All = Annotated[bool, typer.Option("--all", "-a", help=f"Every rank and every hit, not only the first {MAX_ROWS}.")]
 NoText = Annotated[bool, typer.Option("--no-text", help="Leave out what passages say, and what was said of them.")]
 
 
@@ -85,7 +85,7 @@ def show(
     if as_json:
         say_json(found.json)
     else:
-        _one(golden, found, _Wanted(system, 0 if no_text else passages, None if every else MOST_ROWS))
+        _show_question(golden, found, _ShowOptions(system, 0 if no_text else passages, None if every else MAX_ROWS))
 
 
 LINE = ("qid", "text", "language", "pooled", "graded", "relevant", "doubt")  # of a question, as JSON
@@ -105,7 +105,7 @@ def _all(request: ShowRequest, as_json: bool) -> None:
     rows = _numbers(table("query", "lang", "pool", "graded", "4-5", "doubt"), 2, 3, 4, 5)
     for line in found:
         doubt = "" if line.doubt is None else f"{line.doubt:.1f}"
-        title = shorten(f"{line.qid} {line.text}", MOST_TITLE)
+        title = shorten(f"{line.qid} {line.text}", MAX_TITLE_CHARS)
         relevant = str(line.relevant) if line.graded else "–"  # without a grade nobody knows
         rows.add_row(title, line.language, str(line.pooled), str(line.graded), relevant, doubt)
     console.print(rows)
@@ -113,7 +113,7 @@ def _all(request: ShowRequest, as_json: bool) -> None:
     console.print(said, soft_wrap=not console.is_terminal)
 
 
-class _Wanted(NamedTuple):
+class _ShowOptions(NamedTuple):
     """What is printed of a question: one system's list, or the order; how many texts, and rows of a table."""
 
     system: str | None
@@ -126,11 +126,11 @@ class _Wanted(NamedTuple):
         return f"; {left} more with --all" if left else ""
 
 
-def _one(golden: Path, shown: ShownQuestion, wanted: _Wanted) -> None:
+def _show_question(golden: Path, shown: ShownQuestion, wanted: _ShowOptions) -> None:
     from raggs.cli.screen import open_console
 
     console, found = open_console(), shown.question
-    for line in _asked(found, console):
+    for line in _question_lines(found, console):
         say(line)
     listed = found.order or (shown.pool if shown.by_grade else found.passages)
     if wanted.system is None:
@@ -147,7 +147,7 @@ def _one(golden: Path, shown: ShownQuestion, wanted: _Wanted) -> None:
         say(f"\n{join(['raggs', 'why', str(golden), '--query', found.qid])} tells what the places rest on")
 
 
-def _asked(found: QuestionView, console: Console) -> Iterator[str]:
+def _question_lines(found: QuestionView, console: Console) -> Iterator[str]:
     from raggs.base.text import one_line, shorten
     from raggs.cli.screen import hanging
 
@@ -156,10 +156,10 @@ def _asked(found: QuestionView, console: Console) -> Iterator[str]:
     own = {name: value for name, value in found.metadata.items() if isinstance(value, str | int | float)}
     for name, value in (*facts.items(), ("answer", found.answer or ""), *own.items()):
         if value not in ("", None):
-            yield hanging(f"{name}: ", shorten(str(value), MOST_FACT), console)
+            yield hanging(f"{name}: ", shorten(str(value), MAX_FACT_CHARS), console)
 
 
-def _order(console: Console, shown: ShownQuestion, wanted: _Wanted) -> None:
+def _order(console: Console, shown: ShownQuestion, wanted: _ShowOptions) -> None:
     """The golden order; where nothing is ranked, the pool."""
     from raggs.app.show import said_by
     from raggs.cli.screen import table
@@ -174,7 +174,7 @@ def _order(console: Console, shown: ShownQuestion, wanted: _Wanted) -> None:
         rows = table("#", "grade", *by, "passage")
         for passage in shown.pool[: wanted.rows]:
             cells = [said_by(passage)] if by else []
-            rows.add_row(str(passage.pooled or ""), _grade(passage), *cells, _named(passage))
+            rows.add_row(str(passage.pooled or ""), _grade(passage), *cells, _passage_name(passage))
         console.print(rows)
         if more := wanted.more(len(found.passages)):
             say(more.removeprefix("; "))
@@ -185,13 +185,13 @@ def _order(console: Console, shown: ShownQuestion, wanted: _Wanted) -> None:
         if place is not None:
             cells = [said_by(passage)] if by else []
             span = f"{place.rank_low}-{place.rank_high}"
-            rows.add_row(str(place.rank), span, _grade(passage), sure, *cells, _named(passage))
+            rows.add_row(str(place.rank), span, _grade(passage), sure, *cells, _passage_name(passage))
     console.print(rows)
-    for line in (LEGEND + wanted.more(len(found.order)), *_below(found, shown.top)):
+    for line in (LEGEND + wanted.more(len(found.order)), *_below_order_lines(found, shown.top)):
         console.print(line, soft_wrap=not console.is_terminal)
 
 
-def _below(found: QuestionView, top: int) -> Iterator[str]:
+def _below_order_lines(found: QuestionView, top: int) -> Iterator[str]:
     """What there is to tell below an order: what remains unsure, and what stands in the pool besides."""
     from raggs.base.text import plural
 
@@ -225,17 +225,17 @@ def _systems(console: Console, shown: ShownQuestion) -> None:
     best = {passage.doc_id for passage in found.order if passage.place and passage.place.rank <= shown.top}
     console.print()
     among = [f"of top {shown.top}"] if best else []
-    rows = _numbers(table("system", "found", *among, f"grades of its first {FIRST}"), *range(1, 2 + len(among)))
+    rows = _numbers(table("system", "found", *among, f"grades of its first {GRADES_SHOWN}"), *range(1, 2 + len(among)))
     for returned in found.systems:
         counts = [len(returned.hits), *(sum(hit.doc_id in best for hit in returned.hits) for _ in among)]
-        signs = " ".join(str(hit.grade or "·") for hit in returned.hits[:FIRST])
+        signs = " ".join(str(hit.grade or "·") for hit in returned.hits[:GRADES_SHOWN])
         rows.add_row(returned.system, *map(str, counts), signs)
     console.print(rows)
-    if any(hit.grade is None for returned in found.systems for hit in returned.hits[:FIRST]):
+    if any(hit.grade is None for returned in found.systems for hit in returned.hits[:GRADES_SHOWN]):
         say("·: not judged")
 
 
-def _hits(console: Console, found: QuestionView, wanted: _Wanted) -> None:
+def _hits(console: Console, found: QuestionView, wanted: _ShowOptions) -> None:
     """What one system returned, passage by passage."""
     from raggs.cli.screen import table
 
@@ -249,7 +249,9 @@ def _hits(console: Console, found: QuestionView, wanted: _Wanted) -> None:
     for hit in returned.hits[: wanted.rows]:
         passage = known.get(hit.doc_id)
         place = "" if passage is None or passage.place is None else str(passage.place.rank)
-        rows.add_row(str(hit.rank), _judged(hit, passage), place, hit.doc_id if passage is None else _named(passage))
+        rows.add_row(
+            str(hit.rank), _hit_grade(hit, passage), place, hit.doc_id if passage is None else _passage_name(passage)
+        )
     console.print(rows)
     told = f"{returned.system}; place: in the golden order{wanted.more(len(returned.hits))}"
     console.print(told, soft_wrap=not console.is_terminal)
@@ -262,7 +264,7 @@ def _numbers(rows: Table, *columns: int) -> Table:
     return rows
 
 
-def _judged(hit: HitView, passage: PassageView | None) -> str:
+def _hit_grade(hit: HitView, passage: PassageView | None) -> str:
     return "not judged" if hit.grade is None and passage is None else str(hit.grade or "-")
 
 
@@ -270,13 +272,13 @@ def _grade(passage: PassageView) -> str:
     return "-" if passage.grade is None else str(passage.grade)
 
 
-def _named(passage: PassageView) -> str:
+def _passage_name(passage: PassageView) -> str:
     """Id and title; a near-duplicate names whom it repeats."""
     from raggs.base.text import shorten
 
     twin = passage.duplicate_of
     same = f" (= {twin})" if twin not in (None, passage.doc_id) else ""
-    return f"{passage.doc_id}{same} {shorten(passage.title, MOST_TITLE)}".rstrip()
+    return f"{passage.doc_id}{same} {shorten(passage.title, MAX_TITLE_CHARS)}".rstrip()
 
 
 def _passage(passage: PassageView, console: Console) -> Iterator[str]:
@@ -305,14 +307,14 @@ def _passage(passage: PassageView, console: Console) -> Iterator[str]:
 
 
 def _text(text: str, console: Console) -> Iterator[str]:
-    shown = text[:MOST_TEXT]
+    shown = text[:MAX_TEXT_CHARS]
     for line in shown.splitlines():
         if console.is_terminal:
             yield from (f"  {part}" for part in wrap(line, console.width - 4, replace_whitespace=False) or [""])
         else:
             yield f"  {line}"
-    if len(text) > MOST_TEXT:
-        yield f"  … {len(text) - MOST_TEXT:,} characters more; --json has them all"
+    if len(text) > MAX_TEXT_CHARS:
+        yield f"  … {len(text) - MAX_TEXT_CHARS:,} characters more; --json has them all"
 
 
 def explain(
@@ -335,13 +337,13 @@ def explain(
       raggs explain rank                a section of the configuration
       raggs explain rank.floor
     """
-    from raggs.app.catalog import meanings
+    from raggs.app.catalog import glossary_entries
     from raggs.cli.app import COMMANDS
     from raggs.cli.screen import hanging
     from raggs.runs.manifests.store import dump_json
 
     command = word in COMMANDS
-    found = tuple(dict.fromkeys(meanings().values())) if word is None else _explained(word, command)
+    found = tuple(dict.fromkeys(glossary_entries().values())) if word is None else _explained(word, command)
     if as_json:
         say_json(dump_json([asdict(entry) for entry in found]))
         return

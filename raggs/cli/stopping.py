@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from types import FrameType
 
-FIRST = 128  # a shell's exit code of a signal is 128 and its number
+SIGNAL_EXIT_BASE = 128  # a shell's exit code of a signal is 128 and its number
 HANG_UP = getattr(signal, "SIGHUP", None)  # Windows has none
 TOGETHER_S = 1.0  # two different signals so close are one wish
 SHOW_CURSOR = "\x1b[?25h"
@@ -48,14 +48,14 @@ class StopSignal:
     @property
     def exit_code(self) -> int:
         """130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP."""
-        return FIRST + self.signal
+        return SIGNAL_EXIT_BASE + self.signal
 
     def hear(self, number: int, frame: FrameType | None) -> None:
         """Handle SIGTERM or SIGHUP."""
         if self.asked:
             together = number != self.signal and time.monotonic() - self._since < TOGETHER_S
             if number != HANG_UP and not together:
-                _leave(FIRST + number)
+                _exit_now(SIGNAL_EXIT_BASE + number)
             return
         self.asked, self.signal, self._since = True, number, time.monotonic()
         usual = signal.getsignal(signal.SIGINT)
@@ -96,7 +96,7 @@ def end_at_once() -> None:
 def _at_once(number: int, _frame: FrameType | None) -> None:
     with suppress(OSError):
         os.write(STANDARD_ERROR, f"{INTERRUPTED}\n".encode())
-    _leave(FIRST + number)
+    _exit_now(SIGNAL_EXIT_BASE + number)
 
 
 @contextmanager
@@ -121,7 +121,7 @@ def _ctrl_c_insists() -> Iterator[None]:
         if not issubclass(told.exc_type, KeyboardInterrupt):
             usual(told)
             return
-        threading.Timer(AGAIN_S, _again).start()
+        threading.Timer(AGAIN_S, _interrupt_again).start()
 
     sys.unraisablehook = hear
     try:
@@ -148,7 +148,7 @@ def _ctrl_c_deaf() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _again() -> None:
+def _interrupt_again() -> None:
     if hasattr(signal, "pthread_kill"):  # wakes one that sleeps
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
     else:
@@ -164,7 +164,7 @@ def forget() -> None:
     namedtuple("Anything", ())
 
 
-def _leave(code: int) -> None:
+def _exit_now(code: int) -> None:
     """End the process now; what is on disk is whole at any moment."""
     with suppress(OSError, ValueError):
         if sys.stderr.isatty():

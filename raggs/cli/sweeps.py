@@ -12,8 +12,8 @@ import typer
 
 from raggs.cli.boundary import Debug
 from raggs.cli.eval_options import ScaleText
-from raggs.cli.options import AllowMixed, Json, Overrides, Quiet, Summary, Yes, meant
-from raggs.cli.plain import say, say_json
+from raggs.cli.options import AllowMixed, Json, Overrides, Quiet, Summary, Yes, find_config
+from raggs.cli.plain_text import say, say_json
 
 if TYPE_CHECKING:
     from raggs.app.sweep import SweepResult
@@ -84,7 +84,7 @@ def sweep(
     from raggs.cli.eval_options import parse_scale
     from raggs.cli.options import approver
     from raggs.cli.progress import listener
-    from raggs.runs.events import silent
+    from raggs.runs.events import ignore_event
 
     limits = {"latency_ms": None if slo is None else _ms(slo), "usd_per_1k": max_usd_per_1k, "quality": target}
     set_ = [f"limits.{name}={value}" for name, value in limits.items() if value is not None]
@@ -92,19 +92,19 @@ def sweep(
     set_ += [] if scale is None else ["scale={}-{}".format(*parse_scale(scale))]
     set_ += [] if max_usd is None else [f"budget.max_usd={max_usd}"]
     set_ += ["llm.allow_mixed=true"] if allow_mixed else []
-    loaded = load_sweep(meant(file, config, "sweep.yaml", REMEDY), (*(overrides or ()), *set_))
+    loaded = load_sweep(find_config(file, config, "sweep.yaml", REMEDY), (*(overrides or ()), *set_))
     display = listener(quiet or as_json)
     if dry_run:
         _show_plan(plan_sweep(loaded), as_json, loaded.llm)
         return
     with display or nullcontext():
         if again:
-            result = choose_again(loaded, display or silent)
+            result = choose_again(loaded, display or ignore_event)
         else:
             approve = approver(yes, quiet)
-            result = run_sweep(loaded, listen=display or silent, approve=approve)
-            if judge_holes and (asked := ask_judge(loaded, display or silent, approve)).graded:
-                result = run_sweep(loaded, listen=display or silent, approve=approve)
+            result = run_sweep(loaded, listen=display or ignore_event, approve=approve)
+            if judge_holes and (asked := ask_judge(loaded, display or ignore_event, approve)).graded:
+                result = run_sweep(loaded, listen=display or ignore_event, approve=approve)
     if as_json:
         say_json(result.report.model_dump_json(indent=2))
     elif not quiet:
@@ -116,7 +116,9 @@ def sweep(
     settings = [word for override in overrides or () for word in ("--set", override)]
     settings += [] if scale is None else ["--scale", scale]
     settings += [] if max_usd is None or judge_holes else ["--max-usd", "USD"]
-    again_with = shlex.join(["raggs", "sweep", "--config", str(meant(file, config, "sweep.yaml", REMEDY)), *settings])
+    again_with = shlex.join(
+        ["raggs", "sweep", "--config", str(find_config(file, config, "sweep.yaml", REMEDY)), *settings]
+    )
     _say_lost(result, again_with)
     if judge_holes and asked.stopped:
         say(f"next: {again_with} --judge-holes --max-usd USD", err=True)
@@ -138,7 +140,7 @@ def _say_lost(result: SweepResult, again: str) -> None:
 
 def _summarise(result: SweepResult) -> None:
     from raggs.base.document import markdown
-    from raggs.cli.plain import append_summary
+    from raggs.cli.plain_text import append_summary
     from raggs.sweeps.layout import lay_out
 
     append_summary(markdown(lay_out(result.report)))

@@ -18,7 +18,7 @@ from pydantic_core import ErrorDetails
 from raggs.base.errors import ConfigError, UsageError
 from raggs.base.settings import BASE_FOLDER, UNKNOWN_KEY, Settings
 from raggs.base.text import did_you_mean, shorten
-from raggs.base.types import Place, leaves
+from raggs.base.types import TreePath, leaves
 from raggs.config.models import DocumentsConfig, RunConfig
 from raggs.config.source import (
     PREFIX,
@@ -34,7 +34,7 @@ from raggs.config.source import (
 
 S = TypeVar("S", bound=Settings)
 IN_MEMORY = Path("settings in memory")  # what errors call a mapping; its paths are of the current folder
-TELLING = {"axes": "sweep", "golden": "sweep", "judge": "run", "retrieve": "run"}  # keys that one kind of file has
+KIND_BY_KEY = {"axes": "sweep", "golden": "sweep", "judge": "run", "retrieve": "run"}  # keys that one kind of file has
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class LoadedConfig:
 
     path: Path
     run: RunConfig
-    origins: Mapping[Place, ValueOrigin]
+    origins: Mapping[TreePath, ValueOrigin]
 
     def effective(self) -> dict[str, Any]:
         """All settings as plain JSON values."""
@@ -54,7 +54,7 @@ class LoadedConfig:
         for place, value in leaves(self.effective()):
             yield join_key(place), value, str(self._origin(place))
 
-    def _origin(self, place: Place) -> ValueOrigin | str:
+    def _origin(self, place: TreePath) -> ValueOrigin | str:
         for length in range(len(place), 0, -1):
             origin = self.origins.get(place[:length])
             if origin is not None and (length == len(place) or origin.kind != "file"):
@@ -91,7 +91,7 @@ def load_settings(
     file: Path | Mapping[str, object],
     overrides: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
-) -> tuple[S, Mapping[Place, ValueOrigin]]:
+) -> tuple[S, Mapping[TreePath, ValueOrigin]]:
     """Settings that a YAML file or a mapping holds as a whole, and where each value is from; as `load_config`."""
     if environment is None:
         environment = environment_for(IN_MEMORY if isinstance(file, Mapping) else file)
@@ -108,7 +108,7 @@ def load_settings(
             )
         assign(source, split_key(key.strip()), text, ValueOrigin("--set", key.strip()))
     refuse_secrets(source, environment)
-    return _checked(model, source), source.origins
+    return _validate(model, source), source.origins
 
 
 def _in_memory(values: Mapping[str, object]) -> ConfigSource:
@@ -121,13 +121,13 @@ def _refuse_other_kinds(model: type[S], source: ConfigSource) -> None:
     known = set(model.model_fields)
     if issubclass(model, DocumentsConfig):
         known |= model.sections_not_read()
-    for key, kind in TELLING.items():
+    for key, kind in KIND_BY_KEY.items():
         if key in source.values and key not in known:
             what = f"the configuration of a {kind}: it holds `{key}`"
             raise ConfigError(what, where=source.path, remedy=f"raggs {kind} --config {source.path}")
 
 
-def _checked(model: type[S], source: ConfigSource) -> S:
+def _validate(model: type[S], source: ConfigSource) -> S:
     try:
         return model.model_validate(source.values, context={BASE_FOLDER: source.path.parent.resolve()})
     except ValidationError as error:
@@ -141,20 +141,20 @@ def _explain(error: ValidationError, source: ConfigSource) -> ConfigError:
     details = error.errors(include_url=False)
     # A key that nobody knows is most often the cause of the others (a misspelt required key), so it goes first.
     first = min(details, key=lambda detail: detail["type"] != UNKNOWN_KEY)
-    place = _standing(first["loc"], source.values)
+    place = _place_in_values(first["loc"], source.values)
     name = ".".join(map(str, place))
     if place == first["loc"]:
         message, remedy = _sentence(first, name, first.get("ctx", {}))
     else:
         ways = [each["msg"] for each in details if each["loc"][: len(place)] == place]
-        message, remedy = f"{name}: {_either(ways)}", _as_given(first["input"])
+        message, remedy = f"{name}: {_union_message(ways)}", _as_given(first["input"])
     origin = _nearest_origin(place, source.origins)
     if origin is not None and origin.kind != "file":
         return ConfigError(f"{origin}: {message}", remedy=remedy)
     return ConfigError(message, where=source.path, line=origin.line if origin else None, remedy=remedy)
 
 
-def _standing(place: Place, values: object) -> Place:
+def _place_in_values(place: TreePath, values: object) -> TreePath:
     """How much of a place is keys; where several forms may stand, pydantic names the form after them.
 
     A number leads into what was given: a list, or one value in place of a list of one.
@@ -169,7 +169,7 @@ def _standing(place: Place, values: object) -> Place:
     return place
 
 
-def _either(ways: list[str]) -> str:
+def _union_message(ways: list[str]) -> str:
     plain = [way.removeprefix("Input should be ").partition(",")[0] for way in ways]
     return f"input should be {', or '.join(plain)}"
 
@@ -213,7 +213,7 @@ def _sentence(detail: ErrorDetails, name: str, context: Mapping[str, Any]) -> tu
     return f"{name}: {message}" if name else message, _as_given(detail["input"])
 
 
-def _nearest_origin(place: Place, origins: Mapping[Place, ValueOrigin]) -> ValueOrigin | None:
+def _nearest_origin(place: TreePath, origins: Mapping[TreePath, ValueOrigin]) -> ValueOrigin | None:
     for length in range(len(place), -1, -1):
         if place[:length] in origins:
             return origins[place[:length]]

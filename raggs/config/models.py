@@ -205,7 +205,7 @@ def keys_of(model: type[BaseModel], above: str = "", *, effort: bool = False) ->
         says_itself = any(_effort(each) for _, inner in nested for each in inner.model_fields.values())
         calm = effort or (_effort(field) and not says_itself)
         if not nested or not isinstance(field.annotation, type):
-            form, group = _form(field, as_object(properties[name]))
+            form, group = _field_form(field, as_object(properties[name]))
             default = None if field.is_required() else _yaml(field.get_default(call_default_factory=True))
             yield Key(f"{above}{name}", form, group, default, field.is_required(), calm, field.description or "")
         for below, inner in nested:
@@ -260,10 +260,10 @@ def _models(annotation: object) -> Iterator[tuple[str, type[BaseModel]]]:
         yield from ((between + below, model) for below, model in _models(inner))
 
 
-def _form(field: FieldInfo, schema: Mapping[str, object]) -> tuple[str, str | None]:
+def _field_form(field: FieldInfo, schema: Mapping[str, object]) -> tuple[str, str | None]:
     group, named = next(_choices([field.annotation, *field.metadata]), ("", False))
     if not group:
-        return form(schema), None
+        return describe_schema(schema), None
     one = "name of one of" if named else "one of"
     return f"{'list of' if get_origin(field.annotation) is tuple else one} {group}", group
 
@@ -276,41 +276,41 @@ def _choices(annotations: Iterable[object]) -> Iterator[tuple[str, bool]]:
         yield from _choices([*get_args(each), *getattr(each, "__metadata__", ())])
 
 
-def form(schema: Mapping[str, object]) -> str:
+def describe_schema(schema: Mapping[str, object]) -> str:
     """A JSON Schema in words."""
     if "anyOf" in schema:
-        return " or ".join(form(as_object(option)) for option in as_list(schema["anyOf"]))
+        return " or ".join(describe_schema(as_object(option)) for option in as_list(schema["anyOf"]))
     if "$ref" in schema:
         return "mapping"
     if "enum" in schema or "const" in schema:
         return " or ".join(f"`{value}`" for value in as_list(schema.get("enum", [schema.get("const")])))
     if "prefixItems" in schema:
         items = as_list(schema["prefixItems"])
-        return f"list of {len(items)}: {form(as_object(items[0]))}"
+        return f"list of {len(items)}: {describe_schema(as_object(items[0]))}"
     if schema.get("type") == "array":
-        return f"list of {form(as_object(schema.get('items')))}"
+        return f"list of {describe_schema(as_object(schema.get('items')))}"
     if schema.get("type") == "object":
         inner = schema.get("additionalProperties")
-        return f"map to {form(inner)}" if isinstance(inner, dict) else "map"
+        return f"map to {describe_schema(inner)}" if isinstance(inner, dict) else "map"
     bounds = ", ".join(f"{sign} {schema[name]:g}" for name, sign in SIGNS.items() if name in schema)
     name = "path" if schema.get("format") == "path" else str(schema.get("type", "any"))
     return f"{name} {bounds}".rstrip()
 
 
 def _yaml(value: object) -> str:
-    plain = _plain(value)
+    plain = _plain_value(value)
     text = yaml.safe_dump(plain, default_flow_style=True, width=10_000, allow_unicode=True, sort_keys=False)
     text = text.removesuffix("...\n").strip()
     return json.dumps(plain, ensure_ascii=False) if "\n" in text else text  # JSON is YAML of one line
 
 
-def _plain(value: object) -> object:
+def _plain_value(value: object) -> object:
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
     if isinstance(value, Mapping):
-        return {key: _plain(each) for key, each in value.items()}
+        return {key: _plain_value(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [_plain_value(each) for each in value]
     return str(value) if isinstance(value, Path) else value
 
 

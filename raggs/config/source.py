@@ -33,12 +33,12 @@ from pydantic_core import PydanticUndefined, to_jsonable_python
 from raggs.base.errors import ConfigError, DataError, NotFoundError, RaggsError
 from raggs.base.files import read_whole, regular_file
 from raggs.base.plainyaml import PlainYaml, load_plain
-from raggs.base.secrets import held, is_secret_name, remember, secrets_of
+from raggs.base.secrets import add_secrets, find_secrets, is_secret_name, secrets_of
 from raggs.base.text import shorten
-from raggs.base.types import Place
+from raggs.base.types import TreePath
 from raggs.config.models import RunConfig
 
-MOST_CONFIG = 1 << 24  # bytes
+MAX_CONFIG_BYTES = 1 << 24  # bytes
 VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}|(?P<escaped>\$\$)")
 
 
@@ -60,8 +60,10 @@ class ConfigSource:
 
     path: Path
     values: dict[str, Any]
-    origins: dict[Place, ValueOrigin]
-    secret: dict[Place, str] = field(default_factory=dict)  # where a variable expanded that must not be stored: which
+    origins: dict[TreePath, ValueOrigin]
+    secret: dict[TreePath, str] = field(
+        default_factory=dict
+    )  # where a variable expanded that must not be stored: which
 
 
 def read_source(path: Path, environment: Mapping[str, str] | None = None) -> ConfigSource:
@@ -81,7 +83,7 @@ def read_source(path: Path, environment: Mapping[str, str] | None = None) -> Con
 
 def _read_text(path: Path) -> str:
     try:
-        return read_whole(path, MOST_CONFIG).decode("utf-8-sig")
+        return read_whole(path, MAX_CONFIG_BYTES).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ConfigError("not UTF-8", where=path, remedy="save the file as UTF-8") from error
     except NotFoundError as error:
@@ -94,11 +96,11 @@ class _ConfigReader:
     def __init__(self, path: Path, document: PlainYaml, environment: Mapping[str, str]) -> None:
         self.path = path
         self.environment = environment
-        self.origins: dict[Place, ValueOrigin] = {}
-        self.secret: dict[Place, str] = {}
+        self.origins: dict[TreePath, ValueOrigin] = {}
+        self.secret: dict[TreePath, str] = {}
         self._document = document
 
-    def mapping(self, node: yaml.MappingNode, place: Place) -> dict[str, Any]:
+    def mapping(self, node: yaml.MappingNode, place: TreePath) -> dict[str, Any]:
         self._note(place, self._document.visit(node, len(place)))
         found: dict[str, Any] = {}
         for key, line, value in self._document.pairs(node):
@@ -106,7 +108,7 @@ class _ConfigReader:
             self._note((*place, key), line)
         return found
 
-    def _value(self, node: yaml.Node, place: Place) -> Any:
+    def _value(self, node: yaml.Node, place: TreePath) -> Any:
         if isinstance(node, yaml.MappingNode):
             return self.mapping(node, place)
         line = self._document.visit(node, len(place))
@@ -115,10 +117,10 @@ class _ConfigReader:
             return [self._value(entry, (*place, position)) for position, entry in enumerate(node.value)]
         return self._scalar(node, place, line)
 
-    def _note(self, place: Place, line: int) -> None:
+    def _note(self, place: TreePath, line: int) -> None:
         self.origins[place] = ValueOrigin("file", f"{self.path.name}:{line}", line)
 
-    def _scalar(self, node: yaml.Node, place: Place, line: int) -> Any:
+    def _scalar(self, node: yaml.Node, place: TreePath, line: int) -> Any:
         text = node.value
         if not VARIABLE.search(text):
             return self._document.scalar(node)
@@ -126,7 +128,7 @@ class _ConfigReader:
         # An expanded plain scalar is read as YAML would read it: ${PORT} may be a number.
         return expanded if getattr(node, "style", None) in ("'", '"', "|", ">") else parse_value(expanded)
 
-    def _variable(self, match: re.Match[str], place: Place, line: int) -> str:
+    def _variable(self, match: re.Match[str], place: TreePath, line: int) -> str:
         if match["escaped"]:
             return "$"
         value = self.environment.get(match["name"])
@@ -154,7 +156,7 @@ def parse_value(text: str) -> Any:
 
 
 DOT = re.compile(r'\.(?=(?:[^"]*"[^"]*")*[^"]*$)')  # outside of quotes
-NUMBER = re.compile(r"[0-9]{1,9}")
+LIST_INDEX = re.compile(r"[0-9]{1,9}")
 
 
 def split_key(key: str) -> tuple[str, ...]:
@@ -162,7 +164,7 @@ def split_key(key: str) -> tuple[str, ...]:
     return tuple(part[1:-1] if len(part) > 1 and part[0] == part[-1] == '"' else part for part in DOT.split(key))
 
 
-def join_key(place: Place) -> str:
+def join_key(place: TreePath) -> str:
     """A place as `split_key` reads it."""
     return ".".join(f'"{part}"' if "." in str(part) else str(part) for part in place)
 
@@ -174,12 +176,12 @@ def assign(source: ConfigSource, keys: tuple[str, ...], text: str, origin: Value
         ConfigError: there is no such place.
     """
     target: Any = source.values
-    place: Place = ()
+    place: TreePath = ()
     for key in keys[:-1]:
-        step = _step(target, key, keys, place, origin)
+        step = _resolve_step(target, key, keys, place, origin)
         place = (*place, step)
-        target = _level(source, target, step, place, origin)
-    step = _step(target, keys[-1], keys, place, origin)
+        target = _descend(source, target, step, place, origin)
+    step = _resolve_step(target, keys[-1], keys, place, origin)
     place = (*place, step)
     target[step] = parse_value(text)
     for known in [known for known in source.origins if known[: len(place)] == place]:
@@ -187,7 +189,7 @@ def assign(source: ConfigSource, keys: tuple[str, ...], text: str, origin: Value
     source.origins[place] = origin
 
 
-def _level(source: ConfigSource, target: Any, step: str | int, place: Place, origin: ValueOrigin) -> Any:
+def _descend(source: ConfigSource, target: Any, step: str | int, place: TreePath, origin: ValueOrigin) -> Any:
     """The mapping or list at a step, made where the file leaves it out."""
     if isinstance(target, list):
         return target[int(step)]
@@ -203,7 +205,7 @@ def _level(source: ConfigSource, target: Any, step: str | int, place: Place, ori
     return target[step]
 
 
-def _step(target: object, key: str, keys: tuple[str, ...], place: Place, origin: ValueOrigin) -> str | int:
+def _resolve_step(target: object, key: str, keys: tuple[str, ...], place: TreePath, origin: ValueOrigin) -> str | int:
     """A key of a mapping, or the number of a list's entry.
 
     Raises:
@@ -213,7 +215,7 @@ def _step(target: object, key: str, keys: tuple[str, ...], place: Place, origin:
         return key
     if not isinstance(target, list):
         raise ConfigError(f"{origin}: {join_key(place)} is a single value", remedy="name a section's key")
-    if NUMBER.fullmatch(key) and int(key) < len(target):
+    if LIST_INDEX.fullmatch(key) and int(key) < len(target):
         return int(key)
     names = [_name(entry) for entry in target]
     if key in names:
@@ -230,7 +232,7 @@ def _name(entry: object) -> str:
     return str(entry.get("name") or entry.get("type") or "") if isinstance(entry, dict) else ""
 
 
-def _effective(source: ConfigSource, place: Place) -> Any:
+def _effective(source: ConfigSource, place: TreePath) -> Any:
     """What stands at a place of the configuration as it is so far; None where it cannot be right yet."""
     try:
         found: Any = RunConfig.model_validate(source.values).model_dump(mode="json")
@@ -241,7 +243,7 @@ def _effective(source: ConfigSource, place: Place) -> Any:
     return found
 
 
-def _default(place: Place) -> Any:
+def _default(place: TreePath) -> Any:
     """What stands at a place by default, as plain JSON; None where nothing does."""
     model: object = RunConfig
     found: object = None
@@ -256,7 +258,7 @@ def _default(place: Place) -> Any:
 PREFIX = "RAGGS__"
 KEYS = re.compile(r"[A-Z][A-Z0-9_]*_(?:API_KEY|ACCESS_TOKEN|API_TOKEN)")
 # What providers know besides, by which no code runs and no address changes.
-NAMED = frozenset(
+PROVIDER_VARIABLES = frozenset(
     {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK"}
     | {"AWS_REGION", "AWS_REGION_NAME", "AWS_DEFAULT_REGION"}
     | {"AZURE_AD_TOKEN", "AZURE_API_VERSION", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET", "AZURE_TENANT_ID"}
@@ -264,7 +266,7 @@ NAMED = frozenset(
     | {"OPENAI_ORGANIZATION", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "REPLICATE_API_TOKEN"}
     | {"VERTEXAI_LOCATION", "VERTEXAI_PROJECT", "VERTEX_LOCATION", "VERTEX_PROJECT", "WATSONX_PROJECT_ID"}
 )
-REMEDY = "set the provider's environment variable instead, and leave it out here"
+ENVIRONMENT_REMEDY = "set the provider's environment variable instead, and leave it out here"
 logger = logging.getLogger(__name__)
 
 
@@ -292,7 +294,7 @@ def environment_for(config: Path) -> Mapping[str, str]:
             os.environ.setdefault(name, value)
     ignored = [name for name in found if not _is_key(name) and not name.startswith(PREFIX)]
     if ignored and (strange := sorted(set(ignored) - _named_in(config))):
-        _tell(str(file), ", ".join(strange))
+        _warn_ignored(str(file), ", ".join(strange))
     return {**found, **os.environ}
 
 
@@ -308,11 +310,11 @@ def refuse_secrets(source: ConfigSource, environment: Mapping[str, str]) -> None
     Raises:
         ConfigError: it does; says where, never what.
     """
-    remember(secrets_of(environment).values())
+    add_secrets(secrets_of(environment).values())
     for place, variable in source.secret.items():
         if source.origins.get(place, ValueOrigin("", "")).kind == "file":
             raise _refusal(source, place, f"the value of {variable} does not belong into a configuration")
-    for place, why in held(source.values, environment):
+    for place, why in find_secrets(source.values, environment):
         raise _refusal(source, place, why)
 
 
@@ -322,36 +324,36 @@ def refuse_stored(settings: Mapping[str, object]) -> None:
     Raises:
         ConfigError: they do.
     """
-    for place, why in held(settings):
-        raise ConfigError(f"{'.'.join(map(str, place))}: {why}", remedy=REMEDY)
+    for place, why in find_secrets(settings):
+        raise ConfigError(f"{'.'.join(map(str, place))}: {why}", remedy=ENVIRONMENT_REMEDY)
 
 
-def _refusal(source: ConfigSource, place: Place, why: str) -> ConfigError:
+def _refusal(source: ConfigSource, place: TreePath, why: str) -> ConfigError:
     origin = next(
         (source.origins[place[:length]] for length in range(len(place), -1, -1) if place[:length] in source.origins),
         None,
     )
     told = f"{'.'.join(map(str, place))}: {why}"
     if origin is not None and origin.kind != "file":
-        return ConfigError(f"{origin}: {told}", remedy=REMEDY)
-    return ConfigError(told, where=source.path, line=origin.line if origin else None, remedy=REMEDY)
+        return ConfigError(f"{origin}: {told}", remedy=ENVIRONMENT_REMEDY)
+    return ConfigError(told, where=source.path, line=origin.line if origin else None, remedy=ENVIRONMENT_REMEDY)
 
 
 def _is_key(name: str) -> bool:
-    return name in NAMED or KEYS.fullmatch(name) is not None
+    return name in PROVIDER_VARIABLES or KEYS.fullmatch(name) is not None
 
 
 def _named_in(config: Path) -> set[str]:
     """The variables that the file expands."""
     try:
-        text = read_whole(config, MOST_CONFIG).decode("utf-8-sig", "replace")
+        text = read_whole(config, MAX_CONFIG_BYTES).decode("utf-8-sig", "replace")
     except (OSError, RaggsError):
         return set()  # whoever reads it next says so
     return {match["name"] for match in VARIABLE.finditer(text) if match["name"]}
 
 
 @cache
-def _tell(file: str, names: str) -> None:
+def _warn_ignored(file: str, names: str) -> None:
     logger.warning(
         "%s: ignored: %s; a .env may hold keys, RAGGS__ settings and what the YAML names as ${NAME}: set others "
         "in the shell",

@@ -42,7 +42,7 @@ from raggs.diagnosis.models import DiagnosisReport
 from raggs.evaluation.models import ReportPart
 from raggs.golden.base import GoldenSet
 from raggs.golden.judgments import Judgments
-from raggs.golden.opened import open_golden
+from raggs.golden.sources import open_golden
 from raggs.llm.rehearsal import DryRunLLM
 from raggs.parts.embedders import Embedder, EmbedderConfig
 from raggs.parts.indexes.passages import Passages, PassageStore
@@ -50,7 +50,7 @@ from raggs.parts.rerankers import Reranker, RerankerConfig
 from raggs.parts.workspace import Workspace, open_queries, place_of
 from raggs.runs.forecast import RERANK, count_reranking
 from raggs.stages.embed import quotes_folded
-from raggs.stats.resampling import FEWEST as FEWEST
+from raggs.stats.resampling import MIN_CLAIM_QUERIES
 from raggs.sweeps.world import corpus_of, refuse_foreign
 
 Need = Literal["run", "golden", "corpus", "embedder", "reranker"]
@@ -205,7 +205,7 @@ class Bench:
         for need in needs:
             if not self.has(need):
                 article = "an" if need[0] in "ae" else "a"
-                raise PrerequisiteError(f"this diagnosis needs {article} {NAMES[need]}", remedy=REMEDIES[need])
+                raise PrerequisiteError(f"this diagnosis needs {article} {INPUT_NAMES[need]}", remedy=REMEDIES[need])
 
     def causes(self, need: Need) -> object:
         """What of it can change a finding; None where it is not there."""
@@ -302,7 +302,7 @@ class Bench:
         return None if self.given.golden is None else corpus_of(self.given.golden)
 
 
-NAMES: Mapping[Need, str] = {
+INPUT_NAMES: Mapping[Need, str] = {
     "run": "run's configuration",
     "golden": "golden set",
     "corpus": "corpus",
@@ -420,7 +420,7 @@ class Diagnosis(Adapter, ABC, Generic[P]):
         return {}
 
 
-AGAIN = "run raggs diagnose again"
+DIAGNOSE_AGAIN_REMEDY = "run raggs diagnose again"
 
 
 def kind_of(name: str) -> Diagnosis[DiagnosisFindings]:
@@ -444,7 +444,7 @@ def found_in(report: DiagnosisReport, where: Path | None = None) -> DiagnosisFin
         return REGISTRY.load(report.kind).Result.model_validate(report.found)
     except ValidationError as error:
         raise DataError(
-            f"not the findings of {report.kind} as raggs has them now", where=where, remedy=AGAIN
+            f"not the findings of {report.kind} as raggs has them now", where=where, remedy=DIAGNOSE_AGAIN_REMEDY
         ) from error
 
 
@@ -478,7 +478,7 @@ def plots(report: DiagnosisReport) -> dict[str, str]:
     return {f"{report.kind}-{name}.svg": svg for name, svg in drawn.items()}
 
 
-def others(report: DiagnosisReport) -> Mapping[str, str]:
+def other_files(report: DiagnosisReport) -> Mapping[str, str]:
     """Other files by name.
 
     Raises:
@@ -494,10 +494,10 @@ def page(report: DiagnosisReport, drawn: Mapping[str, str]) -> str:
     return "\n".join([text.rstrip("\n"), *(["", *figures] if figures else [])]) + "\n"
 
 
-NAMED = 2  # of many things alike, that a verdict names
+MAX_NAMED_ITEMS = 2  # of many things alike, that a verdict names
 
 
-def said(found: str, then: str = "") -> str:
+def verdict_sentences(found: str, then: str = "") -> str:
     """One sentence, or two: what was found, and what to do first."""
     return " ".join(f"{each}." for each in (found, then) if each)
 
@@ -507,7 +507,7 @@ def capital(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}"
 
 
-def listed(words: Iterable[str]) -> str:
+def join_with_and(words: Iterable[str]) -> str:
     """``a, b and c``."""
     *some, last = words
     return f"{', '.join(some)} and {last}" if some else last
@@ -515,14 +515,14 @@ def listed(words: Iterable[str]) -> str:
 
 def some_of(words: Sequence[str]) -> str:
     """The first of them; the others are counted: ``a, b and 3 more``."""
-    more = [f"{len(words) - NAMED} more"] if len(words) > NAMED else []
-    return listed([*words[:NAMED], *more])
+    more = [f"{len(words) - MAX_NAMED_ITEMS} more"] if len(words) > MAX_NAMED_ITEMS else []
+    return join_with_and([*words[:MAX_NAMED_ITEMS], *more])
 
 
 def hedged(kind: Diagnosis[P], found: P) -> P:
     """The findings, whose verdict says where it rests on fewer questions than a claim can bear."""
     count = kind.rests_on(found)
-    if count >= FEWEST:
+    if count >= MIN_CLAIM_QUERIES:
         return found
-    few = f"A hint by {plural(count, kind.OVER)}, where a claim takes {FEWEST}"
+    few = f"A hint by {plural(count, kind.OVER)}, where a claim takes {MIN_CLAIM_QUERIES}"
     return found.model_copy(update={"verdict": f"{few}: {found.verdict}"})

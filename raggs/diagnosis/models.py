@@ -12,9 +12,9 @@ from pydantic import Field, JsonValue
 from pydantic.json_schema import JsonSchemaMode, JsonSchemaValue, models_json_schema
 
 from raggs.base import __version__
-from raggs.base.document import Cell, Form, bounded
+from raggs.base.document import Cell, NumberForm, bounded
 from raggs.base.hashing import hash_value
-from raggs.base.types import Number, number
+from raggs.base.types import Number, finite_or_none
 from raggs.diagnosis import REGISTRY
 from raggs.evaluation.models import ReportPart
 from raggs.stats.intervals import Interval
@@ -70,13 +70,13 @@ class MeanPart(ReportPart):
     @classmethod
     def of(cls, found: Interval) -> Self:
         """From an interval."""
-        return cls(mean=number(found.mean), low=number(found.low), high=number(found.high))
+        return cls(mean=finite_or_none(found.mean), low=finite_or_none(found.low), high=finite_or_none(found.high))
 
     @property
     def clear(self) -> bool:
         """Whether 0 lies outside."""
         return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
 
-    def cell(self, form: Form = "score", mark: str = "") -> Cell:
+    def cell(self, form: NumberForm = "score", mark: str = "") -> Cell:
         """As it stands in a table."""
         return bounded(self.mean, self.low, self.high, form, mark)

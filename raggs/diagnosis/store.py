@@ -17,11 +17,11 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from raggs.base.errors import DataError, NotFoundError, RaggsError, UsageError
-from raggs.base.files import disk, hash_file, held, read_whole, remove_leftovers, write_atomic
+from raggs.base.files import disk, hash_file, hold_folder, read_whole, remove_leftovers, write_atomic
 from raggs.base.hashing import hash_bytes
-from raggs.base.types import Notify, unheard
+from raggs.base.types import Notify, ignore_notice
 from raggs.diagnosis import REGISTRY
-from raggs.diagnosis.base import AGAIN, found_in, others, page, plots
+from raggs.diagnosis.base import DIAGNOSE_AGAIN_REMEDY, found_in, other_files, page, plots
 from raggs.diagnosis.models import DiagnosisReport
 
 REMEDY = "choose another --out, or check its permissions"
@@ -49,7 +49,7 @@ class DiagnosisStore:
             ProviderError: the folder cannot be written.
         """
         lock, who = self.folder / f".{self.kind}.lock", f"another raggs diagnose {self.kind} is using this folder"
-        with held(lock, self.folder, who=who, wait="wait for it, or choose another --out", remedy=REMEDY):
+        with hold_folder(lock, self.folder, who=who, wait="wait for it, or choose another --out", remedy=REMEDY):
             yield
 
     def report(self) -> DiagnosisReport:
@@ -61,7 +61,7 @@ class DiagnosisStore:
         """
         return read_report(self.path, self.kind)
 
-    def unchanged(self, causes: str, notify: Notify = unheard) -> DiagnosisReport | None:
+    def unchanged(self, causes: str, notify: Notify = ignore_notice) -> DiagnosisReport | None:
         """The report, where it is of these causes and this form, and all of its files are as written; else None.
 
         Args:
@@ -89,7 +89,7 @@ class DiagnosisStore:
             ProviderError: the folder cannot be written.
         """
         drawn = plots(report)
-        texts = {f"{self.kind}.md": page(report, drawn), **drawn, **others(report)}
+        texts = {f"{self.kind}.md": page(report, drawn), **drawn, **other_files(report)}
         files = {name: hash_bytes(text.encode()) for name, text in texts.items()}
         kept = report.model_copy(update={"files": files}).sealed()
         with disk(self.folder, REMEDY):
@@ -139,11 +139,11 @@ def read_report(path: Path, kind: str | None = None) -> DiagnosisReport:
     try:
         found = DiagnosisReport.model_validate_json(read_whole(path))
     except ValidationError as error:
-        raise DataError("not a diagnosis as raggs writes it now", where=path, remedy=AGAIN) from error
+        raise DataError("not a diagnosis as raggs writes it now", where=path, remedy=DIAGNOSE_AGAIN_REMEDY) from error
     if kind is not None and found.kind != kind:
-        raise DataError(f"a diagnosis of {found.kind}, not of {kind}", where=path, remedy=AGAIN)
+        raise DataError(f"a diagnosis of {found.kind}, not of {kind}", where=path, remedy=DIAGNOSE_AGAIN_REMEDY)
     if found.seal and found.seal != found.own_hash():
-        raise DataError("not what raggs wrote: it does not fit its seal", where=path, remedy=AGAIN)
+        raise DataError("not what raggs wrote: it does not fit its seal", where=path, remedy=DIAGNOSE_AGAIN_REMEDY)
     return found
 
 
@@ -167,7 +167,7 @@ def read_folder(folder: Path, judgments: str | None) -> tuple[tuple[DiagnosisRep
             said.append(str(error))
             continue
         if report.golden is not None and judgments is not None and report.golden != judgments:
-            said.append(f"{path}: a diagnosis of other judgments than those of this set — {AGAIN}")
+            said.append(f"{path}: a diagnosis of other judgments than those of this set — {DIAGNOSE_AGAIN_REMEDY}")
         else:
             found[report.kind] = report
     return tuple(found[name] for name in REGISTRY if name in found), tuple(said)

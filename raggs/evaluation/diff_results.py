@@ -27,7 +27,7 @@ from raggs.base.artifacts import Frozen
 from raggs.base.errors import RaggsError
 from raggs.base.hashing import canonical_json
 from raggs.base.settings import counts_by_value
-from raggs.base.types import as_object, as_text, leaves, number
+from raggs.base.types import as_object, as_text, finite_or_none, leaves
 from raggs.evaluation.diff_sets import (
     DecisionsPart,
     EstimatePart,
@@ -46,16 +46,16 @@ from raggs.runs.manifests.reasons import ABSENT, ComponentChanged, differences
 from raggs.stages.pipeline import load_pipeline
 from raggs.stats.comparison import Comparison, DifferenceBounds, Verdict, compare_many
 
-Figures = Mapping[str, float | None]
+FiguresByName = Mapping[str, float | None]
 
 
-def beside(old: Figures, new: Figures) -> tuple[FigurePart, ...]:
+def figure_parts(old: FiguresByName, new: FiguresByName) -> tuple[FigurePart, ...]:
     """A part for each figure that one of both has."""
     names = dict.fromkeys([*old, *new])
     return tuple(FigurePart(name=name, old=old.get(name), new=new.get(name)) for name in names)
 
 
-def differing(parts: Iterable[FigurePart]) -> tuple[FigurePart, ...]:
+def differing_figures(parts: Iterable[FigurePart]) -> tuple[FigurePart, ...]:
     """Those that are not the same in both."""
     return tuple(part for part in parts if part.old != part.new)
 
@@ -111,7 +111,7 @@ RATES: Mapping[str, tuple[str, str]] = {
     "rank.cycles": ("triples that go round", "triples that could"),
     "rank.invalid": ("batches without an order", "batches asked"),
 }
-WORDS: Mapping[str, str] = {
+FIGURE_LABELS: Mapping[str, str] = {
     "judge.depth.stop_after": "low grades in a row that end a walk",
     "judge.depth.asked": "judgments asked for",
     "judge.depth.saved": "judgments saved by the depth",
@@ -142,13 +142,13 @@ WORDS: Mapping[str, str] = {
     "rank.position_bias": "gain by being shown first rather than last, in grades",
     "rank.expected_inversions": "wrongly ordered pairs expected in a top",
 }
-GOOD = {str(number): f"a good judge's {number + 1}" for number in range(5)}
-NAMED: Mapping[str, Mapping[str, str]] = {
+GOOD_JUDGE_GRADES = {str(number): f"a good judge's {number + 1}" for number in range(5)}
+FIGURE_LABEL_PATTERNS: Mapping[str, Mapping[str, str]] = {
     r"judge\.panel\.members\.(.+)": {"mean": "mean grade", "given": "grades given", "missing": "grades missing"},
     r"judge\.panel\.agreement\.(.+)": {"pairs": "passages", "exact": "equal grades: share", "kappa": "kappa"},
     r"judge\.cascade\.grades\.(.+)": {"given": "passages", "agree": "share on which the good judge agrees"},
-    r"judge\.cascade\.grades\.(.+)\.by_rule": GOOD,
-    r"judge\.cascade\.grades\.(.+)\.by_chance": GOOD,
+    r"judge\.cascade\.grades\.(.+)\.by_rule": GOOD_JUDGE_GRADES,
+    r"judge\.cascade\.grades\.(.+)\.by_chance": GOOD_JUDGE_GRADES,
     r"judge\.canaries\.kinds\.(.+)": {"rate": "passed: share", "count": "passed", "total": "asked"},
     r"judge\.canaries\.company\.(.+)": {"grades": "what a grade moves", "questions": "questions"},
 }
@@ -168,23 +168,23 @@ def health_words(place: str) -> str:
     """A figure in words by its place in the locks; one that nobody has named yet with spaces for its dots."""
     if place.startswith(SOURCES):
         return f"grades by {place.removeprefix(SOURCES)}"
-    return next(_found(place), place.replace(".", " "))
+    return next(_label_candidates(place), place.replace(".", " "))
 
 
-def _found(place: str) -> Iterator[str]:
-    if place in WORDS:
-        yield WORDS[place]
+def _label_candidates(place: str) -> Iterator[str]:
+    if place in FIGURE_LABELS:
+        yield FIGURE_LABELS[place]
     rest, _, last = place.rpartition(".")
     if rest in RATES:
         count, total = RATES[rest]
         yield {"rate": f"{count}: share", "count": count, "total": total}.get(last, place)
-    for head, (pattern, words) in zip(HEADS, NAMED.items(), strict=True):
+    for head, (pattern, words) in zip(HEADS, FIGURE_LABEL_PATTERNS.items(), strict=True):
         match = re.fullmatch(pattern, rest)
         if match is not None and last in words:
             yield f"{head.format(match[1])}: {words[last]}"
 
 
-MOST = 5  # questions named for a flip
+MAX_MOVERS = 5  # questions named for a flip
 OPPOSITE: Mapping[Verdict, Verdict] = {"win": "loss", "loss": "win"}
 
 
@@ -233,7 +233,7 @@ def decisions_part(
 
 
 def _verdicts(measure: str, old: ScoreColumn, new: ScoreColumn, confidence: float, seed: int) -> list[VerdictPart]:
-    before, after = (compared(side, confidence=confidence, seed=seed) for side in (old, new))
+    before, after = (compare_pairs(side, confidence=confidence, seed=seed) for side in (old, new))
     parts = [_verdict(pair, measure, (before[pair], after[pair]), (old, new)) for pair in before]
     return [
         part.model_copy(update={"moved_by": _movers(old, new, part.first, part.second)}) if part.flipped else part
@@ -249,11 +249,11 @@ def _movers(old: ScoreColumn, new: ScoreColumn, first: str, second: str) -> tupl
     both = [qid for qid in sides[0] if np.isfinite(sides[0][qid]) and np.isfinite(sides[1].get(qid, np.nan))]
     moves = {qid: sides[1][qid] - sides[0][qid] for qid in both}
     way = np.sign(sum(moves.values()))
-    most = sorted((qid for qid in both if moves[qid] * way > 0), key=lambda qid: -abs(moves[qid]))[:MOST]
+    most = sorted((qid for qid in both if moves[qid] * way > 0), key=lambda qid: -abs(moves[qid]))[:MAX_MOVERS]
     return tuple(MovePart(qid=qid, old=sides[0][qid], new=sides[1][qid]) for qid in most)
 
 
-def compared(column: ScoreColumn, *, confidence: float, seed: int) -> dict[tuple[str, str], Comparison]:
+def compare_pairs(column: ScoreColumn, *, confidence: float, seed: int) -> dict[tuple[str, str], Comparison]:
     """Every pair of systems, with Holm's correction over all of them; more is better in what comes of it."""
     sign = 1.0 if column.higher else -1.0
     pairs = list(combinations(column.values, 2))
@@ -292,13 +292,18 @@ def _verdict(
 
 def _difference(found: Comparison, sign: float) -> EstimatePart:
     low, high = sorted((sign * found.difference.low, sign * found.difference.high))
-    return EstimatePart(value=number(sign * found.difference.mean), low=number(low), high=number(high))
+    return EstimatePart(
+        value=finite_or_none(sign * found.difference.mean), low=finite_or_none(low), high=finite_or_none(high)
+    )
 
 
 def _score(name: str, measure: str, old: ScoreColumn, new: ScoreColumn) -> ScoreDiffPart:
     sides = [column.values[name] for column in (old, new)]
     counts = [int(np.isfinite(values).sum()) for values in sides]
-    means = [number(float(np.nanmean(values))) if count else None for values, count in zip(sides, counts, strict=True)]
+    means = [
+        finite_or_none(float(np.nanmean(values))) if count else None
+        for values, count in zip(sides, counts, strict=True)
+    ]
     return ScoreDiffPart(
         system=name, measure=measure, old=means[0], new=means[1], old_queries=counts[0], new_queries=counts[1]
     )
@@ -306,7 +311,7 @@ def _score(name: str, measure: str, old: ScoreColumn, new: ScoreColumn) -> Score
 
 VALUE: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
 LOCATIONS = {"workspace"}  # where a run lies is nothing about it
-TOLD = {"config", "inputs"}  # by the settings, and by the stage that wrote them
+REPORTED_ELSEWHERE = {"config", "inputs"}  # by the settings, and by the stage that wrote them
 
 
 def settings(old: RunManifest, new: RunManifest) -> tuple[SettingDiffPart, ...]:
@@ -334,7 +339,9 @@ def _label(entry: object) -> str:
     return as_text(found.get("name")) or as_text(found.get("type")) or ""
 
 
-def made(old: RunManifest, new: RunManifest, told: Iterable[SettingDiffPart]) -> tuple[StageInputDiffPart, ...]:
+def stage_input_diffs(
+    old: RunManifest, new: RunManifest, told: Iterable[SettingDiffPart]
+) -> tuple[StageInputDiffPart, ...]:
     """What differs of all else that the stages' results depend on: code, prompts, corpus, models, packages.
 
     Args:
@@ -351,7 +358,7 @@ def made(old: RunManifest, new: RunManifest, told: Iterable[SettingDiffPart]) ->
 
 
 def _causes(manifest: RunManifest, stage: str) -> Mapping[str, object]:
-    return {key: value for key, value in manifest.stages[stage].components.items() if key not in TOLD}
+    return {key: value for key, value in manifest.stages[stage].components.items() if key not in REPORTED_ELSEWHERE}
 
 
 def _sign(part: SettingDiffPart) -> tuple[str, str]:
@@ -367,7 +374,12 @@ def _values(found: ComponentChanged) -> dict[str, JsonValue]:
 
 INPUTS = ("corpus", "queries")  # sections of a configuration that count by what they read
 OF_CODE = {"version", "identity", "code", "engine", "fusion"}  # components that no setting names
-PLACES = {"judge": "judge.judge", "group": "judge.judge", "embedder": "embed.embedder", "rewriter": "embed.rewrite"}
+SETTING_PLACES = {
+    "judge": "judge.judge",
+    "group": "judge.judge",
+    "embedder": "embed.embedder",
+    "rewriter": "embed.rewrite",
+}
 PROMPTS = {  # the settings of the prompts that a component's `prompt` is the hash of
     ("judge", "judge"): ("judge.prompt",),
     ("judge", "group"): ("judge.group_prompt",),
@@ -426,9 +438,9 @@ def runs_report(
         first=places[0],
         second=places[1],
         settings=tuple(RunSetting(**part.__dict__, counts=_counts(part.name, counting)) for part in told),
-        made=made(one, two, told),
+        made=stage_input_diffs(one, two, told),
         stages=tuple(_stage(name, manifests, spent) for name in stages),
-        total=(_spent(spent[0].total), _spent(spent[1].total)),
+        total=(_spent_part(spent[0].total), _spent_part(spent[1].total)),
     )
 
 
@@ -482,7 +494,9 @@ def _by_components(stage: str, first: Mapping[str, object], second: Mapping[str,
         elif leaf == "prompt":
             yield from PROMPTS.get((stage, part), (f"{stage}.prompt",))
         elif leaf not in OF_CODE:
-            place = PLACES.get(part) or (f"retrieve.retrievers.{part.partition(' ')[2]}" if " " in part else part)
+            place = SETTING_PLACES.get(part) or (
+                f"retrieve.retrievers.{part.partition(' ')[2]}" if " " in part else part
+            )
             yield f"{place}.{rest}" if rest else place
             yield f"{place}.path"  # a file counts by its content, which its component names in its own way
 
@@ -513,7 +527,7 @@ def _stage(
     name: str, manifests: tuple[RunManifest, RunManifest], spent: tuple[LedgerTotals, LedgerTotals]
 ) -> StageDiffPart:
     one, two = (side.stages.get(name) for side in manifests)
-    costs = [_spent(side.stage.get(name, LedgerSum())) for side in spent]
+    costs = [_spent_part(side.stage.get(name, LedgerSum())) for side in spent]
     if one is None or two is None:
         return StageDiffPart(stage=name, result="one only", reasons=(), first=costs[0], second=costs[1])
     alike = {file: out.sha256 for file, out in one.outputs.items()} == {f: out.sha256 for f, out in two.outputs.items()}
@@ -536,5 +550,5 @@ def _reasons(one: Mapping[str, object], two: Mapping[str, object]) -> Iterator[s
         told.add(sign)
 
 
-def _spent(found: LedgerSum) -> SpentPart:
+def _spent_part(found: LedgerSum) -> SpentPart:
     return SpentPart(calls=found.calls, usd=found.usd)

@@ -39,12 +39,12 @@ from raggs.base.artifacts import Frozen, Passage, Query, RankRecord
 from raggs.base.document import Column
 from raggs.base.hashing import generator
 from raggs.base.text import one_line
-from raggs.base.types import Number, number
+from raggs.base.types import Number, finite_or_none
 from raggs.golden.base import GoldenSet
 from raggs.golden.files import LinesGolden
 from raggs.golden.judgments import Judgments
-from raggs.golden.opened import open_golden
 from raggs.golden.runs import RunGolden
+from raggs.golden.sources import open_golden
 from raggs.runs.manifests.costs import LedgerTotals, costs
 from raggs.runs.manifests.models import RunManifest
 from raggs.stats.agreement import GRADES, check_labels, cohen_kappa, count_pairs
@@ -411,16 +411,16 @@ def questions(old: GoldenSide, new: GoldenSide) -> ContentPart:
     A file of questions beside labels may hold those of other sets too.
     """
     known = bool(old.questions and new.questions)
-    before, after = (_asked(side) for side in (old, new))
-    names = _renamed(_spoken(before), _spoken(after)) if known else {}
+    before, after = (_asked_questions(side) for side in (old, new))
+    names = _renamed(_normalised_texts(before), _normalised_texts(after)) if known else {}
     both = before.keys() & after.keys()
     changed = [
-        ChangedPart(id=qid, fields=found) for qid in sorted(both) if (found := _differing(before[qid], after[qid]))
+        ChangedPart(id=qid, fields=found) for qid in sorted(both) if (found := _changed_fields(before[qid], after[qid]))
     ]
     return _content_part(before, after, names, changed, known)
 
 
-def _asked(side: GoldenSide) -> dict[str, Query | None]:
+def _asked_questions(side: GoldenSide) -> dict[str, Query | None]:
     asked = side.questions if side.manifest is not None else {}
     return {**asked, **{qid: side.questions.get(qid) for qid in side.grades}}
 
@@ -442,7 +442,7 @@ def alias(part: ContentPart) -> dict[str, str]:
     return {each.new: each.old for each in part.renamed}
 
 
-def _spoken(found: Mapping[str, Query | None]) -> dict[str, str]:
+def _normalised_texts(found: Mapping[str, Query | None]) -> dict[str, str]:
     """The words of each question, in whatever spacing they stand."""
     return {qid: one_line(query.text) for qid, query in found.items() if query is not None}
 
@@ -455,7 +455,7 @@ def _renamed(before: Mapping[str, H], after: Mapping[str, H]) -> dict[str, str]:
     return {name: gone[after[name]].pop() for name in sorted(after.keys() - before.keys()) if gone.get(after[name])}
 
 
-def _differing(before: Query | None, after: Query | None) -> tuple[str, ...]:
+def _changed_fields(before: Query | None, after: Query | None) -> tuple[str, ...]:
     if before is None or after is None:
         return ()
     return tuple(name for name in FIELDS if getattr(before, name) != getattr(after, name))
@@ -515,7 +515,7 @@ def comparable(old: GoldenSide, new: GoldenSide) -> bool:
     return scales[0] == scales[1]
 
 
-def moved(old: GoldenSide, new: GoldenSide, pairing: IdPairing) -> SharedGrades:
+def shared_grades(old: GoldenSide, new: GoldenSide, pairing: IdPairing) -> SharedGrades:
     """The grades of both sets, question by question."""
     pairs: list[tuple[str, int, int]] = []
     added = removed = 0
@@ -564,14 +564,18 @@ def _kappa(found: SharedGrades, labels: tuple[int, ...], confidence: float, seed
     if len(labels) <= len(GRADES):
         shift = GRADES[0] - labels[0]
         checked = check_labels(found.old + shift, found.new + shift, found.qids, confidence=confidence, seed=seed).kappa
-        return EstimatePart(value=number(checked.value), low=number(checked.low), high=number(checked.high))
+        return EstimatePart(
+            value=finite_or_none(checked.value), low=finite_or_none(checked.low), high=finite_or_none(checked.high)
+        )
     kappa = cohen_kappa(found.old, found.new, weights="quadratic", labels=labels, confidence=confidence, seed=seed)
-    return EstimatePart(value=number(kappa.value), low=number(kappa.low), high=number(kappa.high))
+    return EstimatePart(
+        value=finite_or_none(kappa.value), low=finite_or_none(kappa.low), high=finite_or_none(kappa.high)
+    )
 
 
-DEEPEST = 20
-DRAWS = 400
-FEWEST = 4  # shared passages; of fewer, the upper half says nothing
+MAX_DEPTH = 20
+ORDER_DRAWS = 400
+MIN_SHARED_PASSAGES = 4  # shared passages; of fewer, the upper half says nothing
 
 
 @dataclass(frozen=True)
@@ -595,7 +599,7 @@ class OrderMove:
 
 def depth(old_top: int, new_top: int) -> int:
     """How many ranks both sets mean to be sure of, at most `DEEPEST`."""
-    return min(old_top, new_top, DEEPEST)
+    return min(old_top, new_top, MAX_DEPTH)
 
 
 def order_move(
@@ -616,18 +620,18 @@ def order_move(
     here = np.array([number for number, doc in enumerate(old.docs) if doc in place], dtype=np.int64)
     there = np.array([place[doc] for doc in old.docs if doc in place], dtype=np.int64)
     doubt = np.hypot(old.sigma[here], new.sigma[there]) if len(here) else np.empty(0)
-    if len(here) < min(FEWEST, k + 1) or not doubt.any():
+    if len(here) < min(MIN_SHARED_PASSAGES, k + 1) or not doubt.any():
         return seen
     head = k if len(here) > k else len(here) // 2
-    drawn = _drawn(old.score[here], doubt, head, generator(seed, "orders", name))
+    drawn = _draw_overlaps(old.score[here], doubt, head, generator(seed, "orders", name))
     met = float((np.argsort(there)[:head] < head).mean())
     least = float(np.quantile(drawn, 1.0 - confidence, method="lower"))
     return OrderMove(seen.tau_ap, seen.rbo, seen.overlap, met, float(drawn.mean()), met < least)
 
 
-def _drawn(score: Floats, doubt: Floats, k: int, rng: np.random.Generator) -> Floats:
+def _draw_overlaps(score: Floats, doubt: Floats, k: int, rng: np.random.Generator) -> Floats:
     """Shape (draws,): the share of the head of k, whose passages come first, that each draw has too."""
-    drawn = score + rng.normal(size=(DRAWS, len(score))) * doubt
+    drawn = score + rng.normal(size=(ORDER_DRAWS, len(score))) * doubt
     heads: Ints = np.argpartition(-drawn, k - 1, axis=1)[:, :k]
     found: Floats = (heads < k).mean(axis=1)
     return found
@@ -654,7 +658,7 @@ def orders_part(moves: Sequence[OrderMove], k: int, *, confidence: float) -> Ord
 
 
 def _mean(values: Sequence[float]) -> Number:
-    return number(float(np.mean(values))) if values else None
+    return finite_or_none(float(np.mean(values))) if values else None
 
 
 @dataclass(frozen=True)
@@ -666,7 +670,7 @@ class GradeMoves:
     by_question: tuple[QuestionDiffPart, ...]
 
 
-def moves(old: GoldenSide, new: GoldenSide, pairing: IdPairing, *, confidence: float, seed: int) -> GradeMoves:
+def grade_moves(old: GoldenSide, new: GoldenSide, pairing: IdPairing, *, confidence: float, seed: int) -> GradeMoves:
     """Compare the questions that both judge.
 
     Args:
@@ -680,7 +684,7 @@ def moves(old: GoldenSide, new: GoldenSide, pairing: IdPairing, *, confidence: f
         before, after = old.orders.get(qid), pairing.order(new, there)
         if before is not None and after is not None:
             orders[qid] = order_move(before, after, k, name=qid, confidence=confidence, seed=seed)
-    graded = moved(old, new, pairing) if comparable(old, new) else None
+    graded = shared_grades(old, new, pairing) if comparable(old, new) else None
     return GradeMoves(
         None if graded is None else grades_part(graded, new, confidence=confidence, seed=seed),
         orders_part(list(orders.values()), k, confidence=confidence),
@@ -698,9 +702,9 @@ def _by_question(
 
 def _comparing_part(qid: str, graded: SharedGrades | None, places: range, order: OrderMove | None) -> QuestionDiffPart:
     compared, moved, shift = (0, 0, float("nan")) if graded is None else graded.of(places)
-    part = QuestionDiffPart(qid=qid, compared=compared, moved=moved, shift=number(shift))
+    part = QuestionDiffPart(qid=qid, compared=compared, moved=moved, shift=finite_or_none(shift))
     if order is None:
         return part
     told = None if order.beyond is None else "beyond" if order.beyond else "within"
-    seen = {name: number(getattr(order, name)) for name in ("tau_ap", "rbo", "overlap", "expected")}
+    seen = {name: finite_or_none(getattr(order, name)) for name in ("tau_ap", "rbo", "overlap", "expected")}
     return part.model_copy(update={**seen, "change": told})

@@ -27,12 +27,12 @@ from raggs.base.document import score
 from raggs.base.errors import DataError, GateError, NotFoundError, UsageError
 from raggs.base.files import read_whole
 from raggs.base.jsonl import first_fault
-from raggs.base.text import plural, visible
+from raggs.base.text import escape_controls, plural
 from raggs.base.types import Number
+from raggs.evaluation.messages import VERDICTS, unjudged_tops
 from raggs.evaluation.models import EvalReport, ScorePart, SystemPart, UnjudgedTopPart
 from raggs.evaluation.report import rule_words
 from raggs.evaluation.study import Study, judging_remedy, unjudged_in
-from raggs.evaluation.words import VERDICTS, unjudged_tops
 from raggs.metrics.columns import Run
 from raggs.metrics.hits import find_hits
 from raggs.metrics.names import MeasureSpec, parse_measure
@@ -40,10 +40,10 @@ from raggs.metrics.unjudged import ShownPassages, difference_ends, top_of, value
 from raggs.parts.file_shapes import replayable
 from raggs.stats.comparison import Comparison, DifferenceBounds, compare, could_cross, could_reverse
 
-AGAIN = "evaluate the earlier system again in the same way"
-SHOWN = 12  # digits of a fingerprint
+EVALUATE_AGAIN_REMEDY = "evaluate the earlier system again in the same way"
+SHOWN_HASH_DIGITS = 12  # digits of a fingerprint
 CUTOFF = re.compile(r"@\d+")
-EARLIER = "the earlier {}"
+EARLIER_LABEL = "the earlier {}"
 Inconclusive = Literal["fail", "pass"]
 UNGATED = re.compile(r"(?:range|bias)\[|(?:\w+\[)?(?:holes|judged|unj)\b")  # not how good a system is
 
@@ -78,7 +78,7 @@ class Gates:
         """
         found = list(limits_kept(report, self.limits, self.study))
         if self.before is not None:
-            found += against(
+            found += regression_outcomes(
                 report, self.before, drop=self.drop, where=self.where, across=self.across, study=self.study
             )
         if self.inconclusive == "pass":
@@ -187,11 +187,11 @@ def read_report(path: Path) -> EvalReport:
     except ValidationError as error:
         if error.errors(include_url=False)[0]["loc"] == ("golden", "digest"):
             said = "does not say by which judgments it was measured: an earlier version of raggs wrote it"
-            raise DataError(said, where=path, remedy=AGAIN) from error
+            raise DataError(said, where=path, remedy=EVALUATE_AGAIN_REMEDY) from error
         raise DataError(first_fault(error), where=path, remedy="name an eval.json of this version of raggs") from error
 
 
-def against(
+def regression_outcomes(
     report: EvalReport,
     before: EvalReport,
     *,
@@ -218,8 +218,10 @@ def against(
     apart = report.golden.digest != before.golden.digest
     if apart and not across:
         raise _other_set(report, before, where)
-    if other := _other(report, before):
-        raise DataError(f"was measured {other}, so nothing follows from a difference", where=where, remedy=AGAIN)
+    if other := _incomparable_reason(report, before):
+        raise DataError(
+            f"was measured {other}, so nothing follows from a difference", where=where, remedy=EVALUATE_AGAIN_REMEDY
+        )
     pairs = _pairs(report.systems, before.systems)
     gated = [name for name in before.measures if not UNGATED.match(name)]
     shared = [name for name in gated if name in report.measures]
@@ -232,7 +234,7 @@ def against(
     gate = f"not worse than {where or 'the earlier result'}"
     for side in sides:
         for measure in shared:
-            yield _held(_Change(*side, measure, drop, apart, study), gate)
+            yield _regression_outcome(_Change(*side, measure, drop, apart, study), gate)
     for said in _not_compared(before, pairs, [name for name in gated if name not in shared]):
         yield GateOutcome(gate, said, True)
 
@@ -240,14 +242,14 @@ def against(
 def _other_set(report: EvalReport, before: EvalReport, where: Path | None) -> DataError:
     here, there = report.golden, before.golden
     return DataError(
-        f"was measured on other judgments: fingerprint {there.digest[:SHOWN]} ({there.source}), here "
-        f"{here.digest[:SHOWN]} ({here.source}); nothing follows from a difference",
+        f"was measured on other judgments: fingerprint {there.digest[:SHOWN_HASH_DIGITS]} ({there.source}), here "
+        f"{here.digest[:SHOWN_HASH_DIGITS]} ({here.source}); nothing follows from a difference",
         where=where,
-        remedy=f"{AGAIN}; raggs diff OLD NEW tells the sets apart, --across-sets compares all the same",
+        remedy=f"{EVALUATE_AGAIN_REMEDY}; raggs diff OLD NEW tells the sets apart, --across-sets compares all the same",
     )
 
 
-def _other(report: EvalReport, before: EvalReport) -> str:
+def _incomparable_reason(report: EvalReport, before: EvalReport) -> str:
     """What makes values of two results incomparable, whatever the judgments; empty where nothing does."""
     ours, theirs = report.golden, before.golden
     scales = [(side.lowest, side.highest, side.relevant, side.gains) for side in (ours, theirs)]
@@ -256,17 +258,17 @@ def _other(report: EvalReport, before: EvalReport) -> str:
     if ours.relevant != theirs.relevant:
         return f"with relevance from {theirs.relevant} on, here from {ours.relevant}"
     if ours.gains != theirs.gains:
-        return f"with other gains ({_listed(theirs.gains)}, here {_listed(ours.gains)})"
+        return f"with other gains ({_gain_list(theirs.gains)}, here {_gain_list(ours.gains)})"
     if report.ties != before.ties:
         return f"with --ties {before.ties}, here {report.ties}"
-    if other := _carried(before, report):
+    if other := _projection_difference(before, report):
         return other
     if report.condensed != before.condensed:
         return "with condensed lists" if before.condensed else "with whole lists, here condensed"
     return ""
 
 
-def _carried(before: EvalReport, report: EvalReport) -> str:
+def _projection_difference(before: EvalReport, report: EvalReport) -> str:
     """What tells two results apart where grades were carried over to other passages in one of them."""
     then, now = ({rule_words(each.projection) for each in side.systems if each.projection} for side in (before, report))
     if not then or not now:
@@ -274,7 +276,7 @@ def _carried(before: EvalReport, report: EvalReport) -> str:
     return "" if then == now else f"by another rule of --project ({'; '.join(sorted(then))})"
 
 
-def _listed(gains: Sequence[float]) -> str:
+def _gain_list(gains: Sequence[float]) -> str:
     return " ".join(f"{gain:g}" for gain in gains)
 
 
@@ -349,7 +351,7 @@ class _Change:
         return -found.difference.mean > self.drop or (found.verdict == "loss" and not found.negligible)
 
 
-def _held(change: _Change, gate: str) -> GateOutcome:
+def _regression_outcome(change: _Change, gate: str) -> GateOutcome:
     """What the gate says of one measure of one system."""
     outcome = partial(GateOutcome, gate, system=change.name, measure=change.measure)
     now, then, qids, measure, name = change.now, change.then, change.qids, change.measure, change.name
@@ -378,7 +380,7 @@ def _held(change: _Change, gate: str) -> GateOutcome:
 
 
 def _sources(change: _Change) -> dict[str, str]:
-    then = {EARLIER.format(each.name): each.source for each in change.before.systems}
+    then = {EARLIER_LABEL.format(each.name): each.source for each in change.before.systems}
     return {**then, **(change.study.sources if change.study else {})}
 
 
@@ -400,26 +402,30 @@ def _unjudged(change: _Change) -> tuple[tuple[UnjudgedTopPart, ...], DifferenceB
         return (), None
     if ours is None or change.study is None:
         return (), None
-    theirs = _earlier(change, ours)
-    tops = {change.name: ours.top} | ({} if theirs is None else {EARLIER.format(change.earlier): theirs.top})
+    theirs = _earlier_lists(change, ours)
+    tops = {change.name: ours.top} | ({} if theirs is None else {EARLIER_LABEL.format(change.earlier): theirs.top})
     parts, earlier = unjudged_in(named, tops), _holes(change, named)
     if theirs is None and earlier.any():
-        share = float(np.mean([each or 0.0 for each in _open(change, named).values()]))
-        where = UnjudgedTopPart(system=EARLIER.format(change.earlier), cutoff=named.measure.k or 0, share=share)
+        share = float(np.mean([each or 0.0 for each in _earlier_unjudged_shares(change, named).values()]))
+        where = UnjudgedTopPart(system=EARLIER_LABEL.format(change.earlier), cutoff=named.measure.k or 0, share=share)
         parts = (*parts, where)
     if not parts:
         return (), None
     stands = change.sign * _differences(change)
     try:
-        ends = _moved(named, ours, theirs, stands) if theirs else _loose(named, ours, earlier, change)
+        ends = (
+            _known_list_bounds(named, ours, theirs, stands)
+            if theirs
+            else _unknown_list_bounds(named, ours, earlier, change)
+        )
     except DataError:  # the measure needs more of the earlier lists than is held
-        ends = _loose(named, ours, earlier, change)
+        ends = _unknown_list_bounds(named, ours, earlier, change)
     if change.apart:  # queries of one set alone are not compared
         ends = DifferenceBounds(*(np.where(np.isnan(stands), np.nan, end) for end in ends))
     return parts, ends if change.sign > 0 else -ends
 
 
-def _earlier(change: _Change, ours: ShownPassages) -> ShownPassages | None:
+def _earlier_lists(change: _Change, ours: ShownPassages) -> ShownPassages | None:
     """The earlier lists, as far as they are held, by the judgments of these; None where they have other judgments."""
     lists = change.before.shown.get(change.earlier)
     parts = [next(each for each in side.systems if each.name == name).projection
@@ -432,7 +438,9 @@ def _earlier(change: _Change, ours: ShownPassages) -> ShownPassages | None:
     return ShownPassages(hits, top_of(hits, run, "file", ours.top.depth))
 
 
-def _moved(named: MeasureSpec, ours: ShownPassages, theirs: ShownPassages, stands: Floats) -> DifferenceBounds:
+def _known_list_bounds(
+    named: MeasureSpec, ours: ShownPassages, theirs: ShownPassages, stands: Floats
+) -> DifferenceBounds:
     """The bounds of a difference; what the earlier lists hold below the ranks that are held counts as it did."""
     found = difference_ends(named, ours, theirs)
     with np.errstate(invalid="ignore"):
@@ -441,7 +449,7 @@ def _moved(named: MeasureSpec, ours: ShownPassages, theirs: ShownPassages, stand
     return DifferenceBounds(found.low + rest, found.high + rest)
 
 
-def _loose(named: MeasureSpec, ours: ShownPassages, earlier: Flags, change: _Change) -> DifferenceBounds:
+def _unknown_list_bounds(named: MeasureSpec, ours: ShownPassages, earlier: Flags, change: _Change) -> DifferenceBounds:
     """The same if the earlier lists are not known: any value counts for a query where they hold unjudged passages."""
     low, high = named.measure.RANGE
     qids = ours.hits.qrels.qids
@@ -450,7 +458,7 @@ def _loose(named: MeasureSpec, ours: ShownPassages, earlier: Flags, change: _Cha
     return DifferenceBounds(mine.low - np.where(earlier, high, values), mine.high - np.where(earlier, low, values))
 
 
-def _open(change: _Change, named: MeasureSpec) -> Mapping[str, Number]:
+def _earlier_unjudged_shares(change: _Change, named: MeasureSpec) -> Mapping[str, Number]:
     """By query, the unjudged share of the earlier result's top."""
     return _values(change.before, change.earlier, f"holes@{named.measure.k}")
 
@@ -459,7 +467,7 @@ def _holes(change: _Change, named: MeasureSpec) -> Flags:
     """The queries of the judgments on which the earlier result shows unjudged passages."""
     if change.study is None:
         return np.zeros(0, dtype=bool)
-    open_ = _open(change, named)
+    open_ = _earlier_unjudged_shares(change, named)
     return np.array([bool(open_.get(qid)) for qid in change.study.judgments.qrels.qids])
 
 
@@ -527,4 +535,4 @@ def _interval(found: ScorePart) -> str:
 
 
 def _text(text: str) -> str:
-    return NO_CHARACTERS.sub(lambda match: ascii(match[0])[1:-1], visible(text))
+    return NO_CHARACTERS.sub(lambda match: ascii(match[0])[1:-1], escape_controls(text))

@@ -12,9 +12,9 @@ from raggs.base.document import Cell, Legend, ReportDocument, Row, ScoreRange, S
 from raggs.base.files import write_texts
 from raggs.base.types import Number
 from raggs.evaluation.analyses import REGISTRY, Analysis
+from raggs.evaluation.messages import MARKS, interval_words, judgments
 from raggs.evaluation.models import EvalReport, ScorePart
 from raggs.evaluation.report import projections
-from raggs.evaluation.words import MARKS, interval_words, judgments
 from raggs.metrics.names import glossary
 
 
@@ -26,7 +26,7 @@ def lay_out(report: EvalReport) -> ReportDocument:
     """
     analyses: list[Analysis] = [REGISTRY.load(name)() for name in dict.fromkeys((*REGISTRY.builtin, *report.analyses))]
     sections = tuple(section for analysis in analyses if (section := analysis.section(report)))
-    ranged = any(score.low is not None for _, score in _each(report))
+    ranged = any(score.low is not None for _, score in _all_scores(report))
     signs = (
         Legend("[ ]", interval_words(report)) if ranged else None,
         *(analysis.legend(report) for analysis in analyses),
@@ -44,20 +44,20 @@ def _terms(report: EvalReport) -> tuple[Legend, ...]:
 
 def _scores(report: EvalReport) -> Table:
     """A row for each measure, a column for each system; and the queries in the mean where that is not all of them."""
-    partial = any(score.valid < report.golden.queries for _, score in _each(report))
+    partial = any(score.valid < report.golden.queries for _, score in _all_scores(report))
     head = ("measure", *(system.name for system in report.systems), *(["valid queries"] if partial else []))
     return Table(head, tuple(_row(report, measure, partial) for measure in report.measures))
 
 
 def _row(report: EvalReport, measure: str, partial: bool) -> Row:
     scores = {system.name: system.scores[measure] for system in report.systems}
-    best = _best(report, measure, [score.mean for score in scores.values()])
+    best = _best_mean(report, measure, [score.mean for score in scores.values()])
     marks = {part.system: MARKS[part.verdict] for part in report.comparisons if part.measure == measure}
     cells = (_cell(score, marks.get(name, ""), score.mean == best) for name, score in scores.items())
     return (Cell(measure), *cells, *([Cell(_valid(report, list(scores.values())))] if partial else []))
 
 
-def _best(report: EvalReport, measure: str, means: list[Number]) -> Number:
+def _best_mean(report: EvalReport, measure: str, means: list[Number]) -> Number:
     """The best mean; none where there is nothing to be better than."""
     better: Callable[[list[float]], float] = max if report.higher_is_better[measure] else min
     known = [mean for mean in means if mean is not None]
@@ -80,7 +80,7 @@ def _valid(report: EvalReport, scores: list[ScorePart]) -> str:
     return f"{said} of {report.golden.queries}"
 
 
-def _each(report: EvalReport) -> Iterator[tuple[str, ScorePart]]:
+def _all_scores(report: EvalReport) -> Iterator[tuple[str, ScorePart]]:
     for system in report.systems:
         yield from system.scores.items()
 

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from raggs.base import __version__
-from raggs.base.document import Cell, Column, Form, bounded, score, signed
+from raggs.base.document import Cell, Column, NumberForm, bounded, score, signed
 from raggs.base.types import Number
 
 Verdict = Literal["win", "loss", "tie", "unresolvable", "unjudged"]
@@ -52,7 +52,7 @@ class ScorePart(ReportPart):
     lowest: Number = Field(None, description="mean with every unjudged passage at the lowest grade, where asked for")
     highest: Number = Field(None, description="the same at the highest grade")
 
-    def cell(self, form: Form = "score") -> Cell:
+    def cell(self, form: NumberForm = "score") -> Cell:
         """As it stands in a table, with its interval."""
         return bounded(self.mean, self.low, self.high, form)
 

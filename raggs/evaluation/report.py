@@ -11,19 +11,19 @@ from collections.abc import Iterator, Sequence
 
 from raggs.base.judge_health import sources_words
 from raggs.base.text import plural
-from raggs.base.types import Number, number
+from raggs.base.types import Number, finite_or_none
 from raggs.evaluation.analyses import Analysis
 from raggs.evaluation.models import EvalReport, GoldenPart, ProjectionPart, ScorePart, SystemPart
 from raggs.evaluation.study import ScoringSettings, Study, doubt_of, harmless_note, study_systems
 from raggs.golden.judgments import Judgments
-from raggs.golden.opened import NamedSystem
 from raggs.golden.places import Projection
+from raggs.golden.sources import NamedSystem
 from raggs.metrics.evaluate import Evaluation
 from raggs.metrics.hits import Hits
 from raggs.stats.intervals import Interval
 
-LOST = 0.05  # of the judged characters; what is lost at cuts is white space
-FINER = 0.7  # of the length of judged passages; below it, grades are too coarse for a corpus
+MAX_UNREPORTED_LOSS = 0.05  # of the judged characters; what is lost at cuts is white space
+COARSE_GRADES_BELOW = 0.7  # of the length of judged passages; below it, grades are too coarse for a corpus
 
 
 def projection_part(projection: Projection, hits: Hits, cutoff: int) -> ProjectionPart:
@@ -43,7 +43,7 @@ def projection_part(projection: Projection, hits: Hits, cutoff: int) -> Projecti
         length=projection.lengths[1],
         lost=projection.lost,
         cutoff=cutoff,
-        judged=None if hits.reading is None else number(hits.reading.judged_share(cutoff)),
+        judged=None if hits.reading is None else finite_or_none(hits.reading.judged_share(cutoff)),
     )
 
 
@@ -52,8 +52,8 @@ def projections(report: EvalReport) -> Iterator[str]:
     parts = {system.name: system.projection for system in report.systems if system.projection}
     for rule in dict.fromkeys(rule_words(part) for part in parts.values()):
         yield f"projected: {rule}"
-    for said in dict.fromkeys(_fall(part) for part in parts.values()):
-        names = [name for name, part in parts.items() if _fall(part) == said]
+    for said in dict.fromkeys(_projection_sentence(part) for part in parts.values()):
+        names = [name for name, part in parts.items() if _projection_sentence(part) == said]
         shares = ", ".join(f"{name} {_share(parts[name].judged)}" for name in names)
         yield f"{said}; of the characters that the top {parts[names[0]].cutoff} shows are judged: {shares}"
 
@@ -61,7 +61,7 @@ def projections(report: EvalReport) -> Iterator[str]:
 def finer_note(part: SystemPart) -> str:
     """What a reader must know of a system whose passages are parts of judged ones; empty where they are not."""
     found = part.projection
-    if found is None or found.length >= FINER * found.judged_length:
+    if found is None or found.length >= COARSE_GRADES_BELOW * found.judged_length:
         return ""
     return (
         f"{part.name} is cut finer than what was judged ({found.length:,.0f} against {found.judged_length:,.0f} "
@@ -83,10 +83,10 @@ def rule_words(part: ProjectionPart) -> str:
     return f"a passage gets {earned}{shared}; judged below {part.known:.0%} and graded below {part.proof}, it is a hole"
 
 
-def _fall(part: ProjectionPart) -> str:
+def _projection_sentence(part: ProjectionPart) -> str:
     """How the set fell on a corpus."""
     onto = f" onto the corpus {part.corpus[:12]}" if part.corpus else ""
-    lost = f", {part.lost:.0%} of the judged text in no passage" if part.lost > LOST else ""
+    lost = f", {part.lost:.0%} of the judged text in no passage" if part.lost > MAX_UNREPORTED_LOSS else ""
     return f"{plural(part.passages, 'passage')} with a grade and {plural(part.holes, 'hole')}{onto}{lost}"
 
 
@@ -180,7 +180,10 @@ def _system(study: Study, system: NamedSystem) -> SystemPart:
 def score_part(interval: Interval) -> ScorePart:
     """A mean with its interval."""
     return ScorePart(
-        mean=number(interval.mean), low=number(interval.low), high=number(interval.high), valid=interval.count
+        mean=finite_or_none(interval.mean),
+        low=finite_or_none(interval.low),
+        high=finite_or_none(interval.high),
+        valid=interval.count,
     )
 
 

@@ -29,13 +29,13 @@ from raggs.base.jsonl import decode_json, raw_lines, read_objects
 from raggs.base.plainyaml import load_plain
 from raggs.base.text import one_line, shorten
 from raggs.evaluation.analyses import Analysis
+from raggs.evaluation.messages import OWN_CUTOFFS
 from raggs.evaluation.models import EvalReport
 from raggs.evaluation.report import make_report, score_part
 from raggs.evaluation.study import ScoringSettings, hits_of
-from raggs.evaluation.words import OWN_CUTOFFS
 from raggs.golden.judgments import Judgments
-from raggs.golden.opened import NamedSystem
-from raggs.metrics.columns import MOST_GAIN, GradeScale, Qrels, Run
+from raggs.golden.sources import NamedSystem
+from raggs.metrics.columns import MAX_GAIN, GradeScale, Qrels, Run
 from raggs.metrics.evaluate import measure_hits
 from raggs.metrics.names import MeasureSpec
 from raggs.parts.file_shapes import check_ids, replayable
@@ -69,15 +69,15 @@ def merged_by_cutoff(
     values: dict[str, dict[str, float | None]] = {}
     whole, hits = make_report(judgments, [system], scoring, analyses), hits_of(judgments, system, scoring)
     for own, names in cutoffs.items():
-        moved = {label: _moved(named, own) for label, named in labels.items()}
+        moved = {label: _at_cutoff(named, own) for label, named in labels.items()}
         found = measure_hits(hits, list(moved.values())).per_query
         for label, named in moved.items():
             column = found[named.name]
             values.setdefault(label, {}).update({name: column[name] for name in names if math.isfinite(column[name])})
-    return _joined(whole, system, values, {label: named.higher for label, named in labels.items()})
+    return _joined_report(whole, system, values, {label: named.higher for label, named in labels.items()})
 
 
-def _joined(
+def _joined_report(
     whole: EvalReport, system: NamedSystem, values: Mapping[str, Mapping[str, float | None]], higher: Mapping[str, bool]
 ) -> EvalReport:
     qids = sorted({qid for column in values.values() for qid in column})
@@ -95,7 +95,7 @@ def _joined(
     )
 
 
-def _moved(named: MeasureSpec, k: int | None) -> MeasureSpec:
+def _at_cutoff(named: MeasureSpec, k: int | None) -> MeasureSpec:
     if k is None or named.measure.k is None:
         return named
     return replace(named, measure=replace(named.measure, k=k))
@@ -174,7 +174,7 @@ def _pairs(path: Path, form: str) -> Iterator[tuple[int, str, str]]:
             yield line, key, value
 
 
-def folded(text: str) -> str:
+def fold_text(text: str) -> str:
     """`text` in NFKC, case-folded, with each run of white space as one blank."""
     return one_line(unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()))
 
@@ -185,16 +185,16 @@ def answer_rank(answer: str, texts: Iterable[str]) -> float:
     Raises:
         DataError: the answer is empty, and so would be found in every text.
     """
-    wanted = folded(answer)
+    wanted = fold_text(answer)
     if not wanted:
         raise DataError("the expected answer is empty", remedy="leave it out, or say what to look for")
-    return next((float(rank) for rank, text in enumerate(texts, start=1) if wanted in folded(text)), math.inf)
+    return next((float(rank) for rank, text in enumerate(texts, start=1) if wanted in fold_text(text)), math.inf)
 
 
 DEFAULT_K = 5
-MOST_K = 10**9 - 1  # as with --k
+MAX_K = 10**9 - 1  # as with --k
 OUTPUT_KEYS = ("output", "actual_output", "actualOutput")
-FORM = 'write {"retrieved": [{"id": "doc-7", "text": "..."}]} or ["doc-7", ...]'
+OUTPUT_FORM = 'write {"retrieved": [{"id": "doc-7", "text": "..."}]} or ["doc-7", ...]'
 
 
 @dataclass(frozen=True)
@@ -320,8 +320,8 @@ def _gains(path: Path, name: str, expected: object) -> dict[str, float]:
         if written in gains:
             raise DataError(f"sample {name} expects {written} twice", where=path, remedy="keep one")
         number = isinstance(gain, int | float) and not isinstance(gain, bool)
-        if not number or not 0 <= gain <= MOST_GAIN:
-            said = f"sample {name}: gain {gain!r} of {written} is no number in 0 to {MOST_GAIN:g}"
+        if not number or not 0 <= gain <= MAX_GAIN:
+            said = f"sample {name}: gain {gain!r} of {written} is no number in 0 to {MAX_GAIN:g}"
             raise DataError(said, where=path, remedy=remedy)
         gains[written] = float(gain)
     return gains
@@ -337,16 +337,16 @@ def _answer(path: Path, name: str, answer: object) -> str | None:
         return None
     if not isinstance(answer, str | int | float) or isinstance(answer, bool):
         raise DataError(f"sample {name}: the answer {answer!r} is no text", where=path, remedy="quote it")
-    if not folded(str(answer)):
+    if not fold_text(str(answer)):
         raise DataError(f"sample {name}: the expected answer is empty", where=path, remedy="leave it out")
     return str(answer)
 
 
 def _cutoff(path: Path, name: str, meta: Mapping[str, object]) -> int | None:
     k = meta.get("k")
-    if k is not None and (not isinstance(k, int) or isinstance(k, bool) or not 1 <= k <= MOST_K):
+    if k is not None and (not isinstance(k, int) or isinstance(k, bool) or not 1 <= k <= MAX_K):
         raise DataError(
-            f"sample {name}: k is {shorten(repr(k), 40)}", where=path, remedy=f"k is a whole number in 1 to {MOST_K:,}"
+            f"sample {name}: k is {shorten(repr(k), 40)}", where=path, remedy=f"k is a whole number in 1 to {MAX_K:,}"
         )
     return k
 
@@ -365,16 +365,18 @@ def _retrieved(path: Path, line: int, output: object) -> list[tuple[str, str]]:
         try:
             output = decode_json(output)
         except ValueError as error:
-            raise DataError(f"the output is not valid JSON ({error})", where=path, line=line, remedy=FORM) from error
+            raise DataError(
+                f"the output is not valid JSON ({error})", where=path, line=line, remedy=OUTPUT_FORM
+            ) from error
     items = output.get("retrieved") if isinstance(output, dict) else output
     if not isinstance(items, list):
-        raise DataError("no retrieved list", where=path, line=line, remedy=FORM)
+        raise DataError("no retrieved list", where=path, line=line, remedy=OUTPUT_FORM)
     return [_item(path, line, item) for item in items]
 
 
 def _item(path: Path, line: int, item: object) -> tuple[str, str]:
     doc_id = _id(item.get("id") if isinstance(item, dict) else item)
     if doc_id is None:
-        raise DataError(f"{json.dumps(item)} is no passage", where=path, line=line, remedy=FORM)
+        raise DataError(f"{json.dumps(item)} is no passage", where=path, line=line, remedy=OUTPUT_FORM)
     check_ids(path, line, doc_id)
     return doc_id, str(item.get("text") or "") if isinstance(item, dict) else ""

@@ -24,17 +24,17 @@ import numpy as np
 
 from raggs.base.arrays import Floats
 from raggs.base.errors import DataError
-from raggs.base.types import Number, number
+from raggs.base.types import Number, finite_or_none
 from raggs.evaluation.models import UnjudgedPart, UnjudgedTopPart
 from raggs.golden.judgments import Judgments
-from raggs.golden.opened import NamedSystem
 from raggs.golden.places import same_documents
+from raggs.golden.sources import NamedSystem
 from raggs.metrics.columns import Qrels, Run
 from raggs.metrics.evaluate import Evaluation, measure_hits
 from raggs.metrics.hits import Hits, Ties, find_hits
 from raggs.metrics.measures.novelty import with_first
 from raggs.metrics.names import MeasureSpec, parse_measure
-from raggs.metrics.unjudged import ShownPassages, TopPassages, difference_ends, reach, top_of
+from raggs.metrics.unjudged import ShownPassages, TopPassages, difference_ends, top_of, unjudged_depth
 from raggs.stats.comparison import DifferenceBounds
 
 POOL = "pool and judge it: raggs run, with {retrievers} under retrieve.retrievers"
@@ -61,7 +61,7 @@ def unjudged_in(named: MeasureSpec, tops: Mapping[str, TopPassages]) -> tuple[Un
     """The systems that show unjudged passages within the reach of a measure, those with the most first."""
     found = []
     for system, top in tops.items():
-        k = reach(named, top.depth)
+        k = unjudged_depth(named, top.depth)
         if (share := top.share(k)) > 0:
             found.append(UnjudgedTopPart(system=system, cutoff=k, share=share))
     return tuple(sorted(found, key=lambda part: -part.share))
@@ -74,7 +74,7 @@ def unjudged_part(tops: Sequence[UnjudgedTopPart], ends: DifferenceBounds, sign:
         sign: -1 where differences were turned round, since lower is better.
     """
     low, high = sorted((sign * _mean(ends.low), sign * _mean(ends.high)))
-    return UnjudgedPart(tops=tuple(tops), low=number(low), high=number(high), remedy=remedy)
+    return UnjudgedPart(tops=tuple(tops), low=finite_or_none(low), high=finite_or_none(high), remedy=remedy)
 
 
 def judging_remedy(tops: Iterable[UnjudgedTopPart], sources: Mapping[str, str], golden: str) -> str:
@@ -101,7 +101,7 @@ def _mean(values: Floats) -> float:
     return float(known.mean()) if len(known) else 0.0
 
 
-SHOWN = 3
+MAX_SHOWN_IDS = 3
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,9 @@ def study_systems(judgments: Judgments, systems: Sequence[NamedSystem], scoring:
         name: measure_hits(table, scoring.measures, confidence=scoring.confidence, seed=scoring.seed)
         for name, table in hits.items()
     }
-    makers = {each.name: stated for each in systems if (stated := _made(judgments, each, hits, scoring)) is not None}
+    makers = {
+        each.name: stated for each in systems if (stated := _is_pooled_from(judgments, each, hits, scoring)) is not None
+    }
     derived = frozenset(each.name for each in systems if each.derived)
     sources = {each.name: each.source for each in systems}
     return Study(judgments, scoring, hits, values, makers, derived, sources, _tops(judgments, systems, hits, scoring))
@@ -210,7 +212,9 @@ def top_in(judgments: Judgments, run: Run, hits: Hits, scoring: ScoringSettings)
     return top_of(hits, run, scoring.ties, depth)
 
 
-def _made(judgments: Judgments, system: NamedSystem, hits: Mapping[str, Hits], scoring: ScoringSettings) -> bool | None:
+def _is_pooled_from(
+    judgments: Judgments, system: NamedSystem, hits: Mapping[str, Hits], scoring: ScoringSettings
+) -> bool | None:
     """Whether the set says that it was pooled from a system; None where it was not, as far as its lists show.
 
     A set that was projected has the pool of no system that is cut in another way.
@@ -234,8 +238,8 @@ def hits_of(judgments: Judgments, system: NamedSystem, scoring: ScoringSettings)
     hits = find_hits(judgments.qrels, system.run, scoring.ties)
     if not hits.returned.any():
         raise DataError(
-            f"has none of the queries of {judgments.source}: it has {_some(system.run.qids)}, wanted are "
-            f"{_some(judgments.qrels.qids)}",
+            f"has none of the queries of {judgments.source}: it has {_shorten_ids(system.run.qids)}, wanted are "
+            f"{_shorten_ids(judgments.qrels.qids)}",
             where=system.source,
             remedy="make both name queries in the same way",
         )
@@ -261,15 +265,15 @@ def mean(values: Floats) -> Number:
     return float(valid.mean()) if len(valid) else None
 
 
-def _some(qids: Sequence[str]) -> str:
-    return ", ".join(qids[:SHOWN]) + (", …" if len(qids) > SHOWN else "") or "none"
+def _shorten_ids(qids: Sequence[str]) -> str:
+    return ", ".join(qids[:MAX_SHOWN_IDS]) + (", …" if len(qids) > MAX_SHOWN_IDS else "") or "none"
 
 
 HOLES = 0.5  # of the shown passages; above it, most of what a score is about is not known
-MET = 0.1  # of the queries with a list, those where it holds a judged passage
-HARMLESS = 0.1  # holes beside which harm says so
+MIN_MET_SHARE = 0.1  # of the queries with a list, those where it holds a judged passage
+HARM_NOTE_FROM = 0.1  # holes beside which harm says so
 
-ELSEWHERE = (
+OTHER_CORPUS_REMEDY = (
     "evaluate it against a set of its own corpus; if the ids do mean the same texts, export its lists "
     "(raggs export --format trec) and name the file"
 )
@@ -288,7 +292,7 @@ def check_corpus(judgments: Judgments, system: NamedSystem) -> None:
             f"was retrieved from another corpus than {judgments.source} was judged on (content {other}), so equal ids "
             "mean other texts",
             where=system.source,
-            remedy=RECUT if recut else ELSEWHERE,
+            remedy=RECUT if recut else OTHER_CORPUS_REMEDY,
         )
 
 
@@ -300,7 +304,7 @@ def doubt_of(study: Study, system: str) -> str:
     hits, k = study.hits[system], min(study.scoring.cutoffs)
     if hits.reading is not None:
         return _unreached(study, system, hits, k)
-    if said := stranger(study.judgments.source, system, hits):
+    if said := foreign_lists_warning(study.judgments.source, system, hits):
         return f"{said} Its scores say nothing"
     holes = holes_at(hits, k)
     if holes is None or holes <= HOLES or not judges_both(hits.qrels):
@@ -311,10 +315,10 @@ def doubt_of(study: Study, system: str) -> str:
     )
 
 
-def stranger(source: str, system: str, hits: Hits) -> str:
+def foreign_lists_warning(source: str, system: str, hits: Hits) -> str:
     """That the lists of a system hardly meet the judgments of a set; empty where they do."""
     met = met_share(hits)
-    if met >= MET:
+    if met >= MIN_MET_SHARE:
         return ""
     return (
         f"{system}: the ids of {source} hardly occur in its lists (of {met:.0%} of its queries any does): is it of "
@@ -350,7 +354,7 @@ def harmless_note(study: Study, system: str) -> str:
     asked = [named for named in study.scoring.measures if named.measure.NAME == "harm" and named.measure.k]
     for named in asked:
         holes = holes_at(study.hits[system], named.measure.cutoff)
-        if holes is not None and holes > HARMLESS:
+        if holes is not None and holes > HARM_NOTE_FROM:
             return (
                 f"{named.name} counts unjudged passages as harmless, and {holes:.0%} of what {system} shows there is "
                 "unjudged: its harm may be larger"

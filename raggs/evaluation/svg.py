@@ -16,15 +16,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from raggs.base.text import visible
+from raggs.base.text import escape_controls
 from raggs.base.types import Number
 
 WIDTH = 760
 LETTER = 6.3  # about the width of a letter, in units of the drawing
 LINE = 17  # between two lines of text
-ROOM = 0.07  # of a scale, beyond its values
-FEW = 3  # ticks that a logarithmic scale needs
-FAR = 20  # ratio of values from which a scale is logarithmic
+SCALE_MARGIN = 0.07  # of a scale, beyond its values
+MIN_LOG_TICKS = 3  # ticks that a logarithmic scale needs
+LOG_SCALE_FROM = 20  # ratio of values from which a scale is logarithmic
 FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # by XML 1.0
 STYLE = """
 .page{fill:#fff} text{fill:#222;font:12px system-ui,sans-serif} .title{font-weight:600;font-size:14px}
@@ -61,10 +61,10 @@ class AxisScale:
         """A scale around values, logarithmic where that is allowed and they lie far apart."""
         found = sorted(values)
         low, high = found[0], found[-1]
-        if log and low > 0 and high / low >= FAR:
-            room = (high / low) ** ROOM
+        if log and low > 0 and high / low >= LOG_SCALE_FROM:
+            room = (high / low) ** SCALE_MARGIN
             return cls(low / room, high * room, start, end, log=True)
-        room = (high - low) * ROOM or abs(high) * ROOM or 1.0
+        room = (high - low) * SCALE_MARGIN or abs(high) * SCALE_MARGIN or 1.0
         return cls(low - room, high + room, start, end)
 
     def at(self, value: float) -> float:
@@ -79,7 +79,7 @@ class AxisScale:
             for steps in ((1,), (1, 2, 5)):
                 found = [each * 10.0**power for power in range(first, last + 1) for each in steps]
                 inside = [value for value in found if self.low <= value <= self.high]
-                if len(inside) >= FEW:
+                if len(inside) >= MIN_LOG_TICKS:
                     return inside
         step = _round_step((self.high - self.low) / 5)
         first, last = math.ceil(self.low / step), math.floor(self.high / step)
@@ -154,7 +154,7 @@ def inlined(svg: str) -> str:
 
 def clean(words: str) -> str:
     """A text that is no markup, and holds nothing that XML forbids."""
-    return escape(FORBIDDEN.sub("\ufffd", visible(words)), quote=True)
+    return escape(FORBIDDEN.sub("\ufffd", escape_controls(words)), quote=True)
 
 
 def shortened(words: str, letters: int) -> str:
@@ -218,7 +218,7 @@ def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list
 
 
 LEFT, RIGHT, TOP, HIGH = 66, WIDTH - 24, 66, 300
-WIDE = 100  # letters of a line of text
+MAX_LINE_LETTERS = 100  # letters of a line of text
 COLOURS = 6  # that a page has classes for
 
 
@@ -261,14 +261,14 @@ def curves(
         drawing.line(places[-1][0] + 4, places[-1][1], RIGHT - 14, end - 4, "link")
         drawing.text(RIGHT - 11, end, str(number), "strong")
         alike = f" and {len(line.names) - 1} alike" if len(line.names) > 1 else ""
-        words = f"{number}  {shortened(line.names[0], WIDE - 15)}{alike}"
+        words = f"{number}  {shortened(line.names[0], MAX_LINE_LETTERS - 15)}{alike}"
         drawing.text(LEFT, foot + (2.4 + number) * LINE, words, f"named{own}" if coloured else "")
     return drawing.svg()
 
 
 FOREST_LEFT, FOREST_RIGHT, FOREST_TOP = 300, WIDTH - 24, 66
-STEP = LINE * 1.3  # between two rows
-LETTERS = 42  # of a name
+ROW_HEIGHT = LINE * 1.3  # between two rows
+MAX_LABEL_LETTERS = 42  # of a name
 
 
 @dataclass(frozen=True)
@@ -290,7 +290,7 @@ def forest(title: str, rows: Sequence[ForestRow], told: str, *, changes: bool) -
         told: what the scale is, below it.
         changes: whether values are changes, so that zero is marked and signs are shown.
     """
-    foot = FOREST_TOP + len(rows) * STEP + 8
+    foot = FOREST_TOP + len(rows) * ROW_HEIGHT + 8
     ends = [value for row in rows for value in (row.value, row.low, row.high) if value is not None]
     across = AxisScale.of([*ends, 0.0] if changes else ends, FOREST_LEFT, FOREST_RIGHT)
     drawing = Drawing(title, foot + 3.4 * LINE)
@@ -301,13 +301,13 @@ def forest(title: str, rows: Sequence[ForestRow], told: str, *, changes: bool) -
     if changes:
         drawing.line(across.at(0), foot, across.at(0), FOREST_TOP, "axis")
     for number, row in enumerate(rows):
-        _row(drawing, row, across, FOREST_TOP + (number + 0.8) * STEP)
+        _row(drawing, row, across, FOREST_TOP + (number + 0.8) * ROW_HEIGHT)
     drawing.text((FOREST_LEFT + FOREST_RIGHT) / 2, foot + 2.2 * LINE, told, "soft", "middle")
     return drawing.svg()
 
 
 def _row(drawing: Drawing, row: ForestRow, across: AxisScale, y: float) -> None:
-    drawing.text(288, y + 4, shortened(row.name, LETTERS), "", "end")
+    drawing.text(288, y + 4, shortened(row.name, MAX_LABEL_LETTERS), "", "end")
     if row.low is not None and row.high is not None:
         drawing.line(across.at(row.low), y, across.at(row.high), y, "bar" if row.clear else "doubt")
     drawing.dot(across.at(row.value), y, "front" if row.clear else "doubtdot", row.name)

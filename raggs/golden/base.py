@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from raggs.golden.judgments import Judgments
     from raggs.metrics.columns import GradeScale
 
-FUSED = "fused"  # what the fusion of a run's retrievers is called among them
+FUSION_NAME = "fused"  # what the fusion of a run's retrievers is called among them
 RUNS = "runs"  # where an export keeps the systems' lists
 LISTS = (".trec", ".json")  # the endings of such a list
 
@@ -163,7 +163,7 @@ class GoldenSet(ABC):
         """
 
 
-Part = Literal[
+GoldenContent = Literal[
     "grades",
     "unjudged",
     "judges",
@@ -180,7 +180,7 @@ Part = Literal[
     "places",
     "metadata",
 ]
-PARTS: Mapping[Part, str] = {
+GOLDEN_CONTENTS: Mapping[GoldenContent, str] = {
     "grades": "grades from 1 to 5",
     "unjudged": "pooled passages without a grade, and why",
     "judges": "who gave a grade",
@@ -197,11 +197,19 @@ PARTS: Mapping[Part, str] = {
     "places": "where judged passages stand in their documents",
     "metadata": "the metadata of judged passages",
 }
-ASKED_AND_READ: frozenset[Part] = frozenset({"questions", "facts", "texts", "places", "metadata"})
+ASKED_AND_READ: frozenset[GoldenContent] = frozenset({"questions", "facts", "texts", "places", "metadata"})
 SIZE = 16  # bytes of an item's hash
-SURE = {"score", "sigma", "confidence", "rank_low", "rank_high", "membership", "exposures"}  # of a ranked passage
+CONFIDENCE_FIELDS = {
+    "score",
+    "sigma",
+    "confidence",
+    "rank_low",
+    "rank_high",
+    "membership",
+    "exposures",
+}  # of a ranked passage
 
-Item = tuple[Part, object]
+Item = tuple[GoldenContent, object]
 
 
 @dataclass(frozen=True)
@@ -217,17 +225,17 @@ class PartStock:
     digest: str = "0" * 2 * SIZE
 
 
-def contents_of(golden: GoldenSet) -> dict[Part, PartStock]:
+def contents_of(golden: GoldenSet) -> dict[GoldenContent, PartStock]:
     """All that a golden set holds, each part; reads it once, and its lists.
 
     Raises:
         NotFoundError, DataError: as `GoldenSet.by_query`.
     """
-    counts, sums = dict.fromkeys(PARTS, 0), dict.fromkeys(PARTS, 0)
+    counts, sums = dict.fromkeys(GOLDEN_CONTENTS, 0), dict.fromkeys(GOLDEN_CONTENTS, 0)
     for part, item in _items(golden):
         counts[part] += 1
         sums[part] += _hash(item)
-    return {part: PartStock(counts[part], f"{sums[part] % (1 << 8 * SIZE):0{2 * SIZE}x}") for part in PARTS}
+    return {part: PartStock(counts[part], f"{sums[part] % (1 << 8 * SIZE):0{2 * SIZE}x}") for part in GOLDEN_CONTENTS}
 
 
 def _hash(item: object) -> int:
@@ -250,7 +258,7 @@ def _items(golden: GoldenSet) -> Iterator[Item]:
         for record in query.order:
             yield "order" if record.rank <= golden.top else "below", (query.qid, record.rank, record.doc_id)
             if golden.sure:
-                yield "confidence", (query.qid, record.doc_id, record.model_dump(include=SURE))
+                yield "confidence", (query.qid, record.doc_id, record.model_dump(include=CONFIDENCE_FIELDS))
     for question in golden.queries():  # those of which nothing is judged
         if question.qid not in asked:
             yield from _of_question(GoldenQuery(question.qid, question))

@@ -12,8 +12,8 @@ from contextlib import suppress
 
 from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, JudgeRecord, MergeRecord, RetrieveRecord
 from raggs.base.errors import RaggsError
-from raggs.base.types import number
-from raggs.golden.opened import lists_of_records
+from raggs.base.types import finite_or_none
+from raggs.golden.sources import lists_of_records
 from raggs.metrics.bottleneck import PAIRS, PUBLISHED, bottleneck
 from raggs.metrics.columns import GradeScale, Qrels
 from raggs.metrics.hits import Hits, find_hits
@@ -61,7 +61,7 @@ def _ceilings(hits: Hits) -> Iterator[RetrieverCeiling]:
             yield RetrieverCeiling(
                 measure=f"{measure}@{k}",
                 pool=found.pool,
-                score=number(found.actual),
-                proc=number(found.ceiling),
-                pct_proc=number(found.share_of_means),
+                score=finite_or_none(found.actual),
+                proc=finite_or_none(found.ceiling),
+                pct_proc=finite_or_none(found.share_of_means),
             )

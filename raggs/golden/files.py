@@ -35,15 +35,15 @@ from raggs.base.jsonl import decode_json, first_fault, read_objects
 from raggs.base.tables import LABEL_ROLES, NO_COLUMNS, ColumnNames, ObjectColumns, object_id
 from raggs.base.trec import SeenPairs
 from raggs.base.types import as_list, as_object, as_text
-from raggs.golden.base import SURE, GoldenQuery, GoldenSet, LabelRecord, SetPart
+from raggs.golden.base import CONFIDENCE_FIELDS, GoldenQuery, GoldenSet, LabelRecord, SetPart
 from raggs.golden.judgments import Judgments, stated_fall, stated_lacks, stated_origin, stated_sources
 from raggs.metrics.columns import GradeScale, Qrels
 from raggs.parts.file_shapes import check_ids, sidecar, stated_labels, stated_scale
 from raggs.parts.queries.fields import query_of
 from raggs.parts.queries.writing import query_facts
-from raggs.parts.run_files import as_id, qrels_of, rows_of, shown
+from raggs.parts.run_files import as_id, describe_value, qrels_of, rows_of
 
-GIVEN = Path("queries")  # what errors call questions that are of no file
+QUERIES_PLACE = Path("queries")  # what errors call questions that are of no file
 
 
 class GivenGolden(GoldenSet):
@@ -100,7 +100,7 @@ def queries_of(given: object) -> dict[str, Query]:
     found: dict[str, Query] = {}
     for place, query in enumerate(_queries(given), start=1):
         if query.qid in found:
-            raise DataError(f"query id {query.qid} stands twice", where=GIVEN, line=place, remedy="keep one")
+            raise DataError(f"query id {query.qid} stands twice", where=QUERIES_PLACE, line=place, remedy="keep one")
         found[query.qid] = query
     return dict(sorted(found.items()))
 
@@ -119,15 +119,18 @@ def _queries(given: object) -> Iterator[Query]:
 def _query(row: object, place: int) -> Query:
     if isinstance(row, Query):
         fields = row.model_dump(include={*Query.model_fields})
-        return query_of(fields, GIVEN, place)  # the same text as from a file or a mapping
+        return query_of(fields, QUERIES_PLACE, place)  # the same text as from a file or a mapping
     if not isinstance(row, Mapping):
         raise DataError(
-            f"{shown(row)} is no query", where=GIVEN, line=place, remedy='e.g. {"qid": "q1", "text": "..."}'
+            f"{describe_value(row)} is no query",
+            where=QUERIES_PLACE,
+            line=place,
+            remedy='e.g. {"qid": "q1", "text": "..."}',
         )
     plain = {str(key): value for key, value in row.items() if value is not None and value == value}
     for name in {"qid", "_id", "id", "query_id", "query-id"} & plain.keys():
         plain[name] = as_id(plain[name], "queries")
-    return query_of(plain, GIVEN, place)
+    return query_of(plain, QUERIES_PLACE, place)
 
 
 class RewordedGolden(GoldenSet):
@@ -168,7 +171,7 @@ class RewordedGolden(GoldenSet):
         return self._golden.judgments(scale)
 
 
-PACKED = "raggs"
+PACKED_COLUMN = "raggs"
 
 
 def passage_facts(passage: Passage) -> dict[str, object]:
@@ -177,7 +180,7 @@ def passage_facts(passage: Passage) -> dict[str, object]:
     return {name: value for name, value in found.items() if value}
 
 
-def packed(found: Query | Passage) -> str:
+def pack_facts(found: Query | Passage) -> str:
     """All that came with it, as JSON; empty where nothing did."""
     facts = query_facts(found) if isinstance(found, Query) else passage_facts(found)
     return json.dumps(facts, ensure_ascii=False) if facts else ""
@@ -207,8 +210,8 @@ def unpacked_passage(passage: Passage) -> Passage:
 
 def _facts(found: Query | Passage) -> tuple[dict[str, object], dict[str, object] | None]:
     """The metadata without what is packed in it, and that; None where nothing is."""
-    text = found.metadata.get(PACKED)
-    rest = {name: value for name, value in found.metadata.items() if name != PACKED}
+    text = found.metadata.get(PACKED_COLUMN)
+    rest = {name: value for name, value in found.metadata.items() if name != PACKED_COLUMN}
     if not isinstance(text, str):
         return rest, None
     try:
@@ -334,10 +337,10 @@ def labels_in(folder: Path) -> tuple[Path, Path | None] | None:
 
 M = TypeVar("M", bound=BaseModel)
 JUDGMENTS, UNJUDGED, ORDER, CORPUS = "judgments.jsonl", "unjudged.jsonl", "order.jsonl", "corpus.jsonl"
-SAID = frozenset(  # what is read of a line on a passage
+LABEL_FIELDS = frozenset(  # what is read of a line on a passage
     ("qid", "doc_id", "grade", "judge", "reason", "samples", "votes", "duplicate_of", "skipped", "error")
 )
-UNSURE: Mapping[str, object] = {
+UNKNOWN_CONFIDENCE: Mapping[str, object] = {
     "grade": MIN_GRADE,
     "score": 0.0,
     "sigma": 0.0,
@@ -362,10 +365,10 @@ class LinesGolden(FileGolden):
     def __init__(
         self, labels: Path, questions: Path | None = None, name: str = "", columns: ColumnNames = NO_COLUMNS
     ) -> None:
-        super().__init__(labels, questions or _there(labels.parent / QUERIES), name, columns)
-        order, top = _there(labels.parent / ORDER), sidecar(labels).get("top")
+        super().__init__(labels, questions or _if_not_empty(labels.parent / QUERIES), name, columns)
+        order, top = _if_not_empty(labels.parent / ORDER), sidecar(labels).get("top")
         self.top = top if isinstance(top, int) and order else 0
-        self.sure = order is None or next((row.keys() >= SURE for _, row in read_objects(order)), True)
+        self.sure = order is None or next((row.keys() >= CONFIDENCE_FIELDS for _, row in read_objects(order)), True)
 
     def by_query(self, *parts: SetPart) -> Iterator[GoldenQuery]:
         """See `GoldenSet.by_query`.
@@ -375,9 +378,9 @@ class LinesGolden(FileGolden):
         """
         wanted, folder = parts or get_args(SetPart), self.labels.parent
         asked = {query.qid: query for query in self.queries()}
-        grades = words_of(filter(None, (self.labels, _there(folder / UNJUDGED))), self.columns)
-        orders = orders_of(_there(folder / ORDER)) if "order" in wanted else {}
-        texts = _texts(_there(folder / CORPUS), grades) if "pool" in wanted else {}
+        grades = words_of(filter(None, (self.labels, _if_not_empty(folder / UNJUDGED))), self.columns)
+        orders = orders_of(_if_not_empty(folder / ORDER)) if "order" in wanted else {}
+        texts = _texts(_if_not_empty(folder / CORPUS), grades) if "pool" in wanted else {}
         for qid in sorted({*asked, *grades}):
             found = grades.get(qid, [])
             yield GoldenQuery(
@@ -401,7 +404,7 @@ class LinesGolden(FileGolden):
         doubt = LabelUncertainty(
             np.array([sigma.get((row.qid, row.doc_id), 0.0) for row in rows]), tuple(row.samples for row in rows)
         )
-        belief = belief_of([(row.qid, row.doc_id) for row in rows], _placed(self.labels.parent / ORDER))
+        belief = belief_of([(row.qid, row.doc_id) for row in rows], _scores_and_errors(self.labels.parent / ORDER))
         found = replace(found, qrels=replace(found.qrels, belief=belief))
         return replace(found, doubt=doubt, facets={row.doc_id: row.facet for row in rows})
 
@@ -421,7 +424,7 @@ def _sigma(order: Path) -> dict[tuple[str, str], float]:
     return {(str(row.get("qid")), str(row.get("doc_id"))): sigma for row, sigma in found if isinstance(sigma, float)}
 
 
-def _placed(order: Path) -> dict[tuple[str, str], tuple[float, float]]:
+def _scores_and_errors(order: Path) -> dict[tuple[str, str], tuple[float, float]]:
     """Score and standard error of each ranked passage; none where they are not said, or no judge was shown any."""
     if not order.is_file():
         return {}
@@ -453,7 +456,7 @@ def words_of(files: Iterable[Path], columns: ColumnNames = NO_COLUMNS) -> dict[s
         for number, row in _named_rows(path, columns, LABEL_ROLES if place == 0 else LABEL_ROLES[:2]):
             if isinstance(row.get("grade"), bool):
                 raise DataError("a grade is true or false", where=path, line=number, remedy="write a whole number")
-            word = _record(path, number, {name: row[name] for name in SAID & row.keys()}, LabelRecord)
+            word = _record(path, number, {name: row[name] for name in LABEL_FIELDS & row.keys()}, LabelRecord)
             check_ids(path, number, word.qid, word.doc_id)
             seen.note(word.qid, word.doc_id, number)
             first = places.setdefault((word.qid, word.doc_id), f"{path.name}:{number}")
@@ -485,7 +488,7 @@ def orders_of(path: Path | None) -> dict[str, list[RankRecord]]:
     orders: dict[str, list[RankRecord]] = {}
     places: dict[tuple[str, object], int] = {}
     for number, row in read_objects(path) if path else ():
-        record = _record(path, number, {**UNSURE, **row}, RankRecord)
+        record = _record(path, number, {**UNKNOWN_CONFIDENCE, **row}, RankRecord)
         for what, value in (("passage", record.doc_id), ("rank", record.rank)):
             first = places.setdefault((record.qid, value), number)
             if first != number:
@@ -503,7 +506,7 @@ def _record(path: Path | None, number: int, row: Mapping[str, object], model: ty
         raise DataError(said, where=path, line=number, remedy="export it again, or mend the line") from error
 
 
-def _there(path: Path) -> Path | None:
+def _if_not_empty(path: Path) -> Path | None:
     return path if path.is_file() and path.stat().st_size else None
 
 

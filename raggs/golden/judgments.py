@@ -19,7 +19,7 @@ import numpy as np
 from raggs.base.arrays import Ints
 from raggs.base.artifacts import artifact_file
 from raggs.base.errors import DataError
-from raggs.base.judge_health import FALLEN, PEOPLE
+from raggs.base.judge_health import GATE_FAILED_TEXT, HUMAN_SOURCE
 from raggs.base.text import shorten
 from raggs.base.types import as_object, as_text
 from raggs.metrics.columns import Qrels, pair_keys
@@ -29,8 +29,8 @@ from raggs.parts.file_shapes import sidecar
 if TYPE_CHECKING:
     from raggs.runs.manifests.models import RunManifest
 
-SHOWN = 12  # digits of a hash
-MOST_SAID = 400  # characters that a sidecar says of a gate
+SHOWN_HASH_DIGITS = 12  # digits of a hash
+MAX_LACKS_CHARS = 400  # characters that a sidecar says of a gate
 
 
 @dataclass(frozen=True)
@@ -49,17 +49,17 @@ class DataOrigin:
         """The two corpora, where both are known and differ; else empty."""
         if self.corpus is None or other.corpus is None or self.corpus == other.corpus:
             return ""
-        return f"{self.corpus[:SHOWN]}, there {other.corpus[:SHOWN]}"
+        return f"{self.corpus[:SHOWN_HASH_DIGITS]}, there {other.corpus[:SHOWN_HASH_DIGITS]}"
 
 
-UNKNOWN = DataOrigin()
+UNKNOWN_ORIGIN = DataOrigin()
 
 
 def origin_of(manifest: RunManifest) -> DataOrigin:
     """Of a run's lists and of the grades of its pool."""
     lock = manifest.stages.get("retrieve")
     if lock is None:
-        return UNKNOWN
+        return UNKNOWN_ORIGIN
     corpus, lists = lock.components.get("corpus"), lock.outputs.get(artifact_file("retrieve"))
     return DataOrigin(corpus if isinstance(corpus, str) else None, lists.sha256 if lists else None)
 
@@ -73,7 +73,7 @@ def stated_origin(labels: Path) -> DataOrigin:
 
 def stated_lacks(labels: Path) -> str:
     """What the sidecar of an export says that the set did not hold when it was written; empty where it was whole."""
-    return shorten(as_text(sidecar(labels).get("lacks")) or "", MOST_SAID)
+    return shorten(as_text(sidecar(labels).get("lacks")) or "", MAX_LACKS_CHARS)
 
 
 def stated_fall(labels: Path) -> Iterator[str]:
@@ -81,14 +81,14 @@ def stated_fall(labels: Path) -> Iterator[str]:
     found = as_object(sidecar(labels).get("provenance")).get("gate")
     said = [text for each in (found if isinstance(found, list) else ()) if (text := as_text(each))]
     if said:
-        yield f"{labels}: {FALLEN}: {shorten('; '.join(said), MOST_SAID)}"
+        yield f"{labels}: {GATE_FAILED_TEXT}: {shorten('; '.join(said), MAX_LACKS_CHARS)}"
 
 
 def stated_sources(labels: Path) -> Mapping[str, int]:
     """What the sidecar of an export says of who gave the grades, where people gave some."""
     found = as_object(as_object(sidecar(labels).get("provenance")).get("sources"))
     counts = {who: count for who, count in found.items() if isinstance(count, int) and count >= 0}
-    return counts if PEOPLE in counts else {}
+    return counts if HUMAN_SOURCE in counts else {}
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Judgments:
     qrels: Qrels
     doubt: LabelUncertainty | None = None
     facets: Mapping[str, str] = field(default_factory=dict)
-    origin: DataOrigin = UNKNOWN
+    origin: DataOrigin = UNKNOWN_ORIGIN
     warnings: tuple[str, ...] = ()
     sources: Mapping[str, int] = field(default_factory=dict)
 

@@ -35,16 +35,16 @@ from raggs.metrics.spans import (
     ProjectionRule,
     SpanIndex,
     Spans,
-    fresh,
+    new_characters,
     project,
 )
-from raggs.metrics.spans.columns import Place
-from raggs.metrics.spans.projection import merged
+from raggs.metrics.spans.columns import SpanPlace
+from raggs.metrics.spans.projection import merge_stretches
 from raggs.metrics.spans.scores import RetrievedSpans
 from raggs.parts.file_shapes import RELEVANT
 
 Lookup = Callable[[Iterable[str]], Mapping[str, Passage]]
-SAME = "project onto a corpus of the same documents, or judge its passages anew"
+SAME_DOCUMENTS_REMEDY = "project onto a corpus of the same documents, or judge its passages anew"
 
 
 class JudgedText:
@@ -71,7 +71,7 @@ class JudgedText:
         """
         span, text = placed_text(passage, self._golden)
         if self._passages.setdefault(span, text) != text:
-            raise self._differs(_named(passage.doc_id, span), self._golden)
+            raise self._differs(_describe_place(passage.doc_id, span), self._golden)
 
     def check(self, passage: Passage, place: Path | str) -> Span:
         """The place of a passage, whose text is the judged one as far as they overlap.
@@ -86,7 +86,7 @@ class JudgedText:
             if begin >= span.end:
                 break
             if low < high and judged[low - begin : high - begin] != text[low - span.start : high - span.start]:
-                raise self._differs(_named(passage.doc_id, span), place)
+                raise self._differs(_describe_place(passage.doc_id, span), place)
         return span
 
     @cached_property
@@ -126,11 +126,11 @@ class JudgedText:
             f"the text of the passage {passage} is not what {self._golden} was judged on there: the document has "
             "changed, or its characters are counted in another way",
             where=place,
-            remedy=SAME,
+            remedy=SAME_DOCUMENTS_REMEDY,
         )
 
 
-def _named(doc_id: str, span: Span) -> str:
+def _describe_place(doc_id: str, span: Span) -> str:
     return f"{doc_id} at {span.source}[{span.start}:{span.end}]"
 
 
@@ -141,7 +141,7 @@ def same_documents(one: Path | str, other: Path | str) -> bool:
 
 def _documents(folder: Path) -> set[str]:
     """The documents that the pools of a run have passages of; none of what is no run."""
-    from raggs.runs.manifests.opened import OpenedRun  # late: files need no manifests
+    from raggs.runs.manifests.open_run import OpenedRun  # late: files need no manifests
     from raggs.runs.manifests.store import RunStore
 
     store = RunStore(folder)
@@ -208,7 +208,7 @@ def judged_places(golden: GoldenSet, judgments: Judgments, lookup: Lookup | None
     rows = np.flatnonzero(qrels.grade >= 0)
     ids = [name.decode() for name in qrels.docs.take(rows).tolist()]
     wanted = set(ids)
-    passages = lookup(wanted) if lookup else _pooled(golden, wanted)
+    passages = lookup(wanted) if lookup else _pooled_passages(golden, wanted)
     canvas, places = JudgedText(golden.source), dict[str, Span]()
     for row, doc_id in zip(rows.tolist(), ids, strict=True):
         passage = passages.get(doc_id)
@@ -220,7 +220,7 @@ def judged_places(golden: GoldenSet, judgments: Judgments, lookup: Lookup | None
     return JudgedPlaces(judgments, qrels.query[rows], qrels.grade[rows], tuple(places[name] for name in ids), canvas)
 
 
-def _pooled(golden: GoldenSet, wanted: Collection[str]) -> dict[str, Passage]:
+def _pooled_passages(golden: GoldenSet, wanted: Collection[str]) -> dict[str, Passage]:
     pools = (query.pool for query in golden.by_query("pool"))
     return {passage.doc_id: passage for pool in pools for passage in pool if passage.doc_id in wanted}
 
@@ -235,8 +235,8 @@ def _no_place(golden: GoldenSet, qid: str, doc_id: str) -> DataError:
     )
 
 
-SHOWN = 3
-USUAL = ProjectionRule()
+MAX_SHOWN_IDS = 3
+DEFAULT_RULE = ProjectionRule()
 
 
 @dataclass(frozen=True)
@@ -307,9 +307,9 @@ class Projection:
     def lost(self) -> float:
         """The share of the judged characters that no passage of the corpus holds."""
         line, spans, nobody = self.painted.line, self.painted.spans, np.zeros(len(self.painted.query), dtype=np.int64)
-        wanted = merged(nobody, line.starts(spans), line.ends(spans), line.length)
+        wanted = merge_stretches(nobody, line.starts(spans), line.ends(spans), line.length)
         cut = np.zeros(len(self.cut.ids), dtype=np.int64)
-        held = merged(cut, line.starts(self.cut.spans), line.ends(self.cut.spans), line.length)
+        held = merge_stretches(cut, line.starts(self.cut.spans), line.ends(self.cut.spans), line.length)
         one, other = SpanIndex(held.starts, held.ends).overlapping(wanted.starts, wanted.ends)
         both = np.minimum(wanted.ends[one], held.ends[other]) - np.maximum(wanted.starts[one], held.starts[other])
         return 1.0 - float(both.sum()) / float(wanted.lengths.sum())
@@ -343,7 +343,7 @@ class Projection:
             hits.rank,
             spans.end - spans.start,
             self._judged(query, passage),
-            fresh(wanted, spans, query, hits.rank, line),
+            new_characters(wanted, spans, query, hits.rank, line),
             np.bincount(wanted.query, wanted.lengths, len(golden.qids)).astype(np.int64),
         )
 
@@ -381,7 +381,11 @@ class Projection:
 
 
 def project_onto(
-    judged: JudgedPlaces, corpus: Iterable[Passage], content: str, place: Path | str, rule: ProjectionRule = USUAL
+    judged: JudgedPlaces,
+    corpus: Iterable[Passage],
+    content: str,
+    place: Path | str,
+    rule: ProjectionRule = DEFAULT_RULE,
 ) -> Projection:
     """The grades of a golden set for the passages of a corpus.
 
@@ -395,24 +399,26 @@ def project_onto(
     Raises:
         DataError: a passage has no place, or another text there; none lies in a document that was judged.
     """
-    cut = _cut(corpus, judged.canvas, place)
+    cut = _passage_places(corpus, judged.canvas, place)
     if not judged.canvas.sources & set(cut.sources):
         raise DataError(
             f"holds none of the documents that {judged.golden.source} was judged on: judged are "
-            f"{_some(judged.canvas.sources)}, it holds {_some(cut.sources)}",
+            f"{_shorten_ids(judged.canvas.sources)}, it holds {_shorten_ids(cut.sources)}",
             where=place,
-            remedy=SAME,
+            remedy=SAME_DOCUMENTS_REMEDY,
         )
     found = Projection(judged, cut, rule, DataOrigin(content))
     if not len(found.projected.query):
-        raise DataError(f"no passage stands where {judged.golden.source} judged anything", where=place, remedy=SAME)
+        raise DataError(
+            f"no passage stands where {judged.golden.source} judged anything", where=place, remedy=SAME_DOCUMENTS_REMEDY
+        )
     return found
 
 
-def _cut(corpus: Iterable[Passage], canvas: JudgedText, place: Path | str) -> PassagePlaces:
+def _passage_places(corpus: Iterable[Passage], canvas: JudgedText, place: Path | str) -> PassagePlaces:
     numbers: dict[str, int] = {}
     ids: list[str] = []
-    places: list[Place] = []
+    places: list[SpanPlace] = []
     for passage in corpus:
         span = canvas.check(passage, place)
         ids.append(passage.doc_id)
@@ -420,6 +426,6 @@ def _cut(corpus: Iterable[Passage], canvas: JudgedText, place: Path | str) -> Pa
     return PassagePlaces(place, tuple(ids), tuple(numbers), Spans.of(places))
 
 
-def _some(names: Iterable[str]) -> str:
+def _shorten_ids(names: Iterable[str]) -> str:
     ordered = sorted(names)
-    return ", ".join(ordered[:SHOWN]) + (", …" if len(ordered) > SHOWN else "") or "none"
+    return ", ".join(ordered[:MAX_SHOWN_IDS]) + (", …" if len(ordered) > MAX_SHOWN_IDS else "") or "none"

@@ -32,10 +32,10 @@ from raggs.base.artifacts import (
 )
 from raggs.base.errors import NotFoundError
 from raggs.base.text import did_you_mean
-from raggs.golden.base import FUSED, GoldenQuery, GoldenSet
+from raggs.golden.base import FUSION_NAME, GoldenQuery, GoldenSet
 from raggs.golden.files import FileGolden
-from raggs.golden.opened import NamedSystem
 from raggs.golden.runs import RunGolden
+from raggs.golden.sources import NamedSystem
 from raggs.golden.views import (
     HitView,
     HumanLabel,
@@ -46,7 +46,7 @@ from raggs.golden.views import (
     passage_source,
 )
 from raggs.parts.reviews import CurrentReviews, key_of
-from raggs.runs.manifests.opened import ArtifactByQuery
+from raggs.runs.manifests.open_run import ArtifactByQuery
 
 
 class SystemLists:
@@ -88,7 +88,7 @@ class SystemLists:
 
 
 R = TypeVar("R", bound=Record)
-LISTED = 20  # ids that an error lists
+MAX_LISTED_IDS = 20  # ids that an error lists
 RANKED = ("rank", "rank.queries")  # what an earlier, other ranking may have left
 
 
@@ -154,7 +154,7 @@ class GoldenQuestions:
             DataError: a line cannot be right.
         """
         if qid not in self._source.known:
-            few = len(self.ids) <= LISTED
+            few = len(self.ids) <= MAX_LISTED_IDS
             remedy = did_you_mean(qid, self.ids, None if few else f"{len(self.ids):,} ids are known")
             raise NotFoundError(f"there is no question {qid!r}", where=self._name, remedy=remedy)
         found = self._source.view(qid, reviews or self._reviews)
@@ -199,8 +199,8 @@ class _OfFiles:
         found: GoldenQuery = self._queries[qid]
         texts = {passage.doc_id: passage for passage in found.pool}
         places = {record.doc_id: record for record in found.order if self._sure}
-        passages = (_judged(grade, texts.get(grade.doc_id), places.get(grade.doc_id)) for grade in found.grades)
-        return replace(_asked(qid, found.query), passages=tuple(passages))
+        passages = (_graded_view(grade, texts.get(grade.doc_id), places.get(grade.doc_id)) for grade in found.grades)
+        return replace(_question_view(qid, found.query), passages=tuple(passages))
 
 
 class _OfRun:
@@ -236,16 +236,16 @@ class _OfRun:
         passages = tuple(self._passages(qid, pooled))
         if reviews is not None and query is not None:
             passages = tuple(
-                replace(view, words=_words(reviews, query, record.passage))
+                replace(view, words=_human_labels(reviews, query, record.passage))
                 for view, record in zip(passages, pooled, strict=True)
             )
-        found = self._embedded(replace(_asked(qid, query), passages=passages, course=self._course(qid)))
+        found = self._embedded(replace(_question_view(qid, query), passages=passages, course=self._course(qid)))
         return replace(found, systems=tuple(self._systems(qid, pooled, found.grades)))
 
     def brief(self, qid: str) -> QuestionBrief:
         """The question in a line."""
         query = next(iter(self._questions.of(qid, QueryRecord)), None)
-        found, course = self._embedded(_asked(qid, query)), self._course(qid)
+        found, course = self._embedded(_question_view(qid, query)), self._course(qid)
         judged = self._of("judge", JudgeRecord, qid)
         grades = tuple(record.grade for record in judged if record.grade is not None)
         doubt = None if course is None else course.expected_inversions
@@ -292,8 +292,8 @@ class _OfRun:
             why[record.retriever] = record.escalated
             hit = HitView(record.rank, record.doc_id, record.score, grades.get(record.doc_id))
             lists.setdefault(record.retriever, []).append(hit)
-        if len(lists) > 1 and FUSED not in lists:
-            lists[FUSED] = [
+        if len(lists) > 1 and FUSION_NAME not in lists:
+            lists[FUSION_NAME] = [
                 HitView(each.rank, each.doc_id, each.score, grades[each.doc_id]) for each in pooled[: self._depth]
             ]
         return (
@@ -319,7 +319,7 @@ def _lists(systems: Sequence[NamedSystem], depth: int | None) -> list[SystemList
     return [SystemLists(system, depth) for system in systems]
 
 
-def _judged(grade: JudgeRecord, passage: Passage | None, place: RankRecord | None) -> PassageView:
+def _graded_view(grade: JudgeRecord, passage: Passage | None, place: RankRecord | None) -> PassageView:
     """A passage as files have it: its place in the pool is not known."""
     found = PassageView(grade.doc_id, judged=grade, place=place, duplicate_of=grade.duplicate_of)
     return (
@@ -335,13 +335,13 @@ def _judged(grade: JudgeRecord, passage: Passage | None, place: RankRecord | Non
     )
 
 
-def _asked(qid: str, query: Query | None) -> QuestionView:
+def _question_view(qid: str, query: Query | None) -> QuestionView:
     if query is None:
         return QuestionView(qid)
     return QuestionView(qid, query.text, "", query.language or "", query.answer, query.metadata)
 
 
-def _words(reviews: CurrentReviews, query: Query, passage: Passage) -> tuple[HumanLabel, ...]:
+def _human_labels(reviews: CurrentReviews, query: Query, passage: Passage) -> tuple[HumanLabel, ...]:
     key = key_of(query, passage)
     decided = [reviews.settling[key]] if key in reviews.settling else []
     said = (*reviews.grades.get(key, {}).values(), *decided)

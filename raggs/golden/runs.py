@@ -30,20 +30,20 @@ from raggs.base.artifacts import (
     RetrieveRecord,
 )
 from raggs.base.errors import DataError
-from raggs.base.judge_health import FALLEN, PEOPLE, JudgeHealth, source_of
+from raggs.base.judge_health import GATE_FAILED_TEXT, HUMAN_SOURCE, JudgeHealth, source_of
 from raggs.base.types import as_object
-from raggs.golden.base import FUSED, GoldenProvenance, GoldenQuery, GoldenSet, SetPart
+from raggs.golden.base import FUSION_NAME, GoldenProvenance, GoldenQuery, GoldenSet, SetPart
 from raggs.golden.judgments import Judgments, origin_of
 from raggs.metrics.columns import GradeScale, Qrels, UtilityEstimates, belief_of
 from raggs.metrics.unjudged import LabelUncertainty
-from raggs.parts.queries import MADE, made_notes
-from raggs.runs.manifests.costs import fallen
-from raggs.runs.manifests.opened import OpenedRun
+from raggs.parts.queries import ORIGIN_KEY, made_notes
+from raggs.runs.manifests.costs import failed_judge_gates
+from raggs.runs.manifests.open_run import OpenedRun
 from raggs.runs.manifests.reasons import no_grades
 from raggs.stages import GOLDEN
 
 R = TypeVar("R", bound=Record)
-MARK = f'"{MADE}":'.encode()
+NOTE_MARK = f'"{ORIGIN_KEY}":'.encode()
 
 
 def check_golden(run: OpenedRun) -> None:
@@ -80,7 +80,7 @@ class RunGolden(GoldenSet):
         if not path.is_file():
             return ()
         with path.open("rb") as file:
-            said = [QueryRecord.model_validate_json(line) for line in file if MARK in line]
+            said = [QueryRecord.model_validate_json(line) for line in file if NOTE_MARK in line]
         return tuple(made_notes(said))
 
     def queries(self) -> Iterator[Query]:
@@ -114,10 +114,10 @@ class RunGolden(GoldenSet):
         for record in self.run.typed("retrieve", RetrieveRecord):
             names.add(record.retriever)
             yield record
-        if len(names) > 1 and FUSED not in names:
+        if len(names) > 1 and FUSION_NAME not in names:
             for pooled in self.run.typed("merge", MergeRecord):
                 yield RetrieveRecord(
-                    qid=pooled.qid, retriever=FUSED, rank=pooled.rank, doc_id=pooled.doc_id, score=pooled.score
+                    qid=pooled.qid, retriever=FUSION_NAME, rank=pooled.rank, doc_id=pooled.doc_id, score=pooled.score
                 )
 
     def judgments(self, scale: GradeScale | None = None) -> Judgments:
@@ -186,7 +186,7 @@ def _provenance(run: OpenedRun) -> GoldenProvenance:
         rank=dict(rank.params) if rank else {},
         failed=sum(lock.failed for lock in stages.values()),
         depth=depth.model_dump() if depth else None,
-        gate=fallen(run.manifest),
+        gate=failed_judge_gates(run.manifest),
         corpus=origin.corpus,
         retrieved=origin.retrieved,
         sources=health.sources,
@@ -210,8 +210,10 @@ def columns_of(run: OpenedRun, ranked: Iterable[RankRecord], scale: GradeScale |
     facets = {record.doc_id: record.duplicate_of or record.doc_id for record in graded}
     judged = {qid: labels[qid] for qid in qrels.qids}
     placed = list(ranked)
-    doubt, origin = _doubt(judged, graded, placed), origin_of(run.manifest)
-    below = [f"{run.folder}: {FALLEN}: {said}" for said in ["; ".join(fallen(run.manifest))] if said]
+    doubt, origin = _label_uncertainty(judged, graded, placed), origin_of(run.manifest)
+    below = [
+        f"{run.folder}: {GATE_FAILED_TEXT}: {said}" for said in ["; ".join(failed_judge_gates(run.manifest))] if said
+    ]
     qrels = replace(qrels, belief=_belief(judged, placed))
     return Judgments(str(run.folder), qrels, doubt, facets, origin, tuple(below), _sources(graded))
 
@@ -219,7 +221,7 @@ def columns_of(run: OpenedRun, ranked: Iterable[RankRecord], scale: GradeScale |
 def _sources(graded: Iterable[JudgeRecord]) -> Mapping[str, int]:
     """Who gave how many grades, where people gave some."""
     found = Counter(source_of(record.judge) for record in graded if record.duplicate_of is None)
-    return found if PEOPLE in found else {}
+    return found if HUMAN_SOURCE in found else {}
 
 
 def _belief(judged: Mapping[str, Iterable[str]], ranked: Sequence[RankRecord]) -> UtilityEstimates | None:
@@ -230,7 +232,7 @@ def _belief(judged: Mapping[str, Iterable[str]], ranked: Sequence[RankRecord]) -
     return belief_of([(qid, doc) for qid, docs in judged.items() for doc in docs], placed)
 
 
-def _doubt(
+def _label_uncertainty(
     judged: Mapping[str, Iterable[str]], graded: Iterable[JudgeRecord], ranked: Iterable[RankRecord]
 ) -> LabelUncertainty:
     """A standard error where a passage was ranked, the judge's repeats where there are any; for each judged passage."""

@@ -23,29 +23,33 @@ from raggs.base.artifacts import JudgeRecord, Placement, RankingRecord, RankReco
 from raggs.base.judge_health import source_of
 from raggs.base.text import shorten
 from raggs.parts.file_shapes import RELEVANT
-from raggs.runs.manifests.orderwords import STOPS
+from raggs.runs.manifests.rank_messages import STOPS
 
 
-def _named(**fields: str) -> PlainSerializer:
+def _view_serializer(**fields: str) -> PlainSerializer:
     """A record as JSON under the names that views give its fields."""
     return PlainSerializer(lambda record: {name: getattr(record, of) for name, of in fields.items()})
 
 
-def _same(names: str) -> dict[str, str]:
+def _unchanged_names(names: str) -> dict[str, str]:
     return {name: name for name in names.split()}
 
 
 JudgedPart = Annotated[
     JudgeRecord,
-    _named(**_same("doc_id grade"), samples="grades", **_same("votes judge reason duplicate_of skipped error")),
+    _view_serializer(
+        **_unchanged_names("doc_id grade"),
+        samples="grades",
+        **_unchanged_names("votes judge reason duplicate_of skipped error"),
+    ),
 ]
 PlacePart = Annotated[
     RankRecord,
-    _named(
-        **_same("rank score sigma confidence"),
+    _view_serializer(
+        **_unchanged_names("rank score sigma confidence"),
         low="rank_low",
         high="rank_high",
-        **_same("membership exposures"),
+        **_unchanged_names("membership exposures"),
         below="locks_out",
         above="locks_in",
         unordered="unordered",
@@ -53,7 +57,7 @@ PlacePart = Annotated[
 ]
 CoursePart = Annotated[
     RankingRecord,
-    _named(calls="calls", failed="skipped", stopped="stop_reason", inversions="expected_inversions"),
+    _view_serializer(calls="calls", failed="skipped", stopped="stop_reason", inversions="expected_inversions"),
 ]
 
 
@@ -200,7 +204,7 @@ class QuestionView:
 
     def without_texts(self) -> QuestionView:
         """The same without what passages say, and without what judges and people say of them, who may quote."""
-        return replace(self, passages=tuple(map(_silent, self.passages)))
+        return replace(self, passages=tuple(map(_without_texts, self.passages)))
 
     def _placed(self) -> Iterator[tuple[int, PassageView]]:
         return ((passage.place.rank, passage) for passage in self.passages if passage.place is not None)
@@ -237,7 +241,7 @@ class QuestionBrief:
         return sum(grade >= RELEVANT for grade in self.grades)
 
 
-def _silent(passage: PassageView) -> PassageView:
+def _without_texts(passage: PassageView) -> PassageView:
     judged = None if passage.judged is None else passage.judged.model_copy(update={"reason": "", "error": None})
     return replace(
         passage,
@@ -248,12 +252,12 @@ def _silent(passage: PassageView) -> PassageView:
     )
 
 
-MOST_FACT = 400  # characters of what else an author wrote
-MOST_SAID = 2_000  # of a judge's reason, of a note
+MAX_FACT_CHARS = 400  # characters of what else an author wrote
+MAX_NOTE_CHARS = 2_000  # of a judge's reason, of a note
 KINDS = ("kind", "type", "category")  # under which authors say what kind of question it is
 SCORE_DIGITS = 3
 UNLISTED = 50  # passages beside the order that a short sheet shows where no system is known
-FEWEST = 10  # ranks that are shown at once, as in the script
+MIN_SHOWN_RANKS = 10  # ranks that are shown at once, as in the script
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,7 +373,7 @@ def sheet_of(view: QuestionView, top: int, *, depth: int | None = None, most: in
         most: characters of each passage's text; all of them if left out.
     """
     order = view.order
-    passages = _passages(view, order, max(top, FEWEST), depth)
+    passages = _passages(view, order, max(top, MIN_SHOWN_RANKS), depth)
     numbers = {passage.doc_id: number for number, passage in enumerate(passages)}
     below = [*(passage.doc_id for passage in order[1:]), None]
     after = dict(zip((passage.doc_id for passage in order), below, strict=False))
@@ -390,7 +394,7 @@ def sheet_of(view: QuestionView, top: int, *, depth: int | None = None, most: in
     )
 
 
-def slim(sheet: QuestionSheet) -> bytes:
+def sheet_json(sheet: QuestionSheet) -> bytes:
     """The sheet as JSON without what has its default, as the script reads it."""
     return SHEETS.dump_json(sheet, exclude_defaults=True)
 
@@ -413,7 +417,7 @@ def _passages(
 def _facts(view: QuestionView) -> Iterator[tuple[str, str]]:
     for name, value in view.metadata.items():
         if name not in KINDS and isinstance(value, str | int | float) and value != "":
-            yield name, shorten(str(value), MOST_FACT)
+            yield name, shorten(str(value), MAX_FACT_CHARS)
 
 
 def _row(passage: PassageView, after: str | None, most: int | None) -> SheetPassage:
@@ -428,7 +432,7 @@ def _row(passage: PassageView, after: str | None, most: int | None) -> SheetPass
         where="" if passage.span is None else f"{passage.span.source} {passage.span.start}–{passage.span.end}",
         grade=passage.grade,
         by="" if judged is None else source_of(judged.judge),
-        said=said[:MOST_SAID],
+        said=said[:MAX_NOTE_CHARS],
         votes=passage.votes,
         rank=None if place is None else place.rank,
         low=None if place is None else place.rank_low,
@@ -443,7 +447,7 @@ def _row(passage: PassageView, after: str | None, most: int | None) -> SheetPass
         twin=passage.duplicate_of if passage.duplicate_of != passage.doc_id else None,
         cut=passage.cut,
         words=tuple(
-            HumanLabelLine(word.who, word.grade, word.note[:MOST_SAID], word.settles) for word in passage.words
+            HumanLabelLine(word.who, word.grade, word.note[:MAX_NOTE_CHARS], word.settles) for word in passage.words
         ),
     )
 

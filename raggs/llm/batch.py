@@ -18,7 +18,7 @@ from raggs.llm import rate
 from raggs.llm.batch_api import BATCHES, BatchAPI, BatchQueue, Progress
 from raggs.llm.budget import Reservation
 from raggs.llm.cache import AnswerCache, CachedAnswer
-from raggs.llm.caller import LONGER, ROOM, Caller
+from raggs.llm.caller import ANSWER_LENGTH_FACTOR, LONGER, Caller
 from raggs.llm.calls import ChatCall, Completion
 from raggs.llm.conversation import Unusable, read_completion
 from raggs.llm.faults import Fault, Outage, Treatment
@@ -99,7 +99,9 @@ class BatchCaller:
     async def _reserve(self, call: ChatCall, least: int) -> Reservation:
         """A budget that is used up stops the run, but not before it has what the budget was enough for."""
         direct, price = self._direct, self.price(call.model)
-        room = ROOM if least or reasons(call.model, call.parameters) else 1  # all lines are in flight together
+        room = (
+            ANSWER_LENGTH_FACTOR if least or reasons(call.model, call.parameters) else 1
+        )  # all lines are in flight together
         try:
             return await direct.budget.reserve(lambda: direct.cost(call, price, least, room))
         except BudgetError:

@@ -36,8 +36,8 @@ from raggs.base.hashing import canonical_json
 from raggs.base.types import as_list, as_object, as_text
 from raggs.llm import providers
 from raggs.llm.calls import ChatCall, Completion, completion_of
-from raggs.llm.faults import GARBLED, MARK_WORDS, Fault, FaultRule, Treatment, fault_of
-from raggs.llm.messages import marked
+from raggs.llm.faults import MARK_WORDS, UNREADABLE_ANSWER, Fault, FaultRule, Treatment, fault_of
+from raggs.llm.messages import add_cache_marks
 from raggs.llm.settings import BatchSettings
 
 if TYPE_CHECKING:
@@ -48,9 +48,9 @@ WINDOW: Final = "24h"  # the only one there is
 TOKEN = "raggs"  # noqa: S105 - the name under which a batch bears the token of its journal
 UPLOAD_S = 600.0
 CLOCKS_S = 86_400  # how far the provider's clock may be from ours
-ENDED = ("completed", "expired", "cancelled", "failed")
+FINAL_STATUSES = ("completed", "expired", "cancelled", "failed")
 NO_BATCHES = FaultRule(Treatment.STOP, ConfigError, "the server has no Batch API", "set judge.mode: direct")
-UNANSWERED = FaultRule(Treatment.RETRY, ProviderError, "the batch ended without an answer to this question")
+UNANSWERED_RULE = FaultRule(Treatment.RETRY, ProviderError, "the batch ended without an answer to this question")
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class BatchState:
     @property
     def ended(self) -> bool:
         """Whether nothing more will come."""
-        return self.status in ENDED
+        return self.status in FINAL_STATUSES
 
 
 class BatchAPI:
@@ -99,7 +99,7 @@ class BatchAPI:
                 for batch in found:
                     if as_object(batch.get("metadata")).get(TOKEN) == token:
                         return _id(batch)
-                    if _number(batch.get("created_at")) < since - CLOCKS_S:
+                    if _number_or_zero(batch.get("created_at")) < since - CLOCKS_S:
                         return None
                 if not found or page.get("has_more") is not True:
                     return None
@@ -129,7 +129,7 @@ class BatchAPI:
             "messages": list(call.messages),
             "response_format": call.response_format,
         }
-        body = dict(marked(call.model, body, home=self.address is None))
+        body = dict(add_cache_marks(call.model, body, home=self.address is None))
         return canonical_json({"custom_id": call.key, "method": "POST", "url": ENDPOINT, "body": body}).encode() + b"\n"
 
     @contextmanager
@@ -161,19 +161,19 @@ def read_line(line: bytes, model: str) -> tuple[str, Completion | Fault] | None:
     if not isinstance(key, str):
         return None
     if not isinstance(response, Mapping):
-        return key, unanswered(_words(found.get("error")))
+        return key, unanswered_fault(_error_message(found.get("error")))
     status, body = response.get("status_code"), response.get("body")
     if status != 200:
-        return key, fault_of(LineError(_words(body), status if isinstance(status, int) else None), model)
+        return key, fault_of(LineError(_error_message(body), status if isinstance(status, int) else None), model)
     if not isinstance(body, Mapping):
-        return key, Fault(GARBLED, GARBLED.error(GARBLED.message))
+        return key, Fault(UNREADABLE_ANSWER, UNREADABLE_ANSWER.error(UNREADABLE_ANSWER.message))
     return key, completion_of(model, body, {})
 
 
-def unanswered(words: str = "") -> Fault:
+def unanswered_fault(words: str = "") -> Fault:
     """The fault of a question that a batch left open."""
-    error = ProviderError(UNANSWERED.message + (f": {words}" if words else ""))
-    return Fault(UNANSWERED, error, about_marks=any(mark in words for mark in MARK_WORDS))
+    error = ProviderError(UNANSWERED_RULE.message + (f": {words}" if words else ""))
+    return Fault(UNANSWERED_RULE, error, about_marks=any(mark in words for mark in MARK_WORDS))
 
 
 def _state(batch: Mapping[str, object]) -> BatchState:
@@ -182,8 +182,8 @@ def _state(batch: Mapping[str, object]) -> BatchState:
     files = (as_text(batch.get("output_file_id")), as_text(batch.get("error_file_id")))
     return BatchState(
         status=as_text(batch.get("status")) or "",
-        done=int(_number(counts.get("completed")) + _number(counts.get("failed"))),
-        total=int(_number(counts.get("total"))),
+        done=int(_number_or_zero(counts.get("completed")) + _number_or_zero(counts.get("failed"))),
+        total=int(_number_or_zero(counts.get("total"))),
         files=tuple(filter(None, files)),
         problem=as_text(as_object(next(iter(problems), None)).get("message")),
     )
@@ -195,11 +195,11 @@ def _id(found: Mapping[str, object]) -> str:
     return name
 
 
-def _number(found: object) -> float:
+def _number_or_zero(found: object) -> float:
     return found if isinstance(found, int | float) else 0.0
 
 
-def _words(error: object) -> str:
+def _error_message(error: object) -> str:
     """The message of an error as providers nest it."""
     while isinstance(error, Mapping) and "error" in error:
         error = error["error"]
@@ -286,7 +286,7 @@ class BatchJournal:
             ) from None
 
 
-def noted(folder: Path) -> dict[str, Path]:
+def keys_in_batches(folder: Path) -> dict[str, Path]:
     """Return every key that lies in a batch which was sent and is not fetched, with its note, from `folder`'s journals.
 
     Raises:
@@ -310,7 +310,7 @@ FIRST_POLL_S = 1.0
 SLOWER = 1.5  # each pause between polls over the one before
 MAX_BYTES = 150_000_000  # providers take 200 MB
 CANCELLING_S = 3600.0  # how long a cancelled batch may take to end
-KEPT = "the batch is noted: run again to go on with it"
+RESUME_REMEDY = "the batch is noted: run again to go on with it"
 
 Progress = Callable[[str, int, int], None]
 
@@ -508,7 +508,7 @@ class BatchQueue:
         while not (state := await self._persist(lambda: self._api.state(batch_id))).ended:
             self._progress(f"batch {batch_id}", state.done, state.total or len(sent.note.keys))
             if time.time() > deadline + CANCELLING_S:
-                raise ProviderError(f"batch {batch_id} does not end, though it was cancelled", remedy=KEPT)
+                raise ProviderError(f"batch {batch_id} does not end, though it was cancelled", remedy=RESUME_REMEDY)
             if time.time() > deadline and not cancelled:
                 cancelled = True
                 await self._persist(lambda: self._api.cancel(batch_id))
@@ -530,7 +530,7 @@ class BatchQueue:
         answers = dict(reversed(read))  # of two lines with one key, the first counts
         sent.collected = True
         for key in sent.note.keys:
-            answer = answers.get(key) or unanswered(state.problem or state.status)
+            answer = answers.get(key) or unanswered_fault(state.problem or state.status)
             future = sent.waiting.get(key)
             if future is not None and not future.done():
                 future.set_exception(answer) if isinstance(answer, Fault) else future.set_result(answer)
@@ -577,7 +577,7 @@ def _stopping(error: Fault | RaggsError) -> Fault:
     """As a fault that ends the run: a batch that cannot be sent or followed concerns all of its questions."""
     if isinstance(error, RaggsError):
         return Fault(FaultRule(Treatment.STOP, type(error), error.message), error)
-    if error.treatment is Treatment.STOP or error.rule is UNANSWERED:
+    if error.treatment is Treatment.STOP or error.rule is UNANSWERED_RULE:
         return error
     told, stop = error.error, error.rule._replace(treatment=Treatment.STOP)
-    return Fault(stop, type(told)(told.message, where=told.where, remedy=told.remedy or KEPT))
+    return Fault(stop, type(told)(told.message, where=told.where, remedy=told.remedy or RESUME_REMEDY))

@@ -36,17 +36,17 @@ from raggs.base.artifacts import Spending
 from raggs.base.errors import BusyError, ProviderError
 from raggs.base.files import lacks_handles, no_handles, regular_file
 from raggs.base.hashing import canonical_json
-from raggs.llm.batch_api import BATCHES, noted
+from raggs.llm.batch_api import BATCHES, keys_in_batches
 from raggs.llm.messages import Answerer, CallUsage
 
 T = TypeVar("T")
 N = TypeVar("N", int, float)
 
-RAW = 1  # diskcache's mode for values that lie in the database as they are
+RAW_MODE = 1  # diskcache's mode for values that lie in the database as they are
 FOLDER_MODE = 0o700
 DATABASE = "cache.db"
 LONGEST_PAYER = 64  # characters
-MOST = 1e12  # tokens or USD of one answer
+MAX_AMOUNT = 1e12  # tokens or USD of one answer
 PATIENCE_S = 30.0  # how long another process may lock the database
 LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
@@ -69,10 +69,10 @@ class TextDisk(diskcache.Disk):  # type: ignore[misc]
     def store(self, value: object, read: bool, key: object = None) -> tuple[int, int, None, str]:
         if read or not isinstance(value, str):
             raise TypeError(f"a cached value is text, not {type(value).__name__}")
-        return 0, RAW, None, value
+        return 0, RAW_MODE, None, value
 
     def fetch(self, mode: int, filename: str | None, value: object, read: bool) -> str:
-        if mode != RAW or filename is not None or read or not isinstance(value, str):
+        if mode != RAW_MODE or filename is not None or read or not isinstance(value, str):
             raise RefusedRow("not a row of this cache")
         return value
 
@@ -110,7 +110,7 @@ class CachedAnswer:
         payer: str = "",
     ) -> CachedAnswer:
         """The words `raw` of `model`, and what they took."""
-        return cls(raw, model, spent.prompt_tokens, spent.completion_tokens, spent.usd, _rounded(ms), by, payer)
+        return cls(raw, model, spent.prompt_tokens, spent.completion_tokens, spent.usd, _round_ms(ms), by, payer)
 
     @property
     def answerer(self) -> Answerer:
@@ -252,7 +252,7 @@ def _parse(text: str) -> CachedAnswer | None:
         return None
 
 
-def _rounded(ms: float | None) -> float | None:
+def _round_ms(ms: float | None) -> float | None:
     return None if ms is None else round(ms, 3)
 
 
@@ -262,7 +262,7 @@ def _amount(value: N) -> N:
     Raises:
         ValueError: negative, infinite or no number.
     """
-    if not 0 <= value <= MOST:
+    if not 0 <= value <= MAX_AMOUNT:
         raise ValueError("not an amount")
     return value
 
@@ -324,7 +324,7 @@ BATCH = " batch"  # after the session of a claim that a batch will answer
 
 
 @asynccontextmanager
-async def asking(
+async def claim_keys(
     claims: AnswerClaims | None, keys: Collection[str], *, batched: bool = False
 ) -> AsyncIterator[set[str]]:
     """The block in which some of `keys` are this session's to ask: those that no other one asks, at least one.
@@ -350,7 +350,7 @@ class AnswerClaims:
     def __init__(self, cache_folder: Path) -> None:
         self._folder = cache_folder / FOLDER
         self._batches = cache_folder / BATCHES
-        self._noted = noted(self._batches)
+        self._noted = keys_in_batches(self._batches)
         self._session = uuid4().hex
         self._lock = FileLock(self._file(self._session))
         self._rows: sqlite3.Connection | None = None
@@ -393,7 +393,7 @@ class AnswerClaims:
                 raise BusyError(told, where=self._folder, remedy="wait for it to end; its answers are cached then")
             return False
         if by_batch and not batched:  # it was killed, and what it has sent goes on at the provider
-            self._noted = noted(self._batches)
+            self._noted = keys_in_batches(self._batches)
         changed = rows.execute("UPDATE claims SET session = ? WHERE key = ? AND session = ?", (claim[1], key, *found))
         return changed.rowcount == 1
 

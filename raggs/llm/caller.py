@@ -35,8 +35,8 @@ from raggs.llm.settings import BudgetSettings, LLMSettings, Price
 A = TypeVar("A", bound=ProviderResponse)
 T = TypeVar("T")
 
-FREE = Price(input=0, output=0)
-ROOM = 4  # times the longest answer so far that an answer may have
+ZERO_PRICE = Price(input=0, output=0)
+ANSWER_LENGTH_FACTOR = 4  # times the longest answer so far that an answer may have
 LONGER = 4  # times the length at which an answer was cut off
 LONGEST_ANSWER = 65_536  # tokens, of a model of which nothing is known
 REFUSALS = 3  # of a limit, until a model is not sent it any more
@@ -100,7 +100,7 @@ class Caller:
                     "litellm's list has no model of that name",
                     remedy=f"{meant}set {wanted} in USD per 1M tokens, or budget.max_usd: null",
                 )
-            self._prices[model] = known or FREE
+            self._prices[model] = known or ZERO_PRICE
         return self._prices[model]
 
     def leader(self, key: str) -> asyncio.Task[Any] | None:
@@ -251,7 +251,7 @@ class Caller:
         known = call.own_limit or longest_answer(call.model)
         return known or max(LONGEST_ANSWER, self._longest.get(call.model, 0))
 
-    def cost(self, call: Call[A], price: Price, least: int = 0, room: int = ROOM) -> Cost:
+    def cost(self, call: Call[A], price: Price, least: int = 0, room: int = ANSWER_LENGTH_FACTOR) -> Cost:
         """USD of a call, and how long its answer may be.
 
         Args:

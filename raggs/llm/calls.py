@@ -22,7 +22,7 @@ from raggs.llm.messages import Answerer, Message, most_written
 from raggs.llm.prices import HIDDEN, estimate_tokens, provider_of, reasons
 from raggs.llm.settings import LLMSettings, Price
 
-MOST_TOKENS = 1_000_000_000  # of one call
+MAX_CALL_TOKENS = 1_000_000_000  # of one call
 SEARCH_PASSAGES, PASSAGE_TOKENS = 100, 500  # of a search; of a passage with its query, until it counts twice
 NO_LIMIT: Mapping[str, int] = {}
 LIMITS = ("max_completion_tokens", "max_tokens")  # how parameters name the longest answer
@@ -109,7 +109,7 @@ A = TypeVar("A", bound=ProviderResponse)
 class Call(ABC, Generic[A]):
     """One call. `parameters` are the model's own; `KIND` is how the model is asked."""
 
-    KIND: ClassVar[providers.Kind]
+    KIND: ClassVar[providers.CallKind]
 
     model: str
     parameters: Mapping[str, object]
@@ -169,7 +169,7 @@ class ChatCall(Call[Completion]):
     """A conversation. `expected_tokens`: the likely length of the answer, for the budget; `key`: of the answer in the
     cache, for batches."""
 
-    KIND: ClassVar[providers.Kind] = "chat"
+    KIND: ClassVar[providers.CallKind] = "chat"
 
     messages: Sequence[Message]
     response_format: Mapping[str, object]
@@ -227,7 +227,7 @@ class ChatCall(Call[Completion]):
 class EmbedCall(Call[Embeddings]):
     """Texts to be embedded together."""
 
-    KIND: ClassVar[providers.Kind] = "embedding"
+    KIND: ClassVar[providers.CallKind] = "embedding"
 
     texts: Sequence[str]
 
@@ -253,7 +253,7 @@ class EmbedCall(Call[Embeddings]):
 class RerankCall(Call[Relevances]):
     """Passages to be scored for one query. `sizes`: tokens of the query with each passage, estimated."""
 
-    KIND: ClassVar[providers.Kind] = "rerank"
+    KIND: ClassVar[providers.CallKind] = "rerank"
 
     query: str
     passages: Sequence[str]
@@ -340,7 +340,7 @@ def _rerank_counts(answer: Mapping[str, object]) -> tuple[int | None, int | None
 
 
 def _count(found: object) -> int | None:
-    return found if isinstance(found, int) and 0 < found <= MOST_TOKENS else None  # anything else is no count
+    return found if isinstance(found, int) and 0 < found <= MAX_CALL_TOKENS else None  # anything else is no count
 
 
 def answer_key(model: str, settings: LLMSettings, parts: Mapping[str, object]) -> str:

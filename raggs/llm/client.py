@@ -283,12 +283,12 @@ class LLM:
         self, key: str, request: ChatRequest[T], parameters: Mapping[str, object], account: LedgerAccount
     ) -> Exchange[T]:
         """The answer; where another run asks the same just now, its answer."""
-        from raggs.llm.cache import asking
+        from raggs.llm.cache import claim_keys
         from raggs.llm.conversation import Exchange, converse
 
         self._caller.budget.check_open()
         batched = self._batches(request)
-        async with asking(self._claims, [key], batched=batched is not None):
+        async with claim_keys(self._claims, [key], batched=batched is not None):
             if batched is None and (recalled := self._recall(key, request, account)) is not None:
                 return Exchange(recalled, Spending())
             asked, repairs = batched or self._caller, self.settings.max_repairs

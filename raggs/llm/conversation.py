@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from raggs.base.artifacts import Spending
-from raggs.base.text import sound, sound_value
+from raggs.base.text import replace_surrogates, sound_value
 from raggs.base.types import Json, JsonObject
 from raggs.llm.calls import LIMITS, ChatCall, Completion
 from raggs.llm.faults import Fault, Treatment
@@ -90,10 +90,10 @@ async def converse(
                 if fault.treatment is Treatment.STOP:
                     raise fault.error from None
                 rejected = fault.treatment is Treatment.FAIL
-                words = sound(str(fault.error))
+                words = replace_surrogates(str(fault.error))
                 return Exchange(Reply(None, words, raw, took, rejected=rejected, answerer=_key(ledger, by)), spent, by)
             spent, took, by = spent + trace.spent, took + trace.took, completion.by
-            raw = sound(completion.content or completion.refusal or "")
+            raw = replace_surrogates(completion.content or completion.refusal or "")
             try:
                 value = read_completion(completion, request.check)
             except Unusable as problem:
@@ -146,13 +146,13 @@ def read_text(raw: str, check: Callable[[JsonObject], T]) -> T:
     if not text:
         raise Unusable("it is empty")
     try:
-        parsed = json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
+        parsed = json.loads(text, object_pairs_hook=_unique_object, parse_constant=_constant)
     except (ValueError, RecursionError):
         raise Unusable("it is not one JSON object") from None
     if not isinstance(parsed, dict):
         raise Unusable("it is not one JSON object")
     try:
-        return check({sound(key): sound_value(value) for key, value in parsed.items()})
+        return check({replace_surrogates(key): sound_value(value) for key, value in parsed.items()})
     except ValueError as error:
         raise Unusable(str(error)) from None
 
@@ -171,7 +171,7 @@ def _with_longer_answer(parameters: Mapping[str, object], call: ChatCall, comple
     return {**parameters, name: LONGER * max(call.expected_tokens, completion.completion_tokens or 0)}
 
 
-def _object(pairs: list[tuple[str, Json]]) -> JsonObject:
+def _unique_object(pairs: list[tuple[str, Json]]) -> JsonObject:
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("a key is there twice")

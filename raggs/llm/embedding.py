@@ -18,7 +18,7 @@ from raggs.base.arrays import Vectors
 from raggs.base.artifacts import Spending
 from raggs.base.errors import ProviderError
 from raggs.base.types import as_list, as_object
-from raggs.llm.cache import CachedAnswer, asking
+from raggs.llm.cache import CachedAnswer, claim_keys
 from raggs.llm.calls import EmbedCall, answer_key
 from raggs.llm.conversation import Unusable
 from raggs.llm.faults import Fault
@@ -116,7 +116,7 @@ class EmbedRequestState:
         """
         left = dict(batch)
         while left:
-            async with asking(self._claims, left) as mine:
+            async with claim_keys(self._claims, left) as mine:
                 self.recall(key for key in left if key in mine)
                 missing = {key: text for key, text in left.items() if key in mine and key not in self._known}
                 if missing:

@@ -32,12 +32,12 @@ from raggs.llm.prices import key_variable
 MINUTE_S = 60.0
 LITELLM = "llm_provider-"  # how litellm marks the headers of a provider
 # remaining, reset; {} is "requests" or "tokens"
-NAMES = (
+RATE_LIMIT_HEADERS = (
     ("x-ratelimit-remaining-{}", "x-ratelimit-reset-{}"),
     ("anthropic-ratelimit-{}-remaining", "anthropic-ratelimit-{}-reset"),
 )
 UNNAMED = (("x-ratelimit-remaining", "x-ratelimit-reset"), ("ratelimit-remaining", "ratelimit-reset"))  # requests
-NUMBER = re.compile(r"\d+(\.\d+)?")
+DECIMAL_NUMBER = re.compile(r"\d+(\.\d+)?")
 DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
 UNITS_S = (86400, 3600, 60, 1, 0.001)
 EPOCH_S = 1e9  # a number of seconds beyond is a date
@@ -51,18 +51,18 @@ class RateAllowance(NamedTuple):
     reset_s: float
 
 
-def lowered(headers: Mapping[str, object]) -> dict[str, str]:
+def lower_headers(headers: Mapping[str, object]) -> dict[str, str]:
     """Headers by their lower-case names, without litellm's mark."""
     return {str(name).lower().removeprefix(LITELLM): str(value).strip() for name, value in headers.items()}
 
 
 def retry_after(headers: Mapping[str, object], now: datetime | None = None) -> float | None:
     """Seconds to wait by Retry-After (seconds or an HTTP date) or Retry-After-Ms; None where they say nothing."""
-    found = lowered(headers)
-    if NUMBER.fullmatch(milliseconds := found.get("retry-after-ms", "")):
+    found = lower_headers(headers)
+    if DECIMAL_NUMBER.fullmatch(milliseconds := found.get("retry-after-ms", "")):
         return float(milliseconds) / 1000
     value = found.get("retry-after", "")
-    if NUMBER.fullmatch(value):
+    if DECIMAL_NUMBER.fullmatch(value):
         return float(value)
     try:
         return _until(parsedate_to_datetime(value), now)
@@ -72,10 +72,10 @@ def retry_after(headers: Mapping[str, object], now: datetime | None = None) -> f
 
 def allowance(headers: Mapping[str, str], unit: str, now: datetime | None = None) -> RateAllowance | None:
     """What is left of `unit` ("requests" or "tokens"); None unless both facts are told."""
-    pairs = [(left.format(unit), reset.format(unit)) for left, reset in NAMES]
+    pairs = [(left.format(unit), reset.format(unit)) for left, reset in RATE_LIMIT_HEADERS]
     for left, reset in (*pairs, *(UNNAMED if unit == "requests" else ())):
         remaining, reset_s = headers.get(left, ""), _seconds(headers.get(reset, ""), now)
-        if NUMBER.fullmatch(remaining) and reset_s is not None:
+        if DECIMAL_NUMBER.fullmatch(remaining) and reset_s is not None:
             return RateAllowance(float(remaining), reset_s)
     return None
 
@@ -93,7 +93,7 @@ def refused_for(headers: Mapping[str, str], now: datetime | None = None) -> floa
 
 def _seconds(value: str, now: datetime | None) -> float | None:
     """`12`, `1.5s`, `6m0s`, `120ms`, a UNIX time or an ISO date as seconds from now."""
-    if NUMBER.fullmatch(value):
+    if DECIMAL_NUMBER.fullmatch(value):
         number = float(value)
         try:
             return number if number < EPOCH_S else _until(datetime.fromtimestamp(number, UTC), now)
@@ -113,7 +113,7 @@ def _until(when: datetime, now: datetime | None) -> float:
 
 
 WORDS_WIDTH = 300
-AGAIN = "what was paid is cached: run again"
+RUN_AGAIN_REMEDY = "what was paid is cached: run again"
 
 
 class Treatment(Enum):
@@ -152,7 +152,7 @@ _BAD_KEY = FaultRule(
     "set {variable} to the key alone",
 )
 _CREDIT = FaultRule(
-    Treatment.STOP, ProviderError, "the account behind {variable} has no credit left", f"add some; {AGAIN}"
+    Treatment.STOP, ProviderError, "the account behind {variable} has no credit left", f"add some; {RUN_AGAIN_REMEDY}"
 )
 _MODEL = FaultRule(
     Treatment.STOP, ModelError, "the provider does not know the model {model}", "check its name and llm.api_base"
@@ -175,12 +175,14 @@ REDIRECTED = FaultRule(
 UNREACHED = FaultRule(Treatment.RETRY, ProviderError, "the provider cannot be reached")
 UNSENT = (NO_KEY, _BAD_KEY, UNREACHED)  # before anything was sent
 BUSY = FaultRule(Treatment.RETRY, ProviderError, "the provider limits the rate of calls")
-SLOW = FaultRule(Treatment.RETRY, ProviderError, "the provider did not answer in time")
+TIMED_OUT = FaultRule(Treatment.RETRY, ProviderError, "the provider did not answer in time")
 _DOWN = FaultRule(Treatment.RETRY, ProviderError, "the provider failed")
-GONE = FaultRule(Treatment.STOP, ProviderError, "the provider does not answer", f"{AGAIN} when it does")
-GARBLED = FaultRule(Treatment.RETRY, ProviderError, "the provider's answer cannot be read")
+PROVIDER_OUTAGE = FaultRule(
+    Treatment.STOP, ProviderError, "the provider does not answer", f"{RUN_AGAIN_REMEDY} when it does"
+)
+UNREADABLE_ANSWER = FaultRule(Treatment.RETRY, ProviderError, "the provider's answer cannot be read")
 _BAD = FaultRule(Treatment.FAIL, DataError, "the provider rejected the request")
-_LONG = FaultRule(Treatment.FAIL, DataError, "the request is longer than the model's context")
+CONTEXT_EXCEEDED = FaultRule(Treatment.FAIL, DataError, "the request is longer than the model's context")
 _POLICY = FaultRule(Treatment.FAIL, DataError, "the provider's content policy blocked the request")
 
 TABLE: Mapping[str, FaultRule] = {
@@ -193,8 +195,8 @@ TABLE: Mapping[str, FaultRule] = {
     "LiteLLMUnknownProvider": _PROVIDER,
     "UnsupportedParamsError": _PARAMETER,
     "RateLimitError": BUSY,
-    "Timeout": SLOW,
-    "TimeoutError": SLOW,
+    "Timeout": TIMED_OUT,
+    "TimeoutError": TIMED_OUT,
     "InternalServerError": _DOWN,
     "ServiceUnavailableError": _DOWN,
     "BadGatewayError": _DOWN,
@@ -206,18 +208,18 @@ TABLE: Mapping[str, FaultRule] = {
     "OSError": _DOWN,
     "ClientError": _DOWN,  # aiohttp's
     "Refused": _DOWN,  # of raggs.llm.providers, which goes by its status
-    "Garbled": GARBLED,
-    "RecursionError": GARBLED,
+    "Garbled": UNREADABLE_ANSWER,
+    "RecursionError": UNREADABLE_ANSWER,
     "Redirected": REDIRECTED,
     "Unreached": UNREACHED,
-    "APIResponseValidationError": GARBLED,
-    "JSONSchemaValidationError": GARBLED,
+    "APIResponseValidationError": UNREADABLE_ANSWER,
+    "JSONSchemaValidationError": UNREADABLE_ANSWER,
     "BadRequestError": _BAD,
     "InvalidRequestError": _BAD,
     "UnprocessableEntityError": _BAD,
     "ImageFetchError": _BAD,
     "VectorStoreSearchError": _BAD,
-    "ContextWindowExceededError": _LONG,
+    "ContextWindowExceededError": CONTEXT_EXCEEDED,
     "ContentPolicyViolationError": _POLICY,
     "RejectedRequestError": _POLICY,
     "GuardrailRaisedException": _POLICY,
@@ -226,7 +228,7 @@ TABLE: Mapping[str, FaultRule] = {
     "SensitiveDataRouteException": _POLICY,
 }
 # Phrases that say more than the class they come in.
-HINTS: Mapping[str, FaultRule] = {
+RULE_BY_PHRASE: Mapping[str, FaultRule] = {
     "insufficient_quota": _CREDIT,
     "exceeded your current quota": _CREDIT,
     "missing credentials": NO_KEY,
@@ -236,13 +238,13 @@ HINTS: Mapping[str, FaultRule] = {
     "api key not valid": _KEY,
     "content_policy_violation": _POLICY,
     "content_filter": _POLICY,
-    "context_length_exceeded": _LONG,
-    "maximum context length": _LONG,
+    "context_length_exceeded": CONTEXT_EXCEEDED,
+    "maximum context length": CONTEXT_EXCEEDED,
     "unsupported_parameter": _PARAMETER,
     "unsupported_value": _PARAMETER,
     "llm provider not provided": _PROVIDER,
 }
-STATUS: Mapping[int, FaultRule] = {401: _KEY, 402: _CREDIT, 403: _KEY, 404: _MODEL, 408: SLOW, 429: BUSY}
+STATUS: Mapping[int, FaultRule] = {401: _KEY, 402: _CREDIT, 403: _KEY, 404: _MODEL, 408: TIMED_OUT, 429: BUSY}
 # Complaints about the wish for structured output, which not every server knows.
 FORMAT_WORDS = ("response_format", "json_schema")
 MARK_WORDS = ("prompt_cache", "cache_control")
@@ -301,15 +303,16 @@ class Outage:
             if self._limit is None or self._in_a_row < self._limit:
                 raise
             told = (
-                f"{GONE.message}: {plural(self._in_a_row, 'call')} in a row failed after all attempts ({fault.error})"
+                f"{PROVIDER_OUTAGE.message}: {plural(self._in_a_row, 'call')} in a row failed after all "
+                f"attempts ({fault.error})"
             )
-            raise Fault(GONE, ProviderError(told, remedy=GONE.remedy)) from None
+            raise Fault(PROVIDER_OUTAGE, ProviderError(told, remedy=PROVIDER_OUTAGE.remedy)) from None
         self._in_a_row = 0
 
 
 def fault_of(error: BaseException, model: str, key_env: str | None = None) -> Fault:
     """What `error`, raised by a call to `model` with the key in `key_env` (None: the provider's own), means."""
-    rule = _rule(error)
+    rule = _find_rule(error)
     words = shorten(redact(CLASS_NAMES.sub("", str(error))), WORDS_WIDTH)
     names = {"model": model, "variable": key_variable(model, key_env) or "the provider's key"}
     told = rule.error(
@@ -320,16 +323,16 @@ def fault_of(error: BaseException, model: str, key_env: str | None = None) -> Fa
         rule.treatment is not Treatment.RETRY and any(word in str(error) for word in words)
         for words in (FORMAT_WORDS, MARK_WORDS, LIMIT_WORDS)
     )
-    headers = lowered(_headers(error))
+    headers = lower_headers(_headers(error))
     wait_s = refused_for(headers) if rule is BUSY else retry_after(headers)
-    billable = rule in (SLOW, GARBLED) or (rule not in UNSENT and not isinstance(_status(error), int))
+    billable = rule in (TIMED_OUT, UNREADABLE_ANSWER) or (rule not in UNSENT and not isinstance(_status(error), int))
     return Fault(rule, told, wait_s, about_format, about_marks, about_limit, headers, billable)
 
 
-def _rule(error: BaseException) -> FaultRule:
+def _find_rule(error: BaseException) -> FaultRule:
     code = vars(error).get("code") or ""  # no property: aiohttp's warns that it is deprecated
     words = f"{code} {str(error)[:WORDS_WIDTH]}".lower()  # further on, an error may quote a passage
-    for phrase, rule in HINTS.items():
+    for phrase, rule in RULE_BY_PHRASE.items():
         if phrase in words:
             return rule
     names = [kind.__name__ for kind in type(error).__mro__]

@@ -40,7 +40,7 @@ from uuid import uuid4
 from pydantic import BaseModel, ConfigDict, Field
 
 from raggs.base.artifacts import Spending
-from raggs.base.files import disk, held, write_atomic
+from raggs.base.files import disk, hold_folder, write_atomic
 from raggs.base.jsonl import Appender, dump_line, read_torn
 from raggs.llm.messages import Answerer, Answerers, CallUsage
 
@@ -242,7 +242,7 @@ class CallTrace:
     perhaps_usd: float = 0.0
     searches: int = 0
     by_batch: bool = False
-    book: _Book | None = None
+    book: _OpenLedger | None = None
     about: tuple[LedgerAccount, str, str] = (LedgerAccount("", ""), "", "")  # on what it is booked, its model, its task
     intents: list[int] = field(default_factory=list)
     answerer: Answerer | None = None
@@ -310,7 +310,7 @@ class _Hits(NamedTuple):
         return Spending(cached=self.cached, saved_usd=self.saved_usd, own_usd=self.own_usd)
 
 
-ELSEWHERE = "choose another workspace"
+WORKSPACE_REMEDY = "choose another workspace"
 LEDGER_REMEDY = (
     "restore the file from a copy, or run with --run-id NAME: all answers are cached, and its account is whole"
 )
@@ -326,10 +326,10 @@ def lines_in(path: Path) -> Iterator[LedgerLine]:
     for line in read_torn(path, LedgerLine, LEDGER_REMEDY):
         settled.update(line.intents)
         yield line
-    yield from map(_unknown, IntentLog(path, settled).unsettled.values())
+    yield from map(_unsettled_line, IntentLog(path, settled).unsettled.values())
 
 
-def _unknown(intent: CallIntent) -> LedgerLine:
+def _unsettled_line(intent: CallIntent) -> LedgerLine:
     """The line of a call whose end was not booked."""
     usd = round(intent.usd, DIGITS)
     return LedgerLine(
@@ -346,7 +346,7 @@ def _unknown(intent: CallIntent) -> LedgerLine:
     )
 
 
-class _Book:
+class _OpenLedger:
     """One ledger and its intents, which one process at a time may write.
 
     Whoever opens it with intents of an earlier process books what that left, but lines of batches, whose answers can
@@ -398,7 +398,7 @@ class _Book:
         lock, who = f".{self._log.path.stem}.lock", "another raggs process books its calls here"
         wait = "wait for it to end, or choose another folder"
         folder = self.path.parent
-        self._held.enter_context(held(folder / lock, folder, who=who, wait=wait, remedy=ELSEWHERE))
+        self._held.enter_context(hold_folder(folder / lock, folder, who=who, wait=wait, remedy=WORKSPACE_REMEDY))
         self._owned = True
         if self.path.exists() and self.path.stat().st_size != self._size:
             self._read()
@@ -407,7 +407,7 @@ class _Book:
         self._fetchable = {intent.key: intent for intent in unsettled if intent.key}  # the latest of each key
         for intent in unsettled:
             if intent != self._fetchable.get(intent.key):
-                line = _unknown(intent)
+                line = _unsettled_line(intent)
                 self.append(line)
                 self._booked, self._unknown = self._booked + line.spent, self._unknown + line.spent
         if self._log.path.exists():
@@ -446,7 +446,7 @@ class _Book:
             for number, (trace, most, key) in enumerate(zip(traces, usd, keys, strict=True), start=self._log.last + 1)
             for (stage, qid), model, task in [trace.about]
         ]
-        with disk(self._log.path, ELSEWHERE):
+        with disk(self._log.path, WORKSPACE_REMEDY):
             check_room(self.path.parent, len(self._log.unsettled) + len(intents))
             self._log.add(intents)
         return [intent.number for intent in intents]
@@ -469,7 +469,7 @@ class _Book:
         Raises:
             ProviderError: the disk failed; the intents stay unsettled, so the call stays possibly billed.
         """
-        with disk(self.path, ELSEWHERE):
+        with disk(self.path, WORKSPACE_REMEDY):
             if self._file is None:
                 self._file = Appender(self.path)
             self._file.append(line)
@@ -524,7 +524,7 @@ class CallLedger:
         return {key: count for (name, key), count in self._answers.items() if name == stage}
 
     def _open(self, path: Path | None) -> None:
-        self._book = None if path is None else _Book(path)
+        self._book = None if path is None else _OpenLedger(path)
         if self._book is not None:
             self.answerers.learn(self._book.answerers.values())
 

@@ -39,7 +39,7 @@ from raggs.base.artifacts import Frozen
 from raggs.base.errors import SnapshotError
 from raggs.base.hashing import hash_value
 from raggs.base.secrets import mask
-from raggs.base.text import one_line, sound
+from raggs.base.text import one_line, replace_surrogates
 from raggs.base.types import JsonObject, as_list, as_object, as_text
 from raggs.llm.prices import UNASKED, list_price, provider_of, remembered_tokens
 
@@ -163,10 +163,15 @@ class Reply(Generic[T]):
 SURE_TOKENS = 1024  # below, no provider of `UNASKED` writes anything
 
 
-def marked(model: str, body: Mapping[str, object], *, home: bool) -> Mapping[str, object]:
+def add_cache_marks(model: str, body: Mapping[str, object], *, home: bool) -> Mapping[str, object]:
     """The body of a chat completion with marks, for who needs them. `home`: whether the provider itself is asked."""
     provider = provider_of(model)
-    if not home or model in _refused or "prompt_cache_options" in body or "cache_control_injection_points" in body:
+    if (
+        not home
+        or model in _unmarked_models
+        or "prompt_cache_options" in body
+        or "cache_control_injection_points" in body
+    ):
         return body
     if provider == "anthropic":
         return _with_mark(model, body, {"cache_control": {"type": "ephemeral"}})
@@ -178,10 +183,10 @@ def marked(model: str, body: Mapping[str, object], *, home: bool) -> Mapping[str
 
 def unmark(model: str) -> None:
     """From now on without marks: its provider does not know its own. They are worth money, and no answer."""
-    _refused.add(model)
+    _unmarked_models.add(model)
 
 
-_refused: set[str] = set()
+_unmarked_models: set[str] = set()
 
 
 def charges_for_writing(model: str) -> bool:
@@ -219,8 +224,8 @@ def _marked_message(model: str, message: Mapping[str, object], mark: Mapping[str
 
 KEY_LENGTH = 10  # hexadecimal digits: two of 200 answerers share a key once in 50 million runs
 LONGEST_NAME = 200  # characters of a name that a server states
-MOST_ANSWERERS = 200  # of a run; a server may state another fingerprint in each answer
-OTHERS = "(others)"  # the fingerprint, or the model, of those beyond that
+MAX_ANSWERERS = 200  # of a run; a server may state another fingerprint in each answer
+OTHER_ANSWERERS = "(others)"  # the fingerprint, or the model, of those beyond that
 
 
 class Answerer(Frozen):
@@ -259,7 +264,7 @@ FIELDS: Mapping[str, str] = {"provider": "provider", "model": "model", "fingerpr
 def _name(found: object) -> str | None:
     """A name in an answer, on one line and of bounded length; None where there is none."""
     text = as_text(found)
-    return mask(one_line(sound(text[: 2 * LONGEST_NAME])))[:LONGEST_NAME] or None if text else None
+    return mask(one_line(replace_surrogates(text[: 2 * LONGEST_NAME])))[:LONGEST_NAME] or None if text else None
 
 
 class Answerers:
@@ -293,12 +298,12 @@ class Answerers:
         return found.key
 
     def _bounded(self, answerer: Answerer) -> Answerer:
-        if len(self._known) < MOST_ANSWERERS:
+        if len(self._known) < MAX_ANSWERERS:
             return answerer
         asked, model = answerer.asked, answerer.model
         if any((each.asked, each.model) == (asked, model) for each in self._known.values()):
-            return answerer.model_copy(update={"provider": OTHERS, "fingerprint": OTHERS})
-        return Answerer(asked=asked, provider=OTHERS, model=OTHERS)
+            return answerer.model_copy(update={"provider": OTHER_ANSWERERS, "fingerprint": OTHER_ANSWERERS})
+        return Answerer(asked=asked, provider=OTHER_ANSWERERS, model=OTHER_ANSWERERS)
 
     def named(self, key: str) -> Answerer:
         """The answerer of a key; one of which nothing is known where its names are lost."""

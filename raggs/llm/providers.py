@@ -40,10 +40,10 @@ from urllib.parse import urljoin, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from raggs.base.errors import ConfigError
-from raggs.base.secrets import remember
+from raggs.base.secrets import add_secrets
 from raggs.base.types import JsonObject, as_list
-from raggs.llm.faults import Fault, fault_of, lowered
-from raggs.llm.messages import marked
+from raggs.llm.faults import Fault, fault_of, lower_headers
+from raggs.llm.messages import add_cache_marks
 from raggs.llm.prices import address_of, key_variable, mode_of, provider_of
 from raggs.llm.settings import LLMSettings
 
@@ -63,23 +63,23 @@ class Redirected(Exception):
     status_code = None  # a redirect is no fault of the request
 
     def __init__(self, status: int, address: str, location: str) -> None:
-        here, there = _host(address, ""), _host(address, location)
+        here, there = _redirect_host(address, ""), _redirect_host(address, location)
         super().__init__(f"{here} redirects to {there} (status {status})")
 
 
-_seen: ContextVar[list[Redirected] | None] = ContextVar("raggs_redirects", default=None)
+_seen_redirects: ContextVar[list[Redirected] | None] = ContextVar("raggs_redirects", default=None)
 
 
 @contextmanager
-def refused() -> Iterator[list[Redirected]]:
+def refuse_redirects() -> Iterator[list[Redirected]]:
     """While the block runs, redirects of httpx's clients are errors; they are found in the list."""
     _refuse()
     seen: list[Redirected] = []
-    token = _seen.set(seen)
+    token = _seen_redirects.set(seen)
     try:
         yield seen
     finally:
-        _seen.reset(token)
+        _seen_redirects.reset(token)
 
 
 @cache
@@ -96,7 +96,7 @@ def _refuse() -> None:
         auth: httpx._types.AuthTypes | httpx._client.UseClientDefault | None = httpx.USE_CLIENT_DEFAULT,
         follow_redirects: bool | httpx._client.UseClientDefault = httpx.USE_CLIENT_DEFAULT,
     ) -> httpx.Response:
-        seen = _seen.get()
+        seen = _seen_redirects.get()
         follow = follow_redirects if seen is None else False
         response = await original(self, request, stream=stream, auth=auth, follow_redirects=follow)
         if seen is not None and response.has_redirect_location:
@@ -108,7 +108,7 @@ def _refuse() -> None:
     setattr(httpx.AsyncClient, SEND, send)
 
 
-def _host(address: str, location: str) -> str:
+def _redirect_host(address: str, location: str) -> str:
     """Host and port of a place, as seen from an address, without anybody's name and password."""
     try:
         return urlsplit(urljoin(address, location)).netloc.rpartition("@")[2] or "another address"
@@ -161,7 +161,7 @@ def http_exceptions() -> tuple[type[Exception], ...]:
     return (Refused, Garbled, Unreached, Redirected, aiohttp.ClientError, OSError)
 
 
-def speaks(model: str, parameters: Iterable[str], mode: str) -> bool:
+def speaks_openai(model: str, parameters: Iterable[str], mode: str) -> bool:
     """Whether `model` can be asked here; `mode` is "chat" or "embedding"."""
     known = mode_of(model)
     named = model.startswith(f"{PROVIDER}/") or (known is not None and provider_of(model) == PROVIDER)
@@ -185,7 +185,7 @@ class ModelEndpoint:
         """The JSON object that is answered to `body` under the model's name, and the answer's headers."""
         named = with_named_limit(body, own_server=self.address is not None) | {"model": _name(self.model)}
         raw, headers = await self._request("POST", path, json.dumps(named).encode(), JSON)
-        answer = _object(raw)
+        answer = _parse_object(raw)
         if answer.get("error") and not any(map(answer.get, ("choices", "data", "results"))):
             words, code = _complaint(raw)  # an error under the status of a success
             raise Refused(words, int(code) if code.isdecimal() and len(code) == 3 else None, code, headers)
@@ -193,11 +193,11 @@ class ModelEndpoint:
 
     async def post(self, path: str, body: Mapping[str, object]) -> Mapping[str, object]:
         """The JSON object that is answered to `body` alone."""
-        return _object((await self._request("POST", path, json.dumps(body).encode(), JSON))[0])
+        return _parse_object((await self._request("POST", path, json.dumps(body).encode(), JSON))[0])
 
     async def get(self, path: str) -> Mapping[str, object]:
         """The JSON object that is found."""
-        return _object((await self._request("GET", path))[0])
+        return _parse_object((await self._request("GET", path))[0])
 
     async def download(self, path: str) -> bytes:
         """The content of a file, whatever it holds."""
@@ -209,7 +209,7 @@ class ModelEndpoint:
 
         form = FormData(fields)
         form.add_field("file", io.BytesIO(content), filename=name)
-        return _object((await self._request("POST", path, form))[0])
+        return _parse_object((await self._request("POST", path, form))[0])
 
     async def _request(
         self, method: str, path: str, data: bytes | FormData | None = None, headers: Headers | None = None
@@ -217,7 +217,7 @@ class ModelEndpoint:
         base = (self.address or HOME).rstrip("/")
         sent = {**self._credentials(), **(headers or {})}
         session, trusted, proxy = await _session(), _trusted() if base.startswith("https:") else True, _proxy(base)
-        address, way = f"{base}/{path}", _Way()
+        address, way = f"{base}/{path}", _RequestProgress()
         async with _connected(way, self.timeout_s), asyncio.timeout(self.timeout_s):
             request = session.request(
                 method,
@@ -246,7 +246,7 @@ class ModelEndpoint:
         if not (key.isascii() and key.isprintable()):
             raise Refused("malformed credentials")
         if self.key_env is not None:
-            remember([key])  # its name need not look like a secret's
+            add_secrets([key])  # its name need not look like a secret's
         found = {"Authorization": f"Bearer {key}"}
         for header, known in OWN_HEADERS if provider_of(self.model) == PROVIDER else ():
             if value := os.environ.get(known, "").strip():
@@ -258,14 +258,14 @@ class ModelEndpoint:
 
 
 @dataclass
-class _Way:
+class _RequestProgress:
     """How far a request has come."""
 
     sent: bool = False
 
 
 @asynccontextmanager
-async def _connected(way: _Way, timeout_s: float) -> AsyncGenerator[None, None]:
+async def _connected(way: _RequestProgress, timeout_s: float) -> AsyncGenerator[None, None]:
     """A fault in the block as `Unreached`, a stop as `StoppedUnsent`, where no part of the request had been sent."""
     from aiohttp import ClientConnectionError
 
@@ -283,13 +283,13 @@ async def _connected(way: _Way, timeout_s: float) -> AsyncGenerator[None, None]:
 
 async def _note_sent(_: ClientSession, context: SimpleNamespace, __: object) -> None:
     way = context.trace_request_ctx
-    if isinstance(way, _Way):
+    if isinstance(way, _RequestProgress):
         way.sent = True
 
 
 async def close_http() -> None:
     """Close the connections of this loop."""
-    if (found := _open.get(asyncio.get_running_loop())) is not None:
+    if (found := _open_sessions.get(asyncio.get_running_loop())) is not None:
         await found[1].aclose()
 
 
@@ -306,7 +306,7 @@ def _name(model: str) -> str:
     return model.partition("/")[2] or model
 
 
-def _object(raw: bytes) -> dict[str, object]:
+def _parse_object(raw: bytes) -> dict[str, object]:
     try:
         answer = json.loads(raw)
     except (ValueError, RecursionError):
@@ -345,16 +345,16 @@ def _proxy(address: str) -> str | None:
 
 
 # By loop: connections, and the generator whose end closes them.
-_open: dict[asyncio.AbstractEventLoop, tuple[ClientSession, AsyncGenerator[ClientSession, None]]] = {}
+_open_sessions: dict[asyncio.AbstractEventLoop, tuple[ClientSession, AsyncGenerator[ClientSession, None]]] = {}
 
 
 async def _session() -> ClientSession:
     """The connections of this loop, kept open between calls."""
     loop = asyncio.get_running_loop()
-    if loop not in _open:
+    if loop not in _open_sessions:
         lifetime = _connections(loop)
-        _open[loop] = (await anext(lifetime), lifetime)
-    return _open[loop][0]
+        _open_sessions[loop] = (await anext(lifetime), lifetime)
+    return _open_sessions[loop][0]
 
 
 async def _connections(loop: asyncio.AbstractEventLoop) -> AsyncGenerator[ClientSession, None]:
@@ -369,26 +369,26 @@ async def _connections(loop: asyncio.AbstractEventLoop) -> AsyncGenerator[Client
         async with aiohttp.ClientSession(connector=connector, timeout=timeout, trace_configs=[trace]) as session:
             yield session
     finally:
-        _open.pop(loop, None)
+        _open_sessions.pop(loop, None)
 
 
 # Providers whose servers are asked for scores at `<address>/rerank`, in Cohere's form, wherever an address is set.
 RERANKS = frozenset(
     {"cohere", "hosted_vllm", "infinity", "jina_ai", "litellm_proxy", "llamafile", "openai", "together_ai", "voyage"}
 )
-Kind = Literal["chat", "embedding", "rerank"]
+CallKind = Literal["chat", "embedding", "rerank"]
 Answered = tuple[Mapping[str, object], dict[str, str]]  # the JSON object, and headers by their lower-case names
 
 
-def direct(kind: Kind, model: str, parameters: Iterable[str], settings: LLMSettings) -> bool:
+def direct(kind: CallKind, model: str, parameters: Iterable[str], settings: LLMSettings) -> bool:
     """Whether a call goes straight to its server, and not through litellm."""
     if kind != "rerank":
-        return speaks(model, parameters, kind)
+        return speaks_openai(model, parameters, kind)
     provider = provider_of(model)
     return provider == PROVIDER or (provider in RERANKS and settings.base_of(model) is not None)
 
 
-def prepare(kind: Kind, model: str, parameters: Iterable[str], settings: LLMSettings) -> None:
+def prepare(kind: CallKind, model: str, parameters: Iterable[str], settings: LLMSettings) -> None:
     """Load what such a call needs; litellm takes seconds, which no call's own time is to hold."""
     if direct(kind, model, parameters, settings):
         http_exceptions()
@@ -402,7 +402,7 @@ async def chat(model: str, body: Mapping[str, object], settings: LLMSettings) ->
     Raises:
         Fault: the call failed.
     """
-    told = marked(model, body, home=address_of(model, settings.base_of(model)) is None)
+    told = add_cache_marks(model, body, home=address_of(model, settings.base_of(model)) is None)
     try:
         if direct("chat", model, body.keys() - {"messages"}, settings):
             return await _post("chat/completions", model, told, settings)
@@ -481,7 +481,7 @@ async def _post(path: str, model: str, body: Mapping[str, object], settings: LLM
         answer, headers = await server.ask(path, body)
     except http_exceptions() as error:
         raise fault_of(error, model, key_env) from None  # the original may hold a key
-    return answer, lowered(headers)
+    return answer, lower_headers(headers)
 
 
 def _key(model: str, key_env: str | None) -> dict[str, str]:
@@ -494,7 +494,7 @@ async def _litellm(function: str, model: str, body: Mapping[str, object], settin
     ask = getattr(library(), function)
     key_env = settings.of(model).api_key_env
     quiet = {"timeout": settings.timeout_s, "max_retries": 0, "num_retries": 0, **_key(model, key_env)}
-    with refused() as elsewhere:
+    with refuse_redirects() as elsewhere:
         try:
             async with asyncio.timeout(settings.timeout_s):
                 response = await ask(**body, model=model, api_base=settings.base_of(model), **quiet)
@@ -503,4 +503,4 @@ async def _litellm(function: str, model: str, body: Mapping[str, object], settin
             raise fault_of(found, model, key_env) from None  # the original may hold a key
     hidden = getattr(response, "_hidden_params", None) or {}
     answer: JsonObject = response.model_dump()
-    return answer, lowered(hidden.get("additional_headers") or {})
+    return answer, lower_headers(hidden.get("additional_headers") or {})

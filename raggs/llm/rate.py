@@ -30,16 +30,19 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_aft
 from raggs.base.errors import ProviderError
 from raggs.llm.faults import BUSY, LONG_S, MINUTE_S, Fault, FaultRule, RateAllowance, Treatment, allowance
 
-CUT = 0.8  # of the rate that was achieved
+RATE_CUT = 0.8  # of the rate that was achieved
 DEEP_CUT = 0.5  # of the rate, where a large share was refused
-HEAVY, SEVERAL = 0.15, 2  # a large share of what was sent of late since the latest cut, and at least so many
+HEAVY_REFUSAL_SHARE, MIN_HEAVY_REFUSALS = (
+    0.15,
+    2,
+)  # a large share of what was sent of late since the latest cut, and at least so many
 RECOVERY_S = 5.0  # from a cut back to the good rate
 GROWTH = 0.05  # of the rate, gained each second beyond the good one
 FAST_GROWTH = 0.25  # the same, where refusals are known not to depend on the rate
 UNEXPLAINED = 2  # so many refusals below the good rate say so
 FORGOTTEN_S = 600.0  # after so long without a cut nothing is held against a provider
 SHORTEST_S, LONGEST_S = 0.25, 5.0  # over how long calls are counted
-SLOWEST = 1 / MINUTE_S  # calls a second
+MIN_CALLS_PER_S = 1 / MINUTE_S  # calls a second
 
 
 class CallPace:
@@ -85,20 +88,20 @@ class CallPace:
         self._refusals += 1
         rate, achieved = self.rate(now), self._achieved(now)
         if self._heavy():
-            self._cut(now, low=DEEP_CUT * rate, good=CUT * achieved)
+            self._cut(now, low=DEEP_CUT * rate, good=RATE_CUT * achieved)
         elif now - self._since < RECOVERY_S:
             self._unexplained += 1
         elif self._unexplained < UNEXPLAINED:
             # When little was asked for, little was achieved; that is no reason to fall far.
-            good = max(min(rate, achieved), 0.0 if self._good == math.inf else CUT * self._good)
-            self._cut(now, low=CUT * good, good=good)
+            good = max(min(rate, achieved), 0.0 if self._good == math.inf else RATE_CUT * self._good)
+            self._cut(now, low=RATE_CUT * good, good=good)
 
     def _heavy(self) -> bool:
         sent = min(self._count - self._cut_at, len(self._sent))
-        return min(self._refusals, len(self._refused)) >= max(SEVERAL, HEAVY * sent)
+        return min(self._refusals, len(self._refused)) >= max(MIN_HEAVY_REFUSALS, HEAVY_REFUSAL_SHARE * sent)
 
     def _cut(self, now: float, low: float, good: float) -> None:
-        self._low = max(SLOWEST, low)
+        self._low = max(MIN_CALLS_PER_S, low)
         self._good = max(self._low, good)
         self._since = now
         self._cut_at = self._count

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-UNKNOWN = "not paid for yet"
+NOT_CACHED_MESSAGE = "not paid for yet"
 
 
 @dataclass
@@ -108,7 +108,7 @@ class DryRunLLM(LLM):
         asked.hidden = HIDDEN if reasons(request.model, parameters) else 0
         call = ChatCall(request.model, {}, request.messages, form, request.max_output_tokens)
         asked.add(times, times * call.prompt_tokens, answers=times * (request.max_output_tokens + asked.hidden))
-        return Reply(None, UNKNOWN)
+        return Reply(None, NOT_CACHED_MESSAGE)
 
     async def rerank(self, request: RerankRequest) -> RerankScores:
         """The scores that were paid for.
@@ -128,7 +128,7 @@ class DryRunLLM(LLM):
         for _, call in work.calls():
             asked.add(times, times * call.prompt_tokens, searches=times * call.searches)
         if work.missing:
-            raise ProviderError(UNKNOWN)
+            raise ProviderError(NOT_CACHED_MESSAGE)
         return work.scored()
 
     async def embed(self, request: EmbedRequest) -> Vectors:

@@ -22,7 +22,7 @@ from uuid import uuid4
 from raggs.base.errors import ProviderError
 from raggs.base.hashing import canonical_json
 from raggs.base.types import as_object, as_text
-from raggs.llm.cache import CachedAnswer, asking
+from raggs.llm.cache import CachedAnswer, claim_keys
 from raggs.llm.calls import SEARCH_PASSAGES, Relevances, RerankCall, answer_key
 from raggs.llm.conversation import Unusable
 from raggs.llm.faults import Fault
@@ -76,7 +76,7 @@ class PairScore:
             found = {} if cached is None else as_object(json.loads(cached.raw))
         except (ValueError, RecursionError):
             return None
-        score, call = _number(found.get("score")), as_text(found.get("call"))
+        score, call = _finite_number(found.get("score")), as_text(found.get("call"))
         among, searches = found.get("of"), found.get("searches")
         if cached is None or cached.ms is None or score is None or call is None:
             return None
@@ -188,7 +188,7 @@ class RerankRequestState:
 
     async def _obtain(self, claims: AnswerClaims | None) -> Pairs:
         """Ask for what is missing, and keep it; one call after the other, as their times add up."""
-        async with asking(claims, [self._claim]):
+        async with claim_keys(claims, [self._claim]):
             self.learn(self.remembered())  # another run may have paid meanwhile
             return await self._pay()
 
@@ -244,14 +244,14 @@ def check(data: Sequence[object], count: int) -> list[float]:
         raise Unusable("the scores do not say which passages they are of, each once")
     found = [math.nan] * count
     for place, item in zip(places, items, strict=True):
-        score = _number(item.get("relevance_score"))
+        score = _finite_number(item.get("relevance_score"))
         if score is None:
             raise Unusable("a score is no finite number")
         found[place] = score
     return found
 
 
-def _number(found: object) -> float | None:
+def _finite_number(found: object) -> float | None:
     """`found` as a number, if it is a finite one."""
     if not isinstance(found, int | float) or isinstance(found, bool) or not abs(found) <= sys.float_info.max:
         return None

@@ -14,7 +14,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from raggs.base.hashing import canonical_json
-from raggs.base.secrets import held
+from raggs.base.secrets import find_secrets
 from raggs.base.settings import Causes, Effort, Settings, causes_of, http_address
 
 # Set by raggs itself, or no business of a file that others may read.
@@ -25,7 +25,7 @@ RESERVED = frozenset(
 
 
 def _completion_parameters(parameters: dict[str, object]) -> dict[str, object]:
-    if found := next(held(parameters), None):
+    if found := next(find_secrets(parameters), None):
         raise ValueError(f"{found.why}; set the provider's environment variable instead")
     if taken := sorted(RESERVED & set(parameters)):
         raise ValueError(f"{', '.join(taken)}: set by raggs itself")
@@ -37,7 +37,7 @@ Parameters = Annotated[dict[str, object], AfterValidator(_completion_parameters)
 
 
 def _without_password(address: str) -> str:
-    if found := next(held(address), None):
+    if found := next(find_secrets(address), None):
         raise ValueError(f"{found.why}; set the provider's environment variable instead")
     return http_address(address)
 
@@ -133,7 +133,7 @@ class ModelSettings(Settings):
     )
 
 
-PLAIN = ModelSettings()
+DEFAULT_MODEL_SETTINGS = ModelSettings()
 
 
 class LLMSettings(Settings):
@@ -182,7 +182,7 @@ class LLMSettings(Settings):
 
     def of(self, model: str) -> ModelSettings:
         """What is said about `model` alone."""
-        return self.models.get(model, PLAIN)
+        return self.models.get(model, DEFAULT_MODEL_SETTINGS)
 
     def base_of(self, model: str) -> str | None:
         """The address that is set for `model`, if any."""

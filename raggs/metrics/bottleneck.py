@@ -34,7 +34,7 @@ from raggs.metrics.measures.ceilings import EPSILON, ProcNRecall4, ProcNRecall5,
 from raggs.metrics.measures.gains import NRecall4, NRecall5, RaNwg
 from raggs.metrics.names import MeasureSpec
 
-Kind = Literal["retrieval", "ordering", "none"]
+BottleneckKind = Literal["retrieval", "ordering", "none"]
 NEGLIGIBLE = 0.01  # losses below this are no bottleneck
 
 PUBLISHED = (10, 30)  # the cutoffs at which the source gives ceilings
@@ -68,7 +68,7 @@ class Bottleneck:
     share: float
     retrieval: float
     ordering: float
-    kind: Kind
+    kind: BottleneckKind
     by_query: tuple[str, ...]
     losses: Floats
 
@@ -106,13 +106,13 @@ def bottleneck(hits: Hits, measure: str = "ra_nwg", *, k: int = 10, pool: int = 
         share=float(shares.mean()) if len(shares) else np.nan,
         retrieval=float(means[0]),
         ordering=float(means[1]),
-        kind=_kind(*means),
-        by_query=tuple(_kind(*row) if defined else "" for row, defined in zip(losses, valid, strict=True)),
+        kind=_bottleneck_kind(*means),
+        by_query=tuple(_bottleneck_kind(*row) if defined else "" for row, defined in zip(losses, valid, strict=True)),
         losses=losses,
     )
 
 
-def _kind(retrieval: float, ordering: float) -> Kind:
+def _bottleneck_kind(retrieval: float, ordering: float) -> BottleneckKind:
     if not max(retrieval, ordering) >= NEGLIGIBLE:
         return "none"
     return "retrieval" if retrieval >= ordering else "ordering"
@@ -154,7 +154,7 @@ def found_by(systems: Iterable[Hits], pool: int) -> Flags:
     return found
 
 
-def ladder(hits: Hits, named: MeasureSpec, found: Flags | None, *, pool: int) -> LossLadder:
+def loss_ladder(hits: Hits, named: MeasureSpec, found: Flags | None, *, pool: int) -> LossLadder:
     """The five values of each query.
 
     Args:
@@ -170,12 +170,12 @@ def ladder(hits: Hits, named: MeasureSpec, found: Flags | None, *, pool: int) ->
     own = np.zeros(len(graded), dtype=bool)
     own[hits.item[mine]] = True
     best = graded if found is None else found | own
-    shown = _rows(hits, mine).condensed()
-    lists = (*(_best(hits, named, rows) for rows in (graded, best & graded, own)), shown, hits)
+    shown = _select_rows(hits, mine).condensed()
+    lists = (*(_ideal_list(hits, named, rows) for rows in (graded, best & graded, own)), shown, hits)
     return LossLadder(np.stack([named.values(each) for each in lists], axis=1))
 
 
-def _best(hits: Hits, named: MeasureSpec, wanted: Flags) -> Hits:
+def _ideal_list(hits: Hits, named: MeasureSpec, wanted: Flags) -> Hits:
     """A list of some judged passages, those of most weight first, given for every query."""
     qrels, item = hits.qrels, np.flatnonzero(wanted)
     query = qrels.query[item]
@@ -200,7 +200,7 @@ def _best(hits: Hits, named: MeasureSpec, wanted: Flags) -> Hits:
     )
 
 
-def _rows(hits: Hits, kept: Flags) -> Hits:
+def _select_rows(hits: Hits, kept: Flags) -> Hits:
     columns: Sequence[Ints] = [column[kept] for column in (hits.query, hits.item, hits.rank, hits.start, hits.size)]
     query, item, rank, start, size = columns
     return replace(hits, query=query, item=item, rank=rank, start=start, size=size)
@@ -268,7 +268,7 @@ def true_recall(returned: list[list[str]], truth: list[list[str]], k: int) -> Fl
 ALPHAS = (0.0, 0.5, 1.0, 2.0)
 CAPS4 = (0.75, 1.0)
 CAPS3 = (0.20, 0.25, 0.33)
-USUAL = (1.0, 1.0, 0.25)
+USUAL_PARAMETERS = (1.0, 1.0, 0.25)
 
 
 @dataclass(frozen=True)
@@ -296,7 +296,7 @@ def sensitivity(systems: Mapping[str, Hits], *, k: int = 10) -> list[Setting]:
     Raises:
         DataError: the labels are not grades 1 to 5.
     """
-    usual = _means(systems, k, *USUAL)
+    usual = _means(systems, k, *USUAL_PARAMETERS)
     return [_setting(systems, k, usual, *point) for point in product(ALPHAS, CAPS4, CAPS3)]
 
 

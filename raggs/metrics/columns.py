@@ -35,7 +35,7 @@ from raggs.base.text import one_line
 if TYPE_CHECKING:
     from pathlib import Path
 
-WORD = 8
+HASH_WORD_BYTES = 8
 FILTER_BITS = 22  # a table of as many bits' values tells most unknown keys at one look
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
@@ -127,7 +127,7 @@ def _low_bits(keys: Keys) -> Ints:
     return (keys & np.uint64((1 << FILTER_BITS) - 1)).astype(np.int64)
 
 
-def mixed(values: Keys) -> Keys:
+def mix_bits(values: Keys) -> Keys:
     """Bits well mixed, one value to one value (the finaliser of SplitMix64; Steele, Lea, Flood 2014)."""
     z = values + GOLDEN
     z = (z ^ (z >> SHIFTS[0])) * MIX[0]
@@ -139,7 +139,7 @@ def pair_keys(queries: Ints, docs: Keys) -> Keys:
     """A key for each (query number, passage key)."""
     # The complement of a number has bytes that no UTF-8 holds. A number itself may be the word of a short id, and then
     # (48, "1") and (49, "0") would share their key.
-    return mixed(docs ^ mixed(~queries.astype(np.uint64)))
+    return mix_bits(docs ^ mix_bits(~queries.astype(np.uint64)))
 
 
 def _encoded(name: str) -> bytes:
@@ -154,14 +154,14 @@ def _encoded(name: str) -> bytes:
 
 def _keys(ids: ByteTexts, *, secret: bool) -> Keys:
     width = max(ids.dtype.itemsize, 1)
-    words = -(-width // WORD)
-    padded = np.ascontiguousarray(ids.astype(f"S{words * WORD}", copy=False))
+    words = -(-width // HASH_WORD_BYTES)
+    padded = np.ascontiguousarray(ids.astype(f"S{words * HASH_WORD_BYTES}", copy=False))
     table = padded.view(np.uint64).reshape(len(ids), words)
     keys = np.zeros(len(ids), dtype=np.uint64)
     salts = np.arange(words, dtype=np.uint64) * MIX[0]
-    for word, salt in zip(table.T, mixed(salts + SECRET) if secret else salts, strict=True):
+    for word, salt in zip(table.T, mix_bits(salts + SECRET) if secret else salts, strict=True):
         # A word of zeros lies behind the end of the id; it must not count, whatever the width of the array.
-        keys ^= np.where(word == 0, np.uint64(0), mixed(word + salt))
+        keys ^= np.where(word == 0, np.uint64(0), mix_bits(word + salt))
     return keys
 
 
@@ -225,10 +225,10 @@ def _mean_above(gap: Floats, sigma: Floats) -> Floats:
     return found
 
 
-Placed = Mapping[tuple[str, str], tuple[float, float]]  # (qid, doc_id) -> score, sigma
+RankedUtilities = Mapping[tuple[str, str], tuple[float, float]]  # (qid, doc_id) -> score, sigma
 
 
-def belief_of(pairs: Iterable[tuple[str, str]], placed: Placed) -> UtilityEstimates | None:
+def belief_of(pairs: Iterable[tuple[str, str]], placed: RankedUtilities) -> UtilityEstimates | None:
     """Rows for judgments by query and passage; None where none of them was ranked."""
     rows = np.array([placed.get(pair, (np.nan, 0.0)) for pair in pairs], dtype=np.float64).reshape(-1, 2)
     found = UtilityEstimates(rows[:, 0], rows[:, 1])
@@ -239,7 +239,7 @@ Labels = Mapping[str, Mapping[str, int]]  # qid -> doc_id -> grade
 Lists = Mapping[str, Mapping[str, float] | Sequence[str]]  # qid -> doc_id -> score, or doc_ids best first
 
 GOLDEN_HIGH = 5
-MOST_GAIN = 1000.0  # ndcg_exp still is a number there
+MAX_GAIN = 1000.0  # ndcg_exp still is a number there
 ZERO_HIGH = 4
 NAME_IT = "name the scale: 0 to {high} for labels that start from 0, 1 to 5 to insist"
 
@@ -270,8 +270,8 @@ class GradeScale:
         if len(self.gains) != self.size:
             raise DataError(f"{self.size} gains are needed, one for each grade", remedy="give all of them")
         for grade, gain in zip(self.grades().tolist(), self.gains, strict=True):
-            if not 0 <= gain <= MOST_GAIN:
-                said = f"the gain of grade {grade} is {gain:g}, which does not lie in 0 to {MOST_GAIN:g}"
+            if not 0 <= gain <= MAX_GAIN:
+                said = f"the gain of grade {grade} is {gain:g}, which does not lie in 0 to {MAX_GAIN:g}"
                 raise DataError(said, remedy="scale all gains alike")
 
     @classmethod
@@ -371,7 +371,7 @@ class Qrels:
             DataError: as the class; without `scale`, labels from which none can be guessed (`usual_scale`).
         """
         qids = tuple(sorted(qid for qid, judged in labels.items() if judged))
-        grades = np.array([_whole(grade, qid) for qid in qids for grade in labels[qid].values()], dtype=np.int64)
+        grades = np.array([_whole_grade(grade, qid) for qid in qids for grade in labels[qid].values()], dtype=np.int64)
         query = np.repeat(np.arange(len(qids)), [len(labels[qid]) for qid in qids])
         docs = IdColumn.of(chain.from_iterable(labels[qid] for qid in qids))
         return cls(qids, query, grades, docs, scale or usual_scale(np.unique(grades).tolist()))
@@ -515,7 +515,7 @@ def _stands_twice(qid: str, doc_id: str) -> DataError:
     return DataError(f"query {qid} and passage {doc_id} stand twice", remedy="keep one")
 
 
-def _whole(grade: float, qid: str) -> int:
+def _whole_grade(grade: float, qid: str) -> int:
     if not float(grade).is_integer():
         raise _no_whole_number(qid, grade)
     return int(grade)

@@ -23,12 +23,12 @@ from raggs.stats.intervals import Interval, bootstrap_means
 
 V = TypeVar("V")
 
-USUAL = (
+GOLDEN_MEASURES = (
     "ra_nwg@10", "n_recall4@10", "n_recall5@10", "precision4@10", "harm@10", "ndcg@10", "recall@10", "mrr@10", "map",
     "holes@10",
 )  # fmt: skip
 USUAL_ELSEWHERE = ("ndcg@10", "recall@10", "precision@10", "mrr@10", "map", "hit@10", "holes@10")
-DRAWS = 2000
+BOOTSTRAP_DRAWS = 2000
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Evaluation:
     @cached_property
     def interval(self) -> ByMeasure[Interval]:
         """A bootstrap interval of the mean over queries (BCa, seeded)."""
-        return self._by(bootstrap_means(self.values, confidence=self.confidence, draws=DRAWS, seed=self.seed))
+        return self._by(bootstrap_means(self.values, confidence=self.confidence, draws=BOOTSTRAP_DRAWS, seed=self.seed))
 
     @cached_property
     def per_query(self) -> ByMeasure[dict[str, float]]:
@@ -129,7 +129,7 @@ def evaluate(
         hits = with_first(hits, system, facets, ties)
     if answer_rank is not None:
         hits = replace(hits, answer_rank=np.array([answer_rank.get(qid, np.nan) for qid in labels.qids]))
-    wanted = parse_measures(measures or (USUAL if labels.scale.golden else USUAL_ELSEWHERE))
+    wanted = parse_measures(measures or (GOLDEN_MEASURES if labels.scale.golden else USUAL_ELSEWHERE))
     return measure_hits(hits.condensed() if condensed else hits, wanted, confidence=confidence, seed=seed)
 
 

@@ -139,7 +139,7 @@ def find_hits(qrels: Qrels, run: Run, ties: Ties = "trec") -> Hits:
         ties: how equal scores are put in order: "trec" as trec_eval does, by descending passage id; "file" as the run
             has them. (trec_eval compares scores in single precision, this function in double.)
     """
-    known = _numbers(qrels, run)
+    known = _query_numbers(qrels, run)
     rows, query, score = _sorted(run, known)
     length = np.bincount(query, minlength=len(qrels.qids))
     offset = np.concatenate([[0], np.cumsum(length)[:-1]])
@@ -191,7 +191,7 @@ def ranked_rows(qrels: Qrels, run: Run, ties: Ties, depth: int) -> tuple[Ints, I
         qrels, run, ties: as of `find_hits`.
         depth: the last rank, at least 1.
     """
-    rows, query, score = _sorted(run, _numbers(qrels, run))
+    rows, query, score = _sorted(run, _query_numbers(qrels, run))
     length = np.bincount(query, minlength=len(qrels.qids))
     offset = np.concatenate([[0], np.cumsum(length)[:-1]])
     groups = group_starts(query, score)
@@ -207,7 +207,7 @@ def ranked_rows(qrels: Qrels, run: Run, ties: Ties, depth: int) -> tuple[Ints, I
     return query[held], rank[held], rows[held]
 
 
-def _numbers(qrels: Qrels, run: Run) -> Ints:
+def _query_numbers(qrels: Qrels, run: Run) -> Ints:
     """The number of each query of a run in the judgments, -1 for none."""
     numbers = {qid: number for number, qid in enumerate(qrels.qids)}
     return np.array([numbers.get(qid, -1) for qid in run.qids], dtype=np.int64)
@@ -219,12 +219,12 @@ def _sorted(run: Run, known: Ints) -> tuple[Ints, Ints, Floats]:
     if (known < 0).any():
         rows = rows[known[run.query] >= 0]
     query, score = known[run.query[rows]], run.score[rows]
-    if (order := _order(query, score)) is not None:
+    if (order := _sorting_order(query, score)) is not None:
         rows, query, score = rows[order], query[order], score[order]
     return rows, query, score
 
 
-def _order(query: Ints, score: Floats) -> Ints | None:
+def _sorting_order(query: Ints, score: Floats) -> Ints | None:
     """What sorts rows by query and descending score, equal ones as they stand; None where they are sorted.
 
     Most runs hold each query in one piece and in order, so that only the pieces need to be sorted.

@@ -87,7 +87,7 @@ class Measure(ABC):
     @property
     def cutoff(self) -> int:
         """`k`, or a number that no list reaches."""
-        return w.EVERYTHING if self.k is None else self.k
+        return w.NO_CUTOFF if self.k is None else self.k
 
     def table(self, qrels: Qrels) -> Floats:
         """What each grade weighs, shape (queries, grades) or (grades,); it also orders ties for the extremes."""

@@ -40,10 +40,10 @@ MODE_WORDS = {
 MODES = {"e": "E"} | {mode: mode for mode in MODE_WORDS if mode != "E"}
 SPREADS = frozenset({"range", "range_at_k", "bias"})  # best at 0, and no scores
 WRAPPED = re.compile(r"(\w+)\[(.+)\]")
-OUTSIDE = re.compile(r",(?![^(\[]*[)\]])")
-PLAIN = re.compile(r"(\w[\w-]*(?:\[(?i:utility)\])?)(?:\(([^()]*)\))?(?:@(\d+(?:\.\d+)?|\.\d+))?")
+NAME_SEPARATOR = re.compile(r",(?![^(\[]*[)\]])")
+MEASURE_PATTERN = re.compile(r"(\w[\w-]*(?:\[(?i:utility)\])?)(?:\(([^()]*)\))?(?:@(\d+(?:\.\d+)?|\.\d+))?")
 FLAGS = {"true": "1", "false": "0"}  # as ir_measures writes them
-LARGEST = 10**9  # the cutoff
+MAX_CUTOFF = 10**9  # the cutoff
 AT_K = "-at-k"
 
 
@@ -65,13 +65,13 @@ class MeasureSpec:
         """The canonical name."""
         measure = self.measure
         changed = [
-            f"{key}={_written(measure.params[key])}"
+            f"{key}={_format_number(measure.params[key])}"
             for key in measure.PARAMS
             if key in measure.params and key != measure.AT
         ]
         text = measure.NAME + (f"({', '.join(changed)})" if changed else "")
         text += "" if measure.k is None else f"@{measure.k}"
-        text += "" if measure.AT is None else f"@{_written(measure[measure.AT])}"
+        text += "" if measure.AT is None else f"@{_format_number(measure[measure.AT])}"
         return f"{self.mode}[{text}]" if self.mode else text
 
     @property
@@ -116,17 +116,17 @@ def parse_measure(text: str) -> MeasureSpec:
         if mode == "range_at_k" and inner.measure.k is None:
             raise UsageError(f"{text.strip()} needs a cutoff", remedy=f"write range_at_k[{inner.name}@10]")
         return replace(inner, mode=mode)
-    found = PLAIN.fullmatch(text.strip())
+    found = MEASURE_PATTERN.fullmatch(text.strip())
     if not found:
         raise UsageError(f"{text!r} is not the name of a measure", remedy="write e.g. ndcg@10 or E[recall@5]")
-    kind = _kind(found[1])
+    kind = _measure_class(found[1])
     if kind.AT is not None:
         return MeasureSpec(kind(None, _params(kind, found[2] or "", at=found[3])))
     if found[3] is not None and not found[3].isdecimal():
         raise UsageError(f"{text}: a cutoff is a whole number", remedy=f"write e.g. {kind.NAME}@10")
     k = None if found[3] is None else int(found[3])
-    if k is not None and not 1 <= k <= LARGEST:
-        raise UsageError(f"{text}: a cutoff lies in 1 to {LARGEST}")
+    if k is not None and not 1 <= k <= MAX_CUTOFF:
+        raise UsageError(f"{text}: a cutoff lies in 1 to {MAX_CUTOFF}")
     if k is None and (kind.CUTOFF == "needed" or found[1].lower().endswith(AT_K)):
         raise UsageError(f"{text} needs a cutoff", remedy=f"write e.g. {text}@10")
     return MeasureSpec(kind(k, _params(kind, found[2] or "")))
@@ -139,7 +139,7 @@ def parse_measures(texts: Sequence[str]) -> list[MeasureSpec]:
 
 def split_names(text: str) -> list[str]:
     """Names between commas; a comma inside brackets belongs to its name."""
-    return [part.strip() for part in OUTSIDE.split(text) if part.strip()]
+    return [part.strip() for part in NAME_SEPARATOR.split(text) if part.strip()]
 
 
 def at_cutoffs(text: str, cutoffs: Sequence[int]) -> list[MeasureSpec]:
@@ -157,8 +157,8 @@ def at_cutoffs(text: str, cutoffs: Sequence[int]) -> list[MeasureSpec]:
 def needs_cutoff(text: str) -> bool:
     """Whether the measure that `text` names is defined at a cutoff only; False where there is no such measure."""
     wrapped = _wrapped(text)
-    found = PLAIN.fullmatch((wrapped[2] if wrapped else text).strip())
-    name = _known(found[1]) if found else ""
+    found = MEASURE_PATTERN.fullmatch((wrapped[2] if wrapped else text).strip())
+    name = _registered_name(found[1]) if found else ""
     across = wrapped is not None and wrapped[1].lower() == "range_at_k"
     wanted = across or (found is not None and found[1].lower().endswith(AT_K))
     return name in REGISTRY and (wanted or REGISTRY.load(name).CUTOFF == "needed")
@@ -218,11 +218,11 @@ class ByMeasure(Mapping[str, V]):
 
 def _wrapped(text: str) -> re.Match[str] | None:
     """A mode and what stands in its brackets; None for a measure by itself, whose own name may end in some."""
-    return None if PLAIN.fullmatch(text.strip()) else WRAPPED.fullmatch(text.strip())
+    return None if MEASURE_PATTERN.fullmatch(text.strip()) else WRAPPED.fullmatch(text.strip())
 
 
-def _kind(name: str) -> type[Measure]:
-    known = _known(name)
+def _measure_class(name: str) -> type[Measure]:
+    known = _registered_name(name)
     if known not in REGISTRY:
         names = [*REGISTRY, *(alias for alias in aliases() if len(alias) > 2)]  # "r" is near to all
         remedy = did_you_mean(known, names, "see: raggs list measures")
@@ -230,7 +230,7 @@ def _kind(name: str) -> type[Measure]:
     return REGISTRY.load(known)
 
 
-def _known(name: str) -> str:
+def _registered_name(name: str) -> str:
     """The name under which the registry would have it. Other names are looked for only where it is none itself."""
     known = name.lower()
     if known in REGISTRY.builtin:
@@ -262,7 +262,7 @@ def _params(kind: type[Measure], text: str, at: str | None = None) -> dict[str, 
     return {key: value for key, value in given.items() if value != kind.PARAMS[key].usual}
 
 
-def _written(value: float) -> str:
+def _format_number(value: float) -> str:
     """The shortest text that reads back as `value`."""
     return repr(int(value) if float(value).is_integer() else value)
 

@@ -47,9 +47,9 @@ from raggs.metrics.names import MeasureSpec
 from raggs.stats.comparison import DifferenceBounds
 from raggs.stats.intervals import Interval
 
-DEEPEST = 100  # ranks; below them an unjudged passage counts as not relevant, as a pool of that depth supposes
-MOST_GRADINGS = 1024  # of a query's unjudged passages that are looked at one by one
-CELLS = 2_000_000  # numbers in memory at a time: 16 MB
+MAX_DEPTH = 100  # ranks; below them an unjudged passage counts as not relevant, as a pool of that depth supposes
+MAX_GRADINGS = 1024  # of a query's unjudged passages that are looked at one by one
+MAX_CELLS = 2_000_000  # numbers in memory at a time: 16 MB
 ROW = ("query", "rank", "docs")  # of a top
 PLAIN_MODES = ("", "E", "min", "max")  # all the same where no scores are tied
 
@@ -100,7 +100,7 @@ def top_of(hits: Hits, run: Run, ties: Ties, depth: int) -> TopPassages:
         ties: the order of equal scores, as of `hits`.
         depth: ranks; `DEEPEST` at most.
     """
-    depth = min(depth, DEEPEST)
+    depth = min(depth, MAX_DEPTH)
     query, rank, row = ranked_rows(hits.qrels, run, ties, depth)
     width = depth + 1
     near = hits.rank <= depth
@@ -108,7 +108,7 @@ def top_of(hits: Hits, run: Run, ties: Ties, depth: int) -> TopPassages:
     return TopPassages(depth, query, rank, run.docs.take(row), judged)
 
 
-def reach(named: MeasureSpec, depth: int) -> int:
+def unjudged_depth(named: MeasureSpec, depth: int) -> int:
     """The ranks within which unjudged passages matter: the measure's cutoff, or `depth` where it has none."""
     own: int = getattr(named.measure, "depth", named.measure.cutoff)
     return min(own, depth)
@@ -133,7 +133,7 @@ def value_ends(named: MeasureSpec, shown: ShownPassages) -> DifferenceBounds:
     return _Bounder(named, shown, None).ends()
 
 
-class _Open(NamedTuple):
+class _OpenQueries(NamedTuple):
     """Queries with equally many unjudged passages: their numbers, and each passage's rank in both lists, 0 for none."""
 
     query: Ints
@@ -148,7 +148,7 @@ class _Bounder:
         self._named, self._measure = named, named.measure
         self._hits, self._other = ours.hits, None if theirs is None else theirs.hits
         tops = [ours.top] if theirs is None else [ours.top, theirs.top]
-        self._tops, self._reach = tops, reach(named, min(top.depth for top in tops))
+        self._tops, self._reach = tops, unjudged_depth(named, min(top.depth for top in tops))
 
     @cached_property
     def _values(self) -> Floats:
@@ -164,7 +164,7 @@ class _Bounder:
             high[group.query] = np.fmax(high[group.query], most)
         return DifferenceBounds(low, high)
 
-    def _groups(self) -> Iterator[_Open]:
+    def _groups(self) -> Iterator[_OpenQueries]:
         """All queries with unjudged passages within the reach, by how many there are."""
         parts = [(top.query, top.rank, top.docs) for top in map(self._unjudged, self._tops)]
         if len(parts) == 1:
@@ -182,19 +182,19 @@ class _Bounder:
         for count in np.unique(counts).tolist():
             mine = counts == count
             rows = first[mine][:, None] + np.arange(count)
-            yield _Open(numbers[mine], ranks[0][rows], ranks[1][rows])
+            yield _OpenQueries(numbers[mine], ranks[0][rows], ranks[1][rows])
 
     def _unjudged(self, top: TopPassages) -> TopPassages:
         rows = ~top.judged & (top.rank <= self._reach)
         return TopPassages(top.depth, top.query[rows], top.rank[rows], top.docs[rows], top.judged[rows])
 
-    def _bounds(self, group: _Open) -> DifferenceBounds:
+    def _bounds(self, group: _OpenQueries) -> DifferenceBounds:
         measure = self._measure
         if isinstance(measure, Containment):  # looks at texts, not at grades
             return DifferenceBounds(np.full(len(group.query), np.nan), np.full(len(group.query), np.nan))
         found = None
         if not self._named.mode or (self._named.mode in PLAIN_MODES and not self._tied):
-            if isinstance(measure, Linear) and _plain(measure):
+            if isinstance(measure, Linear) and _is_weighted_sum(measure):
                 found = self._linear(measure, group)
             elif isinstance(measure, Mrr | HitAny):
                 found = self._first(group)
@@ -206,7 +206,7 @@ class _Bounder:
     def _tied(self) -> bool:
         return any(hits.tied.any() for hits in (self._hits, self._other) if hits is not None)
 
-    def _range(self, group: _Open) -> DifferenceBounds:
+    def _range(self, group: _OpenQueries) -> DifferenceBounds:
         """Return the range of the measure for both systems.
 
         If both systems show the same list, their difference keeps its value. If that value is not defined by the
@@ -231,7 +231,7 @@ class _Bounder:
 
     # --- sums of weights ------------------------------------------------------------------------------------------
 
-    def _linear(self, measure: Linear, group: _Open) -> DifferenceBounds | None:
+    def _linear(self, measure: Linear, group: _OpenQueries) -> DifferenceBounds | None:
         """By every number of passages of each grade; the best passages for a difference then get the best grades."""
         qrels, holes = self._hits.qrels, group.ours.shape[1]
         table = measure.table(qrels)
@@ -243,13 +243,13 @@ class _Bounder:
         shown = self._by_grade(measure)[group.query]
         added = np.stack([np.bincount(fill, minlength=qrels.scale.size) for fill in fills])
         ends = np.empty((2, len(group.query)))
-        step = max(1, CELLS // (len(fills) * max(holes, qrels.scale.size)))
+        step = max(1, MAX_CELLS // (len(fills) * max(holes, qrels.scale.size)))
         for start in range(0, len(group.query), step):
             part = slice(start, start + step)
             ends[:, part] = _extremes(measure, self._hits, group.query[part], (gain[part], shown[part]), fills, added)
         return DifferenceBounds(ends[0], ends[1])
 
-    def _coarse(self, measure: Linear, table: Floats, group: _Open) -> DifferenceBounds:
+    def _coarse(self, measure: Linear, table: Floats, group: _OpenQueries) -> DifferenceBounds:
         """Each passage by itself, over the least and the most that there is to divide by."""
         gain = self._worths(measure, group)[:, :, None] * table
         base = self._by_grade(measure)[group.query] @ table
@@ -259,7 +259,9 @@ class _Bounder:
         for grade in (int(table.argmin()), int(table.argmax())):
             more = counts.copy()
             more[:, grade] += group.ours.shape[1]
-            norms.append(np.broadcast_to(measure.norm(_counted(self._hits, group.query, more), table), len(counts)))
+            norms.append(
+                np.broadcast_to(measure.norm(_hits_of_counts(self._hits, group.query, more), table), len(counts))
+            )
         span = self._range(group)
         with np.errstate(divide="ignore", invalid="ignore"):
             low = np.where(sums[0] < 0, sums[0] / norms[0], sums[0] / norms[1])
@@ -268,7 +270,7 @@ class _Bounder:
         low, high = np.where(norms[0] > 0, low, -np.inf), np.where(norms[0] > 0, high, np.inf)
         return DifferenceBounds(np.maximum(low, span.low), np.minimum(high, span.high))
 
-    def _worths(self, measure: Linear, group: _Open) -> Floats:
+    def _worths(self, measure: Linear, group: _OpenQueries) -> Floats:
         """What a weight of 1 adds to the sum, for each unjudged passage."""
         ours, theirs = (
             np.where((rank > 0) & (rank <= measure.cutoff), measure.worth(np.maximum(rank, 1).astype(np.float64)), 0.0)
@@ -288,7 +290,7 @@ class _Bounder:
 
     # --- the first relevant passage -------------------------------------------------------------------------------
 
-    def _first(self, group: _Open) -> DifferenceBounds:
+    def _first(self, group: _OpenQueries) -> DifferenceBounds:
         """One relevant passage, the best one for the difference, moves it most."""
 
         def worth(ranks: Floats) -> Floats:
@@ -308,10 +310,10 @@ class _Bounder:
 
     # --- average precision ----------------------------------------------------------------------------------------
 
-    def _precisions(self, group: _Open) -> DifferenceBounds | None:
+    def _precisions(self, group: _OpenQueries) -> DifferenceBounds | None:
         """Every choice of relevant ones; the sum of precisions is a quadratic form of it."""
         holes = group.ours.shape[1]
-        if 2**holes > MOST_GRADINGS:
+        if 2**holes > MAX_GRADINGS:
             return None
         chosen = np.array(list(product((0.0, 1.0), repeat=holes)))
         relevant = w.number_of(self._hits.qrels, self._measure.table(self._hits.qrels))[group.query]
@@ -344,7 +346,7 @@ class _Bounder:
         return found
 
 
-def _plain(measure: Linear) -> bool:
+def _is_weighted_sum(measure: Linear) -> bool:
     """Whether a measure is a weighed sum over a norm, with the weights of grades, and nothing else."""
     kind = type(measure)
     return all(getattr(kind, name) is getattr(Linear, name) for name in ("score", "weights"))
@@ -356,7 +358,7 @@ def _fills(holes: int, grades: tuple[int, ...]) -> Ints | None:
     count = 1
     for step in range(1, len(grades)):
         count = count * (holes + step) // step
-        if count > MOST_GRADINGS:
+        if count > MAX_GRADINGS:
             return None
     return np.array(list(combinations_with_replacement(grades, holes)), dtype=np.int64)
 
@@ -373,7 +375,7 @@ def _extremes(
     gain, shown = sums
     size, many = len(query), len(fills)
     counts = (hits.qrels.counts[query][:, None, :] + added).reshape(size * many, -1)
-    pseudo = _counted(hits, np.repeat(query, many), counts)
+    pseudo = _hits_of_counts(hits, np.repeat(query, many), counts)
     table = measure.table(pseudo.qrels)
     norm = np.broadcast_to(measure.norm(pseudo, table), size * many).reshape(size, many)
     if table.ndim > 1:
@@ -388,7 +390,7 @@ def _extremes(
     return found
 
 
-def _counted(hits: Hits, query: Ints, counts: Ints) -> Hits:
+def _hits_of_counts(hits: Hits, query: Ints, counts: Ints) -> Hits:
     """Lists of some queries, with other numbers of judged passages: all that norms of measures look at."""
     empty = np.empty(0, dtype=np.int64)
     length = hits.length[query]
@@ -428,16 +430,16 @@ class Fillings:
 
     def _filled(self, k: int, grade: int) -> Hits:
         if (k, grade) not in self._made:
-            self._made[k, grade] = filled(self._hits, k, grade)
+            self._made[k, grade] = fill_holes(self._hits, k, grade)
         return self._made[k, grade]
 
 
-def bounds(hits: Hits, named: MeasureSpec) -> UnjudgedBounds:
+def unjudged_bounds(hits: Hits, named: MeasureSpec) -> UnjudgedBounds:
     """As `Fillings.bounds`, for one measure."""
     return Fillings(hits).bounds(named)
 
 
-def filled(hits: Hits, k: int, grade: int) -> Hits:
+def fill_holes(hits: Hits, k: int, grade: int) -> Hits:
     """The same run where each unjudged passage within the cutoff is judged with `grade`. Ties are kept as ranked."""
     query, rank = _holes(hits, k)
     qrels = hits.qrels
@@ -481,7 +483,7 @@ def _holes(hits: Hits, k: int) -> tuple[Ints, Ints]:
     return query[hole], rank[hole]
 
 
-DRAWS = 200
+LABEL_DRAWS = 200
 
 
 @dataclass(frozen=True)
@@ -519,7 +521,7 @@ def with_doubt(
     intervals: Sequence[Interval],
     *,
     seed: int,
-    draws: int = DRAWS,
+    draws: int = LABEL_DRAWS,
 ) -> list[Interval]:
     """The intervals of some measures, widened by the doubt about the labels.
 
@@ -570,7 +572,7 @@ def flip_effects(systems: Sequence[Hits], measures: Sequence[MeasureSpec], item:
     qrels = systems[0].qrels
     numbers, first = np.unique(item, return_index=True)
     query = qrels.query[first[numbers >= 0]]
-    turn = _turns(query)
+    turn = _numbers_within_query(query)
     turn_of = np.where(item >= 0, turn[item], -1) if len(turn) else item
     now = _values(systems, measures)
     found = np.zeros((len(query), qrels.scale.size, len(systems), len(measures)))
@@ -586,7 +588,7 @@ def flip_effects(systems: Sequence[Hits], measures: Sequence[MeasureSpec], item:
     return found
 
 
-def _turns(query: Ints) -> Ints:
+def _numbers_within_query(query: Ints) -> Ints:
     """The number of each item within its query."""
     order = np.argsort(query, kind="stable")
     ordered = query[order]

@@ -21,8 +21,8 @@ from raggs.metrics.hits import Hits, group_starts, per_query
 Discount = Callable[[Floats], Floats]  # ranks, from 1, to the worth of a passage there
 
 UTILITY = np.array([0.0, 0.0, 0.1, 0.5, 1.0])  # b1 .. b5
-FALLBACK = np.array([0.0, 0.0, 0.2, 1.0, 1.0])  # w1 .. w5 where no passage has grade 5
-EVERYTHING = np.iinfo(np.int64).max  # the cutoff of a measure without one
+FALLBACK_WEIGHTS = np.array([0.0, 0.0, 0.2, 1.0, 1.0])  # w1 .. w5 where no passage has grade 5
+NO_CUTOFF = np.iinfo(np.int64).max  # the cutoff of a measure without one
 
 
 def flat(ranks: Floats) -> Floats:
@@ -59,7 +59,7 @@ def rarity(counts: Ints, alpha: float = 1.0, cap4: float = 1.0, cap3: float = 0.
     weights = np.minimum(UTILITY * ratio**alpha, caps)
     weights[:, 4] = 1.0
     weights = np.where(counts > 0, weights, 0.0)
-    return np.where(counts[:, 4:5] > 0, weights, FALLBACK)
+    return np.where(counts[:, 4:5] > 0, weights, FALLBACK_WEIGHTS)
 
 
 def best_sum(table: Floats, counts: Ints, k: int, discount: Discount = flat) -> Floats:
@@ -97,7 +97,7 @@ def mean_worth(hits: Hits, k: int, discount: Discount) -> Floats:
     A passage stands at each position of its group equally often, so expectations of sums need no more than this
     (McSherry and Najork 2008).
     """
-    end = hits.start + slots(hits, k)
+    end = hits.start + positions_within(hits, k)
     if discount is flat:
         return (end - hits.start) / hits.size
     summed = cumulative(discount, int(end.max(initial=0)))
@@ -105,7 +105,7 @@ def mean_worth(hits: Hits, k: int, discount: Discount) -> Floats:
     return found
 
 
-def slots(hits: Hits, k: int) -> Ints:
+def positions_within(hits: Hits, k: int) -> Ints:
     """Shape (n,): how many positions of each row's tie group lie within the cutoff."""
     return np.clip(k - hits.start, 0, hits.size)
 
@@ -152,13 +152,13 @@ def relevant_groups(hits: Hits, good: Flags, k: int) -> Groups:
 def none_within(hits: Hits, good: Flags, k: int) -> Floats:
     """Shape (queries,): the probability that no relevant passage is within the cutoff."""
     groups = relevant_groups(hits, good, k)
-    return _product(hits, groups.query, _draws(groups.size - groups.good, groups.size, groups.slots))
+    return _product(hits, groups.query, _draw_probability(groups.size - groups.good, groups.size, groups.slots))
 
 
 def all_within(hits: Hits, good: Flags, k: int) -> Floats:
     """Shape (queries,): the probability that all retrieved relevant passages are within the cutoff."""
     groups = relevant_groups(hits, good, k)
-    return _product(hits, groups.query, _draws(groups.slots, groups.size, groups.good))
+    return _product(hits, groups.query, _draw_probability(groups.slots, groups.size, groups.good))
 
 
 def expected_reciprocal_rank(hits: Hits, good: Flags, k: int) -> Floats:
@@ -196,7 +196,7 @@ def expected_precision_sum(hits: Hits, good: Flags, k: int) -> Floats:
     return per_query(hits, groups.query, groups.good / groups.size * summed)
 
 
-def _draws(marked: Ints, size: Ints, drawn: Ints) -> Floats:
+def _draw_probability(marked: Ints, size: Ints, drawn: Ints) -> Floats:
     """The probability that all of `drawn` draws without return from `size` are among the `marked`."""
     chance = np.ones(len(size))
     for turn in range(int(drawn.max(initial=0))):

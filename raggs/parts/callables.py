@@ -51,7 +51,7 @@ from raggs.base.errors import DataError, ProviderError
 from raggs.base.hashing import hash_bytes
 from raggs.base.settings import Causes
 from raggs.base.text import fold_quotes, plural, shorten
-from raggs.parts.chunkers import Chunker, ChunkerConfig, Document, Place
+from raggs.parts.chunkers import Chunker, ChunkerConfig, Document, TextRange
 from raggs.parts.embedders import Embedder, EmbedderConfig
 from raggs.parts.judges import Judge, JudgeContext, Judgment, Ordering, Task
 from raggs.parts.rerankers import Reranker, RerankerConfig, Reranking
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from raggs.base.arrays import Floats, Vectors
     from raggs.base.artifacts import EmbedRecord
 
-REMEDY = "give doc_ids of the corpus, best first, or pairs of doc_id and score"
+RESULT_REMEDY = "give doc_ids of the corpus, best first, or pairs of doc_id and score"
 
 
 class PythonRetriever(Retriever):
@@ -117,7 +117,7 @@ class PythonRetriever(Retriever):
         return Hit(doc_id, float(score))
 
     def _wrong(self, problem: str) -> DataError:
-        return DataError(f"{self.config.callable} {problem}", remedy=REMEDY)
+        return DataError(f"{self.config.callable} {problem}", remedy=RESULT_REMEDY)
 
 
 UNORDERED = (str, bytes, Mapping, Set)
@@ -207,7 +207,7 @@ class PythonEmbedder(Embedder):
         vectors = np.zeros((len(texts), self.dims), dtype=np.float32)
         for start in range(0, len(texts), self.config.batch):
             batch = list(map(fold_quotes, texts[start : start + self.config.batch]))
-            found = self._checked(self._function(_about(batch), batch), batch)
+            found = self._checked(self._function(_describe_batch(batch), batch), batch)
             vectors[start : start + len(batch)] = unit_rows(found)
         return vectors
 
@@ -238,10 +238,12 @@ class PythonEmbedder(Embedder):
         return rows
 
     def _wrong(self, problem: str, batch: list[str]) -> ProviderError:
-        return ProviderError(f"{self.config.callable} {problem} on {_about(batch)}", remedy="mend the function")
+        return ProviderError(
+            f"{self.config.callable} {problem} on {_describe_batch(batch)}", remedy="mend the function"
+        )
 
 
-def _about(batch: list[str]) -> str:
+def _describe_batch(batch: list[str]) -> str:
     more = f" and {len(batch) - 1} more" if len(batch) > 1 else ""
     return f"the text {shorten(batch[0], 40)!r}{more}"
 
@@ -260,7 +262,7 @@ class PythonChunker(Chunker):
     def check(self) -> None:
         self._function.load()
 
-    def places(self, document: Document) -> Iterator[Place]:
+    def places(self, document: Document) -> Iterator[TextRange]:
         found = self._function(document.source, document.text)
         if not isinstance(found, Iterable) or isinstance(found, UNORDERED):
             raise self._wrong(f"gave {type(found).__name__}, not a list of places, on {document.source}")
@@ -276,7 +278,7 @@ class PythonChunker(Chunker):
     def _function(self) -> UserFunction:
         return UserFunction(self.config.callable, self.config.folder)
 
-    def _found(self, document: Document, chunk: str, start: int, end: int) -> Place:
+    def _found(self, document: Document, chunk: str, start: int, end: int) -> TextRange:
         """Where a chunk's text stands: after the one before, or over its end where the two overlap."""
         at = document.text.find(chunk, end)
         overlapping = document.text.find(chunk, start + 1 if end else 0, end + len(chunk)) if end else -1
@@ -285,7 +287,7 @@ class PythonChunker(Chunker):
             raise self._wrong(f"gave {shorten(repr(chunk), 60)}, which is not in {document.source} after {start}")
         return at, at + len(chunk)
 
-    def _place(self, value: object, document: Document) -> Place:
+    def _place(self, value: object, document: Document) -> TextRange:
         if isinstance(value, Sequence) and len(value) == 2:
             try:
                 return index(value[0]), index(value[1])
@@ -338,7 +340,7 @@ class PythonJudge(Judge):
             grade = await self._grade.ask(about, query.text, passage.content)
         except ProviderError as error:
             return Judgment(None, error=error.message)
-        whole = _whole(grade)
+        whole = _as_integer(grade)
         if whole is None or not MIN_GRADE <= whole <= MAX_GRADE:
             said = shorten(repr(grade), 60)
             problem = f"gave {said} on {about}, not a whole number from {MIN_GRADE} to {MAX_GRADE}"
@@ -353,7 +355,7 @@ class PythonJudge(Judge):
             found = await self._order.ask(about, query.text, [passage.content for passage in passages])
         except ProviderError as error:
             return Ordering(None, error=error.message)
-        order = [_whole(place) for place in found] if isinstance(found, Iterable) else []
+        order = [_as_integer(place) for place in found] if isinstance(found, Iterable) else []
         places = tuple(place for place in order if place is not None)
         if len(order) != len(places) or sorted(places) != list(range(len(passages))):
             said = shorten(repr(found), 60)
@@ -375,6 +377,6 @@ class PythonJudge(Judge):
         return Ordering(tuple(sorted(range(len(passages)), key=key)))
 
 
-def _whole(value: object) -> int | None:
+def _as_integer(value: object) -> int | None:
     """The whole number that `value` is, NumPy's among them; None where it is none."""
     return None if isinstance(value, bool) or not isinstance(value, SupportsIndex) else index(value)

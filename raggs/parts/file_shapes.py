@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple, get_args
 
 from raggs.base.artifacts import MAX_GRADE, MIN_GRADE
 from raggs.base.errors import DataError, RaggsError, UsageError
-from raggs.base.files import MOST_WHOLE, disk, read_whole
+from raggs.base.files import MAX_FILE_BYTES, disk, read_whole
 from raggs.base.jsonl import raw_lines, read_objects
 from raggs.base.tables import (
     DELIMITERS,
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 QRELS = ("qid", "0", "docid", "grade")
 RUN = ("qid", "Q0", "docid", "rank", "score", "tag")
-FORM = "write {qid: {doc_id: number}}"
+NESTED_REMEDY = "write {qid: {doc_id: number}}"
 
 
 SURROGATE = re.compile("[\ud800-\udfff]")
@@ -90,7 +90,7 @@ def shape_of(path: Path, columns: ColumnNames = NO_COLUMNS) -> Shape:
     Raises:
         NotFoundError, DataError: as `raw_lines`.
     """
-    first = next(raw_lines(path, MOST_WHOLE), (0, ""))[1].strip()
+    first = next(raw_lines(path, MAX_FILE_BYTES), (0, ""))[1].strip()
     if _trec(first.split()):
         return Shape.TREC  # also where an id looks like the beginning of another format
     if first.startswith("{"):
@@ -150,14 +150,14 @@ def nested_cells(path: Path) -> Iterator[NumberCell]:
         DataError: not such an object, or a key that stands twice.
     """
     seen = SeenPairs(path)
-    for qid, inner in _object(path).items():
+    for qid, inner in _read_object(path).items():
         if not isinstance(inner, dict):
             message = f"query {qid} has no object of passages"
-            raise DataError(message, where=path, remedy=FORM)
+            raise DataError(message, where=path, remedy=NESTED_REMEDY)
         for doc_id, value in inner.items():
             if not isinstance(value, int | float) or isinstance(value, bool):
                 message = f"query {qid}, passage {doc_id}: {json.dumps(value)} is not a number"
-                raise DataError(message, where=path, remedy=FORM)
+                raise DataError(message, where=path, remedy=NESTED_REMEDY)
             check_ids(path, None, qid, doc_id)
             seen.note(qid, doc_id, 0)
             yield NumberCell(
@@ -165,20 +165,20 @@ def nested_cells(path: Path) -> Iterator[NumberCell]:
             )
 
 
-def _object(path: Path) -> dict[str, Any]:
-    text = "".join(line for _, line in raw_lines(path, MOST_WHOLE))
+def _read_object(path: Path) -> dict[str, Any]:
+    text = "".join(line for _, line in raw_lines(path, MAX_FILE_BYTES))
     try:
-        found = json.loads(text, object_pairs_hook=lambda pairs: _once(pairs, path))
+        found = json.loads(text, object_pairs_hook=lambda pairs: _unique_object(pairs, path))
     except json.JSONDecodeError as error:
         raise DataError(f"not valid JSON ({error.msg})", where=path, line=error.lineno, remedy="mend it") from error
     except (ValueError, RecursionError) as error:  # a number of thousands of digits, a thousand brackets
-        raise DataError(f"not valid JSON ({error})", where=path, remedy=FORM) from error
+        raise DataError(f"not valid JSON ({error})", where=path, remedy=NESTED_REMEDY) from error
     if not isinstance(found, dict):
-        raise DataError("not a JSON object", where=path, remedy=FORM)
+        raise DataError("not a JSON object", where=path, remedy=NESTED_REMEDY)
     return found
 
 
-def _once(pairs: list[tuple[str, Any]], path: Path) -> dict[str, Any]:
+def _unique_object(pairs: list[tuple[str, Any]], path: Path) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
@@ -226,8 +226,8 @@ def check_ids(path: Path, line: int | None, *ids: str) -> None:
             raise DataError(f"id {name!a} is no text", where=path, line=line, remedy="write ids in Unicode")
 
 
-MOST = 1 << 33  # bytes
-BLOCK = 1 << 20
+MAX_PIPE_BYTES = 1 << 33  # bytes
+COPY_BLOCK_BYTES = 1 << 20
 SHELL = ("/dev/fd/", "/proc/self/fd/", "/dev/stdin")  # where a shell puts them
 WRITE_IT = "write what it gives into a file first"
 
@@ -264,7 +264,7 @@ def _of_the_shell(path: Path) -> bool:
 
 def _spool(path: Path, copy: Path) -> None:
     with disk(path, WRITE_IT, "cannot be copied"), path.open("rb") as pipe, copy.open("wb") as target:
-        shutil.copyfileobj(_Limited(pipe, path), target, BLOCK)
+        shutil.copyfileobj(_Limited(pipe, path), target, COPY_BLOCK_BYTES)
     if not copy.stat().st_size:
         raise DataError("gives nothing; a pipe gives its content only once", where=path, remedy=WRITE_IT)
 
@@ -273,13 +273,13 @@ class _Limited:
     """A pipe up to `MOST` bytes."""
 
     def __init__(self, pipe: BinaryIO, path: Path) -> None:
-        self._pipe, self._path, self._left = pipe, path, MOST
+        self._pipe, self._path, self._left = pipe, path, MAX_PIPE_BYTES
 
-    def read(self, size: int = BLOCK) -> bytes:
+    def read(self, size: int = COPY_BLOCK_BYTES) -> bytes:
         block = self._pipe.read(size)
         self._left -= len(block)
         if self._left < 0:
-            raise DataError(f"gives more than {MOST >> 30} GiB", where=self._path, remedy=WRITE_IT)
+            raise DataError(f"gives more than {MAX_PIPE_BYTES >> 30} GiB", where=self._path, remedy=WRITE_IT)
         return block
 
 

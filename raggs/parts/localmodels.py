@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 PACKAGES = ("onnxruntime", "tokenizers")  # whose versions can change a number's last digits
 TOKENIZER = "tokenizer.json"
-USUAL = ("model.onnx", "onnx/model.onnx")
+DEFAULT_MODEL_FILES = ("model.onnx", "onnx/model.onnx")
 INSTALL = 'pip install "raggs[local]"'
 GET = "put a model's ONNX file and its tokenizer.json there; raggs downloads none"
 
@@ -65,7 +65,7 @@ class ModelFolder:
         """
         if not self.path.is_dir():
             raise NotFoundError("no folder of a model", where=self.path, remedy=GET)
-        names = USUAL if self._file is None else (self._file,)
+        names = DEFAULT_MODEL_FILES if self._file is None else (self._file,)
         found = next((self.path / name for name in names if (self.path / name).is_file()), None)
         if found is None:
             others = sorted(path.relative_to(self.path).as_posix() for path in self.path.rglob("*.onnx"))
@@ -124,8 +124,8 @@ def not_installed(package: str) -> PrerequisiteError:
 
 
 QUIET = 4  # of the runtime's log: only what is fatal, which is raised anyway
-WHOLE = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
-LONGEST = 1 << 20  # characters of a text that are looked at; no model reads as many
+INTEGER_TYPES = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
+MAX_TEXT_CHARS = 1 << 20  # characters of a text that are looked at; no model reads as many
 
 
 @dataclass(frozen=True)
@@ -170,9 +170,9 @@ class LocalModel:
         Raises:
             PrerequisiteError, NotFoundError, DataError: the tokenizer cannot be loaded.
         """
-        tokenizer, second = self._tokenizer, None if other is None else other[:LONGEST]
+        tokenizer, second = self._tokenizer, None if other is None else other[:MAX_TEXT_CHARS]
         with self._told("cannot read", shorten(text, 40)):
-            found = tokenizer.encode(text[:LONGEST], second)
+            found = tokenizer.encode(text[:MAX_TEXT_CHARS], second)
             return Tokens(tuple(found.ids), tuple(found.type_ids))
 
     def run(self, batch: Sequence[Tokens]) -> tuple[Vectors, Ints]:
@@ -278,7 +278,7 @@ class LocalModel:
     def _feed(self, batch: Sequence[Tokens], mask: Ints) -> Iterator[tuple[str, Ints]]:
         """The model's inputs by name."""
         for wanted in self._session.get_inputs():
-            kind = WHOLE.get(wanted.type)
+            kind = INTEGER_TYPES.get(wanted.type)
             match wanted.name:
                 case "input_ids":
                     numbers = _padded((tokens.ids for tokens in batch), mask, self._pad)

@@ -34,8 +34,8 @@ from raggs.base.text import spreadsheet_cell
 from raggs.base.types import as_list, as_object
 from raggs.parts.reviews import HEX, GradeReview, Review, ReviewLine, passage_digest, question_digest
 
-ENDINGS = (".csv", ".jsonl", ".jsonl.gz", ".json")
-ASK = "grade"  # the question, or the control, that asks for the grade where people label elsewhere
+REVIEW_SUFFIXES = (".csv", ".jsonl", ".jsonl.gz", ".json")
+GRADE_FIELD = "grade"  # the question, or the control, that asks for the grade where people label elsewhere
 NOTE = "note"
 INK = re.compile(r"\S")
 KINDS = {"grade", "order", "withdrawal"}
@@ -82,13 +82,13 @@ def read_rows(path: Path, columns: ColumnNames = NO_COLUMNS) -> Iterator[ReviewF
         for line, found in _entries(path) if name.endswith(".json") else read_objects(path):
             yield from _of_object(found, path, line, known)
     else:
-        raise UsageError(f"{path}: no form of reviews", remedy=f"name a file that ends in {', '.join(ENDINGS)}")
+        raise UsageError(f"{path}: no form of reviews", remedy=f"name a file that ends in {', '.join(REVIEW_SUFFIXES)}")
 
 
 def _of_table(path: Path, columns: ColumnNames) -> Iterator[ReviewFileRow]:
     """The rows of a table under the names of reviews.jsonl."""
     digests = _digests(path)
-    table = open_table(path, (*REVIEW_ROLES, *digests), (ASK,), {**columns, **digests}, ",")
+    table = open_table(path, (*REVIEW_ROLES, *digests), (GRADE_FIELD,), {**columns, **digests}, ",")
     yield from (ReviewFileRow(path, line, cells) for line, cells in table.rows)
 
 
@@ -106,10 +106,10 @@ def _is_digest(cell: object) -> bool:
 def _entries(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
     """The objects of a JSON list, each with the line on which it begins."""
     text = read_text(path)
-    at, line = _next(text, 0), 1
+    at, line = _next_non_blank(text, 0), 1
     if text[at : at + 1] != "[":
         raise _no_list("not a JSON list", path, line)
-    counted, at = 0, _next(text, at + 1)
+    counted, at = 0, _next_non_blank(text, at + 1)
     while text[at : at + 1] != "]":
         line, counted = line + text.count("\n", counted, at), at
         try:
@@ -121,10 +121,10 @@ def _entries(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
         if not isinstance(found, dict):
             raise _no_list("not a JSON object", path, line)
         yield line, found
-        at = _next(text, at)
+        at = _next_non_blank(text, at)
         if text[at : at + 1] not in {",", "]"}:
             raise _no_list("a comma or the list's end is missing", path, line)
-        at = _next(text, at + 1) if text[at] == "," else at
+        at = _next_non_blank(text, at + 1) if text[at] == "," else at
 
 
 def _no_list(said: str, path: Path, line: int) -> DataError:
@@ -132,7 +132,7 @@ def _no_list(said: str, path: Path, line: int) -> DataError:
     return DataError(f"not valid JSON ({said})", where=path, line=line, remedy=remedy)
 
 
-def _next(text: str, start: int) -> int:
+def _next_non_blank(text: str, start: int) -> int:
     """Where the next character stands that is not blank."""
     found = INK.search(text, start)
     return len(text) if found is None else found.start()
@@ -171,7 +171,7 @@ def _of_argilla(found: Mapping[str, object], path: Path, line: int) -> Iterator[
     known: dict[str, list[int]] = {}  # of users that stand in the metadata, the places of their words
     for place, name in enumerate(names):
         known.setdefault(argilla_user(name), []).append(place)
-    for each in _mappings(responses.get(ASK)):
+    for each in _mappings(responses.get(GRADE_FIELD)):
         user = str(each.get("user_id") or "")
         cells: dict[str, object] = {"who": user, **ids, "grade": each.get("value")}
         if told := notes.get(user):
@@ -267,15 +267,15 @@ def as_csv(tasks: Sequence[Task]) -> str:
 
 def as_argilla(tasks: Sequence[Task]) -> str:
     """Records as Argilla's `records.to_json` writes them: fields `question`, `passage`; questions `grade`, `note`."""
-    return _listed(map(_record, tasks))
+    return _dump_list(map(_record, tasks))
 
 
 def as_label_studio(tasks: Sequence[Task]) -> str:
     """Tasks as Label Studio imports them, for controls `grade` (Choices or Rating) and `note` (TextArea)."""
-    return _listed(map(_task, tasks))
+    return _dump_list(map(_task, tasks))
 
 
-FORMS: Mapping[str, Callable[[Sequence[Task]], str]] = {
+EXPORT_FORMS: Mapping[str, Callable[[Sequence[Task]], str]] = {
     "csv": as_csv,
     "jsonl": as_jsonl,
     "argilla": as_argilla,
@@ -283,20 +283,20 @@ FORMS: Mapping[str, Callable[[Sequence[Task]], str]] = {
 }
 
 
-def told(grade: int | None) -> str:
+def grade_text(grade: int | None) -> str:
     """A grade as people write it."""
     return CANNOT_TELL if grade is None else str(grade)
 
 
 def _row(task: Task, word: GradeReview | None) -> dict[str, object]:
-    shown = _shown(task)
+    shown = _shown_fields(task)
     if word is None:
         return shown
     said = word.model_dump(mode="json", include=set(COLUMNS), exclude={"grade"}, exclude_none=True)
-    return {**shown, **said, "grade": told(word.grade)}
+    return {**shown, **said, "grade": grade_text(word.grade)}
 
 
-def _shown(task: Task) -> dict[str, object]:
+def _shown_fields(task: Task) -> dict[str, object]:
     """What a reader sees, and what finds it again."""
     return {"question": task.query.text, "title": task.passage.title, "text": task.passage.text, **task.ids}
 
@@ -310,7 +310,9 @@ def _record(task: Task) -> dict[str, object]:
         metadata["seconds"] = ["" if word.seconds is None else str(word.seconds) for word in task.words]
         metadata["settles"] = [str(word.settles).lower() for word in task.words]
     said = {
-        ASK: [{"value": told(word.grade), "user_id": user} for word, user in zip(task.words, users, strict=True)],
+        GRADE_FIELD: [
+            {"value": grade_text(word.grade), "user_id": user} for word, user in zip(task.words, users, strict=True)
+        ],
         NOTE: [
             {"value": word.note, "user_id": user} for word, user in zip(task.words, users, strict=True) if word.note
         ],
@@ -326,13 +328,13 @@ def _record(task: Task) -> dict[str, object]:
 
 
 def _task(task: Task) -> dict[str, object]:
-    return {"data": _shown(task), "annotations": [_annotation(word) for word in task.words]}
+    return {"data": _shown_fields(task), "annotations": [_annotation(word) for word in task.words]}
 
 
 def _annotation(word: GradeReview) -> dict[str, object]:
-    grade: dict[str, object] = {"type": "choices", "value": {"choices": [told(word.grade)]}}
+    grade: dict[str, object] = {"type": "choices", "value": {"choices": [grade_text(word.grade)]}}
     note: dict[str, object] = {"type": "textarea", "value": {"text": [word.note]}}
-    result = [{"from_name": ASK, "to_name": "text", **grade}]
+    result = [{"from_name": GRADE_FIELD, "to_name": "text", **grade}]
     if word.note:
         result.append({"from_name": NOTE, "to_name": "text", **note})
     return {
@@ -350,6 +352,6 @@ def _json(value: object) -> str:
     return json.dumps(value, allow_nan=False)
 
 
-def _listed(entries: Iterator[dict[str, object]]) -> str:
+def _dump_list(entries: Iterator[dict[str, object]]) -> str:
     lines = ",\n".join(map(_json, entries))
     return f"[\n{lines}\n]\n" if lines else "[]\n"

@@ -52,11 +52,11 @@ from raggs.base.files import disk, sync_folder
 from raggs.base.hashing import hash_bytes, hash_value
 from raggs.base.jsonl import Appender, WrittenFile, read_on, read_records, read_torn, write_records
 
-MOST_NAME, MOST_NOTE = 80, 10_000  # characters
+MAX_NAME_CHARS, MAX_NOTE_CHARS = 80, 10_000  # characters
 HEX = 32  # of 64 digits
 
 Digest = Annotated[str, StringConstraints(pattern=rf"^[0-9a-f]{{{HEX}}}$")]
-Name = Annotated[str, StringConstraints(min_length=1, max_length=MOST_NAME, pattern=r"^\S(.*\S)?$")]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME_CHARS, pattern=r"^\S(.*\S)?$")]
 Key = tuple[str, str]  # of a question and of a passage, by what they say
 
 
@@ -87,7 +87,7 @@ class _Line(Frozen):
     at: AwareDatetime = Field(description="when, by the clock of the machine; the order of lines counts, not clocks")
     qid: Identifier = Field(description="query id, as it was shown")
     query: Digest = Field(description="digest of the question's text")
-    note: str = Field("", max_length=MOST_NOTE, description="the reviewer's words")
+    note: str = Field("", max_length=MAX_NOTE_CHARS, description="the reviewer's words")
     seconds: float | None = Field(None, ge=0, description="from showing to answering")
     prompt: str = Field("", description="the rubric that was shown: name and version")
     blind: bool = Field(True, description="whether no machine's grade, rank or system was shown before")
@@ -177,7 +177,7 @@ def digests(passages: Sequence[Passage]) -> tuple[str, ...]:
     return tuple(map(passage_digest, passages))
 
 
-How = Literal["one", "agreed", "settled", "median"]
+Settlement = Literal["one", "agreed", "settled", "median"]
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ class SettledGrade:
 
     grade: int
     by: tuple[str, ...]
-    how: How
+    how: Settlement
 
     @property
     def conflict(self) -> bool:
@@ -261,13 +261,13 @@ class CurrentReviews:
         ]
 
 
-def fold(reviews: Iterable[Review]) -> CurrentReviews:
+def fold_reviews(reviews: Iterable[Review]) -> CurrentReviews:
     """What holds after all lines, in their order."""
     found, named = CurrentReviews(), [(line.id, line) for line in reviews]
-    for review in holding([each for each in named if each[1].blind], []):
+    for review in lines_in_force([each for each in named if each[1].blind], []):
         if isinstance(review, GradeReview) and not review.settles:
             _note_word(found.blind, review)
-    for review in holding(named, found.unmatched):
+    for review in lines_in_force(named, found.unmatched):
         if isinstance(review, GradeReview):
             _note_grade(found, review)
         elif isinstance(review, OrderReview):
@@ -276,9 +276,9 @@ def fold(reviews: Iterable[Review]) -> CurrentReviews:
     return found
 
 
-def standing(reviews: Iterable[Review]) -> Iterator[Review]:
+def standing_reviews(reviews: Iterable[Review]) -> Iterator[Review]:
     """Grades and orders that nobody took back, and whose place none such took; in their order."""
-    yield from holding([(line.id, line) for line in reviews], [])
+    yield from lines_in_force([(line.id, line) for line in reviews], [])
 
 
 class ReviewKey(Protocol):
@@ -300,7 +300,7 @@ class ReviewKey(Protocol):
 S = TypeVar("S", bound=ReviewKey)
 
 
-def holding(lines: Sequence[tuple[str, S]], unmatched: list[str]) -> Iterator[S]:
+def lines_in_force(lines: Sequence[tuple[str, S]], unmatched: list[str]) -> Iterator[S]:
     """As `standing`, of lines with their ids; `unmatched` gets what is named and is no earlier line of the same one."""
     places = dict[str, int]()
     names = dict[int, int]()  # by line, the line that it names
@@ -332,8 +332,8 @@ def _note_word(grades: dict[Key, dict[str, GradeReview]], review: GradeReview) -
 
 
 REVIEWS_FILE, LOCK = "reviews.jsonl", ".lock"
-PATIENCE = 10.0  # seconds; a line takes some milliseconds
-REMEDY = "nobody but raggs should write here; delete the line, or bring the file back from a copy"
+LOCK_TIMEOUT_S = 10.0  # seconds; a line takes some milliseconds
+FILE_REMEDY = "nobody but raggs should write here; delete the line, or bring the file back from a copy"
 
 
 class ReviewStore:
@@ -356,7 +356,7 @@ class ReviewStore:
         Raises:
             DataError: a line cannot be right; names it. A torn last line is none.
         """
-        return [self._unified(line.root) for line in read_torn(self.path, ReviewLine, REMEDY)]
+        return [self._unified(line.root) for line in read_torn(self.path, ReviewLine, FILE_REMEDY)]
 
     def lines(self) -> Iterator[Review]:
         """The same one by one, for whoever keeps little of them.
@@ -375,7 +375,7 @@ class ReviewStore:
         with self._lock:
             size = self.size
             if self._held is None or self._held[0] != size:
-                self._held = size, fold(self.read())
+                self._held = size, fold_reviews(self.read())
             return self._held[1]
 
     @property
@@ -389,7 +389,7 @@ class ReviewStore:
         Raises:
             DataError: a line cannot be right.
         """
-        return ((self._unified(line.root), end) for line, end in read_on(self.path, ReviewLine, REMEDY, byte))
+        return ((self._unified(line.root), end) for line, end in read_on(self.path, ReviewLine, FILE_REMEDY, byte))
 
     def spelling(self, name: str) -> str:
         """Return the spelling under which the words of a reviewer are known; `name` itself if there are none.
@@ -438,7 +438,7 @@ def append_lines(path: Path, lines: Sequence[BaseModel]) -> None:
         new = not path.exists()
         folder.mkdir(parents=True, exist_ok=True)
         try:
-            with FileLock(folder / LOCK, timeout=PATIENCE), Appender(path) as file:
+            with FileLock(folder / LOCK, timeout=LOCK_TIMEOUT_S), Appender(path) as file:
                 for line in lines:
                     file.append(line)
                 file.sync()
@@ -490,7 +490,7 @@ class ShownStore:
             if (size := self.path.stat().st_size if self.path.exists() else 0) < self._read:
                 self._read, self._known = 0, {}
             if size > self._read:
-                for line, end in read_on(self.path, ShownRecord, REMEDY, self._read):
+                for line, end in read_on(self.path, ShownRecord, FILE_REMEDY, self._read):
                     self._read = end
                     self._known.setdefault(line.who, set()).add((line.query, line.passage))
             return self._known.get(who, ())
@@ -508,7 +508,7 @@ class ShownStore:
 
 DRAWS_FILE = "draws.jsonl"
 
-Unit = Literal["passage", "question"]
+DrawUnit = Literal["passage", "question"]
 
 
 class DrawnItem(Frozen):
@@ -528,7 +528,7 @@ class Draw(Frozen):
     """All that chance chose at once."""
 
     v: int = Field(1, ge=1, le=1, strict=True, description="version of the line's form")
-    unit: Unit = Field(description="what was drawn: passages, or questions with all their passages")
+    unit: DrawUnit = Field(description="what was drawn: passages, or questions with all their passages")
     seed: int = Field(description="of the numbers by which it was drawn")
     items: tuple[DrawnItem, ...] = Field(min_length=1, description="questions in the order of their numbers")
 
@@ -554,7 +554,7 @@ def read_draws(folder: Path) -> list[Draw]:
     Raises:
         DataError: a line cannot be right; names it.
     """
-    return list(read_torn(folder / DRAWS_FILE, Draw, REMEDY))
+    return list(read_torn(folder / DRAWS_FILE, Draw, FILE_REMEDY))
 
 
 def note_draw(folder: Path, draw: Draw) -> None:
@@ -569,7 +569,7 @@ def note_draw(folder: Path, draw: Draw) -> None:
     with disk(folder, "name a folder that can be written: --reviews DIR"):
         folder.mkdir(parents=True, exist_ok=True)
         try:
-            with FileLock(folder / LOCK, timeout=PATIENCE):
+            with FileLock(folder / LOCK, timeout=LOCK_TIMEOUT_S):
                 if read_draws(folder)[-1:] != [draw]:
                     with Appender(folder / DRAWS_FILE) as file:
                         file.append(draw)
@@ -578,7 +578,7 @@ def note_draw(folder: Path, draw: Draw) -> None:
             raise BusyError("another process holds the reviews", where=folder, remedy="try again") from error
 
 
-def finished(draw: Draw, present: Collection[Key], read: Collection[Key]) -> CompletedDraw:
+def completed_draw(draw: Draw, present: Collection[Key], read: Collection[Key]) -> CompletedDraw:
     """What of a draw can be counted: all of it once it is read; of questions, those before the first that is not.
 
     The questions of a draw stand in the order of the numbers that drew them: the first ones are a smaller draw.
@@ -603,14 +603,14 @@ def finished(draw: Draw, present: Collection[Key], read: Collection[Key]) -> Com
 
 
 def latest(
-    draws: Sequence[Draw], unit: Unit, present: Collection[Key], read: Collection[Key]
+    draws: Sequence[Draw], unit: DrawUnit, present: Collection[Key], read: Collection[Key]
 ) -> tuple[CompletedDraw | None, int]:
     """What counts of the draws of a kind, and how many items of the latest are unread.
 
     The latest of which all was read counts; of questions, the one with the most that were read whole.
     """
     mine = [draw for draw in draws if draw.unit == unit and any(item.key in present for item in draw.items)]
-    found = [finished(draw, present, read) for draw in reversed(mine)]
+    found = [completed_draw(draw, present, read) for draw in reversed(mine)]
     counting = [each for each in found if each.chance]
     best = max(counting, key=lambda each: len(each.chance) if unit == "question" else 0, default=None)
     return best, found[0].unread if found else 0
@@ -618,7 +618,7 @@ def latest(
 
 def ever_drawn(draws: Sequence[Draw], present: Collection[Key], read: Collection[Key]) -> set[Key]:
     """Every item of draws that were read to their end; of one that was not, what was read before would be too many."""
-    return {key for draw in draws for key in finished(draw, present, read).chance}
+    return {key for draw in draws for key in completed_draw(draw, present, read).chance}
 
 
 class PlanItem(Frozen):
@@ -633,7 +633,7 @@ class PlanItem(Frozen):
     chance: float | None = Field(
         None, gt=0, le=1, description="probability with which it was drawn at random; null if chosen for its worth"
     )
-    unit: Unit = Field("passage", description="what was drawn, where chance is given")
+    unit: DrawUnit = Field("passage", description="what was drawn, where chance is given")
     seed: int | None = Field(None, description="of the numbers by which it was drawn, where chance is given")
     read: bool = Field(
         False, description="somebody has read it: it stands here since chance hit it, and nobody is asked again"

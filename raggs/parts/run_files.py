@@ -37,16 +37,16 @@ from numpy.typing import NDArray
 
 from raggs.base.arrays import Buffer, ByteTexts, Floats, Ints, Keys, Vectors
 from raggs.base.errors import DataError, UsageError
-from raggs.base.files import FREE, RATIO, regular_file
+from raggs.base.files import MIN_UNPACK_LIMIT_BYTES, RATIO, regular_file
 from raggs.base.tables import LABEL_ROLES, NO_COLUMNS, RUN_ROLES, ColumnNames, require_columns, resolve_columns
 from raggs.base.text import shorten
 from raggs.base.trec import INTEGER, Label, RankOrder, as_number, read_qrels, read_scored
-from raggs.metrics.columns import WORD, GradeScale, IdColumn, Qrels, Run, usual_scale
+from raggs.metrics.columns import HASH_WORD_BYTES, GradeScale, IdColumn, Qrels, Run, usual_scale
 from raggs.parts.file_shapes import NumberCell, Shape, line_cells, nested_cells, replayable, shape_of, table_cells
 
 CHUNK = 1 << 22  # bytes; its arrays stay in the processor's cache
 QUERY, DOC = 0, 2  # columns, in qrels as in runs
-WIDEST = 256  # bytes of an id or number; wider ones are odd
+MAX_TOKEN_BYTES = 256  # bytes of an id or number; wider ones are odd
 EXACT = 2**53  # integers up to here, divided by an exact power of ten, give the nearest double (Clinger 1990)
 DIGITS = 18  # more may overflow
 
@@ -93,14 +93,14 @@ def read_table(
     known: dict[bytes, int] = {}
     queries, docs, found, ranks = [], [], [], []
     packed = path.suffix == ".gz"
-    left = max(FREE, RATIO * regular_file(path).stat().st_size) if packed else math.inf
+    left = max(MIN_UNPACK_LIMIT_BYTES, RATIO * regular_file(path).stat().st_size) if packed else math.inf
     with gzip.open(path, "rb") if packed else regular_file(path).open("rb") as file:
         for chunk in chunks(file, size):
             left -= len(chunk)
             if left < 0:
                 raise OddError
             buffer, starts, ends = tokens(chunk, columns)
-            queries.append(numbered(ids(buffer, starts[:, QUERY], ends[:, QUERY]), known))
+            queries.append(number_ids(ids(buffer, starts[:, QUERY], ends[:, QUERY]), known))
             docs.append(ids(buffer, starts[:, DOC], ends[:, DOC]))
             found.append(parse(ids(buffer, starts[:, place], ends[:, place])))
             ranks.append(np.empty(0) if rank is None else _ranks(ids(buffer, starts[:, rank], ends[:, rank])))
@@ -131,15 +131,15 @@ def tokens(chunk: bytes, columns: int) -> tuple[Buffer, Ints, Ints]:
     """The bytes, and where each column begins and ends: two arrays of shape (lines, columns)."""
     if not chunk.isascii():
         raise OddError
-    buffer = np.frombuffer(chunk + b"\n" * WIDEST, dtype=np.uint8)
+    buffer = np.frombuffer(chunk + b"\n" * MAX_TOKEN_BYTES, dtype=np.uint8)
     text = buffer[: len(chunk)]
-    starts, ends = _tight(text, columns) or _loose(text, columns)
+    starts, ends = _columns_by_single_blanks(text, columns) or _columns_by_white_space(text, columns)
     if (text[starts[:, 0]] == ord("#")).any():  # a comment
         raise OddError
     return buffer, starts, ends
 
 
-def _tight(text: Buffer, columns: int) -> tuple[Ints, Ints] | None:
+def _columns_by_single_blanks(text: Buffer, columns: int) -> tuple[Ints, Ints] | None:
     """Where columns begin and end, where one blank or tab stands between two; None where it does not."""
     ends = np.flatnonzero(text <= ord(" "))
     lines, more = divmod(len(ends), columns)
@@ -155,7 +155,7 @@ def _tight(text: Buffer, columns: int) -> tuple[Ints, Ints] | None:
     return starts.reshape(-1, columns), ends.reshape(-1, columns)
 
 
-def _loose(text: Buffer, columns: int) -> tuple[Ints, Ints]:
+def _columns_by_white_space(text: Buffer, columns: int) -> tuple[Ints, Ints]:
     """Where columns begin and end, whatever white space stands between them.
 
     Raises:
@@ -181,12 +181,12 @@ def _loose(text: Buffer, columns: int) -> tuple[Ints, Ints]:
 def ids(buffer: Buffer, starts: Ints, ends: Ints) -> ByteTexts:
     """The texts between `starts` and `ends`, padded with NUL to a multiple of a word."""
     lengths = ends - starts
-    width = -(-int(lengths.max()) // WORD) * WORD
-    if width > WIDEST:
+    width = -(-int(lengths.max()) // HASH_WORD_BYTES) * HASH_WORD_BYTES
+    if width > MAX_TOKEN_BYTES:
         raise OddError
     every: ByteTexts = np.ndarray(len(buffer) - width + 1, dtype=f"S{width}", buffer=buffer, strides=(1,))
     taken = every[starts]
-    words = taken.view(np.uint64).reshape(len(taken), width // WORD)
+    words = taken.view(np.uint64).reshape(len(taken), width // HASH_WORD_BYTES)
     words &= _masks(width)[lengths]
     return taken
 
@@ -197,7 +197,7 @@ def _masks(width: int) -> Keys:
     return kept.view(np.uint64)
 
 
-def numbered(ids: ByteTexts, numbers: dict[bytes, int]) -> Ints:
+def number_ids(ids: ByteTexts, numbers: dict[bytes, int]) -> Ints:
     """A number for each id, new ones in the order of their first sight; quick where equal ids stand together."""
     changed = np.ones(len(ids), dtype=bool)
     words = ids.view(np.uint64).reshape(len(ids), -1)
@@ -207,7 +207,7 @@ def numbered(ids: ByteTexts, numbers: dict[bytes, int]) -> Ints:
     return np.repeat(np.array(seen, dtype=np.int64), np.diff(np.append(firsts, len(ids))))
 
 
-def numbers(texts: ByteTexts) -> Floats:
+def parse_numbers(texts: ByteTexts) -> Floats:
     """Decimal texts as the nearest doubles."""
     columns = np.ascontiguousarray(texts.view(np.uint8).reshape(len(texts), -1).T)
     value = np.zeros(len(texts), dtype=np.int64)
@@ -237,7 +237,7 @@ def numbers(texts: ByteTexts) -> Floats:
 
 def _ranks(texts: ByteTexts) -> Floats:
     try:
-        return numbers(texts)
+        return parse_numbers(texts)
     except OddError:
         return np.full(len(texts), np.nan)
 
@@ -271,7 +271,7 @@ def quick_labels(path: Path) -> LabelColumns | None:
         known, query, docs, grade, _ = read_table(path, LABEL_COLUMNS, GRADE, _grades)
     except (OddError, OSError, EOFError, zlib.error):
         return None
-    query = _places(known)[query]
+    query = _sorted_places(known)[query]
     order = np.argsort(query, kind="stable")
     return LabelColumns(
         tuple(name.decode() for name in sorted(known)), query[order], grade[order], IdColumn([docs.take(order)])
@@ -284,10 +284,10 @@ def _grades(texts: ByteTexts) -> Ints:
     signs = (characters == ord("-")) | (characters == ord("+"))
     if not (figures | signs | (characters == 0)).all() or (figures.sum(axis=1) > EXACT_DIGITS).any():
         raise OddError
-    return numbers(texts).astype(np.int64)
+    return parse_numbers(texts).astype(np.int64)
 
 
-def _places(known: list[bytes]) -> Ints:
+def _sorted_places(known: list[bytes]) -> Ints:
     """Shape (queries,): the place of each query in the order of all."""
     places = np.empty(len(known), dtype=np.int64)
     places[np.argsort(np.array(known))] = np.arange(len(known))
@@ -341,12 +341,12 @@ def read_judgments(path: Path, scale: GradeScale | None = None, columns: ColumnN
 def _judgments(path: Path, scale: GradeScale | None, columns: ColumnNames) -> Qrels:
     if shape_of(path, columns) is Shape.TREC and (quick := quick_labels(path)) is not None:
         with suppress(DataError):  # the other way names the line
-            return Qrels(*quick, scale or _guessed(quick.grade, path))
+            return Qrels(*quick, scale or _guess_scale(quick.grade, path))
     labels = list(read_labels(path, columns))
     if not labels:
         raise DataError("holds no labels", where=path, remedy="one label a line: qid 0 docid grade")
     grades = np.array([label.grade for label in labels], dtype=np.int64)
-    known = scale or _guessed(grades, path)
+    known = scale or _guess_scale(grades, path)
     outside = np.flatnonzero(~known.holds(grades))
     if len(outside):
         wrong = labels[int(outside[0])]
@@ -360,7 +360,7 @@ def _judgments(path: Path, scale: GradeScale | None, columns: ColumnNames) -> Qr
     return Qrels.from_columns([one.qid for one in labels], [one.doc_id for one in labels], grades, known)
 
 
-def _guessed(grades: np.ndarray[tuple[int], np.dtype[np.int64]], path: Path) -> GradeScale:
+def _guess_scale(grades: np.ndarray[tuple[int], np.dtype[np.int64]], path: Path) -> GradeScale:
     return usual_scale(np.unique(grades).tolist(), where=path, remedy=NAME_IT)
 
 
@@ -382,7 +382,7 @@ def read_trec_run(path: Path, size: int = CHUNK) -> Run:
         NotFoundError, DataError: as `raggs.base.trec.read_scored`.
     """
     run = quick_run(path, size)
-    return _slow(path) if run is None else run
+    return _read_run_by_line(path) if run is None else run
 
 
 def quick_run(path: Path, size: int = CHUNK) -> Run | None:
@@ -392,7 +392,7 @@ def quick_run(path: Path, size: int = CHUNK) -> Run | None:
         DataError: its scores rise with the rank.
     """
     try:
-        found = read_table(path, RUN_COLUMNS, SCORE, numbers, size, RANK)
+        found = read_table(path, RUN_COLUMNS, SCORE, parse_numbers, size, RANK)
     except (OddError, OSError, EOFError, zlib.error):
         return None
     run = Run(tuple(name.decode() for name in found.known), found.query, found.number, found.docs)
@@ -410,7 +410,7 @@ def rank_order(query: Ints, rank: Floats, score: Floats) -> RankOrder:
     return found
 
 
-def _slow(path: Path) -> Run:
+def _read_run_by_line(path: Path) -> Run:
     qids, docs, scores = [], [], array("d")
     order = RankOrder()
     for row in read_scored(path, order):
@@ -497,7 +497,7 @@ def _score(cell: NumberCell, path: Path) -> float:
 
 T = TypeVar("T")
 Triple = tuple[str, str, object]
-SHOWN = 60  # letters of a wrong value
+MAX_SHOWN_CHARS = 60  # letters of a wrong value
 ID = "ids are texts, or whole numbers"
 
 
@@ -515,7 +515,7 @@ def rows_of(given: object, what: str) -> Iterator[object]:
         if callable(method):
             return iter(method(*arguments))
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        said = f"{what}: {shown(given)} holds no rows"
+        said = f"{what}: {describe_value(given)} holds no rows"
         raise UsageError(said, remedy="give a mapping, a table, or an iterable of mappings")
     return iter(given)
 
@@ -529,7 +529,7 @@ def as_id(value: object, what: str) -> str:
     if isinstance(value, Integral) and not isinstance(value, bool):
         return str(int(value))
     if not isinstance(value, str) or not value.strip():
-        raise DataError(f"{what}: {shown(value)} is no id", remedy=ID)
+        raise DataError(f"{what}: {describe_value(value)} is no id", remedy=ID)
     return str(value)
 
 
@@ -544,13 +544,13 @@ def as_real(value: object, what: str) -> float:
     except OverflowError:  # a whole number of hundreds of digits
         found = math.inf
     if not math.isfinite(found):
-        raise DataError(f"{what}: {shown(value)} is not a finite number", remedy="remove or repair it")
+        raise DataError(f"{what}: {describe_value(value)} is not a finite number", remedy="remove or repair it")
     return found
 
 
-def shown(value: object) -> str:
+def describe_value(value: object) -> str:
     """A value as a message may hold it, with its type where that says more."""
-    return f"{shorten(repr(value), SHOWN)} ({type(value).__name__})"
+    return f"{shorten(repr(value), MAX_SHOWN_CHARS)} ({type(value).__name__})"
 
 
 def qrels_of(given: object, scale: GradeScale | None = None) -> Qrels:
@@ -579,14 +579,14 @@ def run_of(given: object, name: str) -> Run:
         UsageError, DataError: as `qrels_of`.
     """
     if isinstance(given, Mapping) and not _table(given):
-        given = {qid: _scored(found) for qid, found in given.items()}
+        given = {qid: _score_by_position(found) for qid, found in given.items()}
     found = _columns(given, f"run {name}", RUN_ROLES, as_real)
     if not found[0]:
         raise DataError(f"run {name} holds no rows", remedy="give {qid: [doc_id, ...]}")
     return Run.from_columns(*found)
 
 
-def _scored(found: object) -> object:
+def _score_by_position(found: object) -> object:
     """A list of ids as scores that fall."""
     if isinstance(found, Mapping):
         return found
@@ -616,7 +616,9 @@ def _nested(given: Mapping[object, object], what: str) -> Iterator[Triple]:
         qid = as_id(key, what)
         pairs = inner.items() if isinstance(inner, Mapping) else inner
         if not isinstance(pairs, Iterable) or isinstance(pairs, str | bytes):
-            raise DataError(f"{what}: query {qid} has no passages but {shown(inner)}", remedy="give {qid: {doc_id: 1}}")
+            raise DataError(
+                f"{what}: query {qid} has no passages but {describe_value(inner)}", remedy="give {qid: {doc_id: 1}}"
+            )
         for doc_id, value in pairs:
             yield qid, as_id(doc_id, f"{what}, query {qid}"), value
 
@@ -630,17 +632,19 @@ def _flat(given: object, what: str, roles: tuple[str, ...]) -> Iterator[Triple]:
         elif isinstance(row, Mapping):
             names = tuple(row)
             if names not in places:
-                places[names] = _named(names, roles, at)
+                places[names] = _role_names(names, roles, at)
             if places[names] != next(iter(places.values())):
                 first = " or ".join(next(iter(places.values())))
                 raise DataError(f"{at}: other names than in the first row ({first})", remedy="name all rows alike")
             qid, doc_id, value = (row[name] for name in places[names])
         else:
-            raise DataError(f"{at}: {shown(row)} is no row", remedy="a row names a query, a passage and a number")
+            raise DataError(
+                f"{at}: {describe_value(row)} is no row", remedy="a row names a query, a passage and a number"
+            )
         yield as_id(qid, at), as_id(doc_id, at), value
 
 
-def _named(names: tuple[str, ...], roles: tuple[str, ...], at: str) -> tuple[str, ...]:
+def _role_names(names: tuple[str, ...], roles: tuple[str, ...], at: str) -> tuple[str, ...]:
     """The names of a row that hold its query, passage and number.
 
     Raises:

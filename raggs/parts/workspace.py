@@ -26,15 +26,15 @@ from raggs.base.cache import Cache, OnceCache
 from raggs.base.errors import ConfigError, DataError, NotFoundError
 from raggs.base.hashing import hash_value
 from raggs.base.loops import open_loop
-from raggs.base.text import REPLACED, plural
-from raggs.base.types import BuildProgress, Hear, Notice, WaitProgress, deaf
+from raggs.base.text import REPLACEMENT_CHAR, plural
+from raggs.base.types import BuildProgress, Notice, ProgressListener, WaitProgress, ignore_progress
 from raggs.llm import LLM, BatchSettings, BudgetSettings, CallLedger, LLMSettings
 from raggs.parts import askers, chunkers, corpora, embedders, judges, queries, rerankers, retrievers, rewriters
 from raggs.parts.askers import Asker, AskerContext
 from raggs.parts.chunkers import Chunker, ChunkerConfig, ChunkerContext, Document, ModelAccess
 from raggs.parts.corpora import Corpus, CorpusContext, CutCorpus, DocumentCorpus, RemoteCorpus
 from raggs.parts.embedders import Embedder, EmbedderConfig, EmbedderContext
-from raggs.parts.embedders.kept import HELD, KeptEmbedder
+from raggs.parts.embedders.vector_cache import MAX_UNWRITTEN_VECTORS, KeptEmbedder
 from raggs.parts.indexes.passages import FILE, FORMAT, Passages, PassageStore
 from raggs.parts.judges import Calls, Judge, JudgeContext, Ordering, Task, reviews_beside
 from raggs.parts.queries.fields import load_numbered
@@ -71,7 +71,7 @@ __all__ = [
     "read_whole",
 ]
 
-SHOWN = 3
+MAX_LISTED_IDS = 3
 
 
 class OpenCorpus:
@@ -84,7 +84,9 @@ class OpenCorpus:
         context: what the corpus may use.
     """
 
-    def __init__(self, spec: AdapterConfig, cache: Cache, hear: Hear, context: CorpusContext | None = None) -> None:
+    def __init__(
+        self, spec: AdapterConfig, cache: Cache, hear: ProgressListener, context: CorpusContext | None = None
+    ) -> None:
         self._spec = spec
         self._cache = cache
         self._hear = hear
@@ -204,16 +206,16 @@ class OpenCorpus:
 
     def _tell_replaced(self, source: Corpus) -> None:
         if source.replaced:
-            self._hear(replaced("passage", sorted(source.replaced)))
+            self._hear(replaced_characters_notice("passage", sorted(source.replaced)))
             source.replaced.clear()
 
     def _building(self, what: str, done: int, total: int) -> None:
         self._hear(BuildProgress(what, done, total))
 
 
-def replaced(what: str, ids: Sequence[str]) -> Notice:
+def replaced_characters_notice(what: str, ids: Sequence[str]) -> Notice:
     """What is told of texts that came in with characters which are none."""
-    shown = ", ".join(ids[:SHOWN]) + (", …" if len(ids) > SHOWN else "")
+    shown = ", ".join(ids[:MAX_LISTED_IDS]) + (", …" if len(ids) > MAX_LISTED_IDS else "")
     return Notice(f"{plural(len(ids), what)} with U+FFFD in place of what is no character: {shown}")
 
 
@@ -248,7 +250,7 @@ class Workspace:
         *,
         batch: BatchSettings | None = None,
         keeps_answers: bool = True,
-        hear: Hear = deaf,
+        hear: ProgressListener = ignore_progress,
     ) -> None:
         self.settings = llm or LLMSettings()
         self.cache = Cache.of(folder, self.notify)
@@ -398,7 +400,9 @@ class Workspace:
         made = self.embedder(spec)
         if made.models or not self.keeps_answers:
             return made
-        return self._lending.setdefault(spec.model_dump_json(), KeptEmbedder(made, self.cache.at("vectors"), held=HELD))
+        return self._lending.setdefault(
+            spec.model_dump_json(), KeptEmbedder(made, self.cache.at("vectors"), held=MAX_UNWRITTEN_VECTORS)
+        )
 
     @property
     def pieces_found(self) -> int:
@@ -522,12 +526,12 @@ def judge_prompts(grade: str, order: str) -> tuple[Prompt, Prompt]:
     return load_prompt(grade, "grade"), load_prompt(order, "order")
 
 
-def open_queries(spec: AdapterConfig, hear: Hear = deaf) -> Mapping[str, Query]:
+def open_queries(spec: AdapterConfig, hear: ProgressListener = ignore_progress) -> Mapping[str, Query]:
     """All questions by id, sorted by id; see `open_numbered`."""
     return {qid: query for qid, (_, query) in open_numbered(spec, hear).items()}
 
 
-def open_numbered(spec: AdapterConfig, hear: Hear = deaf) -> Mapping[str, tuple[int, Query]]:
+def open_numbered(spec: AdapterConfig, hear: ProgressListener = ignore_progress) -> Mapping[str, tuple[int, Query]]:
     """All questions by id, sorted by id, each after its line.
 
     Args:
@@ -541,8 +545,8 @@ def open_numbered(spec: AdapterConfig, hear: Hear = deaf) -> Mapping[str, tuple[
     except NotFoundError as error:
         error.remedy = f"{error.remedy or 'check queries.path'}; raggs questions makes some of the documents"
         raise
-    if broken := [qid for qid, (_, query) in found.items() if REPLACED in query.model_dump_json()]:
-        hear(replaced("question", broken))
+    if broken := [qid for qid, (_, query) in found.items() if REPLACEMENT_CHAR in query.model_dump_json()]:
+        hear(replaced_characters_notice("question", broken))
     return found
 
 

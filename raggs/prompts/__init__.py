@@ -27,7 +27,7 @@ PromptUse = Literal["grade", "grades", "order", "rewrite", "rerank", "relevance"
 
 TASKS: tuple[PromptUse, ...] = get_args(PromptUse)
 FOLDER = Path(__file__).parent
-FALLBACK = "en"
+FALLBACK_LANGUAGE = "en"
 PLACEHOLDERS: Mapping[PromptUse, frozenset[str]] = {
     "grade": frozenset({"query", "passage"}),
     "grades": frozenset({"query", "passages"}),
@@ -68,9 +68,11 @@ class Prompt:
 
     def template(self, language: str) -> Template:
         """The template in `language`; else in English; else in the only language there is."""
-        return self.templates.get(language) or self.templates.get(FALLBACK) or next(iter(self.templates.values()))
+        return (
+            self.templates.get(language) or self.templates.get(FALLBACK_LANGUAGE) or next(iter(self.templates.values()))
+        )
 
-    def text(self, language: str = FALLBACK) -> str:
+    def text(self, language: str = FALLBACK_LANGUAGE) -> str:
         """The prompt's own words, for estimates."""
         template = self.template(language)
         return f"{template.system}\n{template.user}"
@@ -100,15 +102,17 @@ def load_prompt(name_or_path: str | Path, task: PromptUse, base: Path | None = N
     if isinstance(name_or_path, Path) or name.endswith(".md") or "/" in name or "\\" in name:
         files = _languages_of((base or Path()) / name_or_path)
     else:
-        files = _known(task).get(name) or {}
+        files = _prompt_files(task).get(name) or {}
         if not files:
-            raise _unknown(name, task)
+            raise _unknown_prompt_error(name, task)
     return Prompt(_stem(name), {language: _read(path, task) for language, path in sorted(files.items())})
 
 
 def known_prompts() -> dict[str, str]:
     """The names of the prompts that come with raggs, and what each is for."""
-    return {name: load_prompt(name, task).template(FALLBACK).note for task in TASKS for name in _known(task)}
+    return {
+        name: load_prompt(name, task).template(FALLBACK_LANGUAGE).note for task in TASKS for name in _prompt_files(task)
+    }
 
 
 def shipped_prompt(name: str) -> tuple[Prompt, Mapping[str, Path]]:
@@ -118,12 +122,12 @@ def shipped_prompt(name: str) -> tuple[Prompt, Mapping[str, Path]]:
         ConfigError: no such name.
     """
     for task in TASKS:
-        if files := _known(task).get(name):
+        if files := _prompt_files(task).get(name):
             return load_prompt(name, task), files
     raise ConfigError(f"unknown prompt {name!r}", remedy=did_you_mean(name, known_prompts()))
 
 
-def _known(task: PromptUse) -> dict[str, dict[str, Path]]:
+def _prompt_files(task: PromptUse) -> dict[str, dict[str, Path]]:
     """The files of the task's prompts, by name and language."""
     found: dict[str, dict[str, Path]] = {}
     for path in sorted(FOLDER.glob(f"{task}@*.md")):
@@ -131,8 +135,8 @@ def _known(task: PromptUse) -> dict[str, dict[str, Path]]:
     return found
 
 
-def _unknown(name: str, task: PromptUse) -> ConfigError:
-    known = _known(task)
+def _unknown_prompt_error(name: str, task: PromptUse) -> ConfigError:
+    known = _prompt_files(task)
     listed = f"known for this task: {', '.join(known)}; or give the path of a Markdown file"
     return ConfigError(f"unknown prompt {name!r}", remedy=did_you_mean(name, known, listed))
 
@@ -154,7 +158,7 @@ def _stem(name: str) -> str:
 
 def _language(path: Path) -> str:
     match = FILE_NAME.fullmatch(path.name)
-    return (match and match["language"]) or FALLBACK
+    return (match and match["language"]) or FALLBACK_LANGUAGE
 
 
 def _read(path: Path, task: PromptUse) -> Template:
@@ -192,7 +196,7 @@ def labels_for(count: int) -> tuple[str, ...]:
     return tuple(_label(position) for position in range(count))
 
 
-def labelled(texts: Sequence[str], guard: Callable[[str], str]) -> str:
+def label_texts(texts: Sequence[str], guard: Callable[[str], str]) -> str:
     """All texts under their labels, each between marks that guard against orders in it."""
     labels = labels_for(len(texts))
     return "\n\n".join(f"Passage {label}:\n{guard(text)}" for label, text in zip(labels, texts, strict=True))

@@ -61,12 +61,11 @@ from raggs.ranking.posterior import (
     stage_sums,
     upset_chances,
 )
-from raggs.ranking.profile import HIGHEST_ECHO, believed, study
-from raggs.ranking.rounds import ROUNDING as rounds_ROUNDING
+from raggs.ranking.profile import HIGHEST_ECHO, estimate_judge_model, prior_judge_model
 from raggs.ranking.rounds import (
-    TINY,
+    MIN_VARIANCE,
     RoundRanker,
-    given,
+    has_grade,
     known_keys,
     membership,
     near_threshold,
@@ -74,10 +73,17 @@ from raggs.ranking.rounds import (
     unit_loss,
     useful_chances,
 )
+from raggs.ranking.rounds import ROUNDING as rounds_ROUNDING
 
-FEW, MANY = 5, 14  # members from which a batch grows by the most promising alone, and how many these are
+GREEDY_FROM, GREEDY_CANDIDATES = (
+    5,
+    14,
+)  # members from which a batch grows by the most promising alone, and how many these are
 OPENNESS = 4  # power of 4 P (1 - P) in the weight of a pair, where gains do not count
-OUTSIDE, BOUNDARY = 0.05, 0.4  # interest of a pair with no item, or just one, in the top, where gains do not count
+OUTSIDE_INTEREST, BOUNDARY = (
+    0.05,
+    0.4,
+)  # interest of a pair with no item, or just one, in the top, where gains do not count
 
 
 class Planner:
@@ -156,7 +162,7 @@ class Planner:
         interest, gaps, now = self._interest()[upper], np.abs(self._gaps[upper]), _spread(self.covariance)[upper]
         found = []
         for after in afters:
-            moves = np.sqrt(np.maximum(now - _spread(after)[upper], TINY))
+            moves = np.sqrt(np.maximum(now - _spread(after)[upper], MIN_VARIANCE))
             found.append(float(interest @ (moves * unit_loss(gaps / moves))))
         return found
 
@@ -214,9 +220,9 @@ class Planner:
         free = np.ones(self.mean.size, dtype=np.bool_)
         free[batch] = False
         others = np.flatnonzero(free)
-        if batch.size < FEW or others.size <= MANY:
+        if batch.size < GREEDY_FROM or others.size <= GREEDY_CANDIDATES:
             return others
-        likely = np.argsort(-values[others[:, None], batch].sum(axis=1), kind="stable")[:MANY]
+        likely = np.argsort(-values[others[:, None], batch].sum(axis=1), kind="stable")[:GREEDY_CANDIDATES]
         return np.asarray(others[np.sort(likely)])
 
     def _pair_values(self, stakes: Floats, variances: Floats) -> Floats:
@@ -261,7 +267,7 @@ class Planner:
 def _spread(covariance: Floats) -> Floats:
     """Variances of the differences."""
     own = covariance.diagonal()
-    return np.asarray(np.maximum(own[:, None] + own[None, :] - 2 * covariance, TINY))
+    return np.asarray(np.maximum(own[:, None] + own[None, :] - 2 * covariance, MIN_VARIANCE))
 
 
 def pair_interest(inside: Floats) -> Floats:
@@ -269,14 +275,14 @@ def pair_interest(inside: Floats) -> Floats:
     either = 1.0 - (1.0 - inside)[:, None] * (1.0 - inside)[None, :]
     one = inside[:, None] * (1.0 - inside)[None, :]
     one = one + one.T
-    return np.asarray(OUTSIDE + (1 - OUTSIDE) * either - (1 - BOUNDARY) * one)
+    return np.asarray(OUTSIDE_INTEREST + (1 - OUTSIDE_INTEREST) * either - (1 - BOUNDARY) * one)
 
 
-SHARE = 0.1  # of all rankings that are asked in a wave
-SLOTS = 16  # rankings in a wave, so that many judgments run side by side; but of few rankings a quarter
+WAVE_SHARE = 0.1  # of all rankings that are asked in a wave
+MIN_WAVE_RANKINGS = 16  # rankings in a wave, so that many judgments run side by side; but of few rankings a quarter
 QUARTER = 0.25
 GRADED = 0.25  # calls of five that the grade of a passage is worth
-SMALL = 1.5  # power of the size of a top that its wrong pairs are divided by
+TOP_SIZE_POWER = 1.5  # power of the size of a top that its wrong pairs are divided by
 ROUNDING = 1e-9
 
 
@@ -296,7 +302,7 @@ class NextRound(NamedTuple):
     asked: bool
 
 
-def promise(loss: float, calls: float, size: int, top: int) -> float:
+def expected_loss_reduction(loss: float, calls: float, size: int, top: int) -> float:
     """What the next call of five removes of the loss that is expected of the order; comparable between pools.
 
     A wrong pair counts for more in a small top: half-way between counting pairs by the passage and by the pair.
@@ -307,7 +313,7 @@ def promise(loss: float, calls: float, size: int, top: int) -> float:
         size: passages in the pool.
         top: how many leading positions matter.
     """
-    weight = float(min(size, top) ** SMALL)
+    weight = float(min(size, top) ** TOP_SIZE_POWER)
     return loss / weight / (calls + GRADED * size)
 
 
@@ -333,7 +339,7 @@ def next_wave(offers: Iterable[NextRound], left: float, rankings: int) -> tuple[
 
 def wave_size(rankings: int) -> int:
     """How many are asked in a wave."""
-    return math.ceil(max(SHARE * rankings, min(SLOTS, QUARTER * rankings)))
+    return math.ceil(max(WAVE_SHARE * rankings, min(MIN_WAVE_RANKINGS, QUARTER * rankings)))
 
 
 HIGHEST_SLIP = 0.9
@@ -378,7 +384,7 @@ SIZES = (5, 10, 20)  # of batches, where the best is looked for
 PILOT_SHARE = 0.5  # of what a ranking may cost
 STUDY_EVERY = 4  # calls between two looks at the judge: its favour of places, its sharpness, its echo
 FIRST_SHARPNESS = 3.0
-DRAWS = 2000  # of the posterior, for ranks and membership
+POSTERIOR_DRAWS = 2000  # of the posterior, for ranks and membership
 SAVES_LITTLE = "a further call saves little"
 
 
@@ -436,7 +442,7 @@ class BayesRanker(RoundRanker):
         self.echo = 0.0 if echo is None else echo
         self._echo_known, self._echo_believed = echo, 0.0
         self.saving = saving
-        self._given = given(self.ids, dict(zip(ids, grades, strict=True)))
+        self._given = has_grade(self.ids, dict(zip(ids, grades, strict=True)))
         self._mixture = grade_prior(self.prior, self._given, sigma, slip)
         self._posterior = self._mixture.posterior(FIRST_SHARPNESS)
         self.overhead = overhead
@@ -477,7 +483,7 @@ class BayesRanker(RoundRanker):
         """See `Ranker.believe`."""
         if self._waiting:
             raise ValueError("a round is open")
-        self._manner = believed(profile, self._manner)
+        self._manner = prior_judge_model(profile, self._manner)
         if self._echo_known is None:
             self._echo_believed = self.echo = max(self.echo, profile.echo)
         self.overhead = profile.overhead
@@ -502,7 +508,7 @@ class BayesRanker(RoundRanker):
         return int((self.max_calls - self.spent + rounds_ROUNDING) / self._price(self._sizes[0]))
 
     def _planner(self, *, by_gain: bool = True) -> Planner:
-        worth = echoes.worth(self._pairs.shown, self.echo)
+        worth = echoes.showing_worth(self._pairs.shown, self.echo)
         return Planner(self._posterior, worth, self.top, self._manner, by_gain=by_gain)
 
     @one_blas_thread
@@ -586,7 +592,7 @@ class BayesRanker(RoundRanker):
         judged = self._judged()
         self._posterior = fit_mixture(self._mixture, judged, self._posterior.sharpness, self._posterior)
         if self.calls and self.calls % STUDY_EVERY == 0:
-            told = study(self._mixture, judged, self._posterior, self._echo_known, biased=self._biased)
+            told = estimate_judge_model(self._mixture, judged, self._posterior, self._echo_known, biased=self._biased)
             self._manner, self._posterior, self.echo = told
             self.echo = max(self.echo, self._echo_believed)
 
@@ -639,7 +645,7 @@ class BayesRanker(RoundRanker):
         order = np.array(self._order)
         mean, covariance = self._posterior.mean[order], self._posterior.covariance[np.ix_(order, order)]
         above = self._above(order)
-        ranks = rounds.drawn_ranks(mean, covariance, DRAWS, generator(self._seed, "ranks"))
+        ranks = rounds.drawn_ranks(mean, covariance, POSTERIOR_DRAWS, generator(self._seed, "ranks"))
         low, high = rounds.rank_bounds(ranks)
         return Ranking(
             order=tuple(self.ids[item] for item in self._order),

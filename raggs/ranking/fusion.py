@@ -56,13 +56,13 @@ import numpy as np
 from raggs.base.arrays import SmallInts
 from raggs.base.registry import Registry
 
-__all__ = ["REGISTRY", "Fused", "Fusion", "ScoredList", "fuse", "fusion_options", "make_fusion"]
+__all__ = ["REGISTRY", "FusedPassage", "Fusion", "ScoredList", "fuse", "fusion_options", "make_fusion"]
 
 ScoredList = Sequence[tuple[str, float]]
 
 
 @dataclass(frozen=True)
-class Fused:
+class FusedPassage:
     """A passage of the fused list. `sources`: (rank from 1, score) by the lists that found it."""
 
     doc_id: str
@@ -128,7 +128,7 @@ def make_fusion(method: str, **options: float) -> Fusion:
 
 def fuse(
     lists: Mapping[str, ScoredList], method: Fusion, *, weights: Mapping[str, float] | None = None, depth: int = 100
-) -> list[Fused]:
+) -> list[FusedPassage]:
     """The `depth` best passages over all lists.
 
     Args:
@@ -157,7 +157,7 @@ def fuse(
         for doc_id, points in sums.items()
     }
     best = sorted(totals.items(), key=lambda item: (-item[1], item[0]))[:depth]
-    return [Fused(doc_id, total, sources[doc_id]) for doc_id, total in best]
+    return [FusedPassage(doc_id, total, sources[doc_id]) for doc_id, total in best]
 
 
 def _checked_weight(name: str, weight: float) -> float:
@@ -220,7 +220,7 @@ class Rrf(Fusion):
         return [1 / (self.k + rank) for rank in range(1, len(hits) + 1)]
 
 
-WORD = re.compile(r"[^\W_]+")
+WORD_PATTERN = re.compile(r"[^\W_]+")
 BUCKETS = 256
 
 
@@ -264,7 +264,7 @@ def _encode(texts: Sequence[str]) -> list[str]:
     coded = []
     for text in texts:
         plain = unicodedata.normalize("NFKC", text).casefold()
-        words = WORD.findall(plain) or [plain.strip()]
+        words = WORD_PATTERN.findall(plain) or [plain.strip()]
         coded.append("".join([codes.setdefault(word, chr(len(codes))) for word in words]))
     return coded
 

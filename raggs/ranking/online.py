@@ -142,7 +142,7 @@ class OnlineRanker(RoundRanker):
         """See `Ranker.ranking`. Errors of different scores are taken as independent."""
         order = np.array(self._order)
         scores, sigma = self.scores[order], self.sigma[order]
-        above = rounds.above(scores, sigma)
+        above = rounds.win_probabilities(scores, sigma)
         low, high = rounds.rank_interval(scores, sigma)
         return Ranking(
             order=tuple(self.ids[item] for item in self._order),

@@ -50,12 +50,12 @@ import numpy as np
 
 from raggs.base.arrays import Flags, Floats, Ints
 from raggs.ranking.base import TYPICAL_LENGTH
-from raggs.ranking.rounds import HIGHEST, LOWEST
+from raggs.ranking.rounds import HIGHEST_GRADE, LOWEST_GRADE
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
 
-Sums = tuple[float, Floats, Floats]
+LikelihoodTerms = tuple[float, Floats, Floats]
 Sums3 = tuple[Floats, Floats, Floats]
 
 
@@ -79,7 +79,7 @@ class KnownPicks:
         sets = [np.array([item, *rest]) for group, rest in zip(groups, below, strict=True) for item in group if rest]
         return KnownPicks((*self.sets, *sets), (*self.sharpness, *[sharpness] * len(sets)))
 
-    def add_to(self, utilities: Floats, sums: Sums) -> Sums:
+    def add_to(self, utilities: Floats, sums: LikelihoodTerms) -> LikelihoodTerms:
         """Log-likelihood, its gradient and its negative Hessian by the utilities, together with those of `sums`."""
         loglik, gradient, curvature = sums
         for members, sharpness in zip(self.sets, self.sharpness, strict=True):
@@ -178,11 +178,11 @@ class JudgedOrders:
         )
 
 
-FAR = 300.0  # differences of scores beyond this change nothing, and their squared exponentials would overflow
-FARTHEST = 500.0  # the same for a plain exponential
+MAX_SCORE_GAP = 300.0  # differences of scores beyond this change nothing, and their squared exponentials would overflow
+MAX_EXPONENT = 500.0  # the same for a plain exponential
 
 
-def by_item(utilities: Floats, judged: JudgedOrders, sharpness: float) -> Sums:
+def by_item(utilities: Floats, judged: JudgedOrders, sharpness: float) -> LikelihoodTerms:
     """Log-likelihood of the answers, its gradient and its negative Hessian by the utilities.
 
     Returns:
@@ -193,17 +193,17 @@ def by_item(utilities: Floats, judged: JudgedOrders, sharpness: float) -> Sums:
     loglik, slope, bend = 0.0, np.zeros(size), np.zeros((size, size))
     for lists in judged.lists:
         sharp = sharpness * judged.manner.attention(lists.length)
-        own, gradient, curvature = _sums(judged, lists, utilities, sharpness, lists.orders, size)
+        own, gradient, curvature = _likelihood_terms(judged, lists, utilities, sharpness, lists.orders, size)
         loglik, slope, bend = loglik + own, slope + sharp * gradient, bend + sharp**2 * curvature
     return (loglik, slope, bend) if judged.known is None else judged.known.add_to(utilities, (loglik, slope, bend))
 
 
-def by_place(utilities: Floats, judged: JudgedOrders, sharpness: float) -> Sums:
+def by_place(utilities: Floats, judged: JudgedOrders, sharpness: float) -> LikelihoodTerms:
     """The same by the favour of the places: shapes (knots,) and (knots, knots)."""
     size = judged.manner.favour.size
     loglik, slope, bend = 0.0, np.zeros(size), np.zeros((size, size))
     for lists in judged.lists:
-        own, gradient, curvature = _sums(judged, lists, utilities, sharpness, lists.places, lists.length)
+        own, gradient, curvature = _likelihood_terms(judged, lists, utilities, sharpness, lists.places, lists.length)
         knots = judged.manner.knots(lists.length)
         if knots is not None:
             gradient, curvature = knots.T @ gradient, knots.T @ curvature @ knots
@@ -211,9 +211,9 @@ def by_place(utilities: Floats, judged: JudgedOrders, sharpness: float) -> Sums:
     return loglik, slope, bend
 
 
-def _sums(
+def _likelihood_terms(
     judged: JudgedOrders, lists: JudgedLists, utilities: Floats, sharpness: float, cells: Ints, size: int
-) -> Sums:
+) -> LikelihoodTerms:
     scores, weights = judged.scores(lists, utilities, sharpness), lists.weights
     loglik, slopes, blocks = stage_sums(scores, judged.manner.care(lists.length))
     gradient = np.bincount(cells.ravel(), (weights[:, None] * slopes).ravel(), minlength=size)
@@ -241,7 +241,7 @@ def stage_sums(scores: Floats, left: Floats | None = None) -> Sums3:
     if left is not None:
         return _tired_sums(scores, left)
     highest = scores.max(axis=1, keepdims=True)
-    strengths = np.exp(np.maximum(scores - highest, -FAR))
+    strengths = np.exp(np.maximum(scores - highest, -MAX_SCORE_GAP))
     tails = strengths[:, ::-1].cumsum(axis=1)[:, ::-1]
     picked = strengths * (1.0 / tails).cumsum(axis=1)
     squares = (1.0 / tails**2).cumsum(axis=1)
@@ -280,7 +280,7 @@ def stage_chances(scores: Floats) -> Floats:
 
 def upset_chances(gaps: Floats) -> Floats:
     """The chance that the passage which is behind by a gap of the scores is put first of the two."""
-    return np.asarray(1.0 / (1.0 + np.exp(np.clip(gaps, -FARTHEST, FARTHEST))))
+    return np.asarray(1.0 / (1.0 + np.exp(np.clip(gaps, -MAX_EXPONENT, MAX_EXPONENT))))
 
 
 P = ParamSpec("P")
@@ -316,7 +316,7 @@ def _controller() -> ThreadpoolController:
 SHARPNESS = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.5, 6.0, 8.0)
 NEWTON_STEPS = 40  # Newton steps at most; three are enough after one more order
 CLIP = 0.7  # largest move of a utility in one step, in grades: far from the maximum the quadratic overshoots
-SMALL = 5e-3  # a step this small, in grades, leaves an error of b times its square
+MIN_STEP_GRADES = 5e-3  # a step this small, in grades, leaves an error of b times its square
 
 
 @dataclass(frozen=True)
@@ -355,8 +355,8 @@ def fit(prior: Prior, judged: JudgedOrders, sharpness: float, start: Floats, ste
         factor, _ = blas.dpotrf(curvature, lower=1)
         step, _ = blas.dpotrs(factor, slope - prior.precision * (x - prior.mean), lower=1)
         largest = float(np.abs(step).max())
-        x = x + step * min(1.0, CLIP / max(largest, SMALL))  # shortened as a whole, it still leads uphill
-        if largest < SMALL:
+        x = x + step * min(1.0, CLIP / max(largest, MIN_STEP_GRADES))  # shortened as a whole, it still leads uphill
+        if largest < MIN_STEP_GRADES:
             break
     inverse, _ = blas.dpotri(factor, lower=1)  # the lower triangle; above it, zeros
     covariance = inverse + inverse.T
@@ -368,10 +368,10 @@ def fit(prior: Prior, judged: JudgedOrders, sharpness: float, start: Floats, ste
     return Posterior(x, covariance, sharpness, evidence, prior)
 
 
-FLATTEST = 0.3  # least precision of a factor: between two modes the exact one would be negative
-ROUGH = 1  # Newton steps before the factors are refined
+MIN_FACTOR_PRECISION = 0.3  # least precision of a factor: between two modes the exact one would be negative
+ROUGH_NEWTON_STEPS = 1  # Newton steps before the factors are refined
 SETTLE = 3  # refinements after the sharpness has changed
-LOOSEST = 1e-4  # least precision of what the answers say of an item; an item never shown has none
+MIN_ANSWER_PRECISION = 1e-4  # least precision of what the answers say of an item; an item never shown has none
 
 
 @dataclass(frozen=True)
@@ -415,7 +415,7 @@ class Mixture:
 
 def fit_mixture(mixture: Mixture, judged: JudgedOrders, sharpness: float, start: Posterior) -> Posterior:
     """The posterior for one sharpness, from the factors and the mean of `start`; arguments as `posterior.fit`."""
-    rough = fit(start.prior, judged, sharpness, start.mean, steps=ROUGH)
+    rough = fit(start.prior, judged, sharpness, start.mean, steps=ROUGH_NEWTON_STEPS)
     factors, _ = refine(mixture, rough)
     return fit(factors, judged, sharpness, rough.mean)
 
@@ -423,15 +423,15 @@ def fit_mixture(mixture: Mixture, judged: JudgedOrders, sharpness: float, start:
 def refine(mixture: Mixture, posterior: Posterior) -> tuple[Prior, float]:
     """Better factors, and what the mixtures' own evidence adds to that of the factors (a logarithm)."""
     prior, variance = posterior.prior, posterior.covariance.diagonal()
-    loose = np.maximum(1.0 / variance - prior.precision, LOOSEST)
+    loose = np.maximum(1.0 / variance - prior.precision, MIN_ANSWER_PRECISION)
     rest = (posterior.mean / variance - prior.mean * prior.precision) / loose  # what the answers alone say
     mass, mean, spread = mixture.times(rest, 1.0 / loose)
-    precision = np.maximum(1.0 / spread - loose, FLATTEST)
+    precision = np.maximum(1.0 / spread - loose, MIN_FACTOR_PRECISION)
     factors = Prior((mean * (loose + precision) - rest * loose) / precision, precision)
     return factors, float((mass - _log_normal(prior.mean - rest, 1.0 / loose + 1.0 / prior.precision)).sum())
 
 
-def sharpen(mixture: Mixture, judged: JudgedOrders, current: Posterior) -> Posterior:
+def fit_sharpness(mixture: Mixture, judged: JudgedOrders, current: Posterior) -> Posterior:
     """The fit of best evidence among the current sharpness and its neighbours on the grid."""
     place = SHARPNESS.index(current.sharpness)
     around = [SHARPNESS[near] for near in (place - 1, place + 1) if 0 <= near < len(SHARPNESS)]
@@ -447,10 +447,10 @@ def _log_normal(distance: Floats, variance: Floats) -> Floats:
     return np.asarray(-(distance**2) / (2 * variance) - np.log(variance) / 2)
 
 
-LEVELS = np.arange(LOWEST, HIGHEST + 1)
-OFF = np.arange(-1.0, 2.0)
+GRADE_LEVELS = np.arange(LOWEST_GRADE, HIGHEST_GRADE + 1)
+SLIP_OFFSETS = np.arange(-1.0, 2.0)
 DECONVOLUTION_STEPS = 20  # of the deconvolution: fully converged, it would make peaks of chance
-SEEN = 0.5  # passages of each level that are taken for seen before any is
+LEVEL_PSEUDOCOUNT = 0.5  # passages of each level that are taken for seen before any is
 UNGRADED = 2.5  # the prior of an ungraded passage is this many times as wide as one around a deserved grade
 
 
@@ -463,13 +463,13 @@ def grade_prior(grades: Floats, graded: Flags, sigma: float, slip: float) -> Mix
         sigma: spread of the utilities around the deserved grade, in grades.
         slip: chance that a given grade is one off, 0 to 0.9.
     """
-    centres, chances = grades[:, None] + OFF, slip_chances(slip)
-    likely = np.where((centres >= LOWEST) & (centres <= HIGHEST), chances, 0.0)
-    lowest, highest = (grades <= LOWEST)[:, None], (grades >= HIGHEST)[:, None]
+    centres, chances = grades[:, None] + SLIP_OFFSETS, slip_chances(slip)
+    likely = np.where((centres >= LOWEST_GRADE) & (centres <= HIGHEST_GRADE), chances, 0.0)
+    lowest, highest = (grades <= LOWEST_GRADE)[:, None], (grades >= HIGHEST_GRADE)[:, None]
     likely = np.where(lowest & (likely > 0), chances[::-1].cumsum()[::-1], likely)  # no slip leads off the scale
     likely = np.where(highest & (likely > 0), chances.cumsum(), likely)
-    shares = likely * np.interp(centres, LEVELS, deserved_shares(grades[graded], slip))
-    shares[~graded] = OFF == 0
+    shares = likely * np.interp(centres, GRADE_LEVELS, deserved_shares(grades[graded], slip))
+    shares[~graded] = SLIP_OFFSETS == 0
     return Mixture(centres, shares / shares.sum(axis=1, keepdims=True), np.where(graded, sigma, UNGRADED * sigma) ** 2)
 
 
@@ -480,15 +480,17 @@ def slip_chances(slip: float) -> Floats:
 
 def deserved_shares(grades: Floats, slip: float) -> Floats:
     """How common each deserved grade is in the pool, shape (5,); a grade between two levels counts for both in part."""
-    counts = np.maximum(1.0 - np.abs(grades[:, None] - LEVELS), 0.0).sum(axis=0)
-    last = LEVELS.size - 1
-    given = np.zeros((LEVELS.size, LEVELS.size))  # given[d, g]: chance that a passage deserving d is given g
-    for deserved in range(LEVELS.size):
-        for off, chance in zip(OFF.astype(int), slip_chances(slip), strict=True):
+    counts = np.maximum(1.0 - np.abs(grades[:, None] - GRADE_LEVELS), 0.0).sum(axis=0)
+    last = GRADE_LEVELS.size - 1
+    given = np.zeros(
+        (GRADE_LEVELS.size, GRADE_LEVELS.size)
+    )  # given[d, g]: chance that a passage deserving d is given g
+    for deserved in range(GRADE_LEVELS.size):
+        for off, chance in zip(SLIP_OFFSETS.astype(int), slip_chances(slip), strict=True):
             given[deserved, min(max(deserved + off, 0), last)] += chance
-    shares = (counts + SEEN) / (counts + SEEN).sum()
+    shares = (counts + LEVEL_PSEUDOCOUNT) / (counts + LEVEL_PSEUDOCOUNT).sum()
     for _ in range(DECONVOLUTION_STEPS):
         joint = shares[:, None] * given
-        shares = (joint / joint.sum(axis=0)) @ counts + SEEN
+        shares = (joint / joint.sum(axis=0)) @ counts + LEVEL_PSEUDOCOUNT
         shares = shares / shares.sum()
     return np.asarray(shares)

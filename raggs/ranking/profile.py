@@ -47,15 +47,15 @@ from raggs.ranking.posterior import (
     Posterior,
     by_place,
     fit_mixture,
+    fit_sharpness,
     grade_prior,
     one_blas_thread,
     refine,
-    sharpen,
     upset_chances,
 )
 
 BIAS_STEPS = 3  # Newton steps a study; the next one goes on from there
-STRIDE = 1.0  # largest step, as log-odds
+MAX_BIAS_STEP = 1.0  # largest step, as log-odds
 BIAS_THRESHOLD = 2.0  # a departure, squared, of so many times what chance makes is none; larger ones hardly shrink
 
 
@@ -73,9 +73,9 @@ def shared_position_bias(fits: Sequence[tuple[JudgedOrders, Posterior]]) -> tupl
     precision, favour = 1.0 / manner.favour_doubt**2, manner.favour
     usual = np.zeros_like(favour) if manner.usual is None else manner.usual
     for _ in range(BIAS_STEPS):
-        slope, information = _sums(fits, favour)
+        slope, information = _bias_terms(fits, favour)
         step = np.linalg.solve(information + precision * np.eye(slope.size), slope - precision * (favour - usual))
-        favour = favour + np.clip(step, -STRIDE, STRIDE)
+        favour = favour + np.clip(step, -MAX_BIAS_STEP, MAX_BIAS_STEP)
     found = favour - favour.mean() - usual
     departure = float(found @ information @ found)  # chi-squared of m - 1 degrees of freedom for a judge as believed
     told = 1.0 - (BIAS_THRESHOLD * (found.size - 1) / departure) ** 2 if departure > 0 else 0.0
@@ -83,7 +83,7 @@ def shared_position_bias(fits: Sequence[tuple[JudgedOrders, Posterior]]) -> tupl
     return np.asarray(usual + max(0.0, told) * found), float(np.sqrt((1.0 / spread).mean()))
 
 
-def _sums(fits: Sequence[tuple[JudgedOrders, Posterior]], favour: Floats) -> tuple[Floats, Floats]:
+def _bias_terms(fits: Sequence[tuple[JudgedOrders, Posterior]], favour: Floats) -> tuple[Floats, Floats]:
     """Slope and information by the favour, over all questions."""
     each = [
         by_place(posterior.mean, replace(judged, manner=replace(judged.manner, favour=favour)), posterior.sharpness)
@@ -98,7 +98,7 @@ REPEAT_THRESHOLD = (
     1.0  # an excess within so many standard errors of 0 is no echo; larger ones shrink towards 0 accordingly
 )
 TOLD_BY_ALL = 2.0  # the same for all pilots together, which every question believes
-DOUBT = 3.0  # pulls the estimate to 0 where few pairs were repeated, in units of expected pair variance
+REPEAT_SHRINKAGE = 3.0  # pulls the estimate to 0 where few pairs were repeated, in units of expected pair variance
 
 
 def weights(shown: Ints, orders: Ints, echo: float) -> Floats:
@@ -110,7 +110,7 @@ def weights(shown: Ints, orders: Ints, echo: float) -> Floats:
     return np.asarray((1.0 / (1.0 + (counts - 1) * echo)).mean(axis=1))
 
 
-def worth(shown: Ints, echo: float) -> Floats:
+def showing_worth(shown: Ints, echo: float) -> Floats:
     """What one more showing of each pair adds, in independent showings; 0 on the diagonal."""
     gain = (shown + 1) / (1.0 + shown * echo) - shown / (1.0 + np.maximum(shown - 1, 0) * echo)
     np.fill_diagonal(gain, 0.0)
@@ -119,7 +119,7 @@ def worth(shown: Ints, echo: float) -> Floats:
 
 def repeat_correlation(judged: JudgedOrders, posterior: Posterior) -> float:
     """The echo, 0 to 0.9, of answers that the posterior was fitted to; near 0 without repeated pairs."""
-    return _echo(*_moments(judged, posterior), REPEAT_THRESHOLD)
+    return _shrunken_correlation(*_moments(judged, posterior), REPEAT_THRESHOLD)
 
 
 def shared_repeat_correlation(fits: Sequence[tuple[JudgedOrders, Posterior]]) -> float:
@@ -130,13 +130,13 @@ def shared_repeat_correlation(fits: Sequence[tuple[JudgedOrders, Posterior]]) ->
         if (short := tuple(lists for lists in judged.lists if lists.length <= TYPICAL_LENGTH))
     ]
     excess, chancy, most = (sum(each) for each in zip(*moments, strict=True)) if moments else (0.0, 0.0, 0.0)
-    return _echo(excess, chancy, most, TOLD_BY_ALL)
+    return _shrunken_correlation(excess, chancy, most, TOLD_BY_ALL)
 
 
-def _echo(excess: float, chancy: float, most: float, surely: float) -> float:
+def _shrunken_correlation(excess: float, chancy: float, most: float, surely: float) -> float:
     """Shrunk as an excess within so many standard errors of 0 is none."""
     told = max(0.0, 1.0 - surely**2 * chancy / excess**2) if excess > 0 else 0.0
-    found = told * FOLLOWED * excess / (most + DOUBT)
+    found = told * FOLLOWED * excess / (most + REPEAT_SHRINKAGE)
     return min(found, HIGHEST_ECHO) if found > 0 else 0.0  # never -0.0, which would be written so
 
 
@@ -181,67 +181,67 @@ def _showings(judged: JudgedOrders, lists: JudgedLists, posterior: Posterior) ->
 
 
 CARE_STEPS = (0, 2, 4, 7, 12, 20)  # picks between which care stays as it is
-FALLS = (0.0, 0.25, 0.5, 1.0, 3.0)  # of the logarithm of care from one to the next
+CARE_FALL_GRID = (0.0, 0.25, 0.5, 1.0, 3.0)  # of the logarithm of care from one to the next
 STRAINS = (0.0, 0.3, 0.8)
 SIGMAS = (1.0, 0.7, 0.5, 0.35, 0.25)  # narrower utilities make for a sharper judge, and the other way round
 SLIPS = (0.05, 0.15, 0.25, 0.4, 0.6)
-AWAY = 1.0  # nats for each step of these two from the usual
-NATS = 2.0  # of evidence that a fault must bring
-SURE = 0.15  # doubt of the logarithm of the sharpness that is left at least
+OFF_PRIOR_PENALTY_NATS = 1.0  # nats for each step of these two from the usual
+FAULT_PENALTY_NATS = 2.0  # of evidence that a fault must bring
+MIN_LOG_SHARPNESS_ERROR = 0.15  # doubt of the logarithm of the sharpness that is left at least
 ROUNDS = 4  # of looking along each axis
-TURNS = 8  # times that favour and utilities are fitted in turn, each to the other
-NEAR = 2  # steps of the sharpness that are looked at on each side
+MAX_ALTERNATIONS = 8  # times that favour and utilities are fitted in turn, each to the other
+SHARPNESS_NEIGHBOURS = 2  # steps of the sharpness that are looked at on each side
 
-Point = tuple[int, ...]  # places on the grids: sharpness, a fall for each step but the first, strain, sigma, slip
+GridPoint = tuple[int, ...]  # places on the grids: sharpness, a fall for each step but the first, strain, sigma, slip
 FAULTS = slice(1, len(CARE_STEPS))  # of a point
 STRAIN, SIGMA, SLIP = len(CARE_STEPS) - 1, len(CARE_STEPS), len(CARE_STEPS) + 1
-GRIDS = (SHARPNESS, *[FALLS] * (len(CARE_STEPS) - 2), STRAINS, SIGMAS, SLIPS)
-USUAL = SHARPNESS.index(3.0)
-FAIR = np.zeros(TYPICAL_LENGTH)
-STARTS: tuple[Point, ...] = (  # faults hide each other: the climb begins at a judge without any, and at a tired one
-    (USUAL, 0, 0, 0, 0, 0, 2, 2),
-    (USUAL, 1, 3, 1, 1, 0, 2, 2),
+GRIDS = (SHARPNESS, *[CARE_FALL_GRID] * (len(CARE_STEPS) - 2), STRAINS, SIGMAS, SLIPS)
+USUAL_SHARPNESS_INDEX = SHARPNESS.index(3.0)
+UNBIASED_POSITIONS = np.zeros(TYPICAL_LENGTH)
+STARTS: tuple[GridPoint, ...] = (  # faults hide each other: the climb begins at a judge without any, and at a tired one
+    (USUAL_SHARPNESS_INDEX, 0, 0, 0, 0, 0, 2, 2),
+    (USUAL_SHARPNESS_INDEX, 1, 3, 1, 1, 0, 2, 2),
 )
 
 
 @one_blas_thread
-def learn(pilots: Sequence[Pilot], overhead: float = 0.0) -> Profile:
+def fit_profile(pilots: Sequence[Pilot], overhead: float = 0.0) -> Profile:
     """The profile of best joint evidence; `overhead`: of a call, in passages."""
-    land = _Land(pilots)
-    best = max((_climbed(land, start) for start in STARTS), key=land.height)
-    favour, favour_doubt = FAIR, None
+    land = _EvidenceSurface(pilots)
+    best = max((_climb(land, start) for start in STARTS), key=land.height)
+    favour, favour_doubt = UNBIASED_POSITIONS, None
     if pilots and all(pilot.biased for pilot in pilots):
         favour, favour_doubt = land.favour(best)
         if favour.any():
-            land = _Land(pilots, favour)
-            best = max((_climbed(land, start) for start in (*STARTS, best)), key=land.height)
+            land = _EvidenceSurface(pilots, favour)
+            best = max((_climb(land, start) for start in (*STARTS, best)), key=land.height)
             favour, favour_doubt = land.favour(best)
     sharpness, doubt = land.sharpness()
     sigma, slip = SIGMAS[best[SIGMA]], SLIPS[best[SLIP]]
     told = tuple(favour.tolist()) if favour.any() else ()
-    left, strain = _left(best), STRAINS[best[STRAIN]]
+    left, strain = _remaining_care(best), STRAINS[best[STRAIN]]
     return Profile(sharpness, doubt, left, strain, overhead, sigma, slip, told, favour_doubt, land.echo(best))
 
 
-def _climbed(land: _Land, best: Point) -> Point:
+def _climb(land: _EvidenceSurface, best: GridPoint) -> GridPoint:
     for _ in range(ROUNDS):
         before = best
         for axis in range(len(GRIDS)):
-            best = max(_along(best, axis), key=land.height)
-        best = max(_across(best), key=land.height)
+            best = max(_axis_neighbours(best, axis), key=land.height)
+        best = max(_diagonal_neighbours(best), key=land.height)
         if best == before:
             break
     return best
 
 
-def _along(point: Point, axis: int) -> Iterator[Point]:
+def _axis_neighbours(point: GridPoint, axis: int) -> Iterator[GridPoint]:
     """The points that differ in one place, by a few steps where it is the sharpness."""
-    far = NEAR if axis == 0 else len(GRIDS[axis])
+    far = SHARPNESS_NEIGHBOURS if axis == 0 else len(GRIDS[axis])
     places = range(max(0, point[axis] - far), min(len(GRIDS[axis]), point[axis] + far + 1))
     return ((*point[:axis], at, *point[axis + 1 :]) for at in places)
 
 
-def _across(point: Point) -> Iterator[Point]:
+def _diagonal_neighbours(point: GridPoint) -> Iterator[GridPoint]:
     """Points that are sharper by a step and further along another axis, and the other way round: both go together."""
     yield point
     for axis in range(1, len(GRIDS)):
@@ -251,35 +251,37 @@ def _across(point: Point) -> Iterator[Point]:
                 yield tuple(moved)
 
 
-def _left(point: Point) -> tuple[float, ...]:
-    falls = np.cumsum([0.0, *[FALLS[at] for at in point[1:STRAIN]]])
+def _remaining_care(point: GridPoint) -> tuple[float, ...]:
+    falls = np.cumsum([0.0, *[CARE_FALL_GRID[at] for at in point[1:STRAIN]]])
     if not falls[-1]:
         return ()
     spans = [last - first for first, last in pairwise(CARE_STEPS)]
     return tuple(np.repeat(np.exp(-falls), spans).tolist())
 
 
-class _Land:
+class _EvidenceSurface:
     """The joint evidence by point, in nats, less what faults must bring."""
 
-    def __init__(self, pilots: Sequence[Pilot], favour: Floats = FAIR) -> None:
+    def __init__(self, pilots: Sequence[Pilot], favour: Floats = UNBIASED_POSITIONS) -> None:
         self._pilots = pilots
         self._judged = [replace(each.judged, manner=JudgeModel(favour)) for each in pilots]
-        self._mixtures: dict[Point, list[Mixture]] = {}
-        self._begun = [mixture.posterior(SHARPNESS[USUAL]) for mixture in self._priors(STARTS[0])]
-        self._known: dict[Point, float] = {}
+        self._mixtures: dict[GridPoint, list[Mixture]] = {}
+        self._begun = [mixture.posterior(SHARPNESS[USUAL_SHARPNESS_INDEX]) for mixture in self._priors(STARTS[0])]
+        self._known: dict[GridPoint, float] = {}
 
-    def height(self, point: Point) -> float:
+    def height(self, point: GridPoint) -> float:
         if point not in self._known:
             mixtures = self._priors(point)
             fits = zip(mixtures, self._judged, self._begun, strict=True)
-            self._begun = [_fitted(*each, point) for each in fits]
-            faults = NATS * sum(at > 0 for at in point[FAULTS])
-            faults += AWAY * sum(abs(at - usual) for at, usual in zip(point[SIGMA:], STARTS[0][SIGMA:], strict=True))
+            self._begun = [_fit_at_point(*each, point) for each in fits]
+            faults = FAULT_PENALTY_NATS * sum(at > 0 for at in point[FAULTS])
+            faults += OFF_PRIOR_PENALTY_NATS * sum(
+                abs(at - usual) for at, usual in zip(point[SIGMA:], STARTS[0][SIGMA:], strict=True)
+            )
             self._known[point] = sum(map(_evidence, mixtures, self._begun)) - faults
         return self._known[point]
 
-    def _priors(self, point: Point) -> list[Mixture]:
+    def _priors(self, point: GridPoint) -> list[Mixture]:
         """Of the pilots' utilities."""
         sigma, slip = SIGMAS[point[SIGMA]], SLIPS[point[SLIP]]
         if point[SIGMA:] not in self._mixtures:
@@ -287,17 +289,17 @@ class _Land:
             self._mixtures[point[SIGMA:]] = made
         return self._mixtures[point[SIGMA:]]
 
-    def echo(self, point: Point) -> float:
+    def echo(self, point: GridPoint) -> float:
         """Of its errors, joint of all pilots, where the judge is as the point has it."""
         fits = zip(self._priors(point), self._judged, self._begun, strict=True)
-        return shared_repeat_correlation([(_mannered(each[1], point), _fitted(*each, point)) for each in fits])
+        return shared_repeat_correlation([(_with_manner(each[1], point), _fit_at_point(*each, point)) for each in fits])
 
-    def favour(self, point: Point) -> tuple[Floats, float]:
+    def favour(self, point: GridPoint) -> tuple[Floats, float]:
         """Of places, joint of all pilots, where the judge is otherwise as the point has it; and its doubt."""
         judged, found = self._judged, self._begun
-        for _ in range(TURNS):
-            found = [_fitted(*each, point) for each in zip(self._priors(point), judged, found, strict=True)]
-            taken = [_mannered(each, point) for each in judged]
+        for _ in range(MAX_ALTERNATIONS):
+            found = [_fit_at_point(*each, point) for each in zip(self._priors(point), judged, found, strict=True)]
+            taken = [_with_manner(each, point) for each in judged]
             favour, doubt = shared_position_bias(list(zip(taken, found, strict=True)))
             judged = [replace(each, manner=JudgeModel(favour)) for each in judged]
             if not favour.any():
@@ -318,19 +320,19 @@ class _Land:
         chances /= chances.sum()
         logs = np.log([SHARPNESS[place] for place in places])
         mean = float(chances @ logs)
-        return float(np.exp(mean)), max(SURE, float(np.sqrt(chances @ (logs - mean) ** 2)))
+        return float(np.exp(mean)), max(MIN_LOG_SHARPNESS_ERROR, float(np.sqrt(chances @ (logs - mean) ** 2)))
 
 
-def _mannered(judged: JudgedOrders, point: Point) -> JudgedOrders:
+def _with_manner(judged: JudgedOrders, point: GridPoint) -> JudgedOrders:
     """The same answers, where the judge is as the point has it."""
     sharpness = SHARPNESS[point[0]]
-    manner = replace(judged.manner, left=_left(point), strain=STRAINS[point[STRAIN]], sharpness=sharpness)
+    manner = replace(judged.manner, left=_remaining_care(point), strain=STRAINS[point[STRAIN]], sharpness=sharpness)
     return replace(judged, manner=manner)
 
 
-def _fitted(mixture: Mixture, judged: JudgedOrders, begun: Posterior, point: Point) -> Posterior:
+def _fit_at_point(mixture: Mixture, judged: JudgedOrders, begun: Posterior, point: GridPoint) -> Posterior:
     """The posterior of a question where the judge is as the point has it; `begun` for another point."""
-    return fit_mixture(mixture, _mannered(judged, point), SHARPNESS[point[0]], begun)
+    return fit_mixture(mixture, _with_manner(judged, point), SHARPNESS[point[0]], begun)
 
 
 def _evidence(mixture: Mixture, found: Posterior) -> float:
@@ -340,7 +342,7 @@ def _evidence(mixture: Mixture, found: Posterior) -> float:
 FAVOUR_STEPS = 2  # times that favour and utilities are fitted in turn, each to the other
 
 
-def believed(profile: Profile, own: JudgeModel) -> JudgeModel:
+def prior_judge_model(profile: Profile, own: JudgeModel) -> JudgeModel:
     """A judge's manner as other questions taught it; what nothing was learned of stays as the question's own has it."""
     told = JudgeModel(own.favour, profile.left, profile.strain, profile.sharpness, profile.doubt)
     if profile.favour_doubt is None:
@@ -354,7 +356,7 @@ def believed(profile: Profile, own: JudgeModel) -> JudgeModel:
     return replace(told, favour=usual, usual=usual, favour_doubt=profile.favour_doubt)
 
 
-def study(
+def estimate_judge_model(
     mixture: Mixture, judged: JudgedOrders, posterior: Posterior, echo: float | None, *, biased: bool
 ) -> tuple[JudgeModel, Posterior, float]:
     """The judge's manner, the utilities by it, and its echo.
@@ -370,5 +372,5 @@ def study(
         if not judged.manner.favour.any():
             break
         posterior = fit_mixture(mixture, judged, posterior.sharpness, posterior)
-    posterior = sharpen(mixture, judged, posterior)
+    posterior = fit_sharpness(mixture, judged, posterior)
     return judged.manner, posterior, repeat_correlation(judged, posterior) if echo is None else echo

@@ -29,9 +29,9 @@ from raggs.base.arrays import Flags, Floats, Ints
 from raggs.base.hashing import generator
 from raggs.ranking.base import Ranker, Ranking
 
-LOWEST, HIGHEST = 1.0, 5.0
+LOWEST_GRADE, HIGHEST_GRADE = 1.0, 5.0
 ROUNDING = 1e-9
-TRIES = 200  # draws for a new presentation of the chosen batch, before other batches are tried
+MAX_PRESENTATION_DRAWS = 200  # draws for a new presentation of the chosen batch, before other batches are tried
 
 
 class RoundRanker(Ranker):
@@ -200,7 +200,7 @@ class RoundRanker(Ranker):
         rng = generator(self._seed, "presentation", self._rounds, slot)
         shown, tries = rng.permutation(members), 1
         while tuple(shown.tolist()) in self._shown:  # ends: a round asks for no more presentations than are left
-            among = members if tries < TRIES else np.arange(len(self.ids))
+            among = members if tries < MAX_PRESENTATION_DRAWS else np.arange(len(self.ids))
             shown, tries = rng.permutation(among)[: members.size], tries + 1
         self._shown.add(tuple(shown.tolist()))
         return shown
@@ -210,7 +210,7 @@ class RoundRanker(Ranker):
         return math.perm(len(self.ids), self.size) - len(self._shown)
 
 
-def given(ids: Sequence[str], grades: Mapping[str, float | None]) -> Flags:
+def has_grade(ids: Sequence[str], grades: Mapping[str, float | None]) -> Flags:
     """Which of the ids have a grade."""
     return np.array([grade is not None and not math.isnan(grade) for grade in map(grades.__getitem__, ids)])
 
@@ -227,7 +227,7 @@ def start_scores(grades: Sequence[float | None]) -> Floats:
     """Grades as scores; missing ones at the mean of the others, or at 3 where there are none."""
     scores = np.array([math.nan if grade is None else float(grade) for grade in grades])
     missing = np.isnan(scores)
-    scores[missing] = (LOWEST + HIGHEST) / 2 if missing.all() else scores[~missing].mean()
+    scores[missing] = (LOWEST_GRADE + HIGHEST_GRADE) / 2 if missing.all() else scores[~missing].mean()
     return scores
 
 
@@ -240,8 +240,10 @@ def _check(ids: Sequence[str], grades: Sequence[float | None], top: int, batch_s
     if len(grades) != len(ids):
         raise ValueError(f"each id needs a grade or None: {len(ids)} ids, {len(grades)} grades")
     for name, grade in zip(ids, grades, strict=True):
-        if grade is not None and not math.isnan(grade) and not LOWEST <= grade <= HIGHEST:
-            raise ValueError(f"the grade of {name} must lie in {LOWEST:g} to {HIGHEST:g} or be NaN, not {grade}")
+        if grade is not None and not math.isnan(grade) and not LOWEST_GRADE <= grade <= HIGHEST_GRADE:
+            raise ValueError(
+                f"the grade of {name} must lie in {LOWEST_GRADE:g} to {HIGHEST_GRADE:g} or be NaN, not {grade}"
+            )
     for what, value, least in (("top", top, 1), ("batch_size", batch_size, 2), ("max_calls", max_calls, 0)):
         if value < least:
             raise ValueError(f"{what} must be at least {least}, not {value}")
@@ -252,12 +254,12 @@ Gaussian = tuple[Floats, Floats]
 
 Z95 = 1.959964
 USELESS = 1.5  # grades: a passage of a lower utility deserves a 1
-HARDLY = -0.5244  # standard normal quantile of 0.3
-TINY = 1e-12  # least variance of a difference
+HARDLY_USEFUL_QUANTILE = -0.5244  # standard normal quantile of 0.3
+MIN_VARIANCE = 1e-12  # least variance of a difference
 REPLICATES = 500  # draws of what another ranking comes to
-STEPS = 80  # bisections: the bracket shrinks below any float's resolution
+BISECTION_STEPS = 80  # bisections: the bracket shrinks below any float's resolution
 GRID = 96  # points of the threshold's grid; between them the count is interpolated
-STRIDE = 8  # of them that are passed over at once on the way to the two that matter
+GRID_STRIDE = 8  # of them that are passed over at once on the way to the two that matter
 
 
 def normal_cdf(values: Floats) -> Floats:
@@ -267,7 +269,7 @@ def normal_cdf(values: Floats) -> Floats:
     return np.asarray(ndtr(values))
 
 
-def above(scores: Floats, sigma: Floats) -> Floats:
+def win_probabilities(scores: Floats, sigma: Floats) -> Floats:
     """P[i, j]: the probability that i truly stands above j; 0.5 on the diagonal. Needs sigma > 0."""
     spread = np.sqrt(sigma[:, None] ** 2 + sigma[None, :] ** 2)
     return normal_cdf((scores[:, None] - scores[None, :]) / spread)
@@ -276,7 +278,7 @@ def above(scores: Floats, sigma: Floats) -> Floats:
 def exact_threshold(scores: Floats, sigma: Floats, top: int) -> float:
     """The score t above which `top` of more items are expected to stand, by bisection."""
     low, high = float((scores - 40 * sigma).min()), float((scores + 40 * sigma).max())
-    for _ in range(STEPS):
+    for _ in range(BISECTION_STEPS):
         middle = (low + high) / 2
         if normal_cdf((scores - middle) / sigma).sum() > top:
             low = middle
@@ -288,8 +290,8 @@ def exact_threshold(scores: Floats, sigma: Floats, top: int) -> float:
 def near_threshold(scores: Floats, sigma: Floats, top: int) -> float:
     """The same but for the grid, at a seventh of the time: for what is asked before each batch."""
     grid = np.linspace(float((scores - 3 * sigma).min()), float((scores + 3 * sigma).max()), GRID)
-    coarse = int(np.count_nonzero(_counts(scores, sigma, grid[STRIDE::STRIDE]) >= top)) * STRIDE
-    near = grid[coarse : coarse + STRIDE + 1]  # the rest of the grid would change nothing
+    coarse = int(np.count_nonzero(_counts(scores, sigma, grid[GRID_STRIDE::GRID_STRIDE]) >= top)) * GRID_STRIDE
+    near = grid[coarse : coarse + GRID_STRIDE + 1]  # the rest of the grid would change nothing
     return float(np.interp(-top, -_counts(scores, sigma, near), near))
 
 
@@ -351,7 +353,7 @@ def pair_losses(mean: Floats, covariance: Floats) -> Floats:
     psi(z) = phi(z) - z Phi(-z), times the chance that the middle of the two gains anything, since G is flat below.
     """
     own, both = covariance.diagonal(), covariance
-    spread = np.sqrt(np.maximum(own[:, None] + own[None, :] - 2 * both, TINY))
+    spread = np.sqrt(np.maximum(own[:, None] + own[None, :] - 2 * both, MIN_VARIANCE))
     z = (mean[:, None] - mean[None, :]) / spread
     return np.asarray(spread * unit_loss(z) * useful_chances(mean, covariance))
 
@@ -359,7 +361,7 @@ def pair_losses(mean: Floats, covariance: Floats) -> Floats:
 def useful_chances(mean: Floats, covariance: Floats) -> Floats:
     """U[i, j]: the chance that the middle of the utilities of i and j lies where gains grow."""
     own = covariance.diagonal()
-    spread = np.sqrt(np.maximum(own[:, None] + own[None, :] + 2 * covariance, TINY)) / 2
+    spread = np.sqrt(np.maximum(own[:, None] + own[None, :] + 2 * covariance, MIN_VARIANCE)) / 2
     return normal_cdf(((mean[:, None] + mean[None, :]) / 2 - USELESS) / spread)
 
 
@@ -396,7 +398,7 @@ def order_keys(mean: Floats, deviation: Floats, known: PassageKeys) -> Floats:
         mean: shape (..., size), of the utilities.
         deviation: shape (size,), their standard errors.
     """
-    least = USELESS + np.where(known.shown, HARDLY, 0.0) * deviation
+    least = USELESS + np.where(known.shown, HARDLY_USEFUL_QUANTILE, 0.0) * deviation
     return np.asarray(np.where(mean >= least, mean, known.keys + least.min() - mean.max()))
 
 

@@ -6,7 +6,7 @@ figures               SVG figures; `sheets`: queries in the page as compact JSON
 surveying             statistics of a golden set: labels, pools, sources, languages
 
 A section takes `ReportFacts` (opened and scored before) and returns typed data, which its template draws. Nothing
-is scored here. Sentences come from `raggs.evaluation`, `raggs.sweeps` and `raggs.runs.manifests.words` if they exist
+is scored here. Sentences come from `raggs.evaluation`, `raggs.sweeps` and `raggs.runs.manifests.messages` if they exist
 there. To add a section, write in the folder `sections`:
 
     mine.py      class Mine(ReportSection): NAME = "mine", TITLE, data(facts) -> a `Part`, or None: nothing to say

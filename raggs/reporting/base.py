@@ -19,13 +19,13 @@ from raggs.diagnosis.models import DiagnosisReport
 from raggs.evaluation.models import ComparisonPart, EvalReport, ReportPart
 from raggs.golden.base import GoldenSet
 from raggs.golden.judgments import Judgments
-from raggs.golden.opened import NamedSystem
 from raggs.golden.questions import GoldenQuestions
+from raggs.golden.sources import NamedSystem
 from raggs.golden.views import QuestionView
 from raggs.parts.reviews import CurrentReviews
 from raggs.reporting.surveying import PoolSurvey, PoolTally, pools_of
 from raggs.runs.manifests.costs import LedgerTotals, costs
-from raggs.runs.manifests.opened import OpenedRun
+from raggs.runs.manifests.open_run import OpenedRun
 from raggs.stats.judge_agreement import JudgeValidity
 from raggs.sweeps.models import SweepReport
 
@@ -152,7 +152,7 @@ class ReportSection(ABC):
         return place.read_text(encoding="utf-8") if place.is_file() else ""
 
 
-def compared(report: EvalReport) -> list[ComparisonPart]:
+def deciding_comparisons(report: EvalReport) -> list[ComparisonPart]:
     """The comparisons by the measure that decides, best first; none where nothing was compared."""
     measure = report.measures[0]
     sign = 1.0 if report.higher_is_better[measure] else -1.0

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from raggs.base.types import Number
 from raggs.evaluation.analyses.robustness import DepthAnalysis
+from raggs.evaluation.messages import interval_words
 from raggs.evaluation.models import EvalReport, ReportPart
 from raggs.evaluation.svg import Curve, ForestRow, curves, forest, inlined
-from raggs.evaluation.words import interval_words
 
 
 class SvgFigure(ReportPart):
@@ -54,7 +54,9 @@ def _differences(report: EvalReport, measure: str) -> Iterator[SvgFigure]:
 
 def _over_cutoffs(report: EvalReport) -> Iterator[SvgFigure]:
     found = DepthAnalysis().found(report)
-    lines = [Curve((system,), points) for system, part in found if len(points := _known(part.means.items())) > 1]
+    lines = [
+        Curve((system,), points) for system, part in found if len(points := _defined_points(part.means.items())) > 1
+    ]
     if lines:
         words = f"{found[0].part.measure} over the cutoff"
         ticks = sorted({x for line in lines for x, _ in line.points})
@@ -67,17 +69,20 @@ def _recall(report: EvalReport) -> Iterator[SvgFigure]:
     lines = [(each.name, each.robustness[-1]) for each in report.systems if each.robustness]
     if lines:
         words = f"share of the queries with at least so much {lines[0][1].measure}"
-        named = [Curve((name,), _known((float(at), each) for at, each in part.shares.items())) for name, part in lines]
+        named = [
+            Curve((name,), _defined_points((float(at), each) for at, each in part.shares.items()))
+            for name, part in lines
+        ]
         ticks = sorted({x for line in named for x, _ in line.points})
         drawn = curves(words, named, (lines[0][1].measure, "share of the queries"), ticks, coloured=True)
         yield SvgFigure(words=words, svg=inlined(drawn))
 
 
-def _known(points: Iterable[tuple[float, Number]]) -> tuple[tuple[float, float], ...]:
+def _defined_points(points: Iterable[tuple[float, Number]]) -> tuple[tuple[float, float], ...]:
     return tuple((x, y) for x, y in points if y is not None)
 
 
-WIDE = 1000.0  # of a bar, in its own units
+BAR_WIDTH = 1000.0  # of a bar, in its own units
 
 
 class BarSegment(ReportPart):
@@ -98,7 +103,7 @@ def stacked(values: Sequence[tuple[str, float, str]], whole: float) -> tuple[Bar
     """
     pieces, start = [], 0.0
     for kind, value, text in values:
-        width = WIDE * value / whole
+        width = BAR_WIDTH * value / whole
         pieces.append(BarSegment(kind=kind, text=text, start=round(start, 1), width=round(width, 1)))
         start += width
     return tuple(pieces)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from raggs.base import __version__
 from raggs.base.document import GLOSSARY
-from raggs.base.text import COMMANDS, visible
+from raggs.base.text import COMMANDS, escape_controls
 from raggs.evaluation.models import ReportPart
 from raggs.golden.views import QuestionSheet, SheetPassage
 from raggs.reporting import REGISTRY
@@ -32,15 +32,15 @@ from raggs.reporting.base import ReportFacts, ReportSection
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-MOST_TEXT = 6_000_000  # bytes of all passages' texts
-LONGEST = 4_000  # characters of one
-MOST_SAID = 300  # of a judge's reason
-WIDEST = 3  # bytes of a character, at most, of nearly all scripts
+MAX_TEXT_BYTES = 6_000_000  # bytes of all passages' texts
+MAX_PASSAGE_CHARS = 4_000  # characters of one
+MAX_REASON_CHARS = 300  # of a judge's reason
+MAX_BYTES_PER_CHAR = 3  # bytes of a character, at most, of nearly all scripts
 
-Packed = list[object]
+PackedRow = list[object]
 
 
-def written(value: object) -> str:
+def safe_json(value: object) -> str:
     """JSON in which what would turn the order of letters is an escape that stays one when it is read."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return COMMANDS.sub(lambda match: f"\\\\u{ord(match[0]):04x}", text)
@@ -61,25 +61,31 @@ class SheetPacking:
     @property
     def names(self) -> tuple[str, ...]:
         """Who gave grades, and systems, by number."""
-        return tuple(map(visible, self._names))
+        return tuple(map(escape_controls, self._names))
 
     def passages(self) -> Iterator[tuple[str, str, str, str, int]]:
         """Each passage by number: id, title, place, beginning of its text, and how many characters were left out."""
         most = self._most()
         for row in (row for _, row in self._passages.values()):
             text = row.text[:most]
-            yield visible(row.id), visible(row.title), visible(row.where), visible(text), len(row.text) - len(text)
+            yield (
+                escape_controls(row.id),
+                escape_controls(row.title),
+                escape_controls(row.where),
+                escape_controls(text),
+                len(row.text) - len(text),
+            )
 
     def _most(self) -> int:
         """Characters of each text, so that all of them fit."""
         lengths = sorted(len(row.text) for _, row in self._passages.values())
-        left, most = MOST_TEXT // WIDEST if self._wide() else MOST_TEXT, LONGEST
+        left, most = MAX_TEXT_BYTES // MAX_BYTES_PER_CHAR if self._wide() else MAX_TEXT_BYTES, MAX_PASSAGE_CHARS
         for number, length in enumerate(lengths):
             most = left // (len(lengths) - number)  # what short texts leave is for the long ones
             if length > most:
-                return min(most, LONGEST)
+                return min(most, MAX_PASSAGE_CHARS)
             left -= length
-        return LONGEST
+        return MAX_PASSAGE_CHARS
 
     def _wide(self) -> bool:
         """Whether many characters take more than a byte."""
@@ -88,19 +94,19 @@ class SheetPacking:
 
     def pack(self, sheet: QuestionSheet) -> str:
         """The sheet as `questions.js` unpacks it."""
-        head: Packed = [sheet.rewrite, sheet.answer, sheet.facts, sheet.top, sheet.stopped, sheet.pool]
+        head: PackedRow = [sheet.rewrite, sheet.answer, sheet.facts, sheet.top, sheet.stopped, sheet.pool]
         places = {row.id: place for place, row in enumerate(sheet.rows)}
-        rows = [_trimmed(self._row(row, places)) for row in sheet.rows]
+        rows = [_without_empty_end(self._row(row, places)) for row in sheet.rows]
         lists = [[self._name(each.system), each.found or 0, [*map(self._hit, each.hits)]] for each in sheet.lists]
-        return written([*head, rows, lists])
+        return safe_json([*head, rows, lists])
 
-    def _row(self, row: SheetPassage, places: Mapping[str, int]) -> Packed:
-        said = row.said[:MOST_SAID] if self._texts else ""
+    def _row(self, row: SheetPassage, places: Mapping[str, int]) -> PackedRow:
+        said = row.said[:MAX_REASON_CHARS] if self._texts else ""
         words = [[word.who, word.grade or 0, word.note if self._texts else "", int(word.decided)] for word in row.words]
         twin = 0 if row.twin is None else self._number(SheetPassage(row.twin)) + 1
         sure = -1 if row.sure is None else row.sure
         place = [row.rank or 0, row.low or 0, row.high or 0, sure, int(row.locked), row.score or 0, row.sigma or 0]
-        of_rank: Packed = (
+        of_rank: PackedRow = (
             [*place] if row.rank else [0, row.pooled or 0, 0, 0, 0, 0, 0]
         )  # the fused rank, of what has none
         below = [places[doc_id] for doc_id in row.below if doc_id in places]
@@ -130,7 +136,7 @@ class SheetPacking:
         return self._names.setdefault(name, len(self._names))
 
 
-def _trimmed(row: Packed) -> Packed:
+def _without_empty_end(row: PackedRow) -> PackedRow:
     """Without what is empty at its end."""
     end = len(row)
     while end and not row[end - 1]:
@@ -161,7 +167,7 @@ def report_page(facts: ReportFacts) -> str:
     kinds = [REGISTRY.load(name) for name in REGISTRY]
     found = [(kind, part) for kind in kinds if (part := kind().data(facts)) is not None]
     shown = [kind for kind, _ in found]
-    style, script = (_joined(shown, ending) for ending in ("css", "js"))
+    style, script = (_joined_resources(shown, ending) for ending in ("css", "js"))
     allowed = f"style-src {_digest(style)}; script-src {_digest(script)}"
     page = _templates().get_template("page.html")
     return page.render(
@@ -171,13 +177,13 @@ def report_page(facts: ReportFacts) -> str:
         raggs=__version__,
         style=style,
         script=script,
-        sections=[_drawn(kind, part) for kind, part in found],
+        sections=[_render_section(kind, part) for kind, part in found],
         texts=facts.texts,
         glossary=GLOSSARY,
     )
 
 
-def _drawn(kind: type[ReportSection], part: ReportPart) -> RenderedSection:
+def _render_section(kind: type[ReportSection], part: ReportPart) -> RenderedSection:
     template = _templates().from_string(kind.resource("html"))
     data = embedded(part.model_dump(mode="json")) if kind.SCRIPTED else ""
     return RenderedSection(kind.NAME, kind.TITLE, template.render(data=part, name=kind.NAME), data)
@@ -185,13 +191,13 @@ def _drawn(kind: type[ReportSection], part: ReportPart) -> RenderedSection:
 
 def embedded(value: object) -> str:
     """JSON that may stand in a page: nothing in it is markup, and what turns the order of letters is an escape."""
-    text = written(value)
+    text = safe_json(value)
     for char, escape in MARKUP.items():
         text = text.replace(char, escape)
     return text
 
 
-def _joined(kinds: Sequence[type[ReportSection]], ending: str) -> str:
+def _joined_resources(kinds: Sequence[type[ReportSection]], ending: str) -> str:
     """The page's own style or script, then those of its sections."""
     own = (files("raggs.reporting") / "page" / f"page.{ending}").read_text(encoding="utf-8")
     return "\n".join(filter(None, [own, *(kind.resource(ending) for kind in kinds)]))
@@ -211,10 +217,10 @@ def _templates() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=_shown,
+        finalize=_safe_text,
     )
 
 
-def _shown(value: object) -> object:
+def _safe_text(value: object) -> object:
     """Texts without what would turn the order of letters; markup of the page's own as it is."""
-    return value if hasattr(value, "__html__") or not isinstance(value, str) else visible(value)
+    return value if hasattr(value, "__html__") or not isinstance(value, str) else escape_controls(value)

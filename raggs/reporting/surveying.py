@@ -21,7 +21,7 @@ from raggs.base.document import Column
 from raggs.base.text import count_tokens
 from raggs.golden.judgments import Judgments
 from raggs.golden.views import PassageView, QuestionView
-from raggs.runs.manifests.opened import OpenedRun
+from raggs.runs.manifests.open_run import OpenedRun
 
 SAMPLE = 500  # passages whose tokens are counted
 SEED = 1
@@ -162,7 +162,7 @@ def pools_of(tally: PoolTally) -> PoolSurvey | None:
     names = sorted({name for name, _ in tally.brought})
     sources = tuple(_source(name, tally) for name in names)
     size = {each.name: each.passages for each in sources}
-    drawn = _drawn(tally.texts)
+    drawn = _sample_texts(tally.texts)
     return PoolSurvey(
         depth=QuerySpread.of("passages of a pool", tally.depth),
         passages=sum(tally.depth),
@@ -197,7 +197,7 @@ def _share(both: int, sum_of_sizes: int) -> float:
     return both / (sum_of_sizes - both) if sum_of_sizes > both else 0.0
 
 
-def _drawn(texts: Mapping[str, str]) -> list[str]:
+def _sample_texts(texts: Mapping[str, str]) -> list[str]:
     """Some texts, the same ones each time."""
     ids = sorted(texts)
     places = np.random.default_rng(SEED).permutation(len(ids))[:SAMPLE]

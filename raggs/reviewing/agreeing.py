@@ -21,10 +21,10 @@ import numpy as np
 
 from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, Frozen
 from raggs.base.errors import RaggsError
-from raggs.parts.reviews import GradeReview, Key, Review, holding
+from raggs.parts.reviews import GradeReview, Key, Review, lines_in_force
 from raggs.prompts import Prompt, load_prompt
 from raggs.reviewing.pool import ReviewPool
-from raggs.runs.manifests.opened import OpenedRun
+from raggs.runs.manifests.open_run import OpenedRun
 from raggs.stats.agreement import Agreement, cohen_kappa, count_pairs, krippendorff_alpha
 
 SEED = 0
@@ -97,16 +97,16 @@ class LabelKey(NamedTuple):
     blind: bool = True
 
 
-Words = dict[int | Key, dict[str, LabelKey]]  # by item and reviewer, the word that holds
+LabelsByItem = dict[int | Key, dict[str, LabelKey]]  # by item and reviewer, the word that holds
 
 
 def agreed(pool: ReviewPool, lines: Iterable[Review]) -> AgreementReport:
     """How far people agree on the passages of a pool; each line is looked at once and let go."""
     present = {(item.qid, item.doc_id) for item in pool.items}
-    said = [(line.id, _said(pool, line, present)) for line in lines]
-    held = [*holding(said, [])]
+    said = [(line.id, _label_key(pool, line, present)) for line in lines]
+    held = [*lines_in_force(said, [])]
     words = _latest(held)
-    blind = _latest(holding([each for each in said if each[1].blind], []))
+    blind = _latest(lines_in_force([each for each in said if each[1].blind], []))
     here = [of for of in words if isinstance(of, int)]
     names = sorted({who for of in here for who in words[of]})
     grades = {who: _grades(here, words, blind, who) for who in names}
@@ -115,12 +115,12 @@ def agreed(pool: ReviewPool, lines: Iterable[Review]) -> AgreementReport:
     return AgreementReport(
         alpha=_figure(alpha),
         stale=sum(len(spoken) for of, spoken in words.items() if not isinstance(of, int)),
-        people=tuple(_standing(sum(who in words[of] for of in here), held, who, grades) for who in names),
+        people=tuple(_reviewer_agreement(sum(who in words[of] for of in here), held, who, grades) for who in names),
         pairs=tuple(_pairs(grades)),
     )
 
 
-def _said(pool: ReviewPool, line: Review, present: Collection[tuple[str, str]]) -> LabelKey:
+def _label_key(pool: ReviewPool, line: Review, present: Collection[tuple[str, str]]) -> LabelKey:
     who = intern(line.who)
     if not isinstance(line, GradeReview) or line.settles:
         return LabelKey(who, line.replaces, line.takes_back, blind=line.blind)
@@ -129,21 +129,23 @@ def _said(pool: ReviewPool, line: Review, present: Collection[tuple[str, str]]) 
     return LabelKey(who, line.replaces, False, stale if here is None else here, line.grade, line.blind)
 
 
-def _latest(held: Iterable[LabelKey]) -> Words:
-    found: Words = {}
+def _latest(held: Iterable[LabelKey]) -> LabelsByItem:
+    found: LabelsByItem = {}
     for word in held:
         if word.of is not None:
             found.setdefault(word.of, {})[word.who] = word
     return found
 
 
-def _grades(here: Sequence[int], words: Words, blind: Words, who: str) -> dict[int, int]:
+def _grades(here: Sequence[int], words: LabelsByItem, blind: LabelsByItem, who: str) -> dict[int, int]:
     """By item what somebody said before they saw a machine's grade, where they said that; else what they say."""
     said = ((of, blind.get(of, {}).get(who, words[of][who])) for of in here if who in words[of])
     return {of: word.grade for of, word in said if word.grade is not None}
 
 
-def _standing(spoken: int, held: Sequence[LabelKey], who: str, grades: dict[str, dict[int, int]]) -> ReviewerAgreement:
+def _reviewer_agreement(
+    spoken: int, held: Sequence[LabelKey], who: str, grades: dict[str, dict[int, int]]
+) -> ReviewerAgreement:
     mine = grades[who]
     apart = [mine[of] - grades[other][of] for other in grades if other != who for of in mine.keys() & grades[other]]
     twice = [*_repeated(held, who)]
@@ -195,13 +197,14 @@ def _mean(values: Sequence[int]) -> float | None:
 
 
 # "- 5: ...", "5 = ...", "**5** - ...", "Grade 5: ...", "* 5) ...", "| 5 | ... |"
-BULLET, MARK = r"[ \t]*(?:[-*+•|][ \t]*)?(?:[^\W\d_]+[ \t]+)?[*`]*", r"[:=.)|–—]|-(?=[ \t])"
-HEAD = rf"{BULLET}[1-5][*`]*[ \t]*(?:{MARK})"
+BULLET, MARK_PATTERN = r"[ \t]*(?:[-*+•|][ \t]*)?(?:[^\W\d_]+[ \t]+)?[*`]*", r"[:=.)|–—]|-(?=[ \t])"
+HEAD = rf"{BULLET}[1-5][*`]*[ \t]*(?:{MARK_PATTERN})"
 LINE = re.compile(
-    rf"^{BULLET}([1-5])[*`]*[ \t]*({MARK})[*`]*[ \t]*(\S.*(?:\n(?!{HEAD}|[ \t]*[-*+•][ \t]|[ \t]*\n).+)*)", re.MULTILINE
+    rf"^{BULLET}([1-5])[*`]*[ \t]*({MARK_PATTERN})[*`]*[ \t]*(\S.*(?:\n(?!{HEAD}|[ \t]*[-*+•][ \t]|[ \t]*\n).+)*)",
+    re.MULTILINE,
 )
 GRADES = range(MIN_GRADE, MAX_GRADE + 1)
-USUAL = "grade@1"
+DEFAULT_PROMPT = "grade@1"
 
 
 @dataclass(frozen=True)
@@ -229,15 +232,15 @@ def rubric_of(prompt: Prompt) -> dict[str, dict[int, str]]:
 
 def rubric_of_runs(runs: Sequence[OpenedRun]) -> Rubric:
     """The rubric by which the judge of the first run grades, and a note where that of another run is another one."""
-    names = list(dict.fromkeys(_named(run) for run in runs))
+    names = list(dict.fromkeys(_prompt_name(run) for run in runs))
     notes = [f"the runs were graded by several prompts ({', '.join(names)}): the page shows the first"] * (
         len(names) > 1
     )
     try:
         prompt = load_prompt(names[0], "grade")
     except RaggsError as error:
-        said = f"the prompt of the run cannot be read ({error}): the page shows the meanings of {USUAL}"
-        return Rubric(USUAL, rubric_of(load_prompt(USUAL, "grade")), notes=(*notes, said))
+        said = f"the prompt of the run cannot be read ({error}): the page shows the meanings of {DEFAULT_PROMPT}"
+        return Rubric(DEFAULT_PROMPT, rubric_of(load_prompt(DEFAULT_PROMPT, "grade")), notes=(*notes, said))
     sent = {*_digests(runs[0])}
     if sent and prompt.sha256 not in sent:
         notes.append(f"{names[0]} has changed since the judge graded by it")
@@ -247,12 +250,12 @@ def rubric_of_runs(runs: Sequence[OpenedRun]) -> Rubric:
     return Rubric(prompt.name if shipped else f"{prompt.name}#{prompt.sha256[:8]}", meanings, texts, tuple(notes))
 
 
-def _named(run: OpenedRun) -> str:
+def _prompt_name(run: OpenedRun) -> str:
     """The name, or the path, of the prompt by which a run's judge graded, or is to grade."""
     lock = run.manifest.stages.get("judge")
     settings = run.manifest.config.get("judge") if lock is None else lock.params
     found = settings.get("prompt") if isinstance(settings, dict) else None
-    return found if isinstance(found, str) else USUAL
+    return found if isinstance(found, str) else DEFAULT_PROMPT
 
 
 def _digests(run: OpenedRun) -> Iterator[str]:

@@ -34,11 +34,11 @@ from raggs.base.errors import NotFoundError, UsageError
 from raggs.base.text import clean_unicode
 from raggs.golden.questions import GoldenQuestions
 from raggs.golden.runs import RunGolden
-from raggs.golden.views import QuestionBrief, kind_of, sheet_of, slim
+from raggs.golden.views import QuestionBrief, kind_of, sheet_json, sheet_of
 from raggs.parts.reviews import GradeReview, Key, ReviewStore
 from raggs.reviewing.pool import ItemLabel, ItemView, ModelJudges, ReviewPool, view_of
 from raggs.reviewing.session import Session
-from raggs.runs.manifests.opened import OpenedRun
+from raggs.runs.manifests.open_run import OpenedRun
 
 Kind = Literal["people", "model"]
 
@@ -137,7 +137,7 @@ class WeighedDisputes:
         return -self.weights.worth.get(each.key, 0.0), -each.apart, each.number
 
 
-Wanted = Literal["all", "people", "model"]
+DisputeFilter = Literal["all", "people", "model"]
 
 
 class Difference(Frozen):
@@ -181,7 +181,7 @@ class Adjudication:
     def upcoming(
         self,
         who: str,
-        wanted: Wanted = "all",
+        wanted: DisputeFilter = "all",
         later: Collection[str] = (),
         *,
         line: str | None = None,
@@ -336,7 +336,7 @@ class RunBrowser:
         with self._lock:
             questions = self._of(run)
             sheet = sheet_of(questions.view(qid, self._store.held()), questions.top)
-        return slim(sheet)
+        return sheet_json(sheet)
 
     def _of(self, run: int) -> GoldenQuestions:
         if not 0 <= run < len(self._runs):

@@ -24,10 +24,10 @@ from raggs.parts.reviews import (
     ReviewStore,
     ShownStore,
     Withdrawal,
-    fold,
+    fold_reviews,
 )
 from raggs.reviewing.pool import ItemView, ReviewItem, ReviewPool, view_of
-from raggs.runs.manifests.opened import OpenedRun
+from raggs.runs.manifests.open_run import OpenedRun
 
 AT_ONCE = 5
 Batch = tuple[int, ...]  # numbers of items
@@ -149,7 +149,7 @@ class OrderingSession:
                 if not isinstance(review, GradeReview):
                     self._lines.append(review)
             if len(self._lines) > come:
-                self._orders = fold(self._lines)
+                self._orders = fold_reviews(self._lines)
             return self._orders
 
     def _item(self, each: str) -> ReviewItem:

@@ -26,12 +26,12 @@ from pydantic import ValidationError
 from raggs.base.artifacts import Frozen, JudgeRecord, MergeRecord, Passage, QueryRecord
 from raggs.base.errors import DataError, UsageError
 from raggs.base.jsonl import read_on
-from raggs.base.judge_health import PEOPLE, source_of
+from raggs.base.judge_health import HUMAN_SOURCE, source_of
 from raggs.base.languages import FUNCTION_WORDS, fold_accents
 from raggs.base.text import clean_passage, clean_unicode
 from raggs.parts.reviews import Key, PlanItem, passage_digest, question_digest
-from raggs.runs.manifests.opened import OpenedRun
-from raggs.stats.correction import lots
+from raggs.runs.manifests.open_run import OpenedRun
+from raggs.stats.correction import sampling_numbers
 
 CHANGED = "the run has changed since; start the page again"
 
@@ -97,7 +97,7 @@ class ReviewPool:
         total = len(self.items)
         if not 1 <= count <= total:
             raise UsageError(f"{count} of {total} passages cannot be drawn", remedy="ask for fewer: --sample N")
-        lot = lots(seed, ("".join(item.key) for item in self.items))
+        lot = sampling_numbers(seed, ("".join(item.key) for item in self.items))
         drawn = sorted(np.argsort(lot, kind="stable")[:count].tolist())
         items = [self.items[number] for number in drawn]
         return ReviewPool(self._files, items, self.questions, self._sources, [count / total] * count)
@@ -265,7 +265,7 @@ class ModelJudges:
         begin = 0
         for record, end in read_on(path, JudgeRecord, CHANGED):
             number = numbers.get((record.qid, record.doc_id))
-            if number is not None and record.grade is not None and source_of(record.judge) != PEOPLE:
+            if number is not None and record.grade is not None and source_of(record.judge) != HUMAN_SOURCE:
                 found.grades[number], found.bytes[number] = record.grade, begin
             begin = end
         return found
@@ -296,7 +296,7 @@ def _voice(graded: _Graded, number: int) -> ItemLabel:
     return ItemLabel(who=record.judge, grade=record.grade, note=clean_unicode(record.reason), model=True)
 
 
-WORD = re.compile(r"[^\W_]+")
+WORD_PATTERN = re.compile(r"[^\W_]+")
 COMMON = frozenset(word for words in FUNCTION_WORDS.values() for word in words.split())
 
 
@@ -329,5 +329,5 @@ def view_of(pool: ReviewPool, number: int) -> ItemView:
 
 def terms_of(question: str) -> tuple[str, ...]:
     """The words of a question that say what it is about, in lower case and without accents."""
-    words = WORD.findall(fold_accents(clean_unicode(question).lower()))
+    words = WORD_PATTERN.findall(fold_accents(clean_unicode(question).lower()))
     return tuple(dict.fromkeys(word for word in words if word not in COMMON and (len(word) > 2 or word.isdigit())))

@@ -36,18 +36,18 @@ from raggs.base.artifacts import Frozen
 from raggs.base.errors import NotFoundError, RaggsError, UsageError
 from raggs.base.jsonl import first_fault
 from raggs.base.text import clean_unicode
-from raggs.parts.reviews import HEX, MOST_NOTE, Name
+from raggs.parts.reviews import HEX, MAX_NOTE_CHARS, Name
 from raggs.reviewing.agreeing import agreed
-from raggs.reviewing.deciding import Adjudication, ModelLabelReveal, RunBrowser, Wanted
+from raggs.reviewing.deciding import Adjudication, DisputeFilter, ModelLabelReveal, RunBrowser
 from raggs.reviewing.ordering import AT_ONCE, OrderingSession
 from raggs.reviewing.session import LeaseHolder, Session
 
 COOKIE, HEADER = "raggs_review", "x-raggs"
 DEEP = "/look"  # where an address may lead to, and below; all others lead to the beginning
-MOST_BODY = 64 * 1024  # bytes of a request
+MAX_BODY_BYTES = 64 * 1024  # bytes of a request
 BODY_SECONDS = 15.0  # until a request's body must have arrived
 PER_SECOND, BURST = 40.0, 200.0  # requests of one address
-MOST_ADDRESSES = 1_000
+MAX_ADDRESSES = 1_000
 SAFE = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -73,7 +73,7 @@ class AddressRateLimit:
         left, since = self._left.pop(address, (BURST, now))
         left = min(BURST, left + (now - since) * PER_SECOND)
         self._left[address] = max(0.0, left - 1), now
-        while len(self._left) > MOST_ADDRESSES:
+        while len(self._left) > MAX_ADDRESSES:
             del self._left[next(iter(self._left))]
         return left >= 1
 
@@ -120,20 +120,20 @@ class AccessGate:
     def _refusal(self, request: Request) -> Response | None:
         """What is answered instead; None: come in."""
         if not self._rate.passes(request.client.host if request.client else ""):
-            return refused(429, "too many requests; wait a little")
+            return refusal(429, "too many requests; wait a little")
         if not self._is_mine(request.headers.get("host", "")):
             said = "this server does not have that name: open the address that raggs review serve has shown"
-            return refused(400, f"{said}, or start it with --allow-host NAME")
+            return refusal(400, f"{said}, or start it with --allow-host NAME")
         given = request.query_params.get("token")
         if given is not None:
             return self._first_visit(request, given)
         if not secrets.compare_digest(request.cookies.get(self._name, "").encode(), self._cookie.encode()):
-            return refused(403, "not for you: open the address that raggs review serve has shown, with its token")
+            return refusal(403, "not for you: open the address that raggs review serve has shown, with its token")
         length = request.headers.get("content-length", "0")
-        if not length.isdigit() or int(length) > MOST_BODY:
-            return refused(413, f"a request holds at most {MOST_BODY:,} bytes")
+        if not length.isdigit() or int(length) > MAX_BODY_BYTES:
+            return refusal(413, f"a request holds at most {MAX_BODY_BYTES:,} bytes")
         if request.method not in ("GET", "HEAD"):
-            return _foreign(request)
+            return _refuse_cross_site(request)
         return None
 
     def _is_mine(self, host: str) -> bool:
@@ -145,7 +145,7 @@ class AccessGate:
 
     def _first_visit(self, request: Request, given: str) -> Response:
         if not secrets.compare_digest(given.encode(), self._token.encode()):
-            return refused(403, "not for you: the token in the address is another one")
+            return refusal(403, "not for you: the token in the address is another one")
         asked = request.scope["path"]
         answer = RedirectResponse(quote(asked) if asked == DEEP or asked.startswith(f"{DEEP}/") else "/", 303)
         secure = request.headers.get("x-forwarded-proto") == "https"
@@ -153,13 +153,13 @@ class AccessGate:
         return answer
 
 
-def _foreign(request: Request) -> Response | None:
+def _refuse_cross_site(request: Request) -> Response | None:
     """Refuse what another site's page makes a browser send."""
     origin = request.headers.get("origin")
     if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
-        return refused(403, "the request comes from another page")
+        return refusal(403, "the request comes from another page")
     if HEADER not in request.headers or request.headers.get("content-type", "").split(";")[0] != "application/json":
-        return refused(403, f"a request is JSON and has the header {HEADER}")
+        return refusal(403, f"a request is JSON and has the header {HEADER}")
     return None
 
 
@@ -179,7 +179,7 @@ class Refusal(JSONResponse):
         return HTMLResponse(f"{head}{scale}<main><h1>{title}</h1><p>{words}.</p></main></html>", self.status_code)
 
 
-def refused(status: int, why: str) -> Refusal:
+def refusal(status: int, why: str) -> Refusal:
     """Return an answer that says why not."""
     return Refusal(status, why)
 
@@ -214,7 +214,7 @@ def _limited(receive: Receive, seconds: float) -> Receive:
             return {"type": "http.disconnect"}
         waiting = message.get("more_body", False)
         come += len(message.get("body", b""))
-        return {"type": "http.disconnect"} if come > MOST_BODY else message
+        return {"type": "http.disconnect"} if come > MAX_BODY_BYTES else message
 
     return limited
 
@@ -227,13 +227,13 @@ PAGE = {
     },
     **{f"/{name}": name for name in ("page.css", "icon.svg")},
 }
-LOOK = {
+LOOK_FILES = {
     "/look": "look.html",
     "/look/{question:path}": "look.html",
     **{f"/{name}": name for name in ("look.css", "look.js", "lookwords.js", "sheet.css", "sheet.js")},
 }
-MOST_SECONDS = 86_400.0
-MOST_LATER = 500  # items that somebody has put off
+MAX_READING_SECONDS = 86_400.0
+MAX_POSTPONED = 500  # items that somebody has put off
 DIGITS = 100_000  # of a grade, so that a wrong one is told in our words
 
 ItemId = Annotated[str, StringConstraints(pattern=rf"^[0-9a-f]{{{2 * HEX}}}$")]
@@ -261,18 +261,18 @@ class GradeRequest(ReviewerRequest):
 
     item: ItemId
     grade: Annotated[int, Field(strict=True, ge=-DIGITS, le=DIGITS)] | None
-    note: str = Field("", max_length=MOST_NOTE)
-    seconds: float | None = Field(None, ge=0, le=MOST_SECONDS)
+    note: str = Field("", max_length=MAX_NOTE_CHARS)
+    seconds: float | None = Field(None, ge=0, le=MAX_READING_SECONDS)
 
 
 class DifferencesRequest(ReviewerRequest):
     """What is to be decided: which kind, and what comes last."""
 
-    wanted: Wanted = "all"
-    later: tuple[ItemId, ...] = Field((), max_length=MOST_LATER)
+    wanted: DisputeFilter = "all"
+    later: tuple[ItemId, ...] = Field((), max_length=MAX_POSTPONED)
 
     @property
-    def choice(self) -> tuple[Wanted, tuple[str, ...]]:
+    def choice(self) -> tuple[DisputeFilter, tuple[str, ...]]:
         """What `Adjudication.upcoming` takes."""
         return self.wanted, self.later
 
@@ -282,7 +282,7 @@ class SettleRequest(DifferencesRequest):
 
     item: ItemId
     grade: Annotated[int, Field(strict=True, ge=-DIGITS, le=DIGITS)] | None
-    note: str = Field("", max_length=MOST_NOTE)
+    note: str = Field("", max_length=MAX_NOTE_CHARS)
 
 
 class UnsettleRequest(DifferencesRequest):
@@ -302,7 +302,7 @@ class ChangeRequest(ReviewerRequest):
 
     item: ItemId
     grade: Annotated[int, Field(strict=True, ge=-DIGITS, le=DIGITS)] | None
-    note: str = Field("", max_length=MOST_NOTE)
+    note: str = Field("", max_length=MAX_NOTE_CHARS)
 
 
 class OrderRequest(ReviewerRequest):
@@ -310,8 +310,8 @@ class OrderRequest(ReviewerRequest):
 
     shown: tuple[ItemId, ...] = Field(min_length=2, max_length=AT_ONCE)
     order: tuple[tuple[ItemId, ...], ...] = Field(min_length=1, max_length=AT_ONCE)
-    note: str = Field("", max_length=MOST_NOTE)
-    seconds: float | None = Field(None, ge=0, le=MOST_SECONDS)
+    note: str = Field("", max_length=MAX_NOTE_CHARS)
+    seconds: float | None = Field(None, ge=0, le=MAX_READING_SECONDS)
 
 
 class ReopenRequest(ReviewerRequest):
@@ -421,10 +421,10 @@ def make_app(
         ),
         post("/api/order/undo", ReopenRequest, lambda asked: ordering.undo(asked.who, asked.line)),
         post("/api/agreement", ReviewerRequest, lambda _: agreed(session.pool, session.store.lines())),
-        *([] if looking is None else _looking(looking)),
+        *([] if looking is None else _look_routes(looking)),
         post("/api/known", ReviewerRequest, lambda asked: NameUse(words=session.known(asked.who))),
     ]
-    app = Starlette(routes=routes, exception_handlers={RaggsError: _error, HTTPException: _missing})
+    app = Starlette(routes=routes, exception_handlers={RaggsError: _error, HTTPException: _http_error_response})
     return AccessGate(app, token, hosts=hosts, timeout=timeout)
 
 
@@ -434,10 +434,10 @@ class NameUse(Frozen):
     words: int
 
 
-def _looking(looking: RunBrowser) -> list[Route]:
+def _look_routes(looking: RunBrowser) -> list[Route]:
     """What is there to look at, where that was asked for."""
     return [
-        *(Route(path, partial(_file, name=name), methods=["GET"]) for path, name in LOOK.items()),
+        *(Route(path, partial(_file, name=name), methods=["GET"]) for path, name in LOOK_FILES.items()),
         _post("/api/look/list", LookRequest, lambda asked: looking.questions(asked.run)),
         _post("/api/look", SheetRequest, lambda asked: looking.sheet(asked.run, asked.question)),
     ]
@@ -452,7 +452,7 @@ def _post(
         except ValidationError as error:
             raise UsageError(first_fault(error)) from error
         except ClientDisconnect:
-            return refused(413, f"a request holds at most {MOST_BODY:,} bytes, and arrives in time")
+            return refusal(413, f"a request holds at most {MAX_BODY_BYTES:,} bytes, and arrives in time")
         if spelling is not None and isinstance(asked, ReviewerRequest):
             asked = asked.model_copy(update={"who": spelling(asked.who)})
         answer = await run_in_threadpool(step, asked)
@@ -473,11 +473,11 @@ def _content(name: str) -> bytes:
 
 async def _error(request: Request, error: Exception) -> Response:
     status = 404 if isinstance(error, NotFoundError) else 400 if isinstance(error, UsageError) else 500
-    answer = refused(status, str(error))
+    answer = refusal(status, str(error))
     return answer.page() if wants_page(request) else answer
 
 
-async def _missing(request: Request, error: Exception) -> Response:
+async def _http_error_response(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
-    answer = refused(status, "there is no such page" if status == 404 else "not like this")
+    answer = refusal(status, "there is no such page" if status == 404 else "not like this")
     return answer.page() if wants_page(request) else answer

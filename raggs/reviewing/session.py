@@ -284,7 +284,7 @@ class Leases:
                 del self._held[other]
 
 
-APART = 20  # words between an item and its repetition, at least
+MIN_REPEAT_DISTANCE = 20  # words between an item and its repetition, at least
 
 
 By = Literal["question", "passage"]
@@ -394,11 +394,11 @@ class ReviewQueue:
         person = self._marks.person(who)
         seen = self._shown.of(who)
         gone = person.twice | held | {self._pool.numbers[key] for key in seen if key in self._pool.numbers}
-        old = [item for _, item in person.holding()[:-APART] if item not in gone]
+        old = [item for _, item in person.holding()[:-MIN_REPEAT_DISTANCE] if item not in gone]
         return old[drawn % len(old)] if old else None
 
 
-AHEAD = 3  # items that a window holds, so that a slow line does not stop anybody
+ITEMS_AHEAD = 3  # items that a window holds, so that a slow line does not stop anybody
 
 
 @dataclass(frozen=True)
@@ -622,7 +622,7 @@ class Session:
         self.shown.note(ShownRecord(who=who, at=datetime.now(UTC), query=query, passage=passage))
 
     def _receipt(self, holder: LeaseHolder, line: str | None) -> Receipt:
-        while len(self._leases.of(holder)) < AHEAD and (number := self._queue.next(holder)) is not None:
+        while len(self._leases.of(holder)) < ITEMS_AHEAD and (number := self._queue.next(holder)) is not None:
             self._leases.take(holder, number)
         person = self._marks.person(holder.who)
         last = person.last()

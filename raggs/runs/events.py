@@ -28,7 +28,7 @@ __all__ = [
     "StageSkipped",
     "StageStarted",
     "WaitProgress",
-    "silent",
+    "ignore_event",
 ]
 
 
@@ -80,7 +80,7 @@ Event = Notice | StageSkipped | StageStarted | StageProgress | BuildProgress | W
 Listener = Callable[[Event], None]
 
 
-def silent(_: Event) -> None:
+def ignore_event(_: Event) -> None:
     """A listener that hears nothing."""
 
 
@@ -96,7 +96,7 @@ def in_loop() -> bool:
     return True
 
 
-def beside(work: Callable[[Listener], T], listen: Listener) -> T:
+def run_in_thread(work: Callable[[Listener], T], listen: Listener) -> T:
     """Do work in a thread and wait for it; an interrupt stops it at the next event that it tells.
 
     Args:

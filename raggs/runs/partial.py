@@ -29,14 +29,14 @@ from raggs.llm import BudgetSettings, BudgetSpent
 from raggs.llm.budget import BudgetCap
 from raggs.runs.events import StageStarted
 from raggs.runs.manifests.models import RunManifest, StageLock
-from raggs.runs.manifests.opened import OpenedRun, UnfinishedStage
+from raggs.runs.manifests.open_run import OpenedRun, UnfinishedStage
 from raggs.runs.manifests.reasons import BudgetEnded, FailuresLeft, PartlyDone, Reason
 from raggs.runs.manifests.store import RunJournal
 from raggs.runs.plan import Selection, fingerprint
 from raggs.runs.runner import PipelineResult, RecordWatch, Runner
 from raggs.stages.base import AnyStage, StageWork
 
-WHOLE = "run without --partial"
+WHOLE_RUN_REMEDY = "run without --partial"
 
 
 @dataclass(frozen=True)
@@ -91,15 +91,15 @@ def _stopped(runner: Runner, run: OpenedRun) -> UnfinishedStage:
         DataError: there is none, or it is not.
     """
     if (stopped := run.unfinished) is None:
-        raise DataError("no stage was stopped with queries done", where=run.folder, remedy=WHOLE)
+        raise DataError("no stage was stopped with queries done", where=run.folder, remedy=WHOLE_RUN_REMEDY)
     for name in runner.pipeline.order[: runner.pipeline.order.index(stopped.stage)]:
         found = runner.standing.reasons(runner.pipeline.stage(name), run.manifest.stages.get(name))
         if stale := [reason for reason in found if not isinstance(reason, FailuresLeft)]:
-            raise DataError(f"stage {name} is out of date: {stale[0]}", where=run.folder, remedy=WHOLE)
+            raise DataError(f"stage {name} is out of date: {stale[0]}", where=run.folder, remedy=WHOLE_RUN_REMEDY)
     stage = runner.pipeline.stage(stopped.stage)
     if runner.store.begun(stopped.stage) != fingerprint(runner.components(stage)):
         told = f"what stage {stopped.stage} has done was made with other settings or inputs than those of now"
-        raise DataError(told, where=run.folder, remedy=f"{WHOLE}, or with the settings of before")
+        raise DataError(told, where=run.folder, remedy=f"{WHOLE_RUN_REMEDY}, or with the settings of before")
     return stopped
 
 
@@ -116,7 +116,7 @@ def _after(runner: Runner, run: OpenedRun, stopped: str, last: str) -> tuple[str
         raise DataError(told, where=run.folder, remedy="its queries that are done can be evaluated and exported as is")
     if whole := [name for name in stages if name in run.manifest.stages]:
         told = f"stage {whole[0]} has a whole result, which a part does not replace"
-        raise DataError(told, where=run.folder, remedy=WHOLE)
+        raise DataError(told, where=run.folder, remedy=WHOLE_RUN_REMEDY)
     return stages
 
 
@@ -166,7 +166,7 @@ def run_within_budget(runner: Runner, selection: Selection) -> PipelineResult:
             return runner.run(selection)
         except BudgetSpent as error:
             ended = error
-    raise _ended(runner, selection, ended)
+    raise _finish_after_budget(runner, selection, ended)
 
 
 def part_within_budget(runner: Runner, selection: Selection) -> ResumedRun:
@@ -179,18 +179,18 @@ def part_within_budget(runner: Runner, selection: Selection) -> ResumedRun:
     try:
         return run_part(runner, selection)
     except BudgetSpent as error:
-        raise _ended(runner, selection, error) from None
+        raise _finish_after_budget(runner, selection, error) from None
 
 
-def _ended(runner: Runner, selection: Selection, ended: BudgetSpent) -> BudgetSpent:
+def _finish_after_budget(runner: Runner, selection: Selection, ended: BudgetSpent) -> BudgetSpent:
     """The error, after what was paid for is finished; it says how far that went."""
-    from raggs.runs.manifests.opened import bought
+    from raggs.runs.manifests.open_run import budget_coverage
 
     with runner.at_work():
         _finish(runner, selection, ended)
         runner.services.workspace.arrive()
         runner.store.seal_ledger()
-        found = bought(OpenedRun(runner.store, runner.store.manifest()))
+        found = budget_coverage(OpenedRun(runner.store, runner.store.manifest()))
     ended.message += f"; {found or 'no query more is done'}"
     return ended
 
@@ -205,26 +205,30 @@ def _still_spent(runner: Runner, selection: Selection) -> BudgetSpent | None:
     for name in runner.pipeline.order:
         stage = runner.pipeline.stage(name)
         if (cap := runner.store.spent(name)) is not None:
-            return BudgetSpent(cap, _told(cap)) if name in selection.stages and _binds(runner, stage, cap) else None
-        if not _whole(runner, stage, locks.get(name)):
+            return (
+                BudgetSpent(cap, _spending_clause(cap))
+                if name in selection.stages and _is_cap_still_binding(runner, stage, cap)
+                else None
+            )
+        if not _is_complete(runner, stage, locks.get(name)):
             return None
     return None
 
 
-def _told(cap: BudgetCap) -> str:
+def _spending_clause(cap: BudgetCap) -> str:
     if cap.money:
         return f"{cap.spent:.4f} of {cap.limit:.4f} USD spent"
     return f"{cap.spent:,.0f} of {plural(int(cap.limit), 'call')} made"
 
 
-def _binds(runner: Runner, stage: AnyStage, cap: BudgetCap) -> bool:
+def _is_cap_still_binding(runner: Runner, stage: AnyStage, cap: BudgetCap) -> bool:
     """Whether the same is to be done under a cap that is no higher; what the ledger does not know was not spent."""
     same = runner.store.begun(stage.NAME) == fingerprint(runner.components(stage))
     budget = BudgetSettings.model_validate(runner.config["budget"])
     return same and cap.binds(budget) and runner.store.ledger.is_file()
 
 
-def _whole(runner: Runner, stage: AnyStage, lock: StageLock | None) -> bool:
+def _is_complete(runner: Runner, stage: AnyStage, lock: StageLock | None) -> bool:
     """Whether a stage has a result of what is to be done now, with or without failures."""
     reasons = runner.standing.reasons(stage, lock)
     return lock is not None and all(isinstance(reason, FailuresLeft) for reason in reasons)
@@ -244,16 +248,16 @@ def _finish(runner: Runner, selection: Selection, ended: BudgetSpent) -> None:
         stage, run = runner.pipeline.stage(name), OpenedRun(store, store.manifest())
         if (lock := run.manifest.stages.get(name)) is None:
             store.save(runner.configured(run.manifest, name))  # a part is read by the settings of the manifest
-            done = _done(run, stage) if name == stopped else CompletedQueries()
+            done = _completed_queries(run, stage) if name == stopped else CompletedQueries()
             work_on(runner, run, stage, BudgetEnded(), done=done)
-        elif not _whole(runner, stage, lock):
+        elif not _is_complete(runner, stage, lock):
             return  # a whole result of before is not replaced by a part
         if name == stopped and lock is None and not store.partial(name).stat().st_size:
             store.forget_partial(name)
             return
 
 
-def _done(run: OpenedRun, stage: AnyStage) -> CompletedQueries:
+def _completed_queries(run: OpenedRun, stage: AnyStage) -> CompletedQueries:
     """The queries that a stopped stage has done to their end."""
 
     artifacts = stage.artifacts()
@@ -261,8 +265,8 @@ def _done(run: OpenedRun, stage: AnyStage) -> CompletedQueries:
         return CompletedQueries()
     cut = {record.qid for artifact in artifacts for record in run.records(artifact) if stage.cut_short(record)}
     qids = frozenset(record.qid for record in run.records(stage.NAME)) - cut
-    return CompletedQueries(qids, tuple(_of(qids, run.records(artifact)) for artifact in artifacts))
+    return CompletedQueries(qids, tuple(_records_of_queries(qids, run.records(artifact)) for artifact in artifacts))
 
 
-def _of(qids: frozenset[str], records: Iterator[Record]) -> Iterator[Record]:
+def _records_of_queries(qids: frozenset[str], records: Iterator[Record]) -> Iterator[Record]:
     return (record for record in records if record.qid in qids)

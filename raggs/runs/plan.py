@@ -32,7 +32,7 @@ from raggs.runs.manifests.reasons import (
     UpstreamReruns,
     differences,
 )
-from raggs.runs.manifests.store import RunStore, unsound
+from raggs.runs.manifests.store import RunStore, edited_stages
 from raggs.stages.base import AnyStage, Services
 from raggs.stages.pipeline import Pipeline
 
@@ -193,7 +193,7 @@ class RunState:
     @cached_property
     def unsound(self) -> set[str]:
         """The stages whose locks were changed since raggs wrote them; read once, unless `mended` tells better."""
-        return set(unsound(self.store.content())) if self.store.exists else set()
+        return set(edited_stages(self.store.content())) if self.store.exists else set()
 
     def mended(self, stage: str) -> None:
         """Take note that a stage has a new lock."""

@@ -20,7 +20,7 @@ from raggs.base.settings import Settings
 from raggs.base.types import Notice, as_object
 from raggs.llm.ledger import CallLedger
 from raggs.parts.judges import is_exact
-from raggs.runs.events import Listener, StageFinished, StageProgress, StageSkipped, StageStarted, silent
+from raggs.runs.events import Listener, StageFinished, StageProgress, StageSkipped, StageStarted, ignore_event
 from raggs.runs.execution import Execution
 from raggs.runs.manifests.models import (
     CostEstimate,
@@ -29,10 +29,10 @@ from raggs.runs.manifests.models import (
     RunManifest,
     StageLock,
     StageOutput,
-    now,
+    utc_now,
     versions,
 )
-from raggs.runs.manifests.opened import edited_by_hand
+from raggs.runs.manifests.open_run import edited_by_hand
 from raggs.runs.manifests.reasons import FailuresLeft, LockEdited, OutputEdited, Reason
 from raggs.runs.manifests.store import MANIFEST, RunJournal, RunStore, breaks, manifest_bytes
 from raggs.runs.plan import Plan, RunState, Selection, components, fingerprint
@@ -143,7 +143,7 @@ class Runner:
     outlook: Callable[[], tuple[CostEstimate, ...]] = tuple
     ceilings: Callable[[RunStore], Mapping[str, tuple[RetrieverCeiling, ...]]] = lambda _: {}
     closing: Callable[[RunManifest], RunManifest] = lambda manifest: manifest
-    listen: Listener = silent
+    listen: Listener = ignore_event
 
     @cached_property
     def standing(self) -> RunState:
@@ -269,7 +269,7 @@ class Runner:
         journal = self._journal(stage.JOURNAL, reasons) if stage.JOURNAL else None
         self._ledger.turn_to(self.store.ledger, name)
         started, clock, before, booked = (
-            now(),
+            utc_now(),
             time.perf_counter(),
             self._ledger.spent,
             self.store.account.end(),
@@ -301,7 +301,7 @@ class Runner:
             counts=watch.statistics.counts(),
             cost=self._ledger.spent - before,
             started=started,
-            ended=now(),
+            ended=utc_now(),
             versions=versions(),
             judge=stage.asked(self.services),
             booked=(booked, self.store.account.end()),
@@ -376,7 +376,7 @@ class Runner:
         fresh = RunManifest(
             name=self.name,
             pipeline=self.pipeline.name,
-            created=now(),
+            created=utc_now(),
             config_file=self.config_file,
             config=self.config,
         )

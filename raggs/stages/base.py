@@ -132,7 +132,7 @@ class ProgressCallback(Protocol):
     def __call__(self, done: int, total: int, calls: int = 0, expected: int = 0) -> None: ...
 
 
-def nobody(done: int, total: int, calls: int = 0, expected: int = 0) -> None:
+def ignore_progress(done: int, total: int, calls: int = 0, expected: int = 0) -> None:
     """Is told, and does nothing about it."""
 
 
@@ -218,7 +218,7 @@ class StageWork:
         self,
         readers: Mapping[str, Callable[[], Iterator[Record]]],
         journal: Journal | None = None,
-        progress: ProgressCallback = nobody,
+        progress: ProgressCallback = ignore_progress,
         *,
         spent: bool = False,
         done: Collection[str] = (),
@@ -330,7 +330,13 @@ class Stage(StageOf[C, Services], Generic[C]):
         return services.judge.name if self.ASKS == "judge" else None
 
 
-LEVELS = {"least": 0.0, "quarter": 0.25, "half": 0.5, "three quarters": 0.75, "most": 1.0}  # quantiles of the calls
+CALL_QUANTILES = {
+    "least": 0.0,
+    "quarter": 0.25,
+    "half": 0.5,
+    "three quarters": 0.75,
+    "most": 1.0,
+}  # quantiles of the calls
 
 
 def spread(shares: Sequence[int], ended: int) -> dict[str, int]:
@@ -338,5 +344,5 @@ def spread(shares: Sequence[int], ended: int) -> dict[str, int]:
     line = sorted(shares)
     if not line:
         return {}
-    levels = {name: line[round(share * (len(line) - 1))] for name, share in LEVELS.items()}
+    levels = {name: line[round(share * (len(line) - 1))] for name, share in CALL_QUANTILES.items()}
     return {COUNT_CALLS: sum(line), COUNT_SHARING: len(line), COUNT_ENDED: ended, **levels}

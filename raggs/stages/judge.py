@@ -41,14 +41,14 @@ from raggs.base.adapter import AdapterConfig, OneOf
 from raggs.base.artifacts import JudgeRecord, MergeRecord, Record
 from raggs.base.errors import BudgetError
 from raggs.base.hashing import generator
-from raggs.base.judge_health import PEOPLE, CanaryHealth, GradeShift, is_people, source_of
-from raggs.base.settings import AnchoredPath, Causes, Effort, Later, PromptName, Settings
+from raggs.base.judge_health import HUMAN_SOURCE, CanaryHealth, GradeShift, is_people, source_of
+from raggs.base.settings import AddedLater, AnchoredPath, Causes, Effort, PromptName, Settings
 from raggs.llm import BatchSettings
 from raggs.parts import judges
 from raggs.parts.judges import Judgment, lower_median
 from raggs.stages.base import GradeServices, Services, Stage, StageWork, Walks
 from raggs.stages.canaries import ask_cases, make_cases
-from raggs.stages.judge_health import BEYOND, JudgeStatistics, cascade_statistics
+from raggs.stages.judge_health import NOT_JUDGED_PREFIX, JudgeStatistics, cascade_statistics
 from raggs.stages.ordered import run_ordered
 
 SEED = 0
@@ -66,7 +66,7 @@ def groups(qid: str, first: int, count: int, size: int, sample: int) -> list[lis
     return [order[start:end] for start, end in pairwise(bounds)]
 
 
-def ahead(wanted: int, size: int) -> int:
+def round_up_to_groups(wanted: int, size: int) -> int:
     """So many passages at least, in whole groups."""
     return -(-wanted // size) * size
 
@@ -98,7 +98,7 @@ class PoolWalk:
         """How many passages are asked about at once next; 0 at the end."""
         if self._row >= self.limit:
             return 0
-        return min(ahead(self.limit - self._row, self._size), self._total - self.done)
+        return min(round_up_to_groups(self.limit - self._row, self._size), self._total - self.done)
 
     def take(self, grades: Iterable[int | None]) -> None:
         """The grades of a step; None of a failure."""
@@ -131,8 +131,8 @@ async def grade_together(
     return found
 
 
-ALONE, TOGETHER = "grade@1", "grades@1"
-LOW = 2  # grades up to here say that the pool runs dry
+SINGLE_PROMPT, GROUP_PROMPT = "grade@1", "grades@1"
+MAX_LOW_GRADE = 2  # grades up to here say that the pool runs dry
 
 JudgeSpec = Annotated[AdapterConfig, OneOf(judges.REGISTRY)]
 
@@ -156,13 +156,13 @@ class JudgeGate(Settings):
 class JudgeConfig(Settings):
     """Who grades, by which prompt, how often, how deep; docs/judging.md says what each costs."""
 
-    human_first: Later[bool] = Field(
+    human_first: AddedLater[bool] = Field(
         False,
         description="whether human labels (`raggs review`) come first and the judge grades the rest; it also grades the"
         " labelled passages, for `raggs judge check`. The same as `raggs run --human-first`",
     )
     judge: JudgeSpec = Field(description="also orders the batches of the rank stage")
-    prompt: PromptName = Field(ALONE, description="a prompt's name, or the path of a Markdown file")
+    prompt: PromptName = Field(SINGLE_PROMPT, description="a prompt's name, or the path of a Markdown file")
     mode: Effort[Literal["direct", "batch"]] = Field(
         "direct",
         description="batch: grades by the provider's Batch API, in hours, at about half the price; with stop_after one "
@@ -170,7 +170,7 @@ class JudgeConfig(Settings):
     )
     batch: Effort[BatchSettings] = BatchSettings()
     samples: int = Field(1, ge=1, description="grades asked for each passage; the lower median counts")
-    group: Later[int] = Field(
+    group: AddedLater[int] = Field(
         1,
         ge=1,
         description="passages of a question that are graded in one call, at most; their company is drawn by lot, anew"
@@ -178,15 +178,15 @@ class JudgeConfig(Settings):
         " alone",
     )
     group_prompt: PromptName = Field(
-        TOGETHER, description="with group, a prompt's name or the path of a Markdown file; prompt is of one passage"
+        GROUP_PROMPT, description="with group, a prompt's name or the path of a Markdown file; prompt is of one passage"
     )
     stop_after: int | None = Field(
         None,
         ge=1,
-        description=f"a pool is judged from the top until this many grades in a row are {LOW} or less;"
+        description=f"a pool is judged from the top until this many grades in a row are {MAX_LOW_GRADE} or less;"
         " null: to its end",
     )
-    canaries: Later[float] = Field(
+    canaries: AddedLater[float] = Field(
         0.0,
         ge=0,
         le=1,
@@ -200,16 +200,16 @@ class JudgeConfig(Settings):
     def _people_first(cls, spec: AdapterConfig, info: ValidationInfo) -> AdapterConfig:
         if not info.data.get("human_first"):
             return spec
-        from raggs.parts.judges.several import people_first  # late: most runs have no panel
+        from raggs.parts.judges.composite import people_first  # late: most runs have no panel
 
         return people_first(spec)
 
     @model_validator(mode="after")
     def _ones_own_words(self) -> Self:
-        if self.group > 1 and self.prompt != ALONE and self.group_prompt == TOGETHER:
+        if self.group > 1 and self.prompt != SINGLE_PROMPT and self.group_prompt == GROUP_PROMPT:
             raise ValueError(
                 f"prompt is your own, and with group: {self.group} passages are graded by group_prompt, which is not:"
-                f" give that one too (raggs prompts show {TOGETHER} prints one to begin with)"
+                f" give that one too (raggs prompts show {GROUP_PROMPT} prints one to begin with)"
             )
         return self
 
@@ -273,7 +273,7 @@ class JudgeStage(Stage[JudgeConfig]):
     def statistics(self, config: JudgeConfig) -> JudgeStatistics:
         company = None
         if config.group > 1 and judges.REGISTRY.of(config.judge).groups(config.judge):
-            company = GroupContextMoves(config.samples, config.stop_after, config.group, LOW)
+            company = GroupContextMoves(config.samples, config.stop_after, config.group, MAX_LOW_GRADE)
         return JudgeStatistics(config.samples, config.stop_after, cascade_statistics(config.judge), company)
 
     def probe(self, work: StageWork, config: JudgeConfig, services: Services) -> CanaryHealth | None:
@@ -312,12 +312,12 @@ class JudgeStage(Stage[JudgeConfig]):
         self, leaders: Sequence[MergeRecord], config: JudgeConfig, services: GradeServices
     ) -> list[JudgeRecord]:
         """Grade from the top down until `stop_after` low grades stand in a row; see `PoolWalk`."""
-        walk, graded = PoolWalk(len(leaders), config.stop_after, config.group, LOW), list[JudgeRecord]()
+        walk, graded = PoolWalk(len(leaders), config.stop_after, config.group, MAX_LOW_GRADE), list[JudgeRecord]()
         while count := walk.step():
             step = await self._step(leaders[walk.done : walk.done + count], walk.done, config, services)
             walk.take(record.grade for record in step)
             graded += step
-        why = f"{BEYOND} {walk.limit} grades of {LOW} or less in a row"
+        why = f"{NOT_JUDGED_PREFIX} {walk.limit} grades of {MAX_LOW_GRADE} or less in a row"
         return graded + [
             JudgeRecord(qid=each.qid, rank=each.rank, doc_id=each.doc_id, grade=None, judge="", skipped=why)
             for each in leaders[len(graded) :]
@@ -353,7 +353,7 @@ def combine(record: MergeRecord, samples: Sequence[Judgment], judge: str) -> Jud
     Samples in which the judge abstained are none; where all are such, the passage is not judged. What people said
     is the same however often it is read, so that it counts once.
     """
-    said = _once([sample for sample in samples if sample.silent is None])
+    said = _without_repeated_labels([sample for sample in samples if sample.silent is None])
     if not said:
         return JudgeRecord(
             qid=record.qid, rank=record.rank, doc_id=record.doc_id, grade=None, judge="", skipped=samples[0].silent
@@ -378,9 +378,9 @@ def combine(record: MergeRecord, samples: Sequence[Judgment], judge: str) -> Jud
     )
 
 
-def _once(said: Sequence[Judgment]) -> list[Judgment]:
+def _without_repeated_labels(said: Sequence[Judgment]) -> list[Judgment]:
     """The samples without people's word again."""
-    by_people = [source_of(sample.by) == PEOPLE for sample in said]
+    by_people = [source_of(sample.by) == HUMAN_SOURCE for sample in said]
     return [sample for place, sample in enumerate(said) if not (by_people[place] and any(by_people[:place]))]
 
 
@@ -399,7 +399,7 @@ def _vote(sample: Judgment, member: str) -> int | None:
 STAGE = JudgeStage()
 
 
-Pair = tuple[float, float]  # the mean grade of those beside a passage, and its own, in one sample
+ProductSums = tuple[float, float]  # the mean grade of those beside a passage, and its own, in one sample
 
 
 class GroupContextMoves:
@@ -416,8 +416,8 @@ class GroupContextMoves:
         self._samples, self._stop_after, self._size, self._low = samples, stop_after, size, low
         self._qid = ""
         self._asked: list[tuple[int | None, tuple[int | None, ...]]] = []  # of the question at hand, by rank
-        self._sums: list[Pair] = []  # of each question: products of both deviations, squares of the company's
-        self._ends: list[Pair] = []  # of each question: first less last grades of its calls, and how many calls
+        self._sums: list[ProductSums] = []  # of each question: products of both deviations, squares of the company's
+        self._ends: list[ProductSums] = []  # of each question: first less last grades of its calls, and how many calls
 
     def see(self, record: JudgeRecord) -> None:
         """Take notice of a passage that was asked about, near-duplicates and those beyond a walk's end left out."""
@@ -439,7 +439,7 @@ class GroupContextMoves:
 
     def _end(self) -> None:
         """Sum up the question at hand."""
-        pairs: defaultdict[int, list[Pair]] = defaultdict(list)
+        pairs: defaultdict[int, list[ProductSums]] = defaultdict(list)
         ends = []
         for group in self._calls():
             known = {place: grade for place, grade in group if grade is not None}
@@ -475,7 +475,7 @@ class GroupContextMoves:
             walk.take(grade for grade, _ in self._asked[first : first + count])
 
 
-def _ratio(sums: Sequence[Pair]) -> GradeShift | None:
+def _ratio(sums: Sequence[ProductSums]) -> GradeShift | None:
     """The sum of the first numbers by that of the second ones, with its interval of 95%; None where there are none."""
     if not sums:
         return None

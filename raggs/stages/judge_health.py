@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from raggs.base.adapter import AdapterConfig
 from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, JudgeRecord, Record
 from raggs.base.judge_health import (
-    PEOPLE,
+    HUMAN_SOURCE,
     CascadeGrade,
     CascadeHealth,
     JudgeHealth,
@@ -28,12 +28,12 @@ from raggs.base.judge_health import (
     SelfAgreement,
     ShareEstimate,
     WilsonRate,
-    rounded,
+    round_rate,
     source_of,
 )
-from raggs.base.text import REPLACED
+from raggs.base.text import REPLACEMENT_CHAR
 from raggs.parts.judges import lower_median, may_abstain
-from raggs.parts.judges.several import CascadeConfig, PanelConfig
+from raggs.parts.judges.composite import CascadeConfig, PanelConfig
 from raggs.stages.base import Statistics, rate_of
 from raggs.stats.agreement import count_pairs
 
@@ -41,14 +41,17 @@ if TYPE_CHECKING:
     from raggs.stages.judge import GroupContextMoves
 
 GRADES = range(MIN_GRADE, MAX_GRADE + 1)
-UNSEEN = 0.1  # of what the good judge finds useful, the share that the cheap one keeps from it
-FAR, APART = 0.05, 2  # of what the cheap judge keeps, the share on which both are so many grades apart
+MAX_MISSED_SHARE = 0.1  # of what the good judge finds useful, the share that the cheap one keeps from it
+MAX_DISTANT_SHARE, DISTANT_GRADES = (
+    0.05,
+    2,
+)  # of what the cheap judge keeps, the share on which both are so many grades apart
 
 
 def cascade_of(spec: AdapterConfig) -> CascadeConfig | None:
     """The cascade that a judge is, or that speaks where people have not; None where there is none."""
     if isinstance(spec, PanelConfig) and spec.rule == "first":
-        machines = [each for each in spec.judges if each.type != PEOPLE]
+        machines = [each for each in spec.judges if each.type != HUMAN_SOURCE]
         return cascade_of(machines[0]) if len(machines) == 1 else None
     return spec if isinstance(spec, CascadeConfig) else None
 
@@ -65,7 +68,7 @@ class CascadeStatistics:
 
     def see(self, record: JudgeRecord) -> None:
         """Take notice of the votes on one passage; where people spoke, there are none but theirs."""
-        for number, given in enumerate(record.grades if source_of(record.judge) != PEOPLE else ()):
+        for number, given in enumerate(record.grades if source_of(record.judge) != HUMAN_SOURCE else ()):
             self._take([said[number] for said in record.votes.values()], failed=given is None)
 
     def settled(self, record: JudgeRecord, sample: int) -> int | None:
@@ -73,7 +76,7 @@ class CascadeStatistics:
         config, votes = self._config, [said[sample] for said in record.votes.values()]
         cheap, good = votes[: config.cheap_answers], votes[config.cheap_answers :]
         silent = not any(good) and may_abstain(config.judges[-1].model_dump(mode="json"))
-        if silent or source_of(record.judge) == PEOPLE:
+        if silent or source_of(record.judge) == HUMAN_SOURCE:
             return record.grades[sample]
         if not config.sends(record.qid, record.doc_id, cheap):
             return None if any(good) else lower_median(cheap)
@@ -146,26 +149,28 @@ class CascadeStatistics:
             given=total,
             by_rule=ruled,
             by_chance=drawn,
-            agree=rounded((agreed + rest * (rate.rate or 0.0)) / total) if known else None,
+            agree=round_rate((agreed + rest * (rate.rate or 0.0)) / total) if known else None,
             interval=(round(low, 4), round(high, 4)),
         )
 
     def _warnings(self, missed: WilsonRate) -> Iterator[str]:
         least, (low, high) = self._config.ask_from, self._unseen(missed).interval
-        if least is not None and low > UNSEEN:
+        if least is not None and low > MAX_MISSED_SHARE:
             yield (
                 f"{low:.0%} to {high:.0%} of what the good judge would grade {least} or more was kept from it "
                 f"({missed.count:,} of {missed.total:,} asked at random were such); lower ask_from, "
                 "or take a better cheap judge"
             )
-        apart = sum(count for (cheap, good), count in self._by_chance.items() if abs(cheap - good) >= APART)
+        apart = sum(count for (cheap, good), count in self._by_chance.items() if abs(cheap - good) >= DISTANT_GRADES)
         far = rate_of(apart, self._by_chance.total())
-        if far.interval[0] > FAR:
-            yield f"of what was asked at random, {far.rate:.0%} lies {APART} grades or more from the cheap grade"
+        if far.interval[0] > MAX_DISTANT_SHARE:
+            yield (
+                f"of what was asked at random, {far.rate:.0%} lies {DISTANT_GRADES} grades or more from the cheap grade"
+            )
 
 
-BEYOND = "not judged, after"  # begins the reason why the end of a pool was not looked at
-SILENT = 0.05  # a larger share of failures is worth a warning
+NOT_JUDGED_PREFIX = "not judged, after"  # begins the reason why the end of a pool was not looked at
+MAX_MISSING_SHARE = 0.05  # a larger share of failures is worth a warning
 
 Pairs = Counter[tuple[float | None, float | None]]  # what two gave to the same passages
 
@@ -202,7 +207,7 @@ class JudgeStatistics(Statistics):
         """Take notice of one judged passage; near-duplicates are not."""
         if not isinstance(record, JudgeRecord) or record.duplicate_of is not None:
             return
-        if record.skipped is not None and record.skipped.startswith(BEYOND):
+        if record.skipped is not None and record.skipped.startswith(NOT_JUDGED_PREFIX):
             self._skipped += 1
             self._stopped.add(record.qid)
             return
@@ -216,11 +221,17 @@ class JudgeStatistics(Statistics):
             self._sources[source_of(record.judge)] += 1
         if self.label is not None and (label := self.label(record.qid, record.doc_id)) and record.grade is not None:
             self._labelled, self._slipped = self._labelled + 1, self._slipped + (record.grade != label)
-        self._replaced += any(REPLACED in said for said in (record.reason, record.error or "", record.raw or ""))
+        self._replaced += any(
+            REPLACEMENT_CHAR in said for said in (record.reason, record.error or "", record.raw or "")
+        )
         self._compare_samples([grade for grade in record.grades if grade is not None])
         if self._cascade is None:
-            people = source_of(record.judge) == PEOPLE  # labels may have been given after the model's grade was seen
-            self._compare_members({PEOPLE: record.votes[PEOPLE]} if people and PEOPLE in record.votes else record.votes)
+            people = (
+                source_of(record.judge) == HUMAN_SOURCE
+            )  # labels may have been given after the model's grade was seen
+            self._compare_members(
+                {HUMAN_SOURCE: record.votes[HUMAN_SOURCE]} if people and HUMAN_SOURCE in record.votes else record.votes
+            )
         else:
             self._cascade.see(record)
 
@@ -251,7 +262,7 @@ class JudgeStatistics(Statistics):
             replaced=self._replaced,
             noise=rate_of(self._slipped, self._labelled) if self._labelled else self.noise,
             silent=self._silent,
-            sources=dict(sorted(self._sources.items())) if PEOPLE in self._sources else {},
+            sources=dict(sorted(self._sources.items())) if HUMAN_SOURCE in self._sources else {},
         )
         return None if found == JudgeHealth() else found
 
@@ -268,9 +279,9 @@ class JudgeStatistics(Statistics):
         return SelfAgreement(
             asked=self._samples,
             passages=self._repeated,
-            unanimous=rounded(self._unanimous / self._repeated) if self._repeated else None,
-            exact=rounded(found.observed),
-            kappa=rounded(found.kappa("quadratic")),
+            unanimous=round_rate(self._unanimous / self._repeated) if self._repeated else None,
+            exact=round_rate(found.observed),
+            kappa=round_rate(found.kappa("quadratic")),
             company=None if self._company is None else self._company.company(),
         )
 
@@ -282,7 +293,7 @@ class JudgeStatistics(Statistics):
             warnings=tuple(
                 f"{name} gave no grade {missing:,} of {asked:,} times"
                 for name, missing, asked in silent
-                if missing > SILENT * asked
+                if missing > MAX_MISSING_SHARE * asked
             ),
         )
 
@@ -305,11 +316,11 @@ def votes_settled(spec: AdapterConfig) -> Callable[[JudgeRecord, int], int | Non
 def _member(votes: Counter[int | None]) -> PanelMemberHealth:
     given = votes.total() - votes[None]
     total = sum(grade * count for grade, count in votes.items() if grade is not None)
-    return PanelMemberHealth(mean=rounded(total / given) if given else None, given=given, missing=votes[None])
+    return PanelMemberHealth(mean=round_rate(total / given) if given else None, given=given, missing=votes[None])
 
 
 def _agreement(names: tuple[str, str], pairs: Pairs) -> PairAgreement:
     found = count_pairs(pairs)
     return PairAgreement(
-        judges=names, pairs=found.total, exact=rounded(found.observed), kappa=rounded(found.kappa("quadratic"))
+        judges=names, pairs=found.total, exact=round_rate(found.observed), kappa=round_rate(found.kappa("quadratic"))
     )

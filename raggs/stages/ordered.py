@@ -15,7 +15,7 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 WINDOW = 4  # calls that are asked for, for each that may be on its way
-HELD = 4
+MAX_HELD_WINDOWS = 4
 
 
 def run_ordered(
@@ -90,7 +90,7 @@ class _Queue(Generic[S, T]):
         return self.begun.popleft().result()
 
     def _fill(self) -> None:
-        while self._running < self._window and len(self.begun) < HELD * self._window:
+        while self._running < self._window and len(self.begun) < MAX_HELD_WINDOWS * self._window:
             if self._unfinished and self._holds(self._unfinished):
                 return
             try:

@@ -42,7 +42,7 @@ from raggs.stages.replay import (
     RankingProcess,
     affordable,
     kept_pool,
-    learned,
+    learn_profile,
     overhead,
     pilot_questions,
 )
@@ -202,7 +202,7 @@ class _QueryRankings:
             if price is None:
                 texts = [(self._services.queries[pool.qid], passages) for pool, passages in asked]
                 price = overhead(texts, self._services.judge.order_price)
-            self._profile = learned(found, price)
+            self._profile = learn_profile(found, price)
             for course, judged in self._piloted.values():
                 judged.believed(course.upcoming, self._profile)
 

@@ -10,17 +10,19 @@ from pydantic import Field, model_validator
 from raggs import ranking
 from raggs.base.adapter import NameOf
 from raggs.base.hashing import derive_seed, hash_value
-from raggs.base.settings import Later, PromptName, Settings, causes_of
+from raggs.base.settings import AddedLater, PromptName, Settings, causes_of
 from raggs.parts.judges import KnownOrder
 from raggs.ranking import Ranker, engine_options, engine_switches, make_ranker
 from raggs.ranking.base import TYPICAL_LENGTH
-from raggs.stages.replay import KeptPool, RankingProcess, parted
+from raggs.stages.replay import KeptPool, RankingProcess, part_pool
 from raggs.stages.waves import SetBudget
 
-MOST = 80
-MOST_SHARED = 240  # calls of one question where all share a budget: some three times what it gets on average
+DEFAULT_MAX_CALLS = 80
+DEFAULT_SHARED_MAX_CALLS = (
+    240  # calls of one question where all share a budget: some three times what it gets on average
+)
 NOT_OF_THE_COURSE = frozenset(("budget", "min_best_grade"))  # they decide whether rounds follow, not which
-LONGEST = 20  # passages that a judge orders at a time, at most
+MAX_BATCH_SIZE = 20  # passages that a judge orders at a time, at most
 
 
 class RankConfig(Settings):
@@ -33,24 +35,24 @@ class RankConfig(Settings):
         "bayes", description="how batches are chosen and answers become an order"
     )
     top: int = Field(20, ge=1, description="the part of the order that must be stable")
-    batch_size: Annotated[int, Field(ge=2, le=LONGEST)] | Literal["auto"] = Field(
+    batch_size: Annotated[int, Field(ge=2, le=MAX_BATCH_SIZE)] | Literal["auto"] = Field(
         5,
         description='passages the judge orders at a time; "auto": each time as many (5 to 20) as tell most for their'
         " price, by what a dozen questions teach of the judge",
     )
     max_calls: int = Field(
-        MOST,
+        DEFAULT_MAX_CALLS,
         ge=0,
         description='judge calls a query may use; with batch_size "auto", what so many lists of five cost; '
-        f"{MOST_SHARED} where a budget is named and this is not",
+        f"{DEFAULT_SHARED_MAX_CALLS} where a budget is named and this is not",
     )
-    budget: Later[SetBudget | None] = Field(
+    budget: AddedLater[SetBudget | None] = Field(
         None,
         description="what all questions together may use, each next round where it removes most expected wrong pairs; "
         "null: each question may use max_calls",
     )
     parallel: int = Field(4, ge=1, description="batches of a query that are judged at once")
-    floor: Later[int] = Field(
+    floor: AddedLater[int] = Field(
         1, ge=1, le=5, description="passages of a lower grade are not ordered, but stand below by grade and fused rank"
     )
     min_best_grade: int = Field(
@@ -64,7 +66,7 @@ class RankConfig(Settings):
     @classmethod
     def _leave_room_to_those_that_need_it(cls, values: object) -> object:
         if isinstance(values, Mapping) and values.get("budget") is not None and "max_calls" not in values:
-            return {**values, "max_calls": MOST_SHARED}
+            return {**values, "max_calls": DEFAULT_SHARED_MAX_CALLS}
         return values
 
     @model_validator(mode="after")
@@ -88,7 +90,7 @@ class RankConfig(Settings):
         """The same for a question that is ordered by itself."""
         if self.budget is None:
             return self
-        return self.model_copy(update={"budget": None, "max_calls": min(MOST, self.max_calls)})
+        return self.model_copy(update={"budget": None, "max_calls": min(DEFAULT_MAX_CALLS, self.max_calls)})
 
     @property
     def list_length(self) -> int:
@@ -116,7 +118,7 @@ class RankConfig(Settings):
         """The ranking of a pool at its start; None for an empty one."""
         if not pool.ids:
             return None
-        found = parted(tuple(zip(pool.ids, pool.grades, strict=True)), self.floor, self.min_best_grade)
+        found = part_pool(tuple(zip(pool.ids, pool.grades, strict=True)), self.floor, self.min_best_grade)
         ids, grades = zip(*found.ordered, strict=True)
         ranker = self.ranker(ids, grades, derive_seed(self.seed, "rank", pool.qid))
         return RankingProcess(ranker, self.parallel, found, self.top)

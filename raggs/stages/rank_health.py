@@ -29,7 +29,7 @@ from raggs.base.judge_health import (
     COUNT_NEAR_TIES,
     COUNT_NOT_RANKED,
     COUNT_SETTLED,
-    ECHO,
+    ERROR_CORRELATION_WARNING,
     STOP_BUDGET,
     STOP_NO_ORDER,
     STOP_NO_RELEVANT,
@@ -37,7 +37,7 @@ from raggs.base.judge_health import (
     RankHealth,
     WilsonRate,
     grade_apart,
-    rounded,
+    round_rate,
 )
 from raggs.ranking import Lock, Ranking
 from raggs.stages.base import Statistics, rate_of, spread
@@ -114,14 +114,16 @@ def _neighbours(locks: Iterable[Lock]) -> tuple[dict[str, list[str]], dict[str, 
     return below, above
 
 
-Judged = tuple[Sequence[str], Sequence[str] | None]  # a batch as shown, and best first; None where the judge failed
+OrderedPassages = tuple[
+    Sequence[str], Sequence[str] | None
+]  # a batch as shown, and best first; None where the judge failed
 
-TILT = 1.5  # a first-position rate this many times what is fair, beyond doubt, is worth a warning
+MAX_FIRST_TILT = 1.5  # a first-position rate this many times what is fair, beyond doubt, is worth a warning
 INVALID = 0.05
 FLIPS = 0.45  # of close pairs; 0.5 is a coin
 CYCLES = 0.15  # under an engine that asks for close pairs, coins make a fifth, a judge of sharpness 1.5 an eighth
 SHARP = 1.5  # from here on, close pairs that flip are ties of the pool and no fault of the judge
-BLUNT = 1.0  # a sharpness that tells a grade apart less often than three times in four
+BLUNT_BELOW = 1.0  # a sharpness that tells a grade apart less often than three times in four
 
 
 class _Mean:
@@ -150,7 +152,7 @@ class RankStatistics(Statistics):
         self._shared, self._shares, self._ended = shared, array("q"), 0
         self._outcomes = Counter[str | None]()
         self._qid = ""
-        self._batches: list[Judged] = []
+        self._batches: list[OrderedPassages] = []
         self._asked = self._ordered = self._first = 0
         self._fair = 0.0
         self._flips = self._pairs = 0
@@ -192,11 +194,11 @@ class RankStatistics(Statistics):
             flips=flips,
             cycles=cycles,
             invalid=invalid,
-            fair_first=rounded(fair),
-            sharpness=rounded(sharpness),
-            echo=rounded(echo),
-            position_bias=rounded(self._position_bias.value),
-            expected_inversions=rounded(self._inversions.value),
+            fair_first=round_rate(fair),
+            sharpness=round_rate(sharpness),
+            echo=round_rate(echo),
+            position_bias=round_rate(self._position_bias.value),
+            expected_inversions=round_rate(self._inversions.value),
             warnings=() if self.exact else (*rated, *_of_estimates(sharpness, echo)),
         )
 
@@ -217,7 +219,7 @@ def _of_rates(
     first: WilsonRate, fair: float, flips: WilsonRate, cycles: WilsonRate, invalid: WilsonRate, sharpness: float | None
 ) -> Iterator[str]:
     """Warnings of rates; one of nothing has an interval that begins at 0, and warns of nothing."""
-    if first.interval[0] > TILT * fair:
+    if first.interval[0] > MAX_FIRST_TILT * fair:
         yield f"the passage shown first wins {first.rate:.0%} of the batches, {fair:.0%} would be fair"
     if flips.interval[0] > FLIPS and (sharpness is None or sharpness < SHARP):
         yield f"{flips.rate:.0%} of the pairs change places when shown again; a coin turns half"
@@ -228,12 +230,12 @@ def _of_rates(
 
 
 def _of_estimates(sharpness: float | None, echo: float | None) -> Iterator[str]:
-    if sharpness is not None and sharpness < BLUNT:
+    if sharpness is not None and sharpness < BLUNT_BELOW:
         yield (
             f"the judge is blunt (sharpness {sharpness:.1f}): it puts the better of two passages that lie a grade "
             f"apart first only {grade_apart(sharpness):.0%} of the time"
         )
-    if echo is not None and echo > ECHO:
+    if echo is not None and echo > ERROR_CORRELATION_WARNING:
         yield (
             f"the judge repeats its own errors (echo {echo:.2f}): asking it again teaches little, and ranks are less "
             "sure than their intervals say"

@@ -36,7 +36,7 @@ from raggs.llm.prices import estimate_tokens
 from raggs.parts.judges import TYPICAL, Judge, KnownOrder, OrderPrice
 from raggs.ranking import Pilot, Profile, Ranker, Ranking
 from raggs.ranking.base import PILOT_SIZES, TYPICAL_LENGTH
-from raggs.ranking.bayes import promise
+from raggs.ranking.bayes import expected_loss_reduction
 from raggs.stages.base import Journal
 
 TOO_FEW = "fewer than two reach the floor"
@@ -65,7 +65,7 @@ class PartedPool:
     too_few: str = TOO_FEW
 
 
-def parted(pool: Sequence[Graded], floor: int, min_best: int = 1) -> PartedPool:
+def part_pool(pool: Sequence[Graded], floor: int, min_best: int = 1) -> PartedPool:
     """A pool, which is not empty and stands by fused rank, parted by the grade from which on passages are ordered.
 
     Where a single one reaches the floor, there is nothing to ask. If no grade reaches `min_best`, all are below.
@@ -77,7 +77,7 @@ def parted(pool: Sequence[Graded], floor: int, min_best: int = 1) -> PartedPool:
     return PartedPool(reached or below[:1], below, len(reached), TOO_FEW if ranked else STOP_NO_RELEVANT)
 
 
-def filled(ranking: Ranking, pool: PartedPool, top: int) -> Ranking:
+def fill_ranking(ranking: Ranking, pool: PartedPool, top: int) -> Ranking:
     """A ranking of the ordered ones, with all others below."""
     kept, count = pool.reached, len(pool.below)
     if not count:
@@ -92,7 +92,7 @@ def filled(ranking: Ranking, pool: PartedPool, top: int) -> Ranking:
         scores=(*ranking.scores[:kept], *(float(grade) for _, grade in pool.below)),
         sigma=(*ranking.sigma[:kept], *(SPREAD,) * count),
         exposures=(*ranking.exposures[:kept], *(0,) * count),
-        position_confidence=(*sure, *(above(better - worse) for better, worse in pairwise(told)), 1.0),
+        position_confidence=(*sure, *(win_probability(better - worse) for better, worse in pairwise(told)), 1.0),
         rank_low=(*ranking.rank_low[:kept], *(kept + 1,) * count),
         rank_high=(*ranking.rank_high[:kept], *(size,) * count),
         membership=(*ranking.membership[:kept], *(share,) * count),
@@ -101,7 +101,7 @@ def filled(ranking: Ranking, pool: PartedPool, top: int) -> Ranking:
     )
 
 
-def above(gap: int) -> float:
+def win_probability(gap: int) -> float:
     """Chance that a passage truly stands above one whose grade is `gap` lower, by the grades alone; of equals half."""
     chances = (STRAYING.cdf(gap + one - other) * p * q for (one, p), (other, q) in product(SLIPS, SLIPS))
     return round(sum(chances), 4)
@@ -262,7 +262,7 @@ class RankingProcess:
     @property
     def promise(self) -> float:
         """What a call of what is drawn is expected to remove; comparable between pools."""
-        return promise(self._ranker.doubt, self.spent, len(self.ids), self._top)
+        return expected_loss_reduction(self._ranker.doubt, self.spent, len(self.ids), self._top)
 
     def price(self, batches: Sequence[Batch]) -> float:
         """What batches cost, in calls, as `rank.max_calls` counts them."""
@@ -317,7 +317,7 @@ class RankingProcess:
         if self._end:
             order = found.order if any(found.exposures) else self.ids
             found = replace(found, stop_reason=self._end, order=order)
-        return filled(found, self._pool, self._top)
+        return fill_ranking(found, self._pool, self._top)
 
 
 @dataclass(frozen=True)
@@ -358,10 +358,10 @@ def replay(
         if wrong:
             return Replay(None, wrong)
         course.learn(entries)
-    return Replay(course.ranking(), beyond(left))
+    return Replay(course.ranking(), leftover_problem(left))
 
 
-def beyond(left: int) -> str | None:
+def leftover_problem(left: int) -> str | None:
     """What is wrong where so many entries are left at the end of a course."""
     return f"{left} entries beyond the end" if left else None
 
@@ -401,11 +401,11 @@ def overhead(asked: Sequence[tuple[Query, Mapping[str, Passage]]], price: OrderP
     return round((price.instructions + sum(questions) / len(questions)) / passage, 2)
 
 
-def learned(pilots: Sequence[Pilot], price: float) -> JudgeProfile:
+def learn_profile(pilots: Sequence[Pilot], price: float) -> JudgeProfile:
     """What they teach; `price`: of a call beside its passages, in passages."""
-    from raggs.ranking.profile import learn
+    from raggs.ranking.profile import fit_profile
 
-    found = learn(pilots, price)
+    found = fit_profile(pilots, price)
     return JudgeProfile(
         questions=len(pilots),
         sharpness=round(found.sharpness, 3),

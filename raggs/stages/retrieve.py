@@ -12,18 +12,18 @@ from pydantic import Field, field_validator, model_validator
 from raggs.base.adapter import OneOf
 from raggs.base.artifacts import EmbedRecord, Record, RetrieveRecord
 from raggs.base.judge_health import COUNT_DEEPER, COUNT_QUERIES
-from raggs.base.settings import Causes, Later, Settings
+from raggs.base.settings import AddedLater, Causes, Settings
 from raggs.parts import retrievers
 from raggs.parts.retrievers import Hit, Retriever, RetrieverConfig, name_of
-from raggs.parts.retrievers.depth import Reads, RoutedDepth, SignalInputs, readings
+from raggs.parts.retrievers.depth import RoutedDepth, ScoreSource, SignalInputs, readings
 from raggs.stages.base import Services, Stage, StageWork, Statistics
-from raggs.stats.search_depth import fired
+from raggs.stats.search_depth import fired_signals
 
 BATCH = 64
 
 RetrieverSpec = Annotated[RetrieverConfig, OneOf(retrievers.REGISTRY)]
-Found = dict[str, Sequence[Hit]]  # by retriever, what one query found
-Fired = Sequence[tuple[str, ...]]  # by query of a batch, the signals
+HitsByRetriever = dict[str, Sequence[Hit]]  # by retriever, what one query found
+SignalsByQuery = Sequence[tuple[str, ...]]  # by query of a batch, the signals
 
 
 class RetrieveConfig(Settings):
@@ -32,7 +32,7 @@ class RetrieveConfig(Settings):
     retrievers: tuple[RetrieverSpec, ...] = Field(
         ({"type": "bm25"}, {"type": "dense"}), validate_default=True, min_length=1, description="each fills the pool"
     )
-    depth: Later[RoutedDepth | None] = Field(
+    depth: AddedLater[RoutedDepth | None] = Field(
         None, description="how deep each question is searched, instead of the retrievers' own k; null: as they say"
     )
 
@@ -55,7 +55,7 @@ class RetrieveConfig(Settings):
                     f"retriever {name_of(spec)} has k {spec.k}, and depth says {self.depth.base} or {self.depth.deep}; "
                     "leave its k out"
                 )
-        there = {reads for spec in self.retrievers if (reads := _kind(spec).reads(spec)) is not None}
+        there = {reads for spec in self.retrievers if (reads := _retriever_class(spec).reads(spec)) is not None}
         if lacking := self.depth.lacking(there):
             raise ValueError(f"depth.{lacking}; leave the signal out, or add the retriever")
         return self
@@ -65,20 +65,29 @@ class RetrieveConfig(Settings):
         """The retrievers as all questions are searched by them: plain ones as deep as any, rerankers shallow."""
         if (depth := self.depth) is None:
             return self.retrievers
-        return tuple(_kind(spec).at(spec, depth.base if _twice(spec) else depth.deep) for spec in self.retrievers)
+        return tuple(
+            _retriever_class(spec).at(spec, depth.base if _is_deepened_on_demand(spec) else depth.deep)
+            for spec in self.retrievers
+        )
 
     @property
     def again(self) -> tuple[RetrieverConfig, ...]:
         """The retrievers that search once more, and deeper, for questions that are escalated."""
         if (depth := self.depth) is None:
             return ()
-        return tuple(_kind(spec).at(spec, depth.deep) for spec in self.retrievers if _twice(spec))
+        return tuple(
+            _retriever_class(spec).at(spec, depth.deep) for spec in self.retrievers if _is_deepened_on_demand(spec)
+        )
 
     @property
     def deepest(self) -> tuple[RetrieverConfig, ...]:
         """The retrievers as deep as any question is searched."""
         depth = self.depth
-        return self.retrievers if depth is None else tuple(_kind(spec).at(spec, depth.deep) for spec in self.retrievers)
+        return (
+            self.retrievers
+            if depth is None
+            else tuple(_retriever_class(spec).at(spec, depth.deep) for spec in self.retrievers)
+        )
 
 
 class RetrieveStatistics(Statistics):
@@ -132,8 +141,10 @@ class RetrieveStage(Stage[RetrieveConfig]):
         named = sorted(services.retrievers.items())
         while batch := list(islice(queries, BATCH)):
             lists = {name: list(retriever.search(batch)) for name, retriever in named}
-            found: list[Found] = [{name: hits[at] for name, hits in lists.items()} for at in range(len(batch))]
-            signals: Fired = [()] * len(batch)
+            found: list[HitsByRetriever] = [
+                {name: hits[at] for name, hits in lists.items()} for at in range(len(batch))
+            ]
+            signals: SignalsByQuery = [()] * len(batch)
             if config.depth is not None:
                 signals = _signals(batch, found, config, config.depth, services)
                 _route(batch, found, signals, config.depth, services)
@@ -143,7 +154,7 @@ class RetrieveStage(Stage[RetrieveConfig]):
             work.progress(done, total)
 
 
-def _records(qid: str, found: Found, why: tuple[str, ...]) -> Iterator[RetrieveRecord]:
+def _records(qid: str, found: HitsByRetriever, why: tuple[str, ...]) -> Iterator[RetrieveRecord]:
     for name, hits in found.items():
         for rank, hit in enumerate(hits, start=1):
             yield RetrieveRecord(
@@ -152,18 +163,22 @@ def _records(qid: str, found: Found, why: tuple[str, ...]) -> Iterator[RetrieveR
 
 
 def _signals(
-    batch: Sequence[EmbedRecord], found: Sequence[Found], config: RetrieveConfig, depth: RoutedDepth, services: Services
-) -> Fired:
+    batch: Sequence[EmbedRecord],
+    found: Sequence[HitsByRetriever],
+    config: RetrieveConfig,
+    depth: RoutedDepth,
+    services: Services,
+) -> SignalsByQuery:
     """By query, the signals that fire. Each is read off the first retriever of its kind."""
     when = depth.when.thresholds
-    by_kind: dict[Reads, str] = {}
+    by_kind: dict[ScoreSource, str] = {}
     for spec in config.retrievers:
-        if (reads := _kind(spec).reads(spec)) is not None:
+        if (reads := _retriever_class(spec).reads(spec)) is not None:
             by_kind.setdefault(reads, name_of(spec))
     vectors = _vectors(batch, services) if "rewrite" in when else {}
 
-    def seen(query: EmbedRecord, lists: Found) -> SignalInputs:
-        hits: dict[Reads, Sequence[Hit]] = {reads: lists[name] for reads, name in by_kind.items()}
+    def seen(query: EmbedRecord, lists: HitsByRetriever) -> SignalInputs:
+        hits: dict[ScoreSource, Sequence[Hit]] = {reads: lists[name] for reads, name in by_kind.items()}
         return SignalInputs(
             text=query.text,
             language=query.language,
@@ -175,7 +190,7 @@ def _signals(
             rewrite=query.embedding,
         )
 
-    return [fired(readings(seen(query, lists), when), when) for query, lists in zip(batch, found, strict=True)]
+    return [fired_signals(readings(seen(query, lists), when), when) for query, lists in zip(batch, found, strict=True)]
 
 
 def _vectors(batch: Sequence[EmbedRecord], services: Services) -> Mapping[str, Sequence[float]]:
@@ -189,7 +204,11 @@ def _vectors(batch: Sequence[EmbedRecord], services: Services) -> Mapping[str, S
 
 
 def _route(
-    batch: Sequence[EmbedRecord], found: Sequence[Found], signals: Fired, depth: RoutedDepth, services: Services
+    batch: Sequence[EmbedRecord],
+    found: Sequence[HitsByRetriever],
+    signals: SignalsByQuery,
+    depth: RoutedDepth,
+    services: Services,
 ) -> None:
     """Cut the lists of shallow queries, and search once more for the others where that is another list."""
     deep = [at for at, why in enumerate(signals) if why]
@@ -201,13 +220,13 @@ def _route(
             found[at][name] = hits
 
 
-def _kind(spec: RetrieverConfig) -> type[Retriever]:
+def _retriever_class(spec: RetrieverConfig) -> type[Retriever]:
     return retrievers.REGISTRY.of(spec)
 
 
-def _twice(spec: RetrieverConfig) -> bool:
+def _is_deepened_on_demand(spec: RetrieverConfig) -> bool:
     """Whether a longer list costs so much that it is asked for where it is needed alone."""
-    return _kind(spec).reads(spec) == "candidates"
+    return _retriever_class(spec).reads(spec) == "candidates"
 
 
 STAGE = RetrieveStage()

@@ -31,7 +31,7 @@ from raggs.stages.replay import Batch, JudgedBatches, KeptPool, RankingProcess
 if TYPE_CHECKING:
     from raggs.parts.workspace import Workspace
 
-Texts = Iterable[tuple[Query, Mapping[str, Passage]]]  # each question with the passages of its pool
+PooledPassages = Iterable[tuple[Query, Mapping[str, Passage]]]  # each question with the passages of its pool
 ORDERED = 40  # tokens of an order, besides hidden ones
 
 
@@ -95,7 +95,7 @@ class SharedBudget:
         ConfigError: USD cannot be counted, since nobody is paid, or a price is not known.
     """
 
-    def __init__(self, budget: SetBudget, length: int, prices: object, texts: Texts) -> None:
+    def __init__(self, budget: SetBudget, length: int, prices: object, texts: PooledPassages) -> None:
         self._prices: OrderPrices | None = None
         self._tokens: dict[str, tuple[int, dict[str, int]]] = {}
         if budget.usd is None:

@@ -31,11 +31,11 @@ from raggs.base.arrays import Floats, Ints
 from raggs.base.hashing import generator
 
 Weights = Literal["linear", "quadratic"]
-Level = Literal["nominal", "ordinal", "interval"]
+MeasurementLevel = Literal["nominal", "ordinal", "interval"]
 
 GRADES = (1, 2, 3, 4, 5)
-DRAWS = 2_000
-MOST_VALUES = 50  # different ratings of `krippendorff_alpha`: its work grows with their square
+BOOTSTRAP_DRAWS = 2_000
+MAX_RATING_VALUES = 50  # different ratings of `krippendorff_alpha`: its work grows with their square
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def confusion(first: npt.ArrayLike, second: npt.ArrayLike, *, labels: Sequence[f
     Raises:
         ValueError: the shapes differ, or a label is not among `labels`.
     """
-    sides = ([None if math.isnan(label) else label for label in side.tolist()] for side in paired(first, second))
+    sides = ([None if math.isnan(label) else label for label in side.tolist()] for side in check_paired(first, second))
     return count_pairs(Counter(zip(*sides, strict=True)), labels=labels)
 
 
@@ -136,7 +136,7 @@ def cohen_kappa(
     weights: Weights | None = None,
     labels: Sequence[float] = GRADES,
     confidence: float = 0.95,
-    draws: int = DRAWS,
+    draws: int = BOOTSTRAP_DRAWS,
     seed: int,
 ) -> Agreement:
     """Cohen's kappa: 1 - sum(w O) / sum(w E), with O the observed shares and E those of independent judges.
@@ -159,7 +159,12 @@ def cohen_kappa(
 
 
 def krippendorff_alpha(
-    ratings: npt.ArrayLike, *, level: Level = "ordinal", confidence: float = 0.95, draws: int = DRAWS, seed: int
+    ratings: npt.ArrayLike,
+    *,
+    level: MeasurementLevel = "ordinal",
+    confidence: float = 0.95,
+    draws: int = BOOTSTRAP_DRAWS,
+    seed: int,
 ) -> Agreement:
     """Krippendorff's alpha for any number of raters: 1 - observed / expected disagreement.
 
@@ -179,10 +184,10 @@ def krippendorff_alpha(
     matrix = np.asarray(ratings, dtype=np.float64)
     if matrix.ndim != 2 or np.isinf(matrix).any():
         raise ValueError(f"finite ratings of shape (raters, units) are needed, got the shape {matrix.shape}")
-    if level not in get_args(Level):
-        raise ValueError(f"unknown level {level!r}; known: {', '.join(get_args(Level))}")
+    if level not in get_args(MeasurementLevel):
+        raise ValueError(f"unknown level {level!r}; known: {', '.join(get_args(MeasurementLevel))}")
     values = np.unique(matrix[~np.isnan(matrix)])
-    if values.size > MOST_VALUES:
+    if values.size > MAX_RATING_VALUES:
         raise ValueError(f"{values.size} different ratings are scores rather than labels; round them first")
     given = (matrix[:, :, None] == values).sum(axis=0)
     given = given[given.sum(axis=1) >= 2]
@@ -226,7 +231,7 @@ def _pairs(kinds: Ints) -> Floats:
     return np.asarray(together / (kinds.sum(axis=1)[:, None, None] - 1))
 
 
-def difference_of(totals: Floats, values: Floats, level: Level) -> Floats:
+def difference_of(totals: Floats, values: Floats, level: MeasurementLevel) -> Floats:
     """The squared difference of every two values, by resample: shape (resamples or 1, values, values)."""
     if level == "nominal":
         return 1 - np.eye(values.size)[None]
@@ -234,7 +239,7 @@ def difference_of(totals: Floats, values: Floats, level: Level) -> Floats:
     return np.asarray((places[:, :, None] - places[:, None, :]) ** 2)
 
 
-def paired(first: npt.ArrayLike, second: npt.ArrayLike) -> tuple[Floats, Floats]:
+def check_paired(first: npt.ArrayLike, second: npt.ArrayLike) -> tuple[Floats, Floats]:
     """Two arrays of shape (units,) as float64.
 
     Raises:
@@ -332,7 +337,7 @@ def accuracy_given_hit(correct: npt.ArrayLike, hit: npt.ArrayLike, *, confidence
     Raises:
         ValueError: the shapes differ, a flag is neither 0, 1 nor NaN, or the confidence is out of its range.
     """
-    answers, hits = paired(correct, hit)
+    answers, hits = check_paired(correct, hit)
     check_confidence(confidence, draws=1)
     for flags in (answers, hits):
         if not np.isin(flags[~np.isnan(flags)], (0, 1)).all():
@@ -410,7 +415,7 @@ def check_labels(
     clusters: Sequence[str],
     *,
     confidence: float = 0.95,
-    draws: int = DRAWS,
+    draws: int = BOOTSTRAP_DRAWS,
     seed: int,
 ) -> JudgeHumanAgreement:
     """Compare two columns of grades.
@@ -432,8 +437,8 @@ def check_labels(
     tables = tables_of((ours, theirs), clusters)
     whole = tables.sum(axis=0)
     few = ours.size < FEWEST_CASES or len(tables) < FEWEST_CLUSTERS
-    drawn = None if few else resampled(tables, draws, seed)
-    found = {name: estimate(figure, whole, drawn, confidence) for name, figure in FIGURES.items()}
+    drawn = None if few else resample_tables(tables, draws, seed)
+    found = {name: estimate(figure, whole, drawn, confidence) for name, figure in AGREEMENT_STATISTICS.items()}
     counts = tuple(tuple(row) for row in whole.tolist())
     return JudgeHumanAgreement(cases=ours.size, clusters=len(tables), table=counts, confidence=confidence, **found)
 
@@ -447,7 +452,7 @@ def tables_of(columns: Sequence[Ints], clusters: Sequence[str]) -> Ints:
     return tables
 
 
-def resampled(tables: Ints, draws: int, seed: int) -> Floats:
+def resample_tables(tables: Ints, draws: int, seed: int) -> Floats:
     """The tables of resampled clusters, shape (draws, *of a table)."""
     clusters = len(tables)
     picked = generator(seed, "judge check", clusters).multinomial(clusters, np.full(clusters, 1 / clusters), size=draws)
@@ -490,12 +495,14 @@ def mean_worth(worth: Floats) -> Figure:
     return figure
 
 
-STEPS = np.subtract.outer(np.array(GRADES), np.array(GRADES)).astype(np.float64)  # the judge's less people's
-FIGURES: dict[str, Figure] = {
+GRADE_DIFFERENCES = np.subtract.outer(np.array(GRADES), np.array(GRADES)).astype(
+    np.float64
+)  # the judge's less people's
+AGREEMENT_STATISTICS: dict[str, Figure] = {
     "kappa": kappa,
     "alpha": _alpha,
-    "exact": mean_worth((STEPS == 0).astype(np.float64)),
-    "within_one": mean_worth((np.abs(STEPS) <= 1).astype(np.float64)),
-    "bias": mean_worth(STEPS),
-    "leniency": mean_worth(np.sign(STEPS)),
+    "exact": mean_worth((GRADE_DIFFERENCES == 0).astype(np.float64)),
+    "within_one": mean_worth((np.abs(GRADE_DIFFERENCES) <= 1).astype(np.float64)),
+    "bias": mean_worth(GRADE_DIFFERENCES),
+    "leniency": mean_worth(np.sign(GRADE_DIFFERENCES)),
 }

@@ -33,7 +33,7 @@ from scipy.special import ndtr, ndtri
 from raggs.base.arrays import Flags, Floats, Ints
 
 BLOCKS = 20
-SURE = 0.95
+VERDICT_CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class LabelImpact:
     def _weights(self, left: Floats, stands: Floats) -> Floats:
         """Shape (measures, systems, systems): how open each verdict is, over its standard error; each pair once."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = np.where(left > 0, _turned(stands, self.expected, left) / np.sqrt(left), 0.0)
+            found = np.where(left > 0, _reversal_probability(stands, self.expected, left) / np.sqrt(left), 0.0)
         return np.triu(found, 1)
 
     def pulls(self, items: Ints) -> Ints:
@@ -132,14 +132,14 @@ class LabelImpact:
         stands = self.differences if read is None else self.differences + self.moved(read)
         left = total - gone
         upper = np.triu_indices(total.shape[1], 1)
-        needed = ndtri(SURE) * np.sqrt(left)
+        needed = ndtri(VERDICT_CONFIDENCE) * np.sqrt(left)
         # Reading moves the expected difference by a normal deviate whose variance is what it takes away.
         with np.errstate(divide="ignore", invalid="ignore"):
             above = ndtr((self.expected - needed) / np.sqrt(gone)) + ndtr((-self.expected - needed) / np.sqrt(gone))
         sure = np.where(gone > 0, np.minimum(above, 1.0), np.sign(stands) * self.expected >= needed)
         pairs = sure[:, upper[0], upper[1]]
         return VerdictCertainty(
-            _turned(stands, self.expected, left), pairs.sum(axis=1).astype(np.float64), pairs.shape[1]
+            _reversal_probability(stands, self.expected, left), pairs.sum(axis=1).astype(np.float64), pairs.shape[1]
         )
 
 
@@ -193,7 +193,7 @@ def _differences(means: Floats) -> Floats:
     return found
 
 
-def _turned(stands: Floats, expected: Floats, left: Floats) -> Floats:
+def _reversal_probability(stands: Floats, expected: Floats, left: Floats) -> Floats:
     """The probability that the true difference lies on the other side of 0 than the one that stands."""
     with np.errstate(divide="ignore", invalid="ignore"):
         distance = np.sign(stands) * expected / np.sqrt(left)
@@ -202,11 +202,11 @@ def _turned(stands: Floats, expected: Floats, left: Floats) -> Floats:
     return found
 
 
-STEP = 0.2  # of the prior: one grade further off is so much less likely
+PRIOR_GRADE_DECAY = 0.2  # of the prior: one grade further off is so much less likely
 HOLE_STEP = 0.4  # the same from the lowest grade up, for passages that nobody judged
 WEIGHT = 10.0  # reviews of a grade that weigh as much as the prior
-UNJUDGED, ALONE, AGREED, DISPUTED = range(4)
-KINDS, TINY = 4, 1e-6
+UNJUDGED, SINGLE_LABEL, AGREED, DISPUTED = range(4)
+KINDS, MIN_GRADE_DECAY = 4, 1e-6
 
 
 @dataclass(frozen=True)
@@ -228,7 +228,7 @@ class KnownGrades:
         """Shape (items,): 0 nobody judged, 1 one answer, 2 several that agree, 3 several that do not."""
         agree = self.voices.max(axis=1, initial=0) == self.voices.sum(axis=1)
         several = np.where(agree, AGREED, DISPUTED)
-        return np.where(self.grade < 0, UNJUDGED, np.where(self.voices.sum(axis=1) < 2, ALONE, several))
+        return np.where(self.grade < 0, UNJUDGED, np.where(self.voices.sum(axis=1) < 2, SINGLE_LABEL, several))
 
 
 def believe(heard: KnownGrades, read: Ints, said: Ints) -> Floats:
@@ -243,14 +243,16 @@ def believe(heard: KnownGrades, read: Ints, said: Ints) -> Floats:
     counts = np.zeros((KINDS, size + 1, size))
     np.add.at(counts, (kind[read], heard.grade[read], said), 1.0)  # grade -1 is the last row
     known = counts[kind, heard.grade]
-    blended: Floats = known + WEIGHT * _prior(heard, _steps(kind[read], heard.grade[read] != said))
-    return _blurred(blended / blended.sum(axis=1, keepdims=True), heard.sigma)
+    blended: Floats = known + WEIGHT * _prior(heard, _fit_grade_decay(kind[read], heard.grade[read] != said))
+    return _blur_by_uncertainty(blended / blended.sum(axis=1, keepdims=True), heard.sigma)
 
 
-def _steps(kind: Ints, wrong: Flags) -> Floats:
+def _fit_grade_decay(kind: Ints, wrong: Flags) -> Floats:
     """Shape (kinds,): how much less likely one grade further off is, by all that was read of a kind."""
     count, errors = (np.bincount(kind, weights=each, minlength=KINDS) for each in (np.ones(len(kind)), wrong))
-    usual = 2 * STEP / (1 + STEP)  # the share of errors that goes with it, away from the ends of the scale
+    usual = (
+        2 * PRIOR_GRADE_DECAY / (1 + PRIOR_GRADE_DECAY)
+    )  # the share of errors that goes with it, away from the ends of the scale
     share = (errors + WEIGHT * usual) / (count + WEIGHT)
     found: Floats = share / (2 - share)
     return found
@@ -260,8 +262,8 @@ def _prior(heard: KnownGrades, steps: Floats) -> Floats:
     """Shape (items, grades)."""
     size, kind = heard.voices.shape[1], heard.kind
     apart = np.abs(np.subtract.outer(np.arange(size), np.arange(size)))
-    rows = np.maximum(steps, TINY)[:, None, None] ** apart
-    rows[DISPUTED] = STEP**apart  # how far answers go apart says it already
+    rows = np.maximum(steps, MIN_GRADE_DECAY)[:, None, None] ** apart
+    rows[DISPUTED] = PRIOR_GRADE_DECAY**apart  # how far answers go apart says it already
     rows[UNJUDGED] = HOLE_STEP ** np.arange(size)
     rows /= rows.sum(axis=2, keepdims=True)
     total = heard.voices.sum(axis=1, keepdims=True)
@@ -270,7 +272,7 @@ def _prior(heard: KnownGrades, steps: Floats) -> Floats:
     return found
 
 
-def _blurred(beliefs: Floats, sigma: Floats) -> Floats:
+def _blur_by_uncertainty(beliefs: Floats, sigma: Floats) -> Floats:
     """The same with the ranking's doubt: a normal one around each grade."""
     size = beliefs.shape[1]
     steps = np.abs(np.subtract.outer(np.arange(size), np.arange(size)))
@@ -281,7 +283,7 @@ def _blurred(beliefs: Floats, sigma: Floats) -> Floats:
     return found
 
 
-Top = Mapping[str, Sequence[str]]
+RankedPassages = Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -311,7 +313,7 @@ class _SystemWeights:
 
 
 def order_holes(
-    tops: Iterable[tuple[float, Top]],
+    tops: Iterable[tuple[float, RankedPassages]],
     judged: Mapping[str, Collection[str]],
     useful: Mapping[str, int],
     cutoffs: Sequence[int],
@@ -348,11 +350,11 @@ def order_holes(
                         found.weights[place] += weight if rank < cutoff else 0.0
     if systems and not total:
         raise ValueError("no system weighs anything: name those that may be chosen")
-    holes = [_hole(*key, found, total, useful.get(key[0], 0), cutoffs) for key, found in held.items()]
+    holes = [_unjudged_passage(*key, found, total, useful.get(key[0], 0), cutoffs) for key, found in held.items()]
     return tuple(sorted(holes, key=lambda hole: (-hole.worth, -hole.systems, hole.qid, hole.doc_id)))
 
 
-def _hole(
+def _unjudged_passage(
     qid: str, doc_id: str, held: _SystemWeights, total: float, useful: int, cutoffs: Sequence[int]
 ) -> UnjudgedPassage:
     shares = [min(weight / total, 1.0) for weight in held.weights]

@@ -21,12 +21,14 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from raggs.base.arrays import Flags, Floats
-from raggs.stats.front import JITTER_MS, Candidate, Front, checked, efficiency, find_front, rounded
+from raggs.stats.front import JITTER_MS, Candidate, Front, check_candidates, efficiency, find_front, round_quality
 
-Peers = Callable[[str], Collection[str]]  # the systems that are statistically equivalent to the one of this name
+EquivalenceLookup = Callable[
+    [str], Collection[str]
+]  # the systems that are statistically equivalent to the one of this name
 TOKENS_APART = 0.05  # share by which a prompt is longer from which that decides between tied systems
 
-Rule = Literal["best quality", "target reached"]
+SelectionRule = Literal["best quality", "target reached"]
 Reason = Literal[
     "latency",
     "latency unknown",
@@ -109,7 +111,7 @@ class Choice:
 
     winner: Candidate | None
     runner_up: Candidate | None
-    rule: Rule
+    rule: SelectionRule
     limits: ChoiceLimits
     front: Front
     excluded: tuple[Exclusion, ...]
@@ -129,7 +131,7 @@ def choose(
     candidates: Sequence[Candidate],
     limits: ChoiceLimits = NO_LIMITS,
     jitter_ms: float = JITTER_MS,
-    peers: Peers | None = None,
+    peers: EquivalenceLookup | None = None,
 ) -> Choice:
     """The system to ship under the limits.
 
@@ -143,7 +145,7 @@ def choose(
     Raises:
         ValueError: as `find_front`.
     """
-    checked(candidates)
+    check_candidates(candidates)
     broken = {each.name: exclusion for each in candidates if (exclusion := broken_limit(each, limits))}
     kept = [each for each in candidates if each.name not in broken]
     front = find_front(kept, jitter_ms)
@@ -168,7 +170,7 @@ def turning_points(
     axis: Literal["latency", "cost"],
     limits: ChoiceLimits = NO_LIMITS,
     jitter_ms: float = 0.0,
-    peers: Peers | None = None,
+    peers: EquivalenceLookup | None = None,
 ) -> tuple[LimitTurn, ...]:
     """How the choice changes hands as the limit on one axis is raised from 0.
 
@@ -184,7 +186,7 @@ def turning_points(
     Raises:
         ValueError: as `find_front`.
     """
-    checked(candidates)
+    check_candidates(candidates)
     latency = axis == "latency"
     held = ChoiceLimits(usd_per_1k=limits.usd_per_1k) if latency else ChoiceLimits(latency_ms=limits.latency_ms)
     figures = [
@@ -212,13 +214,13 @@ def broken_limit(each: Candidate, limits: ChoiceLimits) -> Exclusion | None:
             return Exclusion(each.name, "cost unknown", bound=limits.usd_per_1k)
         if each.usd_per_1k > limits.usd_per_1k:
             return Exclusion(each.name, "cost", value=each.usd_per_1k, bound=limits.usd_per_1k)
-    if limits.quality is not None and rounded(each.quality[0]) < rounded(limits.quality):
+    if limits.quality is not None and round_quality(each.quality[0]) < round_quality(limits.quality):
         return Exclusion(each.name, "target", value=each.quality[0], bound=limits.quality)
     return None
 
 
 def _pick(
-    kept: Sequence[Candidate], front: Front, limits: ChoiceLimits, jitter_ms: float, peers: Peers | None
+    kept: Sequence[Candidate], front: Front, limits: ChoiceLimits, jitter_ms: float, peers: EquivalenceLookup | None
 ) -> tuple[Candidate | None, dict[str, Exclusion], list[Candidate]]:
     """The winner, why the others lost, and the systems tied with the best, that one first."""
     lost = {name: Exclusion(name, "dominated", by=by) for name, by in front.dominated.items()}
@@ -304,10 +306,10 @@ class CandidateColumns:
         )
 
     def rules(
-        self, quality: Floats, limits: ChoiceLimits, jitter_ms: float, peers: Peers | None = None
+        self, quality: Floats, limits: ChoiceLimits, jitter_ms: float, peers: EquivalenceLookup | None = None
     ) -> tuple[ChoiceRule | Undominated, ...]:
         """The rules in their order, with `quality` of shape (candidates,) in place of the candidates' own."""
-        best = ChoiceRule("quality", -rounded(quality), sign=-1.0)
+        best = ChoiceRule("quality", -round_quality(quality), sign=-1.0)
         ties = (
             ChoiceRule("larger k", self.k),
             ChoiceRule("more tokens", self.tokens, share=0.0 if peers is None else TOKENS_APART),
@@ -329,7 +331,7 @@ class CandidateColumns:
         found: Flags = np.abs(self.latency - self.latency[best]) < jitter_ms
         return found
 
-    def _named(self, peers: Peers, best: int) -> Flags:
+    def _named(self, peers: EquivalenceLookup, best: int) -> Flags:
         """Which candidates are statistically equivalent to one?"""
         named = set(peers(self.names[best]))
         return np.array([name in named for name in self.names], dtype=np.bool_)
@@ -340,7 +342,7 @@ class CandidateColumns:
         limits: ChoiceLimits,
         jitter_ms: float,
         alive: Flags | None = None,
-        peers: Peers | None = None,
+        peers: EquivalenceLookup | None = None,
     ) -> int:
         """The row that all rules leave, without a look at limits or front.
 

@@ -39,7 +39,7 @@ import numpy.typing as npt
 
 from raggs.base.arrays import Flags, Floats
 from raggs.base.hashing import derive_seed, generator
-from raggs.stats.intervals import DRAWS, Interval, Method, bootstrap_means, resampled_means
+from raggs.stats.intervals import BOOTSTRAP_DRAWS, Interval, Method, bootstrap_means, resampled_means
 
 ALL_SUMS = 50  # untied differences up to which the distribution of the rank sum is counted; beyond, it is normal
 
@@ -87,10 +87,10 @@ def _normal(positive: float, n: int, ties: Floats) -> float:
 EXACT = 20  # differences up to which all sign flips are tried: a million sums
 FLIPS = 10_000  # drawn beyond; the smallest p is then about 1e-4
 GROUP = 12  # differences whose sign flips are tabulated together, to draw twelve signs at once
-FUZZ = 1e-10  # relative to the sum of all differences: sums closer than that are equal
+RELATIVE_TOLERANCE = 1e-10  # relative to the sum of all differences: sums closer than that are equal
 POWER = 0.8
 NO_EFFECT = 1e-6  # what rounding leaves of a mean of 0; it would take millions of millions of queries
-MANY = 1_000_000  # queries from which the normal distribution serves as Student's
+NORMAL_FROM_QUERIES = 1_000_000  # queries from which the normal distribution serves as Student's
 
 
 def randomisation_test(differences: Floats, *, seed: int, draws: int = FLIPS, exact: int = EXACT) -> float:
@@ -124,7 +124,7 @@ def _exact(values: Floats) -> float:
 
 def _extreme(sums: Floats, values: Floats) -> Flags:
     """Which sums lie at least as far from 0 as that of `values`."""
-    return np.asarray(np.abs(sums) >= abs(values.sum()) - FUZZ * np.abs(values).sum())
+    return np.asarray(np.abs(sums) >= abs(values.sum()) - RELATIVE_TOLERANCE * np.abs(values).sum())
 
 
 def _sign_sums(values: Floats) -> Floats:
@@ -196,7 +196,7 @@ def effect_size(differences: Floats) -> float:
 
 
 def _constant(differences: Floats) -> bool:
-    return bool(np.ptp(differences) <= FUZZ * np.abs(differences).max())
+    return bool(np.ptp(differences) <= RELATIVE_TOLERANCE * np.abs(differences).max())
 
 
 def least_queries(alpha: float) -> int:
@@ -222,7 +222,7 @@ def queries_needed(effect: float, *, alpha: float = 0.05, power: float = POWER) 
     # Student's tails are the heavier ones, so the normal approximation is where the search starts.
     normal = math.ceil((float(ndtri(1 - alpha / 2) + ndtri(power)) / abs(effect)) ** 2)
     count = max(normal, least_queries(alpha))
-    while count < MANY and _power(count, abs(effect), alpha) < power:
+    while count < NORMAL_FROM_QUERIES and _power(count, abs(effect), alpha) < power:
         count += 1
     return count
 
@@ -243,7 +243,7 @@ def _power(count: int, effect: float, alpha: float) -> float:
 Verdict = Literal["win", "loss", "tie", "unresolvable", "unjudged"]
 
 MARGIN = 0.01
-SAME = 1e-12  # scores closer than that differ by rounding only
+SCORE_TOLERANCE = 1e-12  # scores closer than that differ by rounding only
 
 
 class DifferenceBounds(NamedTuple):
@@ -276,7 +276,7 @@ def could_reverse(says: Callable[[Floats], object], differences: Floats, ends: D
         np.where(unknown & ~(ends.low <= 0), np.nan, ends.low),
         np.where(unknown & ~(ends.high >= 0), np.nan, ends.high),
     )
-    return any(np.isinf(row).any() or says(row) != stands for row in rows if not _same(row, differences))
+    return any(np.isinf(row).any() or says(row) != stands for row in rows if not _same_values(row, differences))
 
 
 def could_cross(values: Floats, limit: float, ends: DifferenceBounds | None) -> bool:
@@ -290,15 +290,15 @@ def could_cross(values: Floats, limit: float, ends: DifferenceBounds | None) -> 
 
     def below(row: Floats) -> bool | None:
         known = row[~np.isnan(row)]
-        return bool(known.mean() < -SAME) if len(known) else None
+        return bool(known.mean() < -SCORE_TOLERANCE) if len(known) else None
 
     return ends is not None and could_reverse(
         below, values - limit, DifferenceBounds(ends.low - limit, ends.high - limit)
     )
 
 
-def _same(row: Floats, differences: Floats) -> bool:
-    return bool(np.isclose(row, differences, rtol=SAME, atol=SAME, equal_nan=True).all())
+def _same_values(row: Floats, differences: Floats) -> bool:
+    return bool(np.isclose(row, differences, rtol=SCORE_TOLERANCE, atol=SCORE_TOLERANCE, equal_nan=True).all())
 
 
 @dataclass(frozen=True)
@@ -350,7 +350,7 @@ def compare(
     margin: float = MARGIN,
     tests: Sequence[str] = tuple(TESTS),
     method: Method = "bca",
-    draws: int = DRAWS,
+    draws: int = BOOTSTRAP_DRAWS,
     ends: DifferenceBounds | None = None,
 ) -> Comparison:
     """One system against a baseline: `compare_many` without a correction. Arguments and errors as there."""
@@ -377,7 +377,7 @@ def compare_many(
     margin: float = MARGIN,
     tests: Sequence[str] = tuple(TESTS),
     method: Method = "bca",
-    draws: int = DRAWS,
+    draws: int = BOOTSTRAP_DRAWS,
     ends: Mapping[str, DifferenceBounds] | None = None,
 ) -> dict[str, Comparison]:
     """Each system against one baseline, with Holm's correction over the systems.
@@ -420,7 +420,7 @@ def compare_many(
             intervals[place],
             {name: values[place] for name, values in raw.items()},
             {name: values[place] for name, values in corrected.items()},
-            _Rule(tests[0], alpha, margin, len(pairs)),
+            _VerdictRule(tests[0], alpha, margin, len(pairs)),
             partial(_reversible, interval_of, rows[place], (ends or {}).get(system), margin),
         )
         for place, system in enumerate(systems)
@@ -428,7 +428,7 @@ def compare_many(
 
 
 @dataclass(frozen=True)
-class _Rule:
+class _VerdictRule:
     test: str
     alpha: float
     margin: float
@@ -442,7 +442,7 @@ def _differences(system: npt.ArrayLike, baseline: npt.ArrayLike) -> Floats:
         raise ValueError(f"paired values of the same queries are needed, got the shapes {ours.shape}, {theirs.shape}")
     if np.isinf(ours).any() or np.isinf(theirs).any():
         raise ValueError("a value is infinite; use NaN where a measure is undefined")
-    return np.where(np.isclose(ours, theirs, rtol=SAME, atol=SAME), 0.0, ours - theirs)
+    return np.where(np.isclose(ours, theirs, rtol=SCORE_TOLERANCE, atol=SCORE_TOLERANCE), 0.0, ours - theirs)
 
 
 def _comparison(
@@ -450,11 +450,11 @@ def _comparison(
     interval: Interval,
     p_values: dict[str, float],
     corrected: dict[str, float],
-    rule: _Rule,
+    rule: _VerdictRule,
     reversible: Callable[[Verdict], bool],
 ) -> Comparison:
     effect = effect_size(differences)
-    negligible = _within(interval, rule.margin)
+    negligible = _within_margin(interval, rule.margin)
     verdict = _verdict(interval, corrected[rule.test], negligible, rule.alpha)
     # Holm asks the smallest p for alpha / systems: whoever plans for that is safe at any place.
     needed = queries_needed(effect, alpha=rule.alpha / rule.systems)
@@ -488,13 +488,13 @@ def _reversible(
 
     def says(row: Floats) -> bool:
         found = interval_of(row)
-        sides = {"win": found.low > 0, "loss": found.high < 0, "tie": _within(found, margin)}
+        sides = {"win": found.low > 0, "loss": found.high < 0, "tie": _within_margin(found, margin)}
         return bool(sides[verdict])
 
     return could_reverse(says, differences, ends)
 
 
-def _within(interval: Interval, margin: float) -> bool:
+def _within_margin(interval: Interval, margin: float) -> bool:
     return bool(-margin <= interval.low and interval.high <= margin)
 
 
@@ -508,7 +508,7 @@ def _verdict(interval: Interval, p: float, negligible: bool, alpha: float) -> Ve
 
 
 PERMUTATIONS = 10_000
-CELLS = 2_000_000  # of permuted values at a time: 16 MB
+MAX_PERMUTED_VALUES = 2_000_000  # of permuted values at a time: 16 MB
 
 
 @dataclass(frozen=True)
@@ -586,9 +586,9 @@ def permutation_tests(values: Floats, groups: Floats, *, seed: int, draws: int =
         return np.zeros(0)
     weights = np.stack([_weights(row == 1, row == 0) for row in groups])
     seen = np.abs(weights @ values)
-    fuzz = FUZZ * np.abs(weights) @ np.abs(values) + np.finfo(float).tiny
+    fuzz = RELATIVE_TOLERANCE * np.abs(weights) @ np.abs(values) + np.finfo(float).tiny
     rng, extreme = generator(seed, "permutation", values.size), np.zeros(len(groups))
-    step = max(1, CELLS // values.size)
+    step = max(1, MAX_PERMUTED_VALUES // values.size)
     for start in range(0, draws, step):
         rows = min(step, draws - start)
         shuffled = rng.permuted(np.broadcast_to(values, (rows, values.size)), axis=1)
@@ -603,15 +603,17 @@ def _weights(having: Flags, lacking: Flags) -> Floats:
 
 
 def _contrast(having: Floats, lacking: Floats, p: float, corrected: float, seed: int, confidence: float) -> Contrast:
-    ours, our_spreads = _resampled(having, seed, "in")
-    theirs, their_spreads = _resampled(lacking, seed, "out")
+    ours, our_spreads = _resampled_moments(having, seed, "in")
+    theirs, their_spreads = _resampled_moments(lacking, seed, "out")
     sizes = having.size, lacking.size
-    moved, scales = ours - theirs, _pooled(our_spreads, their_spreads, *sizes)
-    low, high = _ends(moved, confidence)
-    difference, scale = float(having.mean() - lacking.mean()), _pooled(having.var(), lacking.var(), *sizes)
-    least = FUZZ * max(np.abs(having).max(), np.abs(lacking).max())
+    moved, scales = ours - theirs, _pooled_deviation(our_spreads, their_spreads, *sizes)
+    low, high = _percentile_interval(moved, confidence)
+    difference, scale = float(having.mean() - lacking.mean()), _pooled_deviation(having.var(), lacking.var(), *sizes)
+    least = RELATIVE_TOLERANCE * max(np.abs(having).max(), np.abs(lacking).max())
     varied, sure = bool(scale > least), scales > least
-    effect_low, effect_high = _ends(moved[sure] / scales[sure], confidence) if varied else (math.nan, math.nan)
+    effect_low, effect_high = (
+        _percentile_interval(moved[sure] / scales[sure], confidence) if varied else (math.nan, math.nan)
+    )
     return Contrast(
         having=having.size,
         lacking=lacking.size,
@@ -629,7 +631,7 @@ def _contrast(having: Floats, lacking: Floats, p: float, corrected: float, seed:
     )
 
 
-def _ends(drawn: Floats, confidence: float) -> tuple[float, float]:
+def _percentile_interval(drawn: Floats, confidence: float) -> tuple[float, float]:
     if not drawn.size:
         return math.nan, math.nan
     tail = (1 - confidence) / 2
@@ -637,12 +639,12 @@ def _ends(drawn: Floats, confidence: float) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _resampled(side: Floats, seed: int, name: str) -> tuple[Floats, Floats]:
+def _resampled_moments(side: Floats, seed: int, name: str) -> tuple[Floats, Floats]:
     """Means and variances of resamples; a seed for each side, since groups of equal size would share their draws."""
-    means, squares = resampled_means([side, side**2], DRAWS, derive_seed(seed, "contrast", name))
+    means, squares = resampled_means([side, side**2], BOOTSTRAP_DRAWS, derive_seed(seed, "contrast", name))
     return means, np.maximum(squares - means**2, 0.0)
 
 
-def _pooled(ours: Floats | float, theirs: Floats | float, having: int, lacking: int) -> Floats:
+def _pooled_deviation(ours: Floats | float, theirs: Floats | float, having: int, lacking: int) -> Floats:
     """The standard deviation within both groups, from their variances (sums divided by n)."""
     return np.asarray(np.sqrt((having * np.asarray(ours) + lacking * np.asarray(theirs)) / (having + lacking - 2)))

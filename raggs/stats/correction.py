@@ -51,8 +51,8 @@ import numpy.typing as npt
 from raggs.base.arrays import Flags, Floats, Ints
 from raggs.base.hashing import derive_seed, generator
 
-RCOND, TINY = 1e-9, 1e-12
-FEWEST = 10  # queries with a passage that people labelled; below, the variance is hardly known
+RCOND, MIN_SPREAD = 1e-9, 1e-12
+MIN_LABELLED_QUERIES = 10  # queries with a passage that people labelled; below, the variance is hardly known
 SIGMAS = 4.0  # by which the weights of what was drawn may miss what there is
 
 
@@ -177,25 +177,27 @@ def correct(totals: QueryTotals, *, power: float | None = None, confidence: floa
     """
     machine = totals.judge - totals.judge_drawn
     size = totals.weight - totals.weight_drawn
-    best = _tuned(totals.people, machine, size) if power is None else power
+    best = _best_power(totals.people, machine, size) if power is None else power
     free = power is None and 0.0 < best < 1.0
     known = totals.people if free else totals.people + best * machine
     fitted = _fit(known, [machine, size] if free else [size])
     queries, informed = len(totals.drawn), int((totals.drawn > 0).sum())
-    half = fitted.error * _quantile(confidence, informed - fitted.used) if informed >= FEWEST else math.nan
+    half = (
+        fitted.error * _quantile(confidence, informed - fitted.used) if informed >= MIN_LABELLED_QUERIES else math.nan
+    )
     mean = fitted.mean
     drawn = int(totals.drawn.sum())
     return CorrectedMean(mean, mean - half, mean + half, confidence, best, queries, informed, drawn)
 
 
-def unlikely(totals: QueryTotals) -> bool:
+def are_chances_implausible(totals: QueryTotals) -> bool:
     """Whether the chances cannot be those with which the passages were drawn.
 
     The weights of what was drawn, each over its chance, come to the weights of all on average. Where they miss them by
     more than four standard errors, the draw was not finished, or passages were left out of it.
     """
     missed = totals.weight - totals.weight_drawn
-    if len(missed) < FEWEST:
+    if len(missed) < MIN_LABELLED_QUERIES:
         return False
     error = missed.std(ddof=1) / math.sqrt(len(missed))
     return bool(abs(missed.mean()) > SIGMAS * error + 1e-9)
@@ -210,9 +212,9 @@ class _Fit:
     used: int
 
 
-def _tuned(people: Floats, machine: Floats, size: Floats) -> float:
+def _best_power(people: Floats, machine: Floats, size: Floats) -> float:
     """The power in 0..1 that makes the mean vary least, beside the best `size`."""
-    if len(people) < FEWEST:
+    if len(people) < MIN_LABELLED_QUERIES:
         return 1.0
     design = _design(len(people), [machine, size])
     slopes = np.linalg.lstsq(design, people, rcond=RCOND)[0]
@@ -227,11 +229,11 @@ def _fit(values: Floats, controls: list[Floats]) -> _Fit:
     """
     if not len(values):
         return _Fit(math.nan, math.nan, 0)
-    design = _design(len(values), [control for control in controls if np.ptp(control) > TINY])
+    design = _design(len(values), [control for control in controls if np.ptp(control) > MIN_SPREAD])
     inverse = np.linalg.pinv(design, rcond=RCOND)
     missed = values - design @ (inverse @ values)
     leverage = np.einsum("ij,ji->i", design, inverse)
-    left = np.where(leverage < 1 - TINY, missed / np.maximum(1 - leverage, TINY), 0.0)
+    left = np.where(leverage < 1 - MIN_SPREAD, missed / np.maximum(1 - leverage, MIN_SPREAD), 0.0)
     return _Fit(float(inverse[0] @ values), float(np.sqrt(((inverse[0] * left) ** 2).sum())), design.shape[1])
 
 
@@ -303,12 +305,12 @@ def correct_values(
         found = correct_ratio(values, defined, power=power, confidence=confidence)
     else:
         found = correct(_totals(machine, human, odds), power=power, confidence=confidence)
-    if enough(human[known]):
+    if has_enough_values(human[known]):
         return found
     return replace(found, low=math.nan, high=math.nan)
 
 
-def enough(values: Floats) -> bool:
+def has_enough_values(values: Floats) -> bool:
     """Whether values of queries that were read whole can tell how all vary."""
     if len(values) < FEWEST_WHOLE:
         return False
@@ -335,7 +337,7 @@ class RandomSample:
     chance: Floats
 
 
-def lots(seed: int, names: Iterable[str]) -> Floats:
+def sampling_numbers(seed: int, names: Iterable[str]) -> Floats:
     """Shape (names,): a number in 0..1 for each, by seed and name alone."""
     return np.array([derive_seed(seed, "draw", name) / 2.0**64 for name in names], dtype=np.float64)
 
@@ -359,14 +361,14 @@ def draw(stratum: Ints, lot: Floats, count: int, held: Flags | None = None) -> R
     place[by_stratum] = np.arange(len(stratum)) - (np.cumsum(sizes) - sizes)[inside[by_stratum]]
     wanted = _shared_out(sizes, min(count, len(stratum)))
     if held is not None:
-        np.maximum(wanted, _before(inside[held], place[held], len(sizes)), out=wanted)
+        np.maximum(wanted, _earlier_counts(inside[held], place[held], len(sizes)), out=wanted)
     chosen = np.flatnonzero(place < wanted[inside])
     # An order that does not hang on the number's size, by which items were drawn.
     items = chosen[np.argsort(lot[chosen] * 2.0**20 % 1.0, kind="stable")]
     return RandomSample(items, (wanted / sizes)[inside[items]])
 
 
-def _before(inside: Ints, place: Ints, strata: int) -> Ints:
+def _earlier_counts(inside: Ints, place: Ints, strata: int) -> Ints:
     """How many of each stratum an earlier draw took; 0 where it did not take those with the smallest numbers."""
     last = np.zeros(strata, dtype=np.int64)
     np.maximum.at(last, inside, place + 1)
@@ -394,7 +396,7 @@ def _shared_out(sizes: Ints, count: int) -> Ints:
 
 GRADES = 5
 PRIOR = 5.0  # cases that the judge's bias counts for
-FOLDS = 5
+CROSS_VALIDATION_FOLDS = 5
 
 
 @dataclass(frozen=True)
@@ -457,9 +459,9 @@ def calibrate(
         raise ValueError(f"{ours.size} and {theirs.size} grades of {len(clusters)} questions do not make pairs")
     if min(ours.min(), theirs.min()) < 1 or max(ours.max(), theirs.max()) > GRADES:
         raise ValueError("grades are 1 to 5")
-    fold = _folds(clusters, seed)
-    mapped = _crossed(
-        ours.astype(np.float64), theirs, fold, lambda known, said, asked: _map(known, said)[_place(asked)]
+    fold = _assign_folds(clusters, seed)
+    mapped = _cross_validated(
+        ours.astype(np.float64), theirs, fold, lambda known, said, asked: _map(known, said)[_grade_index(asked)]
     )
     found = GradeCalibration(
         expected=tuple(_map(ours.astype(np.float64), theirs).tolist()),
@@ -470,12 +472,17 @@ def calibrate(
     if means is None:
         return found
     answers: Floats = np.asarray(means, dtype=np.float64)
-    error = _error(_crossed(answers, theirs, fold, lambda *given: _between(_points(*given[:2]), given[2])), theirs)
+    error = _error(
+        _cross_validated(answers, theirs, fold, lambda *given: _interpolate(_calibration_points(*given[:2]), given[2])),
+        theirs,
+    )
     nearer = error < found.error_mapped
-    return replace(found, by_mean=tuple(_points(answers, theirs)) if nearer else (), error_by_mean=error)
+    return replace(found, by_mean=tuple(_calibration_points(answers, theirs)) if nearer else (), error_by_mean=error)
 
 
-def _crossed(known: Floats, people: Ints, fold: Ints, predict: Callable[[Floats, Ints, Floats], Floats]) -> Floats:
+def _cross_validated(
+    known: Floats, people: Ints, fold: Ints, predict: Callable[[Floats, Ints, Floats], Floats]
+) -> Floats:
     """What maps of other questions say of each case; NaN where there is one fold."""
     found = np.full(known.size, np.nan)
     parts = np.unique(fold)
@@ -485,7 +492,7 @@ def _crossed(known: Floats, people: Ints, fold: Ints, predict: Callable[[Floats,
     return found
 
 
-def _points(means: Floats, people: Ints) -> list[CalibrationPoint]:
+def _calibration_points(means: Floats, people: Ints) -> list[CalibrationPoint]:
     """As `_map`, of means of answers."""
     values, place = np.unique(means.round(6), return_inverse=True)
     cases = np.bincount(place).astype(np.float64)
@@ -498,19 +505,19 @@ def _points(means: Floats, people: Ints) -> list[CalibrationPoint]:
     ]
 
 
-def _between(points: list[CalibrationPoint], means: Floats) -> Floats:
+def _interpolate(points: list[CalibrationPoint], means: Floats) -> Floats:
     found: Floats = np.interp(means, [point.mean for point in points], [point.expected for point in points])
     return found
 
 
-def _place(grades: Floats) -> Ints:
+def _grade_index(grades: Floats) -> Ints:
     return grades.astype(np.int64) - 1
 
 
 def _map(judge: Floats, people: Ints) -> Floats:
     """Shape (grades,)."""
-    cases = np.bincount(_place(judge), minlength=GRADES).astype(np.float64)
-    sums = np.bincount(_place(judge), weights=people, minlength=GRADES)
+    cases = np.bincount(_grade_index(judge), minlength=GRADES).astype(np.float64)
+    sums = np.bincount(_grade_index(judge), weights=people, minlength=GRADES)
     prior = np.arange(1, GRADES + 1) + float((people - judge).mean())
     means = (sums + PRIOR * prior) / (cases + PRIOR)
     return np.clip(_rising(means, cases + PRIOR), 1.0, float(GRADES))
@@ -528,11 +535,11 @@ def _rising(values: Floats, weights: Floats) -> Floats:
     return np.repeat([mean for mean, _, _ in pools], [size for _, _, size in pools])
 
 
-def _folds(clusters: Sequence[str], seed: int) -> Ints:
+def _assign_folds(clusters: Sequence[str], seed: int) -> Ints:
     """The fold of each case: whole questions, dealt out after shuffling."""
     names = sorted(set(clusters))
     order = generator(seed, "calibration", len(names)).permutation(len(names))
-    fold = {names[place]: turn % FOLDS for turn, place in enumerate(order.tolist())}
+    fold = {names[place]: turn % CROSS_VALIDATION_FOLDS for turn, place in enumerate(order.tolist())}
     return np.array([fold[name] for name in clusters], dtype=np.int64)
 
 

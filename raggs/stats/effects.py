@@ -45,13 +45,13 @@ import numpy.typing as npt
 from scipy.special import stdtr
 
 from raggs.base.arrays import Floats, Ints
-from raggs.stats.resampling import DRAWS, checked_values, resampled_means
+from raggs.stats.resampling import RESAMPLE_DRAWS, checked_values, resampled_means
 
-Level = str | int | float
-Levels = Mapping[str, Level | None]
+AxisLevel = str | int | float
+LevelsByAxis = Mapping[str, AxisLevel | None]
 
-MOST_LEVELS = 20  # beyond, levels are compared with the first one only
-LACKS = -1
+MAX_PAIRED_LEVELS = 20  # beyond, levels are compared with the first one only
+NO_LEVEL = -1
 
 
 @dataclass(frozen=True)
@@ -65,11 +65,11 @@ class LevelGrid:
     """
 
     axes: tuple[str, ...]
-    levels: tuple[tuple[Level, ...], ...]
+    levels: tuple[tuple[AxisLevel, ...], ...]
     codes: Ints
 
     @classmethod
-    def of(cls, systems: Sequence[Levels]) -> LevelGrid:
+    def of(cls, systems: Sequence[LevelsByAxis]) -> LevelGrid:
         """The grid of the systems' levels by axis; None, or an axis that is not named, is one that a system lacks."""
         axes = tuple(dict.fromkeys(axis for system in systems for axis in system))
         levels = tuple(_ordered([system.get(axis) for system in systems]) for axis in axes)
@@ -82,7 +82,9 @@ class LevelGrid:
     def changes(self, axis: int) -> Iterator[tuple[int, int]]:
         """Changes of level on an axis: each pair of levels, or each from the first one where there are many."""
         count = len(self.levels[axis])
-        return combinations(range(count), 2) if count <= MOST_LEVELS else ((0, level) for level in range(1, count))
+        return (
+            combinations(range(count), 2) if count <= MAX_PAIRED_LEVELS else ((0, level) for level in range(1, count))
+        )
 
     def pairs(self, axis: int, before: int, after: int) -> Ints:
         """Rows of shape (pairs, 2) at the two levels of one axis, alike in all else that both have."""
@@ -91,7 +93,7 @@ class LevelGrid:
         alike = np.ones((ones.size, others.size), dtype=np.bool_)
         for each in rest:
             left, right = self.codes[ones, each][:, None], self.codes[others, each][None, :]
-            alike &= (left == right) | (left == LACKS) | (right == LACKS)
+            alike &= (left == right) | (left == NO_LEVEL) | (right == NO_LEVEL)
         left, right = np.nonzero(alike)
         return np.stack([ones[left], others[right]], axis=1)
 
@@ -102,24 +104,24 @@ class LevelGrid:
         found: dict[tuple[int, ...], Ints] = {}
         for row, codes in enumerate(self.codes):
             place = (int(codes[axes[0]]), int(codes[axes[1]]))
-            if LACKS not in place:
-                square = found.setdefault(tuple(codes[rest].tolist()), np.full(shape, LACKS, dtype=np.int64))
+            if NO_LEVEL not in place:
+                square = found.setdefault(tuple(codes[rest].tolist()), np.full(shape, NO_LEVEL, dtype=np.int64))
                 square[place] = row
         return list(found.values())
 
 
-def _ordered(values: Sequence[Level | None]) -> tuple[Level, ...]:
+def _ordered(values: Sequence[AxisLevel | None]) -> tuple[AxisLevel, ...]:
     known = list(dict.fromkeys(value for value in values if value is not None))
     numbers = [value for value in known if not isinstance(value, str)]
     return tuple(sorted(numbers)) if len(numbers) == len(known) else tuple(known)
 
 
-def _code(places: Mapping[Level, int], level: Level | None) -> int:
-    return LACKS if level is None else places[level]
+def _code(places: Mapping[AxisLevel, int], level: AxisLevel | None) -> int:
+    return NO_LEVEL if level is None else places[level]
 
 
 CONFIDENCE = 0.95
-CELLS = 1_000_000  # of matched values at a time: 8 MB each
+MAX_MATCHED_VALUES = 1_000_000  # of matched values at a time: 8 MB each
 
 
 class LevelChange(NamedTuple):
@@ -163,7 +165,7 @@ class LevelChange(NamedTuple):
         return 2 * float(stdtr(self.queries - 1, -t)) < level
 
 
-def checked_matrix(systems: Sequence[Levels], values: npt.ArrayLike, confidence: float) -> Floats:
+def checked_matrix(systems: Sequence[LevelsByAxis], values: npt.ArrayLike, confidence: float) -> Floats:
     if not 0 < confidence < 1:
         raise ValueError(f"the confidence is {confidence}; it lies inside 0..1")
     return checked_values(values, len(systems))
@@ -173,7 +175,7 @@ def contrast(matrix: Floats, pairs: Ints) -> Floats:
     """By query the mean change over the pairs that have it; NaN where none has."""
     queries = matrix.shape[1]
     total, count = np.zeros(queries), np.zeros(queries)
-    step = max(1, CELLS // max(queries, 1))
+    step = max(1, MAX_MATCHED_VALUES // max(queries, 1))
     for start in range(0, len(pairs), step):
         chunk = pairs[start : start + step]
         changes = matrix[chunk[:, 1]] - matrix[chunk[:, 0]]
@@ -215,8 +217,8 @@ class Effect:
     """
 
     axis: str
-    before: Level
-    after: Level
+    before: AxisLevel
+    after: AxisLevel
     change: float
     low: float
     high: float
@@ -241,8 +243,8 @@ class FigureEffect:
     """
 
     axis: str
-    before: Level
-    after: Level
+    before: AxisLevel
+    after: AxisLevel
     change: float
     least: float
     most: float
@@ -250,11 +252,11 @@ class FigureEffect:
 
 
 def main_effects(
-    systems: Sequence[Levels],
+    systems: Sequence[LevelsByAxis],
     values: npt.ArrayLike,
     *,
     seed: int,
-    draws: int = DRAWS,
+    draws: int = RESAMPLE_DRAWS,
     confidence: float = CONFIDENCE,
     reversible: Reversible | None = None,
 ) -> tuple[Effect, ...]:
@@ -315,7 +317,7 @@ def main_effects(
     )
 
 
-def main_shifts(systems: Sequence[Levels], figures: Sequence[float | None]) -> tuple[FigureEffect, ...]:
+def main_shifts(systems: Sequence[LevelsByAxis], figures: Sequence[float | None]) -> tuple[FigureEffect, ...]:
     """The same for a figure that each system has once, None where it is unknown: without an interval.
 
     Raises:
@@ -353,8 +355,8 @@ class Interaction:
     """
 
     axes: tuple[str, str]
-    before: tuple[Level, Level]
-    after: tuple[Level, Level]
+    before: tuple[AxisLevel, AxisLevel]
+    after: tuple[AxisLevel, AxisLevel]
     change: float
     low: float
     high: float
@@ -369,12 +371,12 @@ ReversibleSquares = Callable[[Floats, Ints, Callable[[Floats], object]], bool]
 
 
 def strongest_interactions(
-    systems: Sequence[Levels],
+    systems: Sequence[LevelsByAxis],
     values: npt.ArrayLike,
     *,
     seed: int,
     most: int = 2,
-    draws: int = DRAWS,
+    draws: int = RESAMPLE_DRAWS,
     confidence: float = CONFIDENCE,
     reversible: ReversibleSquares | None = None,
 ) -> tuple[Interaction, ...]:
@@ -548,14 +550,14 @@ def _contribution(
     return Contribution(group, systems, unique, useful=int((grade[unique] >= useful).sum()), share=share)
 
 
-def without(grade: Ints, contribution: Contribution) -> Ints:
+def grades_without(grade: Ints, contribution: Contribution) -> Ints:
     """The grades that there would be, had the group not taken part: its unique contributions are unjudged (-1)."""
     left: Ints = grade.copy()
     left[contribution.unique] = UNJUDGED
     return left
 
 
-def falls(
+def leave_one_out_losses(
     contributed: Collection[Contribution], scores: Mapping[str, float], left_out: Mapping[str, Mapping[str, float]]
 ) -> tuple[LeaveOneOutLoss, ...]:
     """What each system loses, the greatest fall first.
@@ -568,11 +570,17 @@ def falls(
     Raises:
         KeyError: a system or group has no score.
     """
-    found = [_fall(system, each, scores, left_out[each.group]) for each in contributed for system in each.systems]
+    found = [
+        _leave_one_out_loss(system, each, scores, left_out[each.group])
+        for each in contributed
+        for system in each.systems
+    ]
     return tuple(sorted(found, key=lambda fall: (-fall.fall, fall.system)))
 
 
-def _fall(system: str, own: Contribution, scores: Mapping[str, float], alone: Mapping[str, float]) -> LeaveOneOutLoss:
+def _leave_one_out_loss(
+    system: str, own: Contribution, scores: Mapping[str, float], alone: Mapping[str, float]
+) -> LeaveOneOutLoss:
     fall = scores[system] - alone[system]
     return LeaveOneOutLoss(
         system=system,

@@ -46,7 +46,7 @@ import numpy.typing as npt
 from raggs.base.arrays import Flags, Floats, Ints
 
 JITTER_MS = 75.0
-PLACES = 12
+QUALITY_DECIMALS = 12
 
 
 @dataclass(frozen=True)
@@ -135,12 +135,12 @@ def find_front(candidates: Sequence[Candidate], jitter_ms: float = JITTER_MS, co
     Raises:
         ValueError: as `dominates`, or a name that stands twice.
     """
-    checked(candidates)
+    check_candidates(candidates)
     table, left_out = _without_unknown_axes(_tabulate(candidates, jitter_ms, cost_jitter))
     members: list[int] = []
     dominated: dict[str, str] = {}
     out = np.zeros(len(candidates), dtype=np.bool_)
-    order = _order(table, candidates).tolist()
+    order = _dominance_order(table, candidates).tolist()
     for row in order if cost_jitter == 0 else _beaten_last(table, order):
         if out[row]:
             continue
@@ -160,7 +160,7 @@ def may_replace(candidates: Sequence[Candidate], jitter_ms: float = JITTER_MS) -
     Raises:
         ValueError: as `find_front`.
     """
-    checked(candidates)
+    check_candidates(candidates)
     table, _ = _without_unknown_axes(_tabulate(candidates, jitter_ms))
     no_dearer: Flags = table.cost_high[:, None] <= table.cost_low
     slower_by = table.slow[:, None] - table.fast
@@ -168,7 +168,7 @@ def may_replace(candidates: Sequence[Candidate], jitter_ms: float = JITTER_MS) -
     return no_dearer & no_slower
 
 
-def checked(candidates: Sequence[Candidate]) -> None:
+def check_candidates(candidates: Sequence[Candidate]) -> None:
     """Raises: ValueError where two candidates have one name or measures differ in number."""
     twice = [name for name, count in Counter(each.name for each in candidates).items() if count > 1]
     if twice:
@@ -177,10 +177,10 @@ def checked(candidates: Sequence[Candidate]) -> None:
         raise ValueError("candidates are compared by the same measures; the numbers of their qualities differ")
 
 
-def rounded(quality: npt.ArrayLike) -> Floats:
+def round_quality(quality: npt.ArrayLike) -> Floats:
     """Qualities to be compared: two that differ by the rounding of their sums are equal, and equality is transitive."""
     values: Floats = np.asarray(quality, dtype=np.float64)
-    return values.round(PLACES)
+    return values.round(QUALITY_DECIMALS)
 
 
 class _CandidateTable(NamedTuple):
@@ -209,12 +209,12 @@ def _tabulate(candidates: Sequence[Candidate], jitter_ms: float, cost_jitter: fl
         raise ValueError("candidates are compared by the same measures; the numbers of their qualities differ")
     cost = [each.usd_per_1k for each in candidates]
     latency = [each.latency_ms for each in candidates]
-    quality = rounded([each.quality for each in candidates])
+    quality = round_quality([each.quality for each in candidates])
     return _CandidateTable(
-        cost_low=_bound(cost, 0.0),
-        cost_high=_bound(cost, math.inf),
-        fast=_bound(latency, 0.0),
-        slow=_bound(latency, math.inf),
+        cost_low=_fill_unknown(cost, 0.0),
+        cost_high=_fill_unknown(cost, math.inf),
+        fast=_fill_unknown(latency, 0.0),
+        slow=_fill_unknown(latency, math.inf),
         quality=quality if candidates else quality.reshape(0, 1),
         jitter=jitter_ms,
         share=cost_jitter,
@@ -232,7 +232,7 @@ def _without_unknown_axes(table: _CandidateTable) -> tuple[_CandidateTable, tupl
     return table, tuple(left_out)
 
 
-def _bound(values: list[float | None], unknown: float) -> Floats:
+def _fill_unknown(values: list[float | None], unknown: float) -> Floats:
     return np.array([unknown if value is None else value for value in values], dtype=np.float64)
 
 
@@ -263,7 +263,7 @@ def _beaten_last(table: _CandidateTable, order: Sequence[int]) -> Iterator[int]:
             left[at], beaten = False, beaten - beats[at]
 
 
-def _order(table: _CandidateTable, candidates: Sequence[Candidate]) -> Ints:
+def _dominance_order(table: _CandidateTable, candidates: Sequence[Candidate]) -> Ints:
     """Rows by quality, cost, latency, K: whoever dominates another comes before it."""
     keys = [(each.k, each.tokens, each.name) for each in candidates]
     place = np.empty(len(keys), dtype=np.int64)
@@ -374,7 +374,7 @@ def _rise(one: float | None, other: float | None) -> float | None:
     return None if one is None or other is None else other - one
 
 
-AIM, MOST = 0.01, 0.02  # shares of the exact index' quality that may be lost: what to aim at, what to accept
+AIM, MAX_LOSS = 0.01, 0.02  # shares of the exact index' quality that may be lost: what to aim at, what to accept
 
 
 @dataclass(frozen=True)
@@ -413,7 +413,7 @@ def deltas(exact: MeasuredIndex, others: Sequence[MeasuredIndex]) -> tuple[Index
 
 
 def enough_effort(
-    exact: MeasuredIndex, steps: Sequence[MeasuredIndex], aim: float = AIM, most: float = MOST
+    exact: MeasuredIndex, steps: Sequence[MeasuredIndex], aim: float = AIM, most: float = MAX_LOSS
 ) -> IndexDelta | None:
     """The first step that loses no more than `aim`; if there is none, the first that loses no more than `most`.
 

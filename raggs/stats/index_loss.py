@@ -38,8 +38,8 @@ from raggs.base.arrays import Flags, Floats, Ints
 from raggs.metrics.measures.ceilings import EPSILON
 from raggs.stats.intervals import Interval, resampled_means
 
-CELLS = 4_000_000  # comparisons held at a time
-NOBODY = -1
+MAX_COMPARISONS = 4_000_000  # comparisons held at a time
+NOT_FOUND = -1
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def robustness(delta: float) -> str:
     return f"r{delta:g}"
 
 
-def places(found: Ints, truth: Ints) -> Ints:
+def truth_positions(found: Ints, truth: Ints) -> Ints:
     """Shape (queries, k): where each returned passage stands in the truth list, from 0; -1 where it does not.
 
     Args:
@@ -85,19 +85,19 @@ def places(found: Ints, truth: Ints) -> Ints:
     """
     if len(found) != len(truth) or (truth < 0).any():
         raise ValueError(f"{len(found)} lists for {len(truth)} truths, each of which is to be whole")
-    step = max(1, CELLS // max(found.shape[1] * truth.shape[1], 1))
-    result = np.full(found.shape, NOBODY, dtype=np.int64)
+    step = max(1, MAX_COMPARISONS // max(found.shape[1] * truth.shape[1], 1))
+    result = np.full(found.shape, NOT_FOUND, dtype=np.int64)
     for start in range(0, len(found), step):
         part = slice(start, start + step)
         same = found[part][:, :, None] == truth[part][:, None, :]
-        result[part] = np.where(same.any(axis=2), same.argmax(axis=2), NOBODY)
+        result[part] = np.where(same.any(axis=2), same.argmax(axis=2), NOT_FOUND)
     return result
 
 
-def kept(found: Ints, truth: Ints) -> QueryValues:
+def kept_values(found: Ints, truth: Ints) -> QueryValues:
     """What of `truth` the first K of `found` hold; arguments and errors as `places`."""
     k = truth.shape[1]
-    at = places(found[:, :k], truth)
+    at = truth_positions(found[:, :k], truth)
     there = at >= 0
     ranks = np.arange(1, at.shape[1] + 1)
     precision = np.cumsum(there, axis=1) / ranks
@@ -111,10 +111,10 @@ def kept(found: Ints, truth: Ints) -> QueryValues:
     )
 
 
-DRAWS = 2_000
+BOOTSTRAP_DRAWS = 2_000
 CONFIDENCE = 0.95
-MOST_MISSING = 0.05  # resamples in which a level may lie outside, before an interval would leave them out silently
-FUZZ = 1e-12
+MAX_MISSING_SHARE = 0.05  # resamples in which a level may lie outside, before an interval would leave them out silently
+LEVEL_TOLERANCE = 1e-12
 RECALL = "recall"
 
 
@@ -147,7 +147,7 @@ class IndexSweep:
         values: Sequence[Mapping[str, Floats]],
         *,
         seed: int,
-        draws: int = DRAWS,
+        draws: int = BOOTSTRAP_DRAWS,
     ) -> IndexSweep:
         """From the values by query of each point, in the order of `efforts`.
 
@@ -263,11 +263,11 @@ class _Bracket:
     @classmethod
     def of(cls, recall: Floats, level: float) -> _Bracket:
         """`recall`: shape (points, draws)."""
-        reaches = recall >= level - FUZZ
+        reaches = recall >= level - LEVEL_TOLERANCE
         high = reaches.argmax(axis=0)
         low, every = np.maximum(high - 1, 0), np.arange(recall.shape[1])
         above, below = recall[high, every], recall[low, every]
-        inside = reaches.any(axis=0) & ((high > 0) | (np.abs(above - level) <= FUZZ))
+        inside = reaches.any(axis=0) & ((high > 0) | (np.abs(above - level) <= LEVEL_TOLERANCE))
         apart = np.where(above > below, above - below, 1.0)
         return cls(low, high, np.where(above > below, (level - below) / apart, 1.0).clip(0, 1), inside)
 
@@ -282,12 +282,12 @@ def _interval(value: float, draws: Floats, queries: int, confidence: float = CON
     """The percentiles of the draws around what was seen."""
     tail, known = (1 - confidence) / 2, draws[np.isfinite(draws)]
     low = high = np.nan
-    if len(known) >= (1 - MOST_MISSING) * len(draws):
+    if len(known) >= (1 - MAX_MISSING_SHARE) * len(draws):
         low, high = np.quantile(known, [tail, 1 - tail]).tolist()
     return Interval(value, low, high, confidence, queries, 0, "percentile")
 
 
-def loss(values: Floats, exact: Floats, *, seed: int, draws: int = DRAWS) -> Interval:
+def loss(values: Floats, exact: Floats, *, seed: int, draws: int = BOOTSTRAP_DRAWS) -> Interval:
     """1 - mean(values) / mean(exact) over the queries where both are defined, with its interval over paired resamples.
 
     Negative where the index happens to do better.
@@ -326,9 +326,9 @@ def least_effort(losses: Sequence[Sequence[Interval]], limit: float) -> int | No
     return next(fits, None)
 
 
-BINS = 10  # of recall, by its tenths; full recall has a bin of its own
-LEAST = 10  # answers of a bin that is believed
-NEAR = 0.7  # of the exact search's accuracy: what the paper's own choice amounts to
+RECALL_BINS = 10  # of recall, by its tenths; full recall has a bin of its own
+MIN_BIN_ANSWERS = 10  # answers of a bin that is believed
+NEAR_ACCURACY_SHARE = 0.7  # of the exact search's accuracy: what the paper's own choice amounts to
 
 
 @dataclass(frozen=True)
@@ -361,14 +361,16 @@ def accuracy_by_recall(recall: Floats, correct: Flags, exact: Flags, *, seed: in
     """
     if not recall.shape == correct.shape == exact.shape:
         raise ValueError("recall, correct and exact have a value for each answer")
-    tenths = np.floor(recall * BINS + EPSILON).astype(int)
+    tenths = np.floor(recall * RECALL_BINS + EPSILON).astype(int)
     return tuple(
-        _bin(tenth / BINS, correct[tenths == tenth], exact[tenths == tenth], seed)
+        _bin(tenth / RECALL_BINS, correct[tenths == tenth], exact[tenths == tenth], seed)
         for tenth in np.unique(tenths).tolist()
     )
 
 
-def choose_delta(bins: Sequence[RecallBin], near: float = NEAR, least: int = LEAST) -> float | None:
+def choose_delta(
+    bins: Sequence[RecallBin], near: float = NEAR_ACCURACY_SHARE, least: int = MIN_BIN_ANSWERS
+) -> float | None:
     """The smallest recall above 0 from which on every bin of `least` answers or more is near the exact search.
 
     Args:
@@ -392,7 +394,7 @@ def _bin(recall: float, correct: Flags, exact: Flags, seed: int) -> RecallBin:
     low = high = ratio = np.nan
     if truth.any():
         ratio = float(mine.mean() / truth.mean())
-        ours, theirs = resampled_means([mine, truth], DRAWS, seed)
+        ours, theirs = resampled_means([mine, truth], BOOTSTRAP_DRAWS, seed)
         known, tail = theirs > 0, (1 - CONFIDENCE) / 2
         low, high = np.quantile(ours[known] / theirs[known], [tail, 1 - tail]).tolist()
     found = Interval(ratio, low, high, CONFIDENCE, len(mine), 0, "percentile")

@@ -25,10 +25,10 @@ from raggs.base.hashing import generator
 
 Method = Literal["bca", "percentile"]
 
-DRAWS = 2_000
-CELLS = 2_000_000  # of the matrix of counts at a time: 16 MB
-KEPT = 6  # such matrices, for measures that are defined on different numbers of queries
-FUZZ = 1e-12  # relative: below it, two means differ by rounding only
+BOOTSTRAP_DRAWS = 2_000
+MAX_COUNT_CELLS = 2_000_000  # of the matrix of counts at a time: 16 MB
+CACHED_MATRICES = 6  # such matrices, for measures that are defined on different numbers of queries
+RELATIVE_TOLERANCE = 1e-12  # relative: below it, two means differ by rounding only
 
 
 NORMAL = NormalDist()
@@ -61,7 +61,7 @@ class Interval:
 
 
 def bootstrap_mean(
-    values: npt.ArrayLike, *, method: Method = "bca", confidence: float = 0.95, draws: int = DRAWS, seed: int
+    values: npt.ArrayLike, *, method: Method = "bca", confidence: float = 0.95, draws: int = BOOTSTRAP_DRAWS, seed: int
 ) -> Interval:
     """The mean of `values`, shape (queries,), with its interval; as `bootstrap_means` for one measure.
 
@@ -75,7 +75,7 @@ def bootstrap_mean(
 
 
 def bootstrap_means(
-    values: npt.ArrayLike, *, method: Method = "bca", confidence: float = 0.95, draws: int = DRAWS, seed: int
+    values: npt.ArrayLike, *, method: Method = "bca", confidence: float = 0.95, draws: int = BOOTSTRAP_DRAWS, seed: int
 ) -> tuple[Interval, ...]:
     """The mean of each measure over its valid queries, with its interval.
 
@@ -103,7 +103,7 @@ def bootstrap_means(
         raise ValueError(f"0 < confidence < 1 <= draws does not hold for confidence={confidence}, draws={draws}")
     samples = [row[~np.isnan(row)] for row in matrix]
     bounds = (
-        _bounds(sample, means, method, confidence)
+        _interval_bounds(sample, means, method, confidence)
         for sample, means in zip(samples, resampled_means(samples, draws, seed), strict=True)
     )
     return tuple(
@@ -112,7 +112,7 @@ def bootstrap_means(
     )
 
 
-def resampled_means(samples: Sequence[Floats], draws: int, seed: int, cells: int = CELLS) -> list[Floats]:
+def resampled_means(samples: Sequence[Floats], draws: int, seed: int, cells: int = MAX_COUNT_CELLS) -> list[Floats]:
     """For each sample the means of `draws` resamples with replacement; samples of equal size share their resamples.
 
     Args:
@@ -121,20 +121,20 @@ def resampled_means(samples: Sequence[Floats], draws: int, seed: int, cells: int
     means = [np.full(draws, math.nan) for _ in samples]
     for size in sorted({sample.size for sample in samples if sample.size}):
         rows = [row for row, sample in enumerate(samples) if sample.size == size]
-        for chunk, counts in _shared(size, draws, seed, cells):
+        for chunk, counts in _shared_resamples(size, draws, seed, cells):
             for row in rows:
                 # One product each, and none of BLAS's: those would round by the number of rows, and of threads.
                 means[row][chunk] = np.einsum("ij,j->i", counts, samples[row]) / size
     return means
 
 
-def _shared(size: int, draws: int, seed: int, cells: int) -> Iterable[tuple[slice, Floats]]:
+def _shared_resamples(size: int, draws: int, seed: int, cells: int) -> Iterable[tuple[slice, Floats]]:
     """As `_resamples`; those that fit into one chunk are kept for the next system."""
-    return _held(size, draws, seed) if size * draws <= cells else _resamples(size, draws, seed, cells)
+    return _cached_resamples(size, draws, seed) if size * draws <= cells else _resamples(size, draws, seed, cells)
 
 
-@lru_cache(maxsize=KEPT)
-def _held(size: int, draws: int, seed: int) -> tuple[tuple[slice, Floats], ...]:
+@lru_cache(maxsize=CACHED_MATRICES)
+def _cached_resamples(size: int, draws: int, seed: int) -> tuple[tuple[slice, Floats], ...]:
     return tuple(_resamples(size, draws, seed, size * draws))
 
 
@@ -152,11 +152,11 @@ def _mean(sample: Floats) -> float:
     return float(sample.mean()) if sample.size else math.nan
 
 
-def _bounds(sample: Floats, means: Floats, method: Method, confidence: float) -> tuple[float, float]:
+def _interval_bounds(sample: Floats, means: Floats, method: Method, confidence: float) -> tuple[float, float]:
     mean = _mean(sample)
     if sample.size < 2:
         return math.nan, math.nan
-    if np.ptp(sample) <= FUZZ * np.abs(sample).max():
+    if np.ptp(sample) <= RELATIVE_TOLERANCE * np.abs(sample).max():
         return mean, mean
     tail = (1 - confidence) / 2
     levels = np.array([tail, 1 - tail])
@@ -170,12 +170,12 @@ def bca_levels(sample: Floats, means: Floats, levels: Floats) -> Floats:
     With u the deviations from the mean, the acceleration of a mean is sum u^3 / (6 (sum u^2)^1.5), at most 1/6.
     Resampled means equal to the mean count as half below it.
     """
-    mean, fuzz = _mean(sample), FUZZ * np.abs(sample).max()
+    mean, fuzz = _mean(sample), RELATIVE_TOLERANCE * np.abs(sample).max()
     below = ((means < mean - fuzz).mean() + (means <= mean + fuzz).mean()) / 2
     half = 1 / (2 * means.size)
     bias = NORMAL.inv_cdf(min(max(float(below), half), 1 - half))
     u = (sample - mean) / np.abs(sample - mean).max()
     acceleration = (u**3).sum() / (6 * (u @ u) ** 1.5)
     z = bias + np.array([NORMAL.inv_cdf(level) for level in levels.tolist()])
-    shifted = bias + z / np.maximum(1 - acceleration * z, FUZZ)
+    shifted = bias + z / np.maximum(1 - acceleration * z, RELATIVE_TOLERANCE)
     return np.array([NORMAL.cdf(value) for value in shifted.tolist()])

@@ -22,11 +22,11 @@ import numpy.typing as npt
 
 from raggs.base.arrays import Floats
 from raggs.stats.agreement import (
-    DRAWS,
+    BOOTSTRAP_DRAWS,
     FEWEST_CASES,
     FEWEST_CLUSTERS,
+    GRADE_DIFFERENCES,
     GRADES,
-    STEPS,
     AgreementEstimate,
     Figure,
     JudgeHumanAgreement,
@@ -34,7 +34,7 @@ from raggs.stats.agreement import (
     estimate,
     kappa,
     mean_worth,
-    resampled,
+    resample_tables,
     tables_of,
 )
 
@@ -63,12 +63,12 @@ class JudgeValidity:
     more: int | None
 
 
-def trust(checked: JudgeHumanAgreement) -> tuple[JudgeValidity, ...]:
+def judge_validity(checked: JudgeHumanAgreement) -> tuple[JudgeValidity, ...]:
     """Whether systems may be compared by the judge's grades, and whether its numbers may be taken as they are."""
-    bias = AgreementEstimate(-abs(checked.bias.value), *_folded(checked.bias))
+    bias = AgreementEstimate(-abs(checked.bias.value), *_negative_bias_interval(checked.bias))
     return (
-        _told(checked, "comparing systems", f"kappa at least {COMPARE_KAPPA:g}", [(checked.kappa, COMPARE_KAPPA)]),
-        _told(
+        _validity(checked, "comparing systems", f"kappa at least {COMPARE_KAPPA:g}", [(checked.kappa, COMPARE_KAPPA)]),
+        _validity(
             checked,
             "absolute numbers",
             f"kappa at least {ABSOLUTE_KAPPA:g}, bias within {ABSOLUTE_BIAS:g} grades",
@@ -77,13 +77,13 @@ def trust(checked: JudgeHumanAgreement) -> tuple[JudgeValidity, ...]:
     )
 
 
-def _folded(bias: AgreementEstimate) -> tuple[float, float]:
+def _negative_bias_interval(bias: AgreementEstimate) -> tuple[float, float]:
     """The interval of -|bias|."""
     ends = (-abs(bias.low), -abs(bias.high))
     return min(ends), 0.0 if bias.low <= 0 <= bias.high else max(ends)
 
 
-def _told(
+def _validity(
     checked: JudgeHumanAgreement, use: str, rule: str, held: list[tuple[AgreementEstimate, float]]
 ) -> JudgeValidity:
     if checked.few:
@@ -97,13 +97,13 @@ def _told(
         return JudgeValidity(use, "yes", rule, None)
     if any(figure.high < least for figure, least in held):
         return JudgeValidity(use, "no", rule, None)
-    needed = [_needed(checked.cases, figure, least) for figure, least in held if figure.low < least]
+    needed = [_cases_needed(checked.cases, figure, least) for figure, least in held if figure.low < least]
     known = [cases for cases in needed if cases is not None]
     more = max(1, max(known) - checked.cases) if len(known) == len(needed) else None
     return JudgeValidity(use, "not yet", rule, more)
 
 
-def _needed(cases: int, figure: AgreementEstimate, least: float) -> int | None:
+def _cases_needed(cases: int, figure: AgreementEstimate, least: float) -> int | None:
     """Cases at which the interval would clear the threshold; None where the value itself does not."""
     margin = figure.value - least
     return math.ceil(cases * ((figure.value - figure.low) / margin) ** 2 - ROUNDING) if margin > 0 else None
@@ -111,7 +111,7 @@ def _needed(cases: int, figure: AgreementEstimate, least: float) -> int | None:
 
 FEWEST_DIFFERING = 10  # below, a handful of passages would decide
 
-Side = Literal["first", "second"]
+WinnerSide = Literal["first", "second"]
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ class JudgesVersusHumans:
         return scarce or self.differing < FEWEST_DIFFERING
 
     @property
-    def winner(self) -> Side | None:
+    def winner(self) -> WinnerSide | None:
         """Who is nearer, where the interval of the gain leaves no doubt."""
         gain = self.off.gain
         if self.few or math.isnan(gain.low) or gain.low <= 0 <= gain.high:
@@ -181,14 +181,14 @@ class JudgesVersusHumans:
         return max(1, math.ceil(self.cases * ((below / gain.value) ** 2 - 1) - ROUNDING))
 
 
-def nearer(
+def judges_versus_humans(
     first: npt.ArrayLike,
     second: npt.ArrayLike,
     people: npt.ArrayLike,
     clusters: Sequence[str],
     *,
     confidence: float = 0.95,
-    draws: int = DRAWS,
+    draws: int = BOOTSTRAP_DRAWS,
     seed: int,
 ) -> JudgesVersusHumans:
     """Compare two judges' grades with people's.
@@ -210,16 +210,16 @@ def nearer(
     tables = tables_of(columns, clusters)
     whole = tables.sum(axis=0)
     few = len(clusters) < FEWEST_CASES or len(tables) < FEWEST_CLUSTERS
-    drawn = None if few else resampled(tables, draws, seed)
+    drawn = None if few else resample_tables(tables, draws, seed)
     ours, theirs, truth = columns
     ahead = np.abs(theirs - truth) - np.abs(ours - truth)
 
     def against(figure: Figure, sign: int) -> HumanAgreementGain:
         def gain(tables: Floats) -> Floats:
-            return sign * (figure(_first(tables)) - figure(_second(tables)))
+            return sign * (figure(_first_judge_table(tables)) - figure(_second(tables)))
 
         sides: tuple[Figure, ...] = (
-            lambda tables: figure(_first(tables)),
+            lambda tables: figure(_first_judge_table(tables)),
             lambda tables: figure(_second(tables)),
             gain,
         )
@@ -231,14 +231,14 @@ def nearer(
         differing=int((ours != theirs).sum()),
         first=int((ahead > 0).sum()),
         second=int((ahead < 0).sum()),
-        off=against(mean_worth(np.abs(STEPS)), -1),
+        off=against(mean_worth(np.abs(GRADE_DIFFERENCES)), -1),
         kappa=against(kappa, 1),
-        exact=against(mean_worth((STEPS == 0).astype(np.float64)), 1),
+        exact=against(mean_worth((GRADE_DIFFERENCES == 0).astype(np.float64)), 1),
         confidence=confidence,
     )
 
 
-def _first(tables: Floats) -> Floats:
+def _first_judge_table(tables: Floats) -> Floats:
     return np.asarray(tables.sum(axis=2))
 
 

@@ -44,10 +44,10 @@ from raggs.ranking.posterior import (
     stage_chances,
 )
 
-STEPS = 60
-STRIDE = 2.0  # largest move of a parameter in one step
+MAX_NEWTON_STEPS = 60
+MAX_PARAMETER_STEP = 2.0  # largest move of a parameter in one step
 CLOSE = 1e-8
-LEAST = 0.25  # sharpness below which grades are no scale
+MIN_SHARPNESS = 0.25  # sharpness below which grades are no scale
 PRIOR_SPREAD = 20.0  # of the prior of both parameters, normal around 0
 
 
@@ -83,13 +83,13 @@ FLAT = SharpnessFit(0.0, 0.0)
 def fit_picks(orders: Sequence[OrderPicks], start: SharpnessFit = FLAT) -> SharpnessFit:
     """The most likely sharpness and favour, from any start; 0 and 0 without an order of two passages."""
     at = np.array([start.sharpness, start.favour])
-    for _ in range(STEPS):
+    for _ in range(MAX_NEWTON_STEPS):
         slope, information = -at / PRIOR_SPREAD**2, np.eye(2) / PRIOR_SPREAD**2
         for picks in orders:
             own = _stages(picks.features, at)
             slope, information = slope + own[0], information + own[1]
         step = np.linalg.solve(information, slope)
-        at = at + np.clip(step, -STRIDE, STRIDE)
+        at = at + np.clip(step, -MAX_PARAMETER_STEP, MAX_PARAMETER_STEP)
         if np.abs(step).max() < CLOSE:
             break
     return SharpnessFit(float(at[0]), float(at[1]))
@@ -124,7 +124,7 @@ def by_pool(pools: Sequence[Sequence[OrderPicks]]) -> PoolEstimates:
 
 def _row(found: SharpnessFit) -> tuple[float, float, float]:
     b, f = found.sharpness, found.favour
-    return b, f, f / b if b >= LEAST else np.nan
+    return b, f, f / b if b >= MIN_SHARPNESS else np.nan
 
 
 def _stages(features: Floats, at: Floats) -> tuple[Floats, Floats]:
@@ -190,7 +190,7 @@ def disagreement(first: ObservedOrder, second: ObservedOrder) -> float:
     size = len(first.order)
     if size < 2:
         return math.nan
-    return float((_before(first.order) != _before(second.order)).sum() / (size * (size - 1)))
+    return float((_precedence(first.order) != _precedence(second.order)).sum() / (size * (size - 1)))
 
 
 def mean_disagreement(orders: Sequence[ObservedOrder], *, same: bool) -> float:
@@ -225,19 +225,19 @@ def kept_by_place(pairs: Sequence[tuple[ObservedOrder, ObservedOrder]], ends: Se
     return np.array([float(part.mean()) if part.size else math.nan for part in parts])
 
 
-def turned(orders: Sequence[ObservedOrder]) -> ReversedPairs:
+def reversed_pairs(orders: Sequence[ObservedOrder]) -> ReversedPairs:
     """Pairs of passages that turned between showings, over all pairs of orders that showed them the other way round."""
     toward = away = 0
     for first, second in combinations(orders, 2):
-        shown, other = _before(first.shown), _before(second.shown)
-        one, two = _before(first.order), _before(second.order)
+        shown, other = _precedence(first.shown), _precedence(second.shown)
+        one, two = _precedence(first.order), _precedence(second.order)
         swapped = np.triu((shown != other) & (one != two), 1)
         followed = int((swapped & (one == shown)).sum())
         toward, away = toward + followed, away + int(swapped.sum()) - followed
     return ReversedPairs(toward, away)
 
 
-def _before(order: Ints) -> Flags:
+def _precedence(order: Ints) -> Flags:
     """Shape (n, n): whether one passage stands before another."""
     rank = np.argsort(order)
     return np.asarray(rank[:, None] < rank[None, :])

@@ -31,7 +31,7 @@ from typing import NamedTuple
 import numpy as np
 
 from raggs.base.arrays import Flags, Floats
-from raggs.stats.intervals import DRAWS as intervals_DRAWS
+from raggs.stats.intervals import BOOTSTRAP_DRAWS as intervals_DRAWS
 from raggs.stats.intervals import Interval, bootstrap_mean, resampled_means
 from raggs.stats.order_agreement import kendall_tau_b, overlap_at_k, spearman
 
@@ -192,8 +192,8 @@ def _means(values: Floats, there: Flags, axis: int) -> Floats:
     return found
 
 
-DRAWS = 1000
-FEWEST = 3  # points of which a rank correlation says anything
+PREDICTION_DRAWS = 1000
+MIN_POINTS = 3  # points of which a rank correlation says anything
 
 
 @dataclass(frozen=True)
@@ -229,9 +229,9 @@ def predict(cheap: Floats, dear: Floats, *, seed: int) -> Prediction:
     if not (np.isfinite(cheap).all() and np.isfinite(dear).all()):
         raise ValueError("a value is not finite")
     points, questions = dear.shape
-    if points < FEWEST or not questions:
+    if points < MIN_POINTS or not questions:
         return Prediction(math.nan, math.nan, math.nan, points)
-    drawn = np.array(resampled_means(list(dear), DRAWS, seed))
+    drawn = np.array(resampled_means(list(dear), PREDICTION_DRAWS, seed))
     found = np.array([_correlation(cheap, column) for column in drawn.T])
     told = found[~np.isnan(found)]
     tail = (1 - CONFIDENCE) / 2
@@ -244,7 +244,7 @@ def _correlation(first: Floats, second: Floats) -> float:
     return spearman(ours, theirs)
 
 
-TAIL = 2.5  # percent beyond each end of an interval
+TAIL_PERCENT = 2.5  # percent beyond each end of an interval
 
 
 @dataclass(frozen=True)
@@ -276,7 +276,7 @@ def percent(before: Floats, after: Floats) -> float:
     return 100 * (float(after[both].sum()) - base) / base if base else math.nan
 
 
-def regained(plain: Floats, noisy: Floats, rewritten: Floats, seed: int) -> RecoveredShare:
+def recovered_share(plain: Floats, noisy: Floats, rewritten: Floats, seed: int) -> RecoveredShare:
     """What share of the loss by noise a rewriter brings back: (rewritten - noisy) / (plain - noisy), of their means.
 
     NaN where the interval of the loss does not leave 0 out: a share of what may be nothing says nothing.
@@ -287,7 +287,7 @@ def regained(plain: Floats, noisy: Floats, rewritten: Floats, seed: int) -> Reco
         return NO_SHARE
     drawn_lost, drawn_back = resampled_means([lost, back], intervals_DRAWS, seed)
     shares = drawn_back[drawn_lost > 0] / drawn_lost[drawn_lost > 0]
-    low, high = np.percentile(shares, [TAIL, 100 - TAIL])
+    low, high = np.percentile(shares, [TAIL_PERCENT, 100 - TAIL_PERCENT])
     return RecoveredShare(float(back.mean() / lost.mean()), float(low), float(high))
 
 

@@ -90,7 +90,7 @@ def kendall_tau_b(first: Order, second: Order) -> float:
     """
     from scipy.stats import kendalltau
 
-    pair = _shared(first, second)
+    pair = _shared_scores(first, second)
     return float(kendalltau(*pair).statistic) if _varied(*pair) else math.nan
 
 
@@ -102,7 +102,7 @@ def spearman(first: Order, second: Order) -> float:
     """
     from scipy.stats import spearmanr
 
-    pair = _shared(first, second)
+    pair = _shared_scores(first, second)
     return float(spearmanr(*pair).statistic) if _varied(*pair) else math.nan
 
 
@@ -125,7 +125,7 @@ def tau_ap(truth: Order, estimate: Order, *, symmetric: bool = False) -> float:
     Raises:
         ValueError: an id stands twice, or a score is NaN.
     """
-    true, estimated = _shared(truth, estimate)
+    true, estimated = _shared_scores(truth, estimate)
     if true.size < 2:
         return math.nan
     if symmetric:
@@ -229,7 +229,7 @@ def _sequence(order: Order) -> list[str]:
     return sorted(scores, key=lambda name: (-scores[name], name))
 
 
-def _shared(first: Order, second: Order) -> tuple[Floats, Floats]:
+def _shared_scores(first: Order, second: Order) -> tuple[Floats, Floats]:
     ours, theirs = _scores(first), _scores(second)
     names = [name for name in ours if name in theirs]
     return np.array([float(ours[name]) for name in names]), np.array([float(theirs[name]) for name in names])

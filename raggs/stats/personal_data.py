@@ -67,9 +67,9 @@ def is_nir(text: str) -> bool:
     return 97 - int(plain[:13]) % 97 == int(plain[13:])
 
 
-Kind = Literal["email", "phone", "iban", "card", "ip", "ssn", "name"]
+PersonalKind = Literal["email", "phone", "iban", "card", "ip", "ssn", "name"]
 # In the order in which they claim the same characters.
-KINDS: tuple[Kind, ...] = ("email", "iban", "card", "ssn", "ip", "phone", "name")
+KINDS: tuple[PersonalKind, ...] = ("email", "iban", "card", "ssn", "ip", "phone", "name")
 # Where numbers without a country are dialled.
 REGIONS: Mapping[str, tuple[str, ...]] = {
     "de": ("DE", "AT"),
@@ -95,14 +95,14 @@ class PersonalSpan:
 
     start: int
     end: int
-    kind: Kind
+    kind: PersonalKind
 
 
-ENDINGS = "com|org|net|edu|gov|io|eu|fr|de|uk|be|ch|es|it|nl|pt|ca|us|info|dev"
+TOP_LEVEL_DOMAINS = "com|org|net|edu|gov|io|eu|fr|de|uk|be|ch|es|it|nl|pt|ca|us|info|dev"
 EMAIL = re.compile(
     r"(?<![\w.+'-])(?!git@)[\w.+'-]{1,64}@(?:[\w-]{1,63}\.)+[^\W\d_]{2,24}(?![\w@])"
     rf"|(?<!\w)[\w.+-]{{2,64}}\s?(?:\(at\)|\[at\]|\{{at\}}|\bat\b|\barobase\b)\s?(?!(?:the|a|le|la)\b)[\w-]{{2,63}}"
-    rf"\s?(?:\(dot\)|\[dot\]|\{{dot\}}|\bdot\b|\bpoint\b|\.)\s?(?:{ENDINGS})(?!\w)",
+    rf"\s?(?:\(dot\)|\[dot\]|\{{dot\}}|\bdot\b|\bpoint\b|\.)\s?(?:{TOP_LEVEL_DOMAINS})(?!\w)",
     re.IGNORECASE,
 )
 IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2}\d{2}(?:[ -]?[A-Za-z0-9]){11,30}")
@@ -113,9 +113,12 @@ IPV4 = re.compile(r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w]|\.\d)")
 IPV6 = re.compile(r"(?<![\w:.])[0-9a-f]{0,4}(?::[0-9a-f]{0,4}){2,7}(?![\w:])", re.IGNORECASE)
 VERSION = re.compile(r"\b(?:versions?|v|ver\.?|release|build)\s*$", re.IGNORECASE)
 
-UP = r"[A-ZÀ-ÖØ-Þ][\w'’-]*\w"
-FULL = rf"{UP}(?: (?:de|du|van|von|le|la|el|bin|{UP}|[A-Z]\.)){{0,2}} {UP}"  # at least two words
-ONE = rf"{UP}(?: (?:de|du|van|von|le|la|el|bin|{UP}|[A-Z]\.)){{0,3}}"
+CAPITALIZED_WORD = r"[A-ZÀ-ÖØ-Þ][\w'’-]*\w"
+FULL_NAME = (
+    rf"{CAPITALIZED_WORD}(?: (?:de|du|van|von|le|la|el|bin|{CAPITALIZED_WORD}|[A-Z]\.)){{0,2}} "
+    rf"{CAPITALIZED_WORD}"
+)  # at least two words
+ANY_NAME = rf"{CAPITALIZED_WORD}(?: (?:de|du|van|von|le|la|el|bin|{CAPITALIZED_WORD}|[A-Z]\.)){{0,3}}"
 NAME_PATTERN = r"[^\W\d_][\w'’-]*"
 NO_NAME = (
     "not|never|on|in|the|a|an|wrong|missing|spelled|misspelled|written|showing|shown|displayed|too|being|already|still|"
@@ -127,22 +130,24 @@ ROLE = (
     "customer|client|patient|employee|colleague|manager|boss|tenant|user|husband|wife|son|daughter|friend|cliente|"
     "patiente|employée?|salariée?|collègue|locataire|mari|femme|fils|fille|amie?"
 )
-CLOSING = "regards|sincerely|cheers|yours|thanks|thank you|cordialement|salutations|merci|bien à vous|bonne journée"
-NAMES = (
+LETTER_CLOSING = (
+    "regards|sincerely|cheers|yours|thanks|thank you|cordialement|salutations|merci|bien à vous|bonne journée"
+)
+NAME_CONTEXTS = (
     re.compile(
         rf"(?i:\bmy (?:full |legal )?name(?: is|'s|:)|\bi am called|\bje m['’]appelle|\bmon nom(?: est| :|:))"
-        rf" (?!(?i:{NO_NAME})\b)(?P<name>{ONE}|{NAME_PATTERN}(?: {NAME_PATTERN})?)"
+        rf" (?!(?i:{NO_NAME})\b)(?P<name>{ANY_NAME}|{NAME_PATTERN}(?: {NAME_PATTERN})?)"
     ),
     re.compile(
-        rf"(?i:\bi am|\bi['’]m|\bthis is|\bje suis|\bici|\bc['’]est) (?P<name>{FULL})"
+        rf"(?i:\bi am|\bi['’]m|\bthis is|\bje suis|\bici|\bc['’]est) (?P<name>{FULL_NAME})"
         r"(?=[.,;!?]| (?:from|de|at|and|et|here|speaking)\b|$)"
     ),
-    re.compile(rf"(?<!\w)(?:{TITLE}|(?i:{LONG_TITLE})) (?P<name>{ONE})"),
-    re.compile(rf"(?i:\b(?:{ROLE})),? (?P<name>{FULL})"),
-    re.compile(rf"(?i:\b(?:first |last |full |sur|pré)?(?:name|nom))\s*[:=] ?(?P<name>{ONE})"),
-    re.compile(rf"(?i:\b(?:{CLOSING}))\s?[,.!\n]\s*(?P<name>{ONE})\s*$"),
+    re.compile(rf"(?<!\w)(?:{TITLE}|(?i:{LONG_TITLE})) (?P<name>{ANY_NAME})"),
+    re.compile(rf"(?i:\b(?:{ROLE})),? (?P<name>{FULL_NAME})"),
+    re.compile(rf"(?i:\b(?:first |last |full |sur|pré)?(?:name|nom))\s*[:=] ?(?P<name>{ANY_NAME})"),
+    re.compile(rf"(?i:\b(?:{LETTER_CLOSING}))\s?[,.!\n]\s*(?P<name>{ANY_NAME})\s*$"),
 )
-SIGNATURE = NAMES[-1]
+SIGNATURE = NAME_CONTEXTS[-1]
 
 
 def personal_data(text: str, *languages: str) -> tuple[PersonalSpan, ...]:
@@ -161,41 +166,41 @@ def personal_data(text: str, *languages: str) -> tuple[PersonalSpan, ...]:
     return tuple(sorted(found))
 
 
-def masked(text: str, found: Collection[PersonalSpan]) -> str:
+def mask_personal_data(text: str, found: Collection[PersonalSpan]) -> str:
     """The text with each of them replaced by its kind: ``write to [EMAIL]``."""
     for each in sorted(found, reverse=True):
         text = f"{text[: each.start]}[{each.kind.upper()}]{text[each.end :]}"
     return text
 
 
-Places = Iterator[tuple[int, int]]
+SpanIterator = Iterator[tuple[int, int]]
 
 
-def _finders(languages: Collection[str]) -> dict[Kind, Callable[[str], Places]]:
+def _finders(languages: Collection[str]) -> dict[PersonalKind, Callable[[str], SpanIterator]]:
     return {
         "email": _emails,
         "iban": _ibans,
-        "card": lambda text: _checked(CARD, text, is_card),
+        "card": lambda text: _find_checked(CARD, text, is_card),
         "ssn": _ssns,
         "ip": _addresses,
         "phone": lambda text: _phones(text, [region for each in languages for region in REGIONS.get(each, ())]),
-        "name": _names,
+        "name": _find_names,
     }
 
 
-def _emails(text: str) -> Places:
+def _emails(text: str) -> SpanIterator:
     if "@" in text or "at" in text.lower() or "arobase" in text.lower():
         yield from (match.span() for match in EMAIL.finditer(text))
 
 
-def _checked(pattern: re.Pattern[str], text: str, holds: Callable[[str], bool]) -> Places:
+def _find_checked(pattern: re.Pattern[str], text: str, holds: Callable[[str], bool]) -> SpanIterator:
     """What fits a pattern and, without blanks and hyphens, its checksum."""
     for match in pattern.finditer(text):
         if holds(re.sub(r"[ -]", "", match[0])):
             yield match.span()
 
 
-def _ibans(text: str) -> Places:
+def _ibans(text: str) -> SpanIterator:
     """IBANs, of which each has the length of its country: what follows in capitals is no part of it."""
     for match in IBAN.finditer(text):
         wanted, end = IBAN_LENGTHS.get(match[0][:2].upper(), 0), 0
@@ -208,12 +213,12 @@ def _ibans(text: str) -> Places:
             yield match.start(), match.start() + end
 
 
-def _ssns(text: str) -> Places:
+def _ssns(text: str) -> SpanIterator:
     yield from (match.span() for match in SSN.finditer(text))
-    yield from _checked(NIR, text, is_nir)
+    yield from _find_checked(NIR, text, is_nir)
 
 
-def _addresses(text: str) -> Places:
+def _addresses(text: str) -> SpanIterator:
     """Addresses that reach a machine from anywhere: those of one's own network tell nothing."""
     for pattern, mark in ((IPV4, "."), (IPV6, ":")):
         for match in pattern.finditer(text) if text.count(mark) > 1 else ():
@@ -225,7 +230,7 @@ def _addresses(text: str) -> Places:
                 yield match.span()
 
 
-def _phones(text: str, regions: Collection[str]) -> Places:
+def _phones(text: str, regions: Collection[str]) -> SpanIterator:
     """Valid phone numbers, those with a country's code in any region."""
     if sum(char.isdecimal() for char in text) < PHONE_DIGITS:
         return
@@ -236,21 +241,21 @@ def _phones(text: str, regions: Collection[str]) -> Places:
             yield match.start, match.end
 
 
-def _names(text: str) -> Places:
-    for pattern in NAMES:
+def _find_names(text: str) -> SpanIterator:
+    for pattern in NAME_CONTEXTS:
         first = max(0, len(text) - SIGNED) if pattern is SIGNATURE else 0
         yield from (match.span("name") for match in pattern.finditer(text, first))
 
 
 Reason = Literal["empty", "no words", "small talk", "too short", "too long"]
-LONGEST = 2000  # characters; longer ones are pasted documents
-LEAST_WORDS = 2
-WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")  # scripts of long words
+MAX_QUESTION_CHARS = 2000  # characters; longer ones are pasted documents
+MIN_QUESTION_WORDS = 2
+WIDE_SCRIPT = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")  # scripts of long words
 WIDE_LEAST = 4  # characters of these
 ADDRESS = re.compile(r"\b(?:https?://|www\.)\S+", re.IGNORECASE)
-WORD = re.compile(r"[^\W_]+")
-LETTERS = re.compile(r"[^\W\d_]{2,}")
-NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+WORD_PATTERN = re.compile(r"[^\W_]+")
+LETTER_PAIR = re.compile(r"[^\W\d_]{2,}")
+NUMBER_PATTERN = re.compile(r"\d+(?:[.,]\d+)*")
 TALK = """hi hello hey yo hiya howdy thanks thank you thx ty ok okay yes no yep nope bye goodbye good morning afternoon
     evening night day please help cool great nice perfect sure test testing there all everyone a lot so much very lol
     hmm how are doing bonjour salut coucou bonsoir merci beaucoup oui non au revoir bonne journée soirée nuit svp stp
@@ -280,30 +285,30 @@ def fault(text: str) -> Reason | None:
     """Why a cleaned line is no question; None where it may be one."""
     if not text:
         return "empty"
-    if len(text) > LONGEST:
+    if len(text) > MAX_QUESTION_CHARS:
         return "too long"
-    words = WORD.findall(ADDRESS.sub(" ", text))
-    if not any(LETTERS.search(word) or WIDE.search(word) for word in words):
+    words = WORD_PATTERN.findall(ADDRESS.sub(" ", text))
+    if not any(LETTER_PAIR.search(word) or WIDE_SCRIPT.search(word) for word in words):
         return "no words"
     if all(word.lower() in SMALL_TALK for word in words):
         return "small talk"
-    wide = len(WIDE.findall(text))
-    return "too short" if len(words) < LEAST_WORDS and wide < WIDE_LEAST else None
+    wide = len(WIDE_SCRIPT.findall(text))
+    return "too short" if len(words) < MIN_QUESTION_WORDS and wide < WIDE_LEAST else None
 
 
 def same_key(text: str) -> str:
     """The words of a line, by which it is the same as another."""
     plain = unicodedata.normalize("NFD", text.casefold())
-    return " ".join(WORD.findall("".join(char for char in plain if not unicodedata.combining(char))))
+    return " ".join(WORD_PATTERN.findall("".join(char for char in plain if not unicodedata.combining(char))))
 
 
-def guard(text: str) -> str:
+def near_duplicate_key(text: str) -> str:
     """What two lines must share besides their meaning to be near each other: numbers, and whether they deny."""
     words = set(same_key(text).split())
-    return f"{' '.join(sorted(NUMBER.findall(text)))}|{bool(words & NEGATIONS)}"
+    return f"{' '.join(sorted(NUMBER_PATTERN.findall(text)))}|{bool(words & NEGATIONS)}"
 
 
-def grouped(lines: Iterable[QuestionLines]) -> tuple[QuestionLines, ...]:
+def group_lines(lines: Iterable[QuestionLines]) -> tuple[QuestionLines, ...]:
     """The lines that are the same made one each, the most frequent first, then by their lines."""
     spelled: dict[str, dict[str, QuestionLines]] = {}
     for each in lines:
@@ -311,10 +316,10 @@ def grouped(lines: Iterable[QuestionLines]) -> tuple[QuestionLines, ...]:
         known = spellings.get(each.text)
         first = each.line if known is None else min(known.line, each.line)
         spellings[each.text] = QuestionLines(each.text, first, each.count + (known.count if known else 0))
-    return tuple(sorted((_most(list(each.values())) for each in spelled.values()), key=_order))
+    return tuple(sorted((_most_frequent(list(each.values())) for each in spelled.values()), key=_frequency_order))
 
 
-def merged(asked: Sequence[QuestionLines], into: Iterable[tuple[int, int]]) -> tuple[QuestionLines, ...]:
+def merge_near_lines(asked: Sequence[QuestionLines], into: Iterable[tuple[int, int]]) -> tuple[QuestionLines, ...]:
     """The questions that stay when near ones are counted with them, in the order of `grouped`.
 
     Args:
@@ -327,13 +332,13 @@ def merged(asked: Sequence[QuestionLines], into: Iterable[tuple[int, int]]) -> t
         counts[of] += asked[row].count
         gone.add(row)
     kept = (QuestionLines(each.text, each.line, counts[row]) for row, each in enumerate(asked) if row not in gone)
-    return tuple(sorted(kept, key=_order))
+    return tuple(sorted(kept, key=_frequency_order))
 
 
-def _most(spellings: Sequence[QuestionLines]) -> QuestionLines:
-    best = min(spellings, key=_order)
+def _most_frequent(spellings: Sequence[QuestionLines]) -> QuestionLines:
+    best = min(spellings, key=_frequency_order)
     return QuestionLines(best.text, min(each.line for each in spellings), sum(each.count for each in spellings))
 
 
-def _order(asked: QuestionLines) -> tuple[int, int]:
+def _frequency_order(asked: QuestionLines) -> tuple[int, int]:
     return -asked.count, asked.line

@@ -65,7 +65,7 @@ import numpy as np
 from raggs.base.arrays import Flags, Floats, Ints, Vectors
 from raggs.base.hashing import derive_seed, generator
 
-BLOCK = 1024  # questions compared at a time: 4 MB a block of cosines
+QUESTIONS_PER_BLOCK = 1024  # questions compared at a time: 4 MB a block of cosines
 
 
 @dataclass(frozen=True)
@@ -177,8 +177,8 @@ def duplicates(
 def _of_group(vectors: Vectors, rows: Ints, limits: Floats) -> list[DuplicateQuestion]:
     gone: list[DuplicateQuestion] = []
     kept = np.empty(0, dtype=np.int64)
-    for start in range(0, len(rows), BLOCK):
-        block = rows[start : start + BLOCK]
+    for start in range(0, len(rows), QUESTIONS_PER_BLOCK):
+        block = rows[start : start + QUESTIONS_PER_BLOCK]
         best, nearest = _nearest(vectors, block, kept)
         within = vectors[block] @ vectors[block].T
         stays: list[int] = []
@@ -198,8 +198,8 @@ def _nearest(vectors: Vectors, block: Ints, kept: Ints) -> tuple[Floats, Ints]:
     """For each question of a block its highest cosine with those kept, and the first that has it; -inf without."""
     best = np.full(len(block), -np.inf)
     nearest = np.full(len(block), -1, dtype=np.int64)
-    for start in range(0, len(kept), BLOCK):
-        part = kept[start : start + BLOCK]
+    for start in range(0, len(kept), QUESTIONS_PER_BLOCK):
+        part = kept[start : start + QUESTIONS_PER_BLOCK]
         cosines = vectors[block] @ vectors[part].T
         first = cosines.argmax(axis=1)
         top = cosines[np.arange(len(block)), first]
@@ -247,9 +247,9 @@ def irrelevant(
     return tuple(gone)
 
 
-BINS = 10
+LEAKAGE_BINS = 10
 HIGH = 0.8  # from here a question is copied
-MOST_HIGH = 0.5  # share of copied questions from which a set is warned about
+MAX_HIGH_LEAKAGE_SHARE = 0.5  # share of copied questions from which a set is warned about
 
 
 @dataclass(frozen=True)
@@ -313,7 +313,7 @@ class LeakageSummary:
     @property
     def warning(self) -> str | None:
         """What a reader of scores over these questions must know; None where there is nothing to say."""
-        if not self.count or self.high < MOST_HIGH:
+        if not self.count or self.high < MAX_HIGH_LEAKAGE_SHARE:
             return None
         return (
             f"{self.high:.0%} of the questions copy the rare words of what answers them (leakage {HIGH:g} or more): "
@@ -326,19 +326,19 @@ def summarise_leakage(values: Sequence[float] | Floats) -> LeakageSummary:
     valid = np.asarray(values, dtype=np.float64)
     valid = valid[~np.isnan(valid)]
     if not len(valid):
-        return LeakageSummary(0, math.nan, (math.nan,) * 3, (0,) * BINS, math.nan)
+        return LeakageSummary(0, math.nan, (math.nan,) * 3, (0,) * LEAKAGE_BINS, math.nan)
     first, median, third = np.quantile(valid, [0.25, 0.5, 0.75]).tolist()
-    bins, _ = np.histogram(valid, bins=BINS, range=(0.0, 1.0))
+    bins, _ = np.histogram(valid, bins=LEAKAGE_BINS, range=(0.0, 1.0))
     high = float((valid >= HIGH).mean())
     return LeakageSummary(len(valid), float(valid.mean()), (first, median, third), tuple(bins.tolist()), high)
 
 
-Part = Literal["dev", "test"]
+SplitPart = Literal["dev", "test"]
 DEV = 0.5
 RANGE = 2.0**64
 
 
-def part_of(key: str, seed: int, dev: float = DEV) -> Part:
+def part_of(key: str, seed: int, dev: float = DEV) -> SplitPart:
     """The part of the question with this key.
 
     Args:
@@ -353,8 +353,8 @@ def part_of(key: str, seed: int, dev: float = DEV) -> Part:
     return "dev" if derive_seed(seed, "split", key) < dev * RANGE else "test"
 
 
-Level = Literal["easy", "medium", "hard", "unfound"]
-DIFFICULTIES: tuple[Level, ...] = ("easy", "medium", "hard", "unfound")
+DifficultyLevel = Literal["easy", "medium", "hard", "unfound"]
+DIFFICULTIES: tuple[DifficultyLevel, ...] = ("easy", "medium", "hard", "unfound")
 EASY, MEDIUM = 2 / 3, 1 / 3  # shares of the systems, each included
 
 
@@ -370,7 +370,7 @@ class QuestionDifficulty:
 
     found: int
     systems: int
-    level: Level
+    level: DifficultyLevel
 
 
 def difficulties(hits: Flags) -> tuple[QuestionDifficulty, ...]:
@@ -385,10 +385,12 @@ def difficulties(hits: Flags) -> tuple[QuestionDifficulty, ...]:
     if hits.ndim != 2 or not hits.shape[1]:
         raise ValueError("hits need a row a question and a column for at least one system")
     systems = hits.shape[1]
-    return tuple(QuestionDifficulty(found, systems, _level(found, systems)) for found in np.sum(hits, axis=1).tolist())
+    return tuple(
+        QuestionDifficulty(found, systems, _difficulty_level(found, systems)) for found in np.sum(hits, axis=1).tolist()
+    )
 
 
-def _level(found: int, systems: int) -> Level:
+def _difficulty_level(found: int, systems: int) -> DifficultyLevel:
     if not found:
         return "unfound"
     return "easy" if found >= EASY * systems else "medium" if found >= MEDIUM * systems else "hard"
@@ -398,7 +400,7 @@ SIZE = 4000  # characters, as in the report
 GOLDEN = (5**0.5 - 1) / 2
 # Where a cut may stand, and how far it moves for that, as a share of a window.
 BREAKS = ((re.compile(r"\n\s*\n"), 0.1), (re.compile(r"\s+"), 1.0))
-WORD = re.compile(r"\w")
+WORD_CHARACTER = re.compile(r"\w")
 
 
 @dataclass(frozen=True, order=True)
@@ -454,14 +456,14 @@ def _round(texts: Sequence[str], number: int, seed: int, size: int) -> list[Text
         chance = generator(seed, "windows", number, document)
         offset, turn, shift = chance.random(3).tolist()
         edges = _edges(text, size, (0.25 + 0.5 * shift) if number else 0.0)
-        cells = [cell for cell in map(TextWindow, [document] * len(edges), edges, edges[1:]) if _holds(text, cell)]
+        cells = [cell for cell in map(TextWindow, [document] * len(edges), edges, edges[1:]) if _holds_word(text, cell)]
         spread = sorted(range(len(cells)), key=lambda cell: (turn + cell * GOLDEN) % 1.0)
         placed += [((place + offset) / len(text), cells[cell]) for place, cell in enumerate(spread)]
     return [_trim(texts[window.document], window) for _, window in sorted(placed)]
 
 
-def _holds(text: str, window: TextWindow) -> bool:
-    return WORD.search(text, window.start, window.end) is not None
+def _holds_word(text: str, window: TextWindow) -> bool:
+    return WORD_CHARACTER.search(text, window.start, window.end) is not None
 
 
 def _edges(text: str, size: int, shift: float) -> list[int]:
@@ -475,11 +477,11 @@ def _edges(text: str, size: int, shift: float) -> list[int]:
     if parts == 1:
         return [0, len(text)]
     wanted = [(place + shift) * width for place in range(parts) if place + shift > 0]
-    cuts = (_cut(text, round(place), width) for place in wanted)
+    cuts = (_nearest_break(text, round(place), width) for place in wanted)
     return sorted({0, *cuts, len(text)})
 
 
-def _cut(text: str, place: int, width: float) -> int:
+def _nearest_break(text: str, place: int, width: float) -> int:
     """The nearest place to cut at: a blank line that is near, else white space no further than a part away."""
     for pattern, share in BREAKS:
         reach = max(1, int(share * width))
@@ -496,7 +498,7 @@ def _trim(text: str, window: TextWindow) -> TextWindow:
     return TextWindow(window.document, start, start + len(held.strip()))
 
 
-SHOWN = 3  # pairs a step
+PAIRS_PER_STEP = 3  # pairs a step
 WIDTH = 0.01  # a threshold that is known so well is found
 COSINE_BINS = 20
 
@@ -549,11 +551,11 @@ class ThresholdSearch:
         votes: list[bool] = []
         given = iter(self.answers)
         while high - low > WIDTH:
-            row = None if _settled(votes) else self._nearest((low + high) / 2, low, high, seen)
+            row = None if _is_settled(votes) else self._nearest((low + high) / 2, low, high, seen)
             if row is None and not votes:
                 break  # every pair between was looked at
             if row is None:
-                low, high = _halved(low, high, votes)
+                low, high = _halve_interval(low, high, votes)
                 votes = []
                 continue
             passes = next(given, None)
@@ -569,13 +571,13 @@ class ThresholdSearch:
         return next((row for row in order if row not in seen and low <= self.cosines[row] <= high), None)
 
 
-def _settled(votes: Sequence[bool]) -> bool:
+def _is_settled(votes: Sequence[bool]) -> bool:
     """Whether most of a step's pairs agree whatever the rest says."""
-    most = SHOWN // 2 + 1
+    most = PAIRS_PER_STEP // 2 + 1
     return sum(votes) >= most or len(votes) - sum(votes) >= most
 
 
-def _halved(low: float, high: float, votes: Sequence[bool]) -> tuple[float, float]:
+def _halve_interval(low: float, high: float, votes: Sequence[bool]) -> tuple[float, float]:
     middle = (low + high) / 2
     return (low, middle) if 2 * sum(votes) >= len(votes) else (middle, high)
 

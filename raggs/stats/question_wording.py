@@ -17,9 +17,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["fact", "procedure", "list"]
+RuleQuestionKind = Literal["fact", "procedure", "list"]
 
-MOST_WORDS = 7  # of a subject
+MAX_SUBJECT_WORDS = 7  # of a subject
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class QuestionPattern:
 
     pattern: re.Pattern[str]
     template: str
-    kind: Kind = "fact"
+    kind: RuleQuestionKind = "fact"
 
 
 @dataclass(frozen=True)
@@ -66,15 +66,17 @@ class WordingRules:
     articles: frozenset[str]
 
 
-def _asking(pattern: str, template: str, kind: Kind = "fact", flags: int = re.IGNORECASE) -> QuestionPattern:
+def _as_question(
+    pattern: str, template: str, kind: RuleQuestionKind = "fact", flags: int = re.IGNORECASE
+) -> QuestionPattern:
     return QuestionPattern(re.compile(pattern, flags), template, kind)
 
 
-def _words(text: str) -> frozenset[str]:
+def _word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-def _silent(titles: str) -> re.Pattern[str]:
+def _silent_headings(titles: str) -> re.Pattern[str]:
     return re.compile(rf"(?:{titles})$", re.IGNORECASE)
 
 
@@ -100,110 +102,113 @@ PLATFORMS = re.compile(
 
 ENGLISH = WordingRules(
     sentences=(
-        _asking(rf"{SUBJECT}{ASIDE} (?P<be>is|was) (?:an?|the|one of) \S", "What {be} {x}?", flags=0),
-        _asking(rf"{SUBJECT}{ASIDE} (?P<be>are|were) (?:the |a |those |any )?\w+s? (?:of|that|which|for|with|used)\b",
+        _as_question(rf"{SUBJECT}{ASIDE} (?P<be>is|was) (?:an?|the|one of) \S", "What {be} {x}?", flags=0),
+        _as_question(rf"{SUBJECT}{ASIDE} (?P<be>are|were) (?:the |a |those |any )?\w+s? "
+            r"(?:of|that|which|for|with|used)\b",
                 "What {be} {x}?", flags=0),
-        _asking(rf"{SUBJECT}{ASIDE} (?:means|refers to|stands for) \S", "What does {x} mean?", flags=0),
-        _asking(rf"{SUBJECT}{ASIDE} (?P<be>was|were) (?P<done>founded|born|built|released|published|introduced|"
+        _as_question(rf"{SUBJECT}{ASIDE} (?:means|refers to|stands for) \S", "What does {x} mean?", flags=0),
+        _as_question(rf"{SUBJECT}{ASIDE} (?P<be>was|were) (?P<done>founded|born|built|released|published|introduced|"
                 r"established|created|opened|completed|signed|adopted) (?:in|on) ", "When {be} {x} {done}?", flags=0),
     ),
     headings=(
-        _asking(r"(?P<x>.+\?)$", "{x}"),
-        _asking(r"(?!.*\b(?:it|they|this|that|these|there)\b)(?P<x>(?:what|which|why|when|where|who|how(?! to\b))\b.+)",
+        _as_question(r"(?P<x>.+\?)$", "{x}"),
+        _as_question(r"(?!.*\b(?:it|they|this|that|these|there)\b)(?P<x>(?:what|which|why|when|where|who|how(?! "
+            r"to\b))\b.+)",
                 "{x}{within}?"),
-        _asking(r"how to (?P<x>.+)", "How do you {x}?", "procedure"),
-        _asking(r"(?P<x>install|configure|deploy|upgrade|run|build|use)$", "How do you {x} {root}?", "procedure"),
-        _asking(rf"(?P<x>(?:{IMPERATIVE}) (?!and\b|or\b).*\w.*)", "How do you {x}?", "procedure"),
-        _asking(r"set(?:ting)? ?up\b(?P<x>.*)", "How do you set up{x}?", "procedure"),
-        _asking(r"(?:install(?:ing|ation))(?: of)? (?P<x>.+)", "How do you install {x}?", "procedure"),
-        _asking(r"install(?:ing|ation)$", "How do you install {root}?", "procedure"),
-        _asking(r"configur(?:ing|ation)$", "How do you configure {root}?", "procedure"),
-        _asking(r"(?:usage|quick ?start|getting started|first steps)$", "How do you use {root}?", "procedure"),
-        _asking(r"(?:introduction|overview|about|summary|abstract)$", "What is {root}?"),
-        _asking(r"(?P<x>requirements|prerequisites|limitations|features|advantages|disadvantages|risks|goals|results)$",
+        _as_question(r"how to (?P<x>.+)", "How do you {x}?", "procedure"),
+        _as_question(r"(?P<x>install|configure|deploy|upgrade|run|build|use)$", "How do you {x} {root}?", "procedure"),
+        _as_question(rf"(?P<x>(?:{IMPERATIVE}) (?!and\b|or\b).*\w.*)", "How do you {x}?", "procedure"),
+        _as_question(r"set(?:ting)? ?up\b(?P<x>.*)", "How do you set up{x}?", "procedure"),
+        _as_question(r"(?:install(?:ing|ation))(?: of)? (?P<x>.+)", "How do you install {x}?", "procedure"),
+        _as_question(r"install(?:ing|ation)$", "How do you install {root}?", "procedure"),
+        _as_question(r"configur(?:ing|ation)$", "How do you configure {root}?", "procedure"),
+        _as_question(r"(?:usage|quick ?start|getting started|first steps)$", "How do you use {root}?", "procedure"),
+        _as_question(r"(?:introduction|overview|about|summary|abstract)$", "What is {root}?"),
+        _as_question(r"(?P<x>requirements|prerequisites|limitations|features|advantages|disadvantages|risks|goals|results)$",
                 "What are the {x} of {root}?", "list"),
-        _asking(r"(?P<x>licen[cs]e|history|purpose|cost|price)$", "What is the {x} of {root}?"),
+        _as_question(r"(?P<x>licen[cs]e|history|purpose|cost|price)$", "What is the {x} of {root}?"),
     ),
     platforms=PLATFORMS,
     on=" on ",
     any_heading=("What is said about {x} in {above}?", "What is said about {x}?"),
     mark="?",
-    dangling=_words("""
+    dangling=_word_set("""
         below above this that it these those which who whom they he she we you i my his her their its our your such here
         there what when where why how whose as but and so if however thus then also yes no
     """),
-    bare=_words("""
+    bare=_word_set("""
         of in on at by for from with since below above although because while before after among within under over
         between to more one another first second third last next other result results example following former
         latter goal purpose answer question problem reason point idea thing way time number fact rest most some all
         both each
     """),
-    silent=_silent(
+    silent=_silent_headings(
         "more|misc.*|see also|references|links|notes|contents|table of contents|changelog|why|other|appendix"
     ),
-    articles=_words("the a an"),
+    articles=_word_set("the a an"),
 )  # fmt: skip
 
 FRENCH_WORDING = WordingRules(
     sentences=(
-        _asking(rf"{SUBJECT}{ASIDE} (?:est|était) (?:une?\b|le\b|la\b|l['’]|l’un) ?\S", "Qu'est-ce que {x} ?", flags=0),
-        _asking(rf"{SUBJECT}{ASIDE} (?P<be>sont|étaient) (?:des|les|de) \S", "Que {be} {x} ?", flags=0),
-        _asking(rf"{SUBJECT}{ASIDE} (?:signifie|désigne|veut dire) \S", "Que signifie {x} ?", flags=0),
-        _asking(rf"{SUBJECT}{ASIDE} (?P<be>a été|est|fut|ont été|furent) "
+        _as_question(rf"{SUBJECT}{ASIDE} (?:est|était) (?:une?\b|le\b|la\b|l['’]|l’un) "
+            r"?\S", "Qu'est-ce que {x} ?", flags=0),
+        _as_question(rf"{SUBJECT}{ASIDE} (?P<be>sont|étaient) (?:des|les|de) \S", "Que {be} {x} ?", flags=0),
+        _as_question(rf"{SUBJECT}{ASIDE} (?:signifie|désigne|veut dire) \S", "Que signifie {x} ?", flags=0),
+        _as_question(rf"{SUBJECT}{ASIDE} (?P<be>a été|est|fut|ont été|furent) "
                 r"(?P<done>fondée?s?|née?s?|"
                 r"construite?s?|publiée?s?|créée?s?|signée?s?|adoptée?s?|inaugurée?s?) (?:en|le) ",
                 "Quand {be} {done} {x} ?", flags=0),
     ),
     headings=(
-        _asking(r"(?P<x>.+\?)$", "{x}"),
-        _asking(r"(?!.*\b(?:il|elle|ils|elles|cela|ceci|y|en)\b)"
+        _as_question(r"(?P<x>.+\?)$", "{x}"),
+        _as_question(r"(?!.*\b(?:il|elle|ils|elles|cela|ceci|y|en)\b)"
                 r"(?P<x>(?:quel|quelle|quels|quelles|pourquoi|quand|où|qui|combien)\b.+)", "{x}{within} ?"),
-        _asking(r"comment (?P<x>.+)", "Comment {x} ?", "procedure"),
-        _asking(rf"(?P<x>{INFINITIVE})$", "Comment {x} {root} ?", "procedure"),
-        _asking(rf"(?P<x>(?:{INFINITIVE}) (?!et\b|ou\b).+)", "Comment {x} ?", "procedure"),
-        _asking(r"installation (?:de |du |des |d['’])(?P<x>.+)", "Comment installer {x} ?", "procedure"),
-        _asking(r"installation$", "Comment installer {root} ?", "procedure"),
-        _asking(r"configuration$", "Comment configurer {root} ?", "procedure"),
-        _asking(r"(?:utilisation|premiers pas|démarrage(?: rapide)?|prise en main)$",
+        _as_question(r"comment (?P<x>.+)", "Comment {x} ?", "procedure"),
+        _as_question(rf"(?P<x>{INFINITIVE})$", "Comment {x} {root} ?", "procedure"),
+        _as_question(rf"(?P<x>(?:{INFINITIVE}) (?!et\b|ou\b).+)", "Comment {x} ?", "procedure"),
+        _as_question(r"installation (?:de |du |des |d['’])(?P<x>.+)", "Comment installer {x} ?", "procedure"),
+        _as_question(r"installation$", "Comment installer {root} ?", "procedure"),
+        _as_question(r"configuration$", "Comment configurer {root} ?", "procedure"),
+        _as_question(r"(?:utilisation|premiers pas|démarrage(?: rapide)?|prise en main)$",
                 "Comment utiliser {root} ?", "procedure"),
-        _asking(r"(?:introduction|présentation|aperçu|résumé|à propos)$", "Qu'est-ce que {root} ?"),
-        _asking(r"(?P<x>prérequis|avantages|inconvénients|risques|objectifs|résultats)$",
+        _as_question(r"(?:introduction|présentation|aperçu|résumé|à propos)$", "Qu'est-ce que {root} ?"),
+        _as_question(r"(?P<x>prérequis|avantages|inconvénients|risques|objectifs|résultats)$",
                 "Quels sont les {x} de {root} ?", "list"),
-        _asking(r"(?P<x>limites|limitations|fonctionnalités)$", "Quelles sont les {x} de {root} ?", "list"),
+        _as_question(r"(?P<x>limites|limitations|fonctionnalités)$", "Quelles sont les {x} de {root} ?", "list"),
     ),
     platforms=PLATFORMS,
     on=" sous ",
     any_heading=("Que dit {above} sur {x} ?", "Que dit-on sur {x} ?"),
     mark=" ?",
-    dangling=_words("""
+    dangling=_word_set("""
         dessous dessus ce cela ça ceci il elle ils elles on nous vous je tu cet cette ces celui celle ceux celles qui
         que quoi mon ma mes son sa ses notre nos votre vos leur leurs y en ici où quand comment
         si mais et donc ainsi comme
     """),
-    bare=_words("""
+    bare=_word_set("""
         de en sur par pour avec sans depuis avant après parmi selon dès plus premier première second seconde dernier
         dernière autre résultat résultats exemple suivant but objectif réponse question problème raison point idée
         chose façon fois nombre fait reste plupart tout tous
     """),
-    silent=_silent(
+    silent=_silent_headings(
         "plus|divers|voir aussi|références|liens|notes|sommaire|table des matières|pourquoi|autres?|annexes?"
     ),
-    articles=_words("le la les l' un une des"),
+    articles=_word_set("le la les l' un une des"),
 )  # fmt: skip
 
 WORDINGS: Mapping[str, WordingRules] = {"en": ENGLISH, "fr": FRENCH_WORDING}
 
-MARKS = re.compile(r"[*_`]+")
-ELIDED = re.compile(r"\b(Qu'est-ce que|que) (?=[aeiouyhàâéèêîôû])", re.IGNORECASE)
-WORD = re.compile(r"[^\W_]+")
+MARKDOWN_MARKS = re.compile(r"[*_`]+")
+FRENCH_ELISION = re.compile(r"\b(Qu'est-ce que|que) (?=[aeiouyhàâéèêîôû])", re.IGNORECASE)
+WORD_PATTERN = re.compile(r"[^\W_]+")
 
 
 def subject(text: str, wording: WordingRules) -> str | None:
     """What a sentence is about, as it stands within a question; None where it says nothing by itself."""
-    plain = MARKS.sub("", text).strip()
-    words = [word.lower() for word in WORD.findall(plain)]
+    plain = MARKDOWN_MARKS.sub("", text).strip()
+    words = [word.lower() for word in WORD_PATTERN.findall(plain)]
     own = [word for word in words if word not in wording.articles and word != "l"]
-    if not own or len(own) > MOST_WORDS or wording.dangling & set(words) or own[0] in wording.bare:
+    if not own or len(own) > MAX_SUBJECT_WORDS or wording.dangling & set(words) or own[0] in wording.bare:
         return None
     first, space, rest = plain.partition(" ")
     if first.lower() in wording.articles:
@@ -211,23 +216,23 @@ def subject(text: str, wording: WordingRules) -> str | None:
     return f"l'{plain[2:]}" if plain[:2] in ("L'", "L’") and "l'" in wording.articles else plain
 
 
-def elided(question: str) -> str:
+def apply_elision(question: str) -> str:
     """French before a vowel: "Qu'est-ce qu'un module ?"."""
-    return ELIDED.sub(lambda found: f"{found[1][:-1]}'", question)
+    return FRENCH_ELISION.sub(lambda found: f"{found[1][:-1]}'", question)
 
 
-LONGEST = 600  # characters of an excerpt, roughly: it ends with a sentence
-LEAST_WORDS = 4  # of an excerpt
+MAX_EXCERPT_CHARS = 600  # characters of an excerpt, roughly: it ends with a sentence
+MIN_EXCERPT_WORDS = 4  # of an excerpt
 LONGEST_TITLE = 80
 PARAGRAPH = re.compile(r"\S(?:(?!\n[ \t]*\r?\n).)*", re.DOTALL)
 CODE = re.compile(r"^(?:```|~~~|<|\|| {4}|\t|#|>|\[[^\]]*\]:|[-=*_]{3,}\s*$)")
 FENCE = re.compile(r"^[ ]{0,3}(?:```|~~~)", re.MULTILINE)
-ENDING = re.compile(r"[.!?]+[\"'”’»)\]]*(?=\s|\Z)")
-BEGINS = re.compile(r"[`*_]|[^\W\d_a-zß-öø-ÿ]")
+SENTENCE_END = re.compile(r"[.!?]+[\"'”’»)\]]*(?=\s|\Z)")
+SENTENCE_START = re.compile(r"[`*_]|[^\W\d_a-zß-öø-ÿ]")
 ABBREVIATED = re.compile(r"(?:\b(?:[A-Z]|e\.g|i\.e|etc|vs|cf|Dr|Mr|Mrs|Ms|St|No|Fig|p|pp|M|Mme))\.$")
 ABBREVIATION = 8  # characters that are looked at for one
 WORD_CHARACTERS = re.compile(r"\w+")
-NUMBERED = re.compile(r"^(?:\d+(?:\.\d+)*[.)]?|[IVX]+\.|[A-Z]\))\s+")
+NUMBERING_PREFIX = re.compile(r"^(?:\d+(?:\.\d+)*[.)]?|[IVX]+\.|[A-Z]\))\s+")
 
 
 @dataclass(frozen=True)
@@ -258,7 +263,7 @@ class ExtractedQuestion:
     question: str
     start: int
     end: int
-    kind: Kind
+    kind: RuleQuestionKind
     rule: str
 
 
@@ -282,7 +287,7 @@ def extract(
     return tuple(found.values())
 
 
-def clipped(sections: Sequence[TextSection], start: int, end: int) -> tuple[TextSection, ...]:
+def clip_sections(sections: Sequence[TextSection], start: int, end: int) -> tuple[TextSection, ...]:
     """The parts of sections that lie within a window; one whose beginning lies outside has lost its heading."""
     return tuple(
         TextSection(each.path if each.start >= start else (), max(start, each.start), min(end, each.end))
@@ -297,7 +302,7 @@ def _of_section(text: str, section: TextSection, wording: WordingRules, document
     told = paragraphs if asked is None or asked[1] == "procedure" else _from_prose(text, paragraphs)
     if asked is not None and told:
         start, end = _answer(text, told)
-        if len(WORD_CHARACTERS.findall(text, start, end)) >= LEAST_WORDS:
+        if len(WORD_CHARACTERS.findall(text, start, end)) >= MIN_EXCERPT_WORDS:
             yield ExtractedQuestion(asked[0], start, end, asked[1], "heading")
     for start, end in paragraphs:
         if not CODE.match(text[start:end]):
@@ -307,25 +312,25 @@ def _of_section(text: str, section: TextSection, wording: WordingRules, document
 def _of_paragraph(text: str, start: int, end: int, wording: WordingRules) -> Iterator[ExtractedQuestion]:
     for first, last in _sentences(text, start, end):
         sentence = " ".join(text[first:last].split())
-        if last - first > LONGEST or sentence[-1] not in ".!?" or not BEGINS.match(sentence):
+        if last - first > MAX_EXCERPT_CHARS or sentence[-1] not in ".!?" or not SENTENCE_START.match(sentence):
             continue
-        if _first(wording.sentences, sentence, wording, {}) is None:
+        if _first_match(wording.sentences, sentence, wording, {}) is None:
             continue
-        asked = _first(wording.sentences, _known(sentence, text), wording, {})
+        asked = _first_match(wording.sentences, _lower_unless_name(sentence, text), wording, {})
         if asked is not None:
             yield ExtractedQuestion(asked[0], first, last, asked[1], "sentence")
 
 
-def _known(sentence: str, text: str) -> str:
+def _lower_unless_name(sentence: str, text: str) -> str:
     """A sentence's first word small if the text has it so elsewhere: it is no name."""
     first = WORD_CHARACTERS.match(sentence)
     small = "" if first is None else first[0][:1].lower() + first[0][1:]
     return small + sentence[len(small) :] if small and re.search(rf"(?<![\w@.]){small}(?![\w@.])", text) else sentence
 
 
-def _first(
+def _first_match(
     rules: Sequence[QuestionPattern], text: str, wording: WordingRules, names: Mapping[str, str]
-) -> tuple[str, Kind] | None:
+) -> tuple[str, RuleQuestionKind] | None:
     """The question of the first rule that fits a text, and its kind."""
     for rule in rules:
         match = rule.pattern.match(text)
@@ -336,19 +341,19 @@ def _first(
         if about is None or ("{root}" in rule.template and not names.get("root")):
             continue
         question = rule.template.format(**names, **{**groups, "x": about})
-        return _ended(question, wording), rule.kind
+        return _finish_question(question, wording), rule.kind
     return None
 
 
-def _ended(question: str, wording: WordingRules) -> str:
+def _finish_question(question: str, wording: WordingRules) -> str:
     """A question on one line, with one mark at its end and, in French, elided."""
     plain = " ".join(question.split()).rstrip("?!. ") + wording.mark
-    return elided(plain) if wording.mark != "?" else plain
+    return apply_elision(plain) if wording.mark != "?" else plain
 
 
-def _of_heading(path: Sequence[str], wording: WordingRules, document: str) -> tuple[str, Kind] | None:
+def _of_heading(path: Sequence[str], wording: WordingRules, document: str) -> tuple[str, RuleQuestionKind] | None:
     """The question that a heading asks, and its kind."""
-    titles = [NUMBERED.sub("", title).strip(" :#") for title in path]
+    titles = [NUMBERING_PREFIX.sub("", title).strip(" :#") for title in path]
     if not titles or max(map(len, titles)) > LONGEST_TITLE or not WORD_CHARACTERS.search(titles[-1]):
         return None
     if wording.silent.match(titles[-1]):
@@ -357,11 +362,11 @@ def _of_heading(path: Sequence[str], wording: WordingRules, document: str) -> tu
     above = titles[-2] if len(titles) > 1 else ""
     names = {"root": root, "within": f" ({above})" if above else ""}
     if above and wording.platforms.match(titles[-1]):
-        asked = _first(wording.headings, _small(above), wording, names)
+        asked = _first_match(wording.headings, _lower_first_word(above), wording, names)
         if asked is not None:
             question = asked[0].removesuffix(wording.mark)
             return f"{question}{wording.on}{titles[-1]}{wording.mark}", "procedure"
-    asked = _first(wording.headings, _small(titles[-1]), wording, names)
+    asked = _first_match(wording.headings, _lower_first_word(titles[-1]), wording, names)
     if asked is not None:
         return asked[0][:1].upper() + asked[0][1:], asked[1]
     template = wording.any_heading[0 if above else 1]
@@ -369,10 +374,10 @@ def _of_heading(path: Sequence[str], wording: WordingRules, document: str) -> tu
     if first.lower() in wording.dangling:  # "What it costs"
         return None
     named = (first.lower() if first.lower() in wording.articles else first) + space + rest
-    return _ended(template.format(x=named, above=above), wording), "fact"
+    return _finish_question(template.format(x=named, above=above), wording), "fact"
 
 
-def _small(title: str) -> str:
+def _lower_first_word(title: str) -> str:
     """A heading's first word as it is written within a sentence, unless it is a name of its own."""
     first, space, rest = title.partition(" ")
     return (first.lower() if first[1:].islower() else first) + space + rest
@@ -402,17 +407,17 @@ def _answer(text: str, paragraphs: Sequence[tuple[int, int]]) -> tuple[int, int]
     start, end = paragraphs[0]
     if text[start:end].endswith(":") and len(paragraphs) > 1:
         end = paragraphs[1][1]
-    if end - start <= LONGEST:
+    if end - start <= MAX_EXCERPT_CHARS:
         return start, end
-    ends = [last for _, last in _sentences(text, start, end) if last - start <= LONGEST]
-    cut = ends[-1] if ends else text.rfind(" ", start, start + LONGEST)
+    ends = [last for _, last in _sentences(text, start, end) if last - start <= MAX_EXCERPT_CHARS]
+    cut = ends[-1] if ends else text.rfind(" ", start, start + MAX_EXCERPT_CHARS)
     return (start, start + len(text[start:cut].rstrip())) if cut > start else (start, end)
 
 
 def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """The places of sentences; what an abbreviation ends goes on."""
     first = start
-    ends = [match.end() for match in ENDING.finditer(text, start, end)]
+    ends = [match.end() for match in SENTENCE_END.finditer(text, start, end)]
     for last in [*ends, end]:
         first += len(text[first:last]) - len(text[first:last].lstrip())
         if first < last and (last == end or not ABBREVIATED.search(text[max(first, last - ABBREVIATION) : last])):

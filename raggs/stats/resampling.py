@@ -34,11 +34,11 @@ import numpy.typing as npt
 
 from raggs.base.arrays import Flags, Floats, Ints
 from raggs.base.hashing import generator
-from raggs.stats.choice import NO_LIMITS, CandidateColumns, ChoiceLimits, Peers, broken_limit
-from raggs.stats.front import JITTER_MS, Candidate, checked, find_front, rounded
+from raggs.stats.choice import NO_LIMITS, CandidateColumns, ChoiceLimits, EquivalenceLookup, broken_limit
+from raggs.stats.front import JITTER_MS, Candidate, check_candidates, find_front, round_quality
 
-DRAWS = 1_000
-CELLS = 1_000_000  # of the matrix of counts at a time: 8 MB
+RESAMPLE_DRAWS = 1_000
+MAX_COUNT_CELLS = 1_000_000  # of the matrix of counts at a time: 8 MB
 
 
 def checked_values(values: npt.ArrayLike, systems: int) -> Floats:
@@ -79,7 +79,7 @@ def resampled_means(values: Floats, *, draws: int, seed: int) -> Iterator[Floats
 
 def _counts(queries: int, draws: int, seed: int) -> Iterator[Floats]:
     """How often each query is drawn, a chunk of the draws at a time: shape (draws in the chunk, queries)."""
-    rng, step = generator(seed, "decision", queries), max(1, CELLS // max(queries, 1))
+    rng, step = generator(seed, "decision", queries), max(1, MAX_COUNT_CELLS // max(queries, 1))
     for start in range(0, draws, step):
         rows = min(step, draws - start)
         drawn = rng.integers(queries, size=(rows, queries)) if queries else np.zeros((rows, 0), dtype=np.int64)
@@ -88,8 +88,8 @@ def _counts(queries: int, draws: int, seed: int) -> Iterator[Floats]:
 
 
 ERROR = 0.01
-STAKES = np.array([0.04, 0.07, 0.12, 0.2, 0.35, 0.5, 0.7, 0.95])  # shares of the largest bet that cannot ruin
-TINY = 1e-12
+BET_SHARES = np.array([0.04, 0.07, 0.12, 0.2, 0.35, 0.5, 0.7, 0.95])  # shares of the largest bet that cannot ruin
+MIN_BET_ROOM = 1e-12
 
 
 @dataclass(frozen=True)
@@ -193,16 +193,16 @@ def log_capital(table: Floats, counts: Ints, allowed: Flags, total: int) -> Floa
     Returns:
         Shape (systems,); infinite where no values of the queries left could make up for those seen.
     """
-    capital = np.zeros((len(table), STAKES.size))
+    capital = np.zeros((len(table), BET_SHARES.size))
     best, sums = np.zeros(len(table)), np.zeros(len(table))
     for query in range(table.shape[1]):
         now, there = table[:, query], counts > query
         gap, lead = _against_leader(now, sums, there, allowed)
         gain = _gain(gap, -lead / (total - query))  # what is left would have this mean, were the belief true
         certain = np.isinf(gain)
-        capital += np.log1p(np.where(certain, 0.0, gain)[:, None] * STAKES)
+        capital += np.log1p(np.where(certain, 0.0, gain)[:, None] * BET_SHARES)
         capital[certain] = math.inf
-        best = np.maximum(best, np.logaddexp.reduce(capital, axis=1) - math.log(STAKES.size))
+        best = np.maximum(best, np.logaddexp.reduce(capital, axis=1) - math.log(BET_SHARES.size))
         sums += np.where(there, now, 0.0)
     return best
 
@@ -220,8 +220,8 @@ def _against_leader(now: Floats, sums: Floats, there: Flags, allowed: Flags) -> 
 def _gain(gap: Floats, fair: Floats) -> Floats:
     """Per unit of the largest bet: at least -1; infinite where the belief has become impossible."""
     room = 1.0 + fair
-    gain = np.divide(gap - fair, room, out=np.zeros_like(gap), where=room > TINY)
-    refuted: Flags = (room <= TINY) & (gap - fair > TINY) | (room < -TINY)
+    gain = np.divide(gap - fair, room, out=np.zeros_like(gap), where=room > MIN_BET_ROOM)
+    refuted: Flags = (room <= MIN_BET_ROOM) & (gap - fair > MIN_BET_ROOM) | (room < -MIN_BET_ROOM)
     return np.where(refuted, math.inf, gain)
 
 
@@ -232,7 +232,7 @@ def _table(matrix: Floats, counts: Ints, span: float) -> Floats:
     table = np.where(there & counting, matrix, 0.0) / span
     most = np.where(there, table, -math.inf).max(axis=0, initial=-math.inf)
     least = np.where(there, table, math.inf).min(axis=0, initial=math.inf)
-    if (most - least > 1 + TINY).any():
+    if (most - least > 1 + MIN_BET_ROOM).any():
         raise ValueError(f"two systems differ by more than the span of {span} on a query")
     return table
 
@@ -254,7 +254,7 @@ def _leader(table: Floats, row: int, there: Flags, allowed: Flags) -> tuple[int,
 
 
 CONFIDENCE = 0.95
-FEWEST = 10  # queries; below, resamples of them are too alike to bear a claim
+MIN_CLAIM_QUERIES = 10  # queries; below, resamples of them are too alike to bear a claim
 
 
 @dataclass(frozen=True)
@@ -307,7 +307,7 @@ class Winners:
             return f"No system holds the limits in any {drawn}."
         best = self.shares[0]
         if self.told_apart:
-            hint = "" if self.queries >= FEWEST else f": a hint, since a claim takes {FEWEST}"
+            hint = "" if self.queries >= MIN_CLAIM_QUERIES else f": a hint, since a claim takes {MIN_CLAIM_QUERIES}"
             return f"{best.name} {'and its equals win' if equals else 'wins'} {best.share:.0%} {drawn}{hint}."
         listed = ", ".join(f"{each.name} {each.share:.0%}" for each in self.shares[:3])
         rest = len(self.rivals) - 3
@@ -322,10 +322,10 @@ def find_winners(
     limits: ChoiceLimits = NO_LIMITS,
     *,
     seed: int,
-    draws: int = DRAWS,
+    draws: int = RESAMPLE_DRAWS,
     confidence: float = CONFIDENCE,
     jitter_ms: float = JITTER_MS,
-    peers: Peers | None = None,
+    peers: EquivalenceLookup | None = None,
 ) -> Winners:
     """How often each system would be chosen under resampled queries.
 
@@ -341,7 +341,7 @@ def find_winners(
     Raises:
         ValueError: a name twice, another shape, an infinite value, an argument out of its range.
     """
-    checked(candidates)
+    check_candidates(candidates)
     matrix = checked_values(values, len(candidates))
     if not 0 < confidence < 1:
         raise ValueError(f"the confidence is {confidence}; it lies inside 0..1")
@@ -350,9 +350,9 @@ def find_winners(
     kept = _undominated(candidates, matrix, kept, jitter_ms)
     field = CandidateColumns.of([candidates[row] for row in kept])
     wins, none = np.zeros(len(kept), dtype=np.int64), 0
-    target = -np.inf if limits.quality is None else float(rounded(limits.quality))
+    target = -np.inf if limits.quality is None else float(round_quality(limits.quality))
     for means in resampled_means(matrix[kept], draws=draws, seed=seed):
-        for quality in rounded(means):
+        for quality in round_quality(means):
             alive = quality >= target  # NaN is not
             if alive.any():
                 wins[field.winner(quality, limits, jitter_ms, alive, peers)] += 1

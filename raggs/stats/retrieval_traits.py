@@ -128,7 +128,7 @@ def copies_at(hits: Hits, k: int) -> Floats:
     pairs = np.unique(np.stack([hits.query[shown], facet[shown]]), axis=1)
     rows = np.bincount(hits.query[shown], minlength=len(length))
     groups = np.bincount(pairs[0], minlength=len(length))
-    return _share(rows - groups, length)
+    return _share_or_nan(rows - groups, length)
 
 
 def found_alone(other: Hits, hits: Hits, pool: int) -> Floats:
@@ -138,10 +138,10 @@ def found_alone(other: Hits, hits: Hits, pool: int) -> Floats:
     """
     qrels = hits.qrels
     relevant = qrels.grade >= qrels.scale.relevant
-    alone = relevant & _first(other, pool) & ~_first(hits, pool)
+    alone = relevant & _within_pool(other, pool) & ~_within_pool(hits, pool)
     count = len(hits.length)
     wanted = np.bincount(qrels.query[relevant], minlength=count)
-    return _share(np.bincount(qrels.query[alone], minlength=count), wanted)
+    return _share_or_nan(np.bincount(qrels.query[alone], minlength=count), wanted)
 
 
 def missed_length(hits: Hits, letters: Floats, pool: int) -> Floats:
@@ -154,12 +154,12 @@ def missed_length(hits: Hits, letters: Floats, pool: int) -> Floats:
     """
     qrels = hits.qrels
     relevant = (qrels.grade >= qrels.scale.relevant) & np.isfinite(letters) & (letters > 0)
-    found = _first(hits, pool)
+    found = _within_pool(hits, pool)
     means = [_mean(hits, letters, relevant & side) for side in (~found, found)]
     return np.asarray(np.log2(means[0] / means[1]))
 
 
-def _first(hits: Hits, pool: int) -> Flags:
+def _within_pool(hits: Hits, pool: int) -> Flags:
     """Shape (m,): which judged passages are among the first `pool`."""
     found = np.zeros(len(hits.qrels.query), dtype=bool)
     found[hits.item[hits.rank <= pool]] = True
@@ -169,28 +169,28 @@ def _first(hits: Hits, pool: int) -> Flags:
 def _mean(hits: Hits, values: Floats, chosen: Flags) -> Floats:
     query, count = hits.qrels.query[chosen], len(hits.length)
     sums = np.bincount(query, weights=values[chosen], minlength=count)
-    return _share(sums, np.bincount(query, minlength=count))
+    return _share_or_nan(sums, np.bincount(query, minlength=count))
 
 
-def _share(part: Floats | Ints, whole: Floats | Ints) -> Floats:
+def _share_or_nan(part: Floats | Ints, whole: Floats | Ints) -> Floats:
     """NaN where there is nothing to be a share of."""
     held = whole > 0
     return np.where(held, part / np.where(held, whole, 1), np.nan)
 
 
-WORD = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*")
-NUMBER = re.compile(r"\d")
+WORD_PATTERN = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*")
+DIGIT_PATTERN = re.compile(r"\d")
 # What is searched for letter by letter: acronyms, camelCase, snake_case, calls, paths, options, versions.
 IDENTIFIER = re.compile(
     r"\b[A-Z]{2,}s?\b|\b\w*[a-z]\w*[A-Z]\w*\b|\w+_\w+|\w+\(\)|\b\w+\.[a-z]\w+\b|(?:^|\s)--?[a-z][\w-]+|\bv?\d+\.\d+(?:\.\d+)*\b"
 )
-OPENING = 4  # words among which the asking word stands ("In which year ...")
+OPENING_WORDS = 4  # words among which the asking word stands ("In which year ...")
 KEYWORDS = "by keywords"  # neither a question mark nor an asking word
-OTHER = "otherwise"
+OTHER_KIND = "otherwise"
 YES_NO = "yes or no"
 
 # In the order in which they are looked for: "how many" before "how". Each is words that follow one another.
-ASKING: Mapping[str, Mapping[str, str]] = {
+ASKING_WORDS: Mapping[str, Mapping[str, str]] = {
     "en": {
         "how many": "how many|how much|how long|how often|how far|how old",
         "how": "how",
@@ -275,7 +275,7 @@ DECIDING: Mapping[str, str] = {
 
 def holds_number(text: str) -> bool:
     """Whether a digit stands in it."""
-    return NUMBER.search(text) is not None
+    return DIGIT_PATTERN.search(text) is not None
 
 
 def holds_identifier(text: str) -> bool:
@@ -285,7 +285,7 @@ def holds_identifier(text: str) -> bool:
 
 def length_of(text: str) -> int:
     """Its words."""
-    return len(WORD.findall(text))
+    return len(WORD_PATTERN.findall(text))
 
 
 def asked_by(text: str, language: str) -> str:
@@ -294,26 +294,26 @@ def asked_by(text: str, language: str) -> str:
     Args:
         language: ISO 639-1 code; empty text is given for a language without a list.
     """
-    if language not in ASKING:
+    if language not in ASKING_WORDS:
         return ""
     plain = text.strip().lower().replace("’", "'")
-    opening = " ".join(WORD.findall(plain)[:OPENING])
+    opening = " ".join(WORD_PATTERN.findall(plain)[:OPENING_WORDS])
     if first := _word_of(opening, language, at_once=True):
         return first
     if re.match(DECIDING[language], plain):
         return YES_NO
-    return _word_of(opening, language, at_once=False) or (OTHER if plain.endswith(tuple("?.!:")) else KEYWORDS)
+    return _word_of(opening, language, at_once=False) or (OTHER_KIND if plain.endswith(tuple("?.!:")) else KEYWORDS)
 
 
 def _word_of(opening: str, language: str, *, at_once: bool) -> str:
     """The kind by an asking word at the beginning, or anywhere in the opening; empty without one."""
     start = "^" if at_once else r"(?<![\w'-])"
-    kinds = ASKING[language].items()
+    kinds = ASKING_WORDS[language].items()
     return next((kind for kind, words in kinds if re.search(rf"{start}(?:{words})(?![\w-])", opening)), "")
 
 
-FEWEST = 5  # questions on either side of a trait; below, nothing could be told
-MOST_LEVELS = 8  # of one kind that are looked at, the most frequent: each costs the others some of their power
+MIN_SIDE_QUESTIONS = 5  # questions on either side of a trait; below, nothing could be told
+MAX_TRAIT_LEVELS = 8  # of one kind that are looked at, the most frequent: each costs the others some of their power
 
 
 @dataclass(frozen=True)
@@ -386,7 +386,7 @@ class Trait:
     @property
     def told(self) -> bool:
         """Whether there are enough on both sides."""
-        return min(self.having, self.lacking) >= FEWEST
+        return min(self.having, self.lacking) >= MIN_SIDE_QUESTIONS
 
 
 Read = Callable[[AnsweredQuery, WordWeights], float]
@@ -400,30 +400,32 @@ FLAGS: tuple[tuple[str, str, str, Read], ...] = (
     ("identifiers", "hold an acronym or identifier", f"{HYBRID}; a tokenizer that keeps identifiers whole",
      lambda asked, _: _flag(holds_identifier(asked.text), asked.text)),
     ("unknown words", "hold a word that no passage has", "questions rewritten (embed.rewrite), spelling, synonyms",
-     lambda asked, weights: _unknown(asked, weights)),
+     lambda asked, weights: _has_unknown_word(asked, weights)),
     ("rewritten", "were rewritten before the search", "compare with embed.rewrite: none; raggs diagnose noise",
      lambda asked, _: math.nan if asked.rewritten is None else float(asked.rewritten)),
     ("near-duplicates", "are answered by passages with near-duplicates", "near-duplicates left out before reranking",
      lambda asked, _: _any([answer.twin for answer in asked.answers])),
     ("other language", "are answered in another language than they ask in",
-     "an embedder of several languages, or questions translated before the search", lambda asked, _: _abroad(asked)),
+     "an embedder of several languages, or questions translated before the "
+     "search", lambda asked, _: _is_other_language(asked)),
 )  # fmt: skip
 # Kind, name with the cut, knob, whether the lower half has the trait, and what is cut.
-NUMBERS: tuple[tuple[str, str, str, bool, Read], ...] = (
+NUMBER_TRAITS: tuple[tuple[str, str, str, bool, Read], ...] = (
     ("length", "have more than {:g} words", "questions rewritten shorter (embed.rewrite); raggs diagnose noise", False,
      lambda asked, _: float(length_of(asked.text)) if asked.text else math.nan),
     ("rare words", "hold a word that stands in less than {:.2%} of the passages",
      f"{HYBRID}; an embedder of the subject's own", True, lambda asked, weights: _rarest(asked, weights)),
     ("other words", "share less than {:.0%} of their rare words with what answers them",
      "questions rewritten (embed.rewrite), a stronger dense embedder, a reranker", True,
-     lambda asked, weights: _shared(asked, weights)),
+     lambda asked, weights: _leakage_or_nan(asked, weights)),
     ("relevant passages", "have more than {:g} relevant passages",
      "a larger cutoff; near-duplicates left out before reranking", False,
      lambda asked, _: float(asked.relevant) if asked.relevant else math.nan),
     ("long passages", "are answered by passages of more than {:,.0f} characters",
-     "shorter chunks (raggs chunks eval); an embedder that reads that far", False, lambda asked, _: _letters(asked)),
+     "shorter chunks (raggs chunks eval); an embedder that reads that "
+     "far", False, lambda asked, _: _median_letters(asked)),
 )  # fmt: skip
-LEVELS: tuple[tuple[str, str, str, Callable[[AnsweredQuery], str]], ...] = (
+LEVEL_TRAITS: tuple[tuple[str, str, str, Callable[[AnsweredQuery], str]], ...] = (
     ("language", "ask in {}", "an embedder of that language; the stemmer and stop words of lexical search",
      lambda asked: asked.language if asked.text else ""),
     ("question type", "ask {}", "look at their examples; a reranker reads what is asked, not only what about",
@@ -439,7 +441,7 @@ def traits_of(asked: Sequence[AnsweredQuery], weights: WordWeights) -> tuple[Tra
     Args:
         weights: how rare words are in the corpus; of no texts where that is not known.
     """
-    found = [*_flags(asked, weights), *_numbers(asked, weights), *_levels(asked)]
+    found = [*_flags(asked, weights), *_number_traits(asked, weights), *_level_traits(asked)]
     return tuple(trait for trait in found if trait.having and trait.lacking)
 
 
@@ -448,9 +450,9 @@ def _flags(asked: Sequence[AnsweredQuery], weights: WordWeights) -> Iterator[Tra
         yield Trait(kind, name, knob, np.array([read(each, weights) for each in asked]))
 
 
-def _numbers(asked: Sequence[AnsweredQuery], weights: WordWeights) -> Iterator[Trait]:
+def _number_traits(asked: Sequence[AnsweredQuery], weights: WordWeights) -> Iterator[Trait]:
     """Each cut at the median of what is known; the half of the trait is the one beyond it."""
-    for kind, name, knob, below, read in NUMBERS:
+    for kind, name, knob, below, read in NUMBER_TRAITS:
         values = np.array([read(each, weights) for each in asked])
         known = np.isfinite(values)
         if known.any():
@@ -459,12 +461,12 @@ def _numbers(asked: Sequence[AnsweredQuery], weights: WordWeights) -> Iterator[T
             yield Trait(kind, name.format(cut), knob, np.where(known, has.astype(np.float64), np.nan))
 
 
-def _levels(asked: Sequence[AnsweredQuery]) -> Iterator[Trait]:
+def _level_traits(asked: Sequence[AnsweredQuery]) -> Iterator[Trait]:
     """Each level against all others; of two only the rarer, since the other says the same."""
-    for kind, name, knob, read in LEVELS:
+    for kind, name, knob, read in LEVEL_TRAITS:
         levels = [read(each) for each in asked]
         counts = Counter(filter(None, levels))
-        often = [level for level, count in counts.most_common() if count >= FEWEST][:MOST_LEVELS]
+        often = [level for level, count in counts.most_common() if count >= MIN_SIDE_QUESTIONS][:MAX_TRAIT_LEVELS]
         for level in often[1:] if len(counts) == 2 else often:
             values = [math.nan if not each else float(each == level) for each in levels]
             yield Trait(kind, name.format(level), knob, np.array(values))
@@ -478,7 +480,7 @@ def _any(flags: Sequence[bool]) -> float:
     return float(any(flags)) if flags else math.nan
 
 
-def _unknown(asked: AnsweredQuery, weights: WordWeights) -> float:
+def _has_unknown_word(asked: AnsweredQuery, weights: WordWeights) -> float:
     if not weights.texts or not asked.words:
         return math.nan
     return float(any(word not in weights.holding for word in asked.words))
@@ -490,18 +492,18 @@ def _rarest(asked: AnsweredQuery, weights: WordWeights) -> float:
     return min(held) / weights.texts if held else math.nan
 
 
-def _shared(asked: AnsweredQuery, weights: WordWeights) -> float:
+def _leakage_or_nan(asked: AnsweredQuery, weights: WordWeights) -> float:
     """Leakage: how far what answers it has its words, weighed by how rare they are."""
     excerpts = [answer.words for answer in asked.answers if answer.words is not None]
     return leakage(asked.words, excerpts, weights) if excerpts and weights.texts else math.nan
 
 
-def _abroad(asked: AnsweredQuery) -> float:
+def _is_other_language(asked: AnsweredQuery) -> float:
     known = [answer.language for answer in asked.answers if answer.language]
     return float(asked.language not in known) if known and asked.language else math.nan
 
 
-def _letters(asked: AnsweredQuery) -> float:
+def _median_letters(asked: AnsweredQuery) -> float:
     known = [answer.letters for answer in asked.answers if answer.letters is not None]
     return float(np.median(known)) if known else math.nan
 

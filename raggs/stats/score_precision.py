@@ -17,12 +17,12 @@ from typing import Literal
 
 import numpy as np
 
-from raggs.base.arrays import Dtype, Floats, Ints, Vectors, rounded
+from raggs.base.arrays import Dtype, Floats, Ints, Vectors, round_to_dtype
 from raggs.metrics.hits import Hits
 from raggs.metrics.measure import Measure
 from raggs.metrics.names import parse_measure
 
-Form = Literal["product", "sigmoid", "softmax", "score"]
+ScoreForm = Literal["product", "sigmoid", "softmax", "score"]
 EPSILON = 1e-12  # rounding of means
 
 
@@ -40,11 +40,11 @@ class PrecisionRegime:
 
     def part(self, values: Vectors) -> Vectors:
         """The parts of a score, rounded."""
-        return rounded(values, self.dtype)
+        return round_to_dtype(values, self.dtype)
 
     def last(self, values: Vectors) -> Vectors:
         """What the last step gave in float32: as it is, or rounded again."""
-        return values if self.hps else rounded(values, self.dtype)
+        return values if self.hps else round_to_dtype(values, self.dtype)
 
 
 REGIMES = (
@@ -61,7 +61,7 @@ def products(queries: Vectors, passages: Vectors, regime: PrecisionRegime) -> Ve
     return regime.last((regime.part(queries) @ regime.part(passages).T).astype(np.float32))
 
 
-def activated(form: Form, logits: Vectors, regime: PrecisionRegime) -> Vectors:
+def activated(form: ScoreForm, logits: Vectors, regime: PrecisionRegime) -> Vectors:
     """Scores of logits.
 
     Args:
@@ -88,7 +88,7 @@ def _sigmoid(logits: Vectors) -> Vectors:
     return np.where(logits >= 0, 1 / (1 + small), small / (1 + small)).astype(np.float32)
 
 
-def best(scores: Vectors, depth: int) -> Ints:
+def best_with_ties(scores: Vectors, depth: int) -> Ints:
     """The places of the best `depth` of one row of scores, and of all that tie with the last of them, ascending."""
     if len(scores) <= depth:
         return np.arange(len(scores))

@@ -27,7 +27,7 @@ import numpy as np
 from raggs.base.arrays import Flags, Floats
 from raggs.stats.intervals import Interval, bootstrap_mean
 
-HEAD = 10  # the rank between the head and the tail of a list
+HEAD_RANK = 10  # the rank between the head and the tail of a list
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,12 @@ Readings = Mapping[str, float | None]  # by signal
 
 def head_margin(scores: Sequence[float]) -> float | None:
     """s1 - s10 of a list, best first; None where it is shorter."""
-    return scores[0] - scores[HEAD - 1] if len(scores) >= HEAD else None
+    return scores[0] - scores[HEAD_RANK - 1] if len(scores) >= HEAD_RANK else None
 
 
 def tail_margin(scores: Sequence[float], base: int) -> float | None:
     """s10 - s(base) of a list, best first; None where it is shorter than `base`, or `base` is no more than 10."""
-    return scores[HEAD - 1] - scores[base - 1] if len(scores) >= base > HEAD else None
+    return scores[HEAD_RANK - 1] - scores[base - 1] if len(scores) >= base > HEAD_RANK else None
 
 
 def entropy(scores: Sequence[float]) -> float | None:
@@ -101,7 +101,7 @@ def agreement(dense: Sequence[str], lexical: Sequence[str]) -> float | None:
     return None if math.isnan(found) else found
 
 
-def fired(found: Readings, when: Mapping[str, float]) -> tuple[str, ...]:
+def fired_signals(found: Readings, when: Mapping[str, float]) -> tuple[str, ...]:
     """The signals that reach their threshold, in the order of `SIGNALS`.
 
     Args:
@@ -124,7 +124,9 @@ def _reaches(kind: SignalKind, value: float | None, threshold: float) -> bool:
 
 LEAST_SHARE = 0.05  # of the questions, which a step of the fit escalates anew
 LEAST_QUESTIONS = 3
-SURE = 1.0  # standard errors by which a step beats random; chance is ruled out by the other half, not by this
+MIN_STEP_STANDARD_ERRORS = (
+    1.0  # standard errors by which a step beats random; chance is ruled out by the other half, not by this
+)
 
 
 @dataclass(frozen=True)
@@ -215,12 +217,12 @@ class RouterReport:
         return self.escalated / self.questions if self.questions else math.nan
 
 
-def fires(values: Floats, signal: str, threshold: float) -> Flags:
+def reached_values(values: Floats, signal: str, threshold: float) -> Flags:
     """Which values of a signal reach a threshold; NaN, a signal that could not be read, never does."""
     return values >= threshold if SIGNALS[signal].high else values <= threshold
 
 
-def escalated(signals: Mapping[str, Floats], when: Mapping[str, float]) -> Flags:
+def escalated_questions(signals: Mapping[str, Floats], when: Mapping[str, float]) -> Flags:
     """Which questions any signal sends deep.
 
     Raises:
@@ -229,7 +231,7 @@ def escalated(signals: Mapping[str, Floats], when: Mapping[str, float]) -> Flags
     some = next(iter(signals.values()))
     found: Flags = np.zeros(len(some), dtype=bool)
     for name, threshold in when.items():
-        found = found | fires(signals[name], name, threshold)
+        found = found | reached_values(signals[name], name, threshold)
     return found
 
 
@@ -249,8 +251,8 @@ def fit(
     """
     steps: list[RouterFitStep] = []
     taken: Flags = np.zeros(len(worth), dtype=bool)
-    while step := _best(signals, worth, taken, most, loss):
-        taken = taken | fires(signals[step.signal], step.signal, step.threshold)
+    while step := _best_step(signals, worth, taken, most, loss):
+        taken = taken | reached_values(signals[step.signal], step.signal, step.threshold)
         steps.append(step)
     return tuple(steps)
 
@@ -305,7 +307,7 @@ def path(
     """Share escalated and mean quality at the great cutoff after each step, from none on."""
     found: list[tuple[float, float]] = [(0.0, float(worth.far_shallow.mean()))]
     for last in range(1, len(steps) + 1):
-        deep = escalated(signals, thresholds(steps[:last]))
+        deep = escalated_questions(signals, thresholds(steps[:last]))
         found.append((float(deep.mean()), float((worth.far_shallow + deep * worth.far_gain).mean())))
     return tuple(found)
 
@@ -332,13 +334,13 @@ def _chances(deep: Flags, gain: Floats) -> dict[str, Floats]:
     }
 
 
-def _best(
+def _best_step(
     signals: Mapping[str, Floats], worth: DepthWorth, taken: Flags, most: float, loss: float
 ) -> RouterFitStep | None:
     """The step with the greatest excess; the first of equal ones, None where none may be taken."""
     best: RouterFitStep | None = None
     for name, values in signals.items():
-        for threshold, new in _cuts(name, values, taken):
+        for threshold, new in _candidate_thresholds(name, values, taken):
             union = taken | new
             fits = union.mean() <= most and worth.near_gain[union].sum() >= -loss * len(worth)
             excess, sure = _excess(worth.far_gain, new)
@@ -347,7 +349,7 @@ def _best(
     return best
 
 
-def _cuts(name: str, values: Floats, taken: Flags) -> Iterator[tuple[float, Flags]]:
+def _candidate_thresholds(name: str, values: Floats, taken: Flags) -> Iterator[tuple[float, Flags]]:
     """Thresholds half way between neighbouring values, and whom each would add; each adds enough more than the last."""
     least = max(LEAST_QUESTIONS, math.ceil(LEAST_SHARE * len(values)))
     known = np.unique(values[~np.isnan(values)])
@@ -356,7 +358,7 @@ def _cuts(name: str, values: Floats, taken: Flags) -> Iterator[tuple[float, Flag
     for at, value in enumerate(ordered):
         last = at + 1 == len(ordered)
         threshold = float(value) if last else float(value + (ordered[at + 1] - value) / 2)
-        new = fires(values, name, threshold) & ~taken
+        new = reached_values(values, name, threshold) & ~taken
         if (count := int(new.sum())) >= before + least:
             before = count
             yield threshold, new
@@ -367,4 +369,4 @@ def _excess(gain: Floats, new: Flags) -> tuple[float, bool]:
     count, total = int(new.sum()), len(gain)
     excess = float(gain[new].sum() - count * gain.mean())
     error = float(gain.std()) * math.sqrt(count * (total - count) / max(1, total - 1))
-    return excess, excess > 0 and excess >= SURE * error
+    return excess, excess > 0 and excess >= MIN_STEP_STANDARD_ERRORS * error

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from raggs.base.errors import RaggsError
 from raggs.base.types import Number
-from raggs.golden.opened import open_golden
+from raggs.golden.sources import open_golden
 from raggs.runs.manifests.models import MANIFEST, AuditFinding
 from raggs.sweeps.config import SweepConfig, UnitPrice
 from raggs.sweeps.deriving import derive
@@ -28,7 +28,7 @@ UNCHECKED = (
     "prices that the configuration does not name (they are taken as recorded)",
 )
 NO_GOLDEN = "scores, front and choice: the golden set is not where the sweep read it, or is another one"
-SAME = 1e-9
+RELATIVE_TOLERANCE = 1e-9
 TOKENS = ("question_tokens", "candidate_tokens", "candidate_tokens_sd", "context_tokens")
 OF_VERSION = frozenset({"raggs"})  # what the version of raggs that wrote a report decides
 
@@ -41,7 +41,7 @@ def findings(folder: Path) -> tuple[list[AuditFinding], int, tuple[str, ...]]:
         found = list(_files(store, manifest))
         rows = store.systems()
         found += _latencies(store, manifest, rows)
-        told = list(_derived(store, manifest, rows))
+        told = list(_report_findings(store, manifest, rows))
     except RaggsError as error:
         return (
             [AuditFinding(Path(error.where).name if error.where else MANIFEST, error.line, error.message)],
@@ -78,16 +78,16 @@ def _costs(row: SystemRow, config: SweepConfig) -> Iterator[str]:
         return
     again = CostPart.of(cost.lines, **{name: getattr(cost, name) for name in TOKENS})
     for name, stated in cost.usd().items():
-        if not _same(stated, again.usd()[name]):
+        if not _is_close(stated, again.usd()[name]):
             yield f"{name} is not what its tokens and prices give"
     for line in cost.lines:
         counted = {"embed": cost.question_tokens, "generate": cost.context_tokens}.get(line.step)
         whole = counted is None or line.unit != "tokens"
-        if not whole and not any(_same(line.per_query, times * (counted or 0.0)) for times in (1, 2)):
+        if not whole and not any(_is_close(line.per_query, times * (counted or 0.0)) for times in (1, 2)):
             yield f"the tokens of {line.model} are not those that were counted"
         named = config.prices.get(line.model, UnitPrice())
         wanted = {"tokens": named.input, "searches": named.per_1k_searches}.get(line.unit)
-        if wanted is not None and line.price is not None and not _same(line.price, wanted):
+        if wanted is not None and line.price is not None and not _is_close(line.price, wanted):
             yield f"the price of {line.model} is not that of the configuration"
     if (
         row.file
@@ -98,13 +98,15 @@ def _costs(row: SystemRow, config: SweepConfig) -> Iterator[str]:
         yield "the generator is not counted"
 
 
-def _same(one: Number, other: Number) -> bool:
+def _is_close(one: Number, other: Number) -> bool:
     if one is None or other is None:
         return one is other
-    return abs(one - other) <= SAME * max(1.0, abs(other))
+    return abs(one - other) <= RELATIVE_TOLERANCE * max(1.0, abs(other))
 
 
-def _derived(store: SweepStore, manifest: SweepManifest, rows: list[SystemRow]) -> Iterator[AuditFinding | None]:
+def _report_findings(
+    store: SweepStore, manifest: SweepManifest, rows: list[SystemRow]
+) -> Iterator[AuditFinding | None]:
     """The report, from the lists and the golden set; one None where the set is not there any more."""
     config, stored = _config(manifest), store.report()
     if not config.golden.exists():

@@ -19,21 +19,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from statistics import fmean
 
-from raggs.base.document import Column, Legend, Section, Shown, Table, table_of, terms_of
+from raggs.base.document import Column, ColumnSpec, Legend, Section, Table, table_of, terms_of
 from raggs.base.text import plural
 from raggs.base.types import Number
+from raggs.evaluation.messages import inconclusive
 from raggs.evaluation.models import ComparisonPart, UnjudgedPart
 from raggs.evaluation.report import rule_words
-from raggs.evaluation.words import inconclusive
-from raggs.stats.front import MOST
+from raggs.stats.front import MAX_LOSS
 from raggs.sweeps.grid import CHUNKER
 from raggs.sweeps.judgments import TERMS, is_reference
+from raggs.sweeps.messages import ms
 from raggs.sweeps.models import CutPart, EffectPart, FrontierPart, SweepReport, SystemRow
-from raggs.sweeps.words import ms
 
-ENOUGH = MOST  # of the exact index' quality that an index may lose
+MAX_INDEX_LOSS = MAX_LOSS  # of the exact index' quality that an index may lose
 MAX_COMPARED = 4
-SEEN = 5e-4  # a fall that three decimals show
+MIN_SHOWN_FALL = 5e-4  # a fall that three decimals show
 VERDICTS = {
     "win": "better",
     "loss": "worse",
@@ -45,7 +45,7 @@ VERDICTS = {
 
 def comparing(report: SweepReport, full: bool) -> Iterator[Section]:
     """The sections that there is something to say in; tables in full alone."""
-    for section in (_deltas(report), _loyalty(report), _against(report), _wins(report)):
+    for section in (_deltas(report), _contribution_section(report), _baseline_section(report), _wins(report)):
         if section is not None and (full or section.sentences):
             yield section if full else Section(section.title, section.sentences)
 
@@ -65,9 +65,9 @@ def _deltas(report: SweepReport) -> Section | None:
     if not report.deltas:
         return None
     sure = [part for part in report.deltas if part.unjudged is None]
-    far = [part.system for part in sure if part.loss is None or part.loss > ENOUGH]
+    far = [part.system for part in sure if part.loss is None or part.loss > MAX_INDEX_LOSS]
     near, all_ = len(sure) - len(far), plural(len(report.deltas), "system")
-    sentence = f"within {ENOUGH:.0%} of the exact index in every measure: {near} of {all_} with another index"
+    sentence = f"within {MAX_INDEX_LOSS:.0%} of the exact index in every measure: {near} of {all_} with another index"
     if far:
         listed = ", ".join(far[:MAX_COMPARED]) + (
             f" and {len(far) - MAX_COMPARED} more" if len(far) > MAX_COMPARED else ""
@@ -80,7 +80,7 @@ def _deltas(report: SweepReport) -> Section | None:
     return Section("Against the exact index", said, table)
 
 
-def _loyalty(report: SweepReport) -> Section | None:
+def _contribution_section(report: SweepReport) -> Section | None:
     """What systems owe to having been pooled, where any of them brought something alone."""
     owing = [part for part in report.loyalty if part.alone and part.score is not None and part.without is not None]
     if not owing:
@@ -88,14 +88,14 @@ def _loyalty(report: SweepReport) -> Section | None:
     worst = owing[0]
     score, without = worst.score or 0.0, worst.without or 0.0
     said = "no system falls when the passages that it alone brought count as unjudged: the pool flatters none of them"
-    if score - without >= SEEN:
+    if score - without >= MIN_SHOWN_FALL:
         said = f"{worst.system} falls from {score:.3f} to {without:.3f} when the {plural(worst.alone, 'passage')} that "
         said += "it alone brought count as unjudged: so much may a set pooled from it flatter it"
     columns = ("system", "score", "without", "alone", "overtaken_by")
     return Section("Were it not in the pool", (said,), table_of(owing, *columns, quality=report.quality[0]))
 
 
-def _against(report: SweepReport) -> Section | None:
+def _baseline_section(report: SweepReport) -> Section | None:
     if not report.comparisons:
         return None
     counted = Counter(VERDICTS.get(part.verdict, part.verdict) for part in report.comparisons)
@@ -107,7 +107,7 @@ def _against(report: SweepReport) -> Section | None:
         "system",
         (Column(title, "signed", bounds=("low", "high")), lambda part: part.difference),
         "holm",
-        (Column("verdict"), _standing),
+        (Column("verdict"), _verdict_text),
     )
     reasons = [part for part in report.comparisons if part.unjudged is not None]
     why = [f"{part.system}: {inconclusive(part.unjudged)}" for part in reasons if part.unjudged is not None]
@@ -115,7 +115,7 @@ def _against(report: SweepReport) -> Section | None:
     return Section(f"Against {report.baseline}", said, table)
 
 
-def _standing(part: ComparisonPart) -> str:
+def _verdict_text(part: ComparisonPart) -> str:
     return VERDICTS.get(part.verdict, part.verdict) if part.unjudged is None else inconclusive(part.unjudged)
 
 
@@ -128,7 +128,7 @@ def _wins(report: SweepReport) -> Section | None:
 
 MAX_DIFFERENCES = 3  # differences between cuts that are doubted one by one
 READ = ("span_recall4", "span_precision4")
-LOST = 0.05  # of the judged characters; what is lost at cuts is white space
+MAX_LOST_SHARE = 0.05  # of the judged characters; what is lost at cuts is white space
 
 
 def span_columns(report: SweepReport) -> tuple[str, ...]:
@@ -192,9 +192,9 @@ def cut_notes(
             f"on another cut: {', '.join(part.label for part in cuts if not part.golden)}"
         )
     unjudged = unjudged_by_cut(rows, str(cutoff))
-    doubted = [each for each in effects if each.axis == CHUNKER and _doubtful(each, unjudged)]
+    doubted = [each for each in effects if each.axis == CHUNKER and _is_within_unjudged(each, unjudged)]
     if doubted and not is_reference(measure):
-        told = "; ".join(_doubt(each, measure, unjudged) for each in doubted[:MAX_DIFFERENCES])
+        told = "; ".join(_unjudged_sentence(each, measure, unjudged) for each in doubted[:MAX_DIFFERENCES])
         more = f"; and {len(doubted) - MAX_DIFFERENCES} more" if len(doubted) > MAX_DIFFERENCES else ""
         yield (
             f"what a cut buys may be due to what nobody judged in the top {cutoff}: {told}{more}: a golden set that "
@@ -206,11 +206,11 @@ def cut_notes(
     yield from (f"{' and '.join(labels)} cut these documents alike" for labels in alike.values() if len(labels) > 1)
     for part in cuts:
         lost = next((row.projection.lost for row in carried if row.levels[CHUNKER] == part.label and row.projection), 0)
-        if lost > LOST:
+        if lost > MAX_LOST_SHARE:
             yield f"{lost:.0%} of the judged characters stand in no passage of {part.label}"
 
 
-def _doubtful(effect: EffectPart, unjudged: Mapping[str, float]) -> bool:
+def _is_within_unjudged(effect: EffectPart, unjudged: Mapping[str, float]) -> bool:
     """Whether the difference of two cuts is no greater than that of what nobody judged of them."""
     if effect.quality is None or effect.level not in unjudged or effect.against not in unjudged:
         return False
@@ -218,7 +218,7 @@ def _doubtful(effect: EffectPart, unjudged: Mapping[str, float]) -> bool:
     return gap > 0 and abs(effect.quality) <= gap
 
 
-def _doubt(effect: EffectPart, measure: str, unjudged: Mapping[str, float]) -> str:
+def _unjudged_sentence(effect: EffectPart, measure: str, unjudged: Mapping[str, float]) -> str:
     before, after = (f"{unjudged[label]:.0%}" for label in (effect.against, effect.level))
     changed = f"{effect.against} → {effect.level} changes {measure} by {effect.quality:+.3f}"
     return f"{changed}, and {before} and {after} of their characters are unjudged"
@@ -266,7 +266,7 @@ def mean(row: SystemRow, measure: str) -> float:
     return float("-inf") if score is None or score.mean is None else score.mean
 
 
-def fold(report: SweepReport, ordered: Sequence[SystemRow]) -> dict[str, SystemRow]:
+def fold_similar_systems(report: SweepReport, ordered: Sequence[SystemRow]) -> dict[str, SystemRow]:
     """By the name of each system that may be left out, the one before it in `ordered` that it is alike to."""
     heads: dict[str, list[SystemRow]] = {}
     folded: dict[str, SystemRow] = {}
@@ -313,8 +313,8 @@ def _differs(head: SystemRow, row: SystemRow) -> str:
     return f"{' and '.join(ours)} like {' and '.join(theirs)}"
 
 
-SHOWN = 12  # systems on the screen
-CHOICE, OPEN_CHOICE, FRONT, OVER = "choice", "choice?", "frontier", "over"
+MAX_SHOWN_SYSTEMS = 12  # systems on the screen
+CHOICE, OPEN_CHOICE, FRONT_MARK, OVER_LIMIT_MARK = "choice", "choice?", "frontier", "over"
 
 
 def ceilings_section(report: SweepReport, full: bool) -> Section | None:
@@ -336,7 +336,7 @@ def ceilings_section(report: SweepReport, full: bool) -> Section | None:
     )
 
 
-def _ceiling(measure: str, several: bool) -> tuple[Shown, Shown]:
+def _ceiling(measure: str, several: bool) -> tuple[ColumnSpec, ColumnSpec]:
     """The ceiling of a measure, and the share of it that is realised."""
     said = f" {measure}" if several else f"@{measure.rpartition('@')[2]}"
     name = f"proc_{measure}"
@@ -371,19 +371,19 @@ def frontiers_section(report: SweepReport, full: bool) -> Section | None:
     shown = [row for row in _rows(report, full) if full or row.name in named]
     head = ("system", *(f"p95 ≤ {ms(limit)}" for limit in limits), "no limit")
     table = Table.of(head, ((row.name, *(_place(row, part) for part in parts)) for row in shown))
-    sentences = tuple(map(_counted, parts)) if full else ()
+    sentences = tuple(map(_frontier_sentence, parts)) if full else ()
     signs = {_place(row, part) for row in shown for part in parts}
     terms = {
         CHOICE: "chosen under that limit",
         OPEN_CHOICE: "chosen under that limit, but inconclusive: unjudged passages could change it",
-        FRONT: "no other system that keeps the limit beats it in cost, latency and quality at once",
-        OVER: "its p95 is above the limit, or unknown",
+        FRONT_MARK: "no other system that keeps the limit beats it in cost, latency and quality at once",
+        OVER_LIMIT_MARK: "its p95 is above the limit, or unknown",
     }
     legend = tuple(Legend(sign, text) for sign, text in terms.items() if sign in signs)
     return Section("Frontier for each SLO", sentences, table, (), legend)
 
 
-def _counted(part: FrontierPart) -> str:
+def _frontier_sentence(part: FrontierPart) -> str:
     limit = "no limit" if part.slo_ms is None else f"p95 ≤ {ms(part.slo_ms)}"
     chosen = f"choice {part.choice}" if part.choice else "no choice"
     return f"{limit}: {plural(part.allowed, 'system')}, {len(part.front)} on the frontier, {chosen}"
@@ -393,8 +393,8 @@ def _place(row: SystemRow, part: FrontierPart) -> str | None:
     if row.name == part.choice:
         return OPEN_CHOICE if part.inconclusive else CHOICE
     if row.name in part.front:
-        return FRONT
-    return OVER if row.name in part.over else None
+        return FRONT_MARK
+    return OVER_LIMIT_MARK if row.name in part.over else None
 
 
 def _rows(report: SweepReport, full: bool) -> list[SystemRow]:
@@ -402,8 +402,10 @@ def _rows(report: SweepReport, full: bool) -> list[SystemRow]:
     ordered = best_first(report)
     if full:
         return ordered
-    folded = fold(report, ordered)
+    folded = fold_similar_systems(report, ordered)
     lines = [row for row in ordered if row.name not in folded]
-    first = [row for row in lines if row.name in report.front or row.name == report.choice.winner][:SHOWN]
-    names = {row.name for row in (*first, *[row for row in lines if row not in first][: SHOWN - len(first)])}
+    first = [row for row in lines if row.name in report.front or row.name == report.choice.winner][:MAX_SHOWN_SYSTEMS]
+    names = {
+        row.name for row in (*first, *[row for row in lines if row not in first][: MAX_SHOWN_SYSTEMS - len(first)])
+    }
     return [row for row in lines if row.name in names]

@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, StringConstraints, field_validator, model_validator
 
 from raggs.base.adapter import AdapterConfig, OneOf
-from raggs.base.settings import AnchoredPath, Effort, Later, Settings, SourcePath
+from raggs.base.settings import AddedLater, AnchoredPath, Effort, Settings, SourcePath
 from raggs.config.models import RunName
 from raggs.llm import BudgetSettings, LLMSettings
 from raggs.parts import chunkers, corpora, indexes, queries, rerankers, retrievers
@@ -25,12 +25,12 @@ from raggs.parts.retrievers.depth import DepthLevel
 from raggs.stages.embed import EmbedderSpec, RewriterSpec
 from raggs.stages.retrieve import RetrieverSpec
 
-Plain = (str, int, float, bool)
-NONE = "none"
+PLAIN_TYPES = (str, int, float, bool)
+NO_RERANKER = "none"
 SCALE = r"^[0-9]{1,3}(-|\.\.)[0-9]{1,3}$"
 AS_IT_IS = "corpus"  # the level of the axis `chunker` that leaves the corpus as it says itself
-WHOLE = ("separators",)  # settings of chunkers that are lists themselves
-MANY = 50  # systems that are all looked at on all questions
+LIST_SETTINGS = ("separators",)  # settings of chunkers that are lists themselves
+MAX_EXHAUSTIVE_SYSTEMS = 50  # systems that are all looked at on all questions
 
 
 def is_none(value: object) -> bool:
@@ -43,7 +43,10 @@ def _spread(level: Mapping[str, object], whole: Collection[str] = ()) -> Iterato
     lists = {
         key: value
         for key, value in level.items()
-        if key not in whole and isinstance(value, list) and value and all(isinstance(each, Plain) for each in value)
+        if key not in whole
+        and isinstance(value, list)
+        and value
+        and all(isinstance(each, PLAIN_TYPES) for each in value)
     }
     for values in product(*lists.values()):
         yield {**level, **dict(zip(lists, values, strict=True))}
@@ -53,7 +56,7 @@ def _as_list(value: object) -> list[object]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
-def _named(value: object) -> object:
+def _named_settings(value: object) -> object:
     """The settings that a name alone stands for."""
     return {"type": value} if isinstance(value, str) else value
 
@@ -61,14 +64,14 @@ def _named(value: object) -> object:
 def _levels(value: object) -> list[object]:
     """An axis as it may be written, as a list of settings."""
     found: list[object] = []
-    for level in map(_named, _as_list(value)):
+    for level in map(_named_settings, _as_list(value)):
         found += _spread(level) if isinstance(level, Mapping) else [level]
     return found
 
 
 def _without_none(value: object) -> object:
     """A reranker's level; "none" is None."""
-    return None if value is None or (isinstance(value, Mapping) and value.get("type") == NONE) else value
+    return None if value is None or (isinstance(value, Mapping) and value.get("type") == NO_RERANKER) else value
 
 
 def _without_corpus(value: object) -> object:
@@ -76,11 +79,11 @@ def _without_corpus(value: object) -> object:
     return None if isinstance(value, Mapping) and value.get("type") == AS_IT_IS else value
 
 
-def _cuts(value: object) -> list[object]:
+def _chunker_levels(value: object) -> list[object]:
     """An axis of chunkers as it may be written, as a list of settings."""
     found: list[object] = []
-    for level in map(_named, _as_list(value)):
-        found += _spread(level, WHOLE) if isinstance(level, Mapping) else [level]
+    for level in map(_named_settings, _as_list(value)):
+        found += _spread(level, LIST_SETTINGS) if isinstance(level, Mapping) else [level]
     return found
 
 
@@ -112,7 +115,7 @@ ModeLevel = Annotated[Mode | RetrieverSpec, BeforeValidator(_mode)]
 class Axes(Settings):
     """The grid: every combination that makes sense is a system."""
 
-    chunker: Later[Annotated[tuple[MaybeChunker, ...], BeforeValidator(_cuts)]] = Field(
+    chunker: AddedLater[Annotated[tuple[MaybeChunker, ...], BeforeValidator(_chunker_levels)]] = Field(
         (None,),
         min_length=1,
         description='how the documents of a corpus `folder` are cut; "corpus": as the corpus says',
@@ -151,16 +154,16 @@ class Axes(Settings):
 class SystemSpec(Settings):
     """A single system beside the grid."""
 
-    chunker: Later[Annotated[MaybeChunker, BeforeValidator(_named)]] = Field(
+    chunker: AddedLater[Annotated[MaybeChunker, BeforeValidator(_named_settings)]] = Field(
         None, description="how the documents are cut; null: as the corpus says"
     )
-    rewrite: Annotated[RewriterSpec, BeforeValidator(_named)] = Field(
+    rewrite: Annotated[RewriterSpec, BeforeValidator(_named_settings)] = Field(
         {"type": "clean"}, validate_default=True, description="what is searched for"
     )
-    embedder: Annotated[EmbedderSpec, BeforeValidator(_named)] = Field(
+    embedder: Annotated[EmbedderSpec, BeforeValidator(_named_settings)] = Field(
         {"type": "wordllama"}, validate_default=True, description="what makes vectors"
     )
-    index: Annotated[IndexSpec, BeforeValidator(_named)] = Field(
+    index: Annotated[IndexSpec, BeforeValidator(_named_settings)] = Field(
         {"type": "flat"}, validate_default=True, description="how vectors are searched"
     )
     mode: ModeLevel = Field("hybrid", description="dense, lexical, hybrid, or the settings of a retriever")
@@ -214,7 +217,9 @@ class SearchSettings(Settings):
     """Which systems are measured on which questions."""
 
     type: Literal["exhaustive", "halving"] | None = Field(
-        None, description=f"all systems on all questions, or halving; null: halving from {MANY + 1} systems on"
+        None,
+        description=f"all systems on all questions, or halving; null: halving from {MAX_EXHAUSTIVE_SYSTEMS + 1} "
+        "systems on",
     )
     queries: tuple[Annotated[int, Field(ge=1)] | Literal["all"], ...] = Field(
         (30, 100, "all"), min_length=1, description="of halving: questions after which systems beyond hope are dropped"
@@ -223,7 +228,7 @@ class SearchSettings(Settings):
 
     def halves(self, systems: int) -> bool:
         """Whether so many systems are halved."""
-        return self.type == "halving" or (self.type is None and systems > MANY)
+        return self.type == "halving" or (self.type is None and systems > MAX_EXHAUSTIVE_SYSTEMS)
 
 
 def reads_corpus(mode: Mode | RetrieverConfig) -> bool:
@@ -240,7 +245,7 @@ class SweepConfig(Settings):
         Path("runs"), validate_default=True, description="where caches lie, shared with the runs there"
     )
     golden: SourcePath = Field(description="a run directory, or labels with their questions beside them")
-    scale: Later[Annotated[str, StringConstraints(pattern=SCALE)] | None] = Field(
+    scale: AddedLater[Annotated[str, StringConstraints(pattern=SCALE)] | None] = Field(
         None, exclude_if=is_none, description="lowest and highest grade of the labels, e.g. 0-3; null: from the labels"
     )
     corpus: CorpusSpec | None = Field(None, description="the passages; null: those of the golden set")

@@ -30,21 +30,28 @@ from raggs.stats.choice import (
     CandidateColumns,
     Choice,
     ChoiceLimits,
+    EquivalenceLookup,
     LimitTurn,
-    Peers,
     broken_limit,
     choose,
     turning_points,
 )
-from raggs.stats.comparison import SAME, could_reverse, least_queries
-from raggs.stats.front import Candidate, DepthPoint, find_front, marginal_gains, rounded
+from raggs.stats.comparison import SCORE_TOLERANCE, could_reverse, least_queries
+from raggs.stats.front import Candidate, DepthPoint, find_front, marginal_gains, round_quality
 from raggs.stats.intervals import Interval, bootstrap_means
 from raggs.stats.resampling import Winners, find_winners
 from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.effects import SweepUncertainty, effects
-from raggs.sweeps.grid import family
+from raggs.sweeps.grid import family_levels
+from raggs.sweeps.messages import (
+    BY_WAIT,
+    MIN_SHOWN_CHANGE,
+    choice_sentence,
+    excluded,
+    other_limit_sentences,
+    puts_first,
+)
 from raggs.sweeps.models import ChoicePart, EffectPart, FrontierPart, InteractionPart, StepPart, SystemRow, WinPart
-from raggs.sweeps.words import BY_WAIT, NOTHING, because, excluded, puts_first, turns
 
 
 class EquivalentSystems:
@@ -104,11 +111,11 @@ class EquivalentSystems:
     def _differences(self, name: str, other: str, measure: str) -> Floats:
         """The other system minus this one, by query; exactly 0 where they differ by rounding only."""
         ours, theirs = self._values[name][measure], self._values[other][measure]
-        return np.where(np.isclose(ours, theirs, rtol=SAME, atol=SAME), 0.0, theirs - ours)
+        return np.where(np.isclose(ours, theirs, rtol=SCORE_TOLERANCE, atol=SCORE_TOLERANCE), 0.0, theirs - ours)
 
 
-DRAWS = 1000  # of the questions anew
-MOST_RIVALS = 50  # systems, those nearest to the choice first, that unjudged passages may put before it
+BOOTSTRAP_DRAWS = 1000  # of the questions anew
+MAX_RIVALS = 50  # systems, those nearest to the choice first, that unjudged passages may put before it
 
 
 @dataclass(frozen=True)
@@ -158,7 +165,7 @@ def decide(
             matrix,
             limits,
             seed=config.seed,
-            draws=DRAWS,
+            draws=BOOTSTRAP_DRAWS,
             confidence=config.confidence,
             jitter_ms=jitter,
             peers=peers,
@@ -187,7 +194,7 @@ def _frontiers(
     config: SweepConfig,
     candidates: Sequence[Candidate],
     limits: ChoiceLimits,
-    peers: Peers,
+    peers: EquivalenceLookup,
     doubts: SweepUncertainty | None,
 ) -> Iterator[FrontierPart]:
     """The frontier and the choice for each SLO, the limit itself among them, and without one; other limits are held."""
@@ -241,7 +248,7 @@ class _Rules:
     """What a choice is made by beside limits."""
 
     jitter: float
-    peers: Peers
+    peers: EquivalenceLookup
 
 
 def _second(chosen: Choice, candidates: Sequence[Candidate], rules: _Rules) -> Candidate | None:
@@ -249,11 +256,11 @@ def _second(chosen: Choice, candidates: Sequence[Candidate], rules: _Rules) -> C
     first = chosen.winner
     if first is None:
         return None
-    rest = [each for each in candidates if not _alike(each, first, rules.jitter)]
+    rest = [each for each in candidates if not _is_equal_candidate(each, first, rules.jitter)]
     return choose(rest, chosen.limits, rules.jitter, rules.peers).winner if rest else None
 
 
-def _alike(one: Candidate, other: Candidate, jitter: float) -> bool:
+def _is_equal_candidate(one: Candidate, other: Candidate, jitter: float) -> bool:
     """Whether two systems are the same by what decides first, by price and by waiting."""
     if (one.quality[0], one.usd_per_1k) != (other.quality[0], other.usd_per_1k):
         return False
@@ -269,7 +276,7 @@ def _equals(
     if (first := chosen.winner) is None:
         return ()
     level = {each.name for each in chosen.excluded if each.reason in ("name", BY_WAIT)}
-    same = (each.name for each in candidates if each.name in level and _alike(each, first, jitter))
+    same = (each.name for each in candidates if each.name in level and _is_equal_candidate(each, first, jitter))
     return tuple(name for name in same if np.array_equal(deciding[name], deciding[first.name], equal_nan=True))
 
 
@@ -285,7 +292,7 @@ def _inconclusive(
     out = {each.name for each in chosen.excluded if each.bound is not None and each.by is None}
     out |= {each.name for each in chosen.excluded if each.reason in ("latency unknown", "cost unknown")}
     rivals = [each for each in candidates if each.name not in out and each.quality[0] < first.quality[0]]
-    nearest = sorted(rivals, key=lambda each: (-each.quality[0], each.name))[:MOST_RIVALS]
+    nearest = sorted(rivals, key=lambda each: (-each.quality[0], each.name))[:MAX_RIVALS]
     found = {each.name: doubts.part([(each.name, first.name)]) for each in nearest
              if doubts.could_put_before(each.name, first.name)}  # fmt: skip
     return {name: part for name, part in found.items() if part is not None}
@@ -305,7 +312,7 @@ def _inconclusive_target(
     if limits.quality is None or not kept:
         return {}
     field, target = CandidateColumns.of(kept), limits.quality
-    reached = rounded(field.quality) >= rounded(target)
+    reached = round_quality(field.quality) >= round_quality(target)
 
     def wins(row: int, quality: float) -> bool:
         moved, alive = field.quality.copy(), reached.copy()
@@ -316,7 +323,7 @@ def _inconclusive_target(
     if first is not None and doubts.could_cross(first.name, target):
         found[first.name] = doubts.own_part(first.name)
     order = sorted(range(len(kept)), key=lambda row: (abs(field.quality[row] - target), kept[row].name))
-    for row in [row for row in order if kept[row] is not first][:MOST_RIVALS]:
+    for row in [row for row in order if kept[row] is not first][:MAX_RIVALS]:
         name = kept[row].name
         if not reached[row] and doubts.could_cross(name, target) and wins(row, target):
             found[name] = doubts.own_part(name)
@@ -362,15 +369,15 @@ def _choice(
         return turning_points(candidates, axis, chosen.limits, jitter, rules.peers)
 
     first = chosen.winner
-    same = {each.name for each in candidates if first is not None and _alike(each, first, jitter)}
+    same = {each.name for each in candidates if first is not None and _is_equal_candidate(each, first, jitter)}
     return ChoicePart(
         winner=None if chosen.winner is None else chosen.winner.name,
         best=None if chosen.best is None else chosen.best.name,
         tied=chosen.tied,
-        sentence=because(chosen, len(candidates), quality[0], _second(chosen, candidates, rules), equals),
+        sentence=choice_sentence(chosen, len(candidates), quality[0], _second(chosen, candidates, rules), equals),
         changes=tuple(
-            turns(points("latency"), same, "latency", chosen.limits.usd_per_1k)
-            + turns(points("cost"), same, "cost", chosen.limits.latency_ms)
+            other_limit_sentences(points("latency"), same, "latency", chosen.limits.usd_per_1k)
+            + other_limit_sentences(points("cost"), same, "cost", chosen.limits.latency_ms)
         ),
         unknown=() if winners is None else (winners.told(equals=bool(equals)), *puts_first(chosen, equals, jitter)),
         excluded={each.name: excluded(each, quality[0]) for each in chosen.excluded},
@@ -389,7 +396,7 @@ def _steps(
     families: dict[tuple[tuple[str, str], ...], list[SystemRow]] = {}
     for row in rows:
         if "k" in row.levels and row.plain and measure in row.scores:
-            families.setdefault(family(row.levels, "k"), []).append(row)
+            families.setdefault(family_levels(row.levels, "k"), []).append(row)
     for members in families.values():
         by_k = {row.k: row for row in members}
         steps = [
@@ -431,4 +438,4 @@ def _why_open(
 def _direction(changes: Floats) -> float:
     known = changes[~np.isnan(changes)]
     mean = float(known.mean()) if known.size else 0.0
-    return 0.0 if abs(mean) < NOTHING else math.copysign(1.0, mean)
+    return 0.0 if abs(mean) < MIN_SHOWN_CHANGE else math.copysign(1.0, mean)

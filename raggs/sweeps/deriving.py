@@ -18,7 +18,7 @@ from raggs.base.arrays import Floats
 from raggs.base.cache import OnceCache
 from raggs.base.errors import RaggsError
 from raggs.base.text import plural
-from raggs.base.types import BuildProgress, Hear, Number, deaf, number
+from raggs.base.types import BuildProgress, Number, ProgressListener, finite_or_none, ignore_progress
 from raggs.evaluation.analyses.comparisons import comparison_part
 from raggs.evaluation.analyses.leave_one_out import leave_out
 from raggs.evaluation.models import ComparisonPart, UnjudgedPart
@@ -29,12 +29,12 @@ from raggs.metrics.hits import Hits
 from raggs.metrics.names import parse_measure
 from raggs.metrics.unjudged import ShownPassages
 from raggs.stats.comparison import compare_many
-from raggs.stats.front import MOST, MeasuredIndex, deltas, efficiency
+from raggs.stats.front import MAX_LOSS, MeasuredIndex, deltas, efficiency
 from raggs.sweeps.comparing import cut_notes
 from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.deciding import SweepDecision, decide
 from raggs.sweeps.effects import SweepUncertainty
-from raggs.sweeps.grid import CHUNKER, family
+from raggs.sweeps.grid import CHUNKER, family_levels
 from raggs.sweeps.judgments import ChunkingGrades, is_reference
 from raggs.sweeps.models import IndexLossPart, SweepReport, SystemRow, UniqueContributionPart
 from raggs.sweeps.scoring import ScoredSystem, SystemScorer
@@ -55,7 +55,7 @@ def index_deltas(
     families: dict[object, list[SystemRow]] = {}
     for row in rows:
         if AXIS in row.levels and all(name in row.scores for name in quality):
-            families.setdefault(family(row.levels, AXIS), []).append(row)
+            families.setdefault(family_levels(row.levels, AXIS), []).append(row)
     for members in families.values():
         exact = next((row for row in members if row.levels[AXIS] == EXACT), None)
         others = [row for row in members if row is not exact]
@@ -79,9 +79,9 @@ def _unjudged(
 
     An index that is not good enough by a measure, whatever the unjudged passages, stays so.
     """
-    lost = {measure for measure, change in changes.items() if change is None or change < -MOST}
+    lost = {measure for measure, change in changes.items() if change is None or change < -MAX_LOSS}
     open_ = [(measure, each) for measure in changes if (each := doubts.get(measure)) is not None
-             and each.could_cross_share(name, exact.name, 1.0 - MOST)]  # fmt: skip
+             and each.could_cross_share(name, exact.name, 1.0 - MAX_LOSS)]  # fmt: skip
     if not open_ or lost - {measure for measure, _ in open_}:
         return None
     return next(each for measure, each in open_ if not lost or measure in lost).part([(name, exact.name)])
@@ -93,10 +93,10 @@ def _measured(row: SystemRow, quality: Sequence[str]) -> MeasuredIndex:
     return MeasuredIndex(row.name, means, None if spread is None else spread.p50)
 
 
-SHARED = ("k", "reranker")  # axes that change no search
+UNGROUPED_AXES = ("k", "reranker")  # axes that change no search
 
 
-def loyalty(
+def unique_contributions(
     rows: Sequence[SystemRow], hits: Mapping[str, Hits], measure: str, depth: int
 ) -> tuple[UniqueContributionPart, ...]:
     """Each system's score with and without its own contributions, the greatest fall first.
@@ -117,8 +117,8 @@ def loyalty(
             system=fall.system,
             group=fall.group,
             measure=named.name,
-            score=number(sign * fall.score),
-            without=number(sign * fall.without),
+            score=finite_or_none(sign * fall.score),
+            without=finite_or_none(sign * fall.without),
             alone=found.own(fall.system).judged,
             overtaken_by=fall.overtaken_by,
         )
@@ -127,7 +127,7 @@ def loyalty(
 
 
 def _group(row: SystemRow) -> str:
-    return "+".join(label for _, label in family(row.levels, *SHARED))
+    return "+".join(label for _, label in family_levels(row.levels, *UNGROUPED_AXES))
 
 
 UNSCORED: dict[str, object] = {
@@ -138,8 +138,8 @@ UNSCORED: dict[str, object] = {
     "unjudged_characters": {},
     "projection": None,
 }
-NAMED = 3  # systems that halving did not drop
-MOST_COMPARED = 50  # systems; beyond it the front alone is tested
+MAX_NAMED_SYSTEMS = 3  # systems that halving did not drop
+MAX_COMPARED_SYSTEMS = 50  # systems; beyond it the front alone is tested
 
 
 def derive(
@@ -148,7 +148,7 @@ def derive(
     rows: Sequence[SystemRow],
     run_of: Callable[[SystemRow], Run],
     left_out: Sequence[str] = (),
-    hear: Hear = deaf,
+    hear: ProgressListener = ignore_progress,
     atlas: ChunkingGrades | None = None,
 ) -> SweepReport:
     """Score, compare and choose.
@@ -164,7 +164,7 @@ def derive(
     Raises:
         DataError: lists that cannot be scored; a run that was made elsewhere is named unfinished instead.
     """
-    few = sum(row.file is not None for row in rows) <= MOST_COMPARED
+    few = sum(row.file is not None for row in rows) <= MAX_COMPARED_SYSTEMS
     scorers = OnceCache[SystemScorer]()
 
     def scorer_of(label: str | None) -> SystemScorer:
@@ -222,7 +222,7 @@ def derive(
         wins=decision.wins,
         baseline=decision.baseline,
         comparisons=_comparisons(config, scorer.quality[0], decision, values, doubts),
-        loyalty=_loyalty(scored, hits, scorer.quality[0], config),
+        loyalty=_contributions(scored, hits, scorer.quality[0], config),
         notes=(*_notes(scored, doubts, few=few), *_cut_notes(scored, atlas, decision, scorer.quality[0], config)),
     )
 
@@ -248,7 +248,7 @@ def _with_scores(row: SystemRow, found: ScoredSystem, quality: Sequence[str], co
 
 
 def _efficiency(quality: Sequence[float], ms: float | None) -> Number:
-    return None if ms is None or not quality else number(efficiency(quality, ms))
+    return None if ms is None or not quality else finite_or_none(efficiency(quality, ms))
 
 
 def _comparisons(
@@ -262,7 +262,7 @@ def _comparisons(
     baseline = decision.baseline
     if baseline is None or baseline not in values:
         return ()
-    names = list(values) if len(values) <= MOST_COMPARED else [name for name in decision.front if name in values]
+    names = list(values) if len(values) <= MAX_COMPARED_SYSTEMS else [name for name in decision.front if name in values]
     others = {name: values[name][measure] for name in names if name != baseline}
     if not others:
         return ()
@@ -272,21 +272,25 @@ def _comparisons(
     found = compare_many(values[baseline][measure], others, seed=config.seed, alpha=alpha, ends=ends)
     return tuple(
         comparison_part(
-            name, baseline, measure, one, unjudged=None if one.verdict != "unjudged" else _why(doubts, name, baseline)
+            name,
+            baseline,
+            measure,
+            one,
+            unjudged=None if one.verdict != "unjudged" else _unjudged_reason(doubts, name, baseline),
         )
         for name, one in found.items()
     )
 
 
-def _why(doubts: SweepUncertainty | None, name: str, baseline: str) -> UnjudgedPart | None:
+def _unjudged_reason(doubts: SweepUncertainty | None, name: str, baseline: str) -> UnjudgedPart | None:
     return None if doubts is None else doubts.part([(name, baseline)])
 
 
-def _loyalty(
+def _contributions(
     rows: Sequence[SystemRow], hits: dict[str, Hits], measure: str, config: SweepConfig
 ) -> tuple[UniqueContributionPart, ...]:
     """Nobody's references hang on a pool."""
-    return () if is_reference(measure) else loyalty(rows, hits, measure, max(config.cutoffs))
+    return () if is_reference(measure) else unique_contributions(rows, hits, measure, max(config.cutoffs))
 
 
 def _cut_notes(
@@ -299,9 +303,12 @@ def _cut_notes(
 def _undecided(rows: Sequence[SystemRow], doubts: SweepUncertainty | None) -> Iterator[str]:
     """The systems that halving did not drop since unjudged passages could reverse it."""
     kept = [row for row in rows if row.undecided]
-    yield from (f"{row.name} was not given up early: {row.undecided}" for row in kept[:NAMED])
-    if len(kept) > NAMED:
-        yield f"{plural(len(kept) - NAMED, 'more system')} not given up early for the same reason, see systems.jsonl"
+    yield from (f"{row.name} was not given up early: {row.undecided}" for row in kept[:MAX_NAMED_SYSTEMS])
+    if len(kept) > MAX_NAMED_SYSTEMS:
+        yield (
+            f"{plural(len(kept) - MAX_NAMED_SYSTEMS, 'more system')} not given up early for the same reason, "
+            "see systems.jsonl"
+        )
     if kept and doubts is not None:
         yield f"next: {doubts.remedy}"
 
@@ -329,7 +336,8 @@ def _notes(rows: Sequence[SystemRow], doubts: SweepUncertainty | None, *, few: b
         found.append("some systems were not timed in every step, so they hold no limit on latency")
     if not few:
         found.append(
-            f"with more than {MOST_COMPARED} systems, the measures that decide alone have intervals, and those on the "
+            f"with more than {MAX_COMPARED_SYSTEMS} systems, the measures that decide alone have intervals, and "
+            "those on the "
             "front alone are tested"
         )
     return found

@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 
 from raggs.base.arrays import Floats, Ints
-from raggs.base.types import number
+from raggs.base.types import finite_or_none
+from raggs.evaluation.messages import inconclusive
 from raggs.evaluation.models import UnjudgedPart
 from raggs.evaluation.study import ends_between, unjudged_in, unjudged_part
-from raggs.evaluation.words import inconclusive
 from raggs.metrics.names import parse_measure
 from raggs.metrics.unjudged import ShownPassages, value_ends
 from raggs.runs.manifests.store import RunStore
@@ -28,14 +28,14 @@ from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.judgments import is_reference
 from raggs.sweeps.models import EffectPart, InteractionPart, SystemRow
 
-MOST_PAIRS = 500  # of systems whose bounds are computed for one effect; beyond, unjudged passages count as worst
+MAX_PAIRS = 500  # of systems whose bounds are computed for one effect; beyond, unjudged passages count as worst
 OF_RUN = "raggs sweep --judge-holes has them judged"
 OF_LABELS = (
     "judge them in a run of raggs: raggs run, with the sweep's lists as {type: runfile} under retrieve.retrievers"
 )
 
-Pair = tuple[str, str]
-Square = tuple[Pair, Pair]
+SystemPair = tuple[str, str]
+Square = tuple[SystemPair, SystemPair]
 
 
 def golden_remedy(golden: Path) -> str:
@@ -56,7 +56,7 @@ class SweepUncertainty:
     measure: str
     shown: Mapping[str, ShownPassages]
     remedy: str
-    _known: dict[Pair, DifferenceBounds | None] = field(default_factory=dict)
+    _known: dict[SystemPair, DifferenceBounds | None] = field(default_factory=dict)
 
     @classmethod
     def of(cls, measure: str, shown: Mapping[str, ShownPassages | None], golden: Path) -> SweepUncertainty | None:
@@ -74,9 +74,9 @@ class SweepUncertainty:
             self._known[pair] = ends_between(parse_measure(self.measure), *map(self.shown.get, pair))
         return self._known[pair]
 
-    def mean_ends(self, pairs: Sequence[Pair]) -> DifferenceBounds | None:
+    def mean_ends(self, pairs: Sequence[SystemPair]) -> DifferenceBounds | None:
         """The same for the mean difference over some pairs, the first of each minus the second."""
-        if len(pairs) > MOST_PAIRS:
+        if len(pairs) > MAX_PAIRS:
             return self._widest(pairs)
         found = [self.ends(*pair) for pair in pairs]
         return None if all(each is None for each in found) else self._mean(pairs, found)
@@ -123,9 +123,9 @@ class SweepUncertainty:
     def could_put_before(self, rival: str, winner: str) -> bool:
         """Whether unjudged passages could give a system that is behind in the mean the better one."""
         ends = self.ends(rival, winner)
-        return ends is not None and could_reverse(_ahead, self._fixed((rival, winner)).low, ends)
+        return ends is not None and could_reverse(_is_ahead, self._fixed((rival, winner)).low, ends)
 
-    def part(self, pairs: Sequence[Pair]) -> UnjudgedPart | None:
+    def part(self, pairs: Sequence[SystemPair]) -> UnjudgedPart | None:
         """Why a verdict over some pairs is inconclusive."""
         named = parse_measure(self.measure)
         return self._part(
@@ -146,12 +146,12 @@ class SweepUncertainty:
         parts = unjudged_in(parse_measure(self.measure), tops)
         return None if ends is None else unjudged_part(parts[:2], ends, sign, self.remedy)
 
-    def _mean(self, pairs: Sequence[Pair], found: Sequence[DifferenceBounds | None]) -> DifferenceBounds:
+    def _mean(self, pairs: Sequence[SystemPair], found: Sequence[DifferenceBounds | None]) -> DifferenceBounds:
         """Over the pairs that have a value; one without unjudged passages keeps its own."""
         ends = [each or self._fixed(pair) for pair, each in zip(pairs, found, strict=True)]
         return DifferenceBounds(*(_mean_of([end[place] for end in ends]) for place in (0, 1)))
 
-    def _fixed(self, pair: Pair) -> DifferenceBounds:
+    def _fixed(self, pair: SystemPair) -> DifferenceBounds:
         values = [self._values(name) for name in pair]
         difference = (1.0 if parse_measure(self.measure).higher else -1.0) * (values[0] - values[1])
         return DifferenceBounds(difference, difference)
@@ -159,7 +159,7 @@ class SweepUncertainty:
     def _values(self, system: str) -> Floats:
         return parse_measure(self.measure).values(self.shown[system].hits)
 
-    def _widest(self, pairs: Sequence[Pair]) -> DifferenceBounds | None:
+    def _widest(self, pairs: Sequence[SystemPair]) -> DifferenceBounds | None:
         """Bounds that hold whatever the grades: a query with unjudged passages may have any difference."""
         named = parse_measure(self.measure)
         tops = {name: self.shown[name].top for pair in pairs for name in pair if name in self.shown}
@@ -170,7 +170,7 @@ class SweepUncertainty:
         return DifferenceBounds(np.full(len(held.length), low - high), np.full(len(held.length), high - low))
 
 
-def _ahead(differences: Floats) -> bool:
+def _is_ahead(differences: Floats) -> bool:
     known = differences[~np.isnan(differences)]
     return bool(len(known) and known.mean() > 0)
 
@@ -221,9 +221,9 @@ def effects(
             level=str(each.after),
             against=str(each.before),
             pairs=each.pairs,
-            quality=number(each.change),
-            low=number(each.low),
-            high=number(each.high),
+            quality=finite_or_none(each.change),
+            low=finite_or_none(each.low),
+            high=finite_or_none(each.high),
             clear=each.clear,
             unjudged=next(reasons) if each.unjudged else None,
             latency_ms=waits.get((each.axis, each.before, each.after)),
@@ -274,9 +274,9 @@ def _interaction(each: Interaction, why: UnjudgedPart | None) -> InteractionPart
     said = f"{change} brings {abs(each.change):.3f} {more} {than}{doubt}"
     return InteractionPart(
         axes=each.axes,
-        strength=number(each.change),
-        low=number(each.low),
-        high=number(each.high),
+        strength=finite_or_none(each.change),
+        low=finite_or_none(each.low),
+        high=finite_or_none(each.high),
         clear=each.clear,
         sentence=said if why is None else f"whether {change} brings {more} {than} is {inconclusive(why)}",
         unjudged=why,

@@ -29,17 +29,21 @@ from raggs.parts.rerankers import RerankerConfig
 from raggs.parts.rerankers.boosted import FIT, BoostedConfig
 from raggs.parts.retrievers import RetrieverConfig
 from raggs.parts.retrievers.dense import DenseRetriever
-from raggs.parts.retrievers.depth import Reads, RoutedDepth
+from raggs.parts.retrievers.depth import RoutedDepth, ScoreSource
 from raggs.parts.retrievers.runfile import RunFileRetriever
-from raggs.sweeps.config import AS_IT_IS, NONE, Axes, HybridSettings, SweepConfig, SystemSpec, reads_corpus
+from raggs.sweeps.config import AS_IT_IS, NO_RERANKER, Axes, HybridSettings, SweepConfig, SystemSpec, reads_corpus
 
 AXES = tuple(Axes.model_fields)
-TELLING = ("path", "model", "callable")  # settings that name a level even where it has no rival of its type
+IDENTIFYING_SETTINGS = (
+    "path",
+    "model",
+    "callable",
+)  # settings that name a level even where it has no rival of its type
 NAMED_ALWAYS = ("mode", "embedder")
 CHUNKER = "chunker"
 SEARCH = "a search without vectors has no embedder and no index, so it is one system for all of them"
 TYPED = "a run that was made elsewhere is asked nothing, so it is one system for all embedders, indexes and rewrites"
-ELSEWHERE = (
+CHUNKING_MERGE_NOTE = (
     "a retriever that does not read the corpus knows nothing of how that is cut, so it is one system for all cuts (its "
     "lists are taken to be of the corpus as `corpus` says; name another under `systems` with its own `chunker`)"
 )
@@ -119,7 +123,7 @@ def make_grid(config: SweepConfig) -> SystemGrid:
         if not reads_corpus(spec.mode):  # its lists are of one cut, and nobody says that it is this one
             spec, told = spec.model_copy(update={"chunker": None}), {**told, CHUNKER: AS_IT_IS}
         system = _system(spec, told, varied, recut=config.recuts)
-        if why := lacking(system):
+        if why := unroutable_reason(system):
             merged[f"k {told['k']}: {why}"] += 1
             continue
         key = tuple(system.levels.items())
@@ -128,7 +132,9 @@ def make_grid(config: SweepConfig) -> SystemGrid:
     left_out = [f"{plural(count, 'combination')} left out: {why}" for why, count in merged.items() if count]
     if excluded:
         left_out.append(f"{plural(excluded, 'combination')} left out by `except`")
-    left_out += [f"`except` has {_told(config.excluded[at])}, which no combination matches" for at in sorted(idle)]
+    left_out += [
+        f"`except` has {_pattern_text(config.excluded[at])}, which no combination matches" for at in sorted(idle)
+    ]
     systems = (*found.values(), *_single(config, cuts))
     if not systems:
         raise ConfigError("no system is left", remedy="take something out of `except`, or add `systems`")
@@ -153,7 +159,7 @@ def _single(config: SweepConfig, cuts: Mapping[str, str]) -> Iterator[RetrievalS
     for name, spec in config.systems.items():
         labels = {axis: _labels([getattr(spec, axis)])[0] for axis in AXES} | {CHUNKER: cuts[repr(spec.chunker)]}
         found = replace(_system(spec, labels, set(), recut=config.recuts), name=name)
-        if why := lacking(found):
+        if why := unroutable_reason(found):
             raise ConfigError(f"system {name!r}: {why}", remedy="leave the signal out of k.when, or give k as a number")
         yield found
 
@@ -161,7 +167,7 @@ def _single(config: SweepConfig, cuts: Mapping[str, str]) -> Iterator[RetrievalS
 def _why_one(system: RetrievalStack, spec: SystemSpec, *, recut: bool) -> str:
     """Why some combinations are one system."""
     if recut and not reads_corpus(spec.mode):
-        return ELSEWHERE
+        return CHUNKING_MERGE_NOTE
     return SEARCH if system.run_file is None else TYPED
 
 
@@ -199,7 +205,7 @@ def _system(spec: SystemSpec, labels: Mapping[str, str], varied: set[str], *, re
     )
 
 
-def lacking(system: RetrievalStack) -> str | None:
+def unroutable_reason(system: RetrievalStack) -> str | None:
     """Why a system's depth cannot be routed, as a clause; None where it can, or is the same for all."""
     depth = system.depth
     if depth is None:
@@ -208,7 +214,7 @@ def lacking(system: RetrievalStack) -> str | None:
         return "weight: fit needs the same number of candidates for all questions"
     if system.run_file is not None:
         return "a run that was made elsewhere is as deep as it is"
-    by_mode: Mapping[str, tuple[Reads, ...]] = {
+    by_mode: Mapping[str, tuple[ScoreSource, ...]] = {
         "dense": ("vectors",),
         "lexical": ("words",),
         "hybrid": ("vectors", "words"),
@@ -227,7 +233,7 @@ def _in_name(axis: str, label: str) -> str:
     return f"k{label}" if axis == "k" and label.isdigit() else label
 
 
-def family(levels: Mapping[str, str], *axes: str) -> tuple[tuple[str, str], ...]:
+def family_levels(levels: Mapping[str, str], *axes: str) -> tuple[tuple[str, str], ...]:
     """What systems share that differ in some axes alone."""
     return tuple((axis, level) for axis, level in levels.items() if axis not in axes)
 
@@ -254,10 +260,10 @@ def _labels(levels: Sequence[Level]) -> tuple[str, ...]:
 
 def _label(level: Level, settings: Mapping[str, object], varied: Collection[tuple[str, str]]) -> str:
     if not isinstance(level, BaseModel):
-        return NONE if level is None else str(level)
+        return NO_RERANKER if level is None else str(level)
     parts = [_type(level)]
     for key, value in settings.items():
-        if key != "type" and (key in TELLING or (_type(level), key) in varied):
+        if key != "type" and (key in IDENTIFYING_SETTINGS or (_type(level), key) in varied):
             parts.append(_part(key, value))
     return "-".join(part for part in parts if part).replace(" ", "_").replace("/", "_")
 
@@ -278,19 +284,19 @@ def _type(level: Level) -> str:
     return str(getattr(level, "type", level))
 
 
-def _told(pattern: Mapping[str, object]) -> str:
+def _pattern_text(pattern: Mapping[str, object]) -> str:
     """A pattern of `except` in words."""
     return "{" + ", ".join(f"{axis}: {wanted}" for axis, wanted in pattern.items()) + "}"
 
 
 def _matches(pattern: Mapping[str, object], spec: SystemSpec, labels: Mapping[str, str]) -> bool:
     """Whether every axis that a pattern names has the level that it describes."""
-    return all(_fits(wanted, getattr(spec, axis), labels[axis]) for axis, wanted in pattern.items())
+    return all(_fits_level(wanted, getattr(spec, axis), labels[axis]) for axis, wanted in pattern.items())
 
 
-def _fits(wanted: object, level: Level, label: str) -> bool:
+def _fits_level(wanted: object, level: Level, label: str) -> bool:
     if isinstance(wanted, (list, tuple)):
-        return any(_fits(each, level, label) for each in wanted)
+        return any(_fits_level(each, level, label) for each in wanted)
     if isinstance(wanted, Mapping):
         settings = level.model_dump(mode="json") if isinstance(level, BaseModel) else {}
         return all(settings.get(key) == value for key, value in wanted.items())
@@ -321,12 +327,12 @@ def searches_of(
     """
     match system.mode:
         case "dense":
-            return (_dense(system, _deepest(system, systems)),)
+            return (_dense(system, _deepest_k(system, systems)),)
         case "lexical":
-            return (_plain(system, hybrid.lexical.model_copy(update={"k": _deepest(system, systems)})),)
+            return (_vectorless_search(system, hybrid.lexical.model_copy(update={"k": _deepest_k(system, systems)})),)
         case "hybrid":
             lexical = hybrid.lexical.model_copy(update={"k": hybrid.depth})
-            return (_dense(system, hybrid.depth), _plain(system, lexical))
+            return (_dense(system, hybrid.depth), _vectorless_search(system, lexical))
     own = system.own or hybrid.lexical
     retriever = own.model_copy(update={"k": system.k})
     return (SystemRetriever(retriever, system.rewrite, system.embedder, system.chunker),)
@@ -340,17 +346,17 @@ def _dense(system: RetrievalStack, depth: int) -> SystemRetriever:
     return SystemRetriever(retriever, system.rewrite, system.embedder, system.chunker)
 
 
-def _plain(system: RetrievalStack, retriever: RetrieverConfig) -> SystemRetriever:
+def _vectorless_search(system: RetrievalStack, retriever: RetrieverConfig) -> SystemRetriever:
     return SystemRetriever(retriever, system.rewrite, None, system.chunker)
 
 
-def _deepest(system: RetrievalStack, systems: Sequence[RetrievalStack]) -> int:
+def _deepest_k(system: RetrievalStack, systems: Sequence[RetrievalStack]) -> int:
     """The greatest k of the systems that search alike; its own where k changes how an index is searched."""
     if system.index is not None and system.index.type != EXACT:
         return system.k
-    return max(each.k for each in systems if _alike(each) == _alike(system))
+    return max(each.k for each in systems if _search_key(each) == _search_key(system))
 
 
-def _alike(system: RetrievalStack) -> tuple[object, ...]:
+def _search_key(system: RetrievalStack) -> tuple[object, ...]:
     """What systems share that search alike."""
     return system.mode, system.rewrite, system.embedder, system.index, system.chunker

@@ -17,8 +17,8 @@ import numpy as np
 from raggs.base.arrays import Flags, Floats
 from raggs.base.errors import AuthenticationError, ConfigError, ModelError, PrerequisiteError, RaggsError
 from raggs.base.types import BuildProgress
+from raggs.evaluation.messages import inconclusive
 from raggs.evaluation.models import UnjudgedPart
-from raggs.evaluation.words import inconclusive
 from raggs.metrics.unjudged import ShownPassages
 from raggs.stats.front import Candidate, may_replace
 from raggs.stats.resampling import draw_order, halve

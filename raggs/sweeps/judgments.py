@@ -31,8 +31,8 @@ from raggs.base.artifacts import MAX_GRADE, Frozen, JudgeRecord, Query, Span, na
 from raggs.base.cache import OnceCache
 from raggs.base.jsonl import Appender, read_torn
 from raggs.golden.judgments import DataOrigin, Judgments
-from raggs.golden.places import USUAL, JudgedPlaces, PassagePlaces, Projection
-from raggs.metrics.columns import IdColumn, Placed, Qrels, Run, UtilityEstimates, belief_of
+from raggs.golden.places import DEFAULT_RULE, JudgedPlaces, PassagePlaces, Projection
+from raggs.metrics.columns import IdColumn, Qrels, RankedUtilities, Run, UtilityEstimates, belief_of
 from raggs.metrics.hits import Hits, Ties
 from raggs.metrics.names import parse_measure
 from raggs.metrics.spans import Spans
@@ -136,11 +136,11 @@ def with_grades(judgments: Judgments, more: Mapping[str, Mapping[str, int]]) -> 
     qrels = Qrels.of(labels, judgments.qrels.scale)
     if judgments.qrels.belief is not None:
         pairs = ((qid, doc_id) for qid in qrels.qids for doc_id in labels[qid])
-        qrels = replace(qrels, belief=belief_of(pairs, _placed(judgments.qrels, judgments.qrels.belief)))
+        qrels = replace(qrels, belief=belief_of(pairs, _ranked_places(judgments.qrels, judgments.qrels.belief)))
     return replace(judgments, qrels=qrels, doubt=None)
 
 
-def _placed(qrels: Qrels, belief: UtilityEstimates) -> Placed:
+def _ranked_places(qrels: Qrels, belief: UtilityEstimates) -> RankedUtilities:
     rows = np.flatnonzero(belief.ranked)
     docs = map(bytes.decode, qrels.docs.take(rows).tolist())
     qids = (qrels.qids[number] for number in qrels.query[rows].tolist())
@@ -273,7 +273,7 @@ class ChunkingGrades:
                 yield PlaceRow(cut=label, doc_id=cut.ids[row], span=_span(cut, row))
 
     def _made(self, part: CutPart, cut: PassagePlaces) -> ChunkingJudgments:
-        places = Projection(self._of_labels, cut, USUAL, DataOrigin(part.content))
+        places = Projection(self._of_labels, cut, DEFAULT_RULE, DataOrigin(part.content))
         marked = any(qid in self._references for qid in self._labels.qrels.qids)
         return ChunkingJudgments(part, places, Excerpts(places, self._references) if marked else None)
 

@@ -16,17 +16,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from raggs.base.document import (
     Cell,
     Column,
+    ColumnSpec,
     Legend,
     ReportDocument,
     Section,
-    Shown,
     Table,
     interval,
     table_of,
     terms_of,
 )
 from raggs.base.text import plural
-from raggs.evaluation.words import inconclusive
+from raggs.evaluation.messages import inconclusive
 from raggs.metrics.names import glossary
 from raggs.sweeps.comparing import (
     best_first,
@@ -34,7 +34,7 @@ from raggs.sweeps.comparing import (
     comparing,
     cuts_section,
     first_of,
-    fold,
+    fold_similar_systems,
     folded_sentence,
     frontiers_section,
     mean,
@@ -42,8 +42,9 @@ from raggs.sweeps.comparing import (
     span_columns,
 )
 from raggs.sweeps.judgments import TERMS
+from raggs.sweeps.messages import MIN_SHOWN_CHANGE, usd
 from raggs.sweeps.models import (
-    DOUBT,
+    UNCERTAIN_MARK,
     EffectPart,
     MemoryPart,
     PlanLine,
@@ -53,14 +54,18 @@ from raggs.sweeps.models import (
     SystemRow,
     add,
 )
-from raggs.sweeps.words import NOTHING, usd
 
 MAX_ROWS = 8  # lines of a table on the screen
 
 
 def findings(report: SweepReport, full: bool) -> list[Section]:
     """The sections that there is something to say in."""
-    found = (_effects(report, full), _steps(report, full), _waits(report) if full else None, _memory(report, full))
+    found = (
+        _effects(report, full),
+        _steps(report, full),
+        _latency_section(report) if full else None,
+        _memory(report, full),
+    )
     placed = (frontiers_section(report, full), ceilings_section(report, full))
     return [*filter(None, placed), *filter(None, found), *comparing(report, full)]
 
@@ -68,7 +73,7 @@ def findings(report: SweepReport, full: bool) -> list[Section]:
 def _effects(report: SweepReport, full: bool) -> Section | None:
     if not report.effects:
         return None
-    idle = [part for part in report.effects if _idle(part, report.jitter_ms)]
+    idle = [part for part in report.effects if _has_no_effect(part, report.jitter_ms)]
     told = [part for part in report.effects if part not in idle]
     shown = told if full else [part for part in told if _from_first(part, report.effects)][:MAX_ROWS]
     paid = any(part.usd_per_1k for part in report.effects)
@@ -85,7 +90,11 @@ def _effects(report: SweepReport, full: bool) -> Section | None:
         [*(part.unjudged for part in report.effects), *(part.unjudged for part in report.interactions)]
     )
     terms = [Legend("[ ]", f"{report.confidence:.0%} interval over resampled questions")] if shown else []
-    terms += [Legend(DOUBT, "may be chance, as so many are compared")] if any(not part.clear for part in shown) else []
+    terms += (
+        [Legend(UNCERTAIN_MARK, "may be chance, as so many are compared")]
+        if any(not part.clear for part in shown)
+        else []
+    )
     table = table_of(shown, *columns, quality=report.quality[0])
     return Section("What each axis buys", tuple(sentences), table, terms=tuple(terms))
 
@@ -99,9 +108,9 @@ def _inconclusive(parts: Sequence[EffectPart]) -> Iterator[str]:
     yield from (f"{', '.join(changes)}: {why}" for why, changes in found.items())
 
 
-def _idle(part: EffectPart, jitter: float) -> bool:
+def _has_no_effect(part: EffectPart, jitter: float) -> bool:
     """Whether a level changes nothing: quality to four decimals, waiting within the jitter, no money."""
-    still = part.quality is not None and abs(part.quality) < NOTHING
+    still = part.quality is not None and abs(part.quality) < MIN_SHOWN_CHANGE
     return still and abs(part.latency_ms or 0.0) < jitter and not part.usd_per_1k
 
 
@@ -113,11 +122,11 @@ def _steps(report: SweepReport, full: bool) -> Section | None:
     """What each larger k brings."""
     if not report.steps:
         return None
-    moving = [part for part in report.steps if not _stands(part)]
-    idle = Counter(f"k {part.step}" for part in report.steps if _stands(part))
+    moving = [part for part in report.steps if not _changes_nothing(part)]
+    idle = Counter(f"k {part.step}" for part in report.steps if _changes_nothing(part))
     total = Counter(f"k {part.step}" for part in report.steps)
     sentences = [
-        f"{step} changes no {report.quality[0]} in {_of(count, total[step])}, and costs and waits no more"
+        f"{step} changes no {report.quality[0]} in {_count_of_systems(count, total[step])}, and costs and waits no more"
         for step, count in idle.items()
     ]
     shown = sorted(moving, key=lambda part: -abs(part.quality or 0.0))[: None if full else MAX_ROWS]
@@ -129,24 +138,26 @@ def _steps(report: SweepReport, full: bool) -> Section | None:
     whys = [f"{part.system} from k {part.from_k}: {inconclusive(part.unjudged)}" for part in open_ if part.unjudged]
     sentences += whys if full else first_of(whys)
     sentences += next_commands(part.unjudged for part in open_)
-    terms = (Legend(DOUBT, "unjudged passages could reverse it"),) if any(part.unjudged for part in shown) else ()
+    terms = (
+        (Legend(UNCERTAIN_MARK, "unjudged passages could reverse it"),) if any(part.unjudged for part in shown) else ()
+    )
     paid = any(part.usd_per_1k for part in shown)
     columns = ("system", "step", "quality", "ms", *(("usd_per_1k", "gain") if paid else ()))
     table = table_of(shown, *columns, quality=report.quality[0])
     return Section("What more candidates bring", tuple(sentences), table, terms=terms)
 
 
-def _stands(part: StepPart) -> bool:
+def _changes_nothing(part: StepPart) -> bool:
     if part.unjudged is not None:
         return False
-    return abs(part.quality or 0.0) < NOTHING and not part.usd_per_1k and (part.within_jitter or not part.ms)
+    return abs(part.quality or 0.0) < MIN_SHOWN_CHANGE and not part.usd_per_1k and (part.within_jitter or not part.ms)
 
 
-def _of(count: int, total: int) -> str:
+def _count_of_systems(count: int, total: int) -> str:
     return f"any of {plural(total, 'system')}" if count == total else f"{count} of {plural(total, 'system')}"
 
 
-def _waits(report: SweepReport) -> Section | None:
+def _latency_section(report: SweepReport) -> Section | None:
     """The usual wait and the tail of each system, side by side."""
     timed = [(row, row.latency.total) for row in best_first(report) if row.latency.total is not None]
     if not timed:
@@ -176,14 +187,14 @@ def _memory(report: SweepReport, full: bool) -> Section | None:
 
 MAX_SYSTEMS = 12  # systems on the screen; files hold all
 FIGURE = re.compile(r"[ :]*\d")
-NAMED = 3  # systems that unjudged passages could put before the choice
-MOST = 24  # of the front on the screen
-BESIDE = "systems"  # in a plan's axes: single systems beside the grid
-FRONT, CHOSEN, BOTH = "*", ">", ">*"
+MAX_NAMED_RIVALS = 3  # systems that unjudged passages could put before the choice
+MAX_FRONT_SYSTEMS = 24  # of the front on the screen
+SINGLE_SYSTEMS_AXIS = "systems"  # in a plan's axes: single systems beside the grid
+FRONT_SIGN, CHOSEN_SIGN, CHOSEN_FRONT_SIGN = "*", ">", ">*"
 SIGNS = {
-    BOTH: "the choice; it is on the front, as those with * are",
-    CHOSEN: "the choice; under the limits, though without them another one beats it",
-    FRONT: "on the front: no other system is as good, as fast and as cheap, and better in one of these",
+    CHOSEN_FRONT_SIGN: "the choice; it is on the front, as those with * are",
+    CHOSEN_SIGN: "the choice; under the limits, though without them another one beats it",
+    FRONT_SIGN: "on the front: no other system is as good, as fast and as cheap, and better in one of these",
 }
 
 
@@ -210,15 +221,15 @@ def lay_out(report: SweepReport, *, full: bool = False) -> ReportDocument:
 def rivals(report: SweepReport) -> Iterator[str]:
     """The systems that unjudged passages could put before the choice, and what has these judged."""
     found, target = report.choice.inconclusive, report.choice.limits.get("quality")
-    for name, part in [*found.items()][:NAMED]:
+    for name, part in [*found.items()][:MAX_NAMED_RIVALS]:
         what = f"is better than {report.choice.winner}"
         if target is not None and (
             name == report.choice.winner or mean(report.system(name), report.quality[0]) < target
         ):
             what = f"reaches {report.quality[0]} of {target:.3f}"
         yield f"Whether {name} {what} is {inconclusive(part)}."
-    if len(found) > NAMED:
-        yield f"The same holds for {len(found) - NAMED} more systems."
+    if len(found) > MAX_NAMED_RIVALS:
+        yield f"The same holds for {len(found) - MAX_NAMED_RIVALS} more systems."
     yield from dict.fromkeys(f"Next: {part.remedy}." for part in found.values())
 
 
@@ -231,9 +242,9 @@ def _unmeasured(report: SweepReport) -> Iterator[str]:
 
 def _systems(report: SweepReport, full: bool) -> Section:
     ordered = best_first(report)
-    folded = {} if full else fold(report, ordered)
+    folded = {} if full else fold_similar_systems(report, ordered)
     lines = [row for row in ordered if row.name not in folded]
-    shown = lines if full else _shown(report, lines)
+    shown = lines if full else _shown_rows(report, lines)
     told = [
         f"{plural(len(ordered), 'system')} on {plural(report.questions, 'question')}, best {report.quality[0]} first"
     ]
@@ -243,14 +254,14 @@ def _systems(report: SweepReport, full: bool) -> Section:
         beyond = sum(row.name in report.front for row in lines) - sum(row.name in report.front for row in shown)
         which = f"{beyond} of them on the front" if beyond else "none of them on the front"
         told.append(f"{len(lines) - len(shown):,} more, {which}, in sweep.md and sweep.csv")
-    free = _free(report)
+    free = _is_free(report)
     if free:
         told.append("no system costs anything: no provider is asked, and `prices` names no generator")
     read = span_columns(report) if report.cuts else ()
     best = {measure: max(mean(each, measure) for each in report.systems) for measure in (*report.quality, *read)}
     others = [_measure(measure, best, ranged=full) for measure in report.quality[1:]]
     spans, holes = [_measure(measure, best, ranged=full) for measure in read], _holes(report)
-    columns: list[Shown] = ["p50", *([] if free else ["price"]), *spans, *others, "p95", *holes]
+    columns: list[ColumnSpec] = ["p50", *([] if free else ["price"]), *spans, *others, "p95", *holes]
     if full:
         columns = [*others, *spans, "p50", "p95", "price", *holes]
     table = table_of(shown, _signed(report, full), _measure(report.quality[0], best, ranged=True), *columns)
@@ -263,7 +274,7 @@ def _systems(report: SweepReport, full: bool) -> Section:
     return Section("Systems", tuple(told), table, terms=terms)
 
 
-def _signed(report: SweepReport, full: bool) -> Shown:
+def _signed(report: SweepReport, full: bool) -> ColumnSpec:
     """The names behind their signs; on the screen these have room of their own."""
 
     def name(row: SystemRow) -> str:
@@ -273,7 +284,7 @@ def _signed(report: SweepReport, full: bool) -> Shown:
     return Column("system"), name
 
 
-def _measure(name: str, best: Mapping[str, float], ranged: bool) -> Shown:
+def _measure(name: str, best: Mapping[str, float], ranged: bool) -> ColumnSpec:
     def cell(row: SystemRow) -> Cell:
         score = row.scores.get(name)
         if score is None or score.mean is None:
@@ -284,16 +295,16 @@ def _measure(name: str, best: Mapping[str, float], ranged: bool) -> Shown:
     return Column(name), cell
 
 
-def _shown(report: SweepReport, lines: Sequence[SystemRow]) -> list[SystemRow]:
+def _shown_rows(report: SweepReport, lines: Sequence[SystemRow]) -> list[SystemRow]:
     """The choice, the front, and the best of the others; in their order."""
-    front = [row.name for row in lines if row.name in report.front][:MOST]
+    front = [row.name for row in lines if row.name in report.front][:MAX_FRONT_SYSTEMS]
     asked = {*front, report.choice.winner}
     rest = [row.name for row in lines if row.name not in asked and row.name not in report.front]
     kept = {*asked, *rest[: max(0, MAX_SYSTEMS - sum(row.name in asked for row in lines))]}
     return [row for row in lines if row.name in kept]
 
 
-def _free(report: SweepReport) -> bool:
+def _is_free(report: SweepReport) -> bool:
     return all(row.cost is not None and row.cost.total == 0 for row in report.systems)
 
 
@@ -304,7 +315,7 @@ def _holes(report: SweepReport) -> list[tuple[str, str]]:
 
 def _sign(report: SweepReport, row: SystemRow) -> str:
     chosen, front = row.name == report.choice.winner, row.name in report.front
-    return BOTH if chosen and front else CHOSEN if chosen else FRONT if front else ""
+    return CHOSEN_FRONT_SIGN if chosen and front else CHOSEN_SIGN if chosen else FRONT_SIGN if front else ""
 
 
 def _of_measures(report: SweepReport, titles: Sequence[str]) -> Iterator[Legend]:
@@ -338,7 +349,7 @@ def _grid(plan: SweepPlan, sentences: Sequence[str]) -> Section:
     """The systems: by their names where they are few, else by the levels of each axis."""
     if len(plan.systems) <= MAX_SYSTEMS or not plan.axes:
         return Section("Systems", tuple(sentences), Table.of(["system"], [[name] for name in plan.systems]))
-    varied = {axis: levels for axis, levels in plan.axes.items() if len(levels) > 1 or axis == BESIDE}
+    varied = {axis: levels for axis, levels in plan.axes.items() if len(levels) > 1 or axis == SINGLE_SYSTEMS_AXIS}
     fixed = ", ".join(f"{axis} {levels[0]}" for axis, levels in plan.axes.items() if axis not in varied)
     said = (*sentences, f"all with {fixed}") if fixed else tuple(sentences)
     rows = ((axis, ", ".join(levels)) for axis, levels in varied.items())

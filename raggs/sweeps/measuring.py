@@ -36,13 +36,13 @@ from raggs.llm.rehearsal import DryRunLLM
 from raggs.parts.chunkers import ChunkerConfig
 from raggs.parts.indexes import IndexFacts
 from raggs.parts.rerankers import Reranker
-from raggs.parts.rerankers.boosted import BoostedConfig, reads
+from raggs.parts.rerankers.boosted import BoostedConfig, innermost_config
 from raggs.parts.retrievers.dense import DenseRetriever
 from raggs.runs.forecast import count_reranking, lines_of, rewritten
 from raggs.stages.embed import EmbedConfig
 from raggs.stats.front import measured_memory
 from raggs.sweeps.grid import CHUNKER, RetrievalStack, SystemGrid
-from raggs.sweeps.layout import BESIDE
+from raggs.sweeps.layout import SINGLE_SYSTEMS_AXIS
 from raggs.sweeps.models import CostLine, CostPart, FitPart, LatencyPart, MemoryPart, PlanLine, SweepPlan, SystemRow
 from raggs.sweeps.outputs import SystemOutput
 from raggs.sweeps.parts import PREPARING, SystemParts
@@ -412,7 +412,7 @@ SECONDS = 1.0  # that a paid call is taken to last
 def plan(measuring: SystemMeasurement, world: SweepContext, grid: SystemGrid) -> SweepPlan:
     """The plan of a grid."""
     _ = world.atlas  # documents that are not those that were judged are told now
-    counts = {cut: len(world.passages_of(cut)) for cut in _cuts(grid)}
+    counts = {cut: len(world.passages_of(cut)) for cut in _distinct_chunkers(grid)}
     with world.workspace.rehearsal(remembers=False) as llm:
         _count(measuring, world, grid.searched, llm)
         paid = tuple(
@@ -429,7 +429,7 @@ def plan(measuring: SystemMeasurement, world: SweepContext, grid: SystemGrid) ->
     return SweepPlan(
         name=world.config.name,
         systems=tuple(system.name for system in grid.systems),
-        axes={**grid.labels, **({BESIDE: tuple(world.config.systems)} if world.config.systems else {})},
+        axes={**grid.labels, **({SINGLE_SYSTEMS_AXIS: tuple(world.config.systems)} if world.config.systems else {})},
         questions=len(world.queries),
         passages=sum(counts.values()),
         cuts=len(counts),
@@ -471,14 +471,16 @@ def _count(
                 reranker = world.workspace.reranker(spec, llm)
                 passages = world.passages_of(system.chunker)
                 count_reranking(world.workspace.loop, llm, reranker, asked, passages, candidates)
-        key = repr((parts.searches(system), system.k, system.depth, system.reranker and reads(system.reranker)))
+        key = repr(
+            (parts.searches(system), system.k, system.depth, system.reranker and innermost_config(system.reranker))
+        )
         if system.reranker is not None and key not in seen:
             seen.add(key)
-            llm.turn_to(f"reranking {_told(system)} ({system.levels['mode']})")
+            llm.turn_to(f"reranking {_candidates_text(system)} ({system.levels['mode']})")
             _count_reranking(measuring, world, system, world.workspace.reranker(system.reranker, llm), llm)
 
 
-def _cuts(grid: SystemGrid) -> list[ChunkerConfig | None]:
+def _distinct_chunkers(grid: SystemGrid) -> list[ChunkerConfig | None]:
     """The ways in which systems have the corpus cut."""
     found: list[ChunkerConfig | None] = []
     for system in grid.searched:
@@ -506,7 +508,7 @@ def _count_reranking(
         count(measuring.timed)
 
 
-def _told(system: RetrievalStack) -> str:
+def _candidates_text(system: RetrievalStack) -> str:
     """How many candidates, in words."""
     depth = system.depth
     return f"{system.k} candidates" if depth is None else f"{depth.base} candidates, or {depth.deep}, at most"

@@ -13,14 +13,14 @@ from pydantic import Field
 from raggs.base import __version__
 from raggs.base.document import Column
 from raggs.base.types import Number
+from raggs.evaluation.messages import inconclusive
 from raggs.evaluation.models import ComparisonPart, GoldenPart, ProjectionPart, ReportPart, ScorePart, UnjudgedPart
-from raggs.evaluation.words import inconclusive
-from raggs.stats.front import MOST
-from raggs.sweeps.words import byte_size, change, cut_time, ms, ms_change, per_second, usd, usd_change
+from raggs.stats.front import MAX_LOSS
+from raggs.sweeps.messages import byte_size, change, cut_time, ms, ms_change, per_second, usd, usd_change
 
-DOUBT = "?"
-USUAL = "median over queries, of each query the median of its rounds: the usual wait before generation"
-TAIL = "95% of all single searches, over all queries and rounds, ended within that time; limits count by it"
+UNCERTAIN_MARK = "?"
+MEDIAN_LEGEND = "median over queries, of each query the median of its rounds: the usual wait before generation"
+TAIL_LEGEND = "95% of all single searches, over all queries and rounds, ended within that time; limits count by it"
 PRICE = "USD for 1,000 questions: embedding, reranking, and what the generator reads"
 StepKind = Literal["embed", "retrieve", "rerank"]
 
@@ -242,12 +242,12 @@ class SystemRow(ReportPart):
         return self.levels.get("k", "0").isdigit()
 
     @property
-    def p50(self) -> Annotated[Number, Column("p50", text=ms, legend=USUAL)]:
+    def p50(self) -> Annotated[Number, Column("p50", text=ms, legend=MEDIAN_LEGEND)]:
         """Of the whole wait."""
         return None if self.latency.total is None else self.latency.total.p50
 
     @property
-    def p95(self) -> Annotated[Number, Column("p95", text=ms, legend=TAIL)]:
+    def p95(self) -> Annotated[Number, Column("p95", text=ms, legend=TAIL_LEGEND)]:
         """Of the whole wait."""
         return None if self.latency.total is None else self.latency.total.p95
 
@@ -292,7 +292,7 @@ class EffectPart(ReportPart):
     @property
     def doubt(self) -> str:
         """The sign of an effect that may be chance."""
-        return "" if self.clear else DOUBT
+        return "" if self.clear else UNCERTAIN_MARK
 
 
 class InteractionPart(ReportPart):
@@ -328,7 +328,7 @@ class IndexLossPart(ReportPart):
         """Whether the index is good enough."""
         if self.unjudged is not None:
             return inconclusive(self.unjudged)
-        return f"{'' if self.loss is not None and self.loss <= MOST else 'not '}within {MOST:.0%}"
+        return f"{'' if self.loss is not None and self.loss <= MAX_LOSS else 'not '}within {MAX_LOSS:.0%}"
 
 
 class StepPart(ReportPart):
@@ -365,7 +365,7 @@ class StepPart(ReportPart):
     @property
     def doubt(self) -> str:
         """The sign of a step that unjudged passages could reverse."""
-        return "" if self.unjudged is None else DOUBT
+        return "" if self.unjudged is None else UNCERTAIN_MARK
 
 
 class WinPart(ReportPart):

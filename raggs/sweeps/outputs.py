@@ -13,8 +13,8 @@ from typing import TypeVar
 from raggs.base.artifacts import Frozen
 from raggs.parts.rerankers import Reranking
 
-Scored = tuple[str, float]
-Lists = Mapping[str, Sequence[Scored]]
+DocWithScore = tuple[str, float]
+Lists = Mapping[str, Sequence[DocWithScore]]
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class ListRow(Frozen):
     """A query's list, best first, as it is kept."""
 
     qid: str
-    hits: tuple[Scored, ...]
+    hits: tuple[DocWithScore, ...]
 
 
 class RerankRow(Frozen):

@@ -22,7 +22,7 @@ from raggs.base.settings import Causes
 from raggs.base.text import FOLDING
 from raggs.parts.embedders import Embedder, EmbedderConfig
 from raggs.parts.rerankers import Reranker, RerankerConfig, Reranking
-from raggs.parts.rerankers.boosted import BoostedConfig, boosted, reads
+from raggs.parts.rerankers.boosted import BoostedConfig, boost_scores, innermost_config
 from raggs.parts.retrievers import Retriever
 from raggs.ranking.fusion import fuse, make_fusion
 from raggs.stages.embed import prepare, quotes_folded
@@ -279,7 +279,7 @@ class SystemParts:
                 docs = [doc for doc, _ in hits if doc in read]
                 held, record = passages.get(docs), records[qid]
                 asked = [held[doc] for doc in docs]
-                made = boosted(base[qid], record.rewrite, record.language, asked, list(found))
+                made = boost_scores(base[qid], record.rewrite, record.language, asked, list(found))
                 for weight, one in zip(found, made, strict=True):
                     found[weight][qid] = one
             return found
@@ -313,7 +313,7 @@ class SystemParts:
         """
         if system.reranker is None:
             return {}
-        world, reranker = self._world, self.reranker(reads(system.reranker))
+        world, reranker = self._world, self.reranker(innermost_config(system.reranker))
         records = self._by_id(system)
         asked = [
             [qid, records[qid].rewrite, records[qid].language, *(doc for doc, _ in hits)]

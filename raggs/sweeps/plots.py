@@ -20,9 +20,9 @@ from raggs.evaluation.svg import (
     HIGH,
     LEFT,
     LINE,
+    MAX_LINE_LETTERS,
     RIGHT,
     TOP,
-    WIDE,
     AxisScale,
     Box,
     Curve,
@@ -33,10 +33,10 @@ from raggs.evaluation.svg import (
     place_label,
     shortened,
 )
-from raggs.sweeps.comparing import best_first, fold
+from raggs.sweeps.comparing import best_first, fold_similar_systems
 from raggs.sweeps.layout import lay_out
+from raggs.sweeps.messages import ms, usd
 from raggs.sweeps.models import SweepReport, SystemRow
-from raggs.sweeps.words import ms, usd
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -56,23 +56,23 @@ def plots(report: SweepReport) -> dict[str, tuple[str, str]]:
         "front.svg": (f"{measure} and waiting of each system", _front(report, _limited(report), "ms")),
         "front-cost.svg": (f"{measure} and price of each system", _front(report, _price, "usd")),
         "quality-over-k.svg": (f"{measure} over candidates", _over_k(report, _quality(measure), measure)),
-        "latency-over-k.svg": ("waiting over candidates", _over_k(report, _wait, "p50 in ms")),
+        "latency-over-k.svg": ("waiting over candidates", _over_k(report, _median_latency, "p50 in ms")),
         "effects.svg": (f"what each axis buys in {measure}", _effects(report)),
     }
     return {name: (words, svg) for name, (words, svg) in found.items() if svg is not None}
 
 
-def _wait(row: SystemRow) -> Number:
+def _median_latency(row: SystemRow) -> Number:
     return None if row.latency.total is None else row.latency.total.p50
 
 
-def _tail(row: SystemRow) -> Number:
+def _p95_latency(row: SystemRow) -> Number:
     return None if row.latency.total is None else row.latency.total.p95
 
 
 def _limited(report: SweepReport) -> Figure:
     """Return the wait that the plot of the front shows: that which the limit is held against, if there is one."""
-    return _tail if "latency_ms" in report.choice.limits else _wait
+    return _p95_latency if "latency_ms" in report.choice.limits else _median_latency
 
 
 def _price(row: SystemRow) -> Number:
@@ -89,12 +89,12 @@ def _quality(measure: str) -> Figure:
 def _front(report: SweepReport, figure: Figure, unit: str) -> str | None:
     """Quality over waiting or price; the front joined, the choice ringed, the limits dashed."""
     measure, ordered = report.quality[0], best_first(report)
-    folded, quality = fold(report, ordered), _quality(report.quality[0])
+    folded, quality = fold_similar_systems(report, ordered), _quality(report.quality[0])
     rows = [row for row in ordered if row.name not in folded]
     points = [(row, x, y) for row in rows if (x := figure(row)) is not None and (y := quality(row)) is not None]
     if not points or (unit == "usd" and len({x for _, x, _ in points}) < 2):
         return None
-    keyed = [point for point in points if _named(report, point[0])][:KEYED]
+    keyed = [point for point in points if _is_labelled(report, point[0])][:KEYED]
     foot = TOP + HIGH
     waits, limits = unit == "ms", report.choice.limits
     limit = limits.get("latency_ms" if waits else "usd_per_1k")
@@ -112,7 +112,7 @@ def _front(report: SweepReport, figure: Figure, unit: str) -> str | None:
     return drawing.svg()
 
 
-def _named(report: SweepReport, row: SystemRow) -> bool:
+def _is_labelled(report: SweepReport, row: SystemRow) -> bool:
     return row.name in report.front or row.name == report.choice.winner
 
 
@@ -164,7 +164,7 @@ def _key(
     for number, (row, x, y) in enumerate(keyed, start=1):
         chosen = row.name == report.choice.winner
         what = " (the choice, ringed)" if chosen else ""
-        words = f"{number}  {shortened(row.name, WIDE - 40)}: {y:.3f}, {said(x)}{what}"
+        words = f"{number}  {shortened(row.name, MAX_LINE_LETTERS - 40)}: {y:.3f}, {said(x)}{what}"
         drawing.text(LEFT, top + (number - 1) * LINE, words, "strong" if chosen else "")
     more = sum(row.name in report.front for row in report.systems) - len(keyed)
     beyond = f"; {more} more on it" if len(keyed) == KEYED and more > 0 else ""
@@ -222,7 +222,7 @@ def _effects(report: SweepReport) -> str | None:
     return forest(f"What each axis buys in {report.quality[0]}", rows, told, changes=True)
 
 
-UNKNOWN = ScorePart(mean=None, low=None, high=None, valid=0)
+UNKNOWN_SCORE = ScorePart(mean=None, low=None, high=None, valid=0)
 
 
 def report_files(report: SweepReport) -> dict[str, str]:
@@ -262,7 +262,7 @@ def table_rows(report: SweepReport) -> Iterator[list[str | bool | Number]]:
 def _figures(report: SweepReport, row: SystemRow) -> Iterator[tuple[str, Number]]:
     """Titles and numbers of a row."""
     for measure in report.measures:
-        score = row.scores.get(measure, UNKNOWN)
+        score = row.scores.get(measure, UNKNOWN_SCORE)
         yield from ((measure, score.mean), (f"{measure} low", score.low), (f"{measure} high", score.high))
     for cutoff in report.cutoffs:
         for name in report.ceilings:

@@ -36,10 +36,10 @@ from raggs.parts.indexes.passages import Passages
 from raggs.parts.rerankers import Reranker, RerankerConfig, Reranking
 from raggs.parts.rerankers.boosted import FIT, BoostedConfig
 from raggs.parts.retrievers import REGISTRY
-from raggs.parts.retrievers.depth import Reads, RoutedDepth, SignalInputs, readings
+from raggs.parts.retrievers.depth import RoutedDepth, ScoreSource, SignalInputs, readings
 from raggs.parts.run_files import read_run
 from raggs.ranking.fusion import group_duplicates
-from raggs.stats.search_depth import Readings, fired
+from raggs.stats.search_depth import Readings, fired_signals
 from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.grid import CHUNKER, RetrievalStack
 from raggs.sweeps.judgments import ChunkingGrades
@@ -70,7 +70,7 @@ async def rerank_all(
     async def one(qid: str) -> Reranking:
         nonlocal done
         async with ahead:
-            read = _unlike(world, passages, [doc for doc, _ in candidates[qid]])
+            read = _without_near_duplicates(world, passages, [doc for doc, _ in candidates[qid]])
             found = await reranker.rerank(records[qid].rewrite, records[qid].language, read)
         done += 1
         world.hear(BuildProgress("reranked questions", done, len(candidates)))
@@ -115,7 +115,7 @@ def probe(
                 yield record.qid, round(took, 4)
 
 
-def _unlike(world: SweepContext, passages: Passages, docs: Sequence[str]) -> list[Passage]:
+def _without_near_duplicates(world: SweepContext, passages: Passages, docs: Sequence[str]) -> list[Passage]:
     """The passages of some ids, without near-duplicates of better ones."""
     found, likeness = passages.get(docs), world.config.duplicates
     read = [found[doc] for doc in docs]
@@ -168,11 +168,11 @@ def fit(scorer: SystemScorer, name: str, k: int, seed: int, run_of: Callable[[fl
         seed=seed,
         first=tuple(sorted(first)),
         weights=WEIGHTS,
-        chosen=(_best(values[:, ~inside], measure), _best(values[:, inside], measure)),
+        chosen=(_best_weight(values[:, ~inside], measure), _best_weight(values[:, inside], measure)),
     )
 
 
-def _best(values: Floats, measure: str) -> float:
+def _best_weight(values: Floats, measure: str) -> float:
     """The weight of the best mean, of equal ones the smallest; shape (weights, questions)."""
     known = values[:, np.isfinite(values).all(axis=0)]
     if not known.size:
@@ -222,7 +222,7 @@ def _docs(path: Path) -> dict[str, list[str]]:
 
 
 ENTROPY, REWRITE = "entropy", "rewrite"
-Fired = Mapping[str, tuple[str, ...]]  # by question, the signals; none where it stays shallow
+SignalsByQuery = Mapping[str, tuple[str, ...]]  # by question, the signals; none where it stays shallow
 
 
 class Router:
@@ -242,7 +242,7 @@ class Router:
     def signals(self, wanted: Collection[str]) -> Mapping[str, Readings]:
         """The readings of some signals, by question."""
         parts, system = self._parts, self._system
-        lists: dict[Reads, Lists] = {}
+        lists: dict[ScoreSource, Lists] = {}
         for search in parts.searches(system):
             if (reads := REGISTRY.of(search.retriever).reads(search.retriever)) is not None:
                 lists.setdefault(reads, parts.hits(search))
@@ -267,10 +267,10 @@ class Router:
         }
 
     @cached_property
-    def fired(self) -> Fired:
+    def fired(self) -> SignalsByQuery:
         """By question, the signals that reach their thresholds."""
         when = self._depth.when.thresholds
-        return {qid: fired(found, when) for qid, found in self.signals(when).items()}
+        return {qid: fired_signals(found, when) for qid, found in self.signals(when).items()}
 
     @property
     def pays(self) -> bool:
@@ -307,7 +307,9 @@ class Router:
         read = self._read_before() | read
         independent = parts.reranker(system.reranker).reader.INDEPENDENT
         for qid in (qid for qid, why in self.fired.items() if why == (ENTROPY,)):  # which only its shallow list told
-            read[qid] = twice(parts.reranked(system, self._shallow)[qid], read[qid], independent=independent)
+            read[qid] = combined_reranking(
+                parts.reranked(system, self._shallow)[qid], read[qid], independent=independent
+            )
         return SystemOutput.of({qid: read[qid] for qid in found})
 
     def _unread(self) -> Lists:
@@ -345,7 +347,7 @@ class Router:
         return asked, rewritten
 
 
-def twice(shallow: Reranking, deep: Reranking, *, independent: bool) -> Reranking:
+def combined_reranking(shallow: Reranking, deep: Reranking, *, independent: bool) -> Reranking:
     """A deep reranking after a shallow one: what both take.
 
     A reranker whose scores hang on nothing else reads only what is new the second time: money and tokens are those of

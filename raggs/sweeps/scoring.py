@@ -12,12 +12,12 @@ import numpy as np
 
 from raggs.base.arrays import Floats
 from raggs.base.errors import DataError
-from raggs.base.types import Number, number
+from raggs.base.types import Number, finite_or_none
 from raggs.evaluation.models import ProjectionPart, ScorePart
 from raggs.evaluation.report import projection_part, score_part
 from raggs.evaluation.study import ScoringSettings, hits_of, holes_at, mean, top_in
 from raggs.golden.judgments import Judgments
-from raggs.golden.opened import NamedSystem as Listed
+from raggs.golden.sources import NamedSystem as Listed
 from raggs.metrics.columns import Run
 from raggs.metrics.evaluate import Evaluation, measure_hits
 from raggs.metrics.hits import Hits, Ties
@@ -28,7 +28,7 @@ from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.judgments import TERMS, ChunkingJudgments, is_reference
 
 GRADED = ("ra_nwg", "n_recall4", "n_recall5", "ndcg", "harm", "holes")
-OTHERS = ("ndcg", "recall", "precision", "mrr", "holes")
+BINARY_MEASURES = ("ndcg", "recall", "precision", "mrr", "holes")
 READ = ("span_recall4", "span_precision4")  # in characters, which whoever cuts in another way cannot bend
 CEILINGS = ("ra_nwg", "n_recall4")
 DECIDE_GRADED = ("ra_nwg", "n_recall4")
@@ -102,7 +102,7 @@ class SystemScorer:
 
     def measures(self) -> tuple[str, ...]:
         """What is reported of every system, under the names that do not say its k."""
-        names = (GRADED if self._sheet is None else (*GRADED, *READ)) if self._graded else OTHERS
+        names = (GRADED if self._sheet is None else (*GRADED, *READ)) if self._graded else BINARY_MEASURES
         plain = [f"{name}@{k}" for k in self._config.cutoffs for name in names]
         ceilings = [
             f"{form}_{name}@{k}"
@@ -149,7 +149,9 @@ class SystemScorer:
             top=top_in(self.judgments, run, hits, scoring),
             unjudged={}
             if hits.reading is None
-            else {str(cutoff): number(1.0 - hits.reading.judged_share(cutoff)) for cutoff in self._config.cutoffs},
+            else {
+                str(cutoff): finite_or_none(1.0 - hits.reading.judged_share(cutoff)) for cutoff in self._config.cutoffs
+            },
             projection=self._projected(hits),
         )
 
@@ -228,4 +230,4 @@ def _mean(values: Floats) -> ScorePart:
 
 
 def _ratio(part: float, whole: float) -> Number:
-    return number(part / whole) if np.isfinite(part) and whole > 0 else None
+    return finite_or_none(part / whole) if np.isfinite(part) and whole > 0 else None

@@ -24,7 +24,7 @@ from pydantic import Field, JsonValue, ValidationError
 
 from raggs.base import __version__
 from raggs.base.errors import DataError, NotFoundError, RaggsError, UsageError
-from raggs.base.files import disk, hash_file, held, remove_leftovers, write_atomic
+from raggs.base.files import disk, hash_file, hold_folder, remove_leftovers, write_atomic
 from raggs.base.hashing import hash_value
 from raggs.base.jsonl import read_records, read_torn, write_records
 from raggs.evaluation.models import ReportPart
@@ -40,7 +40,7 @@ from raggs.sweeps.outputs import Lists
 from raggs.sweeps.world import read_foreign
 
 MANIFEST, SYSTEMS, TIMINGS, REPORT, RUNS = "manifest.json", "systems.jsonl", "timings.jsonl", "sweep.json", "runs"
-CUTS, PLACES = "cuts.jsonl", "places.jsonl"
+CHUNKINGS_FILE, PLACES_FILE = "cuts.jsonl", "places.jsonl"
 REMEDY = "choose another `folder`, or check its permissions"
 
 
@@ -96,7 +96,7 @@ class SweepStore:
         """
         lock = self.folder.with_name(f".{self.folder.name}.lock")
         wait = "wait for it, or choose another `name`"
-        with held(lock, self.folder, who="another raggs sweep is using this folder", wait=wait, remedy=REMEDY):
+        with hold_folder(lock, self.folder, who="another raggs sweep is using this folder", wait=wait, remedy=REMEDY):
             yield
 
     def manifest(self) -> SweepManifest:
@@ -196,11 +196,11 @@ class SweepStore:
         """
         with disk(self.folder, REMEDY):
             self.folder.mkdir(parents=True, exist_ok=True)
-            for name in (CUTS, PLACES) if atlas is None else ():
+            for name in (CHUNKINGS_FILE, PLACES_FILE) if atlas is None else ():
                 (self.folder / name).unlink(missing_ok=True)
             if atlas is not None:
-                write_records(self.folder / PLACES, atlas.rows(shown))
-                write_records(self.folder / CUTS, atlas.parts)
+                write_records(self.folder / PLACES_FILE, atlas.rows(shown))
+                write_records(self.folder / CHUNKINGS_FILE, atlas.parts)
 
     def atlas(self, golden: GoldenSet, whole: Judgments, labels: Judgments) -> ChunkingGrades | None:
         """What systems of each cut are scored by, as far as lists and grades reach; None where there is one cut.
@@ -212,13 +212,13 @@ class SweepStore:
         Raises:
             DataError: a file is missing or damaged; the judged passages have no places.
         """
-        if not (self.folder / CUTS).is_file():
+        if not (self.folder / CHUNKINGS_FILE).is_file():
             return None
         places: dict[str, list[PlaceRow]] = {}
-        for row in read_records(self.folder / PLACES, PlaceRow):
+        for row in read_records(self.folder / PLACES_FILE, PlaceRow):
             places.setdefault(row.cut, []).append(row)
-        parts = list(read_records(self.folder / CUTS, CutPart))
-        cuts = [(part, cut_of(places.get(part.label, ()), self.folder / PLACES)) for part in parts]
+        parts = list(read_records(self.folder / CHUNKINGS_FILE, CutPart))
+        cuts = [(part, cut_of(places.get(part.label, ()), self.folder / PLACES_FILE)) for part in parts]
         return ChunkingGrades(judged_places(golden, whole), labels, cuts, references_of(golden.queries()))
 
     def keep(self, manifest: SweepManifest, rows: Iterable[SystemRow], texts: Mapping[str, str]) -> SweepManifest:
@@ -238,7 +238,11 @@ class SweepStore:
                     path.unlink()
             remove_leftovers(self.folder)
             kept = manifest.model_copy(
-                update={"files": dict(self.hashes([SYSTEMS, TIMINGS, HOLES, CUTS, PLACES, *texts, *sorted(mine)]))}
+                update={
+                    "files": dict(
+                        self.hashes([SYSTEMS, TIMINGS, HOLES, CHUNKINGS_FILE, PLACES_FILE, *texts, *sorted(mine)])
+                    )
+                }
             )
             kept = kept.sealed()
             write_atomic(self.folder / MANIFEST, kept.model_dump_json(indent=2).encode())
@@ -263,7 +267,7 @@ def _is_run(folder: Path) -> bool:
         return False
 
 
-def now() -> datetime:
+def utc_now() -> datetime:
     """The time in UTC, in whole seconds."""
     return datetime.now(UTC).replace(microsecond=0)
 

@@ -36,7 +36,7 @@ from raggs.base.hashing import generator, hash_value
 from raggs.base.jsonl import Appender, read_torn
 from raggs.base.types import BuildProgress, Notice, Number
 from raggs.llm.ledger import LEDGER_REMEDY, LedgerLine
-from raggs.parts.rerankers.boosted import BoostedConfig, bm25, reads
+from raggs.parts.rerankers.boosted import BoostedConfig, bm25, innermost_config
 from raggs.stages.embed import prepare
 from raggs.sweeps.grid import RetrievalStack, SystemRetriever
 from raggs.sweeps.models import LatencyPart, LatencySpread, StepKind, Timing
@@ -46,9 +46,9 @@ from raggs.sweeps.reranking import probe
 from raggs.sweeps.store import TIMINGS, SweepStore
 from raggs.sweeps.world import SweepContext
 
-TAIL = 0.95
-DRAWS = 1000
-CELLS = 2_000_000  # single searches of all draws that are weighed at a time
+TAIL_QUANTILE = 0.95
+BOOTSTRAP_DRAWS = 1000
+MAX_DRAW_CELLS = 2_000_000  # single searches of all draws that are weighed at a time
 
 
 def sample(qids: Sequence[str], count: int) -> list[str]:
@@ -102,15 +102,15 @@ def _spread(
     """Percentiles of the sum of some steps, each with its rounds; None where one was never timed, or there is none."""
     if not steps or not all(steps):
         return None
-    usual = _usual(steps, questions)
+    usual = _median_latencies(steps, questions)
     singles = _singles(steps, questions)
     if not singles.size:  # no query was timed in every step
         singles = usual[None, :]
     low, high = tail_interval(singles, confidence, seed)
-    p50, p95_of_medians = np.percentile(usual, [50, 100 * TAIL]).tolist()
+    p50, p95_of_medians = np.percentile(usual, [50, 100 * TAIL_QUANTILE]).tolist()
     return LatencySpread(
         p50=p50,
-        p95=tail(singles),
+        p95=tail_latency(singles),
         low=low,
         high=high,
         searches=singles.size,
@@ -120,7 +120,7 @@ def _spread(
     )
 
 
-def _usual(steps: Sequence[Sequence[Timing]], questions: Sequence[str]) -> Floats:
+def _median_latencies(steps: Sequence[Sequence[Timing]], questions: Sequence[str]) -> Floats:
     """Return the usual wait of each query; one that a step was not timed for counts at the step's median."""
     total: Floats = np.zeros(len(questions))
     for rounds in steps:
@@ -154,9 +154,9 @@ def _by_question(rounds: Sequence[Timing]) -> dict[str, float]:
     return {qid: median(timing.ms[qid] for timing in rounds if qid in timing.ms) for qid in qids}
 
 
-def tail(searches: Floats) -> float:
+def tail_latency(searches: Floats) -> float:
     """Return the least time within which 95% of single searches ended."""
-    return float(np.quantile(searches, TAIL, method="inverted_cdf"))
+    return float(np.quantile(searches, TAIL_QUANTILE, method="inverted_cdf"))
 
 
 def tail_interval(searches: Floats, confidence: float, seed: int) -> tuple[Number, Number]:
@@ -172,23 +172,29 @@ def tail_interval(searches: Floats, confidence: float, seed: int) -> tuple[Numbe
     rounds, queries = searches.shape
     order = np.argsort(searches, axis=None, kind="stable")
     values, row, column = searches.ravel()[order], order // queries, order % queries
-    found = np.empty(DRAWS)
+    found = np.empty(BOOTSTRAP_DRAWS)
     for start, (drawn_rounds, drawn_queries) in _counts(rounds, queries, seed):
         weights = np.cumsum(drawn_rounds[:, row] * drawn_queries[:, column], axis=1)
-        reached = (weights >= TAIL * rounds * queries - 1e-9).argmax(axis=1)
+        reached = (weights >= TAIL_QUANTILE * rounds * queries - 1e-9).argmax(axis=1)
         found[start : start + len(reached)] = values[reached]
     side = (1 - confidence) / 2
     low, high = np.quantile(found, [side, 1 - side], method="inverted_cdf").tolist()
-    return low, high if side > TAIL**searches.size else None
+    return low, high if side > TAIL_QUANTILE**searches.size else None
 
 
 @lru_cache(maxsize=8)
 def _counts(rounds: int, queries: int, seed: int) -> tuple[tuple[int, tuple[Floats, Floats]], ...]:
     """How often each round and each query is drawn, a chunk of the draws at a time."""
-    rng, step = generator(seed, "tail", rounds, queries), max(1, CELLS // (rounds * queries))
+    rng, step = generator(seed, "tail", rounds, queries), max(1, MAX_DRAW_CELLS // (rounds * queries))
     return tuple(
-        (start, (_draws(rng, rounds, min(step, DRAWS - start)), _draws(rng, queries, min(step, DRAWS - start))))
-        for start in range(0, DRAWS, step)
+        (
+            start,
+            (
+                _draws(rng, rounds, min(step, BOOTSTRAP_DRAWS - start)),
+                _draws(rng, queries, min(step, BOOTSTRAP_DRAWS - start)),
+            ),
+        )
+        for start in range(0, BOOTSTRAP_DRAWS, step)
     )
 
 
@@ -283,12 +289,12 @@ class StepTimer:
             records = [record for record in self._parts.prepared(system.rewrite) if record.qid in lacking]
             passages = self._world.passages_of(system.chunker)
             self._world.book(RERANKING)
-            for qid, took in probe(self._world, passages, reads(system.reranker), final.rerankings, records):
+            for qid, took in probe(self._world, passages, innermost_config(system.reranker), final.rerankings, records):
                 ms[qid] = took
                 self._parts.keep_times(key, ms)  # at once: whoever kills the sweep here pays for no call again
         if ms:
-            own = reads(system.reranker) is system.reranker
-            by = system.levels["reranker"] if own else reads(system.reranker).type
+            own = innermost_config(system.reranker) is system.reranker
+            by = system.levels["reranker"] if own else innermost_config(system.reranker).type
             what = f"rerank {system.levels['k']} by {by}"
             self._keep(Timing(step=key, kind="rerank", what=what, round=1, paid=paid, ms=ms))
 

@@ -32,11 +32,11 @@ from raggs.base.files import disk, hash_file
 from raggs.base.hashing import hash_value
 from raggs.base.jsonl import first_fault
 from raggs.base.text import plural
-from raggs.base.types import Hear, Notice, deaf
+from raggs.base.types import Notice, ProgressListener, ignore_progress
 from raggs.golden.base import GoldenSet
 from raggs.golden.judgments import Judgments
-from raggs.golden.opened import open_golden
 from raggs.golden.places import PassagePlaces, judged_places, project_onto
+from raggs.golden.sources import open_golden
 from raggs.llm import LLMSettings
 from raggs.llm.ledger import LEDGER_FILE
 from raggs.llm.settings import Price
@@ -64,7 +64,7 @@ def read_foreign(path: Path, sha256: str, k: int) -> Run:
     run = read_run(path)
     if hash_file(path) != sha256:
         raise DataError("is not the run that the sweep read", where=path, remedy="run the sweep again")
-    return first(run, k)
+    return first_hits(run, k)
 
 
 def sha256_of(path: Path) -> str:
@@ -90,18 +90,18 @@ def check_known(lists: Lists, passages: Passages, path: Path) -> None:
         raise DataError(f"the corpus has no passage {strange[0]!r}", where=path, remedy="use a run over this corpus")
 
 
-def first(run: Run, k: int) -> Run:
+def first_hits(run: Run, k: int) -> Run:
     """The first `k` of each list, ties by descending id as in trec_eval; rows stay in their order."""
     length = np.bincount(run.query, minlength=len(run.qids))
     if length.max(initial=0) <= k:
         return run
-    rows = np.sort(_best(run, k))
+    rows = np.sort(_best_rows(run, k))
     return Run(run.qids, run.query[rows], run.score[rows], IdColumn([run.docs.take(rows)]))
 
 
 def lists_of(run: Run, k: int) -> Lists:
     """The first `k` of each list with their scores, best first."""
-    rows = _best(run, k)
+    rows = _best_rows(run, k)
     found: dict[str, list[tuple[str, float]]] = {qid: [] for qid in run.qids}
     columns = run.query[rows].tolist(), run.docs.take(rows).tolist(), run.score[rows].tolist()
     for query, doc, score in zip(*columns, strict=True):
@@ -109,7 +109,7 @@ def lists_of(run: Run, k: int) -> Lists:
     return found
 
 
-def _best(run: Run, k: int) -> Ints:
+def _best_rows(run: Run, k: int) -> Ints:
     """The rows of the first `k` of each list, best first."""
     _, name = np.unique(run.docs.take(np.arange(len(run.docs))), return_inverse=True)
     order = np.lexsort((-name, -run.score, run.query))
@@ -121,9 +121,9 @@ def _best(run: Run, k: int) -> Ints:
 
 
 CORPUS = "corpus.jsonl"  # beside labels in the layout of BEIR
-ENOUGH = 0.5  # of the judged passages that the corpus has; below it, it is another one
+MIN_KNOWN_SHARE = 0.5  # of the judged passages that the corpus has; below it, it is another one
 SAMPLE = 1000  # judged passages that are looked for
-SHOWN = 12
+SHOWN_HASH_DIGITS = 12
 GENERATOR = "generator"
 NAME_IT = "name it: corpus: {type: jsonl, path: ...}"
 
@@ -141,7 +141,7 @@ class SweepContext:
         hear: is told what takes its time.
     """
 
-    def __init__(self, config: SweepConfig, hear: Hear = deaf) -> None:
+    def __init__(self, config: SweepConfig, hear: ProgressListener = ignore_progress) -> None:
         self.config, self.hear = config, hear
         self.workspace = Workspace(config.workspace, _priced(config), config.budget, hear=hear)
 
@@ -349,12 +349,12 @@ def refuse_foreign(found: Passages, judgments: Judgments, source: str, place: Pa
     known = judgments.origin.corpus
     how = None
     if known is not None and known != found.content_hash:
-        how = f"content {known[:SHOWN]}, here {found.content_hash[:SHOWN]}"
+        how = f"content {known[:SHOWN_HASH_DIGITS]}, here {found.content_hash[:SHOWN_HASH_DIGITS]}"
     if known is None:
         docs = judgments.qrels.docs
         ids = {docs.text(row) for row in range(0, len(docs), max(1, len(docs) // SAMPLE))}
         met = len(found.known(ids))
-        if met < ENOUGH * len(ids):
+        if met < MIN_KNOWN_SHARE * len(ids):
             how = f"of {plural(len(ids), 'judged passage')} it has {met:,}"
     if how is not None:
         raise DataError(
@@ -442,7 +442,7 @@ class CorpusChunkings:
         content = passages.content_hash
         return CutPart(
             label=self._labels[repr(chunker)],
-            chunker="as `corpus` says" if chunker is None else _told(chunker),
+            chunker="as `corpus` says" if chunker is None else _chunker_text(chunker),
             content=content,
             passages=len(passages),
             seconds=passages.cutting_s,
@@ -468,7 +468,7 @@ class CorpusChunkings:
         return spec if chunker is None else spec.recut(chunker)
 
 
-def _told(chunker: ChunkerConfig) -> str:
+def _chunker_text(chunker: ChunkerConfig) -> str:
     """A chunker and those of its settings that are not its defaults, in one line."""
     given = chunker.model_dump(mode="json", exclude_defaults=True, exclude={"type"})
     parts = {key: getattr(chunker, key) for key in given}

@@ -22,10 +22,10 @@ from raggs.app.eval_request import AnalysisRequest, EvalRequest, JudgedSystems, 
 from raggs.app.evaluate import EvalResult, WorstQuery
 from raggs.app.evaluate import evaluate as evaluate_request
 from raggs.app.evaluate_functions import DEPTH, EvalInputs, EvalOptions, evaluate_given, open_given
-from raggs.app.gates import GateRequest, GateVerdicts, judged, keep_earlier
+from raggs.app.gates import GateRequest, GateVerdicts, check_gates, keep_earlier
 from raggs.base.document import score
 from raggs.base.errors import UsageError
-from raggs.base.text import shorten, visible
+from raggs.base.text import escape_controls, shorten
 from raggs.evaluation.gates import Inconclusive
 from raggs.evaluation.layout import RESULT
 from raggs.golden.base import GoldenSet
@@ -124,7 +124,7 @@ def check(request: CheckRequest) -> CheckResult:
     gates = GateRequest(_limits(request), request.before, request.drop, inconclusive=request.inconclusive)
     given = replace(request.given, golden=golden, queries=None)
     result = evaluate_given(given, EvalOptions(request.measures, gates=gates), seed=request.seed)
-    return CheckResult(result, judged(result.report, result.gates), golden)
+    return CheckResult(result, check_gates(result.report, result.gates), golden)
 
 
 def _limits(request: CheckRequest) -> dict[str, float]:
@@ -247,7 +247,7 @@ def failure(found: CheckResult, page: Path) -> str:
         several = len(report.systems) > 1
         lines += ["", f"worst questions by {report.measures[0]}:"]
         lines += _table([_row(each, several) for each in worst])
-    return visible("\n".join([*lines, "", f"report: {page}"]))
+    return escape_controls("\n".join([*lines, "", f"report: {page}"]))
 
 
 def _scores(found: CheckResult) -> Iterator[tuple[str, ...]]:

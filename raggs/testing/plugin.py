@@ -38,11 +38,11 @@ def golden(request: pytest.FixtureRequest) -> GoldenFixture:
     from raggs.testing.fixture import GoldenFixture  # late: pytest starts in every project
 
     config = request.config
-    out, keeps = _out(config, request.node.nodeid), bool(config.getoption("--raggs-out"))
-    return GoldenFixture(_named(request), base=config.rootpath, out=out, keeps=keeps)
+    out, keeps = _output_folder(config, request.node.nodeid), bool(config.getoption("--raggs-out"))
+    return GoldenFixture(_golden_path(request), base=config.rootpath, out=out, keeps=keeps)
 
 
-def _named(request: pytest.FixtureRequest) -> Path | None:
+def _golden_path(request: pytest.FixtureRequest) -> Path | None:
     """What the nearest of them names; paths of the command line are of the folder where pytest was called."""
     config, marker = request.config, request.node.get_closest_marker(MARKER)
     if marker is not None and marker.args:
@@ -54,7 +54,7 @@ def _named(request: pytest.FixtureRequest) -> Path | None:
     return base / str(named) if named else None
 
 
-def _out(config: pytest.Config, nodeid: str) -> Path:
+def _output_folder(config: pytest.Config, nodeid: str) -> Path:
     folder = re.sub(r"[^\w.-]+", "-", nodeid).strip("-.")[-120:]
     if given := config.getoption("--raggs-out"):
         return config.invocation_params.dir / str(given) / folder

@@ -9,7 +9,7 @@ import pytest
 from support.project import make_project
 
 from raggs.app import addresses
-from raggs.app.addresses import Destination, is_known, permit, settings_file, trust
+from raggs.app.addresses import Destination, is_known, permit, settings_file, trust_hosts
 from raggs.app.housekeeping import validate
 from raggs.app.run import run
 from raggs.base.errors import PrerequisiteError
@@ -89,7 +89,7 @@ def test_the_users_own_settings_make_an_address_known(tmp_path: Path, monkeypatc
     with monkeypatch.context() as patch:
         patch.setenv("OPENAI_BASE_URL", "https://models.example.org:8443")
         permit(asked, ["judge"])
-    trust(["models.example.org"])
+    trust_hosts(["models.example.org"])
     permit(asked, ["judge"])
     assert settings_file().read_text() == "models.example.org\n"
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from support.project import make_project
 
-from raggs.app.housekeeping import OTHER, clear, survey
+from raggs.app.housekeeping import OTHER_CACHES, clear, survey
 from raggs.app.run import run
-from raggs.base.cache import NOTES, Cache
+from raggs.base.cache import CACHE_NOTES, Cache
 from raggs.base.errors import DataError, UsageError
 
 
@@ -28,7 +28,7 @@ def sizes(workspace: Path) -> dict[str, int]:
 
 def test_every_cache_that_a_run_filled_is_counted_and_nothing_lies_beside_them(workspace: Path) -> None:
     found = sizes(workspace)
-    assert sorted(found) == sorted(NOTES)
+    assert sorted(found) == sorted(CACHE_NOTES)
     assert all(found[name] > 0 for name in ("corpora", "vectors", "bm25"))
     counted = sum(part.bytes for part in survey(workspace))
     there = sum(path.stat().st_size for path in Cache.of(workspace).folder.rglob("*") if path.is_file())
@@ -47,9 +47,9 @@ def test_what_earlier_versions_left_is_told_and_cleared(workspace: Path) -> None
     left = Cache.of(workspace).folder / "bm25-0123456789abcdef"
     left.mkdir()
     (left / "data.npy").write_bytes(b"12345")
-    assert {part.name: part.bytes for part in survey(workspace)}[OTHER] == 5
-    assert clear(workspace, OTHER) == [OTHER]
-    assert OTHER not in sizes(workspace)
+    assert {part.name: part.bytes for part in survey(workspace)}[OTHER_CACHES] == 5
+    assert clear(workspace, OTHER_CACHES) == [OTHER_CACHES]
+    assert OTHER_CACHES not in sizes(workspace)
     assert not left.exists()
 
 

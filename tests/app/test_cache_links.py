@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from raggs.app.housekeeping import clear, survey
-from raggs.base.cache import NOTES, Cache
+from raggs.base.cache import CACHE_NOTES, Cache
 from raggs.base.errors import UsageError
 from raggs.llm.cache import AnswerCache, CachedAnswer
 
@@ -20,7 +20,7 @@ def elsewhere(tmp_path: Path) -> Path:
     with_answers = AnswerCache(folder / "llm")
     with_answers.put("k", ANSWER)
     with_answers.close()
-    for name in (*NOTES, "strange"):
+    for name in (*CACHE_NOTES, "strange"):
         (folder / name).mkdir(exist_ok=True)
         (folder / name / "precious").write_text("x")
     return folder
@@ -28,17 +28,17 @@ def elsewhere(tmp_path: Path) -> Path:
 
 def whole(folder: Path) -> bool:
     return (
-        all((folder / name / "precious").exists() for name in (*NOTES, "strange"))
+        all((folder / name / "precious").exists() for name in (*CACHE_NOTES, "strange"))
         and AnswerCache(folder / "llm").get("k") == ANSWER
     )
 
 
-@pytest.mark.parametrize("what", [*NOTES, "all"])
+@pytest.mark.parametrize("what", [*CACHE_NOTES, "all"])
 def test_a_cache_behind_a_link_stays(what: str, tmp_path: Path) -> None:
     theirs, cache = elsewhere(tmp_path), Cache.of(tmp_path / "runs")
     cache.folder.mkdir(parents=True)
     (cache.folder / "mine").mkdir()
-    for name in NOTES:
+    for name in CACHE_NOTES:
         cache.at(name).folder.symlink_to(theirs / name)
     with pytest.raises(UsageError, match=r"is a link to .*; nothing was cleared"):
         clear(tmp_path / "runs", what)

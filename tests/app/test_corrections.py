@@ -17,7 +17,7 @@ from raggs.base.artifacts import JudgeRecord, MergeRecord
 from raggs.base.errors import DataError, UsageError
 from raggs.base.hashing import hash_value
 from raggs.base.jsonl import read_records
-from raggs.runs.manifests.opened import open_run
+from raggs.runs.manifests.open_run import open_run
 
 CHANCE = 0.5
 PRECISION = MeasureRequest(("precision4@10", "ndcg@10"))

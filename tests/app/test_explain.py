@@ -15,12 +15,12 @@ from support.cli import invoke
 
 import raggs
 from raggs.app import catalog
-from raggs.app.catalog import explain_word, meanings
+from raggs.app.catalog import explain_word, glossary_entries
 from raggs.base.document import ReportDocument, Section, markdown
 from raggs.base.errors import NotFoundError
 from raggs.base.types import leaves
 from raggs.config.models import run_keys
-from raggs.evaluation.words import LOSSES
+from raggs.evaluation.messages import LOSSES
 from raggs.metrics.names import parse_measure
 
 PACKAGE = Path(raggs.__file__).parent
@@ -97,11 +97,11 @@ def titles() -> Iterator[tuple[str, str]]:
 
 def known(title: str) -> bool:
     plain = SIDES.sub("", title).replace("{}", "").strip(" @,:")
-    if plain.lower() in meanings() or plain in SIGNS or not plain:
+    if plain.lower() in glossary_entries() or plain in SIGNS or not plain:
         return True
-    if any(re.fullmatch(re.escape(title.lower()).replace(r"\{\}", ".+"), word) for word in meanings()):
+    if any(re.fullmatch(re.escape(title.lower()).replace(r"\{\}", ".+"), word) for word in glossary_entries()):
         return True
-    return all(part.strip().lower() in meanings() or is_measure(part) for part in plain.split(","))
+    return all(part.strip().lower() in glossary_entries() or is_measure(part) for part in plain.split(","))
 
 
 def is_measure(name: str) -> bool:
@@ -129,9 +129,9 @@ def test_words_of_the_field_are_in_the_glossary(word: str) -> None:
 
 def test_no_word_has_two_entries_and_every_line_of_the_list_is_one() -> None:
     page = (PACKAGE / "app" / "words.md").read_text(encoding="utf-8")
-    words = [word for entry in dict.fromkeys(meanings().values()) for word in entry.words]
-    assert len(words) == len({word.lower() for word in words}) == len(meanings())
-    assert len(dict.fromkeys(meanings().values())) == len(re.findall("^- ", page, re.MULTILINE))
+    words = [word for entry in dict.fromkeys(glossary_entries().values()) for word in entry.words]
+    assert len(words) == len({word.lower() for word in words}) == len(glossary_entries())
+    assert len(dict.fromkeys(glossary_entries().values())) == len(re.findall("^- ", page, re.MULTILINE))
 
 
 def test_tables_name_the_glossary() -> None:

@@ -14,7 +14,7 @@ from raggs.app.judge_check import _length, _order, check_json, check_judge, lay_
 from raggs.base.artifacts import JudgeRecord, MergeRecord
 from raggs.base.errors import DataError
 from raggs.base.jsonl import read_records
-from raggs.runs.manifests.opened import open_run
+from raggs.runs.manifests.open_run import open_run
 
 
 @pytest.fixture(scope="module")

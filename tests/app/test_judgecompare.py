@@ -17,7 +17,7 @@ from raggs.base.artifacts import JudgeRecord, MergeRecord, QueryRecord
 from raggs.base.errors import DataError
 from raggs.base.jsonl import read_records
 from raggs.parts.reviews import read_plan
-from raggs.runs.manifests.opened import open_run
+from raggs.runs.manifests.open_run import open_run
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from raggs.app.judge_check import check_judge, lay_out_check, ordered_pairs
 from raggs.base.artifacts import JournalRecord, JudgeRecord
 from raggs.base.document import markdown
 from raggs.base.jsonl import read_records
-from raggs.runs.manifests.opened import open_run
+from raggs.runs.manifests.open_run import open_run
 
 
 @pytest.fixture(scope="module")

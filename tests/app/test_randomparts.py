@@ -21,7 +21,7 @@ from raggs.base.artifacts import JudgeRecord
 from raggs.base.errors import DataError, UsageError
 from raggs.base.jsonl import read_records
 from raggs.parts.reviews import Key, PlanItem, note_draw, read_draws, write_plan
-from raggs.runs.manifests.opened import open_run
+from raggs.runs.manifests.open_run import open_run
 
 TOKEN = "x" * 16
 MEASURES = ("ndcg@10", "recall@10", "precision4@10")

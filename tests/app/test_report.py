@@ -17,7 +17,7 @@ from raggs.base.errors import DataError, UsageError
 from raggs.evaluation.layout import write_report
 from raggs.reporting.sections.decision import DecisionSection
 from raggs.reporting.sections.results import SweepsSection, SystemsSection
-from raggs.runs.manifests.models import RunManifest, now
+from raggs.runs.manifests.models import RunManifest, utc_now
 from raggs.runs.manifests.store import RunStore
 
 
@@ -106,7 +106,7 @@ def test_the_command_writes_the_file_and_names_it(project: SweepProject, tmp_pat
 def test_a_run_that_is_given_as_a_sweep_is_told_how_its_retrievers_are_scored(tmp_path: Path) -> None:
     run = tmp_path / "runs" / "demo"
     run.mkdir(parents=True)
-    RunStore(run).save(RunManifest(name="demo", created=now(), config={}))
+    RunStore(run).save(RunManifest(name="demo", created=utc_now(), config={}))
     (tmp_path / "qrels.txt").write_text("q1 0 d1 5\n")
     with pytest.raises(UsageError, match=r"names a run, not a sweep — --run \S+demo scores what its retrievers found"):
         report(ReportRequest(tmp_path / "qrels.txt", sweeps=(run,)))

@@ -14,9 +14,9 @@ from support.project import Project, make_project, raggs
 
 from raggs.app.review_files import export_reviews, import_reviews
 from raggs.base.errors import DataError, RaggsError, UsageError
-from raggs.parts.review_files import FORMS
-from raggs.parts.reviews import GradeReview, ReviewStore, Withdrawal, fold, key_of
-from raggs.runs.manifests.opened import OpenedRun, open_run
+from raggs.parts.review_files import EXPORT_FORMS
+from raggs.parts.reviews import GradeReview, ReviewStore, Withdrawal, fold_reviews, key_of
+from raggs.runs.manifests.open_run import OpenedRun, open_run
 
 ENDING = {"csv": "csv", "jsonl": "jsonl", "argilla": "json", "label-studio": "json"}
 DIGEST = "0123456789abcdef" * 2
@@ -49,7 +49,7 @@ def said(made: Project, tmp_path: Path) -> Path:
 
 def words(folder: Path) -> list[tuple[Any, ...]]:
     """What holds, without what only some forms can hold."""
-    held = fold(ReviewStore(folder).read())
+    held = fold_reviews(ReviewStore(folder).read())
     each = [word for by in held.grades.values() for word in by.values()] + list(held.settling.values())
     return [
         (word.key, word.qid, word.doc_id, word.who, word.at, word.grade, word.note, word.seconds, word.settles)
@@ -57,7 +57,7 @@ def words(folder: Path) -> list[tuple[Any, ...]]:
     ]
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", EXPORT_FORMS)
 def test_what_people_say_comes_back(run: OpenedRun, said: Path, tmp_path: Path, form: str) -> None:
     out = tmp_path / f"out.{ENDING[form]}"
     assert export_reviews(run, out, form, folder=said).words == 4

@@ -13,7 +13,7 @@ from support.reviewpage import differing
 from raggs.app.serve import weigher
 from raggs.base.errors import NotFoundError, UsageError
 from raggs.reviewing.deciding import WeighedDisputes
-from raggs.runs.manifests.opened import open_run
+from raggs.runs.manifests.open_run import open_run
 
 
 @pytest.fixture(scope="module")

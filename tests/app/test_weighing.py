@@ -16,7 +16,7 @@ from raggs.app.serve import BackgroundProcess, weigher
 from raggs.base.artifacts import RetrieveRecord
 from raggs.base.jsonl import write_records
 from raggs.reviewing.deciding import Dispute, WeighedDisputes
-from raggs.runs.manifests.opened import OpenedRun, open_run
+from raggs.runs.manifests.open_run import OpenedRun, open_run
 
 
 @pytest.fixture(scope="module")

@@ -74,7 +74,7 @@ def test_the_package_of_a_plugin_in_use_is_compared(services: WorkerServices, mo
     monkeypatch.setattr(
         registry, "_packages", {object(): Package("their-plugin", "1.2"), object(): Package("pip", "0")}
     )
-    assert registry.loaded() == {"pip": "0", "their-plugin": "1.2"}
+    assert registry.loaded_versions() == {"pip": "0", "their-plugin": "1.2"}
     job = services.job.model_copy(update={"versions": {"their-plugin": "1.2"}})
     with pytest.raises(PrerequisiteError, match="a worker has their-plugin None"):
         run_shard(job.model_dump_json(), 0)

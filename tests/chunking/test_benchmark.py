@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from raggs.base.artifacts import Query, Reference, Span
-from raggs.chunking.documents import Documents, cut
+from raggs.chunking.documents import Documents, chunk_documents
 from raggs.chunking.questions import place_questions
 from raggs.metrics.spans import DocumentOffsets, summary
 
@@ -36,7 +36,7 @@ def test_the_loops_give_the_same_scores():
         made[f"q{number}"] = Query(qid=f"q{number}", text="Which?", references=tuple(references))
     asked = place_questions(made, documents, Path("q.csv"))
     data = benchmark.Data(documents, asked, DocumentOffsets.of(documents.lengths))
-    found = cut(benchmark.TokenChunker(benchmark.TokenChunker.Config(size=30)), documents)
+    found = chunk_documents(benchmark.TokenChunker(benchmark.TokenChunker.Config(size=30)), documents)
     given = benchmark.world(data, found, 2)
     scores = benchmark.fresh(given).values
     mine = np.stack([scores[name] for name in ("recall", "precision", "iou", "precision_omega")], axis=1)
@@ -47,6 +47,6 @@ def test_the_loops_give_the_same_scores():
 @pytest.mark.parametrize("row", benchmark.ROWS[:3], ids=lambda row: row.name)
 def test_chunks_and_omega_are_the_reports(row):
     data = benchmark.Data.of(DATA)
-    found = cut(row.chunker(None), data.documents, compat=True)
+    found = chunk_documents(row.chunker(None), data.documents, compat=True)
     assert len(found.texts) == row.chunks
     assert 100 * summary(data.target(found).omega).mean == pytest.approx(row.printed[2], abs=0.05)

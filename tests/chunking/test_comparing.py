@@ -16,7 +16,7 @@ from raggs.base.artifacts import Query, Reference, Span
 from raggs.base.document import markdown
 from raggs.base.errors import DataError
 from raggs.chunking.comparing import ChunkStudy, EmbeddingFunctions, compare_chunkers
-from raggs.chunking.documents import Documents, cut
+from raggs.chunking.documents import Documents, chunk_documents
 from raggs.chunking.layout import lay_out, write_files
 from raggs.chunking.models import ChunkReport, Unit
 from raggs.chunking.questions import place_questions
@@ -77,7 +77,7 @@ def compared(*, cutoffs: Sequence[Cutoff] = (1,), compat: bool = False, unit: Un
     study = ChunkStudy(
         documents=DOCUMENTS,
         asked=place_questions(QUERIES, DOCUMENTS, Path("q.csv")),
-        cuts={name: cut(each, DOCUMENTS, compat=compat) for name, each in CUTTERS.items()},
+        cuts={name: chunk_documents(each, DOCUMENTS, compat=compat) for name, each in CUTTERS.items()},
         embeddings={"counts": EmbeddingFunctions(counts, counts)},
         cutoffs=cutoffs,
         compat=compat,
@@ -123,11 +123,14 @@ def test_others_meet_the_baseline_on_the_same_questions() -> None:
 
 
 def test_in_compat_a_chunk_stands_where_its_text_stands_first() -> None:
-    plain, compat = cut(CUTTERS["sentences"], DOCUMENTS), cut(CUTTERS["sentences"], DOCUMENTS, compat=True)
+    plain, compat = (
+        chunk_documents(CUTTERS["sentences"], DOCUMENTS),
+        chunk_documents(CUTTERS["sentences"], DOCUMENTS, compat=True),
+    )
     assert plain.spans.end.tolist() == [8, 21, 10, 16, 25]
     assert compat.spans.end.tolist() == [7, 20, 9, 15, 24]  # without its full stop
     twice = Documents(Path("docs"), ("a",), ("same. other. same.",))
-    assert cut(CUTTERS["sentences"], twice, compat=True).spans.start.tolist() == [0, 6, 0]
+    assert chunk_documents(CUTTERS["sentences"], twice, compat=True).spans.start.tolist() == [0, 6, 0]
 
 
 def test_tokens_can_be_counted_and_change_shares_only() -> None:
@@ -139,7 +142,7 @@ def test_tokens_can_be_counted_and_change_shares_only() -> None:
 
 def test_a_chunker_that_gives_nothing_is_told() -> None:
     with pytest.raises(DataError, match="no chunk came"):
-        cut(Nothing(SentencesConfig()), DOCUMENTS)
+        chunk_documents(Nothing(SentencesConfig()), DOCUMENTS)
 
 
 def test_the_files_hold_the_report_each_value_and_the_tables(tmp_path: Path) -> None:

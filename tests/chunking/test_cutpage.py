@@ -90,7 +90,7 @@ def test_it_shows_what_the_report_says(tmp_path: Path) -> None:
 
 
 def test_texts_beyond_a_pages_length_are_left_out_and_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("raggs.chunking.cuts.MOST", 9)
+    monkeypatch.setattr("raggs.chunking.cuts.MAX_PAGE_CHARS", 9)
     (tmp_path / "a.md").write_text("words " * 9)
     (tmp_path / "b.md").write_text("words")
     tree = LexborHTMLParser(page(tmp_path))

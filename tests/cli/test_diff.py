@@ -96,7 +96,11 @@ def test_grades_and_settings_that_moved_are_counted(runs: tuple[Path, Path]) -> 
 
 
 @pytest.mark.parametrize("columns", [80, 60])
-def test_the_screen_is_never_wider_than_it_is(runs: tuple[Path, Path], columns: int) -> None:
+def test_the_screen_is_never_wider_than_it_is(
+    runs: tuple[Path, Path], columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(runs[0].parents[1])
+    runs = (Path("runs") / runs[0].name, Path("runs") / runs[1].name)  # no folder's name is cut
     screen = Screen(width=columns)
     screen._force_terminal = True
     with screen.capture() as seen:

@@ -12,7 +12,7 @@ from raggs.cli.documents import show
 from raggs.evaluation.analyses.comparisons import Comparisons
 from raggs.evaluation.analyses.losses import BottleneckAnalysis
 from raggs.evaluation.analyses.unjudged import Pooling, UnjudgedBoundsAnalysis
-from raggs.golden.opened import NamedSystem
+from raggs.golden.sources import NamedSystem
 from raggs.metrics.columns import Run
 
 MANY = tuple(NamedSystem(f"system-{number}", "f", Run.of(GOOD)) for number in range(9))

@@ -19,7 +19,7 @@ from support.sweeping import make_sweep
 
 from raggs import load_config
 from raggs import run as run_config
-from raggs.cli import plain
+from raggs.cli import plain_text
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "ci.md"
 
@@ -110,7 +110,7 @@ def test_names_cannot_make_commands_of_github_s_runner(here: Path, monkeypatch: 
 
 
 def test_a_summary_has_a_limit_and_a_place(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plain, "MOST", 250)
+    monkeypatch.setattr(plain_text, "MAX_SUMMARY_BYTES", 250)
     assert raggs_eval("-g", "qrels", "-r", "a", "-m", "mrr", "--summary").exit_code == 0
     text = (here / "summary.md").read_text()
     assert len(text.encode()) <= 250

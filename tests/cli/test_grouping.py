@@ -18,7 +18,7 @@ from support.project import Project, environment, make_project
 
 from raggs.reporting.sections.provenance import _prompts
 from raggs.runs.manifests.models import RunManifest
-from raggs.stages.canaries import INCITED
+from raggs.stages.canaries import INJECTED_GROUP_ORDER
 
 pytestmark = pytest.mark.usefixtures("provider_key")
 
@@ -123,7 +123,7 @@ def test_batches_hold_groups_and_give_the_same_bytes(server: LLMServer, tmp_path
 
 
 def test_canaries_tell_that_grades_hang_on_their_company_and_are_priced(server: LLMServer, tmp_path: Path) -> None:
-    server.truth = lambda query, passage: 5 if INCITED in passage else 2
+    server.truth = lambda query, passage: 5 if INJECTED_GROUP_ORDER in passage else 2
     project = grouped(tmp_path, server, judge={"canaries": 0.02})
     call("run", "--config", project.config, "--quiet", "--to", "merge")
     [line] = estimated(project)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from typer.testing import CliRunner
 
-from raggs.cli.options import grouped
+from raggs.cli.options import with_option_groups
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ app = typer.Typer()
 
 
 @app.command()
-@grouped
+@with_option_groups
 def meet(where: Where, when: When, loud: Annotated[bool, typer.Option("--loud")] = False) -> None:
     """Meet."""
     typer.echo(f"{where} {when} {loud}")

@@ -10,9 +10,9 @@ import pytest
 from support.cli import invoke
 from support.project import Project, make_project, write_lines
 
-from raggs.base.text import visible
+from raggs.base.text import escape_controls
 from raggs.base.types import BuildProgress, Notice
-from raggs.cli.plain import say, say_json
+from raggs.cli.plain_text import say, say_json
 from raggs.cli.screen import Screen, table
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -119,12 +119,12 @@ def test_a_table_and_a_line(text: str, capsys: pytest.CaptureFixture[str]) -> No
     screen.print(text)
     screen.print(f"a {text} b", style="yellow", soft_wrap=True)
     said = capsys.readouterr().out
-    assert said.count(visible(text)) == 4
+    assert said.count(escape_controls(text)) == 4
     assert not ACTS.search(said)
     say(text)
     say_json(json.dumps(text, ensure_ascii=False))
     first, second = capsys.readouterr().out.splitlines()
-    assert first == visible(text)
+    assert first == escape_controls(text)
     assert json.loads(second) == text
 
 
@@ -146,13 +146,13 @@ def test_nothing_of_the_command_line_prints_by_another_way() -> None:
     others = {
         path.name: found
         for path in sorted((ROOT / "raggs" / "cli").glob("*.py"))
-        if path.name not in ("plain.py", "screen.py", "app.py")
+        if path.name not in ("plain_text.py", "screen.py", "app.py")
         and (found := re.findall(r"typer\.(?:echo|confirm|secho|prompt)\(|\bConsole\(", path.read_text()))
     }
-    assert not others, "print by raggs.cli.plain or raggs.cli.screen"
+    assert not others, "print by raggs.cli.plain_text or raggs.cli.screen"
 
 
 def test_letters_of_every_script_stay() -> None:
     text = "naïve 日本語 العربية עברית हिन्दी 👩‍👩‍👧 a\tb\nc"
-    assert visible(text) == text
-    assert visible("\x1b[0m\u202e\udc80\x85") == "\\x1b[0m\\u202e\\udc80\\x85"
+    assert escape_controls(text) == text
+    assert escape_controls("\x1b[0m\u202e\udc80\x85") == "\\x1b[0m\\u202e\\udc80\\x85"

@@ -12,8 +12,8 @@ from support.reviewing import speak
 
 from raggs.app.judge_check import check_judge
 from raggs.base.artifacts import JudgeRecord
-from raggs.parts.judges import unaided
-from raggs.runs.manifests.opened import open_run
+from raggs.parts.judges import without_human_grade
+from raggs.runs.manifests.open_run import open_run
 
 QRELS = {"type": "qrels", "path": "qrels.txt"}
 NOISY = {**QRELS, "beta": 3.0, "grade_noise": 0.25, "seed": 1}
@@ -83,9 +83,11 @@ def test_a_grade_without_people_is_that_of_the_other_members() -> None:
     record = JudgeRecord(
         qid="q", rank=1, doc_id="d", grade=3, judge="panel", votes={"human": (5,), "a": (2, 3, 3), "human #2": (4,)}
     )
-    assert unaided(record).grade == 3
-    assert unaided(record.model_copy(update={"votes": {"a": (2,), "b": (4,)}})).grade == 3, "nobody to leave out"
-    assert unaided(record.model_copy(update={"votes": {"human": (5,), "a": (None,)}})).grade is None
+    assert without_human_grade(record).grade == 3
+    assert without_human_grade(record.model_copy(update={"votes": {"a": (2,), "b": (4,)}})).grade == 3, (
+        "nobody to leave out"
+    )
+    assert without_human_grade(record.model_copy(update={"votes": {"human": (5,), "a": (None,)}})).grade is None
 
 
 def test_a_gate_that_cannot_be_is_told(project: Project) -> None:

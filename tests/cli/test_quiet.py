@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from raggs.cli.app import app
-from raggs.cli.plain import QUIET_HELP
+from raggs.cli.plain_text import QUIET_HELP
 
 
 def commands(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

@@ -17,7 +17,7 @@ from raggs.config.load import load_config
 from raggs.golden import formats
 from raggs.golden.formats.tables import JsonlImporter
 from raggs.golden.formats.trec import TrecImporter
-from raggs.golden.opened import open_golden
+from raggs.golden.sources import open_golden
 from raggs.stages import GOLDEN
 
 NULL = ("--set", "rank=null")

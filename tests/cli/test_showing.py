@@ -62,7 +62,7 @@ def test_what_a_system_returned(made: Path, tmp_path: Path) -> None:
 
 def test_long_tables_are_cut_unless_all_is_asked_for(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ranked = of(made, "rank", RankRecord)
-    monkeypatch.setattr(show, "MOST_ROWS", 2)
+    monkeypatch.setattr(show, "MAX_ROWS", 2)
     short, whole = shown(made, "q01", "-p", 0), shown(made, "q01", "-p", 0, "--all")
     assert f"{len(ranked) - 2} more with --all" in short
     third = f" {ranked[2].doc_id} "

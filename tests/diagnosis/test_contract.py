@@ -24,7 +24,7 @@ from raggs.app.diagnose import (
     DiagnosisForecast,
     DiagnosisResult,
     forecast_diagnosis,
-    opened,
+    opened_inputs,
     run_diagnosis,
 )
 from raggs.base.cache import Cache
@@ -34,7 +34,7 @@ from raggs.diagnosis import REGISTRY, base
 from raggs.diagnosis.base import Diagnosis, DiagnosisFindings, found_in, lay_out, plots
 from raggs.diagnosis.models import DiagnosisReport
 from raggs.diagnosis.store import read_report
-from raggs.runs.events import silent
+from raggs.runs.events import ignore_event
 
 KINDS = [*REGISTRY, NAME]
 FOUR_LINES = 4 * 80
@@ -104,7 +104,7 @@ def test_a_paid_part_is_priced_and_not_asked(
     with LLMServer() as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         request = DiagnoseRequest(**{**case, f"{part}s": [PAID[part]], "out": tmp_path / "out"})
-        with opened(request, silent) as bench:
+        with opened_inputs(request, ignore_event) as bench:
             pays = request.diagnosis.models(bench)
         expected = forecast_diagnosis(request)
         assert not server.requests
@@ -132,12 +132,12 @@ def test_a_claim_that_rests_on_few_is_called_a_hint_in_the_same_words(
 ) -> None:
     diagnosis = DiagnoseRequest(**case, out=found.folder).diagnosis
     count = diagnosis.rests_on(found.found)
-    assert found.verdict.startswith("A hint by ") == (0 < count < base.FEWEST)
+    assert found.verdict.startswith("A hint by ") == (0 < count < base.MIN_CLAIM_QUERIES)
     bare = found.found.model_copy(update={"verdict": "So it is."})
-    monkeypatch.setattr(base, "FEWEST", count + 1)
+    monkeypatch.setattr(base, "MIN_CLAIM_QUERIES", count + 1)
     told = f"A hint by {plural(count, kind.OVER)}, where a claim takes {count + 1}: So it is."
     assert base.hedged(diagnosis, bare).verdict == told
-    monkeypatch.setattr(base, "FEWEST", count)
+    monkeypatch.setattr(base, "MIN_CLAIM_QUERIES", count)
     assert base.hedged(diagnosis, bare) == bare
 
 

@@ -15,7 +15,7 @@ from raggs.app.diagnose import DiagnoseRequest, DiagnosisResult, forecast_diagno
 from raggs.base.errors import RaggsError, UsageError
 from raggs.diagnosis.models import MeanPart
 from raggs.diagnosis.noise import verdict
-from raggs.diagnosis.noise.measuring import NONE, LevelPart, NoiseFindings, own_questions
+from raggs.diagnosis.noise.measuring import NO_REWRITER, LevelPart, NoiseFindings, own_questions
 from raggs.parts.noises import LANGUAGES
 
 MODEL = "openai/judge"
@@ -62,7 +62,7 @@ def found(measured: DiagnosisResult) -> NoiseFindings:
     return measured.found
 
 
-def levels(found: NoiseFindings, language: str, rewriter: str = NONE) -> list[LevelPart]:
+def levels(found: NoiseFindings, language: str, rewriter: str = NO_REWRITER) -> list[LevelPart]:
     return [part for part in found.cosines if (part.language, part.rewriter) == (language, rewriter)]
 
 
@@ -91,8 +91,8 @@ def test_every_system_is_measured_on_the_paper_s_measures_and_lists(found: Noise
     assert {part.measure for part in found.ends} == {"n_recall4@10", "n_recall4@30", "ra_nwg@10", "ra_nwg@30"}
     for part in found.ends:
         assert (part.change.mean == 0) or part.level
-        assert (part.gained.mean is None) == (part.rewriter == NONE)
-    noisy = [part for part in found.shuffles if part.level == 4 and part.rewriter == NONE]
+        assert (part.gained.mean is None) == (part.rewriter == NO_REWRITER)
+    noisy = [part for part in found.shuffles if part.level == 4 and part.rewriter == NO_REWRITER]
     assert noisy and all(0 < part.overlap.mean < 1 for part in noisy if part.k == 10)
 
 

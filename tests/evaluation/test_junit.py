@@ -8,7 +8,7 @@ from raggs.evaluation.gates import GateOutcome, junit_xml
 from raggs.evaluation.report import make_report
 from raggs.evaluation.study import ScoringSettings
 from raggs.golden.judgments import Judgments
-from raggs.golden.opened import NamedSystem
+from raggs.golden.sources import NamedSystem
 from raggs.metrics.columns import GradeScale, Qrels, Run
 from raggs.metrics.names import parse_measures
 

@@ -20,7 +20,7 @@ from raggs.evaluation.analyses.losses import BottleneckAnalysis
 from raggs.evaluation.report import make_report
 from raggs.evaluation.study import doubt_of
 from raggs.golden.judgments import DataOrigin, Judgments
-from raggs.golden.opened import NamedSystem, open_golden, open_systems
+from raggs.golden.sources import NamedSystem, open_golden, open_systems
 from raggs.metrics.columns import GradeScale, Qrels, Run
 from raggs.metrics.spans.scores import RetrievedSpans
 
@@ -45,7 +45,7 @@ def test_a_run_on_another_corpus_is_refused_with_both_hashes(tmp_path: Path) -> 
 def test_an_export_says_of_which_corpus_it_is(tmp_path: Path) -> None:
     one, other = (made(tmp_path / name, corpus) for name, corpus in (("one", 20), ("other", 21)))
     from raggs.app.export import export_run
-    from raggs.runs.manifests.opened import open_run
+    from raggs.runs.manifests.open_run import open_run
 
     for form, labels in (("trec", "qrels.txt"), ("beir", "qrels/test.tsv")):
         export_run(open_run(one), form, tmp_path / form)

@@ -6,7 +6,7 @@ import pytest
 
 from raggs.base.errors import DataError, NotFoundError
 from raggs.golden import formats
-from raggs.golden.opened import open_golden
+from raggs.golden.sources import open_golden
 from raggs.metrics.columns import GradeScale
 
 LABELS = {"q1": {"d1": 3, "d2": None, "d3": 0}, "q2": {"d1": 1}}

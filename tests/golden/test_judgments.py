@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.golden.judgments import Judgments
-from raggs.golden.opened import open_golden
+from raggs.golden.sources import open_golden
 from raggs.metrics.columns import GradeScale, Qrels
 
 LABELS = st.dictionaries(

@@ -6,8 +6,8 @@ import pytest
 
 import raggs
 from raggs.base.errors import NotFoundError
-from raggs.golden.opened import open_golden
 from raggs.golden.runs import RunGolden
+from raggs.golden.sources import open_golden
 
 
 def test_a_folder_without_a_run_or_labels_is_said(tmp_path):

@@ -26,13 +26,13 @@ from raggs.base.artifacts import (
 from raggs.base.errors import DataError, NotFoundError
 from raggs.base.jsonl import read_records
 from raggs.evaluation.diff_sets import read_side
-from raggs.golden.base import FUSED, SURE
+from raggs.golden.base import CONFIDENCE_FIELDS, FUSION_NAME
 from raggs.golden.formats.tables import JsonlExporter
-from raggs.golden.opened import open_golden, open_systems
 from raggs.golden.questions import GoldenQuestions
+from raggs.golden.sources import open_golden, open_systems
 from raggs.golden.views import ReturnedHits
-from raggs.parts.reviews import GradeReview, fold, key_of
-from raggs.runs.manifests.opened import ArtifactByQuery
+from raggs.parts.reviews import GradeReview, fold_reviews, key_of
+from raggs.runs.manifests.open_run import ArtifactByQuery
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +87,7 @@ def test_what_each_retriever_returned_stands_with_its_grades(made):
         assert [(hit.rank, hit.doc_id, hit.score, hit.grade) for hit in returned.hits] == [
             (hit.rank, hit.doc_id, hit.score, grades[hit.doc_id]) for hit in own
         ]
-    assert [returned.system for returned in found.systems] == ["bm25", "dense", FUSED]
+    assert [returned.system for returned in found.systems] == ["bm25", "dense", FUSION_NAME]
     assert [hit.doc_id for hit in found.systems[2].hits] == [passage.doc_id for passage in found.passages]
 
 
@@ -98,7 +98,7 @@ def test_a_retriever_that_found_nothing_for_a_question_is_shown_beside_the_fusio
     mend(copy)
     bm25, dense, fused = GoldenQuestions(open_golden(copy), depth=4).view("q01").systems
     assert bm25 == ReturnedHits("bm25", (), 0)
-    assert (dense.system, fused.system, len(dense.hits), len(fused.hits)) == ("dense", FUSED, 4, 4)
+    assert (dense.system, fused.system, len(dense.hits), len(fused.hits)) == ("dense", FUSION_NAME, 4, 4)
 
 
 def test_lists_of_others_keep_the_order_of_trec_eval_and_say_what_nobody_judged(made, tmp_path):
@@ -159,7 +159,7 @@ def said(run, qid, place, who, grade, **more):
 
 
 def test_people_speak_beside_the_judge_the_decision_last(made):
-    held = fold([
+    held = fold_reviews([
         said(made, "q00", 1, "ada", 4, note="half of it"),
         said(made, "q00", 1, "cy", 3, settles=True),
         said(made, "q00", 1, "bo", None),
@@ -174,7 +174,7 @@ def test_people_speak_beside_the_judge_the_decision_last(made):
 def test_without_texts_nothing_is_left_that_a_passage_says(copy):
     change(copy, "judge", JudgeRecord, lambda record: record.model_copy(update={"reason": "says secret"}))
     change(copy, "merge", MergeRecord, lambda record: record.model_copy(update={"text": "secret", "title": "secret"}))
-    held = fold([said(copy, "q00", 0, "ada", 4, note="secret")])
+    held = fold_reviews([said(copy, "q00", 0, "ada", 4, note="secret")])
     golden = open_golden(copy)
     assert "secret" in repr(list(GoldenQuestions(golden, reviews=held)))
     silent = list(GoldenQuestions(golden, reviews=held, texts=False))
@@ -213,7 +213,7 @@ def test_one_question_reads_its_own_lines_alone(copy):
 
 
 def test_a_file_that_changes_meanwhile_never_gives_another_question(copy):
-    from raggs.runs.manifests.opened import open_run
+    from raggs.runs.manifests.open_run import open_run
 
     lines_of = ArtifactByQuery(open_run(copy), "rank.queries")
     path = copy / "rank.queries.jsonl"
@@ -257,7 +257,9 @@ def test_an_order_that_says_not_how_sure_it_is_has_no_figures_of_that(made, tmp_
     JsonlExporter().write(open_golden(made), tmp_path / "out")
     order = tmp_path / "out" / "order.jsonl"
     rows = [json.loads(line) for line in order.read_text().splitlines()]
-    order.write_text("".join(f"{json.dumps({k: v for k, v in row.items() if k not in SURE})}\n" for row in rows))
+    order.write_text(
+        "".join(f"{json.dumps({k: v for k, v in row.items() if k not in CONFIDENCE_FIELDS})}\n" for row in rows)
+    )
     export = open_golden(tmp_path / "out")
     assert export.sure is False and any(query.order for query in export.by_query("order"))
     assert not any(passage.place for view in GoldenQuestions(export) for passage in view.passages)

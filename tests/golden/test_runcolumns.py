@@ -10,7 +10,7 @@ from raggs.base.artifacts import JudgeRecord, RankRecord
 from raggs.base.errors import DataError, NotFoundError
 from raggs.base.jsonl import read_records
 from raggs.golden.formats.tables import JsonlExporter
-from raggs.golden.opened import open_golden
+from raggs.golden.sources import open_golden
 from raggs.metrics.columns import GradeScale
 
 

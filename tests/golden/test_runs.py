@@ -11,7 +11,7 @@ from support.golden import change
 from raggs.base.artifacts import JudgeRecord, MergeRecord, QueryRecord, RankRecord
 from raggs.base.errors import DataError, NotFoundError
 from raggs.base.jsonl import read_records
-from raggs.golden.opened import open_golden
+from raggs.golden.sources import open_golden
 
 
 def records(run, artifact, model, qid):

@@ -14,10 +14,10 @@ from raggs.golden.views import (
     QuestionView,
     ReturnedHits,
     kind_of,
+    sheet_json,
     sheet_of,
-    slim,
 )
-from raggs.runs.manifests.orderwords import STOPS
+from raggs.runs.manifests.rank_messages import STOPS
 
 
 def place(rank: int, *below: str) -> RankRecord:
@@ -108,13 +108,13 @@ def test_the_answers_that_a_grade_was_made_of_are_told_where_there_were_several(
 
 def test_what_goes_without_saying_is_not_written_and_comes_back() -> None:
     sheet = sheet_of(view(), 2)
-    written = slim(sheet)
+    written = sheet_json(sheet)
     assert b"rewrite" not in written
     assert SHEETS.validate_json(written) == sheet
 
 
 def test_a_question_without_anything_has_a_sheet() -> None:
-    assert slim(sheet_of(QuestionView("q"), 5)) == b'{"id":"q"}'
+    assert sheet_json(sheet_of(QuestionView("q"), 5)) == b'{"id":"q"}'
 
 
 def test_its_kind_is_what_its_author_calls_so() -> None:

@@ -10,7 +10,7 @@ from support.golden import change
 from raggs.base.artifacts import MergeRecord, RetrieveRecord
 from raggs.base.errors import DataError, UsageError
 from raggs.base.jsonl import read_records
-from raggs.golden.opened import open_systems, retrievers_of
+from raggs.golden.sources import open_systems, retrievers_of
 
 
 def test_systems_are_called_by_their_files_or_as_asked(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 from raggs.base.errors import SnapshotError
 from raggs.llm.cache import AnswerCache, CachedAnswer
 from raggs.llm.ledger import CallLedger
-from raggs.llm.messages import LONGEST_NAME, MOST_ANSWERERS, OTHERS, Answerer, Answerers
+from raggs.llm.messages import LONGEST_NAME, MAX_ANSWERERS, OTHER_ANSWERERS, Answerer, Answerers
 
 ALIAS = "openai/judge"
 
@@ -68,13 +68,13 @@ def test_what_was_not_known_before_is_no_other_snapshot() -> None:
 
 def test_the_table_is_bounded_whatever_servers_state() -> None:
     table = Answerers()
-    keys = {table.note(answerer(fingerprint=f"fp_{number}")) for number in range(5 * MOST_ANSWERERS)}
-    assert len(keys) == MOST_ANSWERERS + 1
+    keys = {table.note(answerer(fingerprint=f"fp_{number}")) for number in range(5 * MAX_ANSWERERS)}
+    assert len(keys) == MAX_ANSWERERS + 1
     last = table.named(table.note(answerer(fingerprint="fp_last")))
-    assert (last.model, last.fingerprint) == ("judge-1", OTHERS)
+    assert (last.model, last.fingerprint) == ("judge-1", OTHER_ANSWERERS)
     keys |= {table.note(answerer(f"judge-{number}")) for number in range(2, 500)}
-    assert len(keys) == MOST_ANSWERERS + 2
-    assert table.named(table.note(answerer("judge-9999"))).model == OTHERS
+    assert len(keys) == MAX_ANSWERERS + 2
+    assert table.named(table.note(answerer("judge-9999"))).model == OTHER_ANSWERERS
 
 
 def test_the_cache_keeps_who_answered_and_reads_rows_of_before(tmp_path: Path) -> None:

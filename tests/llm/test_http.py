@@ -108,12 +108,12 @@ def test_who_is_stopped_while_connecting_has_sent_nothing(sent, busy_port, monke
     ],
 )
 def test_what_the_protocol_covers(model, parameters, spoken):
-    assert providers.speaks(model, parameters, "chat") is spoken
+    assert providers.speaks_openai(model, parameters, "chat") is spoken
 
 
 def test_embeddings_are_another_mode():
-    assert providers.speaks("openai/text-embedding-3-small", ["dimensions"], "embedding")
-    assert not providers.speaks("openai/gpt-5-mini", [], "embedding")
+    assert providers.speaks_openai("openai/text-embedding-3-small", ["dimensions"], "embedding")
+    assert not providers.speaks_openai("openai/gpt-5-mini", [], "embedding")
 
 
 def test_openai_itself_is_told_the_newer_name_of_the_limit():

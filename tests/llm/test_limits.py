@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.llm.faults import allowance, lowered, refused_for, retry_after
+from raggs.llm.faults import allowance, lower_headers, refused_for, retry_after
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 
@@ -48,7 +48,7 @@ def test_no_header_is_too_strange(remaining, reset):
 
 
 def test_units_and_makers_are_told_apart():
-    headers = lowered(
+    headers = lower_headers(
         {
             "llm_provider-anthropic-ratelimit-tokens-remaining": 40,
             "llm_provider-anthropic-ratelimit-tokens-reset": "2026-03-01T12:00:03Z",

@@ -60,9 +60,9 @@ def test_after_a_quiet_recovery_the_good_rate_is_back_and_slowly_probed():
     for number in range(500):
         cut.sent(number / 100)
     cut.refused(500, 5.0)
-    good = cut.rate(5.0) / rate.CUT
+    good = cut.rate(5.0) / rate.RATE_CUT
     assert good == pytest.approx(100, rel=0.01)
-    assert cut.rate(5 + rate.RECOVERY_S / 2) == pytest.approx(good * (1 + rate.CUT) / 2)
+    assert cut.rate(5 + rate.RECOVERY_S / 2) == pytest.approx(good * (1 + rate.RATE_CUT) / 2)
     assert cut.rate(5 + rate.RECOVERY_S) == pytest.approx(good)
     assert cut.rate(6 + rate.RECOVERY_S) == pytest.approx(good * (1 + rate.GROWTH))
 

@@ -12,7 +12,7 @@ from raggs.llm.caller import Caller
 from raggs.llm.calls import ChatCall
 from raggs.llm.faults import fault_of
 from raggs.llm.ledger import CallTrace
-from raggs.llm.messages import marked, written_unasked
+from raggs.llm.messages import add_cache_marks, written_unasked
 from raggs.llm.prices import list_price, mode_of, remembered_tokens
 
 WRITES = "openai/gpt-5.6"  # charges for writing into its cache
@@ -30,8 +30,8 @@ def call(model: str, system: str) -> ChatCall:
 def test_a_model_that_charges_for_writing_writes_the_rubric_or_nothing() -> None:
     assert mode_of(WRITES) == "chat", "it is asked by the protocol that has these marks"
     told = {"prompt_cache_options": {"mode": "explicit"}}
-    assert marked(WRITES, body(SHORT), home=True) == body(SHORT) | told
-    found = marked(WRITES, body(LONG), home=True)
+    assert add_cache_marks(WRITES, body(SHORT), home=True) == body(SHORT) | told
+    found = add_cache_marks(WRITES, body(LONG), home=True)
     part = {"type": "text", "text": LONG, "prompt_cache_breakpoint": {"mode": "explicit"}}
     user = {"role": "user", "content": "Which?"}
     assert found == {**body(LONG), **told, "messages": [{"role": "system", "content": [part]}, user]}
@@ -39,11 +39,13 @@ def test_a_model_that_charges_for_writing_writes_the_rubric_or_nothing() -> None
 
 def test_anthropic_is_told_of_a_rubric_that_it_can_remember() -> None:
     model = "anthropic/claude-sonnet-4-5"
-    assert marked(model, body(SHORT), home=True) == body(SHORT)
-    found = marked(model, body(LONG), home=True)["messages"]
+    assert add_cache_marks(model, body(SHORT), home=True) == body(SHORT)
+    found = add_cache_marks(model, body(LONG), home=True)["messages"]
     part = {"type": "text", "text": LONG, "cache_control": {"type": "ephemeral"}}
     assert found == [{"role": "system", "content": [part]}, {"role": "user", "content": "Which?"}]
-    assert marked("anthropic/claude-haiku-4-5", body(LONG), home=True) == body(LONG), "it remembers 4,096 or more"
+    assert add_cache_marks("anthropic/claude-haiku-4-5", body(LONG), home=True) == body(LONG), (
+        "it remembers 4,096 or more"
+    )
 
 
 @pytest.mark.parametrize(
@@ -59,7 +61,7 @@ def test_anthropic_is_told_of_a_rubric_that_it_can_remember() -> None:
 )
 def test_nobody_else_is_sent_another_byte(model: str, home: bool, more: dict[str, object]) -> None:
     asked = body(LONG) | more
-    assert marked(model, asked, home=home) is asked
+    assert add_cache_marks(model, asked, home=home) is asked
 
 
 def test_what_may_be_written_is_set_aside_and_nothing_else() -> None:
@@ -100,7 +102,7 @@ def test_a_provider_that_refuses_its_own_marks_is_asked_without_them(monkeypatch
         return {"choices": []}, {}
 
     monkeypatch.setattr(providers, "_post", post)
-    monkeypatch.setattr(messages, "_refused", set())
+    monkeypatch.setattr(messages, "_unmarked_models", set())
     calls = []
     for _ in range(2):
         caller, trace = Caller(LLMSettings(), BudgetSettings()), CallTrace()

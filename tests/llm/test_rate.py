@@ -219,7 +219,7 @@ def test_calls_refused_together_cut_the_rate_once_and_it_grows_back():
         return cut, grown, again, throttle.rate(clock())
 
     cut, grown, again, later = virtually(main)
-    assert cut == pytest.approx(63 * rate.CUT, rel=0.01)
+    assert cut == pytest.approx(63 * rate.RATE_CUT, rel=0.01)
     assert grown == pytest.approx(63 * (1 + rate.GROWTH) ** (20 - rate.RECOVERY_S), rel=0.01)
     assert again < cut
     assert later == float("inf")

@@ -10,7 +10,7 @@ from support.llm_bench import MODEL, PRICE, question
 from support.llm_server import LLMServer
 
 from raggs.base.errors import ConfigError
-from raggs.llm.providers import Redirected, refused
+from raggs.llm.providers import Redirected, refuse_redirects
 
 OTHER = "hosted_vllm/m"  # asked through litellm
 
@@ -32,7 +32,7 @@ def test_other_business_with_httpx_goes_on_as_ever():
         async with httpx.AsyncClient(follow_redirects=True) as client:
             return (await client.post(f"{url}/chat/completions", json={"messages": []})).status_code
 
-    with LLMServer(faults=["307:/v1/nowhere"]) as server, refused(), pytest.raises(httpx.TooManyRedirects):
+    with LLMServer(faults=["307:/v1/nowhere"]) as server, refuse_redirects(), pytest.raises(httpx.TooManyRedirects):
         asyncio.run(look(server.url))
     with LLMServer() as elsewhere, LLMServer(faults=[f"307:{elsewhere.url}/nowhere"]) as server:
         assert asyncio.run(look(server.url)) == 404

@@ -9,7 +9,7 @@ import pytest
 
 from raggs.base.errors import DataError, UsageError
 from raggs.metrics import GradeScale, Qrels, Run, evaluate
-from raggs.metrics.evaluate import USUAL, USUAL_ELSEWHERE
+from raggs.metrics.evaluate import GOLDEN_MEASURES, USUAL_ELSEWHERE
 from raggs.stats.intervals import bootstrap_mean
 
 JUDGED = {"q1": {"a": 5, "b": 4, "c": 1}, "q2": {"a": 2, "b": 1}, "q3": {"a": 5}}
@@ -43,7 +43,7 @@ def test_intervals_are_seeded_bootstraps_of_the_column():
 
 
 def test_the_usual_measures_depend_on_the_scale():
-    assert evaluate(JUDGED, FOUND).measures == USUAL
+    assert evaluate(JUDGED, FOUND).measures == GOLDEN_MEASURES
     assert evaluate({"q": {"a": 0, "b": 1}}, {"q": ["b"]}).measures == USUAL_ELSEWHERE
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.judged import Labels, Lists, labels, lists
 
-from raggs.metrics.bottleneck import STEADY, found_by, ladder, steady
+from raggs.metrics.bottleneck import STEADY, found_by, loss_ladder, steady
 from raggs.metrics.columns import GradeScale, Qrels, Run
 from raggs.metrics.hits import find_hits
 from raggs.metrics.measures import REGISTRY
@@ -19,7 +19,7 @@ def losses(run: dict[str, list[str]], *others: list[str], measure: str = "n_reca
     qrels = Qrels.of(QRELS, GradeScale.of(1, 5))
     hits = [find_hits(qrels, Run.of(each)) for each in (run, *({"q": other} for other in others))]
     found = found_by(hits, pool) if others else None
-    return ladder(hits[0], parse_measure(measure), found, pool=pool).losses[0].tolist()
+    return loss_ladder(hits[0], parse_measure(measure), found, pool=pool).losses[0].tolist()
 
 
 def test_each_step_has_its_own_cause():
@@ -33,7 +33,7 @@ def test_each_step_has_its_own_cause():
 
 def test_a_single_system_loses_by_its_candidates_what_it_did_not_find():
     hits = find_hits(Qrels.of(QRELS, GradeScale.of(1, 5)), Run.of({"q": ["best", "poor"]}))
-    steps = ladder(hits, parse_measure("n_recall4@2"), found_by([hits], 4), pool=4)
+    steps = loss_ladder(hits, parse_measure("n_recall4@2"), found_by([hits], 4), pool=4)
     assert steps.values[0].tolist() == [1, 0.5, 0.5, 0.5, 0.5]
 
 
@@ -42,7 +42,7 @@ def test_a_single_system_loses_by_its_candidates_what_it_did_not_find():
 def test_of_one_system_they_are_the_losses_of_proc(name: str, graded: Labels, run: Lists, pool: int):
     hits = find_hits(Qrels.of(graded, GradeScale.of(1, 5)), Run.of(run))
     k = 2
-    steps = ladder(hits, parse_measure(f"{name}@{k}"), None, pool=pool)
+    steps = loss_ladder(hits, parse_measure(f"{name}@{k}"), None, pool=pool)
     ceiling = parse_measure(f"proc_{name}(pool={max(pool, k)})@{k}").values(hits)
     np.testing.assert_allclose(steps.values[:, 2], ceiling, atol=1e-12)
     np.testing.assert_allclose(steps.values[:, 4], parse_measure(f"{name}@{k}").values(hits))
@@ -53,7 +53,7 @@ def test_no_step_goes_up_and_together_they_are_all_that_is_lost(graded, mine, th
     qrels = Qrels.of(graded, GradeScale.of(1, 5))
     hits, other = (find_hits(qrels, Run.of(each)) for each in (mine, theirs))
     named = parse_measure(f"{name}@3")
-    steps = ladder(hits, named, found_by([hits, other], max(pool, 3)), pool=pool)
+    steps = loss_ladder(hits, named, found_by([hits, other], max(pool, 3)), pool=pool)
     defined = np.isfinite(steps.values).all(axis=1)
     assert (np.isfinite(steps.values).any(axis=1) == defined).all()
     values = steps.values[defined]

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from raggs.base.errors import DataError
-from raggs.metrics.bottleneck import USUAL, sensitivity
+from raggs.metrics.bottleneck import USUAL_PARAMETERS, sensitivity
 from raggs.metrics.columns import GradeScale, Qrels, Run
 from raggs.metrics.hits import find_hits
 from raggs.metrics.names import parse_measure
@@ -23,7 +23,7 @@ def systems(scale=(1, 5), labels=LABELS):
 def test_a_swap_is_found_where_the_parameters_make_one():
     points = {(point.alpha, point.cap4, point.cap3): point for point in sensitivity(systems(), k=3)}
     assert len(points) == 24
-    usual, without_rarity = points[USUAL], points[0.0, 1.0, 0.25]
+    usual, without_rarity = points[USUAL_PARAMETERS], points[0.0, 1.0, 0.25]
     assert (usual.order, usual.swapped) == (("threes", "fours"), ())
     assert (without_rarity.order, without_rarity.swapped) == (("fours", "threes"), (("fours", "threes"),))
     for (alpha, *_), point in points.items():

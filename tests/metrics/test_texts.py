@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.base.errors import DataError
-from raggs.evaluation.samples import answer_rank, folded
+from raggs.evaluation.samples import answer_rank, fold_text
 
 
 @pytest.mark.parametrize(
@@ -41,10 +41,10 @@ def test_an_empty_answer_is_an_error(answer):
 
 @given(st.text())
 def test_folding_twice_changes_nothing_and_forms_fold_alike(text):
-    assert folded(folded(text)) == folded(text)
-    assert folded(unicodedata.normalize("NFD", text)) == folded(text)
+    assert fold_text(fold_text(text)) == fold_text(text)
+    assert fold_text(unicodedata.normalize("NFD", text)) == fold_text(text)
 
 
-@given(st.text(min_size=1).filter(lambda text: folded(text)), st.text(), st.text())
+@given(st.text(min_size=1).filter(lambda text: fold_text(text)), st.text(), st.text())
 def test_a_text_contains_what_was_put_into_it_as_words(answer, before, after):
     assert answer_rank(answer, [f"{before} {answer} {after}"]) == 1.0

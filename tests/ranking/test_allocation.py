@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.ranking.bayes import NextRound, next_wave, promise, wave_size
+from raggs.ranking.bayes import NextRound, expected_loss_reduction, next_wave, wave_size
 
 GAINS, PRICES = st.floats(0, 9), st.floats(0.01, 9)
 OFFERS = st.dictionaries(st.text(min_size=1, max_size=3), st.tuples(GAINS, PRICES, st.booleans()), max_size=40).map(
@@ -47,5 +47,9 @@ def test_each_ranking_is_asked_once_before_any_is_asked_again():
 
 
 def test_what_was_heard_counts_against_a_question_and_a_small_top_for_it():
-    assert promise(8, 20, 40, 20) > promise(8, 40, 40, 20) > promise(4, 40, 40, 20)
-    assert promise(1, 20, 5, 20) > promise(1, 20, 40, 20)
+    assert (
+        expected_loss_reduction(8, 20, 40, 20)
+        > expected_loss_reduction(8, 40, 40, 20)
+        > expected_loss_reduction(4, 40, 40, 20)
+    )
+    assert expected_loss_reduction(1, 20, 5, 20) > expected_loss_reduction(1, 20, 40, 20)

@@ -17,7 +17,7 @@ def beliefs(draw):
 
 @given(beliefs())
 def test_a_pair_has_one_winner(belief):
-    above = rounds.above(*belief)
+    above = rounds.win_probabilities(*belief)
     np.testing.assert_allclose(above + above.T, 1)
     assert ((above >= 0) & (above <= 1)).all()
 
@@ -70,7 +70,7 @@ def test_rank_intervals_cover_the_truth_under_their_own_model():
 
 def test_expected_inversions_count_wrong_pairs_of_the_top():
     rng, scores, sigma = generator(6, "inversions"), np.linspace(4, 1, 12), np.full(12, 0.6)
-    expected = rounds.expected_inversions(rounds.above(scores, sigma), top=5)
+    expected = rounds.expected_inversions(rounds.win_probabilities(scores, sigma), top=5)
     draws = scores + sigma * rng.normal(size=(4000, 12))
     wrong = sum((draws[:, i] < draws[:, j]).mean() for i in range(5) for j in range(i + 1, 5))
     assert expected == pytest.approx(wrong, rel=0.03)

@@ -16,14 +16,16 @@ def test_showings_add_up_to_their_weight(showings, echo):
     orders = np.array([[0, 1]] * showings)
     shown = np.array([[0, showings], [showings, 0]])
     total = profile.weights(shown, orders, echo).sum()
-    assert total == pytest.approx(sum(profile.worth(np.array([[0, n], [n, 0]]), echo)[0, 1] for n in range(showings)))
+    assert total == pytest.approx(
+        sum(profile.showing_worth(np.array([[0, n], [n, 0]]), echo)[0, 1] for n in range(showings))
+    )
     assert total == pytest.approx(showings / (1 + (showings - 1) * echo)) and total <= 1 / echo + 1e-9
 
 
 def test_without_an_echo_every_order_counts_whole():
     shown = np.full((3, 3), 7)
     np.testing.assert_array_equal(profile.weights(shown, np.array([[0, 1, 2]] * 2), 0.0), 1)
-    np.testing.assert_array_equal(profile.worth(shown, 0.0), 1 - np.eye(3))
+    np.testing.assert_array_equal(profile.showing_worth(shown, 0.0), 1 - np.eye(3))
 
 
 def test_an_order_weighs_as_its_pairs_on_average():

@@ -5,7 +5,17 @@ from hypothesis import strategies as st
 from support.orders import fair, judged_orders
 
 from raggs.base.hashing import generator
-from raggs.ranking.posterior import SHARPNESS, Mixture, Posterior, Prior, by_item, fit, fit_mixture, refine, sharpen
+from raggs.ranking.posterior import (
+    SHARPNESS,
+    Mixture,
+    Posterior,
+    Prior,
+    by_item,
+    fit,
+    fit_mixture,
+    fit_sharpness,
+    refine,
+)
 
 LINE = np.linspace(-30, 30, 60001)
 STEP = LINE[1] - LINE[0]
@@ -110,5 +120,5 @@ def test_the_sharpness_is_found_by_its_evidence(truth):
     mixture = Mixture(grades[:, None], np.ones((30, 1)), np.full(30, 0.7**2))
     found = fit_mixture(mixture, fair(orders), 2.0, start(mixture))
     for _ in SHARPNESS:
-        found = sharpen(mixture, fair(orders), found)
+        found = fit_sharpness(mixture, fair(orders), found)
     assert abs(SHARPNESS.index(found.sharpness) - SHARPNESS.index(truth)) <= 1

@@ -7,7 +7,7 @@ from hypothesis.extra.numpy import arrays
 from support.orders import fair, judged_orders
 
 from raggs.base.hashing import generator
-from raggs.ranking.posterior import SHARPNESS, SMALL, Prior, by_item, fit
+from raggs.ranking.posterior import MIN_STEP_GRADES, SHARPNESS, Prior, by_item, fit
 
 SIZE = 7
 FLAT = Prior(np.full(SIZE, 3.0), np.full(SIZE, 2.0))
@@ -26,7 +26,7 @@ def cases(draw):
 def settled(found, judged) -> bool:
     """Whether Newton's next step is as small as the one that ends a fit."""
     again = fit(found.prior, judged, found.sharpness, found.mean, steps=1)
-    return bool(np.abs(again.mean - found.mean).max() < SMALL)
+    return bool(np.abs(again.mean - found.mean).max() < MIN_STEP_GRADES)
 
 
 @given(cases())
@@ -41,9 +41,9 @@ def test_the_fit_is_where_the_gradient_vanishes_and_the_covariance_its_inverse_c
     found = fit(FLAT, judged, sharpness, start)
     assume(settled(found, judged))
     _, gradient, curvature = by_item(found.mean, judged, sharpness)
-    u = 2 * sharpness * SMALL
+    u = 2 * sharpness * MIN_STEP_GRADES
     left = gradient - FLAT.precision * (found.mean - FLAT.mean)
-    step = SMALL * np.sqrt(np.abs(np.linalg.inv(found.covariance)).sum())
+    step = MIN_STEP_GRADES * np.sqrt(np.abs(np.linalg.inv(found.covariance)).sum())
     assert np.sqrt(left @ found.covariance @ left) <= (np.expm1(u) - u) / u * step + 1e-9
     root = np.linalg.cholesky(found.covariance)
     changed = np.linalg.eigvalsh(root.T @ (curvature + np.diag(FLAT.precision)) @ root)

@@ -12,7 +12,7 @@ from support.worlds import World, check, make_world, play, tau
 from raggs.base.hashing import generator
 from raggs.ranking import Profile, Ranker, make_ranker
 from raggs.ranking.posterior import SHARPNESS
-from raggs.ranking.profile import SURE, _Land, learn
+from raggs.ranking.profile import MIN_LOG_SHARPNESS_ERROR, _EvidenceSurface, fit_profile
 
 CAREFUL: tuple[float, ...] = ()
 COPIES = (1.0, 1.0, 1.0, 1.0, 0.0)  # of a judge that orders four with care, and leaves the rest as it was shown
@@ -51,7 +51,7 @@ def taught(left: tuple[float, ...], questions: int = 4, spread: float = 0.35, bo
         for batch in ranker.pilot_batches():
             ranker.observe(order(batch))
         pilots.append(ranker.pilot())
-    return learn(pilots, 0.5)
+    return fit_profile(pilots, 0.5)
 
 
 def all_useful(world: World) -> World:
@@ -76,9 +76,9 @@ def test_a_judge_that_copies_the_tail_is_found_out_and_a_careful_one_is_believed
 
 def test_a_sharpness_that_a_strain_could_stand_for_is_not_taken_for_sure():
     sharper, usual = SHARPNESS.index(4.5), SHARPNESS.index(3.0)
-    land, rest = _Land([]), (0, 0, 0, 0)
+    land, rest = _EvidenceSurface([]), (0, 0, 0, 0)
     land._known = {(sharper, *rest, 2, 2, 2): 0.0, (usual, *rest, 2, 2, 2): -9.0}
-    assert land.sharpness() == (pytest.approx(4.5, rel=0.01), SURE)
+    assert land.sharpness() == (pytest.approx(4.5, rel=0.01), MIN_LOG_SHARPNESS_ERROR)
     land._known[usual, *rest, 1, 2, 2] = -0.3  # with less strain it explains the answers nearly as well
     sharpness, doubt = land.sharpness()
     assert 3.6 < sharpness < 3.9 and 0.18 < doubt < 0.22
@@ -128,7 +128,7 @@ def test_errors_that_come_again_are_learned_and_what_somebody_knows_of_them_stay
             wins = {first: sum(beats(first, second) for second in batch if second != first) for first in batch}
             ranker.observe(sorted(batch, key=lambda name, wins=wins: (-wins[name], name)))
         pilots.append(ranker.pilot())
-    profile = learn(pilots)
+    profile = fit_profile(pilots)
     assert profile.echo > 0.5
     world = make_world(9)
     believing, knowing = open_ranker(world), open_ranker(world, echo=0.2)

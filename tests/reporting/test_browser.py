@@ -14,7 +14,7 @@ from support.sweeping import make_sweep
 from raggs.app.report import ReportRequest, write_report_page
 from raggs.base.artifacts import JudgeRecord, MergeRecord, QueryRecord, RetrieveRecord
 from raggs.base.jsonl import write_records
-from raggs.runs.manifests.models import RunManifest, now
+from raggs.runs.manifests.models import RunManifest, utc_now
 from raggs.runs.manifests.store import RunStore
 
 SECRET = "only in a passage"
@@ -69,7 +69,7 @@ def write_hostile(folder: Path) -> Path:
             for at, (qid, rank, doc) in enumerate(pairs)
         ],
     )
-    RunStore(folder).save(RunManifest(name=XSS[1], created=now(), config={}))
+    RunStore(folder).save(RunManifest(name=XSS[1], created=utc_now(), config={}))
     return folder
 
 

@@ -8,9 +8,9 @@ from support.reports import facts
 from support.studies import SYSTEMS, golden, reported, scoring
 
 from raggs.evaluation.analyses.comparisons import Comparisons
+from raggs.evaluation.messages import difference_sentence
 from raggs.evaluation.models import ComparisonPart, EvalReport, UnjudgedPart, UnjudgedTopPart
 from raggs.evaluation.report import make_report
-from raggs.evaluation.words import told
 from raggs.reporting.base import JudgeValidation, ReportFacts
 from raggs.reporting.sections.decision import DecisionPart, DecisionSection
 from raggs.stats.judge_agreement import JudgeValidity
@@ -38,7 +38,7 @@ def test_the_verdict_becomes_an_answer_in_the_words_of_the_evaluation(verdict, n
     part = comparison(verdict=verdict, queries_needed=needed)
     (ship,) = box(facts(with_comparisons(part))).ships
     assert (ship.question, ship.answer) == ("Ship good in place of poor?", answer)
-    assert ship.said[0] == told(part)
+    assert ship.said[0] == difference_sentence(part)
     assert ship.needed == (20 if answer == "cannot tell" else None)
 
 

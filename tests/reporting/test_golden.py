@@ -10,13 +10,13 @@ from support.studies import golden
 from raggs.base.artifacts import JudgeRecord, MergeRecord, Placement, QueryRecord
 from raggs.base.document import ReportDocument, Section
 from raggs.base.jsonl import write_records
-from raggs.golden.opened import open_golden
+from raggs.golden.sources import open_golden
 from raggs.reporting.base import JudgeValidation
 from raggs.reporting.sections.provenance import GoldenSection
 from raggs.reporting.sections.questions import QuestionsSection
 from raggs.reporting.surveying import labels_of
-from raggs.runs.manifests.models import RunManifest, now
-from raggs.runs.manifests.opened import OpenedRun, open_run
+from raggs.runs.manifests.models import RunManifest, utc_now
+from raggs.runs.manifests.open_run import OpenedRun, open_run
 from raggs.runs.manifests.store import RunStore
 
 FOUND = {"q1": {"a": "bd", "b": "b", "c": "d"}, "q2": {"a": "d", "e": "bd"}}  # by whom: bm25, dense
@@ -48,7 +48,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> OpenedRun:
         for each in pool
     ]
     write_records(folder / "judge.jsonl", judged)
-    RunStore(folder).save(RunManifest(name="demo", created=now(), config={}))
+    RunStore(folder).save(RunManifest(name="demo", created=utc_now(), config={}))
     return open_run(folder)
 
 

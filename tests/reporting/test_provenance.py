@@ -10,7 +10,7 @@ from support.reports import facts
 from raggs.prompts import load_prompt
 from raggs.reporting.sections.provenance import ProvenanceSection
 from raggs.runs.manifests.models import RunManifest, StageLock
-from raggs.runs.manifests.opened import OpenedRun, open_run
+from raggs.runs.manifests.open_run import OpenedRun, open_run
 from raggs.runs.manifests.store import RunStore
 
 WHEN = datetime(2026, 1, 2, tzinfo=UTC)

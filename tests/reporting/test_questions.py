@@ -15,7 +15,7 @@ from raggs.app.report import ReportRequest, gather
 from raggs.golden.questions import GoldenQuestions
 from raggs.golden.views import HumanLabelLine, QuestionSheet, ReturnedList, SheetPassage, sheet_of
 from raggs.reporting.base import ReportFacts
-from raggs.reporting.page import LONGEST, MOST_TEXT, SheetPacking
+from raggs.reporting.page import MAX_PASSAGE_CHARS, MAX_TEXT_BYTES, SheetPacking
 from raggs.reporting.sections.questions import DEEP, QuestionsSection
 
 FIELDS = (
@@ -108,10 +108,12 @@ def test_labels_alone_have_questions_and_a_set_without_any_has_no_section() -> N
 
 def test_all_texts_together_have_a_limit_and_short_ones_stay_whole() -> None:
     packing = SheetPacking(texts=True)
-    rows = tuple(SheetPassage(f"p{number}", text="x" * (100 if number % 2 else LONGEST)) for number in range(6_000))
+    rows = tuple(
+        SheetPassage(f"p{number}", text="x" * (100 if number % 2 else MAX_PASSAGE_CHARS)) for number in range(6_000)
+    )
     packing.pack(QuestionSheet("q", rows=rows))
     found = list(packing.passages())
-    assert sum(len(text) for *_, text, _ in found) <= MOST_TEXT
+    assert sum(len(text) for *_, text, _ in found) <= MAX_TEXT_BYTES
     assert {len(text) for *_, text, _ in found[1::2]} == {100}
     assert all(len(text) + more == len(row.text) for (*_, text, more), row in zip(found, rows, strict=True))
     few = SheetPacking(texts=True)

@@ -12,7 +12,7 @@ from raggs.base.judge_health import CanaryHealth, Health, JudgeHealth, RankHealt
 from raggs.evaluation.models import ScorePart
 from raggs.reporting.sections.decision import TrustCheck, checks
 from raggs.runs.manifests.models import RunManifest, StageLock
-from raggs.runs.manifests.opened import OpenedRun, open_run
+from raggs.runs.manifests.open_run import OpenedRun, open_run
 from raggs.runs.manifests.store import RunStore
 
 WHEN = datetime(2026, 1, 2, tzinfo=UTC)

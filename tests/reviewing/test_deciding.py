@@ -9,21 +9,21 @@ import pytest
 from support.reviewpage import judge_run, write_run
 
 from raggs.base.errors import NotFoundError, UsageError
-from raggs.parts.reviews import ReviewStore, fold
+from raggs.parts.reviews import ReviewStore, fold_reviews
 from raggs.reviewing.agreeing import agreed
 from raggs.reviewing.deciding import (
     Adjudication,
     DecisiveVerdict,
     Differences,
     Dispute,
+    DisputeFilter,
     DisputeWeights,
-    Wanted,
     Weigh,
     by_size,
 )
 from raggs.reviewing.pool import ModelJudges, ReviewPool, open_pool
 from raggs.reviewing.session import LeaseHolder, Session, SessionSettings
-from raggs.runs.manifests.opened import open_run
+from raggs.runs.manifests.open_run import open_run
 
 
 @dataclass
@@ -34,10 +34,10 @@ class Table:
     deciding: Adjudication
     items: list[str]
 
-    def upcoming(self, who: str = "cy", wanted: Wanted = "all", later: tuple[str, ...] = ()) -> Differences:
+    def upcoming(self, who: str = "cy", wanted: DisputeFilter = "all", later: tuple[str, ...] = ()) -> Differences:
         return self.deciding.upcoming(who, wanted, later)
 
-    def first(self, who: str = "cy", wanted: Wanted = "all", later: tuple[str, ...] = ()) -> str | None:
+    def first(self, who: str = "cy", wanted: DisputeFilter = "all", later: tuple[str, ...] = ()) -> str | None:
         found = self.upcoming(who, wanted, later).first
         return found and found.view.item
 
@@ -76,7 +76,7 @@ def test_the_farthest_apart_come_first_and_a_decision_closes_one(tmp_path: Path)
     line = at.deciding.settle("cy", at.items[1], 4, "names the limit")
     assert line == at.deciding.settle("cy", at.items[1], 4, "names the limit"), "sent twice, noted once"
     assert (at.upcoming().people, at.first()) == (1, at.items[0])
-    settled = fold(at.session.store.read()).settled(at.session.pool.items[1].key)
+    settled = fold_reviews(at.session.store.read()).settled(at.session.pool.items[1].key)
     assert settled is not None
     assert (settled.grade, settled.how, settled.by) == (4, "settled", ("ada", "bo", "cy"))
     noted = at.session.store.read()[-1]
@@ -133,7 +133,8 @@ def test_who_was_shown_what_others_said_is_not_blind_any_more(tmp_path: Path) ->
     at.session.grade(LeaseHolder("cy", "t"), at.items[1], 2, "", 1.0)
     assert at.session.store.read()[-1].blind
     assert {
-        who: word.grade for who, word in fold(at.session.store.read()).blind[at.session.pool.items[0].key].items()
+        who: word.grade
+        for who, word in fold_reviews(at.session.store.read()).blind[at.session.pool.items[0].key].items()
     } == {"ada": 1}, "what was said before stays"
 
 

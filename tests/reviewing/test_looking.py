@@ -15,8 +15,8 @@ from raggs import load_config, run
 from raggs.app.serve import NOT_BLIND, ServeRequest, prepare
 from raggs.base.artifacts import RankRecord
 from raggs.base.jsonl import read_records
-from raggs.golden.opened import open_golden
 from raggs.golden.questions import GoldenQuestions
+from raggs.golden.sources import open_golden
 from raggs.golden.views import SHEETS, sheet_of
 from raggs.parts.reviews import GradeReview, OrderReview, ReviewStore
 

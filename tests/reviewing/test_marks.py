@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.parts.reviews import GradeReview, Review, Withdrawal, fold
+from raggs.parts.reviews import GradeReview, Review, Withdrawal, fold_reviews
 from raggs.reviewing.session import ReviewMarks
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -51,7 +51,7 @@ def lines_of(steps: list[tuple[str, str, int, int | None, int | None]]) -> list[
 @given(st.lists(STEP, max_size=20))
 def test_marks_hold_what_folding_holds(steps: list[tuple[str, str, int, int | None, int | None]]) -> None:
     lines = lines_of(steps)
-    held, marks = fold(lines), ReviewMarks({key: number for number, key in enumerate(HERE)})
+    held, marks = fold_reviews(lines), ReviewMarks({key: number for number, key in enumerate(HERE)})
     for line in lines:
         marks.note(line)
     for number, key in enumerate(HERE):

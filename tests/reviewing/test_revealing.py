@@ -8,11 +8,11 @@ import pytest
 from support.reviewpage import judge_run, write_run
 
 from raggs.base.errors import DataError, UsageError
-from raggs.parts.reviews import GradeReview, ReviewStore, fold
+from raggs.parts.reviews import GradeReview, ReviewStore, fold_reviews
 from raggs.reviewing.deciding import ModelLabelReveal
 from raggs.reviewing.pool import ModelJudges, open_pool
 from raggs.reviewing.session import LeaseHolder, Session, SessionSettings
-from raggs.runs.manifests.opened import open_run
+from raggs.runs.manifests.open_run import open_run
 
 ADA = LeaseHolder("ada", "t")
 
@@ -66,11 +66,11 @@ def test_a_change_takes_the_place_of_the_blind_grade_and_both_are_kept(tmp_path:
     assert isinstance(changed, GradeReview)
     assert (changed.replaces, changed.blind, changed.grade, changed.chance) == (first, False, 2, 0.5)
     assert (blind.blind, found.line, found.own.note) == (True, changed.id, "so I think")
-    held = fold(session.store.read())
+    held = fold_reviews(session.store.read())
     key = session.pool.items[session.number(item)].key
     assert (held.grades[key]["ada"].grade, held.blind[key]["ada"].grade) == (2, 4)
     assert session.undo(ADA, changed.id).last == first
-    assert fold(session.store.read()).grades[key]["ada"].grade == 4, "the change taken back"
+    assert fold_reviews(session.store.read()).grades[key]["ada"].grade == 4, "the change taken back"
     session.grade(ADA, item, 5, "", 2.0)
     assert not session.store.read()[-1].blind, "who has seen it is not blind again"
 

@@ -11,8 +11,8 @@ from support.reviewpage import write_run
 
 from raggs.prompts import load_prompt
 from raggs.reviewing.agreeing import rubric_of_runs
-from raggs.runs.manifests.models import StageLock, now
-from raggs.runs.manifests.opened import OpenedRun, open_run
+from raggs.runs.manifests.models import StageLock, utc_now
+from raggs.runs.manifests.open_run import OpenedRun, open_run
 from raggs.runs.manifests.store import RunStore
 
 MINE = """# system
@@ -35,7 +35,7 @@ Grade 2: Names the illness.
 def judged(folder: Path, prompt: str, causes: Mapping[str, Any] | None = None) -> OpenedRun:
     """A run whose judge has graded by a prompt."""
     store = RunStore(write_run(folder))
-    moment, params = now(), {"prompt": prompt}
+    moment, params = utc_now(), {"prompt": prompt}
     lock = StageLock(
         stage="judge",
         fingerprint="",

@@ -15,7 +15,7 @@ from support.reviewpage import write_run
 
 from raggs.app.serve import ServeRequest, prepare
 from raggs.parts.reviews import GradeReview, ReviewStore
-from raggs.reviewing.server import BURST, MOST_BODY, AccessGate, AddressRateLimit
+from raggs.reviewing.server import BURST, MAX_BODY_BYTES, AccessGate, AddressRateLimit
 
 TOKEN = "a-token-of-a-test-0123"
 ME = {"who": "ada", "tab": "t1"}
@@ -174,7 +174,7 @@ def test_no_path_leads_out_of_the_page(client: TestClient, path: str) -> None:
 
 def test_too_much_at_once(client: TestClient, tmp_path: Path) -> None:
     item = item_of(client)
-    huge = json.dumps({**ME, "item": item, "grade": 3, "note": "x" * MOST_BODY})
+    huge = json.dumps({**ME, "item": item, "grade": 3, "note": "x" * MAX_BODY_BYTES})
     headers = {"content-type": "application/json"}
     assert client.post("/api/grade", content=huge, headers=headers).status_code == 413
 

@@ -9,9 +9,9 @@ import pytest
 from support.reviewpage import make_pool
 
 from raggs.base.errors import NotFoundError, ProviderError, UsageError
-from raggs.parts.reviews import GradeReview, PlanItem, ReviewStore, fold
+from raggs.parts.reviews import GradeReview, PlanItem, ReviewStore, fold_reviews
 from raggs.reviewing.pool import terms_of
-from raggs.reviewing.session import AHEAD, MINUTES, LeaseHolder, Session, SessionSettings
+from raggs.reviewing.session import ITEMS_AHEAD, MINUTES, LeaseHolder, Session, SessionSettings
 
 ADA, ADA2, BO = LeaseHolder("ada", "t1"), LeaseHolder("ada", "t2"), LeaseHolder("bo", "t1")
 
@@ -70,7 +70,7 @@ def test_what_is_shown_is_blind(tmp_path: Path) -> None:
 def test_a_word_is_on_the_disk_when_it_is_acknowledged(tmp_path: Path) -> None:
     at = session(tmp_path)
     shown = at.upcoming(ADA).ahead
-    assert len(shown) == AHEAD
+    assert len(shown) == ITEMS_AHEAD
     receipt = at.grade(ADA, shown[0].item, None, "both ways", 4.5)
     (line,) = ReviewStore(tmp_path / "reviews").read()
     assert isinstance(line, GradeReview)
@@ -100,7 +100,7 @@ def test_undo_brings_the_item_back_and_may_be_sent_twice(tmp_path: Path) -> None
     for _ in range(2):
         back = at.undo(ADA, line)
         assert (back.ahead[0].item, back.progress.done, back.last) == (first, 0, None)
-    assert not fold(ReviewStore(tmp_path / "reviews").read()).items()
+    assert not fold_reviews(ReviewStore(tmp_path / "reviews").read()).items()
     assert len(ReviewStore(tmp_path / "reviews").read()) == 4
     with pytest.raises(UsageError, match="nothing to take back"):
         at.undo(BO, line)
@@ -182,7 +182,7 @@ def test_a_repetition_undone_leaves_the_first_word(tmp_path: Path) -> None:
     repeated = at.grade(ADA, first, 5, "", 2.0).line
     back = at.undo(ADA, repeated)
     assert (back.ahead[0].item, back.progress.done, back.last) == (first, 1, line)
-    assert [held.grade for held in fold(at.store.read()).items().values()] == [2]
+    assert [held.grade for held in fold_reviews(at.store.read()).items().values()] == [2]
     assert at.grade(ADA, first, 4, "", 3.0).progress.done == 1
 
 

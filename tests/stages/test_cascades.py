@@ -8,8 +8,8 @@ import pytest
 
 from raggs.base.artifacts import JudgeRecord
 from raggs.base.judge_health import CascadeHealth
-from raggs.parts.judges.several import CascadeConfig
-from raggs.runs.manifests.words import cascade_words
+from raggs.parts.judges.composite import CascadeConfig
+from raggs.runs.manifests.messages import cascade_words
 from raggs.stages.judge_health import CascadeStatistics
 from raggs.stats.agreement import wilson
 

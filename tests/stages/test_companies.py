@@ -12,8 +12,8 @@ import pytest
 from raggs.base.artifacts import MergeRecord, Passage, Query
 from raggs.base.judge_health import CanaryHealth, JudgeHealth
 from raggs.parts.judges import Judgment
-from raggs.runs.manifests.words import health_lines
-from raggs.stages.canaries import INCITED, KINDS, CanaryPlan, ask_plan, make_plan, planned_calls, shift_of
+from raggs.runs.manifests.messages import health_lines
+from raggs.stages.canaries import INJECTED_GROUP_ORDER, KINDS, CanaryPlan, ask_plan, make_plan, planned_calls, shift_of
 
 COUNT, SIZE = 16, 4
 
@@ -100,7 +100,7 @@ def test_grades_drawn_to_their_neighbours_or_pushed_away_are_seen(sign: int) -> 
 
 
 def test_a_neighbour_that_speaks_for_all_is_heard_by_a_judge_that_obeys() -> None:
-    found, _ = ask(lambda _, texts: 4 if any(INCITED in text for text in texts) else 0)
+    found, _ = ask(lambda _, texts: 4 if any(INJECTED_GROUP_ORDER in text for text in texts) else 0)
     assert found.company["incited"].grades is not None
     assert found.company["incited"].grades > 2
     assert found.company["neighbours"].grades == 0

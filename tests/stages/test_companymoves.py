@@ -16,7 +16,7 @@ from support.pooled import pool
 from raggs.base.hashing import generator
 from raggs.base.judge_health import GradeShift, JudgeHealth
 from raggs.parts.judges import Judgment
-from raggs.runs.manifests.words import health_lines
+from raggs.runs.manifests.messages import health_lines
 from raggs.stages.base import StageWork
 from raggs.stages.judge import STAGE, JudgeConfig
 

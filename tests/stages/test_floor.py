@@ -16,30 +16,30 @@ from raggs.base.settings import causes_of
 from raggs.config.load import load_config
 from raggs.golden.formats.tables import CsvImporter
 from raggs.ranking import make_ranker
-from raggs.runs.manifests.words import OUTCOMES
+from raggs.runs.manifests.messages import OUTCOMES
 from raggs.stages.rank_config import RankConfig
-from raggs.stages.replay import TOO_FEW, above, filled, parted
+from raggs.stages.replay import TOO_FEW, fill_ranking, part_pool, win_probability
 
 FLOOR, TOP = 4, 12
 POOL = (("a", 1), ("b", 4), ("c", 2), ("d", 5), ("e", 2), ("f", 1))
 
 
 def test_what_is_below_stands_by_grade_and_then_by_fused_rank() -> None:
-    found = parted(POOL, 3)
-    ranking = filled(make_ranker("bayes", ["b", "d"], [4, 5], top=4).ranking(), found, top=4)
+    found = part_pool(POOL, 3)
+    ranking = fill_ranking(make_ranker("bayes", ["b", "d"], [4, 5], top=4).ranking(), found, top=4)
     assert found.ordered == (("b", 4), ("d", 5))
     assert ranking.order == ("d", "b", "c", "e", "a", "f") and ranking.unordered == 4
-    assert ranking.position_confidence[1:] == (above(2), 0.5, above(1), 0.5, 1.0)
-    assert 0.5 == above(0) < 0.8 < above(1) < 0.95 < above(2) < 1
+    assert ranking.position_confidence[1:] == (win_probability(2), 0.5, win_probability(1), 0.5, 1.0)
+    assert 0.5 == win_probability(0) < 0.8 < win_probability(1) < 0.95 < win_probability(2) < 1
     assert set(zip(ranking.rank_low[2:], ranking.rank_high[2:], strict=True)) == {(3, 6)}
     assert ranking.membership[2:] == (0.5,) * 4  # two places of the top for four
 
 
 @pytest.mark.parametrize(("floor", "first"), [(5, ("d",)), (6, ())])
 def test_where_fewer_than_two_reach_the_floor_there_is_nothing_to_ask(floor: int, first: tuple[str, ...]) -> None:
-    found = parted(POOL, floor)
+    found = part_pool(POOL, floor)
     ranker = make_ranker("bayes", *zip(*found.ordered, strict=True))
-    ranking = filled(ranker.ranking(), found, top=20)
+    ranking = fill_ranking(ranker.ranking(), found, top=20)
     assert ranker.done and ranking.stop_reason == TOO_FEW and ranking.unordered == len(POOL) - len(first)
     assert ranking.order[: len(first)] == first and sorted(ranking.order) == list("abcdef")
     lengths = {len(getattr(ranking, name)) for name in ("scores", "sigma", "exposures", "rank_low", "membership")}

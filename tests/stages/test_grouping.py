@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from support.pooled import NUGGETS, judged, pool
 
 from raggs.base.settings import causes_of
-from raggs.stages.judge import JudgeConfig, ahead, groups
+from raggs.stages.judge import JudgeConfig, groups, round_up_to_groups
 
 
 @given(st.integers(1, 60), st.integers(1, 12), st.integers(0, 3))
@@ -51,7 +51,7 @@ def test_a_walk_goes_on_by_whole_groups_and_ends_with_one() -> None:
     assert [sorted(int(name[1:]) for name in shown) for _, shown in who.together[2:]] == [[6, 7, 8], [9, 10, 11]]
     assert [len(shown) for _, shown in who.together] == [3, 3, 3, 3]
     assert sum(record.skipped is not None for record in found) == health.depth.saved == 4
-    assert ahead(4, 3) == 6 and ahead(3, 3) == 3
+    assert round_up_to_groups(4, 3) == 6 and round_up_to_groups(3, 3) == 3
 
 
 def test_each_alone_is_what_it_was_and_counts_as_if_the_setting_were_not_there() -> None:

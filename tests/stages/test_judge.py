@@ -11,7 +11,7 @@ from support.pooled import NUGGETS, judged, pool
 
 from raggs.base.judge_health import PairAgreement
 from raggs.parts.judges import Judgment
-from raggs.stages.judge import LOW, STAGE, JudgeConfig, combine
+from raggs.stages.judge import MAX_LOW_GRADE, STAGE, JudgeConfig, combine
 
 Grades = Sequence[int | None]
 
@@ -21,7 +21,7 @@ def depth(grades: Grades, stop_after: int) -> int:
     low = 0
     for place, grade in enumerate(grades):
         if grade is not None:
-            low = low + 1 if grade <= LOW else 0
+            low = low + 1 if grade <= MAX_LOW_GRADE else 0
         if low == stop_after:
             return place + 1
     return len(grades)

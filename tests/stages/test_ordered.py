@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.stages.ordered import HELD, run_ordered
+from raggs.stages.ordered import MAX_HELD_WINDOWS, run_ordered
 
 
 @pytest.fixture
@@ -99,13 +99,13 @@ def test_no_more_is_held_than_some_windows(services: Any) -> None:
         begun.append(item)
         if item == 0:
             await asyncio.wait_for(release.wait(), 60)
-        elif item == 2 * HELD - 1:
+        elif item == 2 * MAX_HELD_WINDOWS - 1:
             asyncio.get_running_loop().call_later(0.05, release.set)
         return item
 
     results = run_ordered(services, range(1000), work, window=2)
     assert next(results) == 0
-    assert len(begun) == 2 * HELD
+    assert len(begun) == 2 * MAX_HELD_WINDOWS
     results.close()
 
 

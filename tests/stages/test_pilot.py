@@ -24,7 +24,7 @@ from raggs.base.judge_health import STOP_NO_ORDER
 from raggs.llm import Price
 from raggs.parts.judges import TYPICAL, OrderPrice, order_price
 from raggs.ranking import make_ranker
-from raggs.runs.manifests.orderwords import care_words
+from raggs.runs.manifests.rank_messages import care_words
 from raggs.runs.manifests.store import RunJournal
 from raggs.stages.replay import (
     QUESTIONS,
@@ -32,9 +32,9 @@ from raggs.stages.replay import (
     JournalAnswers,
     RankingProcess,
     Replay,
-    learned,
+    learn_profile,
     overhead,
-    parted,
+    part_pool,
     pilot_questions,
     profile_entry,
     replay,
@@ -92,11 +92,11 @@ def test_pools_without_a_pilots_list_are_ranked_and_derived_again(sizes: tuple[i
     for size in sizes:
         ids = tuple(f"d{number}" for number in range(size))
         ranker = make_ranker("bayes", ids, [3] * size, top=3, batch_size=None, max_calls=max_calls)
-        pool = parted([(doc_id, 3) for doc_id in ids], 1)
+        pool = part_pool([(doc_id, 3) for doc_id in ids], 1)
         course = RankingProcess(ranker, 4, pool, 3)
         course.learn(tuple(map(ordered, pilot := course.pilot_round())))
         assert bool(pilot) == (size > 1 and max_calls > 1)
-        profile = learned([course.pilot()], 1.0)
+        profile = learn_profile([course.pilot()], 1.0)
         told = profile_entry(BLANK, course.upcoming, profile)
         course.believe(told)
         entries = [told, *map(ordered, pilot)]
@@ -140,14 +140,14 @@ def test_a_profile_of_a_version_with_fewer_fields_is_no_lie_and_stays_believed(
     plain, later = JudgeProfile(questions=12, sharpness=3.0, doubt=0.2), b',"sigma":0.5,"slip":0.25'
     project = make_project(tmp_path, rank=AUTO)
     with monkeypatch.context() as before:
-        before.setattr("raggs.stages.rank.learned", lambda *_: plain)
+        before.setattr("raggs.stages.rank.learn_profile", lambda *_: plain)
         for writer in ("raggs.base.jsonl.dump_line", "raggs.runs.manifests.store.dump_line"):
             before.setattr(writer, lambda record, **_: dump_line(record).replace(later, b""))
         call("run", "--config", project.config, "-q")
     path = project.run / "rank.journal.jsonl"
     written = path.read_bytes()
     assert b'"strain":0.0,"overhead":0.0}' in written
-    monkeypatch.setattr("raggs.runs.manifests.together.learned", lambda *_: plain)
+    monkeypatch.setattr("raggs.runs.manifests.shared_budget_replay.learn_profile", lambda *_: plain)
     assert not audit(project.run).findings
     sums = b"".join(crc32(line).to_bytes(4, "little") for line in written.splitlines(keepends=True))
     RunJournal(path, sums)
@@ -166,7 +166,7 @@ def test_a_word_on_the_judge_of_before_reads_and_writes_as_it_was() -> None:
             JudgeProfile.model_validate({**profile.model_dump(), **beyond})
     ids = tuple(f"d{number}" for number in range(12))
     ranker = make_ranker("bayes", ids, [3] * 12, top=3, batch_size=None, max_calls=60)
-    course = RankingProcess(ranker, 4, parted([(doc_id, 3) for doc_id in ids], 1), 3)
+    course = RankingProcess(ranker, 4, part_pool([(doc_id, 3) for doc_id in ids], 1), 3)
     course.learn([entry.model_copy(update={"order": entry.shown}) for entry in map(ordered, course.pilot_round())])
     before = ranker.ranking().favour
     course.believe(profile_entry(BLANK, course.upcoming, profile))

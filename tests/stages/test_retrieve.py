@@ -17,7 +17,7 @@ from raggs.app.status import status
 from raggs.base.artifacts import RetrieveRecord
 from raggs.base.errors import ConfigError
 from raggs.parts.retrievers.depth import RoutingThresholds
-from raggs.runs.manifests.opened import open_run
+from raggs.runs.manifests.open_run import open_run
 from raggs.stages.retrieve import RetrieveConfig
 
 BASE, DEEP = 12, 20

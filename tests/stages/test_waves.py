@@ -21,8 +21,8 @@ from raggs.base.errors import ConfigError
 from raggs.base.judge_health import STOP_BUDGET, STOP_NO_ORDER
 from raggs.base.judge_health import STOP_SHARED_BUDGET as SHARED_OUT
 from raggs.base.settings import causes_of
-from raggs.runs.manifests.orderwords import STOPS
-from raggs.stages.rank_config import MOST_SHARED, RankConfig
+from raggs.runs.manifests.rank_messages import STOPS
+from raggs.stages.rank_config import DEFAULT_SHARED_MAX_CALLS, RankConfig
 from raggs.stages.replay import Batch, JournalAnswers, KeptPool, Replay, replay
 from raggs.stages.waves import SetBudget, SharedBudget, Waves, known_prices
 
@@ -209,7 +209,7 @@ def test_each_question_replays_by_itself_what_its_turns_led_to(calls: int, floor
 def test_a_budget_is_a_cause_only_where_it_is_set_and_leaves_room_to_hard_questions() -> None:
     assert "budget" not in causes_of(RankConfig()) and RankConfig().max_calls == 80
     shared = RankConfig.model_validate({"budget": {"calls": 9}})
-    assert causes_of(shared)["budget"] == {"calls": 9, "usd": None} and shared.max_calls == MOST_SHARED
+    assert causes_of(shared)["budget"] == {"calls": 9, "usd": None} and shared.max_calls == DEFAULT_SHARED_MAX_CALLS
     assert RankConfig.model_validate({"budget": {"calls": 9}, "max_calls": 7}).max_calls == 7
     assert shared.alone == RankConfig() == RankConfig().alone, "by itself a question has calls of its own"
     with pytest.raises(ValueError, match="name one of both"):

@@ -11,7 +11,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from raggs.cli.app import app
-from raggs.cli.plain import end_quiet
+from raggs.cli.plain_text import end_quiet
 
 typer.testing._get_command = cache(get_command)  # the tree of commands is made once, as in a process
 

@@ -1,6 +1,6 @@
 """How the contract tests come to an instance of each registered thing, so that a new one edits no test.
 
-Beside its own tests, ``tests/<kind>/test_<name>.py`` defines
+Beside its own tests, ``tests/parts/<kind>/test_<name>.py`` (or ``tests/<kind>``) defines
 
     def contract_case(folder: Path, request: pytest.FixtureRequest) -> dict[str, Any]:
         "The settings of its smallest working instance; the files that it reads are put into `folder`."
@@ -21,9 +21,15 @@ import pytest
 TESTS = Path(__file__).parents[1]
 
 
+def _folder(kind: str) -> Path:
+    """The folder of the tests of a kind: below that of the parts if there is one."""
+    below = TESTS / "parts" / kind
+    return below if below.is_dir() else TESTS / kind
+
+
 @cache
 def _module(kind: str, name: str) -> ModuleType:
-    path = TESTS / kind / f"test_{name}.py"
+    path = _folder(kind) / f"test_{name}.py"
     found = None
     if path.exists():
         spec = importlib.util.spec_from_file_location(f"contract_{kind}_{name}", path)
@@ -41,7 +47,7 @@ def _module(kind: str, name: str) -> ModuleType:
 
 
 def has_case(kind: str, name: str) -> bool:
-    path = TESTS / kind / f"test_{name}.py"
+    path = _folder(kind) / f"test_{name}.py"
     return path.exists() and "def contract_case(" in path.read_text(encoding="utf-8")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from raggs.evaluation.gates import against, limits_kept
+from raggs.evaluation.gates import limits_kept, regression_outcomes
 from raggs.evaluation.models import EvalReport
 
 
@@ -16,4 +16,4 @@ def under(report: EvalReport, limits: Mapping[str, float]) -> list[str]:
 
 def regressions(report: EvalReport, before: EvalReport, *, drop: float, where: Path | None) -> list[str]:
     """Of whatever got worse."""
-    return [each.said for each in against(report, before, drop=drop, where=where) if each.failed]
+    return [each.said for each in regression_outcomes(report, before, drop=drop, where=where) if each.failed]

@@ -1,4 +1,4 @@
-"""The questions of tests/rewriters/noisy.txt: what in them is noise, what is asked, what must never be touched."""
+"""The questions of tests/parts/rewriters/noisy.txt: noise, question, and text that must never be touched."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-FILE = Path(__file__).parents[1] / "rewriters" / "noisy.txt"
+FILE = Path(__file__).parents[1] / "parts" / "rewriters" / "noisy.txt"
 TOKEN = re.compile(r"[{}\[\]]|\w+")
 WORD = re.compile(r"\w+")
 

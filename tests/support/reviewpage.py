@@ -22,8 +22,8 @@ from raggs.parts.reviews import ReviewStore
 from raggs.reviewing.deciding import Dispute, disputes
 from raggs.reviewing.pool import ModelJudges, ReviewPool, open_pool
 from raggs.reviewing.session import Session, SessionSettings
-from raggs.runs.manifests.models import RunManifest, now
-from raggs.runs.manifests.opened import OpenedRun, open_run
+from raggs.runs.manifests.models import RunManifest, utc_now
+from raggs.runs.manifests.open_run import OpenedRun, open_run
 from raggs.runs.manifests.store import RunStore
 from support.project import environment
 
@@ -55,7 +55,7 @@ def write_run(folder: Path, questions: int = 3, passages: int = 4, texts: Sequen
         for rank, text in enumerate(texts or [f"Passage {rank} on subject {number}." for rank in range(passages)])
     ]
     write_records(folder / "merge.jsonl", pool)
-    RunStore(folder).save(RunManifest(name=folder.name, created=now(), config={}))
+    RunStore(folder).save(RunManifest(name=folder.name, created=utc_now(), config={}))
     return folder
 
 

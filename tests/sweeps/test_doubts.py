@@ -63,10 +63,10 @@ def test_an_effect_that_unjudged_passages_could_reverse_is_not_clear_and_says_wh
     assert [(part.system, part.cutoff, part.share) for part in found.unjudged.tops] == [("sparse", 4, 0.5)]
 
 
-@pytest.mark.parametrize("most", [module.MOST_PAIRS, 0])
+@pytest.mark.parametrize("most", [module.MAX_PAIRS, 0])
 def test_an_effect_that_they_cannot_reverse_stays(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     """One of a thousand is unjudged; beyond the pairs whose bounds are computed, the widest ones decide."""
-    monkeypatch.setattr(module, "MOST_PAIRS", most)
+    monkeypatch.setattr(module, "MAX_PAIRS", most)
     rows, values, doubts = measured(dense=shown("a", "b", "c"), sparse=shown("x{n}", "c", "d"))
     (found,), _ = effects(CONFIG, rows, values, doubts)
     assert (found.clear, found.unjudged is None) == ((True, True) if most else (False, False))

@@ -15,7 +15,7 @@ from raggs.app.sweep import choose_again, load_sweep, plan_sweep
 from raggs.base.errors import NotFoundError
 from raggs.metrics.columns import Run
 from raggs.sweeps.audit import findings
-from raggs.sweeps.world import first, lists_of
+from raggs.sweeps.world import first_hits, lists_of
 
 
 def made(folder: Path, runs: int = 3, **keys: object) -> SweepProject:
@@ -104,7 +104,7 @@ def test_the_first_k_are_those_of_trec_eval(found: dict[str, dict[str, int]], k:
     run = Run.of({qid: {doc: float(score) for doc, score in docs.items()} for qid, docs in found.items()})
     best = {qid: sorted(sorted(docs, reverse=True), key=lambda doc: -docs[doc])[:k] for qid, docs in found.items()}
     assert {qid: [doc for doc, _ in hits] for qid, hits in lists_of(run, k).items()} == best
-    cut = first(run, k)
+    cut = first_hits(run, k)
     assert {qid: [doc for doc, _ in hits] for qid, hits in lists_of(cut, k).items()} == best
     assert len(cut.query) == sum(map(len, best.values()))
 

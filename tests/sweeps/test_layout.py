@@ -11,10 +11,10 @@ from support.sweeping import make_sweep
 
 from raggs.app.sweep import load_sweep, plan_sweep
 from raggs.base.document import Section, fragment
-from raggs.sweeps.comparing import best_first, fold
+from raggs.sweeps.comparing import best_first, fold_similar_systems
 from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.deciding import decide
-from raggs.sweeps.layout import BOTH, findings, lay_out, lay_out_plan
+from raggs.sweeps.layout import CHOSEN_FRONT_SIGN, findings, lay_out, lay_out_plan
 from raggs.sweeps.models import LatencyPart, LatencySpread, PlanLine, SweepPlan, SweepReport
 from raggs.sweeps.plots import report_files
 
@@ -26,7 +26,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> SweepReport:
 
 
 def test_systems_that_measured_alike_are_one_line(report: SweepReport) -> None:
-    folded = fold(report, best_first(report))
+    folded = fold_similar_systems(report, best_first(report))
     assert {name: head.name for name, head in folded.items()} == {
         "dense+wordllama+k20": "dense+wordllama+k10",
         "lexical+k20": "lexical+k10",
@@ -46,7 +46,7 @@ def test_waits_that_differ_by_more_than_the_jitter_are_not_alike(report: SweepRe
     assert total is not None
     later = total.model_copy(update={"p50": total.p50 + report.jitter_ms})
     slower = slow.model_copy(update={"latency": slow.latency.model_copy(update={"total": later})})
-    folded = fold(report, [slower if row is slow else row for row in ordered])
+    folded = fold_similar_systems(report, [slower if row is slow else row for row in ordered])
     assert set(folded) == {"dense+wordllama+k20", "hybrid+wordllama+k20"}
 
 
@@ -56,7 +56,7 @@ def test_the_file_shows_every_system_and_the_screen_the_front(report: SweepRepor
     assert len(full.rows) == len(report.systems)
     names = " ".join(row[0].text for row in brief.rows)
     assert str(report.choice.winner) in names
-    assert brief.rows[0][0].text.startswith(BOTH)
+    assert brief.rows[0][0].text.startswith(CHOSEN_FRONT_SIGN)
 
 
 def section(report: SweepReport, title: str, *, full: bool = False) -> Section | None:
@@ -134,11 +134,11 @@ def test_frontiers_that_are_all_the_same_are_one_sentence(report: SweepReport) -
 
 def test_a_sign_is_explained_only_where_it_is_shown(report: SweepReport) -> None:
     terms = {term.sign for term in lay_out(report).scores.terms}
-    assert BOTH in terms
+    assert CHOSEN_FRONT_SIGN in terms
     assert "per 1,000" not in terms  # nothing costs anything, and a sentence says so
     assert any("no system costs anything" in said for said in lay_out(report).scores.sentences)
     alone = report.model_copy(update={"systems": report.systems[:1], "front": ()})
-    assert not {BOTH, "*"} & {term.sign for term in lay_out(alone).scores.terms}
+    assert not {CHOSEN_FRONT_SIGN, "*"} & {term.sign for term in lay_out(alone).scores.terms}
 
 
 def test_the_choice_comes_first_then_what_is_not_known(report: SweepReport) -> None:

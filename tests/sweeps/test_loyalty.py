@@ -7,7 +7,7 @@ import pytest
 from raggs.metrics.columns import Qrels, Run
 from raggs.metrics.evaluate import evaluate
 from raggs.metrics.hits import find_hits
-from raggs.sweeps.deriving import loyalty
+from raggs.sweeps.deriving import unique_contributions
 from raggs.sweeps.models import SystemRow
 
 LABELS = {"a": {"d1": 5, "d2": 4, "d3": 2, "d4": 5}, "b": {"d1": 4, "d5": 3, "d6": 5}}
@@ -26,7 +26,7 @@ def row(name: str) -> SystemRow:
 def test_the_fall_is_that_of_scoring_without_its_own_passages() -> None:
     qrels = Qrels.of(LABELS)
     hits = {name: find_hits(qrels, Run.of(lists)) for name, lists in LISTS.items()}
-    found = {part.system: part for part in loyalty([row(name) for name in LISTS], hits, "ndcg@5", 10)}
+    found = {part.system: part for part in unique_contributions([row(name) for name in LISTS], hits, "ndcg@5", 10)}
     dense = {"a": {"d1": 5, "d4": 5}, "b": {"d1": 4, "d5": 3}}  # d2, d3, d6 are its own
     lexical = {"a": {"d1": 5, "d2": 4, "d3": 2}, "b": {"d1": 4, "d6": 5}}
     for name, left in (("dense+k5", dense), ("dense+k9", dense), ("lexical", lexical)):
@@ -37,4 +37,4 @@ def test_the_fall_is_that_of_scoring_without_its_own_passages() -> None:
 
 
 def test_nothing_listed_nothing_owed() -> None:
-    assert loyalty([], {}, "ndcg@5", 10) == ()
+    assert unique_contributions([], {}, "ndcg@5", 10) == ()

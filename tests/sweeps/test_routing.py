@@ -16,7 +16,7 @@ from support.sweeping import SweepProject, make_sweep
 
 from raggs.app.sweep import SweepResult, load_sweep, plan_sweep
 from raggs.parts.rerankers import RerankedPassage, Reranking
-from raggs.sweeps.reranking import twice
+from raggs.sweeps.reranking import combined_reranking
 
 BASE, DEEP = 12, 20
 WHEN = {"head_margin": 0.1}
@@ -124,9 +124,9 @@ def test_reading_twice_takes_both_unless_scores_hang_on_nothing_else() -> None:
         return Reranking(ranked, tokens=count, ms=ms, calls=1, usd=count / 1000)
 
     shallow, deep = reranking(50, 300.0), reranking(100, 500.0)
-    alone = twice(shallow, deep, independent=True)
+    alone = combined_reranking(shallow, deep, independent=True)
     assert (alone.ms, alone.tokens, alone.usd) == (300 + 300, 100, 0.1)  # the second call reads fifty
-    together = twice(shallow, deep, independent=False)
+    together = combined_reranking(shallow, deep, independent=False)
     assert (together.ms, together.tokens, together.calls) == (800, 150, 2)
     assert together.usd == pytest.approx(0.15)
 

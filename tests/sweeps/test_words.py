@@ -11,7 +11,7 @@ from support.sweeping import make_sweep
 
 from raggs.stats.choice import LimitTurn, choose
 from raggs.stats.front import Candidate
-from raggs.sweeps.words import because, ms, ms_change, puts_first, turns, usd
+from raggs.sweeps.messages import choice_sentence, ms, ms_change, other_limit_sentences, puts_first, usd
 
 LIMITS = ((0.2237, 0.8961, 3.14, 12.4, 99.6), (0.2161, 0.2189), (0.0, 0.004, 0.0512), (499.6, 500.2), (0.33333, 1.255))
 
@@ -20,7 +20,7 @@ LIMITS = ((0.2237, 0.8961, 3.14, 12.4, 99.6), (0.2161, 0.2189), (0.0, 0.004, 0.0
 @pytest.mark.parametrize("limits", LIMITS)
 def test_a_limit_that_is_typed_as_printed_gives_what_was_said(axis: str, limits: tuple[float, ...]) -> None:
     points = [LimitTurn(limit, f"system-{at}") for at, limit in enumerate(limits)]
-    said = turns(points, (), axis, None)
+    said = other_limit_sentences(points, (), axis, None)
     ends = dict(pairwise(limits))
     for point, sentence in zip(points[-len(said) :], said, strict=True):
         start, *end = (
@@ -37,10 +37,10 @@ def test_a_limit_that_is_typed_as_printed_gives_what_was_said(axis: str, limits:
 
 def test_limits_that_two_digits_do_not_part_keep_their_unit() -> None:
     points = [LimitTurn(0.316946, "a"), LimitTurn(0.319732, "b")]
-    assert turns(points, ("b",), "cost", 2.0) == [
+    assert other_limit_sentences(points, ("b",), "cost", 2.0) == [
         "With at most $0.316946 to $0.319732 per 1,000 questions and the other limit as it is: a"
     ]
-    assert "at most 0.316946 to 0.319732 ms and" in turns(points, ("b",), "latency", 2.0)[0]
+    assert "at most 0.316946 to 0.319732 ms and" in other_limit_sentences(points, ("b",), "latency", 2.0)[0]
 
 
 def test_figures_keep_two_digits_where_they_are_small() -> None:
@@ -54,10 +54,10 @@ def test_equals_are_told_with_what_puts_the_choice_first() -> None:
     chosen = choose(alike)
     told = "Only its name puts a before b, c: equal on every question, and the same in price."
     assert puts_first(chosen, ("b", "c"), 75) == [told]
-    assert because(chosen, 3, "ndcg@10", None, ("b", "c")).startswith(
+    assert choice_sentence(chosen, 3, "ndcg@10", None, ("b", "c")).startswith(
         "Ship a or b, c, which are its equals (ndcg@10 0.500"
     )
-    assert because(chosen, 3, "ndcg@10", None).startswith("Ship a (ndcg@10 0.500")
+    assert choice_sentence(chosen, 3, "ndcg@10", None).startswith("Ship a (ndcg@10 0.500")
     assert puts_first(chosen, (), 75) == puts_first(choose([]), ("b",), 75) == []
     sooner = choose([*alike, Candidate("z", 1.0, 90.0, (0.5,), 10, 200.0)])
     said = "Only a wait shorter by less than 75 ms puts z before a: equal on every question, and the same in price."

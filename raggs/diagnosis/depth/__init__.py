@@ -28,14 +28,14 @@ from raggs.diagnosis.depth.measuring import (
     RouterLimits,
     SystemDepths,
     defined,
-    passed,
+    is_router_worthwhile,
     verdict,
 )
 from raggs.evaluation.svg import LINE, WIDTH, AxisScale, Drawing
 from raggs.parts.embedders import EmbedderConfig
 from raggs.parts.rerankers import RerankerConfig
 from raggs.parts.retrievers import REGISTRY
-from raggs.parts.retrievers.depth import NEEDED, RoutedDepth
+from raggs.parts.retrievers.depth import REQUIRED_SOURCES, RoutedDepth
 from raggs.runs.forecast import rewritten
 from raggs.stages.embed import EmbedConfig
 
@@ -131,7 +131,7 @@ HEAD = (
     "# {name}: some questions are searched {deep} deep, the others {base}, as `raggs diagnose depth` found worth it.\n"
 )
 SUFFIX = "-routed"
-LONGEST = 120
+MAX_NAME_CHARS = 120
 
 
 def routed_config(run: RunConfig, depth: RoutedDepth, embedder: EmbedderConfig, reranker: RerankerConfig | None) -> str:
@@ -143,8 +143,8 @@ def routed_config(run: RunConfig, depth: RoutedDepth, embedder: EmbedderConfig, 
     """
     import yaml
 
-    tree = {name: _plain(value) for name, value in run.model_dump(exclude_unset=True).items()}
-    name = f"{run.name[: LONGEST - len(SUFFIX)]}{SUFFIX}"
+    tree = {name: _plain_value(value) for name, value in run.model_dump(exclude_unset=True).items()}
+    name = f"{run.name[: MAX_NAME_CHARS - len(SUFFIX)]}{SUFFIX}"
     embed = tree.get("embed")
     found = {
         **tree,
@@ -162,7 +162,7 @@ def _retrievers(run: RunConfig, depth: RoutedDepth, reranker: RerankerConfig | N
     """Those of the run without a depth of their own, and what the signals are read off where it is not there."""
     found = [_without_k(_settings(spec)) for spec in run.retrieve.retrievers]
     there = {REGISTRY.of(spec).reads(spec) for spec in run.retrieve.retrievers}
-    needed = {reads for signal in depth.when.thresholds for reads in NEEDED.get(signal, ())}
+    needed = {reads for signal in depth.when.thresholds for reads in REQUIRED_SOURCES.get(signal, ())}
     found += [{"type": "dense"}] if "vectors" in needed - there else []
     found += [{"type": "bm25"}] if "words" in needed - there else []
     if "candidates" in needed - there and reranker is not None:
@@ -180,22 +180,22 @@ def _without_k(spec: dict[str, object]) -> dict[str, object]:
 def _settings(part: BaseModel) -> dict[str, object]:
     """What was said of a part, and its type."""
     kept = {"type": getattr(part, "type", None), **part.model_dump(exclude_unset=True)}
-    return {name: _plain(value) for name, value in kept.items()}
+    return {name: _plain_value(value) for name, value in kept.items()}
 
 
-def _plain(value: object) -> object:
+def _plain_value(value: object) -> object:
     """Plain values; paths whole."""
     if isinstance(value, BaseModel):
-        return _plain(value.model_dump(exclude_unset=True))
+        return _plain_value(value.model_dump(exclude_unset=True))
     if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
+        return {str(key): _plain_value(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
+        return [_plain_value(each) for each in value]
     return str(value.absolute()) if isinstance(value, Path) else value
 
 
-LEAST = 40  # questions: twenty to fit on, twenty to tell on
-FAR = 30
+MIN_JUDGED_QUERIES = 40  # questions: twenty to fit on, twenty to tell on
+DEEP_WITH_RERANKER = 30
 SAMPLE = 200  # passages that tell their mean length
 
 
@@ -266,9 +266,10 @@ class DepthDiagnosis(Diagnosis[DepthFindings]):
             remedy = f"name one: --reranker onnx:models/minilm, or a cutoff beyond {config.base}: --far {config.deep}"
             raise UsageError(f"without a reranker the first {far} are the same at any depth", remedy=remedy)
         judged = len(set(bench.judgments.qrels.qids) & bench.queries.keys())
-        if judged < LEAST:
+        if judged < MIN_JUDGED_QUERIES:
             raise DataError(
-                f"has {plural(judged, 'judged question')}; half of them to fit on and half to tell on take {LEAST}",
+                f"has {plural(judged, 'judged question')}; half of them to fit on and half to tell on take "
+                f"{MIN_JUDGED_QUERIES}",
                 where=bench.golden.source,
                 remedy="judge more questions: raggs questions makes some",
             )
@@ -296,9 +297,10 @@ class DepthDiagnosis(Diagnosis[DepthFindings]):
         unknown = depths.unknown()
         whole = bench.kept({"part": "questions", **causes}, QuestionRow, depths.questions)
         rows = defined(whole)
-        if len(rows) < LEAST:
+        if len(rows) < MIN_JUDGED_QUERIES:
             raise DataError(
-                f"{depths.measures()[0]} is defined for {plural(len(rows), 'question')} alone; it takes {LEAST}",
+                f"{depths.measures()[0]} is defined for {plural(len(rows), 'question')} alone; it takes "
+                f"{MIN_JUDGED_QUERIES}",
                 where=bench.golden.source,
                 remedy="judge more questions",
             )
@@ -310,7 +312,7 @@ class DepthDiagnosis(Diagnosis[DepthFindings]):
         takes = {row.policy: row for row in bench.kept(part, DepthCostRow, lambda: depths.takes(fitted.when))}
         waits = takes[ROUTED].p95_ms if ROUTED in takes else None
         half, measures = fitted.half, depths.measures()
-        pays = passed(half, limits, waits)
+        pays = is_router_worthwhile(half, limits, waits)
         return DepthFindings(
             verdict=verdict(half, limits, waits, measures, (config.base, config.deep)),
             passed=pays,
@@ -358,7 +360,7 @@ class DepthDiagnosis(Diagnosis[DepthFindings]):
     def _far(self, bench: Bench) -> int:
         if self.config.far is not None:
             return self.config.far
-        return FAR if bench.given.rerankers else self.config.deep
+        return DEEP_WITH_RERANKER if bench.given.rerankers else self.config.deep
 
     def _depths(self, bench: Bench) -> SystemDepths:
         config = self.config

@@ -27,8 +27,8 @@ from raggs.base.document import Column
 from raggs.base.errors import DataError
 from raggs.base.hashing import hash_value
 from raggs.base.text import plural
-from raggs.base.types import Number, number
-from raggs.diagnosis.base import Bench, DiagnosisFindings, said
+from raggs.base.types import Number, finite_or_none
+from raggs.diagnosis.base import Bench, DiagnosisFindings, verdict_sentences
 from raggs.evaluation.models import ReportPart, ScorePart
 from raggs.evaluation.report import score_part
 from raggs.llm.ledger import LEDGER_FILE
@@ -44,7 +44,7 @@ from raggs.stats.search_depth import (
     DepthWorth,
     RouterFitStep,
     RouterReport,
-    escalated,
+    escalated_questions,
     fit,
     judge,
     oracle_path,
@@ -167,7 +167,7 @@ class DepthFindings(DiagnosisFindings):
     )
 
 
-LISTED = "depth"
+CACHE_PREFIX = "depth"
 
 
 class BenchContext(SweepContext):
@@ -192,7 +192,7 @@ class BenchContext(SweepContext):
     @property
     def folder(self) -> Path:
         """Where measurements of time lie, among the caches."""
-        return self.workspace.cache.at("diagnoses").folder / f"{LISTED}-{hash_value(self.fingerprint)[:16]}"
+        return self.workspace.cache.at("diagnoses").folder / f"{CACHE_PREFIX}-{hash_value(self.fingerprint)[:16]}"
 
     @property
     def ledger(self) -> Path:
@@ -204,7 +204,7 @@ class BenchContext(SweepContext):
         self.workspace.ledger.turn_to(self.ledger, what)
 
 
-NOTHING = RoutingThresholds(name=True)  # any: what is read does not hang on it
+NO_THRESHOLDS = RoutingThresholds(name=True)  # any: what is read does not hang on it
 NO_REWRITE = "none"
 EMBEDDER = "name another --embedder, or questions in a language that it knows"
 
@@ -306,10 +306,10 @@ class SystemDepths:
         names = self.measures()
         scorer = SystemScorer(self.world.config.model_copy(update={"quality": names}), self.world.labels, many=True)
         values = [self._values(scorer, system) for system in self.systems]
-        depth = RoutedDepth(base=self.base, deep=self.deep, when=NOTHING)
+        depth = RoutedDepth(base=self.base, deep=self.deep, when=NO_THRESHOLDS)
         found = Router(self._parts, replace(self.systems[1], depth=depth), depth).signals(self.readable()[0])
         for at, qid in enumerate(scorer.judgments.qrels.qids):
-            near, far = ([number(each[name][at]) for each in values] for name in names)
+            near, far = ([finite_or_none(each[name][at]) for each in values] for name in names)
             yield QuestionRow(
                 qid=qid,
                 signals=found[qid],
@@ -366,7 +366,7 @@ class SystemDepths:
         return scorer.score(system.name, run, system.k).values
 
 
-POINTS = 60  # of the oracle's line
+CURVE_POINTS = 60  # of the oracle's line
 
 
 @dataclass(frozen=True)
@@ -401,7 +401,7 @@ class FittedRouter:
     ) -> None:
         signals = {name: np.array([row.signals.get(name) for row in rows], dtype=np.float64) for name in names}
         seen: Flags = (np.arange(len(rows)) % 2 == 0) == even
-        worth = _worth(rows)
+        worth = _depth_worth(rows)
         self._limits, self._seen = limits, {name: values[seen] for name, values in signals.items()}
         self._other: dict[str, Floats] = {name: values[~seen] for name, values in signals.items()}
         self._worth, self._judged = worth.part(seen), worth.part(~seen)
@@ -432,7 +432,7 @@ class FittedRouter:
     def oracle(self) -> tuple[tuple[float, float], ...]:
         """The same of one who knows each question's gain; some of its points."""
         whole = oracle_path(self._judged)
-        kept = sorted({round(at * (len(whole) - 1) / POINTS) for at in range(POINTS + 1)})
+        kept = sorted({round(at * (len(whole) - 1) / CURVE_POINTS) for at in range(CURVE_POINTS + 1)})
         return tuple(whole[at] for at in kept)
 
     def policies(self, takes: Mapping[str, DepthCostRow], depths: tuple[int, int]) -> tuple[PolicyPart, ...]:
@@ -481,7 +481,7 @@ class FittedRouter:
         return fit(chosen, self._worth, most=self._limits.most, loss=self._limits.loss)
 
     def _judge(self, when: Mapping[str, float]) -> RouterReport:
-        return judge(escalated(self._other, when), self._judged, seed=self._limits.seed)
+        return judge(escalated_questions(self._other, when), self._judged, seed=self._limits.seed)
 
 
 def defined(rows: Sequence[QuestionRow]) -> list[QuestionRow]:
@@ -489,7 +489,7 @@ def defined(rows: Sequence[QuestionRow]) -> list[QuestionRow]:
     return sorted((row for row in rows if None not in _values(row)), key=lambda row: row.qid)
 
 
-def passed(half: HalfPart, limits: RouterLimits, p95_ms: float | None) -> bool:
+def is_router_worthwhile(half: HalfPart, limits: RouterLimits, p95_ms: float | None) -> bool:
     """Whether a router pays: it loses no more than it may, beats random beyond doubt, and keeps the limit of time."""
     low, beats = half.near_change.low, half.above_random.low
     in_time = limits.slo_ms is None or (p95_ms is not None and p95_ms <= limits.slo_ms)
@@ -504,24 +504,24 @@ def verdict(
     """One sentence."""
     (near, far), (base, deep) = measures, depths
     if not half.escalated:
-        return _none(half, far, depths)
+        return _nobody_deep_verdict(half, far, depths)
     begin = f"{half.share:.0%} of the questions searched {deep} deep"
-    beyond = f"{_told(half.above_random)} in {far} above as many random ones"
-    if passed(half, limits, p95_ms):
+    beyond = f"{_change_text(half.above_random)} in {far} above as many random ones"
+    if is_router_worthwhile(half, limits, p95_ms):
         return f"Routing pays: {begin}, the others {base}, gain {beyond}, and lose nothing that counts in {near}."
     low, beats = half.near_change.low, half.above_random.low
     if beats is None or beats <= 0:
-        told = f"differ by {_told(half.above_random)} in {far} from as many random ones"
+        told = f"differ by {_change_text(half.above_random)} in {far} from as many random ones"
         worse = half.above_random.high is not None and half.above_random.high < 0
         return f"Routing does not pay: {begin} {told}{', for the worse' if worse else ', which may be chance'}."
     if low is None or low < -limits.loss:
-        told = _told(half.near_change)
+        told = _change_text(half.near_change)
         return f"Routing does not pay: {begin} change {near} by {told}, and may lose more than {limits.loss:g}."
     wait = "no wait was measured" if p95_ms is None else f"5% of searches take longer than {p95_ms:,.0f} ms"
     return f"Routing does not pay: {begin} gain {beyond}, but {wait}, and the limit is {limits.slo_ms:,.0f} ms."
 
 
-def _none(half: HalfPart, far: str, depths: tuple[int, int]) -> str:
+def _nobody_deep_verdict(half: HalfPart, far: str, depths: tuple[int, int]) -> str:
     """The verdict where nobody is sent deep: what going deep would bring is the difference, the other way round."""
     base, deep = depths
     less = half.below_deep
@@ -529,10 +529,12 @@ def _none(half: HalfPart, far: str, depths: tuple[int, int]) -> str:
         return f"Routing does not pay: {deep} candidates change {far} of no question, so {base} for all will do."
     for_all = f"{deep} for all changes {far} by {-less.mean:+.4f} [{-less.high:+.4f}, {-less.low:+.4f}]"
     why = "no signal tells who gains" if not half.thresholds else "the signals send none of the other half deep"
-    return said(f"Routing does not pay: {why}; {for_all}", f"First search all {deep} deep" if less.high < 0 else "")
+    return verdict_sentences(
+        f"Routing does not pay: {why}; {for_all}", f"First search all {deep} deep" if less.high < 0 else ""
+    )
 
 
-def _told(part: ScorePart) -> str:
+def _change_text(part: ScorePart) -> str:
     if part.mean is None or part.low is None or part.high is None:
         return "nothing that could be told"
     return f"{part.mean:+.4f} [{part.low:+.4f}, {part.high:+.4f}]"
@@ -542,5 +544,5 @@ def _values(row: QuestionRow) -> tuple[float | None, ...]:
     return row.near_shallow, row.near_deep, row.far_shallow, row.far_deep
 
 
-def _worth(rows: Sequence[QuestionRow]) -> DepthWorth:
+def _depth_worth(rows: Sequence[QuestionRow]) -> DepthWorth:
     return DepthWorth(*np.array([_values(row) for row in rows], dtype=np.float64).reshape(-1, 4).T)

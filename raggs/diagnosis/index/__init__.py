@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 
-from raggs.base.document import Cell, Column, Legend, Section, Shown, table_of
+from raggs.base.document import Cell, Column, ColumnSpec, Legend, Section, table_of
 from raggs.base.errors import DataError, UsageError
 from raggs.base.files import hash_file
 from raggs.base.hashing import hash_value
@@ -29,7 +29,7 @@ from raggs.diagnosis.index.comparing import (
     verdict,
 )
 from raggs.diagnosis.index.measuring import (
-    LEAST,
+    MIN_VECTORS_PER_HIT,
     QUESTIONS,
     SERVER,
     EffortTuner,
@@ -69,7 +69,7 @@ TERMS = (
 )
 
 
-def _about(found: IndexFindings) -> Section:
+def _workload_section(found: IndexFindings) -> Section:
     asked = " and ".join(f"{part.questions:,} {part.origin}" for part in found.asked)
     told = [f"{found.source}, {found.rows:,} of them indexed, {found.dims} dimensions; asked: {asked}"]
     if found.exact_qps is not None:
@@ -83,7 +83,7 @@ def _about(found: IndexFindings) -> Section:
 
 
 def _matched(found: IndexFindings, names: Sequence[str]) -> Iterator[Section]:
-    def of(field: str, measures: Sequence[str]) -> list[Shown]:
+    def of(field: str, measures: Sequence[str]) -> list[ColumnSpec]:
         return [(field, name) for name in measures]
 
     for (k, origin), group in groupby(found.matched, key=lambda part: (part.k, part.origin)):
@@ -120,7 +120,7 @@ def _points(points: Sequence[PointPart], names: Sequence[str]) -> Iterator[Secti
 # --- chosen ---------------------------------------------------------------------------------------------------
 
 
-def _tuned(part: TunedPart) -> Section:
+def _tuned_section(part: TunedPart) -> Section:
     told = f"none of these is sure to stay within {part.limit:.1%}: try more, or another index"
     if part.yaml is not None:
         told = f"in retrieve.retrievers, below the one of type dense: {part.yaml}"
@@ -156,7 +156,7 @@ def _delta(part: RequiredRecallPart) -> Section:
     return Section("How much recall an answer needs", (told,), table)
 
 
-LOWEST = 0.6  # mean recall that is drawn
+MIN_PLOTTED_RECALL = 0.6  # mean recall that is drawn
 TICKS = (0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0)
 LOW_DELTA, HIGH_DELTA = 0.3, 0.9
 
@@ -169,7 +169,7 @@ def _over_recall(
     title: str, points: Sequence[PointPart], what: str, k: int, value: Callable[[PointPart], float]
 ) -> str:
     recalls = [(part, part.values["recall"].mean or 0.0) for part in points]
-    drawn = [(part, recall) for part, recall in recalls if recall >= LOWEST]
+    drawn = [(part, recall) for part, recall in recalls if recall >= MIN_PLOTTED_RECALL]
     lines = [
         Curve((name,), tuple(sorted(line)))
         for name in dict.fromkeys(part.index for part in points)
@@ -196,7 +196,7 @@ def _over_delta(matched: Sequence[MatchedPart], deltas: Sequence[float], k: int)
 
 
 EXACT = "flat"
-BLOCK = 4096  # passages whose cost is reckoned at a time
+PASSAGES_PER_BLOCK = 4096  # passages whose cost is reckoned at a time
 
 
 class IndexDiagnosis(Diagnosis[IndexFindings]):
@@ -224,7 +224,7 @@ class IndexDiagnosis(Diagnosis[IndexFindings]):
     def causes(self, bench: Bench) -> Causes:
         """With the questions, and the contents of files."""
         own, files = self.config, (self.config.vectors, self.config.queries, self.config.correct)
-        asked = dict(texts_of(bench)) if _asks(bench, own) else {}
+        asked = dict(texts_of(bench)) if _needs_vectors(bench, own) else {}
         return {
             **super().causes(bench),
             "questions": hash_value(asked),
@@ -252,9 +252,9 @@ class IndexDiagnosis(Diagnosis[IndexFindings]):
         rows, dims = _shape(bench, own)
         if own.vectors is None and (embedder := embedder_of(bench)).models:
             store = bench.store(SERVER)
-            for start in range(bench.workspace.vectors_begun(store, embedder), rows, BLOCK):
-                embedder.embed(store.contents(start, min(start + BLOCK, rows)))
-            if _asks(bench, own):
+            for start in range(bench.workspace.vectors_begun(store, embedder), rows, PASSAGES_PER_BLOCK):
+                embedder.embed(store.contents(start, min(start + PASSAGES_PER_BLOCK, rows)))
+            if _needs_vectors(bench, own):
                 embedder.embed_queries(list(texts_of(bench).values()))
         names = ", ".join(family.name for family in families(own, dims))
         ks = " and ".join(map(str, _cutoffs(own, rows)))
@@ -326,8 +326,8 @@ class IndexDiagnosis(Diagnosis[IndexFindings]):
         """What was measured, what is chosen, what is compared, and the points."""
         names = [robustness(delta) for delta in found.deltas]
         return (
-            _about(found),
-            *(_tuned(part) for part in found.tuned),
+            _workload_section(found),
+            *(_tuned_section(part) for part in found.tuned),
             *(() if found.front is None else (_front(found.front),)),
             *(() if found.delta is None else (_delta(found.delta),)),
             *_matched(found, names),
@@ -352,7 +352,7 @@ class IndexDiagnosis(Diagnosis[IndexFindings]):
         return {name: svg for name, svg in drawn.items() if svg}
 
 
-def _asks(bench: Bench, settings: IndexDiagnosisConfig) -> bool:
+def _needs_vectors(bench: Bench, settings: IndexDiagnosisConfig) -> bool:
     return settings.vectors is None and (bench.has("run") or bench.has("golden"))
 
 
@@ -370,7 +370,7 @@ def _cutoffs(settings: IndexDiagnosisConfig, rows: int) -> tuple[int, ...]:
     Raises:
         DataError: none does.
     """
-    found = tuple(k for k in dict.fromkeys(settings.k) if LEAST * k <= rows)
+    found = tuple(k for k in dict.fromkeys(settings.k) if MIN_VECTORS_PER_HIT * k <= rows)
     if not found:
         said = f"{rows:,} vectors are too few to lose some of the nearest {min(settings.k)}"
         raise DataError(said, remedy="the exact search is as fast: leave index at flat")

@@ -29,14 +29,14 @@ import numpy as np
 from raggs.base.arrays import Floats
 from raggs.base.errors import DataError
 from raggs.base.files import read_text, table_rows
-from raggs.base.types import number
+from raggs.base.types import finite_or_none
 from raggs.chunking.models import parse_spec
-from raggs.diagnosis.base import Bench, capital, said
-from raggs.diagnosis.index.measuring import EffortPoint, IndexWorkload, QueryVectors, opened
+from raggs.diagnosis.base import Bench, capital, verdict_sentences
+from raggs.diagnosis.index.measuring import EffortPoint, IndexWorkload, QueryVectors, open_index
 from raggs.diagnosis.index.models import (
     BinPart,
-    Bound,
     ChosenPart,
+    FixableMeasure,
     FixedTarget,
     FrontPart,
     LowRecallPart,
@@ -54,7 +54,7 @@ from raggs.parts.indexes import IndexConfig
 from raggs.stats.front import Candidate, find_front
 from raggs.stats.index_loss import (
     CONFIDENCE,
-    LEAST,
+    MIN_BIN_ANSWERS,
     RECALL,
     IndexSweep,
     accuracy_by_recall,
@@ -62,12 +62,12 @@ from raggs.stats.index_loss import (
     choose_delta,
     deviations,
     differences,
-    kept,
+    kept_values,
     robustness,
 )
 from raggs.stats.intervals import Interval
 
-SHOWN = 10  # questions that are named
+MAX_EXAMPLE_QUERIES = 10  # questions that are named
 
 
 @dataclass(frozen=True)
@@ -127,10 +127,16 @@ def matched_parts(
             apart = deviations([ladder.swept for ladder in side], level)
             for ladder in side:
                 part = _matched(ladder, side[0], level, apart.get(ladder.swept.name, {}))
-                yield part.model_copy(update={"sure": _sure(ladder, side, level, deltas)}) if part.against else part
+                yield (
+                    part.model_copy(update={"sure": _significant_shares(ladder, side, level, deltas)})
+                    if part.against
+                    else part
+                )
 
 
-def _sure(ladder: EffortCurve, side: Sequence[EffortCurve], level: float, deltas: Sequence[float]) -> tuple[str, ...]:
+def _significant_shares(
+    ladder: EffortCurve, side: Sequence[EffortCurve], level: float, deltas: Sequence[float]
+) -> tuple[str, ...]:
     """The shares in which an index surely differs from the first: all indexes and deltas of one level hold together."""
     names = [robustness(delta) for delta in deltas]
     confidence = 1 - (1 - CONFIDENCE) / (len(names) * (len(side) - 1))
@@ -155,7 +161,7 @@ def left_out(
             k=ladder.k,
             below=below,
             share=len(order) / len(recall),
-            qids=tuple(asked.qids[row] if asked.qids else str(row) for row in order[:SHOWN]),
+            qids=tuple(asked.qids[row] if asked.qids else str(row) for row in order[:MAX_EXAMPLE_QUERIES]),
         )
 
 
@@ -168,8 +174,8 @@ def _matched(ladder: EffortCurve, first: EffortCurve, level: float, apart: Mappi
         origin=ladder.origin,
         level=level,
         bracketed=here is not None,
-        effort=None if here is None else number(here.effort),
-        qps=None if here is None else number(here.qps),
+        effort=None if here is None else finite_or_none(here.effort),
+        qps=None if here is None else finite_or_none(here.qps),
         values=_parts(here.values if here else {}),
         against=_parts(against or {}),
         deviation=_parts(apart),
@@ -180,16 +186,16 @@ def _parts(found: Mapping[str, Interval]) -> Values:
     return {name: MeanPart.of(each) for name, each in found.items()}
 
 
-BOUNDS: tuple[Bound, ...] = ("recall", "robustness", "qps")
+FIXABLE_MEASURES: tuple[FixableMeasure, ...] = ("recall", "robustness", "qps")
 SECOND_MS = 1000.0
 
 
 def front_of(points: Sequence[PointPart], fixed: FixedTarget, delta: float) -> FrontPart:
     """The points of one K and set of questions that reach the threshold, and of these the front of the other two."""
     mine = [point for point in points if (point.k, point.origin) == (points[0].k, points[0].origin)]
-    chosen = [_chosen(point, delta) for point in mine]
+    chosen = [_chosen_part(point, delta) for point in mine]
     reaching = [each for each in chosen if getattr(each, fixed.what) >= fixed.least]
-    others = [name for name in BOUNDS if name not in (fixed.what, "qps")]
+    others = [name for name in FIXABLE_MEASURES if name not in (fixed.what, "qps")]
     candidates = [
         # speed as the time of a question, unless it is what is fixed
         Candidate(
@@ -208,7 +214,7 @@ def front_of(points: Sequence[PointPart], fixed: FixedTarget, delta: float) -> F
     )
 
 
-def _chosen(point: PointPart, delta: float) -> ChosenPart:
+def _chosen_part(point: PointPart, delta: float) -> ChosenPart:
     means = {name: value.mean or 0.0 for name, value in point.values.items()}
     return ChosenPart(
         index=point.index,
@@ -256,14 +262,14 @@ def read_answers(path: Path) -> AnswerCorrectness:
     places = [names.index(name) for name in COLUMNS]
     for line, row in rows:
         cells = [row[place].strip() if place < len(row) else "" for place in places]
-        _put(found, *cells, line=line)
+        _add_answer(found, *cells, line=line)
     if EXACT not in found.by_setting or len(found.by_setting) < 2:
         said = "it needs answers from the exact search (setting flat) and from one approximate index"
         raise DataError(said, where=path, remedy=REMEDY)
     return found
 
 
-def _put(found: AnswerCorrectness, qid: str, setting: str, correct: str, *, line: int) -> None:
+def _add_answer(found: AnswerCorrectness, qid: str, setting: str, correct: str, *, line: int) -> None:
     truth = TRUTHS.get(correct.lower())
     if not qid or not setting or truth is None:
         raise DataError(f"not an answer: {qid},{setting},{correct}", where=found.path, line=line, remedy=REMEDY)
@@ -291,8 +297,8 @@ def delta_of(
             continue
         qids = [qid for qid in mine if qid in row_of and qid in answers.exact]
         config = parse_spec(setting, indexes.REGISTRY, IndexConfig)
-        index = opened(bench, world, indexes.REGISTRY.of(config)(config))
-        found = kept(index.search(asked.vectors, k).positions, world.truth(asked, k)).recall
+        index = open_index(bench, world, indexes.REGISTRY.of(config)(config))
+        found = kept_values(index.search(asked.vectors, k).positions, world.truth(asked, k)).recall
         recall += found[[row_of[qid] for qid in qids]].tolist()
         correct += [mine[qid] for qid in qids]
         exact += [answers.exact[qid] for qid in qids]
@@ -310,7 +316,7 @@ def delta_of(
         )
         for each in bins
     )
-    return RequiredRecallPart(k=k, near=near, delta=choose_delta(bins, near, LEAST), bins=tuple(parts))
+    return RequiredRecallPart(k=k, near=near, delta=choose_delta(bins, near, MIN_BIN_ANSWERS), bins=tuple(parts))
 
 
 USUAL_LEVEL = 0.9
@@ -326,8 +332,12 @@ def verdict(
     front: FrontPart | None,
 ) -> str:
     """What is chosen, and what is compared; the most useful first, two of them."""
-    parts = [*_tuned(tuned), *([] if front is None else [_front(front)]), _compared(matched, deltas, points)]
-    return said(*map(capital, parts[:2]))
+    parts = [
+        *_tuned_sentences(tuned),
+        *([] if front is None else [_front(front)]),
+        _comparison_sentence(matched, deltas, points),
+    ]
+    return verdict_sentences(*map(capital, parts[:2]))
 
 
 def most_telling(matched: Sequence[MatchedPart], deltas: Sequence[float]) -> MatchedPart | None:
@@ -359,7 +369,7 @@ def _why_not(matched: Sequence[MatchedPart], points: Sequence[PointPart]) -> str
     return "no two indexes were measured around one mean recall, so that none is compared (not bracketed)"
 
 
-def _compared(matched: Sequence[MatchedPart], deltas: Sequence[float], points: Sequence[PointPart]) -> str:
+def _comparison_sentence(matched: Sequence[MatchedPart], deltas: Sequence[float], points: Sequence[PointPart]) -> str:
     found = most_telling(matched, deltas)
     if found is None:
         return _why_not(matched, points)
@@ -386,7 +396,7 @@ def _share(found: MatchedPart, delta: float, each: MeanPart, word: str) -> str:
     return f"{word} questions at least {delta:.0%} of the truth ({value:.1%}, not {value - apart:.1%}; {points})"
 
 
-def _tuned(tuned: Sequence[TunedPart]) -> list[str]:
+def _tuned_sentences(tuned: Sequence[TunedPart]) -> list[str]:
     if not tuned:
         return []
     limit, known = tuned[0].limit, [part for part in tuned if part.effort is not None]

@@ -39,7 +39,7 @@ from raggs.base.files import hash_file, regular_file
 from raggs.base.hashing import generator, hash_bytes
 from raggs.base.precision import PrecisionSettings
 from raggs.base.text import clean_unicode, did_you_mean, one_line, plural
-from raggs.base.types import BuildProgress, Number, number
+from raggs.base.types import BuildProgress, Number, finite_or_none
 from raggs.diagnosis.base import Bench
 from raggs.diagnosis.index.models import IndexDiagnosisConfig, LossPart, Origin, PointRow, QuerySetValues, TunedPart
 from raggs.diagnosis.models import MeanPart
@@ -52,7 +52,7 @@ from raggs.parts.indexes.passages import PassageStore
 from raggs.parts.indexes.vectors import VectorIndex
 from raggs.parts.retrievers.dense import DenseRetriever
 from raggs.stages.embed import prepare
-from raggs.stats.index_loss import QueryValues, kept, least_effort, loss
+from raggs.stats.index_loss import QueryValues, kept_values, least_effort, loss
 from raggs.stats.intervals import Interval
 from raggs.sweeps.timing import load_now
 
@@ -60,7 +60,7 @@ QUESTIONS: Origin = "questions"
 HELD_OUT: Origin = "held-out passages"
 TENTH = 10
 SERVER = "--vectors FILE.npy"  # in place of a corpus there
-LEAST = 4  # times as many vectors as hits are wanted
+MIN_VECTORS_PER_HIT = 4  # times as many vectors as hits are wanted
 
 
 @dataclass(frozen=True)
@@ -202,8 +202,8 @@ def read_matrix(path: Path) -> Vectors:
     return rows
 
 
-STEP = 2**0.5
-MOST_STEPS = 24  # from 10 to some 40,000
+EFFORT_RATIO = 2**0.5
+MAX_EFFORT_STEPS = 24  # from 10 to some 40,000
 QUARTER = 4  # dimensions of a part of a vector that is coded, where nothing is said
 TYPE = "type"
 
@@ -242,7 +242,7 @@ class IndexFamily:
         least = self._recipe(self.config).least_effort(k)
         if self.varied:
             return sorted({max(each, least) for each in self.varied})
-        return sorted({round(least * STEP**step) for step in range(MOST_STEPS)})
+        return sorted({round(least * EFFORT_RATIO**step) for step in range(MAX_EFFORT_STEPS)})
 
     @staticmethod
     def _recipe(config: IndexConfig) -> Index:
@@ -255,7 +255,7 @@ def families(settings: IndexDiagnosisConfig, dims: int) -> list[IndexFamily]:
     Raises:
         UsageError: no index has a setting that is to be varied, or a value does not fit.
     """
-    bases = list(settings.indexes) or _usual(dims)
+    bases = list(settings.indexes) or _default_indexes(dims)
     for name in settings.vary:
         if not any(name in type(base).model_fields for base in bases):
             known = sorted({field for base in bases for field in type(base).model_fields} - {TYPE})
@@ -267,7 +267,7 @@ def families(settings: IndexDiagnosisConfig, dims: int) -> list[IndexFamily]:
     return list(found.values())
 
 
-def _usual(dims: int) -> list[IndexConfig]:
+def _default_indexes(dims: int) -> list[IndexConfig]:
     """A graph, lists, and lists of coded vectors."""
     hnsw, ivf = indexes.REGISTRY.load("hnsw").Config, indexes.REGISTRY.load("ivf").Config
     plain = [hnsw.model_validate({TYPE: "hnsw"}), ivf.model_validate({TYPE: "ivf"})]
@@ -309,9 +309,9 @@ def bisected(low: int, high: int, fits: Callable[[int], bool]) -> int:
     return high
 
 
-ENOUGH = 0.96  # mean recall of every set of questions, from where on more effort tells nothing
+RECALL_ENOUGH = 0.96  # mean recall of every set of questions, from where on more effort tells nothing
 STALLED = 1e-3  # of recall, twice in a row: more effort does not help
-FAR = 0.5  # mean recall below which steps are twice as long: nobody ships that
+DOUBLE_STEP_BELOW = 0.5  # mean recall below which steps are twice as long: nobody ships that
 WARM = 5  # questions before the clock starts
 DIGITS = 7
 POINT_KIND = "index point/2"
@@ -352,9 +352,9 @@ def points_of(
             continue
         last = [point.least_recall for point in found[-3:]]
         stalled = len(last) == 3 and all(later - earlier < STALLED for earlier, later in pairwise(last))
-        if last[-1] >= ENOUGH or stalled:
+        if last[-1] >= RECALL_ENOUGH or stalled:
             return
-        if found[-1].least_recall < FAR:
+        if found[-1].least_recall < DOUBLE_STEP_BELOW:
             del efforts[:1]
 
 
@@ -379,7 +379,7 @@ def point_of(
     return EffortPoint(family, effort, k, row, {origin: found[origin] for origin in world.asked})
 
 
-def opened(bench: Bench, world: IndexWorkload, recipe: Index) -> OpenIndex:
+def open_index(bench: Bench, world: IndexWorkload, recipe: Index) -> OpenIndex:
     """The index over the world's vectors, built now if it was not.
 
     Raises:
@@ -392,9 +392,9 @@ def opened(bench: Bench, world: IndexWorkload, recipe: Index) -> OpenIndex:
 
 
 def _measured(bench: Bench, world: IndexWorkload, recipe: Index, k: int, settings: IndexDiagnosisConfig) -> PointRow:
-    index, answered = opened(bench, world, recipe), []
+    index, answered = open_index(bench, world, recipe), []
     for asked in world.asked.values():
-        found = kept(index.search(asked.vectors, k).positions, world.truth(asked, k))
+        found = kept_values(index.search(asked.vectors, k).positions, world.truth(asked, k))
         values = QuerySetValues(
             origin=asked.origin,
             hits=tuple(np.rint(found.recall * k).astype(int).tolist()),
@@ -525,16 +525,16 @@ class EffortTuner:
             raise DataError(f"no loss can be told: {error}", remedy="choose another --measure") from error
 
     def _row(self, family: IndexFamily, effort: int) -> LossRow:
-        index = opened(self._bench, self._world, family.at(effort))
+        index = open_index(self._bench, self._world, family.at(effort))
         values = self._values(index.search(self._asked.vectors, self.depth).positions)
-        return LossRow(values={name: tuple(map(number, row.tolist())) for name, row in values.items()})
+        return LossRow(values={name: tuple(map(finite_or_none, row.tolist())) for name, row in values.items()})
 
     def _values(self, found: Ints) -> dict[str, Floats]:
         """Values by question, by measure."""
         cutoffs, measure = self._settings.cutoffs, self._settings.measure
         if measure is None:
             truth = self._world.truth(self._asked, self.depth)
-            return {f"recall@{k}": kept(found, truth[:, :k]).recall for k in cutoffs}
+            return {f"recall@{k}": kept_values(found, truth[:, :k]).recall for k in cutoffs}
         names = [named.name for named in at_cutoffs(measure, cutoffs)]
         store, judgments = self._world.store, self._bench.judgments
         lists = {
@@ -563,8 +563,8 @@ def as_yaml(family: IndexFamily, effort: int) -> str:
         for name, value in told.model_dump().items()
         if name in (TYPE, family.effort) or value != fields[name].default
     }
-    return "index: {" + ", ".join(f"{name}: {_word(value)}" for name, value in parts.items()) + "}"
+    return "index: {" + ", ".join(f"{name}: {_yaml_word(value)}" for name, value in parts.items()) + "}"
 
 
-def _word(value: object) -> str:
+def _yaml_word(value: object) -> str:
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

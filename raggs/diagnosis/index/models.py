@@ -22,7 +22,7 @@ from raggs.diagnosis.models import MeanPart
 from raggs.evaluation.models import ReportPart
 from raggs.parts import indexes
 from raggs.parts.indexes import IndexConfig
-from raggs.stats.index_loss import NEAR
+from raggs.stats.index_loss import NEAR_ACCURACY_SHARE
 
 MEGABYTE = 1e6
 Origin = Literal["questions", "held-out passages"]
@@ -63,7 +63,7 @@ def _megabytes(count: int) -> str:
     return f"{count / MEGABYTE:,.0f}"
 
 
-def _named(qids: tuple[str, ...]) -> str:
+def _joined_ids(qids: tuple[str, ...]) -> str:
     return ", ".join(qids) or "none"
 
 
@@ -187,7 +187,7 @@ class LowRecallPart(IndexAtEffort):
 
     below: float = Field(description="the recall that they do not reach")
     share: Annotated[float, Column("share", "score")] = Field(description="of all questions")
-    qids: Annotated[tuple[str, ...], Column("such as", text=_named)] = Field(
+    qids: Annotated[tuple[str, ...], Column("such as", text=_joined_ids)] = Field(
         description="some of them, those with least first; rows of the file without ids"
     )
 
@@ -244,13 +244,13 @@ def _fixed(given: object) -> object:
 
 IndexSpec = Annotated[IndexConfig, OneOf(indexes.REGISTRY), from_word(indexes.REGISTRY, IndexConfig)]
 Share = Annotated[float, Field(gt=0, le=1)]
-Bound = Literal["recall", "robustness", "qps"]
+FixableMeasure = Literal["recall", "robustness", "qps"]
 
 
 class FixedTarget(Settings):
     """The one of three that must be reached; of the other two the front is shown."""
 
-    what: Bound = Field("recall", description="recall, robustness (at `delta`) or qps")
+    what: FixableMeasure = Field("recall", description="recall, robustness (at `delta`) or qps")
     least: float = Field(0.9, gt=0, description="its least value")
 
 
@@ -288,7 +288,7 @@ class IndexDiagnosisConfig(DiagnosisConfig):
     delta: Annotated[Share, Flag(value="SHARE")] = Field(0.3, description="the delta of the front's robustness")
     correct: Path | None = Field(None, description="CSV of qid, setting, correct: answers, to choose delta by")
     near: Annotated[Share, Flag(value="SHARE")] = Field(
-        NEAR, description="share of the exact search's accuracy that is near enough"
+        NEAR_ACCURACY_SHARE, description="share of the exact search's accuracy that is near enough"
     )
     vectors: Path | None = Field(None, description="vectors in a file of numpy, in place of a corpus")
     queries: Path | None = Field(None, description="vectors of questions in a file of numpy")

@@ -20,9 +20,9 @@ from raggs.base.hashing import hash_value
 from raggs.base.settings import Causes, causes_of
 from raggs.base.text import plural
 from raggs.config.models import RunConfig
-from raggs.diagnosis.base import Bench, Diagnosis, DiagnosisConfig, said
+from raggs.diagnosis.base import Bench, Diagnosis, DiagnosisConfig, verdict_sentences
 from raggs.diagnosis.judge.measuring import (
-    FEWEST,
+    MIN_POOL_PASSAGES,
     JudgeAnswerCosts,
     JudgeAnswers,
     JudgeFindings,
@@ -35,10 +35,10 @@ from raggs.diagnosis.judge.measuring import (
     graded,
     grades_of,
     judge_of,
-    kept,
+    kept_answers,
     one_prompt,
+    pools_above_floor,
     pools_of,
-    reaching,
 )
 from raggs.evaluation.svg import LINE, WIDTH, AxisScale, Drawing, ForestRow, forest
 from raggs.llm.rehearsal import DryRunLLM
@@ -48,27 +48,32 @@ from raggs.stages.replay import Batch
 
 LEFT, RIGHT, TOP, FOOT = 60, WIDTH - 24, 78, 320
 COIN = 0.5
-NONE = "no order of a whole pool"
+NO_WHOLE_ORDER = "no order of a whole pool"
 
 
 def verdict(found: JudgeFindings) -> str:
     """How often its orders turn, in one prompt and by the rank stage; then whether that is worth its calls."""
     single, ranked = found.single, found.ranked
     if single.otherwise.mean is None and single.again.mean is None:
-        told = f"{found.judge} gave {NONE} to compare, {single.failed} of {single.asked} asked for came back without"
-        return said(told, "First look at why: the table says what it answered")
+        told = (
+            f"{found.judge} gave {NO_WHOLE_ORDER} to compare, {single.failed} of {single.asked} asked for "
+            "came back without"
+        )
+        return verdict_sentences(told, "First look at why: the table says what it answered")
     if all(part.mean == 0 and not part.high for part in (single.again, single.otherwise, ranked.otherwise)):
-        return said(f"{found.judge} orders the same {found.size} alike each time, however shown: nothing to buy")
+        return verdict_sentences(
+            f"{found.judge} orders the same {found.size} alike each time, however shown: nothing to buy"
+        )
     shown, turned = "shown otherwise", single.otherwise
     if turned.mean is None:
         shown, turned = "asked again", single.again
     told = f"{found.judge} turns {_share(turned)} of all pairs when the same {found.size} are {shown}"
     if ranked.otherwise.mean is not None:
         told += f", the rank stage {_share(ranked.otherwise)} for {_cost(ranked)} a pool, not {_cost(single)}"
-    return said(told, _bought(found.gain))
+    return verdict_sentences(told, _gain_clause(found.gain))
 
 
-def _bought(gain: PoolsPart) -> str:
+def _gain_clause(gain: PoolsPart) -> str:
     """What grades alone do not buy."""
     if gain.mean is None or gain.low is None or gain.high is None:
         return ""
@@ -93,7 +98,7 @@ def _cost(part: OrderMethodPart) -> str:
     return f"{calls} and {part.usd:.2g} USD" if part.usd else calls
 
 
-def _ways(found: JudgeFindings) -> Section:
+def _methods_section(found: JudgeFindings) -> Section:
     ways = (found.single, found.informed, found.ranked)
     sentences = [
         f"{plural(found.pools, 'pool')}, each in {found.showings} orders of showing asked {found.repeats} times, and "
@@ -123,7 +128,7 @@ def _places(found: JudgeFindings) -> Section:
     return Section("How sharp it is, by place", (said, sharp), table)
 
 
-def _favour(favour: PositionBiasPart) -> Section:
+def _position_bias_section(favour: PositionBiasPart) -> Section:
     fair = f"{favour.fair_first:.3g}"
     rows = (
         ("one prompt: pairs that turned with the showing, the earlier won", favour.toward.cell(), "0.5"),
@@ -191,7 +196,7 @@ async def count_asks(
     llm.turn_to("grades")
     rows = await grades_of(judge, pools)
     if not llm.missing:
-        pools = reaching(graded(pools, rows), ordering)
+        pools = pools_above_floor(graded(pools, rows), ordering)
     llm.turn_to("one prompt")
     await one_prompt(judge, pools, plan)
     unknown = not paid or (llm.missing > 0 and bool(rows))
@@ -228,7 +233,7 @@ class JudgeDiagnosisConfig(DiagnosisConfig):
 
     type: Literal["judge"] = "judge"
     pools: int = Field(10, ge=1, description="pools that are ordered")
-    size: int = Field(40, ge=FEWEST, description="passages of a pool, at most")
+    size: int = Field(40, ge=MIN_POOL_PASSAGES, description="passages of a pool, at most")
     showings: int = Field(2, ge=1, description="orders in which one prompt shows a pool")
     repeats: int = Field(2, ge=1, description="asks of each of these")
     rankings: int = Field(2, ge=1, description="rankings of each pool by the rank stage")
@@ -303,11 +308,11 @@ class JudgeDiagnosis(Diagnosis[JudgeFindings]):
         about = [self.config.type, bench.seed, bench.causes("run"), self._asked(bench)]
         grading = JudgeAnswerCosts(rows=(), calls=0, tokens=0, usd=0.0)
         if any(not pool.grades for pool in pools):
-            grading = kept(bench, run, [*about, "grades"], partial(grades_of, pools=pools))
-            pools = reaching(graded(pools, grading.rows), run.ordering)
+            grading = kept_answers(bench, run, [*about, "grades"], partial(grades_of, pools=pools))
+            pools = pools_above_floor(graded(pools, grading.rows), run.ordering)
         shown = [plan.showings, plan.repeats]
-        single = kept(bench, run, [*about, "one prompt", shown], partial(one_prompt, pools=pools, plan=plan))
-        ranked = kept(
+        single = kept_answers(bench, run, [*about, "one prompt", shown], partial(one_prompt, pools=pools, plan=plan))
+        ranked = kept_answers(
             bench,
             run,
             [*about, "rank", plan.rankings, causes_of(run.ordering)],
@@ -325,7 +330,7 @@ class JudgeDiagnosis(Diagnosis[JudgeFindings]):
 
     def sections(self, found: JudgeFindings) -> tuple[Section, ...]:
         """The two ways, then where in the list, then what the place shown does, then failures."""
-        return (_ways(found), _places(found), _favour(found.favour), *_failures(found))
+        return (_methods_section(found), _places(found), _position_bias_section(found.favour), *_failures(found))
 
     def plots(self, found: JudgeFindings) -> Mapping[str, str]:
         """The share of pairs that turn, and how often neighbours are kept by their place."""
@@ -379,7 +384,7 @@ class JudgeDiagnosis(Diagnosis[JudgeFindings]):
         if self._pools is None:
             run = _run(bench)
             found = pools_of(bench, run, self.config.pools, self.config.size)
-            self._pools = reaching(found, run.ordering)
+            self._pools = pools_above_floor(found, run.ordering)
         return self._pools
 
 

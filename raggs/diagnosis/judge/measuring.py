@@ -33,7 +33,7 @@ from raggs.base.artifacts import MIN_GRADE, EmbedRecord, JournalRecord, MergeRec
 from raggs.base.document import Column
 from raggs.base.errors import PrerequisiteError
 from raggs.base.hashing import generator
-from raggs.base.types import Number, number
+from raggs.base.types import Number, finite_or_none
 from raggs.config.models import RunConfig
 from raggs.diagnosis.base import Bench, DiagnosisFindings
 from raggs.diagnosis.models import MeanPart
@@ -61,7 +61,7 @@ from raggs.stats.judge_sharpness import (
     kept_by_place,
     mean_disagreement,
     mean_overlap,
-    turned,
+    reversed_pairs,
     with_grades,
 )
 
@@ -194,7 +194,7 @@ class JudgeFindings(DiagnosisFindings):
     errors: Mapping[str, int] = Field(description="why no order was given, how often")
 
 
-FEWEST = 5  # passages of a pool
+MIN_POOL_PASSAGES = 5  # passages of a pool
 
 
 @dataclass(frozen=True)
@@ -214,21 +214,22 @@ def pools_of(bench: Bench, run: RunConfig, count: int, size: int) -> list[QueryP
     """
     golden = bench.golden if bench.has("golden") else None
     if isinstance(golden, RunGolden):
-        held = [pool for each in golden.by_query("pool", "grades") if (pool := _judged(each, size))]
+        held = [pool for each in golden.by_query("pool", "grades") if (pool := _graded_head(each, size))]
         lot = generator(bench.seed, "pools", len(held)).permutation(len(held)).tolist()
         order = sorted(range(len(held)), key=lambda at: (-len(held[at].passages), lot[at]))
         found = [held[at] for at in order[:count]]
     else:
         found = list(_searched(bench, run, count, size))
-    found = [pool for pool in found if len(pool.passages) >= FEWEST]
+    found = [pool for pool in found if len(pool.passages) >= MIN_POOL_PASSAGES]
     if not found:
         raise PrerequisiteError(
-            f"no pool has {FEWEST} passages to order", remedy="raggs run --config raggs.yaml --to judge makes pools"
+            f"no pool has {MIN_POOL_PASSAGES} passages to order",
+            remedy="raggs run --config raggs.yaml --to judge makes pools",
         )
     return sorted(found, key=lambda pool: pool.query.qid)
 
 
-def reaching(pools: Sequence[QueryPool], ordering: RankConfig) -> list[QueryPool]:
+def pools_above_floor(pools: Sequence[QueryPool], ordering: RankConfig) -> list[QueryPool]:
     """The pools without the passages that the rank stage leaves unordered; as they are where grades are to come.
 
     Raises:
@@ -238,20 +239,20 @@ def reaching(pools: Sequence[QueryPool], ordering: RankConfig) -> list[QueryPool
     if not (ranked := [pool for pool in pools if max(pool.grades, default=best) >= best]):
         told = f"no pool has a passage of grade {best} or more (rank.min_best_grade)"
         raise PrerequisiteError(told, remedy=f"pass --set rank.min_best_grade={MIN_GRADE} to rank every query")
-    found = [pool if not pool.grades else _above(pool, floor) for pool in ranked]
-    if not (kept := [pool for pool in found if len(pool.passages) >= FEWEST]):
-        told = f"no pool has {FEWEST} passages that reach rank.floor ({floor})"
+    found = [pool if not pool.grades else _pool_above_floor(pool, floor) for pool in ranked]
+    if not (kept := [pool for pool in found if len(pool.passages) >= MIN_POOL_PASSAGES]):
+        told = f"no pool has {MIN_POOL_PASSAGES} passages that reach rank.floor ({floor})"
         raise PrerequisiteError(told, remedy=f"pass --set rank.floor={MIN_GRADE}, under which all are ordered")
     return kept
 
 
-def _above(pool: QueryPool, floor: int) -> QueryPool:
+def _pool_above_floor(pool: QueryPool, floor: int) -> QueryPool:
     pairs = zip(pool.passages, pool.grades, strict=True)
     kept = [(passage, grade) for passage, grade in pairs if grade >= floor]
     return QueryPool(pool.query, tuple(passage for passage, _ in kept), tuple(grade for _, grade in kept))
 
 
-def _judged(found: GoldenQuery, size: int) -> QueryPool | None:
+def _graded_head(found: GoldenQuery, size: int) -> QueryPool | None:
     """The first passages of a pool that have a grade of their own."""
     if found.query is None:
         return None
@@ -290,8 +291,8 @@ def _searched(bench: Bench, run: RunConfig, count: int, size: int) -> Iterator[Q
 def _hits(bench: Bench, run: RunConfig, queries: Sequence[Query]) -> Iterator[RetrieveRecord]:
     own = next(iter(bench.embedders.values())) if run.embed.embedder is not None else None
     embedder = own if own is not None and not own.models else None
-    records = _asked(bench, run, queries, embedder)
-    for retriever in _free(bench, run, embedder, list(bench.queries)):
+    records = _search_records(bench, run, queries, embedder)
+    for retriever in _free_retrievers(bench, run, embedder, list(bench.queries)):
         for query, found in zip(queries, retriever.search(records), strict=True):
             for rank, hit in enumerate(found, start=1):
                 name = name_of(retriever.config)
@@ -300,7 +301,7 @@ def _hits(bench: Bench, run: RunConfig, queries: Sequence[Query]) -> Iterator[Re
                 )
 
 
-def _free(bench: Bench, run: RunConfig, embedder: Embedder | None, qids: Sequence[str]) -> list[Retriever]:
+def _free_retrievers(bench: Bench, run: RunConfig, embedder: Embedder | None, qids: Sequence[str]) -> list[Retriever]:
     """The retrievers that pay nobody.
 
     Raises:
@@ -316,7 +317,9 @@ def _free(bench: Bench, run: RunConfig, embedder: Embedder | None, qids: Sequenc
     return [bench.workspace.retriever(spec, bench.passages, qids, embedder) for spec in free]
 
 
-def _asked(bench: Bench, run: RunConfig, queries: Sequence[Query], embedder: Embedder | None) -> list[EmbedRecord]:
+def _search_records(
+    bench: Bench, run: RunConfig, queries: Sequence[Query], embedder: Embedder | None
+) -> list[EmbedRecord]:
     """The questions as they are searched for, by the run's rewriter where that pays nobody."""
     own = bench.workspace.rewriter(run.embed.rewrite)
     rewriter = bench.workspace.rewriter(NoRewriter.Config()) if own.models else own
@@ -480,7 +483,7 @@ def _entry(shown: Iterable[str], said: Ordering | None) -> JournalRecord:
     return blank.model_copy(update={"silent": silent})
 
 
-def kept(
+def kept_answers(
     bench: Bench,
     run: RunConfig,
     causes: Sequence[object],
@@ -498,8 +501,8 @@ def kept(
     return bench.kept(list(causes), JudgeAnswerCosts, make)[0]
 
 
-ENDS = (5, 10, 20, 30, 40)  # the last places of the parts of a list
-SHOWN = 3  # reasons of failures that are named
+POSITION_GROUP_ENDS = (5, 10, 20, 30, 40)  # the last places of the parts of a list
+MAX_SHOWN_ERRORS = 3  # reasons of failures that are named
 
 
 @dataclass(frozen=True)
@@ -530,12 +533,12 @@ class JudgeAnswers:
     @cached_property
     def orders(self) -> Mapping[str, list[ObservedOrder]]:
         """By pool the orders of one prompt that were given."""
-        return {qid: _told(self.single.rows, qid) for qid in self.qids}
+        return {qid: _observed_orders(self.single.rows, qid) for qid in self.qids}
 
     @cached_property
     def rankings(self) -> Mapping[str, list[ObservedOrder]]:
         """By pool its rankings; each counts as a showing of its own."""
-        return {qid: _told(self.ranked.rows, qid) for qid in self.qids}
+        return {qid: _observed_orders(self.ranked.rows, qid) for qid in self.qids}
 
     @cached_property
     def informed(self) -> Mapping[str, list[ObservedOrder]]:
@@ -567,7 +570,7 @@ class JudgeAnswers:
     @property
     def between(self) -> PoolsPart:
         """Kendall's tau of the two ways, over all orders of a pool."""
-        return self.mean([1 - 2 * _between(self.orders[qid], self.rankings[qid]) for qid in self.qids])
+        return self.mean([1 - 2 * _disagreement_between(self.orders[qid], self.rankings[qid]) for qid in self.qids])
 
     # --- what the place shown does, and how sharp the judge is ---
 
@@ -577,7 +580,7 @@ class JudgeAnswers:
         rows = [row for row in self.ranked.rows if row.asked > row.failed]
         sizes = [min(self.batch, len(row.shown)) for row in rows]
         return PositionBiasPart(
-            toward=self.mean([turned(self.orders[qid]).share for qid in self.qids]),
+            toward=self.mean([reversed_pairs(self.orders[qid]).share for qid in self.qids]),
             single=self.mean(self._picked.grades),
             first=self.mean(self._by_pool([row.first / (row.asked - row.failed) for row in rows], rows)),
             fair_first=float(np.mean([1 / size for size in sizes])) if sizes else 0.0,
@@ -598,7 +601,7 @@ class JudgeAnswers:
     def places(self) -> tuple[PlacePart, ...]:
         """How often neighbours keep their order, by their place."""
         longest = max((len(row.shown) for row in self.ranked.rows), default=0)
-        ends = [*(end for end in ENDS if end < longest - 1), max(1, longest - 1)]
+        ends = [*(end for end in POSITION_GROUP_ENDS if end < longest - 1), max(1, longest - 1)]
         again, against, ranked = [], [], []
         for qid in self.qids:
             orders, rankings = self.orders[qid], self.rankings[qid]
@@ -623,12 +626,17 @@ class JudgeAnswers:
         """Why no order was given, the most frequent first."""
         said = [row.error or "no order" for row in self.single.rows if row.order is None]
         said += [error for row in self.ranked.rows for error in row.errors]
-        return dict(Counter(said).most_common(SHOWN))
+        return dict(Counter(said).most_common(MAX_SHOWN_ERRORS))
 
     def mean(self, values: npt.ArrayLike) -> PoolsPart:
         """Over pools."""
         found = bootstrap_mean(np.asarray(values, dtype=np.float64), seed=self.seed)
-        return PoolsPart(mean=number(found.mean), low=number(found.low), high=number(found.high), pools=found.count)
+        return PoolsPart(
+            mean=finite_or_none(found.mean),
+            low=finite_or_none(found.low),
+            high=finite_or_none(found.high),
+            pools=found.count,
+        )
 
     # --- by pool ---
 
@@ -649,7 +657,9 @@ class JudgeAnswers:
             return by_pool([])
         given = [row for row in self.single.rows if row.order is not None]
         pools = [
-            [_picks(row, utilities[qid]) for row in given if row.qid == qid] for qid in self.qids if qid in utilities
+            [_order_picks(row, utilities[qid]) for row in given if row.qid == qid]
+            for qid in self.qids
+            if qid in utilities
         ]
         return by_pool([pool for pool in pools if pool])
 
@@ -677,15 +687,15 @@ class JudgeAnswers:
         )
 
 
-def _told(rows: Sequence[JudgeAnswerRow], qid: str) -> list[ObservedOrder]:
+def _observed_orders(rows: Sequence[JudgeAnswerRow], qid: str) -> list[ObservedOrder]:
     return [ObservedOrder.of(row.shown, row.order) for row in rows if row.qid == qid and row.order is not None]
 
 
-def _between(orders: Sequence[ObservedOrder], others: Sequence[ObservedOrder]) -> float:
+def _disagreement_between(orders: Sequence[ObservedOrder], others: Sequence[ObservedOrder]) -> float:
     found = [mean_disagreement([one, other], same=one.alike == other.alike) for one in orders for other in others]
     return float(np.mean(found)) if found else math.nan
 
 
-def _picks(row: JudgeAnswerRow, utilities: Mapping[str, float]) -> OrderPicks:
+def _order_picks(row: JudgeAnswerRow, utilities: Mapping[str, float]) -> OrderPicks:
     order, place = row.order or (), {name: at for at, name in enumerate(row.shown)}
     return OrderPicks.of([utilities[name] for name in order], [place[name] for name in order])

@@ -17,8 +17,8 @@ from raggs.base.document import Legend, Section, Table, formatted, table_of, ter
 from raggs.base.hashing import hash_value
 from raggs.base.settings import Causes
 from raggs.base.text import plural
-from raggs.base.types import number
-from raggs.diagnosis.base import Bench, Diagnosis, listed, said, some_of
+from raggs.base.types import finite_or_none
+from raggs.diagnosis.base import Bench, Diagnosis, join_with_and, some_of, verdict_sentences
 from raggs.diagnosis.names.models import (
     AblationPart,
     EndToEnd,
@@ -33,16 +33,16 @@ from raggs.diagnosis.names.models import (
     own_lists,
 )
 from raggs.diagnosis.names.scoring import (
-    MOSTLY,
+    MAX_SMALL_MARGIN_SHARE,
     EmbedderScorer,
     NameScorer,
     RerankerScorer,
     Runs,
     TextCleaning,
-    holds,
+    is_within_limit,
     kept_scores,
-    lacking,
     mean_part,
+    missing_input,
     perturb_golden,
     rehearse_golden,
 )
@@ -51,7 +51,7 @@ from raggs.parts import perturbers
 from raggs.parts.perturbers import Perturber
 from raggs.stats.name_margins import LEAST_BASE, Margins, margin_change, margins, mean_of, ratio
 
-SMALL = "bundles whose base margin is under .02 have no percentage"
+SMALL_MARGIN_NOTE = "bundles whose base margin is under .02 have no percentage"
 LEGEND = (
     Legend("[ ]", "95% interval over resampled questions"),
     Legend("✗", "beyond its limit"),
@@ -59,7 +59,7 @@ LEGEND = (
 )
 
 
-def _beside(found: NamesFindings) -> Section:
+def _all_scorers_section(found: NamesFindings) -> Section:
     """All scorers in all languages, a column each."""
     head = ("perturber", *(f"{each.scorer}, {each.language}" for each in found.subjects))
     rows = (
@@ -77,7 +77,7 @@ def _changes(found: NamesFindings, subject: SubjectPart) -> Section:
     )
     return Section(
         f"Name margin of {subject.scorer}, {subject.language}",
-        (limits, f"{SMALL}: {left:,} of {subject.questions * subject.runs:,}.") if left else (limits,),
+        (limits, f"{SMALL_MARGIN_NOTE}: {left:,} of {subject.questions * subject.runs:,}.") if left else (limits,),
         table_of(subject.ablations, "perturber", "family", "percent", "spread", "of_means", "absolute"),
         LEGEND,
     )
@@ -148,7 +148,7 @@ def published(language: str, perturber: str) -> dict[str, float]:
 START, END, HEAD = 300, WIDTH - 24, 52
 BAR = 15.0  # of one scorer
 GAP = 10.0  # between perturbers
-LETTERS = 40
+MAX_LABEL_LETTERS = 40
 KEY = (
     "blue bars: measured here; dashed: beyond its limit",
     "grey dots: text-embedding-3-large, rings: voyage-3.5, as published, not repeated here",
@@ -188,7 +188,7 @@ def _bars(subjects: Sequence[SubjectPart]) -> str:
 
 
 def _bar(drawing: Drawing, across: AxisScale, y: float, part: AblationPart, label: str) -> None:
-    drawing.text(START - 10, y + 4, shortened(label, LETTERS), "", "end")
+    drawing.text(START - 10, y + 4, shortened(label, MAX_LABEL_LETTERS), "", "end")
     value, low, high = part.percent.value, part.percent.low, part.percent.high
     if value is None:
         return
@@ -203,7 +203,7 @@ def _bar(drawing: Drawing, across: AxisScale, y: float, part: AblationPart, labe
 # --- margin against recall ------------------------------------------------------------------------------------
 
 
-def _against(measure: str, changes: Sequence[NamesEndToEndPart]) -> str:
+def _margin_plot(measure: str, changes: Sequence[NamesEndToEndPart]) -> str:
     points = [
         (each, each.margin, each.difference)
         for each in changes
@@ -228,55 +228,64 @@ ADVICE = {
     "embedder": "First put a lexical retriever beside it, fused (RRF): to that a name is a word like others",
     "reranker": "First try another reranker, or fuse its order with one that reads words (RRF)",
 }
-MORE = "First ask more: --questions, --runs"
+MORE_QUESTIONS_ADVICE = "First ask more: --questions, --runs"
 
 
 def blind(subject: SubjectPart) -> bool:
     """Whether the scorer does not tell names apart in this language, so that no change of that says anything."""
-    return subject.small > MOSTLY
+    return subject.small > MAX_SMALL_MARGIN_SHARE
 
 
-def passed(subjects: Sequence[SubjectPart]) -> bool | None:
+def is_passed(subjects: Sequence[SubjectPart]) -> bool | None:
     """Whether all hold what is asked of them; None where nobody fails and somebody is in doubt."""
     if any(blind(each) or _failed(each) for each in subjects):
         return False
-    return None if any(_doubted(each) for each in subjects) else True
+    return None if any(_inconclusive_ablations(each) for each in subjects) else True
 
 
 def verdict(subjects: Sequence[SubjectPart], least: float, most: float) -> str:
     """Which scorer fails, where, and by what; then what to do first."""
     scorers = list(dict.fromkeys(each.scorer for each in subjects))
-    wrong = [text for name in scorers if (text := _wrong(name, [each for each in subjects if each.scorer == name]))]
+    wrong = [
+        text for name in scorers if (text := _failure_clause(name, [each for each in subjects if each.scorer == name]))
+    ]
     if wrong:
         first = next(each for each in subjects if blind(each) or _failed(each))
         more = [f"so do {len(wrong) - 1} more"] if len(wrong) > 1 else []
-        return said("; ".join([wrong[0], *more]), ADVICE[first.what])
+        return verdict_sentences("; ".join([wrong[0], *more]), ADVICE[first.what])
     kept = f"an identity that is destroyed costs {least:g}% or more, another form or layout {most:g}% or less"
     if doubted := [
-        f"{each.scorer} under {some_of([part.perturber for part in _doubted(each)])} ({each.language})"
+        f"{each.scorer} under {some_of([part.perturber for part in _inconclusive_ablations(each)])} ({each.language})"
         for each in subjects
-        if _doubted(each)
+        if _inconclusive_ablations(each)
     ]:
-        return said(f"Nobody fails beyond doubt, and {some_of(doubted)} cannot be told from its limit: {kept}", MORE)
-    return said(f"{some_of(scorers)} {'tells' if len(scorers) == 1 else 'tell'} people apart as asked: {kept}")
+        return verdict_sentences(
+            f"Nobody fails beyond doubt, and {some_of(doubted)} cannot be told from its limit: {kept}",
+            MORE_QUESTIONS_ADVICE,
+        )
+    return verdict_sentences(
+        f"{some_of(scorers)} {'tells' if len(scorers) == 1 else 'tell'} people apart as asked: {kept}"
+    )
 
 
-def _wrong(scorer: str, subjects: Sequence[SubjectPart]) -> str | None:
+def _failure_clause(scorer: str, subjects: Sequence[SubjectPart]) -> str | None:
     """What is wrong with one scorer, over its languages; None where nothing is."""
     told = [f"it hardly tells one name from another in {each.language}" for each in subjects if blind(each)]
     failed: dict[str, list[tuple[str, AblationPart]]] = {}
     for each in subjects:
         for part in [] if blind(each) else _failed(each):
             failed.setdefault(part.perturber, []).append((each.language, part))
-    told += [_said(name, parts) for name, parts in failed.items()]
+    told += [_loss_clause(name, parts) for name, parts in failed.items()]
     return f"{scorer} fails: {some_of(told)}" if told else None
 
 
-def _said(perturber: str, parts: Sequence[tuple[str, AblationPart]]) -> str:
+def _loss_clause(perturber: str, parts: Sequence[tuple[str, AblationPart]]) -> str:
     """``initials_form costs 27% (en) and 33% (fr) of the name margin``."""
     changes = [(language, part.percent.value or 0.0) for language, part in parts]
     identity = parts[0][1].family == "identity"
-    figures = listed(f"{100 + change if identity else -change:.0f}% ({language})" for language, change in changes)
+    figures = join_with_and(
+        f"{100 + change if identity else -change:.0f}% ({language})" for language, change in changes
+    )
     return f"{perturber} {'leaves' if identity else 'costs'} {figures} of the name margin"
 
 
@@ -284,11 +293,11 @@ def _failed(subject: SubjectPart) -> list[AblationPart]:
     return [part for part in subject.ablations if part.holds is False]
 
 
-def _doubted(subject: SubjectPart) -> list[AblationPart]:
+def _inconclusive_ablations(subject: SubjectPart) -> list[AblationPart]:
     return [part for part in subject.ablations if part.holds is None]
 
 
-OWN = "raggs' own lists"
+OWN_LISTS_LABEL = "raggs' own lists"
 
 
 class NamesDiagnosis(Diagnosis[NamesFindings]):
@@ -355,8 +364,8 @@ class NamesDiagnosis(Diagnosis[NamesFindings]):
         drawn = {language: self._lists(bench, language) for language in self.config.languages}
         return NamesFindings(
             verdict=verdict(found, least, most),
-            passed=passed(found),
-            source=OWN if self.config.name_field is None else f"the corpus' field {self.config.name_field}",
+            passed=is_passed(found),
+            source=OWN_LISTS_LABEL if self.config.name_field is None else f"the corpus' field {self.config.name_field}",
             names={language: len(lists.home) + len(lists.abroad) for language, lists in drawn.items()},
             cleaned=not self.config.raw,
             least_loss=least,
@@ -369,7 +378,7 @@ class NamesDiagnosis(Diagnosis[NamesFindings]):
         return min(each.questions for each in found.subjects)
 
     def sections(self, found: NamesFindings) -> tuple[Section, ...]:
-        several = (_beside(found),) if len(found.subjects) > 1 else ()
+        several = (_all_scorers_section(found),) if len(found.subjects) > 1 else ()
         ends = () if found.end_to_end is None else (_searched(found.end_to_end, found.subjects),)
         return (*several, *(_changes(found, each) for each in found.subjects), _bases(found), *ends)
 
@@ -379,7 +388,7 @@ class NamesDiagnosis(Diagnosis[NamesFindings]):
             by_language.setdefault(each.language, []).append(each)
         drawn = {language: _bars(subjects) for language, subjects in by_language.items()}
         end = found.end_to_end
-        return drawn if end is None or not end.changes else {**drawn, "recall": _against(end.measure, end.changes)}
+        return drawn if end is None or not end.changes else {**drawn, "recall": _margin_plot(end.measure, end.changes)}
 
     def _wanted(self, bench: Bench) -> bool:
         """Whether a golden set is to be perturbed, and there."""
@@ -387,7 +396,7 @@ class NamesDiagnosis(Diagnosis[NamesFindings]):
 
     def _ends(self, bench: Bench) -> bool:
         """Whether it is, with its questions and its corpus."""
-        return self._wanted(bench) and lacking(bench) is None
+        return self._wanted(bench) and missing_input(bench) is None
 
     # --- what is drawn ---
 
@@ -437,9 +446,9 @@ class NamesDiagnosis(Diagnosis[NamesFindings]):
             name=mean_part(mean_of(base.name, seed=seed)),
             topic=mean_part(mean_of(base.topic, seed=seed)),
             both=mean_part(mean_of(base.both, seed=seed)),
-            ratio=number(by_topic),
-            ratio_low=number(bounds.low),
-            ratio_high=number(bounds.high),
+            ratio=finite_or_none(by_topic),
+            ratio_low=finite_or_none(bounds.low),
+            ratio_high=finite_or_none(bounds.high),
             small=float((base.name < LEAST_BASE).mean()),
             ablations=tuple(self._ablation(bench, scorer, drawn, each, base) for each in self.perturbers),
         )
@@ -454,12 +463,12 @@ class NamesDiagnosis(Diagnosis[NamesFindings]):
             perturber=perturber.config.type,
             family=perturber.FAMILY,
             percent=percent,
-            of_means=number(found.of_means),
-            of_means_low=number(found.of_means_bounds.low),
-            of_means_high=number(found.of_means_bounds.high),
+            of_means=finite_or_none(found.of_means),
+            of_means_low=finite_or_none(found.of_means_bounds.low),
+            of_means_high=finite_or_none(found.of_means_bounds.high),
             absolute=mean_part(found.absolute),
             left_out=found.left_out,
-            holds=holds(percent, perturber.FAMILY, self.config.least_loss, self.config.most_loss),
+            holds=is_within_limit(percent, perturber.FAMILY, self.config.least_loss, self.config.most_loss),
         )
 
     def _scores(self, bench: Bench, scorer: NameScorer, drawn: Runs, perturber: Perturber | None) -> Floats:

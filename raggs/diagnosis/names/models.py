@@ -36,7 +36,7 @@ from pydantic import Field, field_validator, model_validator
 
 from raggs.base.adapter import OneOf
 from raggs.base.artifacts import Passage
-from raggs.base.document import Cell, Column, Form, bounded
+from raggs.base.document import Cell, Column, NumberForm, bounded
 from raggs.base.errors import DataError
 from raggs.base.hashing import generator
 from raggs.base.languages import FUNCTION_WORDS, fold_accents
@@ -47,10 +47,10 @@ from raggs.diagnosis.base import DiagnosisConfig, DiagnosisFindings, from_word
 from raggs.evaluation.models import ReportPart
 from raggs.parts import perturbers
 from raggs.parts.indexes.passages import Passages, PassageStore
-from raggs.parts.perturbers import PARTICLES, Bundle, BundleText, Family, PerturberConfig, name_parts
+from raggs.parts.perturbers import PARTICLES, Bundle, BundleText, ChangeFamily, PerturberConfig, name_parts
 
-MOST_QUESTIONS = 5000
-MOST_RUNS = 200
+MAX_QUESTIONS = 5000
+MAX_RUNS = 200
 
 
 PerturberSpec = Annotated[PerturberConfig, OneOf(perturbers.REGISTRY), from_word(perturbers.REGISTRY, PerturberConfig)]
@@ -64,11 +64,9 @@ class NamesConfig(DiagnosisConfig):
     languages: Annotated[tuple[str, ...], Flag(value="CODE")] = Field(
         ("en", "fr"), min_length=1, description="of the probes"
     )
-    questions: int = Field(100, ge=2, le=MOST_QUESTIONS, description="a language, the same in all runs")
-    runs: int = Field(15, ge=1, le=MOST_RUNS, description="with impostors and wordings drawn anew")
-    reranker_runs: int = Field(
-        3, ge=1, le=MOST_RUNS, description="runs that rerankers score, which read each text anew"
-    )
+    questions: int = Field(100, ge=2, le=MAX_QUESTIONS, description="a language, the same in all runs")
+    runs: int = Field(15, ge=1, le=MAX_RUNS, description="with impostors and wordings drawn anew")
+    reranker_runs: int = Field(3, ge=1, le=MAX_RUNS, description="runs that rerankers score, which read each text anew")
     perturbers: tuple[PerturberSpec, ...] = Field(ALL, validate_default=True, description="what is done to the texts")
     raw: bool = Field(False, description="whether texts are read as they stand, without Unicode hygiene")
     name_field: Annotated[str | None, Flag(value="FIELD")] = Field(
@@ -120,7 +118,7 @@ class MarginPart(ReportPart):
     high: Number
     count: int = Field(description="bundles with a value")
 
-    def cell(self, form: Form = "score") -> Cell:
+    def cell(self, form: NumberForm = "score") -> Cell:
         """As it stands in a table, with its interval over questions."""
         return bounded(self.value, self.low, self.high, form)
 
@@ -133,7 +131,7 @@ class AblationPart(ReportPart):
     """What one perturber did to the name margins of one scorer in one language."""
 
     perturber: Annotated[str, Column("perturber")]
-    family: Annotated[Family, Column("kind", text=FAMILIES.get)] = Field(
+    family: Annotated[ChangeFamily, Column("kind", text=FAMILIES.get)] = Field(
         description="whether it takes the identity away, only the form, or only the layout"
     )
     percent: Annotated[MarginPart, Column("change %", "percent", mark="mark")] = Field(
@@ -248,9 +246,9 @@ class NamesFindings(DiagnosisFindings):
     end_to_end: EndToEnd | None = None
 
 
-FEWEST = 20  # names, and topics, of which bundles can be drawn
-LONGEST = 200  # letters of a topic: what is longer is a text, not a title
-PARTED = ";"  # between the authors of a passage
+MIN_NAMES = 20  # names, and topics, of which bundles can be drawn
+MAX_TOPIC_CHARS = 200  # letters of a topic: what is longer is a text, not a title
+NAME_SEPARATOR = ";"  # between the authors of a passage
 
 
 @dataclass(frozen=True)
@@ -277,7 +275,7 @@ def own_lists(language: str) -> NameLists:
     abroad: list[str] = []
     for line in _lines("people.txt"):
         _, languages, given, family = (part.strip() for part in line.split("|"))
-        names = [f"{first} {last}" for first, last in product(_listed(given), _listed(family))]
+        names = [f"{first} {last}" for first, last in product(_split_list(given), _split_list(family))]
         (home if language in languages.split() else abroad).extend(names)
     subjects, settings = _lines(f"topics.{language}.txt"), cycle(_lines(f"settings.{language}.txt"))
     topics = tuple(f"{subject} {setting}" for subject, setting in zip(subjects, settings, strict=False))
@@ -297,16 +295,16 @@ def corpus_lists(rows: Iterable[tuple[str, str]], fields: tuple[str, str]) -> Na
     pairs: dict[tuple[str, str], None] = {}
     for names, topic in rows:
         about = one_line(clean_unicode(topic))
-        if about and len(about) <= LONGEST:
-            authors = (one_line(clean_unicode(name)) for name in names.split(PARTED))
+        if about and len(about) <= MAX_TOPIC_CHARS:
+            authors = (one_line(clean_unicode(name)) for name in names.split(NAME_SEPARATOR))
             pairs.update(((author, about), None) for author in authors if author)
     people = tuple(dict.fromkeys(name for name, _ in pairs))
     topics = tuple(dict.fromkeys(topic for _, topic in pairs))
     for found, field, what in ((people, fields[0], "name"), (topics, fields[1], "topic")):
-        if len(found) < FEWEST:
+        if len(found) < MIN_NAMES:
             told = plural(len(found), f"different {what}")
             raise DataError(
-                f"the field {field!r} of the corpus gives {told}, and {FEWEST} are needed",
+                f"the field {field!r} of the corpus gives {told}, and {MIN_NAMES} are needed",
                 remedy="name other fields by --name-field and --topic-field, or none for raggs' own lists",
             )
     return NameLists(people, (), topics, tuple(pairs))
@@ -317,7 +315,7 @@ def field_text(metadata: Mapping[str, object], field: str) -> str | None:
     value = metadata.get(field)
     if isinstance(value, str):
         return value
-    return PARTED.join(str(each) for each in value) if isinstance(value, list | tuple) else None
+    return NAME_SEPARATOR.join(str(each) for each in value) if isinstance(value, list | tuple) else None
 
 
 def _lines(file: str) -> list[str]:
@@ -325,12 +323,12 @@ def _lines(file: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
 
 
-def _listed(text: str) -> list[str]:
+def _split_list(text: str) -> list[str]:
     return [part.strip() for part in text.split(",")]
 
 
 BY = "{label}{author}."
-TRIES = 200  # for a name that shares nothing with those there are; in a corpus of few families, one that does
+MAX_DRAW_TRIES = 200  # for a name that shares nothing with those there are; in a corpus of few families, one that does
 
 
 @dataclass(frozen=True)
@@ -374,7 +372,7 @@ def draw(lists: NameLists, language: str, *, questions: int, runs: int, seed: in
         language: one of `WORDINGS`.
         questions, runs: how many; at least 1.
     """
-    asked = _asked(lists, language, questions, seed)
+    asked = _author_topic_pairs(lists, language, questions, seed)
     return [
         [
             _bundle(lists, language, author, topic, f"{language}/{run}/{number}", seed)
@@ -384,7 +382,7 @@ def draw(lists: NameLists, language: str, *, questions: int, runs: int, seed: in
     ]
 
 
-def _asked(lists: NameLists, language: str, questions: int, seed: int) -> list[tuple[str, str]]:
+def _author_topic_pairs(lists: NameLists, language: str, questions: int, seed: int) -> list[tuple[str, str]]:
     """Who and what is asked for: each topic, or each pair of a corpus, once before any comes again."""
     found: list[tuple[str, str]] = []
     while len(found) < questions:
@@ -398,8 +396,8 @@ def _bundle(lists: NameLists, language: str, author: str, topic: str, key: str, 
     rng, wording = generator(seed, "bundle", key), WORDINGS[language]
     others: list[str] = []
     for _ in range(3):
-        others.append(_other(lambda: _name(lists, rng), lambda name: _alike(name, [author, *others])))
-    away = _other(lambda: lists.topics[rng.integers(len(lists.topics))], lambda other: other == topic)
+        others.append(_draw_other(lambda: _name(lists, rng), lambda name: _share_a_name(name, [author, *others])))
+    away = _draw_other(lambda: lists.topics[rng.integers(len(lists.topics))], lambda other: other == topic)
     question = wording.questions[rng.integers(len(wording.questions))]
     shown = (wording.works[rng.integers(len(wording.works))], BY)
     first, second, third = others
@@ -426,14 +424,14 @@ def _name(lists: NameLists, rng: np.random.Generator) -> str:
     return names[rng.integers(len(names))]
 
 
-def _other(drawn: Callable[[], str], wrong: Callable[[str], bool]) -> str:
-    for _ in range(TRIES):
+def _draw_other(drawn: Callable[[], str], wrong: Callable[[str], bool]) -> str:
+    for _ in range(MAX_DRAW_TRIES):
         if not wrong(found := drawn()):
             break
     return found
 
 
-def _alike(name: str, others: Sequence[str]) -> bool:
+def _share_a_name(name: str, others: Sequence[str]) -> bool:
     """Whether a name shares its given or its family name with another one."""
     parts = set(name_parts(name)) - {""}
     return any(parts & set(name_parts(other)) for other in others)
@@ -442,7 +440,7 @@ def _alike(name: str, others: Sequence[str]) -> bool:
 LOOKED_AT = 500  # passages whose fields are named where the one asked for is not there
 
 
-def every(passages: Passages) -> Iterator[Passage]:
+def all_passages(passages: Passages) -> Iterator[Passage]:
     """All passages, in the corpus' order; none of a corpus that gives single ones only."""
     if isinstance(passages, PassageStore):
         yield from passages
@@ -456,7 +454,7 @@ def field_rows(passages: Passages, name_field: str, topic_field: str) -> list[tu
     """
     found: list[tuple[str, str]] = []
     named = about = 0
-    for passage in every(passages):
+    for passage in all_passages(passages):
         names, topic = field_of(passage, name_field), field_of(passage, topic_field)
         named += names is not None
         about += topic is not None
@@ -464,7 +462,7 @@ def field_rows(passages: Passages, name_field: str, topic_field: str) -> list[tu
             found.append((names, topic))
     for count, field in ((named, name_field), (about, topic_field)):
         if not count:
-            raise DataError(f"no passage of the corpus has a field {field!r}", remedy=_known(passages, field))
+            raise DataError(f"no passage of the corpus has a field {field!r}", remedy=_suggest_field(passages, field))
     return found
 
 
@@ -475,31 +473,34 @@ def field_of(passage: Passage, field: str) -> str | None:
     return field_text(passage.metadata, field)
 
 
-def _known(passages: Passages, field: str) -> str:
+def _suggest_field(passages: Passages, field: str) -> str:
     known = {"title": None, "text": None}
-    for _, passage in zip(range(LOOKED_AT), every(passages), strict=False):
+    for _, passage in zip(range(LOOKED_AT), all_passages(passages), strict=False):
         known |= dict.fromkeys(passage.metadata)
     return did_you_mean(field, known)
 
 
-FEWEST_WORDS = 2
-LETTERS = r"[\p{L}\p{M}]"
-WORD = rf"(?:\p{{Lu}}\.(?:-?\p{{Lu}}\.)*|\p{{Lu}}{LETTERS}*+(?:['’‘ʻ-]{LETTERS}++)*+)"
+MIN_NAME_WORDS = 2
+LETTER_PATTERN = r"[\p{L}\p{M}]"
+NAME_WORD_PATTERN = rf"(?:\p{{Lu}}\.(?:-?\p{{Lu}}\.)*|\p{{Lu}}{LETTER_PATTERN}*+(?:['’‘ʻ-]{LETTER_PATTERN}++)*+)"
 PARTICLE = rf"(?:{'|'.join(sorted(map(regex.escape, PARTICLES), key=len, reverse=True))})"
-INSIDE = r"[\p{L}\p{M}\p{N}]"
-RUN = regex.compile(rf"(?<!{INSIDE}){WORD}(?: (?:{PARTICLE} ){{0,2}}{WORD}){{1,3}}(?!{INSIDE})")
+INSIDE_WORD_PATTERN = r"[\p{L}\p{M}\p{N}]"
+RUN = regex.compile(
+    rf"(?<!{INSIDE_WORD_PATTERN}){NAME_WORD_PATTERN}(?: (?:{PARTICLE} "
+    rf"){{0,2}}{NAME_WORD_PATTERN}){{1,3}}(?!{INSIDE_WORD_PATTERN})"
+)
 POSSESSIVE = ("'s", "’s")
-WORDS = regex.compile(r"[\p{L}\p{M}]+")
+WORD_PATTERN = regex.compile(r"[\p{L}\p{M}]+")
 SENTENCE_WORDS = frozenset(word for words in FUNCTION_WORDS.values() for word in words.split())
 
 
 def runs_in(text: str) -> list[str]:
     """What looks like a name, in the order of the text."""
-    found = (_trimmed(match[0]) for match in RUN.finditer(text))
-    return [run for run in found if len(run.split()) >= FEWEST_WORDS]
+    found = (_trim_name(match[0]) for match in RUN.finditer(text))
+    return [run for run in found if len(run.split()) >= MIN_NAME_WORDS]
 
 
-def _trimmed(run: str) -> str:
+def _trim_name(run: str) -> str:
     """Without words that only make sentences in front, and without the sign of possession behind."""
     words = run.removesuffix(POSSESSIVE[0]).removesuffix(POSSESSIVE[1]).split()
     while words and fold_accents(words[0]).lower() in SENTENCE_WORDS:
@@ -518,13 +519,13 @@ class PersonNames:
         self.names = tuple(sorted(set(names)))
         self._by_word: dict[str, list[str]] = defaultdict(list)
         for name in self.names:
-            if words := WORDS.findall(name):
+            if words := WORD_PATTERN.findall(name):
                 self._by_word[words[0]].append(name)
 
     def within(self, text: str) -> list[str]:
         """Those that stand in a text as whole words, sorted."""
-        near = (self._by_word[word] for word in set(WORDS.findall(text)) & self._by_word.keys())
-        return sorted(name for names in near for name in names if _stands(name, text))
+        near = (self._by_word[word] for word in set(WORD_PATTERN.findall(text)) & self._by_word.keys())
+        return sorted(name for names in near for name in names if _is_in_text(name, text))
 
 
 def asked_for(question: str, passages: Sequence[str]) -> list[str]:
@@ -532,15 +533,15 @@ def asked_for(question: str, passages: Sequence[str]) -> list[str]:
     found = []
     for run in runs_in(question):
         words = run.split()
-        for start in range(len(words) - FEWEST_WORDS + 1):
+        for start in range(len(words) - MIN_NAME_WORDS + 1):
             name = " ".join(words[start:])
-            if any(_stands(name, text) for text in passages):
+            if any(_is_in_text(name, text) for text in passages):
                 found.append(name)
                 break
     return found
 
 
-def _stands(name: str, text: str) -> bool:
+def _is_in_text(name: str, text: str) -> bool:
     """Whether it stands there as whole words."""
     at = text.find(name)
     while at >= 0:

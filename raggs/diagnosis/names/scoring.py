@@ -30,10 +30,10 @@ from raggs.base.hashing import generator
 from raggs.base.languages import detect_language
 from raggs.base.settings import Causes
 from raggs.base.text import clean_passage, clean_unicode, plural, shorten
-from raggs.base.types import BuildProgress, Number, number
+from raggs.base.types import BuildProgress, Number, finite_or_none
 from raggs.diagnosis.base import Bench
 from raggs.diagnosis.names.models import (
-    PARTED,
+    NAME_SEPARATOR,
     EndToEnd,
     MarginPart,
     NamesConfig,
@@ -41,8 +41,8 @@ from raggs.diagnosis.names.models import (
     PersonNames,
     PredictionPart,
     SubjectPart,
+    all_passages,
     by_question,
-    every,
     field_of,
     runs_in,
 )
@@ -50,14 +50,14 @@ from raggs.evaluation.models import ReportPart
 from raggs.metrics.columns import GradeScale
 from raggs.metrics.evaluate import evaluate
 from raggs.parts.embedders import Embedder
-from raggs.parts.perturbers import Bundle, Family, Perturber, Side, TextContext
+from raggs.parts.perturbers import Bundle, BundleSide, ChangeFamily, Perturber, TextContext
 from raggs.parts.rerankers import Reranker
 from raggs.runs.forecast import RERANK
 from raggs.stages.ordered import run_ordered
 from raggs.stats.comparison import compare
 from raggs.stats.name_margins import ROLES, MarginMean, predict
 
-STEP = 1024  # texts embedded before whoever watches hears of it
+TEXTS_PER_BATCH = 1024  # texts embedded before whoever watches hears of it
 Runs = Sequence[Sequence[Bundle]]
 
 
@@ -136,9 +136,9 @@ class _VectorReader:
         place = dict(self._known)
         rows = [[[place.setdefault(self._clean(text), len(place)) for text in each] for each in run] for run in texts]
         fresh, parts = list(place)[len(self._known) :], list(self._vectors)
-        for at in range(0, len(fresh), STEP):
-            parts.append(self._embed(fresh[at : at + STEP]))
-            self._tell(min(at + STEP, len(fresh)), len(fresh))
+        for at in range(0, len(fresh), TEXTS_PER_BATCH):
+            parts.append(self._embed(fresh[at : at + TEXTS_PER_BATCH]))
+            self._tell(min(at + TEXTS_PER_BATCH, len(fresh)), len(fresh))
         found = np.concatenate(parts)
         if not self._known:
             self._known, self._vectors = place, [found]
@@ -252,23 +252,23 @@ def kept_scores(bench: Bench, scorer: NameScorer, causes: object, runs: Runs) ->
     return np.array([row.scores for row in rows], dtype=np.float64)
 
 
-MOSTLY = 0.5  # share of bundles with a margin too small for percentages from which these say nothing
+MAX_SMALL_MARGIN_SHARE = 0.5  # share of bundles with a margin too small for percentages from which these say nothing
 
 
 def mean_part(found: MarginMean) -> MarginPart:
     """A mean as it is written down."""
     return MarginPart(
-        value=number(found.value),
-        sd=number(found.spread),
-        run_low=number(found.by_runs.low),
-        run_high=number(found.by_runs.high),
-        low=number(found.by_questions.low),
-        high=number(found.by_questions.high),
+        value=finite_or_none(found.value),
+        sd=finite_or_none(found.spread),
+        run_low=finite_or_none(found.by_runs.low),
+        run_high=finite_or_none(found.by_runs.high),
+        low=finite_or_none(found.by_questions.low),
+        high=finite_or_none(found.by_questions.high),
         count=found.count,
     )
 
 
-def holds(percent: MarginPart, family: Family, least: float, most: float) -> bool | None:
+def is_within_limit(percent: MarginPart, family: ChangeFamily, least: float, most: float) -> bool | None:
     """Whether a change is within its limit: None where its interval over questions holds the limit."""
     low, high = percent.low, percent.high
     if low is None or high is None:
@@ -315,7 +315,7 @@ class SearchTask:
         known = None
         if name_field is not None:
             fields = filter(None, (field_of(passage, name_field) for passage in passages))
-            named = (name.strip() for text in fields for name in text.split(PARTED))
+            named = (name.strip() for text in fields for name in text.split(NAME_SEPARATOR))
             known = PersonNames(name for name in named if name)
         self._questions = {qid: hygiene.question(query.text) for qid, query in judged.items()}
         self.names = by_question(self._questions, self._texts, known)
@@ -355,9 +355,11 @@ class SearchTask:
 
     def _vectors(self, embedder: Embedder, passages: Sequence[str]) -> Vectors:
         parts = []
-        for at in range(0, len(passages), STEP):
-            parts.append(embedder.embed(passages[at : at + STEP]))
-            self._bench.hear(BuildProgress("passages embedded", min(at + STEP, len(passages)), len(passages)))
+        for at in range(0, len(passages), TEXTS_PER_BATCH):
+            parts.append(embedder.embed(passages[at : at + TEXTS_PER_BATCH]))
+            self._bench.hear(
+                BuildProgress("passages embedded", min(at + TEXTS_PER_BATCH, len(passages)), len(passages))
+            )
         return np.concatenate(parts)
 
     def _best(self, questions: Vectors, passages: Vectors, cutoff: int) -> list[list[str]]:
@@ -368,7 +370,9 @@ class SearchTask:
             found.append([self.docs[at] for at in np.argsort(-scores, kind="stable")[:cutoff]])
         return found
 
-    def _changed(self, perturber: Perturber, side: Side, texts: Sequence[str], held: Sequence[list[str]]) -> list[str]:
+    def _changed(
+        self, perturber: Perturber, side: BundleSide, texts: Sequence[str], held: Sequence[list[str]]
+    ) -> list[str]:
         place = TextContext(side, self.language, self._bench.seed)
         renamed = perturber.renamed(self.people.names, place)
         return [perturber.text(text, renamed, names, place) for text, names in zip(texts, held, strict=True)]
@@ -377,7 +381,7 @@ class SearchTask:
         """All passages, or those that are judged and some of the others, drawn; sorted by id."""
         qrels = self._bench.judgments.qrels
         judged = {qrels.docs.text(row) for row in range(len(qrels.docs))}
-        found = list(every(self._bench.passages))
+        found = list(all_passages(self._bench.passages))
         if len(found) > most:
             rest = sorted(passage.doc_id for passage in found if passage.doc_id not in judged)
             drawn = generator(self._bench.seed, "names", "passages").permutation(len(rest))
@@ -387,7 +391,7 @@ class SearchTask:
 
 
 NAME_IT = "name the run's YAML file, --config raggs.yaml, or a run, --golden RUN."
-FEWEST = 5  # questions with names of which a change says anything
+MIN_NAMED_QUERIES = 5  # questions with names of which a change says anything
 
 
 class ValuesRow(ReportPart):
@@ -406,7 +410,7 @@ def perturb_golden(
         RaggsError: the golden set or the corpus cannot be read, or a model failed.
     """
     measure = measure_of(bench.judgments.qrels.scale, config.cutoff)
-    if (note := lacking(bench)) is not None:
+    if (note := missing_input(bench)) is not None:
         return EndToEnd(measure=measure, questions=0, judged=0, passages=0, language="", note=note)
     scene = SearchTask(bench, TextCleaning(config.raw), config.name_field, config.most_passages)
     found = EndToEnd(
@@ -416,19 +420,19 @@ def perturb_golden(
         passages=len(scene.docs),
         language=scene.language,
     )
-    if len(scene.names) < FEWEST:
+    if len(scene.names) < MIN_NAMED_QUERIES:
         of = plural(scene.judged, "judged question")
         note = f"{len(scene.names)} of {of} name somebody who stands in the corpus: too few to tell."
         return found.model_copy(update={"note": note})
     changes: list[NamesEndToEndPart] = []
     differences: list[Floats] = []
     for place, (name, embedder) in enumerate(bench.embedders.items()):
-        before = np.array(_kept(bench, config, scene, embedder, None).values, dtype=np.float64)
+        before = np.array(_kept_values(bench, config, scene, embedder, None).values, dtype=np.float64)
         own = [each for each in subjects if each.scorer == name and each.what == "embedder"]
         near = [each for each in own if each.language == scene.language] or own  # of the questions' language if probed
         margins = {part.perturber: part.of_means for each in near[:1] for part in each.ablations}
         for at, perturber in enumerate(perturbers, 1):
-            row, kind = _kept(bench, config, scene, embedder, perturber), perturber.config.type
+            row, kind = _kept_values(bench, config, scene, embedder, perturber), perturber.config.type
             after = np.array(row.values, dtype=np.float64)
             changes.append(_part(name, kind, (before, after), row.changed, margins.get(kind), bench.seed))
             differences.append((after - before)[np.isfinite(before)])  # where it is defined hangs on the grades alone
@@ -438,7 +442,7 @@ def perturb_golden(
     return found.model_copy(update={"changes": tuple(changes), "prediction": told})
 
 
-def lacking(bench: Bench) -> str | None:
+def missing_input(bench: Bench) -> str | None:
     """What a golden set lacks to be searched; None where nothing."""
     if not bench.has("corpus"):
         return f"There is no corpus to search in: {NAME_IT}"
@@ -454,18 +458,18 @@ def rehearse_golden(bench: Bench, config: NamesConfig, perturbers: Sequence[Pert
     paid = [embedder for embedder in bench.embedders.values() if embedder.models]
     if paid:
         scene = SearchTask(bench, TextCleaning(config.raw), config.name_field, config.most_passages)
-        for each in (None, *perturbers) if len(scene.names) >= FEWEST else ():
+        for each in (None, *perturbers) if len(scene.names) >= MIN_NAMED_QUERIES else ():
             for embedder in paid:
                 scene.rehearse(embedder, scene.under(each))
 
 
-def _kept(
+def _kept_values(
     bench: Bench, config: NamesConfig, scene: SearchTask, embedder: Embedder, perturber: Perturber | None
 ) -> ValuesRow:
     def make() -> list[ValuesRow]:
         texts = scene.under(perturber)
         values = scene.values(embedder, texts, config.cutoff)
-        return [ValuesRow(values=tuple(map(number, values)), changed=texts.changed)]
+        return [ValuesRow(values=tuple(map(finite_or_none, values)), changed=texts.changed)]
 
     causes = {
         "of": [bench.causes("golden"), bench.causes("corpus"), bench.seed],
@@ -486,9 +490,9 @@ def _part(
         perturber=perturber,
         before=_mean(before),
         after=_mean(after),
-        difference=number(found.mean),
-        low=number(found.low),
-        high=number(found.high),
+        difference=finite_or_none(found.mean),
+        low=finite_or_none(found.low),
+        high=finite_or_none(found.high),
         passages=passages,
         margin=margin,
     )
@@ -503,7 +507,10 @@ def _prediction(
         return None
     found = predict(np.array([margin for margin, _ in points]), np.array([row for _, row in points]), seed=seed)
     return PredictionPart(
-        spearman=number(found.spearman), low=number(found.low), high=number(found.high), points=found.points
+        spearman=finite_or_none(found.spearman),
+        low=finite_or_none(found.low),
+        high=finite_or_none(found.high),
+        points=found.points,
     )
 
 

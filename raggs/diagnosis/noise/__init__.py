@@ -11,20 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from raggs.base.document import Column, Form, Legend, Section, Shown, table_of, terms_of
+from raggs.base.document import Column, ColumnSpec, Legend, NumberForm, Section, table_of, terms_of
 from raggs.base.errors import PrerequisiteError
 from raggs.base.hashing import hash_value
 from raggs.base.settings import Causes
 from raggs.base.text import plural
 from raggs.base.types import Number
 from raggs.chunking.models import spec_name
-from raggs.diagnosis.base import Bench, Diagnosis, capital, listed, said
+from raggs.diagnosis.base import Bench, Diagnosis, capital, join_with_and, verdict_sentences
 from raggs.diagnosis.models import MeanPart
 from raggs.diagnosis.noise.losses import HYBRID, NoiseLosses, SearchedQuestions, conditions, questions_of
 from raggs.diagnosis.noise.measuring import (
     GOLDEN,
-    NONE,
-    OWN,
+    NO_REWRITER,
+    OWN_TEXTS_LABEL,
     Cosines,
     ExamplePart,
     IdealText,
@@ -40,7 +40,7 @@ from raggs.diagnosis.noise.measuring import (
 )
 from raggs.evaluation.svg import Curve, ForestRow, curves, forest
 
-LARGE, SMALL = "large model, published", "small model, published"
+LARGE, SMALL_MODEL = "large model, published", "small model, published"
 TABLE_12: dict[tuple[str, int], tuple[float, float]] = {
     ("fr", 0): (0.818, 0.936),
     ("fr", 2): (0.653, 0.757),
@@ -57,13 +57,13 @@ def targets(languages: tuple[str, ...]) -> tuple[TargetPart, ...]:
         TargetPart(model=model, language=language, level=level, cosine=cosine)
         for (language, level), pair in TABLE_12.items()
         if language in languages
-        for model, cosine in zip((LARGE, SMALL), pair, strict=True)
+        for model, cosine in zip((LARGE, SMALL_MODEL), pair, strict=True)
     )
 
 
 PUBLISHED = Legend("published", "of other models and questions, in the paper that this follows; not repeated here")
-RESAMPLED = Legend("[ ]", "95% interval over resampled questions, which are paired")
-BACK = Legend("back", "share of what noise costs that a rewriter brings back; – where that may be nothing")
+INTERVAL_LEGEND = Legend("[ ]", "95% interval over resampled questions, which are paired")
+REGAINED_LEGEND = Legend("back", "share of what noise costs that a rewriter brings back; – where that may be nothing")
 
 
 def _cosines(found: NoiseFindings) -> Section:
@@ -71,17 +71,17 @@ def _cosines(found: NoiseFindings) -> Section:
     told = f"{found.source}: {counted}, noise drawn {plural(found.draws, 'time')}: {', '.join(found.noises)}."
     published = {(each.language, each.level, each.model): each.cosine for each in found.targets}
 
-    def target(model: str) -> Shown:
+    def target(model: str) -> ColumnSpec:
         return Column(
             model
-        ), lambda part: published.get((part.language, part.level, model)) if part.rewriter == NONE else None
+        ), lambda part: published.get((part.language, part.level, model)) if part.rewriter == NO_REWRITER else None
 
     columns = ("embedder", "language", "level", "rewriter", "cosine", "changed", "changed_percent", "regained")
-    table = table_of(found.cosines, *columns, target(LARGE), target(SMALL))
-    return Section("Cosine to the ideal text", (told,), table, (), (RESAMPLED, BACK, PUBLISHED))
+    table = table_of(found.cosines, *columns, target(LARGE), target(SMALL_MODEL))
+    return Section("Cosine to the ideal text", (told,), table, (), (INTERVAL_LEGEND, REGAINED_LEGEND, PUBLISHED))
 
 
-def _ends(found: NoiseFindings) -> Iterator[Section]:
+def _search_sections(found: NoiseFindings) -> Iterator[Section]:
     """What is found, and what rewriting does to questions that hold no noise."""
     if found.untold is not None:
         yield Section("What is found", (found.untold,))
@@ -90,35 +90,35 @@ def _ends(found: NoiseFindings) -> Iterator[Section]:
     told = f"{plural(found.searched, 'question')} of the golden set, as they are and with noise{others}."
     ends = {(part.system, part.measure, part.level, part.rewriter): part for part in found.ends}
 
-    def beside(title: str, form: Form, name: str, rewriter: str, level: int | None = None) -> Shown:
+    def beside(title: str, form: NumberForm, name: str, rewriter: str, level: int | None = None) -> ColumnSpec:
         def value(part: NoiseEndToEndPart) -> object:
             return getattr(ends[part.system, part.measure, part.level if level is None else level, rewriter], name)
 
         return Column(title, form), value
 
-    tried = [name for name in dict.fromkeys(part.rewriter for part in found.ends) if name != NONE]
+    tried = [name for name in dict.fromkeys(part.rewriter for part in found.ends) if name != NO_REWRITER]
     columns = [
-        *("system", "level", "measure", beside("without noise", "score", "mean", NONE, 0), "mean"),
-        beside("lost", "signed", "change", NONE),
+        *("system", "level", "measure", beside("without noise", "score", "mean", NO_REWRITER, 0), "mean"),
+        beside("lost", "signed", "change", NO_REWRITER),
     ]
     for name in tried:
         columns += [beside(f"gained by {name}", "signed", "gained", name)]
         columns += [beside(f"back by {name}", "share", "regained", name)]
-    noisy = [part for part in found.ends if part.level and part.rewriter == NONE]
-    yield Section("What is found", (told,), table_of(noisy, *columns), (), (RESAMPLED, BACK))
+    noisy = [part for part in found.ends if part.level and part.rewriter == NO_REWRITER]
+    yield Section("What is found", (told,), table_of(noisy, *columns), (), (INTERVAL_LEGEND, REGAINED_LEGEND))
     if tried:
-        parts = [part for part in found.ends if part.level == 0 and part.rewriter != NONE]
+        parts = [part for part in found.ends if part.level == 0 and part.rewriter != NO_REWRITER]
         worse = [part for part in parts if part.change.high is not None and part.change.high < 0]
         named = ", ".join(f"{part.rewriter} ({part.system}, {part.measure})" for part in worse)
         told = f"Rewriting questions without noise costs: {named}."
         told = told if worse else "Rewriting them costs nothing that is clear."
         table = table_of(parts, "system", "rewriter", "measure", "change")
-        yield Section("Questions without noise", (told,), table, (), (RESAMPLED,))
+        yield Section("Questions without noise", (told,), table, (), (INTERVAL_LEGEND,))
 
 
 def _shuffles(found: NoiseFindings) -> Iterator[Section]:
     if table := table_of(found.shuffles, "system", "level", "rewriter", "k", "overlap", "tau"):
-        terms = (*terms_of(found.shuffles, "overlap", "tau"), RESAMPLED)
+        terms = (*terms_of(found.shuffles, "overlap", "tau"), INTERVAL_LEGEND)
         yield Section("The top of the lists", (), table, (), terms)
 
 
@@ -130,7 +130,7 @@ def _curves(name: str, parts: Sequence[LevelPart]) -> str:
     levels = sorted({part.level for part in parts})
     drawn = [
         Curve(
-            (f"{language}, {'as it is asked' if rewriter == NONE else f'rewritten by {rewriter}'}",),
+            (f"{language}, {'as it is asked' if rewriter == NO_REWRITER else f'rewritten by {rewriter}'}",),
             tuple(
                 (float(part.level), part.cosine.mean or 0.0)
                 for part in parts
@@ -149,7 +149,7 @@ def _forest(ends: Sequence[NoiseEndToEndPart]) -> str:
     shown = [part for part in ends if (part.level, part.measure) == (level, measure)]
     rows = [
         ForestRow(
-            f"{part.system}, {'as it is asked' if part.rewriter == NONE else part.rewriter}",
+            f"{part.system}, {'as it is asked' if part.rewriter == NO_REWRITER else part.rewriter}",
             part.change.mean or 0.0,
             part.change.low,
             part.change.high,
@@ -169,22 +169,22 @@ def verdict(cosines: Sequence[LevelPart], ends: Sequence[NoiseEndToEndPart], unt
     """
     level, measure, system = (max(part.level for part in ends), ends[0].measure, _system(ends)) if ends else (0, "", "")
     parts = [part for part in ends if (part.system, part.level, part.measure) == (system, level, measure)]
-    lost = next((part.change for part in parts if part.rewriter == NONE), MeanPart())
+    lost = next((part.change for part in parts if part.rewriter == NO_REWRITER), MeanPart())
     if lost.mean is not None and lost.high is not None and lost.high < 0:
         costs = f"Noise of level {level} costs a {system} search {-lost.mean:.3f} {measure}"
-        return said(*_with_rewriter(costs, parts))
+        return verdict_sentences(*_with_rewriter(costs, parts))
     if lost.mean is not None:
         untold = f"What it costs a {system} search in {measure} may be nothing ({lost.mean:+.3f})"
     elif ends:
         untold = f"{capital(measure)} is defined for no question that was searched"
-    return said(_of_embedder(cosines), "" if untold is None else untold.removesuffix("."))
+    return verdict_sentences(_of_embedder(cosines), "" if untold is None else untold.removesuffix("."))
 
 
 def best_rewriter(parts: Iterable[tuple[str, Number]]) -> str | None:
     """The rewriter whose mean is highest; None without one."""
     sums: dict[str, list[float]] = {}
     for name, value in parts:
-        if name != NONE and value is not None:
+        if name != NO_REWRITER and value is not None:
             sums.setdefault(name, []).append(value)
     return max(sums, key=lambda name: sum(sums[name]) / len(sums[name]), default=None)
 
@@ -192,15 +192,20 @@ def best_rewriter(parts: Iterable[tuple[str, Number]]) -> str | None:
 def _of_embedder(cosines: Sequence[LevelPart]) -> str:
     level = max(part.level for part in cosines)
     noisy = [part for part in cosines if part.level == level]
-    worst = min((part for part in noisy if part.rewriter == NONE), key=lambda part: part.percent or 0).embedder
+    worst = min((part for part in noisy if part.rewriter == NO_REWRITER), key=lambda part: part.percent or 0).embedder
     parts = [part for part in noisy if part.embedder == worst]
-    costs = listed(f"{-(part.percent or 0):.0f}% in {part.language}" for part in parts if part.rewriter == NONE)
+    costs = join_with_and(
+        f"{-(part.percent or 0):.0f}% in {part.language}" for part in parts if part.rewriter == NO_REWRITER
+    )
     told = f"Noise of level {level} takes {costs} from {worst}'s cosine to the ideal text"
     name = best_rewriter((part.rewriter, part.cosine.mean) for part in parts)
     if name is None:
         return told
     own = [part for part in parts if part.rewriter == name]
-    return f"{told}, of which {name} brings back {listed(_back(part.regained, part.language) for part in own)}"
+    return (
+        f"{told}, of which {name} brings back "
+        f"{join_with_and(_regained_text(part.regained, part.language) for part in own)}"
+    )
 
 
 def _with_rewriter(costs: str, parts: Sequence[NoiseEndToEndPart]) -> tuple[str, str]:
@@ -210,7 +215,7 @@ def _with_rewriter(costs: str, parts: Sequence[NoiseEndToEndPart]) -> tuple[str,
         return costs, "First try what a rewriter brings back: --rewriter NAME"
     helps = back.low is not None and back.low > 0
     then = f"First rewrite questions by it (embed.rewrite: {name})" if helps else "First try another: --rewriter NAME"
-    return f"{costs}, of which {name} brings back {_back(back)}", then
+    return f"{costs}, of which {name} brings back {_regained_text(back)}", then
 
 
 def _system(ends: Sequence[NoiseEndToEndPart]) -> str:
@@ -220,7 +225,7 @@ def _system(ends: Sequence[NoiseEndToEndPart]) -> str:
     return (reranked[-1:] or [name for name in names if name.startswith(HYBRID)] or names)[0]
 
 
-def _back(part: MeanPart, language: str = "") -> str:
+def _regained_text(part: MeanPart, language: str = "") -> str:
     share = "an unknown share" if part.mean is None else f"{100 * part.mean:.0f}%"
     if part.low is not None and part.low <= 0:
         share = (
@@ -229,8 +234,8 @@ def _back(part: MeanPart, language: str = "") -> str:
     return f"{share} in {language}" if language else share
 
 
-FEWEST = 5  # questions of a language, below which nothing is compared
-SHOWN = 2  # questions of each language and level that are shown
+MIN_IDEAL_TEXTS = 5  # questions of a language, below which nothing is compared
+MAX_EXAMPLES = 2  # questions of each language and level that are shown
 SAMPLE = 200  # passages by which their tokens are estimated
 NO_GOLDEN = "Nothing was searched: there is no golden set (name one: --golden RUN|FILE; raggs run makes one)."
 NO_CORPUS = "Nothing was searched: nobody says where the golden set's corpus is (name the run's file: --config FILE)."
@@ -313,7 +318,7 @@ class NoiseDiagnosis(Diagnosis[NoiseFindings]):
         return NoiseFindings(
             verdict=verdict(found, ends, untold),
             passed=None,
-            source=OWN if self.config.of == "own" else GOLDEN,
+            source=OWN_TEXTS_LABEL if self.config.of == "own" else GOLDEN,
             questions={code: len(self._ideals(bench, code)) for code in self.config.languages},
             draws=self.config.draws,
             noises=tuple(spec_name(spec) for spec in self.config.noises),
@@ -333,7 +338,7 @@ class NoiseDiagnosis(Diagnosis[NoiseFindings]):
     def sections(self, found: NoiseFindings) -> tuple[Section, ...]:
         tried = [("rewritten", name) for name in (found.examples[0].rewritten if found.examples else ())]
         examples = Section("Examples", (), table_of(found.examples, "language", "level", "text", *tried))
-        return (_cosines(found), *_ends(found), *_shuffles(found), examples)
+        return (_cosines(found), *_search_sections(found), *_shuffles(found), examples)
 
     def plots(self, found: NoiseFindings) -> Mapping[str, str]:
         drawn = {}
@@ -348,10 +353,10 @@ class NoiseDiagnosis(Diagnosis[NoiseFindings]):
         if self.config.of == "own":
             return own_questions(language)
         found = golden_questions(bench, language)
-        if len(found) < FEWEST:
+        if len(found) < MIN_IDEAL_TEXTS:
             raise PrerequisiteError(
                 f"{bench.golden.source} holds {plural(len(found), 'question')} in {language!r} with labels, "
-                f"and {FEWEST} are needed",
+                f"and {MIN_IDEAL_TEXTS} are needed",
                 remedy="leave the language out: --language CODE, or take raggs' own questions: --of own",
             )
         return found
@@ -366,10 +371,10 @@ class NoiseDiagnosis(Diagnosis[NoiseFindings]):
         if not bench.has("corpus"):
             return nothing, NO_CORPUS
         asking = questions_of(bench, self.config.languages)
-        if len(asking.questions) < FEWEST:
+        if len(asking.questions) < MIN_IDEAL_TEXTS:
             spoken = ", ".join(self.config.languages)
             judged = plural(len(asking.questions), "judged question")
-            told = f"{bench.golden.source} has {judged} in {spoken}, and {FEWEST} are needed"
+            told = f"{bench.golden.source} has {judged} in {spoken}, and {MIN_IDEAL_TEXTS} are needed"
             return nothing, f"Nothing was searched: {told}."
         return asking, None
 
@@ -382,12 +387,12 @@ class NoiseDiagnosis(Diagnosis[NoiseFindings]):
         from raggs.base.artifacts import Query
 
         for language in self.config.languages:
-            for at, each in enumerate(self._ideals(bench, language)[:SHOWN]):
+            for at, each in enumerate(self._ideals(bench, language)[:MAX_EXAMPLES]):
                 level = self.config.levels[-1 - at % 2]
                 asked = [(Query(qid=each.key, text=each.question, language=language), language)]
                 prepared = {
                     spec_name(spec): questions.prepared(asked, NoiseCondition(level, spec))[0]
                     for spec in self.config.rewriters
                 }
-                rewritten = {name: record.rewrite for name, record in prepared.items() if name != NONE}
-                yield ExamplePart(language=language, level=level, text=prepared[NONE].text, rewritten=rewritten)
+                rewritten = {name: record.rewrite for name, record in prepared.items() if name != NO_REWRITER}
+                yield ExamplePart(language=language, level=level, text=prepared[NO_REWRITER].text, rewritten=rewritten)

@@ -19,7 +19,7 @@ from raggs.chunking.models import parse_spec
 from raggs.diagnosis.base import Bench
 from raggs.diagnosis.models import MeanPart
 from raggs.diagnosis.noise.measuring import (
-    NONE,
+    NO_REWRITER,
     NoiseCondition,
     NoiseDiagnosisConfig,
     NoiseEndToEndPart,
@@ -38,14 +38,14 @@ from raggs.parts.retrievers import REGISTRY, Retriever, RetrieverConfig
 from raggs.ranking.fusion import fuse, make_fusion
 from raggs.stages.embed import quotes_folded, with_vectors
 from raggs.stats.intervals import bootstrap_mean
-from raggs.stats.name_margins import noise_change, overlaps, regained, taus
+from raggs.stats.name_margins import noise_change, overlaps, recovered_share, taus
 from raggs.sweeps.outputs import all_or_none
 from raggs.sweeps.reranking import require_whole
 
 VERSION = 1  # of the rows
 LEXICAL, DENSE, HYBRID = "lexical", "dense", "hybrid"
 RRF = 60.0
-AHEAD = 16  # questions that may wait for a paid reranker at once
+MAX_RERANKER_CALLS = 16  # questions that may wait for a paid reranker at once
 Lists = Mapping[str, tuple[str, ...]]
 
 
@@ -110,7 +110,7 @@ class NoiseSearcher:
 
     async def _rerank(self, condition: NoiseCondition, name: str, lists: Lists) -> Mapping[str, Reranking]:
         reranker, records = self._bench.rerankers[name], self._prepared(condition)
-        ahead = asyncio.Semaphore(AHEAD if reranker.models else 1)
+        ahead = asyncio.Semaphore(MAX_RERANKER_CALLS if reranker.models else 1)
 
         async def one(record: EmbedRecord) -> Reranking:
             async with ahead:
@@ -166,7 +166,7 @@ class NoiseSearcher:
         return what if len(self._dense) == 1 else f"{what} {embedder}"
 
 
-NOTHING = MeanPart()
+NO_MEAN = MeanPart()
 
 
 @dataclass(frozen=True)
@@ -218,10 +218,10 @@ class NoiseLosses:
         """By system, measure, level and rewriter."""
         seed = self._bench.seed
         for (system, level, rewriter), values in self._values.items():
-            plain, noisy = self._values[system, 0, NONE], self._values[system, level, NONE]
+            plain, noisy = self._values[system, 0, NO_REWRITER], self._values[system, level, NO_REWRITER]
             for measure, column in values.items():
                 interval, base, before = bootstrap_mean(column, seed=seed), plain[measure], noisy[measure]
-                own = rewriter != NONE
+                own = rewriter != NO_REWRITER
                 yield NoiseEndToEndPart(
                     system=system,
                     level=level,
@@ -230,16 +230,16 @@ class NoiseLosses:
                     questions=interval.count,
                     mean=MeanPart.of(interval),
                     change=MeanPart.of(noise_change(base, column, seed)),
-                    gained=MeanPart.of(noise_change(before, column, seed)) if own else NOTHING,
-                    regained=of_share(regained(base, before, column, seed)) if own else NOTHING,
+                    gained=MeanPart.of(noise_change(before, column, seed)) if own else NO_MEAN,
+                    regained=of_share(recovered_share(base, before, column, seed)) if own else NO_MEAN,
                 )
 
     def shuffles(self) -> Iterator[ShufflePart]:
         """By system, level, rewriter and cutoff; the questions as they are stand beside themselves nowhere."""
         for (system, level, rewriter), lists in self._found.items():
-            plain = self._found[system, 0, NONE]
+            plain = self._found[system, 0, NO_REWRITER]
             first, second = ([found[qid] for qid in self._qids] for found in (plain, lists))
-            for k in () if (level, rewriter) == (0, NONE) else self._config.cutoffs:
+            for k in () if (level, rewriter) == (0, NO_REWRITER) else self._config.cutoffs:
                 yield ShufflePart(
                     system=system,
                     level=level,

@@ -28,22 +28,22 @@ from raggs.base.hashing import hash_value
 from raggs.base.languages import detect_language
 from raggs.base.settings import Causes, Flag
 from raggs.base.text import did_you_mean
-from raggs.base.types import Number, number
+from raggs.base.types import Number, finite_or_none
 from raggs.chunking.models import parse_spec, spec_name
 from raggs.diagnosis.base import Bench, DiagnosisConfig, DiagnosisFindings, from_word
 from raggs.diagnosis.models import MeanPart
 from raggs.evaluation.models import ReportPart
-from raggs.llm.rehearsal import UNKNOWN
+from raggs.llm.rehearsal import NOT_CACHED_MESSAGE
 from raggs.parts import noises, rewriters
 from raggs.parts.embedders import Embedder
-from raggs.parts.noises import LANGUAGES, LEVELS, Noise, NoiseConfig, NoiseRequest, noisy
+from raggs.parts.noises import LANGUAGES, NOISE_LEVELS, Noise, NoiseConfig, NoiseRequest, noisy
 from raggs.parts.rewriters import Rewriter
 from raggs.stages.embed import prepare
 from raggs.stats.intervals import bootstrap_mean
-from raggs.stats.name_margins import RecoveredShare, noise_change, percent, regained
+from raggs.stats.name_margins import RecoveredShare, noise_change, percent, recovered_share
 from raggs.sweeps.outputs import all_or_none
 
-NONE = "none"
+NO_REWRITER = "none"
 ALL = tuple(noises.REGISTRY.builtin)
 
 
@@ -58,10 +58,10 @@ class NoiseDiagnosisConfig(DiagnosisConfig):
     languages: Annotated[tuple[str, ...], Flag(value="CODE")] = Field(
         LANGUAGES, min_length=1, description="of the questions"
     )
-    levels: tuple[int, ...] = Field(LEVELS, min_length=1, description="of noise, 0 to 4, by cosine")
+    levels: tuple[int, ...] = Field(NOISE_LEVELS, min_length=1, description="of noise, 0 to 4, by cosine")
     noises: tuple[NoiseSpec, ...] = Field(ALL, validate_default=True, min_length=1, description="that are added")
     rewriters: tuple[RewriterSpec, ...] = Field(
-        (NONE, "clean"), validate_default=True, min_length=1, description="that are tried; none always is"
+        (NO_REWRITER, "clean"), validate_default=True, min_length=1, description="that are tried; none always is"
     )
     draws: int = Field(3, ge=1, le=100, description="of the noise, for each question and level, by cosine")
     of: Literal["own", "golden"] = Field(
@@ -90,7 +90,7 @@ class NoiseDiagnosisConfig(DiagnosisConfig):
     @classmethod
     def _know_the_levels(cls, levels: tuple[int, ...]) -> tuple[int, ...]:
         for level in levels:
-            if level not in LEVELS:
+            if level not in NOISE_LEVELS:
                 raise ValueError(f"there is no level {level}: 0 is the question itself, 4 the noisiest")
         if not any(levels):
             raise ValueError("level 0 alone holds no noise")
@@ -108,8 +108,8 @@ class NoiseDiagnosisConfig(DiagnosisConfig):
     def _begin_with_none(cls, found: tuple[AdapterConfig, ...]) -> tuple[AdapterConfig, ...]:
         if len(set(map(spec_name, found))) < len(found):
             raise ValueError("a rewriter is named twice")
-        plain = parse_spec(NONE, rewriters.REGISTRY, AdapterConfig)
-        return (plain, *(each for each in found if each.type != NONE))
+        plain = parse_spec(NO_REWRITER, rewriters.REGISTRY, AdapterConfig)
+        return (plain, *(each for each in found if each.type != NO_REWRITER))
 
 
 class LevelPart(ReportPart):
@@ -129,7 +129,7 @@ class LevelPart(ReportPart):
     @property
     def base(self) -> bool:
         """Whether it is what the others are held against."""
-        return self.level == 0 and self.rewriter == NONE
+        return self.level == 0 and self.rewriter == NO_REWRITER
 
     @property
     def changed(self) -> Annotated[MeanPart | None, Column("change", "signed")]:
@@ -209,7 +209,7 @@ class NoiseFindings(DiagnosisFindings):
     examples: tuple[ExamplePart, ...]
 
 
-AHEAD = 16  # questions that may wait for a language model at once
+MAX_REWRITER_CALLS = 16  # questions that may wait for a language model at once
 
 
 @dataclass(frozen=True)
@@ -290,7 +290,7 @@ class NoisyQuestions:
         texts = [(self.noisy(query, language, condition), language) for query, language in queries]
 
         async def everything() -> list[EmbedRecord]:
-            ahead = asyncio.Semaphore(AHEAD)
+            ahead = asyncio.Semaphore(MAX_REWRITER_CALLS)
 
             async def one(query: Query, language: str) -> EmbedRecord:
                 async with ahead:
@@ -304,12 +304,12 @@ class NoisyQuestions:
         try:
             return await prepare(query, rewriter, language)
         except ProviderError as error:
-            if self._bench.rehearsal is None or UNKNOWN not in str(error):
+            if self._bench.rehearsal is None or NOT_CACHED_MESSAGE not in str(error):
                 raise
             return await prepare(query, self._rewriters["none"], language)
 
 
-OWN = "raggs' own questions and ideal texts"
+OWN_TEXTS_LABEL = "raggs' own questions and ideal texts"
 GOLDEN = "the golden set's questions and their best passages"
 
 
@@ -388,9 +388,9 @@ class Cosines:
         """For each rewriter and level, without rewriting first."""
         conditions = [NoiseCondition(level, spec) for spec in self._config.rewriters for level in self._config.levels]
         found = {(each.name, each.level): self._mean(each) for each in conditions}
-        plain, seed = found[NONE, 0], self._bench.seed
+        plain, seed = found[NO_REWRITER, 0], self._bench.seed
         for each in conditions:
-            values, noisy = found[each.name, each.level], found[NONE, each.level]
+            values, noisy = found[each.name, each.level], found[NO_REWRITER, each.level]
             yield LevelPart(
                 embedder=self._name,
                 language=self._ideals[0].language,
@@ -398,8 +398,8 @@ class Cosines:
                 rewriter=each.name,
                 cosine=MeanPart.of(bootstrap_mean(values, seed=seed)),
                 change=MeanPart.of(noise_change(plain, values, seed)),
-                percent=number(percent(plain, values)),
-                regained=of_share(None if each.name == NONE else regained(plain, noisy, values, seed)),
+                percent=finite_or_none(percent(plain, values)),
+                regained=of_share(None if each.name == NO_REWRITER else recovered_share(plain, noisy, values, seed)),
             )
 
     def ask(self) -> None:
@@ -450,4 +450,4 @@ def of_share(found: RecoveredShare | None) -> MeanPart:
     """A share; null where there is none."""
     if found is None:
         return MeanPart()
-    return MeanPart(mean=number(found.value), low=number(found.low), high=number(found.high))
+    return MeanPart(mean=finite_or_none(found.value), low=finite_or_none(found.low), high=finite_or_none(found.high))

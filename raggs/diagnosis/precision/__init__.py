@@ -21,7 +21,7 @@ from raggs.base.precision import PrecisionSettings
 from raggs.base.settings import Causes, Flag, split_commas
 from raggs.base.text import plural
 from raggs.base.types import Number
-from raggs.diagnosis.base import Bench, Diagnosis, DiagnosisConfig, said
+from raggs.diagnosis.base import Bench, Diagnosis, DiagnosisConfig, verdict_sentences
 from raggs.diagnosis.precision.measuring import (
     CurvePart,
     ListScoring,
@@ -31,27 +31,27 @@ from raggs.diagnosis.precision.measuring import (
     PrecisionSystemPart,
     ReversalPart,
     asked_of,
+    check_queries_known,
     content_of,
     dense,
     favoured,
-    given,
-    known,
     leaks_of,
+    lists_of_file,
     reranked,
 )
 from raggs.evaluation.svg import Curve, curves
-from raggs.golden.opened import NamedSystem, open_systems, split_name
+from raggs.golden.sources import NamedSystem, open_systems, split_name
 from raggs.metrics.names import parse_measure
 from raggs.parts.rerankers.local import LocalConfig
 from raggs.parts.retrievers.dense import DenseRetriever
 from raggs.parts.run_files import read_two_logits
-from raggs.stats.score_precision import Form
+from raggs.stats.score_precision import ScoreForm
 
 FAVOURS = {
     1: "the order of the file favours relevant passages, so labels leak through it",
     -1: "the order of the file disfavours relevant passages",
 }
-TIED = ("name", "precision", "measure", "oblivious", "expected", "ends", "range", "across", "bias", "moved")
+TIE_TABLE_HEAD = ("name", "precision", "measure", "oblivious", "expected", "ends", "range", "across", "bias", "moved")
 LEGEND = (Legend("[ ]", "95% interval over questions, in points, which are hundredths"),)
 HEAD = ("model", "form", "measure", "range", "range, HPS", "bias", "bias, HPS")
 PUBLISHED = (
@@ -73,24 +73,24 @@ ABOUT_PUBLISHED = (
 def verdict(systems: Sequence[PrecisionSystemPart], reversals: Sequence[ReversalPart], favours: int) -> str:
     """Of the system that hangs most on the order of ties; then what spares it that."""
     rounded = [part for part in systems if part.dtype != "f32" and not part.hps]
-    worst = max(rounded, key=lambda part: (_widest(part), part.dtype == "bf16"), default=None)
+    worst = max(rounded, key=lambda part: (_widest_range(part), part.dtype == "bf16"), default=None)
     more = [FAVOURS[favours]] if favours else []
-    if worst is None or not _widest(worst):
-        return said("; ".join(["No score hangs on the order of ties, at any precision", *more]))
+    if worst is None or not _widest_range(worst):
+        return verdict_sentences("; ".join(["No score hangs on the order of ties, at any precision", *more]))
     widest = max(worst.at, key=lambda tied: tied.range or 0.0)
     found = f"In {worst.dtype}, scores of {worst.name} hang on the order of ties, {widest.measure} by "
-    found += f"{_told(widest.range)} points"
+    found += f"{_points_in_text(widest.range)} points"
     if pairs := {frozenset((each.first, each.second)) for each in reversals}:
         found += f", and {plural(len(pairs), 'pair')} of systems change{'s' * (len(pairs) == 1)} places by it"
     alike = (part for part in systems if (part.name, part.dtype) == (worst.name, worst.dtype))
     spared = next((part for part in alike if part.hps), None)
     then = "First report the expectation and the range of ties: raggs eval prints (E, range)"
     if spared is not None:
-        then = f"First take the last step in float32, which leaves {_told(_widest(spared))} at most"
-    return said("; ".join([found, *more]), then)
+        then = f"First take the last step in float32, which leaves {_points_in_text(_widest_range(spared))} at most"
+    return verdict_sentences("; ".join([found, *more]), then)
 
 
-def _turned(found: PrecisionFindings) -> Section:
+def _reversals_section(found: PrecisionFindings) -> Section:
     title = "Systems that change places"
     if not found.reversals:
         alone = len({part.name for part in found.systems}) < 2
@@ -107,33 +107,33 @@ def _leaking(found: PrecisionFindings) -> Section:
     return Section(title, (said,), table_of(found.leaks, "system", "precision", "measure", "bias", "up", "down", "p"))
 
 
-def _widest(part: PrecisionSystemPart) -> float:
+def _widest_range(part: PrecisionSystemPart) -> float:
     return max((tied.range or 0.0 for tied in part.at), default=0.0)
 
 
-def _told(value: Number) -> str:
+def _points_in_text(value: Number) -> str:
     """In points."""
     return formatted(None if value is None else 100 * value, "z.2f")
 
 
-SHOWN = (1, 2, 3, 5, 7, 10, 15, 20, 30, 40, 50, 60, 70, 80, 90, 100, 200, 300, 500, 700, 1000)
+PLOTTED_CUTOFFS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 40, 50, 60, 70, 80, 90, 100, 200, 300, 500, 700, 1000)
 TICKED = (1, 10, 20, 30, 50, 70, 100, 200, 300, 500, 700, 1000)
-MOST = 8  # lines of a plot
-PLAIN = re.compile(r"\W+")  # what no file name needs
+MAX_CURVES = 8  # lines of a plot
+NON_WORD_PATTERN = re.compile(r"\W+")  # what no file name needs
 Line = tuple[str, Sequence[Number]]
 
 
-def _beside(part: PrecisionSystemPart, curve: CurvePart, full: CurvePart) -> Iterator[Line]:
+def _difference_lines(part: PrecisionSystemPart, curve: CurvePart, full: CurvePart) -> Iterator[Line]:
     """Differences from full precision, in points."""
-    yield f"{part.precision}, expected", _less(curve.expected, full.expected)
+    yield f"{part.precision}, expected", _subtract_values(curve.expected, full.expected)
     if not part.hps:
-        yield f"{part.precision}, as it stands", _less(curve.oblivious, full.expected)
+        yield f"{part.precision}, as it stands", _subtract_values(curve.oblivious, full.expected)
     if part.dtype == "bf16" and not part.hps:
-        yield f"{part.precision}, most", _less(curve.most, full.expected)
-        yield f"{part.precision}, least", _less(curve.least, full.expected)
+        yield f"{part.precision}, most", _subtract_values(curve.most, full.expected)
+        yield f"{part.precision}, least", _subtract_values(curve.least, full.expected)
 
 
-def _less(values: Sequence[Number], others: Sequence[Number]) -> list[Number]:
+def _subtract_values(values: Sequence[Number], others: Sequence[Number]) -> list[Number]:
     pairs = zip(values, others, strict=True)
     return [None if value is None or other is None else round(100 * (value - other), 4) for value, other in pairs]
 
@@ -142,7 +142,7 @@ def _draw(title: str, lines: Sequence[Line]) -> str | None:
     """Lines over the cutoff; those that run alike are one."""
     alike: dict[tuple[tuple[float, float], ...], list[str]] = {}
     for name, values in lines:
-        points = [(float(k), values[k - 1]) for k in SHOWN if k <= len(values)]
+        points = [(float(k), values[k - 1]) for k in PLOTTED_CUTOFFS if k <= len(values)]
         known = tuple((k, value) for k, value in points if value is not None)
         if known:
             alike.setdefault(known, []).append(name)
@@ -150,11 +150,11 @@ def _draw(title: str, lines: Sequence[Line]) -> str | None:
         return None
     deepest = max(points[-1][0] for points in alike)
     ticks = [float(k) for k in TICKED if k <= deepest]
-    shown = [Curve(tuple(names), points) for points, names in list(alike.items())[:MOST]]
+    shown = [Curve(tuple(names), points) for points, names in list(alike.items())[:MAX_CURVES]]
     return curves(title, shown, ("cutoff k", "points"), ticks)
 
 
-FULL = PrecisionSettings()
+FULL_PRECISION = PrecisionSettings()
 
 
 class PrecisionConfig(DiagnosisConfig):
@@ -229,7 +229,7 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFindings]):
                 raise UsageError(f"{name} needs grades 1 to 5", remedy="--measures ndcg,mrr,recall,map")
         if self.config.runs:
             for system, _ in self._given:
-                known(system, bench.judgments)
+                check_queries_known(system, bench.judgments)
             return
         bench.require(("corpus", "embedder"))
 
@@ -271,10 +271,10 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFindings]):
         for part in found.systems:
             sizes.setdefault(part.name, []).append(f"{part.largest:,} ({part.precision})")
         told = tuple(f"{name}: largest group of equal scores: {', '.join(each)}" for name, each in sizes.items())
-        tied = table_of([(part, tied) for part in found.systems for tied in part.at], *TIED)
+        tied = table_of([(part, tied) for part in found.systems for tied in part.at], *TIE_TABLE_HEAD)
         return (
             Section(f"By precision, at {found.cutoff}", told, tied, LEGEND),
-            _turned(found),
+            _reversals_section(found),
             _leaking(found),
             Section("Published, not repeated here", (ABOUT_PUBLISHED,), Table.of(HEAD, PUBLISHED)),
         )
@@ -284,11 +284,11 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFindings]):
         parts = [part for part in found.systems if part.name == found.systems[0].name]
         drawn: dict[str, str] = {}
         for place, full in enumerate(parts[0].curves if parts else ()):
-            lines = [line for part in parts[1:] for line in _beside(part, part.curves[place], full)]
+            lines = [line for part in parts[1:] for line in _difference_lines(part, part.curves[place], full)]
             if svg := _draw(f"{full.measure}@k of {parts[0].name} less that in f32, by precision", lines):
-                drawn[PLAIN.sub("-", full.measure).strip("-")] = svg
+                drawn[NON_WORD_PATTERN.sub("-", full.measure).strip("-")] = svg
         wide = [
-            (f"{part.precision}, {curve.measure}", _less(curve.most, curve.least))
+            (f"{part.precision}, {curve.measure}", _subtract_values(curve.most, curve.least))
             for part in parts
             if part.dtype == "bf16"
             for curve in part.curves
@@ -302,24 +302,26 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFindings]):
         depth, first = max(own.deepest, own.cutoff), next(iter(bench.embedders.values()))
         retrievers = () if bench.run is None else bench.run.retrieve.retrievers
         own_dense = (spec.scoring for spec in retrievers if isinstance(spec, DenseRetriever.Config))
-        configured = next(own_dense, FULL)  # of the configuration's dense retriever
+        configured = next(own_dense, FULL_PRECISION)  # of the configuration's dense retriever
         kept: list[PrecisionRow] = []
         for name, embedder in bench.embedders.items():
-            lists = _later(dense, bench, embedder, asked, depth)
+            lists = _deferred_lists(dense, bench, embedder, asked, depth)
             kept += self._kept(bench, weighing, name, embedder.causes(), lists, configured)
         for name, reranker in bench.rerankers.items():
             spec = bench.given.rerankers[name]
-            lists = _later(reranked, bench, reranker, first, asked, own.candidates)
-            scoring = spec.scoring if isinstance(spec, LocalConfig) else FULL
+            lists = _deferred_lists(reranked, bench, reranker, first, asked, own.candidates)
+            scoring = spec.scoring if isinstance(spec, LocalConfig) else FULL_PRECISION
             kept += self._kept(bench, weighing, name, [reranker.causes(), first.causes()], lists, scoring)
         return kept
 
     def _of_files(self, bench: Bench, weighing: ListScoring) -> list[PrecisionRow]:
-        forms: Mapping[str, Form] = {"logit": "sigmoid", "logits": "softmax"}
+        forms: Mapping[str, ScoreForm] = {"logit": "sigmoid", "logits": "softmax"}
         form = forms.get(self.config.scores, "score")
         kept: list[PrecisionRow] = []
         for system, numbers in self._given:
-            kept += [weighing.weigh(system.name, listed, FULL) for listed in given(system, form, numbers)]
+            kept += [
+                weighing.weigh(system.name, listed, FULL_PRECISION) for listed in lists_of_file(system, form, numbers)
+            ]
         return kept
 
     def _kept(
@@ -353,5 +355,7 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFindings]):
         return found
 
 
-def _later(make: Callable[..., Iterable[PrecisionLists]], *given: object) -> Callable[[], Iterable[PrecisionLists]]:
+def _deferred_lists(
+    make: Callable[..., Iterable[PrecisionLists]], *given: object
+) -> Callable[[], Iterable[PrecisionLists]]:
     return lambda: make(*given)

@@ -24,12 +24,12 @@ from raggs.base.hashing import hash_bytes
 from raggs.base.languages import detect_language
 from raggs.base.precision import PrecisionSettings
 from raggs.base.text import clean_unicode, one_line, plural
-from raggs.base.types import Number, number
+from raggs.base.types import Number, finite_or_none
 from raggs.diagnosis.base import Bench, DiagnosisFindings
 from raggs.evaluation.models import ReportPart
-from raggs.evaluation.study import stranger
+from raggs.evaluation.study import foreign_lists_warning
 from raggs.golden.judgments import Judgments
-from raggs.golden.opened import NamedSystem
+from raggs.golden.sources import NamedSystem
 from raggs.metrics.columns import IdColumn, Qrels, Run
 from raggs.metrics.hits import Hits, find_hits
 from raggs.metrics.names import parse_measure
@@ -40,12 +40,12 @@ from raggs.stats.comparison import holm
 from raggs.stats.intervals import bootstrap_mean, bootstrap_means
 from raggs.stats.score_precision import (
     REGIMES,
-    Form,
     PrecisionRegime,
+    ScoreForm,
     TieSpread,
     TieSpreads,
     activated,
-    best,
+    best_with_ties,
     largest_tie,
     products,
     reversals,
@@ -101,7 +101,7 @@ class PrecisionSystemPart(ReportPart):
     """One system at one precision."""
 
     name: Annotated[str, Column("system")]
-    form: Form = Field(description="what makes a score; score: nothing that is known, it is rounded as it stands")
+    form: ScoreForm = Field(description="what makes a score; score: nothing that is known, it is rounded as it stands")
     dtype: Dtype
     hps: bool = Field(description="whether the last step is in float32 and not rounded again")
     configured: bool = Field(description="whether this is the precision that the configuration names")
@@ -190,7 +190,7 @@ class PrecisionLists:
         sorted: whether that order is the order of the scores.
     """
 
-    form: Form
+    form: ScoreForm
     regime: PrecisionRegime
     run: Run
     largest: int
@@ -253,7 +253,7 @@ def _rows(
             block = slice(first, first + PASSAGES)
             scores[:, block] = products(some, np.asarray(matrix[block]), regime)
         for vector, row in zip(some, scores, strict=True):
-            places = best(row, depth) if vector.any() else np.empty(0, dtype=np.int64)
+            places = best_with_ties(row, depth) if vector.any() else np.empty(0, dtype=np.int64)
             yield places, row[places]
 
 
@@ -270,7 +270,7 @@ def reranked(
     matrix = bench.workspace.vectors(asked.store, embedder).vectors
     questions = embedder.embed_queries(list(asked.texts.values()))
     found: list[tuple[list[str], Vectors]] = []
-    form: Form = "score"
+    form: ScoreForm = "score"
     for qid, vector in zip(asked.texts, questions, strict=True):
         nearest = np.argsort(-(matrix @ vector), kind="stable")[:candidates]
         ids = [asked.ids[place] for place in np.sort(nearest).tolist()]
@@ -282,7 +282,7 @@ def reranked(
         yield _listed(form, regime, asked, [(ids, activated(form, numbers, regime)) for ids, numbers in found])
 
 
-def numbers_of(found: Reranking, ids: Sequence[str]) -> tuple[Form, Vectors]:
+def numbers_of(found: Reranking, ids: Sequence[str]) -> tuple[ScoreForm, Vectors]:
     """What the model gave for each passage, in the order of `ids`, and what makes scores of it.
 
     A logit that is the score itself passes no activation, which could be spared the rounding.
@@ -299,7 +299,7 @@ def numbers_of(found: Reranking, ids: Sequence[str]) -> tuple[Form, Vectors]:
 # --- files -----------------------------------------------------------------------------------------------------
 
 
-def given(system: NamedSystem, form: Form, numbers: Vectors) -> Iterator[PrecisionLists]:
+def lists_of_file(system: NamedSystem, form: ScoreForm, numbers: Vectors) -> Iterator[PrecisionLists]:
     """Yield the lists of a file at each precision; what made scores is not known, so HPS is of logits only.
 
     Args:
@@ -313,7 +313,7 @@ def given(system: NamedSystem, form: Form, numbers: Vectors) -> Iterator[Precisi
         yield PrecisionLists(form, regime, run, largest, falls)
 
 
-def known(system: NamedSystem, judgments: Judgments) -> None:
+def check_queries_known(system: NamedSystem, judgments: Judgments) -> None:
     """Refuse lists of other questions.
 
     Raises:
@@ -325,7 +325,7 @@ def known(system: NamedSystem, judgments: Judgments) -> None:
             where=system.source,
             remedy="give lists and labels the same ids",
         )
-    if said := stranger(judgments.source, system.name, find_hits(judgments.qrels, system.run)):
+    if said := foreign_lists_warning(judgments.source, system.name, find_hits(judgments.qrels, system.run)):
         raise DataError(said, where=system.source, remedy="name lists of the set's own corpus: --run NAME=FILE")
 
 
@@ -337,13 +337,13 @@ def content_of(system: NamedSystem, numbers: Vectors) -> str:
     return hash_bytes(b"\0".join([*parts, run.docs.lasting_keys().tobytes()]))
 
 
-def regimes_of(form: Form) -> tuple[PrecisionRegime, ...]:
+def regimes_of(form: ScoreForm) -> tuple[PrecisionRegime, ...]:
     """The precisions at which a form can be had: scores alone have no last step that could be spared."""
     return tuple(regime for regime in REGIMES if not (form == "score" and regime.hps))
 
 
 def _listed(
-    form: Form, regime: PrecisionRegime, asked: JudgedQueries, lists: Sequence[tuple[Sequence[str], Vectors]]
+    form: ScoreForm, regime: PrecisionRegime, asked: JudgedQueries, lists: Sequence[tuple[Sequence[str], Vectors]]
 ) -> PrecisionLists:
     sizes = [len(ids) for ids, _ in lists]
     scores: Floats = np.concatenate([scores for _, scores in lists]).astype(np.float64) if lists else np.empty(0)
@@ -353,7 +353,7 @@ def _listed(
 
 
 DIGITS = 6
-SURE = 0.05  # a corrected p below it
+SIGNIFICANCE_LEVEL = 0.05  # a corrected p below it
 
 
 @dataclass(frozen=True)
@@ -393,8 +393,8 @@ class ListScoring:
         )
         return PrecisionRow(
             part=part,
-            oblivious=tuple(tuple(map(number, each.oblivious.tolist())) for each in at.values()),
-            expected=tuple(tuple(map(number, each.expected.tolist())) for each in at.values()),
+            oblivious=tuple(tuple(map(finite_or_none, each.oblivious.tolist())) for each in at.values()),
+            expected=tuple(tuple(map(finite_or_none, each.expected.tolist())) for each in at.values()),
         )
 
     def _curve(self, measure: str, spreads: TieSpreads) -> CurvePart:
@@ -416,13 +416,13 @@ class ListScoring:
             expected=_mean(spread.expected),
             least=_mean(spread.least),
             most=_mean(spread.most),
-            range=_short(width.mean),
-            range_low=_short(width.low),
-            range_high=_short(width.high),
+            range=_rounded_number(width.mean),
+            range_low=_rounded_number(width.low),
+            range_high=_rounded_number(width.high),
             across=_mean(parse_measure(f"range_at_k[{name}]").values(hits)),
-            bias=_short(bias.mean),
-            bias_low=_short(bias.low),
-            bias_high=_short(bias.high),
+            bias=_rounded_number(bias.mean),
+            bias_low=_rounded_number(bias.low),
+            bias_high=_rounded_number(bias.high),
             moved=int((spread.range > 0).sum()),
             up=split.up,
             down=split.down,
@@ -452,8 +452,8 @@ class ListScoring:
                             measure=f"{measure}@{self.cutoff}",
                             oblivious=turn.oblivious,
                             expected=turn.expected,
-                            low=number(interval.low),
-                            high=number(interval.high),
+                            low=finite_or_none(interval.low),
+                            high=finite_or_none(interval.high),
                             hps=_mean(spared[turn.first] - spared[turn.second]) if known else None,
                         )
                     )
@@ -482,7 +482,7 @@ def leaks_of(kept: Sequence[PrecisionRow]) -> tuple[LeakPart, ...]:
 def favoured(leaks: Sequence[LeakPart]) -> int:
     """1 or -1 where all biases have one sign, and one of them is no chance; else 0."""
     found = {1 if leak.bias > 0 else -1 for leak in leaks if leak.bias}
-    sure = any(leak.p < SURE for leak in leaks)
+    sure = any(leak.p < SIGNIFICANCE_LEVEL for leak in leaks)
     return found.pop() if len(found) == 1 and sure else 0
 
 
@@ -492,8 +492,8 @@ def _array(values: Sequence[Number]) -> Floats:
 
 def _mean(values: Floats) -> Number:
     known = values[np.isfinite(values)]
-    return _short(float(known.mean())) if len(known) else None
+    return _rounded_number(float(known.mean())) if len(known) else None
 
 
-def _short(value: float) -> Number:
-    return number(round(value, DIGITS))
+def _rounded_number(value: float) -> Number:
+    return finite_or_none(round(value, DIGITS))

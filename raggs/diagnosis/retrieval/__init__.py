@@ -16,10 +16,10 @@ from raggs.base.document import Legend, Section, Table, table_of
 from raggs.base.errors import UsageError
 from raggs.base.settings import Causes, Flag, InputPath
 from raggs.base.text import plural
-from raggs.base.types import number
-from raggs.diagnosis.base import Bench, Diagnosis, DiagnosisConfig, said, some_of
+from raggs.base.types import finite_or_none
+from raggs.diagnosis.base import Bench, Diagnosis, DiagnosisConfig, some_of, verdict_sentences
 from raggs.diagnosis.retrieval.measuring import (
-    AGAINST,
+    BASELINE_RULES,
     DOUBT,
     OF_ONE,
     OF_TWO,
@@ -46,9 +46,9 @@ from raggs.metrics.names import parse_measure
 from raggs.stats.agreement import wilson
 from raggs.stats.comparison import contrasts
 from raggs.stats.intervals import bootstrap_mean
-from raggs.stats.retrieval_traits import FEWEST, AnsweredQuery, Trait, findings, traits_of
+from raggs.stats.retrieval_traits import MIN_SIDE_QUESTIONS, AnsweredQuery, Trait, findings, traits_of
 
-SHOWN = 8  # traits of a system that are shown, beside those that are clear
+MAX_SHOWN_TRAITS = 8  # traits of a system that are shown, beside those that are clear
 PLOTTED = 16
 
 
@@ -66,7 +66,7 @@ def _showing_findings(found: RetrievalFindings) -> Section:
     return Section("Findings", (*sentences, *found.notes), table, (), terms)
 
 
-def _doubtful(part: TraitPart) -> tuple[bool, float]:
+def _certainty_key(part: TraitPart) -> tuple[bool, float]:
     """Clear ones first, then the largest differences."""
     return not part.clear, -abs(part.effect or 0.0)
 
@@ -75,7 +75,9 @@ def _showing_traits(found: RetrievalFindings) -> Section:
     shown = [
         part
         for system in found.systems
-        for part in sorted((part for part in found.traits if part.system == system.name), key=_doubtful)[:SHOWN]
+        for part in sorted((part for part in found.traits if part.system == system.name), key=_certainty_key)[
+            :MAX_SHOWN_TRAITS
+        ]
     ]
     clear = [part for part in found.traits if part.clear]
     sentences = [
@@ -106,7 +108,7 @@ def _questions(found: RetrievalFindings) -> Section:
 
 OWN_CORPUS = "First name lists of the set's own corpus: --run NAME=FILE."
 EXAMPLES = 5  # questions that a trait names
-WORST = 20  # questions that are shown
+MAX_WORST_QUESTIONS = 20  # questions that are shown
 
 
 def put_together(
@@ -145,9 +147,9 @@ def _systems(measured: RetrievalMeasurements, seed: int, failing: float) -> tupl
         low, high = wilson(below, found.count)
         part = RetrievalSystemPart(
             name=name,
-            mean=number(found.mean),
-            low=number(found.low),
-            high=number(found.high),
+            mean=finite_or_none(found.mean),
+            low=finite_or_none(found.low),
+            high=finite_or_none(found.high),
             questions=found.count,
             failing=below,
             failing_low=low,
@@ -161,7 +163,9 @@ def _traits(system: str, measured: RetrievalMeasurements, traits: Sequence[Trait
     """Those that can be told where the measure is defined, the largest loss first."""
     values = measured.values[system]
     defined = np.isfinite(values)
-    told = [each for each in traits if min((each.values[defined] == side).sum() for side in (0, 1)) >= FEWEST]
+    told = [
+        each for each in traits if min((each.values[defined] == side).sum() for side in (0, 1)) >= MIN_SIDE_QUESTIONS
+    ]
     rows = np.array([trait.values for trait in told]).reshape(len(told), len(values))
     contrasted = contrasts(values, rows, seed=seed, family=len(measured.values))
     worst = np.argsort(values, kind="stable").tolist()
@@ -178,9 +182,9 @@ def _traits(system: str, measured: RetrievalMeasurements, traits: Sequence[Trait
             difference=found.difference,
             low=found.low,
             high=found.high,
-            effect=number(found.effect),
-            effect_low=number(found.effect_low),
-            effect_high=number(found.effect_high),
+            effect=finite_or_none(found.effect),
+            effect_low=finite_or_none(found.effect_low),
+            effect_high=finite_or_none(found.effect_high),
             p=found.p,
             corrected=found.corrected,
             clear=found.clear,
@@ -190,7 +194,7 @@ def _traits(system: str, measured: RetrievalMeasurements, traits: Sequence[Trait
 
 
 def _findings(measured: RetrievalMeasurements, seed: int) -> Iterator[FindingPart]:
-    tables = ((AGAINST, measured.against), (OF_ONE, measured.one), (OF_TWO, measured.two))
+    tables = ((BASELINE_RULES, measured.against), (OF_ONE, measured.one), (OF_TWO, measured.two))
     for found in (found for rules, quantities in tables for found in findings(rules, quantities, seed=seed)):
         yield FindingPart(
             rule=found.rule.name,
@@ -213,11 +217,11 @@ def _worst(
 ) -> Iterator[FailingQuestionPart]:
     values = measured.values[system]
     order = [at for at in np.argsort(values, kind="stable").tolist() if values[at] < failing]
-    for at in order[:WORST]:
+    for at in order[:MAX_WORST_QUESTIONS]:
         yield FailingQuestionPart(
             qid=measured.qids[at],
             text=questions[at].text,
-            values={name: number(float(column[at])) for name, column in measured.values.items()},
+            values={name: finite_or_none(float(column[at])) for name, column in measured.values.items()},
             traits=tuple(dict.fromkeys(trait.kind for trait in traits if trait.values[at] == 1)),
         )
 
@@ -237,10 +241,10 @@ def _verdict(
     shared = [f"those that {part.name} ({part.difference:+.2f})" for part in clear]
     told += f", most of all {some_of(shared)}" if shared else "; nothing that they share can be told from chance"
     if first := next(iter(sorted(found, key=lambda part: part.about != best.name)), None):
-        return said(told, f"First {first.knob.partition(';')[0]}, since {first.about}: {first.sentence}")
+        return verdict_sentences(told, f"First {first.knob.partition(';')[0]}, since {first.about}: {first.sentence}")
     if clear:
-        return said(told, f"First {clear[0].knob.partition(';')[0]}")
-    return said(told, "First read those that fail, beneath" if best.failing else "")
+        return verdict_sentences(told, f"First {clear[0].knob.partition(';')[0]}")
+    return verdict_sentences(told, "First read those that fail, beneath" if best.failing else "")
 
 
 class RetrievalConfig(DiagnosisConfig):
@@ -324,7 +328,7 @@ class RetrievalDiagnosis(Diagnosis[RetrievalFindings]):
         drawn = {}
         for position, system in enumerate(found.systems, start=1):
             parts = [part for part in found.traits if part.system == system.name]
-            kept = sorted(sorted(parts, key=_doubtful)[:PLOTTED], key=lambda part: part.difference)
+            kept = sorted(sorted(parts, key=_certainty_key)[:PLOTTED], key=lambda part: part.difference)
             rows = [ForestRow(part.name, part.difference, part.low, part.high, part.clear) for part in kept]
             if rows:
                 title = f"{system.name}: {found.measure} of questions that …, against all others"

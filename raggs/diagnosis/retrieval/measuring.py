@@ -28,7 +28,7 @@ import numpy as np
 from pydantic import Field
 
 from raggs.base.arrays import Floats
-from raggs.base.document import Cell, Column, Form, bounded
+from raggs.base.document import Cell, Column, NumberForm, bounded
 from raggs.base.errors import DataError, NotFoundError, UsageError
 from raggs.base.files import hash_file
 from raggs.base.languages import detect_language, names_in
@@ -36,16 +36,16 @@ from raggs.base.text import did_you_mean, plural, shorten
 from raggs.base.types import Number
 from raggs.diagnosis.base import Bench, DiagnosisFindings
 from raggs.evaluation.gates import read_report
+from raggs.evaluation.messages import KNOBS, LOSSES
 from raggs.evaluation.models import EvalReport, ReportPart
-from raggs.evaluation.study import ScoringSettings, Study, stranger, study_systems
-from raggs.evaluation.words import KNOBS, LOSSES
+from raggs.evaluation.study import ScoringSettings, Study, foreign_lists_warning, study_systems
 from raggs.golden.base import GoldenSet
 from raggs.golden.judgments import Judgments
-from raggs.golden.opened import NamedSystem, lists_in, open_systems, split_name
 from raggs.golden.questions import GoldenQuestions
 from raggs.golden.runs import RunGolden
+from raggs.golden.sources import NamedSystem, lists_in, open_systems, split_name
 from raggs.golden.views import PassageView, QuestionView
-from raggs.metrics.bottleneck import found_by, ladder, steady
+from raggs.metrics.bottleneck import found_by, loss_ladder, steady
 from raggs.metrics.columns import GradeScale
 from raggs.metrics.hits import Hits
 from raggs.metrics.names import MeasureSpec, parse_measure, parse_measures
@@ -150,7 +150,7 @@ class EvidencePart(ReportPart):
     high: float
     questions: int
 
-    def cell(self, form: Form = "score") -> Cell:
+    def cell(self, form: NumberForm = "score") -> Cell:
         """As it stands in a table, with its interval."""
         return bounded(self.mean, self.low, self.high, form)
 
@@ -199,15 +199,15 @@ class RetrievalFindings(DiagnosisFindings):
     notes: tuple[str, ...] = ()
 
 
-LOST = tuple(f"lost by {loss}" for loss in LOSSES)
-COPIES, DOUBLINGS, ALONE = "share of copies", "doublings of length", "share found by the other alone"
+LOSS_QUANTITIES = tuple(f"lost by {loss}" for loss in LOSSES)
+COPIES, DOUBLINGS, OTHER_ONLY_SHARE = "share of copies", "doublings of length", "share found by the other alone"
 NDCG, RECALL, DEEP = "change of nDCG", "change of recall", "change of recall in the pool"
 
-POINTS = 0.05  # of the measure; a smaller loss is not worth a finding
+MIN_LOSS = 0.05  # of the measure; a smaller loss is not worth a finding
 COPIED = 0.03  # of the places
 LONGER = 0.1  # doublings: 7%
-MISSED = 0.05  # of the relevant passages
-HELD = -0.02  # a fall of recall within this is none
+MIN_OTHER_ONLY_SHARE = 0.05  # of the relevant passages
+MIN_RECALL_CHANGE = -0.02  # a fall of recall within this is none
 
 RERANKER = (
     "look at the reranker: its model, the texts it is given (cut off, without titles), whether its scores are read "
@@ -219,18 +219,18 @@ OF_ONE: tuple[TraitRule, ...] = (
         "candidates",
         "its candidates lack much of what answers: low PROC",
         KNOBS[1],
-        above={LOST[1]: POINTS},
-        beside=(LOST[2],),
+        above={LOSS_QUANTITIES[1]: MIN_LOSS},
+        beside=(LOSS_QUANTITIES[2],),
     ),
     TraitRule(
         "order",
         "its order loses what its candidates hold: low share of PROC",
         KNOBS[2],
-        above={LOST[2]: POINTS},
-        beside=(LOST[1],),
+        above={LOSS_QUANTITIES[2]: MIN_LOSS},
+        beside=(LOSS_QUANTITIES[1],),
     ),
-    TraitRule("nobody", "no system finds much of what answers", KNOBS[0], above={LOST[0]: POINTS}),
-    TraitRule("holes", "what it shows at the top is often not judged", KNOBS[3], above={LOST[3]: POINTS}),
+    TraitRule("nobody", "no system finds much of what answers", KNOBS[0], above={LOSS_QUANTITIES[0]: MIN_LOSS}),
+    TraitRule("holes", "what it shows at the top is often not judged", KNOBS[3], above={LOSS_QUANTITIES[3]: MIN_LOSS}),
     TraitRule(
         "copies",
         "near-duplicates fill its top",
@@ -256,17 +256,17 @@ OF_TWO: tuple[TraitRule, ...] = (
         "hybridise",
         "the other finds relevant passages that it misses",
         "fuse them (RRF): what each finds alone enters one list",
-        above={ALONE: MISSED},
+        above={OTHER_ONLY_SHARE: MIN_OTHER_ONLY_SHARE},
     ),
 )
 
-AGAINST: tuple[TraitRule, ...] = (
+BASELINE_RULES: tuple[TraitRule, ...] = (
     TraitRule(
         "reranker",
         "nDCG falls while recall holds: found as before, in a worse order",
         RERANKER,
         below={NDCG: 0.0},
-        above={RECALL: HELD},
+        above={RECALL: MIN_RECALL_CHANGE},
         beside=(DEEP,),
     ),
     TraitRule(
@@ -274,7 +274,7 @@ AGAINST: tuple[TraitRule, ...] = (
         "recall falls at the cutoff while it holds in the pool: found as before, and put too low",
         RERANKER,
         below={RECALL: 0.0},
-        above={DEEP: HELD},
+        above={DEEP: MIN_RECALL_CHANGE},
         beside=(NDCG,),
     ),
     TraitRule(
@@ -397,7 +397,9 @@ def measure_lists(
     losing = asked.measure if steady(asked.measure) else parse_measure(f"ndcg@{asked.k}")
     base = baseline_of(tuple(study.values), asked.baseline)
     columns = {name: found.column for name, found in study.values.items()}
-    strange = {name: said for name, hits in study.hits.items() if (said := stranger(judgments.source, name, hits))}
+    strange = {
+        name: said for name, hits in study.hits.items() if (said := foreign_lists_warning(judgments.source, name, hits))
+    }
     near = [name for name in columns if name not in strange]
     changes = {name: _changes(columns[name], columns[base], asked) for name in near if name != base and base in near}
     return RetrievalMeasurements(
@@ -405,7 +407,7 @@ def measure_lists(
         values={name: column(asked.measure.name) for name, column in columns.items()},
         one={name: _of_one(study, study.hits[name], losing, asked, lengths) for name in near},
         two=dict(_of_two(study, [system for system in systems if system.name in near], asked)),
-        against=_against(changes, base),
+        against=_changes_by_name(changes, base),
         strange=strange,
     )
 
@@ -431,7 +433,7 @@ def read_values(file: Path, judgments: Judgments, asked: RetrievalOptions) -> Re
     return RetrievalMeasurements(
         qids=qids,
         values={name: column(asked.measure.name) for name, column in columns.items()},
-        against=_against(changes, base),
+        against=_changes_by_name(changes, base),
         notes=("values of an earlier evaluation: its lists are not here, so nothing is found in them",),
     )
 
@@ -454,10 +456,10 @@ MeasureValues = Callable[[str], Floats]
 def _of_one(study: Study, hits: Hits, losing: MeasureSpec, asked: RetrievalOptions, lengths: Floats) -> Quantities:
     several = len(study.hits) > 1
     found = found_by(study.hits.values(), max(asked.pool, asked.k)) if several else None
-    losses = ladder(hits, losing, found, pool=asked.pool).losses.T
-    lost = dict(zip(LOST, losses, strict=True))
+    losses = loss_ladder(hits, losing, found, pool=asked.pool).losses.T
+    lost = dict(zip(LOSS_QUANTITIES, losses, strict=True))
     if not several:
-        del lost[LOST[0]]  # what one system did not find is what its candidates lack
+        del lost[LOSS_QUANTITIES[0]]  # what one system did not find is what its candidates lack
     return {
         **lost,
         COPIES: copies_at(hits, asked.k),
@@ -472,7 +474,7 @@ def _of_two(study: Study, systems: Sequence[NamedSystem], asked: RetrievalOption
         for other in names:
             if name != other:
                 alone = found_alone(study.hits[other], study.hits[name], asked.pool)
-                yield f"{name} beside {other}", {ALONE: alone}
+                yield f"{name} beside {other}", {OTHER_ONLY_SHARE: alone}
 
 
 def _changes(system: MeasureValues, baseline: MeasureValues, asked: RetrievalOptions) -> Quantities:
@@ -480,7 +482,7 @@ def _changes(system: MeasureValues, baseline: MeasureValues, asked: RetrievalOpt
     return {quantity: system(measure) - baseline(measure) for quantity, measure in names.items()}
 
 
-def _against(changes: Mapping[str, Quantities], base: str) -> dict[str, Quantities]:
+def _changes_by_name(changes: Mapping[str, Quantities], base: str) -> dict[str, Quantities]:
     return {f"{name} against {base}": change for name, change in changes.items()}
 
 
@@ -491,7 +493,7 @@ def _column(report: EvalReport, qids: Sequence[str], system: str, measure: str) 
 
 SAMPLE = 10_000  # passages whose words are counted
 ANSWERS = 20  # relevant passages of a question that are looked at, the best first
-STEP = " > "  # between the steps of a path of titles
+TITLE_SEPARATOR = " > "  # between the steps of a path of titles
 
 
 @dataclass(frozen=True)
@@ -524,12 +526,12 @@ def read_questions(bench: Bench, relevant: int) -> QuestionFacts:
     if bench.has("corpus"):
         corpus = bench.workspace.corpus(bench.corpus).passages(whole=False)
         refuse_foreign(corpus, bench.judgments, golden.source, place_of(bench.corpus))
-    views = _worded(list(GoldenQuestions(golden, ())), bench)
+    views = _with_question_texts(list(GoldenQuestions(golden, ())), bench)
     if corpus is not None:
         views = _with_texts(views, relevant, corpus)
     letters = {each.doc_id: len(each.text) for view in views for each in view.passages if each.text}
     of_run = isinstance(golden, RunGolden)
-    asked = {view.qid: _asked(view, relevant, of_run) for view in views}
+    asked = {view.qid: _answered_query(view, relevant, of_run) for view in views}
     weights, words = _weights(views, corpus)
     if corpus is not None and len(corpus) > SAMPLE:  # a word that the sample lacks is rare, not unknown
         held = {word: 1 for each in asked.values() for word in each.words}
@@ -537,7 +539,7 @@ def read_questions(bench: Bench, relevant: int) -> QuestionFacts:
     return QuestionFacts(asked, letters, weights, words)
 
 
-def _worded(views: list[QuestionView], bench: Bench) -> list[QuestionView]:
+def _with_question_texts(views: list[QuestionView], bench: Bench) -> list[QuestionView]:
     """With the run's texts, where labels have none; without any nothing is known of how questions are put."""
     if all(view.text for view in views):
         return views
@@ -552,7 +554,7 @@ def _worded(views: list[QuestionView], bench: Bench) -> list[QuestionView]:
     ]
 
 
-def _best(view: QuestionView, relevant: int) -> list[PassageView]:
+def _best_passages(view: QuestionView, relevant: int) -> list[PassageView]:
     """The relevant passages that are looked at."""
     found = [each for each in view.passages if each.grade is not None and each.grade >= relevant]
     return sorted(found, key=lambda each: -(each.grade or 0))[:ANSWERS]
@@ -561,7 +563,7 @@ def _best(view: QuestionView, relevant: int) -> list[PassageView]:
 def _with_texts(views: Iterable[QuestionView], relevant: int, corpus: Passages) -> list[QuestionView]:
     """With the texts of relevant passages, where the set has none."""
     kept = list(views)
-    wanted = {each.doc_id for view in kept for each in _best(view, relevant) if not each.text}
+    wanted = {each.doc_id for view in kept for each in _best_passages(view, relevant) if not each.text}
     texts = corpus.get(sorted(wanted)) if wanted else {}
 
     def filled(view: PassageView) -> PassageView:
@@ -571,13 +573,13 @@ def _with_texts(views: Iterable[QuestionView], relevant: int, corpus: Passages) 
     return [replace(view, passages=tuple(map(filled, view.passages))) for view in kept]
 
 
-def _asked(view: QuestionView, relevant: int, of_run: bool) -> AnsweredQuery:
+def _answered_query(view: QuestionView, relevant: int, of_run: bool) -> AnsweredQuery:
     language = view.language or detect_language(view.text, "")
     twins = {each.duplicate_of or "" for each in view.passages}
-    best = _best(view, relevant)
+    best = _best_passages(view, relevant)
     answers = []
     for each in best:
-        section = each.title.split(STEP)[0].strip() if STEP in each.title else ""
+        section = each.title.split(TITLE_SEPARATOR)[0].strip() if TITLE_SEPARATOR in each.title else ""
         answer = RelevantPassage(section=section, twin=each.duplicate_of is not None or each.doc_id in twins)
         if each.text:
             spoken = detect_language(each.text, "")
@@ -600,14 +602,16 @@ def _weights(views: Iterable[QuestionView], corpus: Passages | None) -> tuple[Wo
     if corpus is not None:
         count = min(SAMPLE, len(corpus))
         of = f"{count:,} of {len(corpus):,} passages" if count < len(corpus) else plural(count, "passage")
-        return WordWeights.of(map(_words, corpus.sample(SAMPLE))), f"{of} of the corpus"
+        return WordWeights.of(map(_content_words, corpus.sample(SAMPLE))), f"{of} of the corpus"
     texts = {each.doc_id: _content(each) for view in views for each in view.passages if each.text}
-    return WordWeights.of(map(_words, texts.values())), f"{plural(len(texts), 'pooled passage')}" if texts else ""
+    return WordWeights.of(
+        map(_content_words, texts.values())
+    ), f"{plural(len(texts), 'pooled passage')}" if texts else ""
 
 
 def _content(view: PassageView) -> str:
     return f"{view.title}\n{view.text}"
 
 
-def _words(text: str) -> list[str]:
+def _content_words(text: str) -> list[str]:
     return words_of(text, detect_language(text, ""))

@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Annotated, ClassVar, Generic, NamedTuple, TypeVar
 
-from raggs.base.document import Column, Legend, Section, Shown, table_of
+from raggs.base.document import Column, ColumnSpec, Legend, Section, table_of
 from raggs.base.registry import Registry
 from raggs.evaluation.models import EvalReport, FoundPart, ReportPart, SystemPart
 from raggs.evaluation.study import Study
@@ -71,7 +71,7 @@ class PartAnalysis(Analysis, Generic[P]):
 
     NAME: ClassVar[str]
     TITLE: ClassVar[str]
-    COLUMNS: ClassVar[tuple[Shown, ...]]
+    COLUMNS: ClassVar[tuple[ColumnSpec, ...]]
     PLACE: ClassVar[str] = ""
     PART: type[P]
 
@@ -157,4 +157,4 @@ REGISTRY: Registry[Analysis] = Registry(
         "uncertainty": "raggs.evaluation.analyses.unjudged:LabelUncertaintyAnalysis",
     },
 )
-USUAL = ("comparisons", "bottleneck", "pooling", "answers", "ties")
+DEFAULT_ANALYSES = ("comparisons", "bottleneck", "pooling", "answers", "ties")

@@ -11,7 +11,7 @@ from raggs.base.arrays import Floats
 from raggs.base.document import score
 from raggs.base.errors import DataError
 from raggs.base.text import plural
-from raggs.base.types import number
+from raggs.base.types import finite_or_none
 from raggs.evaluation.analyses import AnalysisFinding, PartAnalysis, by_system
 from raggs.evaluation.models import AnswersPart, EvalReport
 from raggs.evaluation.study import Study
@@ -65,7 +65,7 @@ class GivenAnswers(PartAnalysis[AnswersPart]):
         found = accuracy_given_hit(flags, met, confidence=confidence)
         return AnswersPart(
             measure=name,
-            accuracy=number(found.value),
+            accuracy=finite_or_none(found.value),
             low=found.low,
             high=found.high,
             hits=found.hits,

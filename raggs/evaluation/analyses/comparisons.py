@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from raggs.base.document import Column, Legend
 from raggs.base.errors import UsageError
-from raggs.base.types import number
+from raggs.base.types import finite_or_none
 from raggs.evaluation.analyses import AnalysisFinding, PartAnalysis
+from raggs.evaluation.messages import MARKS, VERDICTS, inconclusive, would_tell
 from raggs.evaluation.models import ComparisonPart, EvalReport, UnjudgedPart
 from raggs.evaluation.study import Study, ends_between, judging_remedy, unjudged_in, unjudged_part
-from raggs.evaluation.words import MARKS, VERDICTS, inconclusive, would_tell
 from raggs.golden.judgments import Judgments
 from raggs.metrics.names import SPREADS, MeasureSpec
 from raggs.stats.comparison import Comparison, DifferenceBounds, compare_many
@@ -99,11 +99,13 @@ def _on_measure(study: Study, named: MeasureSpec, baseline: str) -> Iterator[Com
     alpha = 1.0 - study.scoring.confidence
     several = compare_many(base, columns, seed=study.scoring.seed, alpha=alpha, ends=ends)
     for name, result in several.items():
-        why = _why(study, named, name, baseline, ends[name]) if result.verdict == "unjudged" else None
+        why = _unjudged_reason(study, named, name, baseline, ends[name]) if result.verdict == "unjudged" else None
         yield comparison_part(name, baseline, named.name, result, sign, why)
 
 
-def _why(study: Study, named: MeasureSpec, name: str, baseline: str, ends: DifferenceBounds) -> UnjudgedPart:
+def _unjudged_reason(
+    study: Study, named: MeasureSpec, name: str, baseline: str, ends: DifferenceBounds
+) -> UnjudgedPart:
     tops = unjudged_in(named, {each: study.tops[each] for each in (name, baseline)})
     remedy = judging_remedy(tops, study.sources, study.judgments.source)
     return unjudged_part(tops, ends, 1.0 if named.higher else -1.0, remedy)
@@ -128,12 +130,12 @@ def comparison_part(
         system=system,
         baseline=baseline,
         measure=measure,
-        difference=number(sign * result.difference.mean),
-        low=number(low),
-        high=number(high),
-        p={test: number(p) for test, p in result.p_values.items()},
-        corrected={test: number(p) for test, p in result.corrected.items()},
-        effect=number(sign * result.effect_size),
+        difference=finite_or_none(sign * result.difference.mean),
+        low=finite_or_none(low),
+        high=finite_or_none(high),
+        p={test: finite_or_none(p) for test, p in result.p_values.items()},
+        corrected={test: finite_or_none(p) for test, p in result.corrected.items()},
+        effect=finite_or_none(sign * result.effect_size),
         wins=result.wins,
         ties=result.ties,
         losses=result.losses,

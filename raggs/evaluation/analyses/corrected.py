@@ -25,7 +25,7 @@ from raggs.base.arrays import Floats
 from raggs.base.document import Column
 from raggs.base.errors import DataError, UsageError
 from raggs.base.text import plural
-from raggs.base.types import Number, number
+from raggs.base.types import Number, finite_or_none
 from raggs.evaluation.analyses import AnalysisFinding, PartAnalysis
 from raggs.evaluation.models import EvalReport, ReportPart
 from raggs.evaluation.study import Study
@@ -37,16 +37,16 @@ from raggs.metrics.measure import Linear
 from raggs.metrics.measures.sets import Recall
 from raggs.metrics.names import MeasureSpec
 from raggs.stats.correction import (
-    FEWEST,
     FEWEST_WHOLE,
+    MIN_LABELLED_QUERIES,
     VARIED,
     CorrectedMean,
     QueryTotals,
+    are_chances_implausible,
     correct,
     correct_ratio,
     correct_values,
     totals_of,
-    unlikely,
 )
 
 Item = tuple[str, str]  # query id and passage id
@@ -133,8 +133,8 @@ class SampledGrades:
     @classmethod
     def of(cls, qrels: Qrels, labels: Mapping[Item, DrawnLabel]) -> SampledGrades:
         """Looked up by ids."""
-        grade = _beside(qrels, {item: float(label.grade) for item, label in labels.items()})
-        return cls(grade, _beside(qrels, {item: label.chance for item, label in labels.items()}))
+        grade = _values_by_passage(qrels, {item: float(label.grade) for item, label in labels.items()})
+        return cls(grade, _values_by_passage(qrels, {item: label.chance for item, label in labels.items()}))
 
     def sums(self, hits: Hits, measure: Linear, *, expected: bool) -> SampledSums:
         """Of a measure in which a passage counts what its own grade says."""
@@ -174,7 +174,9 @@ class MeasureValues:
     def of(cls, hits: Hits, named: MeasureSpec, whole: WholeQuestions) -> MeasureValues:
         """The values under both kinds of labels."""
         qrels = hits.qrels
-        said = _beside(qrels, {item: float(grade) for item, grade in whole.grades.items() if item[0] in whole.chance})
+        said = _values_by_passage(
+            qrels, {item: float(grade) for item, grade in whole.grades.items() if item[0] in whole.chance}
+        )
         grade = np.where(np.isnan(said), qrels.grade, said).astype(np.int64)
         people = named.values(replace(hits, qrels=qrels.relabelled(grade)))
         chance = np.array([whole.chance.get(qid, np.nan) for qid in qrels.qids], dtype=np.float64)
@@ -192,7 +194,7 @@ class MeasureValues:
         return MeasureValues(self.judge - other.judge, self.people - other.people, self.chance)
 
 
-def _beside(qrels: Qrels, values: Mapping[Item, float]) -> Floats:
+def _values_by_passage(qrels: Qrels, values: Mapping[Item, float]) -> Floats:
     """Shape (m,): the value of each judged passage; NaN where it has none."""
     numbers = {qid: number for number, qid in enumerate(qrels.qids)}
     known = [(numbers[qid], doc_id, value) for (qid, doc_id), value in values.items() if qid in numbers]
@@ -205,8 +207,8 @@ def _beside(qrels: Qrels, values: Mapping[Item, float]) -> Floats:
 
 
 ABOUT_LISTS = {"holes", "judged"}  # no grade changes them
-POOLED = "pooled"
-MOST_PAIRS = 3  # systems whose differences are all told without a baseline
+POOLED_LABEL = "pooled"
+MAX_SYSTEMS_PAIRED = 3  # systems whose differences are all told without a baseline
 
 
 class CorrectedPart(ReportPart):
@@ -231,12 +233,12 @@ class CorrectedPart(ReportPart):
     @property
     def interval(self) -> Annotated[str, Column("interval")]:
         """Of the corrected value."""
-        return _ends(self.low, self.high)
+        return _interval_text(self.low, self.high)
 
     @property
     def people_interval(self) -> Annotated[str, Column("interval ")]:
         """Of people's value."""
-        return _ends(self.people_low, self.people_high)
+        return _interval_text(self.people_low, self.people_high)
 
 
 @dataclass(frozen=True)
@@ -292,7 +294,7 @@ class PeopleCorrection(PartAnalysis[CorrectedPart]):
                 found += self._by_questions(named.name, values, confidence)
             if self.labels and (recall := poolable(named)) is not None:
                 sums = {name: drawn[name].pooled(hits, recall) for name, hits in study.hits.items()}
-                found += self._by_passages(f"{named.name}, {POOLED}", sums, confidence)
+                found += self._by_passages(f"{named.name}, {POOLED_LABEL}", sums, confidence)
         return found
 
     @property
@@ -303,7 +305,7 @@ class PeopleCorrection(PartAnalysis[CorrectedPart]):
         self, measure: str, sums: Mapping[str, SampledSums], confidence: float
     ) -> Iterator[AnalysisFinding[CorrectedPart]]:
         for name, each in sums.items():
-            if unlikely(each.above):
+            if are_chances_implausible(each.above):
                 raise DataError(
                     f"what people graded at random of {name} does not fit the chances that are noted with it",
                     remedy="draw from the pools of these systems: raggs review plan, then raggs review serve --plan",
@@ -356,7 +358,7 @@ def _singles_and_pairs(systems: Mapping[str, S], baseline: str | None) -> Iterat
 def _pairs(names: list[str], baseline: str | None) -> list[tuple[str, str]]:
     if baseline is not None:
         return [(name, baseline) for name in names if name != baseline]
-    return list(combinations(names, 2)) if len(names) <= MOST_PAIRS else []
+    return list(combinations(names, 2)) if len(names) <= MAX_SYSTEMS_PAIRED else []
 
 
 def _part(measure: str, against: str | None, estimate: CorrectedEstimate) -> CorrectedPart:
@@ -364,29 +366,29 @@ def _part(measure: str, against: str | None, estimate: CorrectedEstimate) -> Cor
     return CorrectedPart(
         measure=measure,
         against=against,
-        machine=number(estimate.machine),
-        corrected=_known(found),
-        low=number(found.low),
-        high=number(found.high),
-        people=_known(people),
-        people_low=number(people.low),
-        people_high=number(people.high),
-        power=number(found.power),
+        machine=finite_or_none(estimate.machine),
+        corrected=_mean_with_interval(found),
+        low=finite_or_none(found.low),
+        high=finite_or_none(found.high),
+        people=_mean_with_interval(people),
+        people_low=finite_or_none(people.low),
+        people_high=finite_or_none(people.high),
+        power=finite_or_none(found.power),
         drawn=found.drawn,
         queries=found.informed,
     )
 
 
-def _known(found: CorrectedMean) -> Number:
+def _mean_with_interval(found: CorrectedMean) -> Number:
     """The mean, where an interval stands beside it."""
-    return number(found.mean) if np.isfinite(found.low) else None
+    return finite_or_none(found.mean) if np.isfinite(found.low) else None
 
 
 def _name(system: str, part: CorrectedPart) -> str:
     return system if part.against is None else f"{system} - {part.against}"
 
 
-def _ends(low: Number, high: Number) -> str:
+def _interval_text(low: Number, high: Number) -> str:
     return "–" if low is None or high is None else f"[{low:z.3f}, {high:z.3f}]"
 
 
@@ -399,7 +401,7 @@ def _too_few(name: str, parts: list[CorrectedPart]) -> Iterator[str]:
             yield f"{name}: {measures} not corrected: {plural(queries, 'question')} read whole; {need}"
         elif mine:
             have = f"drawn passages stand in the lists of {plural(queries, 'query')}"
-            yield f"{name}: {measures} not corrected: {have}, and {FEWEST} are needed"
+            yield f"{name}: {measures} not corrected: {have}, and {MIN_LABELLED_QUERIES} are needed"
 
 
 def _sentence(name: str, part: CorrectedPart) -> str:

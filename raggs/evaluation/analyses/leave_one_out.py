@@ -16,7 +16,7 @@ import numpy as np
 from raggs.base.document import score
 from raggs.base.errors import UsageError
 from raggs.base.text import plural
-from raggs.base.types import number
+from raggs.base.types import finite_or_none
 from raggs.evaluation.analyses import AnalysisFinding, PartAnalysis
 from raggs.evaluation.models import LeaveOneOutPart
 from raggs.evaluation.study import Study, mean
@@ -47,9 +47,9 @@ class LeaveOneOutScores:
     @property
     def falls(self) -> tuple[LeaveOneOutLoss, ...]:
         """What each system loses, the greatest fall first."""
-        from raggs.stats.effects import falls  # late: most reports leave no system out
+        from raggs.stats.effects import leave_one_out_losses  # late: most reports leave no system out
 
-        return falls(self.contributed, self.scores, self.without)
+        return leave_one_out_losses(self.contributed, self.scores, self.without)
 
     def own(self, system: str) -> Contribution:
         """What the group of a system alone brought."""
@@ -87,9 +87,9 @@ def leave_out(
 
 def _unjudged(hits: Hits, contribution: Contribution) -> Hits:
     """The same lists, where what a group alone brought is unjudged."""
-    from raggs.stats.effects import without  # late, as above
+    from raggs.stats.effects import grades_without  # late, as above
 
-    grade = without(hits.qrels.grade, contribution)
+    grade = grades_without(hits.qrels.grade, contribution)
     keep = np.flatnonzero(grade[hits.item] >= 0)
     rows = {name: getattr(hits, name)[keep] for name in ("query", "item", "rank", "start", "size")}
     first = None if hits.first is None else hits.first[keep]
@@ -127,8 +127,8 @@ class LeaveOneOut(PartAnalysis[LeaveOneOutPart]):
                 fall.system,
                 LeaveOneOutPart(
                     measure=named.name,
-                    score=number(sign * fall.score),
-                    without=number(sign * fall.without),
+                    score=finite_or_none(sign * fall.score),
+                    without=finite_or_none(sign * fall.without),
                     alone=found.own(fall.system).judged,
                     relevant=found.own(fall.system).useful,
                     rank=_rank(fall.system, found.scores),
@@ -143,13 +143,13 @@ class LeaveOneOut(PartAnalysis[LeaveOneOutPart]):
         """Score and rank of each system, with and without its own contributions."""
         return [
             f"{system} left out of the pool: {part.measure} {score(part.score)} -> {score(part.without)}, rank "
-            f"{part.rank} -> {part.rank_without}{_behind(part)}; {plural(part.alone, 'judged passage')} "
+            f"{part.rank} -> {part.rank_without}{_overtaken_clause(part)}; {plural(part.alone, 'judged passage')} "
             f"({part.relevant:,} relevant) only it brought"
             for system, part in found
         ]
 
 
-def _behind(part: LeaveOneOutPart) -> str:
+def _overtaken_clause(part: LeaveOneOutPart) -> str:
     return f" (behind {', '.join(part.overtaken_by)})" if part.overtaken_by else ""
 
 

@@ -15,12 +15,12 @@ from pydantic import Field
 
 from raggs.base.arrays import Floats
 from raggs.base.document import Column, percent, score
-from raggs.base.types import Number, number
+from raggs.base.types import Number, finite_or_none
 from raggs.evaluation.analyses import AnalysisFinding, PartAnalysis
+from raggs.evaluation.messages import BOTTLENECKS, KNOBS, LOSSES
 from raggs.evaluation.models import BottleneckPart, EvalReport, ReportPart
 from raggs.evaluation.study import Study, doubt_of, mean
-from raggs.evaluation.words import BOTTLENECKS, KNOBS, LOSSES
-from raggs.metrics.bottleneck import PAIRS, PUBLISHED, bottleneck, found_by, ladder, steady
+from raggs.metrics.bottleneck import PAIRS, PUBLISHED, bottleneck, found_by, loss_ladder, steady
 from raggs.metrics.hits import Hits
 from raggs.metrics.names import MeasureSpec
 
@@ -74,17 +74,17 @@ class BottleneckAnalysis(PartAnalysis[BottleneckPart]):
 
     def sentences(self, found: Sequence[AnalysisFinding[BottleneckPart]]) -> Sequence[str]:
         """What each system should do, by the first measure: RA-nWG, where it was asked for; at the told cutoffs."""
-        first = _plain(found[0].part)
+        first = _measure_stem(found[0].part)
         return [
             f"{system}: {part.measure} {score(part.actual)} of {score(part.ceiling)}, the ceiling that a perfect order "
             f"of its top {part.pool} would reach{_shares(part)}; better retrieval could give {score(part.retrieval)}, "
             f"a perfect order {score(part.ordering)} — {BOTTLENECKS[part.kind]}"
-            for system, part in _told([each for each in found if _plain(each.part) == first])
+            for system, part in _reported_findings([each for each in found if _measure_stem(each.part) == first])
             if part.actual is not None
         ]
 
 
-def _plain(part: BottleneckPart) -> str:
+def _measure_stem(part: BottleneckPart) -> str:
     return part.measure.partition("@")[0]
 
 
@@ -92,7 +92,7 @@ def _cutoff(part: BottleneckPart) -> int:
     return int(part.measure.partition("@")[2])
 
 
-def _told(found: Sequence[AnalysisFinding[BottleneckPart]]) -> Sequence[AnalysisFinding[BottleneckPart]]:
+def _reported_findings(found: Sequence[AnalysisFinding[BottleneckPart]]) -> Sequence[AnalysisFinding[BottleneckPart]]:
     """Those at the published cutoffs; of a system without any those at its largest one."""
     most = {system: max(_cutoff(part) for name, part in found if name == system) for system, _ in found}
     told = {system for system, part in found if _cutoff(part) in PUBLISHED}
@@ -114,12 +114,12 @@ def _part(hits: Hits, measure: str, k: int, pool: int) -> BottleneckPart:
     return BottleneckPart(
         measure=f"{measure}@{k}",
         pool=found.pool,
-        actual=number(found.actual),
-        ceiling=number(found.ceiling),
-        of_means=number(found.share_of_means),
-        of_queries=number(found.share),
-        retrieval=number(found.retrieval),
-        ordering=number(found.ordering),
+        actual=finite_or_none(found.actual),
+        ceiling=finite_or_none(found.ceiling),
+        of_means=finite_or_none(found.share_of_means),
+        of_queries=finite_or_none(found.share),
+        retrieval=finite_or_none(found.retrieval),
+        ordering=finite_or_none(found.ordering),
         kind=found.kind,
         queries={kind: found.by_query.count(kind) for kind in BOTTLENECKS},
         by_query={qid: kind for qid, kind in zip(hits.qrels.qids, found.by_query, strict=True) if kind},
@@ -127,7 +127,7 @@ def _part(hits: Hits, measure: str, k: int, pool: int) -> BottleneckPart:
 
 
 DIGITS = 6  # of the losses of single queries
-LITTLE = 0.01  # points; a smaller loss asks for nothing
+MIN_NAMED_LOSS = 0.01  # points; a smaller loss asks for nothing
 
 
 class WaterfallPart(ReportPart):
@@ -156,7 +156,7 @@ class WaterfallPart(ReportPart):
     @property
     def knob(self) -> str:
         """What could win the largest loss back; empty where that is not worth it."""
-        return KNOBS[self.largest] if (self.losses[self.largest] or 0.0) >= LITTLE else ""
+        return KNOBS[self.largest] if (self.losses[self.largest] or 0.0) >= MIN_NAMED_LOSS else ""
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ class Waterfall(PartAnalysis[WaterfallPart]):
     def _part(self, study: Study, hits: Hits, named: MeasureSpec) -> WaterfallPart:
         alike = [each for each in study.hits.values() if each.qrels is hits.qrels]
         found = found_by(alike, max(self.pool, named.measure.k or 0)) if len(alike) > 1 else None
-        steps = ladder(hits, named, found, pool=self.pool)
+        steps = loss_ladder(hits, named, found, pool=self.pool)
         return WaterfallPart(
             measure=named.name,
             pool=max(self.pool, named.measure.k or 0),
@@ -210,7 +210,7 @@ class Waterfall(PartAnalysis[WaterfallPart]):
 def _by_query(hits: Hits, losses: Floats) -> Iterator[tuple[str, tuple[float, ...]]]:
     for qid, row in zip(hits.qrels.qids, losses.round(DIGITS), strict=True):
         if np.isfinite(row).all():
-            yield qid, tuple(number(value) or 0.0 for value in row.tolist())
+            yield qid, tuple(finite_or_none(value) or 0.0 for value in row.tolist())
 
 
 def _sentence(system: str, part: WaterfallPart) -> str:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Annotated
 
 from raggs.base.document import Column, score
-from raggs.base.types import Number, number
+from raggs.base.types import Number, finite_or_none
 from raggs.evaluation.analyses import AnalysisFinding, PartAnalysis
 from raggs.evaluation.models import ReportPart, RobustnessPart, SensitivityPart
 from raggs.evaluation.study import Study, mean
@@ -82,7 +82,7 @@ class Sensitivity(PartAnalysis[SensitivityPart]):
                     alpha=point.alpha,
                     cap4=point.cap4,
                     cap3=point.cap3,
-                    means={name: number(value) for name, value in point.means.items()},
+                    means={name: finite_or_none(value) for name, value in point.means.items()},
                     order=point.order,
                     swapped=point.swapped,
                 ),

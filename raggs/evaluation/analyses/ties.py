@@ -40,7 +40,7 @@ class TieRanges(PartAnalysis[TiePart]):
             AnalysisFinding(system, part)
             for system, hits in study.hits.items()
             if hits.tied.any()
-            for part in _moved(hits, study.scoring.measures, study.values[system])
+            for part in _tie_parts(hits, study.scoring.measures, study.values[system])
         ]
 
     def put(self, report: EvalReport, found: Sequence[AnalysisFinding[TiePart]]) -> EvalReport:
@@ -54,20 +54,20 @@ class TieRanges(PartAnalysis[TiePart]):
         told: dict[str, list[TiePart]] = {}
         for system, part in found:
             told.setdefault(system, []).append(part)
-        return [_pairs(system, parts) for system, parts in told.items() if max(map(_reach, parts)) > REPORTED]
+        return [_pairs(system, parts) for system, parts in told.items() if max(map(_reached_share, parts)) > REPORTED]
 
 
-def _reach(part: TiePart) -> float:
+def _reached_share(part: TiePart) -> float:
     return part.reached
 
 
 def _pairs(system: str, parts: Sequence[TiePart]) -> str:
     pairs = (f"{part.measure} ({score(part.expected)}, {score(part.width)})" for part in parts)
-    share = max(map(_reach, parts))
+    share = max(map(_reached_share, parts))
     return f"{system}: ties reach the cutoff for {share:.0%} of the queries; report (E, range): {', '.join(pairs)}"
 
 
-def _moved(hits: Hits, measures: Sequence[MeasureSpec], found: Evaluation) -> Iterator[TiePart]:
+def _tie_parts(hits: Hits, measures: Sequence[MeasureSpec], found: Evaluation) -> Iterator[TiePart]:
     """Only queries with ties are measured again; the others have one value."""
     tied = hits.tied > 0
     some = hits.only(tied)
@@ -75,9 +75,9 @@ def _moved(hits: Hits, measures: Sequence[MeasureSpec], found: Evaluation) -> It
         if named.mode or not named.measure.TIES:
             continue
         plain = found.column(named.name)
-        least, most = (_with(plain, tied, named, mode, some) for mode in ("min", "max"))
+        least, most = (_values_with_ties(plain, tied, named, mode, some) for mode in ("min", "max"))
         if moved := int((most - least > 0).sum()):
-            expected = _with(plain, tied, named, "E", some)
+            expected = _values_with_ties(plain, tied, named, "E", some)
             yield TiePart(
                 measure=named.name,
                 expected=mean(expected),
@@ -85,23 +85,23 @@ def _moved(hits: Hits, measures: Sequence[MeasureSpec], found: Evaluation) -> It
                 most=mean(most),
                 bias=mean(plain - expected),
                 queries=moved,
-                across=_across(plain, tied, named, some),
-                reached=_reached(hits, named),
+                across=_cutoff_tie_range(plain, tied, named, some),
+                reached=_reached_tie_share(hits, named),
             )
 
 
-def _with(plain: Floats, tied: Flags, named: MeasureSpec, mode: str, some: Hits) -> Floats:
+def _values_with_ties(plain: Floats, tied: Flags, named: MeasureSpec, mode: str, some: Hits) -> Floats:
     return np.where(tied, replace(named, mode=mode).values(some), plain)
 
 
-def _across(plain: Floats, tied: Flags, named: MeasureSpec, some: Hits) -> float | None:
+def _cutoff_tie_range(plain: Floats, tied: Flags, named: MeasureSpec, some: Hits) -> float | None:
     """The mean range over the orders of the group across the cutoff; None where there is no cutoff."""
     if named.measure.k is None:
         return None
     return mean(np.where(tied, replace(named, mode="range_at_k").values(some), plain * 0.0))
 
 
-def _reached(hits: Hits, named: MeasureSpec) -> float:
+def _reached_tie_share(hits: Hits, named: MeasureSpec) -> float:
     """The share of the queries with judged passages in a tie that begins above the cutoff."""
     open_ = (hits.size > 1) & (hits.start < named.measure.cutoff)
     return len(np.unique(hits.query[open_])) / len(hits.length)

@@ -17,7 +17,7 @@ import numpy as np
 from raggs.base.document import Legend, Section
 from raggs.base.errors import UsageError
 from raggs.base.text import plural
-from raggs.base.types import number
+from raggs.base.types import finite_or_none
 from raggs.evaluation.analyses import Analysis, AnalysisFinding, PartAnalysis
 from raggs.evaluation.analyses.losses import BottleneckAnalysis
 from raggs.evaluation.models import EvalReport, PoolPart, ScorePart, SystemPart
@@ -73,7 +73,7 @@ class Pooling(PartAnalysis[PoolPart]):
     def sentences(self, found: Sequence[AnalysisFinding[PoolPart]]) -> Sequence[str]:
         """What such a set cannot show."""
         return [
-            f"{_whence(part)}: a pool cannot show what its makers missed, so the ceilings flatter them"
+            f"{_pool_origin_clause(part)}: a pool cannot show what its makers missed, so the ceilings flatter them"
             + ("" if part.share is None else f"; {part.share:.0%} of {_theirs(part)} one alone found")
             for _, part in found
         ]
@@ -83,7 +83,7 @@ class Pooling(PartAnalysis[PoolPart]):
         return super().section(report) if BottleneckAnalysis().shown(report) else None
 
 
-def _whence(part: PoolPart) -> str:
+def _pool_origin_clause(part: PoolPart) -> str:
     names = ", ".join(part.makers)
     if part.stated:
         return f"the set was pooled from {names}"
@@ -125,6 +125,6 @@ def _widened(name: str, scores: Iterable[ScorePart], study: Study, doubt: LabelU
     usual = list(values.interval.values())
     wide = with_doubt(study.hits[name], scoring.measures, doubt, usual, seed=scoring.seed)
     return {
-        measure: score.model_copy(update={"low": number(interval.low), "high": number(interval.high)})
+        measure: score.model_copy(update={"low": finite_or_none(interval.low), "high": finite_or_none(interval.high)})
         for measure, score, interval in zip(values.measures, scores, wide, strict=True)
     }

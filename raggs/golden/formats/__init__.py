@@ -39,7 +39,16 @@ from raggs.base.files import atomic_writer, disk, read_lines, remove_leftovers
 from raggs.base.registry import Registry
 from raggs.base.tables import LABEL_ROLES, NO_COLUMNS, ColumnNames
 from raggs.base.types import as_object, as_text
-from raggs.golden.base import PARTS, GoldenProvenance, GoldenQuery, GoldenSet, Part, PartStock, SetPart, contents_of
+from raggs.golden.base import (
+    GOLDEN_CONTENTS,
+    GoldenContent,
+    GoldenProvenance,
+    GoldenQuery,
+    GoldenSet,
+    PartStock,
+    SetPart,
+    contents_of,
+)
 from raggs.parts.file_shapes import GradeFormat, read_sidecar, sidecar, stated_format
 from raggs.parts.queries.writing import LINE_ENDS
 
@@ -71,7 +80,7 @@ class ImportedSet(GoldenSet):
     provenance: GoldenProvenance | None = None
     lists: Callable[[], Iterable[RetrieveRecord]] = field(default=tuple)
     corpus: Callable[[], Iterable[Passage]] | None = None
-    stated: Mapping[Part, PartStock] = field(default_factory=dict)
+    stated: Mapping[GoldenContent, PartStock] = field(default_factory=dict)
     partial: bool = True
     lacks: str = ""
     kept: object = None
@@ -138,10 +147,10 @@ class Importer(ABC):
         """
 
 
-def stated_contents(labels: Path) -> dict[Part, PartStock]:
+def stated_contents(labels: Path) -> dict[GoldenContent, PartStock]:
     """What the sidecar of an export says that the set held before; empty where none speaks of the file."""
     stated = as_object(sidecar(labels).get("contents"))
-    found = {part: as_object(stated.get(part)) for part in PARTS}
+    found = {part: as_object(stated.get(part)) for part in GOLDEN_CONTENTS}
     stocks = {part: (facts.get("count"), facts.get("digest")) for part, facts in found.items()}
     return {
         part: PartStock(count, digest)
@@ -167,7 +176,7 @@ def write_lines(path: Path, lines: Iterable[str]) -> int:
         ProviderError: the disk refuses.
     """
     count = 0
-    with _whole(path) as file:
+    with _atomic_file(path) as file:
         for line in lines:
             file.write(line.encode() + b"\n")
             count += 1
@@ -185,7 +194,7 @@ def write_routed_lines(lines: Iterable[tuple[Path, str]]) -> dict[Path, int]:
     with ExitStack() as stack:
         for path, line in lines:
             if path not in files:
-                files[path] = stack.enter_context(_whole(path))
+                files[path] = stack.enter_context(_atomic_file(path))
             files[path].write(line.encode() + b"\n")
             counts[path] = counts.get(path, 0) + 1
     return dict(sorted(counts.items()))
@@ -198,7 +207,7 @@ def write_objects(path: Path, objects: Iterable[Mapping[str, object]]) -> int:
         ProviderError: the disk refuses.
     """
     count = 0
-    with _whole(path) as file, object_writer(file) as writer:
+    with _atomic_file(path) as file, object_writer(file) as writer:
         for count, each in enumerate(objects, start=1):  # noqa: B007 - how many there were
             writer.write(each)
     return count
@@ -211,7 +220,7 @@ def write_list(path: Path, objects: Iterable[Mapping[str, object]]) -> int:
         ProviderError: the disk refuses.
     """
     count = 0
-    with _whole(path) as file:
+    with _atomic_file(path) as file:
         file.write(b"[")
         for count, each in enumerate(objects, start=1):
             file.write((",\n" if count > 1 else "\n").encode() + _dump(each).encode())
@@ -229,7 +238,7 @@ def _dump(value: object) -> str:
 
 
 @contextmanager
-def _whole(path: Path) -> Iterator[IO[bytes]]:
+def _atomic_file(path: Path) -> Iterator[IO[bytes]]:
     made = [folder for folder in (path.parent, *path.parent.parents) if not folder.exists()]
     try:
         with disk(path, "export to another folder"):
@@ -272,7 +281,7 @@ class ExportOptions:
     scale: GradeFormat = field(default_factory=GradeFormat)
     corpus: Iterable[Passage] | None = None
     split: str = TEST
-    contents: Mapping[Part, PartStock] | None = None
+    contents: Mapping[GoldenContent, PartStock] | None = None
     facts: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -286,7 +295,7 @@ class ExportLoss:
         kept: how much of it is there all the same.
     """
 
-    part: Part
+    part: GoldenContent
     what: str
     count: int
     kept: int = 0
@@ -311,7 +320,7 @@ class Exporter(ABC):
     FORMAT: ClassVar[str] = ""
     SIDECAR: ClassVar[str] = "meta.json"
     LABELS: ClassVar[str] = ""
-    HOLDS: ClassVar[frozenset[Part] | None] = None
+    HOLDS: ClassVar[frozenset[GoldenContent] | None] = None
     NEEDS_ORDER: ClassVar[bool] = False
     WHOLE_CORPUS: ClassVar[bool] = False
 
@@ -319,7 +328,7 @@ class Exporter(ABC):
         self.options = options or ExportOptions()
 
     @property
-    def holds(self) -> frozenset[Part] | None:
+    def holds(self) -> frozenset[GoldenContent] | None:
         """What of a golden set the files give back whole, with these options."""
         return self.HOLDS - {"grades"} if self.HOLDS and self.options.scale.form == "binary" else self.HOLDS
 
@@ -332,16 +341,18 @@ class Exporter(ABC):
         """The file of labels, relative to the folder; empty where there is none."""
         return self.LABELS.format(split=self.options.split)
 
-    def losses(self, contents: Mapping[Part, PartStock]) -> tuple[ExportLoss, ...]:
+    def losses(self, contents: Mapping[GoldenContent, PartStock]) -> tuple[ExportLoss, ...]:
         """What the set has and the files do not hold; nothing of exporters that do not say what they hold."""
         held = self.holds
         there = self.kept
-        lost = () if held is None else [part for part in PARTS if part not in held and contents[part].count]
+        lost = () if held is None else [part for part in GOLDEN_CONTENTS if part not in held and contents[part].count]
         kept = {part: min(there.get(part, 0), contents[part].count) for part in lost}
-        return tuple(ExportLoss(part, PARTS[part], contents[part].count - kept[part], kept[part]) for part in lost)
+        return tuple(
+            ExportLoss(part, GOLDEN_CONTENTS[part], contents[part].count - kept[part], kept[part]) for part in lost
+        )
 
     @property
-    def kept(self) -> Mapping[Part, int]:
+    def kept(self) -> Mapping[GoldenContent, int]:
         """How many items there are in what was written of parts that the files do not hold whole."""
         return {}
 
@@ -392,7 +403,7 @@ class Exporter(ABC):
         return path
 
 
-MARK = ".raggs-export"  # holds the name of the format that is being written
+MARK_FILE = ".raggs-export"  # holds the name of the format that is being written
 
 
 @contextmanager
@@ -409,7 +420,7 @@ def claimed(folder: Path, kind: type[Exporter], *, force: bool = False) -> Itera
     if not force:
         _check(folder, kind)
     made = [each for each in (folder, *folder.parents) if not each.exists()]
-    mark = folder / MARK
+    mark = folder / MARK_FILE
     try:
         with disk(folder, "export to another folder"):
             folder.mkdir(parents=True, exist_ok=True)
@@ -451,8 +462,8 @@ def _unmark(mark: Path) -> None:
 
 def _check(folder: Path, kind: type[Exporter]) -> None:
     with suppress(OSError):  # what is no folder is said when it is written to
-        mark = folder / MARK
-        other = any(path.name != MARK for path in folder.iterdir())
+        mark = folder / MARK_FILE
+        other = any(path.name != MARK_FILE for path in folder.iterdir())
         begun = mark.is_file() and mark.read_text() == kind.FORMAT
         if other and not begun and stated_format(folder / kind.SIDECAR) not in ("", kind.FORMAT):
             format_ = kind.FORMAT or kind.__name__

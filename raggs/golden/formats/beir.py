@@ -20,7 +20,7 @@ from typing import ClassVar
 from raggs.golden.base import GoldenSet
 from raggs.golden.formats import ImportedSet, Importer, write_lines
 from raggs.golden.formats.cases import CorpusExporter, ToolGuide
-from raggs.golden.formats.pieces import TEST, first_of, labels_alone, missing, with_runs
+from raggs.golden.formats.labelled_files import TEST, first_of, labels_alone, missing_file_error, with_runs
 from raggs.golden.formats.trec import write_qrels
 from raggs.parts.file_shapes import GradeFormat, stated_labels
 
@@ -77,7 +77,7 @@ class BeirImporter(Importer):
         if labels is None:
             there = ", ".join(dict.fromkeys(table.name.partition(".tsv")[0] for table in tables))
             wanted = f"qrels/{self.split or TEST}.tsv" + (f"; --split names one of {there}" if there else "")
-            raise missing(path, self.FORMAT, wanted)
+            raise missing_file_error(path, self.FORMAT, wanted)
         questions, corpus = first_of(path, "queries.jsonl"), first_of(path, "corpus.jsonl")
         return with_runs(path, labels, questions, corpus, self.columns)
 
@@ -173,6 +173,6 @@ class IrDatasetsImporter(Importer):
             return labels_alone(path, self.columns)
         labels = stated_labels(path) or first_of(path, "qrels.txt")
         if labels is None:
-            raise missing(path, self.FORMAT, "qrels.txt")
+            raise missing_file_error(path, self.FORMAT, "qrels.txt")
         questions, corpus = first_of(path, "queries.jsonl"), first_of(path, "corpus.jsonl")
         return with_runs(path, labels, questions, corpus, self.columns)

@@ -42,12 +42,12 @@ from raggs.base.errors import DataError
 from raggs.base.files import disk, read_whole
 from raggs.base.hashing import hash_bytes
 from raggs.base.jsonl import decode_json, read_objects
-from raggs.base.tables import MEANINGS, ColumnNames, object_id
-from raggs.base.text import id_problem, shorten, sound
+from raggs.base.tables import ROLE_MEANINGS, ColumnNames, object_id
+from raggs.base.text import id_problem, replace_surrogates, shorten
 from raggs.base.trec import SeenPairs
 from raggs.base.types import as_object, as_text
-from raggs.golden.base import ASKED_AND_READ, GoldenQuery, GoldenSet, Part
-from raggs.golden.files import PACKED, grades_of
+from raggs.golden.base import ASKED_AND_READ, GoldenContent, GoldenQuery, GoldenSet
+from raggs.golden.files import PACKED_COLUMN, grades_of
 from raggs.golden.formats import (
     Exporter,
     ExportOptions,
@@ -57,7 +57,7 @@ from raggs.golden.formats import (
     write_list,
     write_objects,
 )
-from raggs.golden.formats.pieces import SetPieces, first_of, missing, runs_beside
+from raggs.golden.formats.labelled_files import SetPieces, first_of, missing_file_error, runs_beside
 from raggs.golden.formats.trec import passage_object, write_lists, write_passages, write_qrels
 from raggs.parts.file_shapes import sidecar, stated_labels
 from raggs.parts.queries.fields import made_id, query_of
@@ -102,7 +102,7 @@ class CaseExporter(Exporter):
     """
 
     LABELS: ClassVar[str] = "qrels.txt"
-    HOLDS: ClassVar[frozenset[Part] | None] = frozenset({"grades", "order", "lists", "questions", "facts"})
+    HOLDS: ClassVar[frozenset[GoldenContent] | None] = frozenset({"grades", "order", "lists", "questions", "facts"})
     TEXTS: ClassVar[bool] = True  # whether entries hold the texts of the passages that count, so that they come back
 
     def __init__(self, options: ExportOptions | None = None) -> None:
@@ -110,7 +110,7 @@ class CaseExporter(Exporter):
         self._shown: set[str] = set()
 
     @property
-    def kept(self) -> Mapping[Part, int]:
+    def kept(self) -> Mapping[GoldenContent, int]:
         """See `Exporter.kept`: the texts of what counts."""
         return {"texts": len(self._shown)} if self.TEXTS else {}
 
@@ -161,7 +161,7 @@ def _case(query: GoldenQuery, asked: Query, least: int) -> QuestionCase:
     )
 
 
-SHOWN = 40  # characters of a wrong value
+MAX_SHOWN_CHARS = 40  # characters of a wrong value
 
 
 @dataclass(frozen=True)
@@ -271,11 +271,11 @@ class CaseImporter(Importer):
         """See `Importer.read`."""
         file = first_of(path, self.FILE, *self.ALSO) if path.is_dir() else path
         if file is None:
-            raise missing(path, self.FORMAT, self.FILE)
+            raise missing_file_error(path, self.FORMAT, self.FILE)
         labels = stated_labels(file.parent) if sidecar(file) else None
         read = self._read(file, ours=labels is not None)
         kept = tempfile.TemporaryDirectory(prefix="raggs-")
-        questions, corpus = written(read, Path(kept.name), self.passages(file))
+        questions, corpus = write_json_lines(read, Path(kept.name), self.passages(file))
         if labels is None:
             made = Path(kept.name) / f"{file.name}.qrels"
             _write(made, (f"{qid} 0 {doc_id} 1" for qid, doc_id in read.labels))
@@ -305,7 +305,7 @@ def _query(entry: RawCase, file: Path, number: int, *, ours: bool) -> Query:
         answer, facts = {"answer": entry.answer} if entry.answer else {}, entry.facts
     else:  # an object, say, is kept as it is
         answer, facts = {}, {**entry.facts, "answer": entry.answer}
-    qid = made_id(sound(entry.text)) if entry.qid in (None, "") else given_id(entry.qid, file, number)
+    qid = made_id(replace_surrogates(entry.text)) if entry.qid in (None, "") else given_id(entry.qid, file, number)
     return query_of(
         {"_id": qid, "text": entry.text, **answer, **(facts if ours else {"metadata": facts})}, file, number
     )
@@ -317,17 +317,17 @@ def _passages(entry: RawCase, file: Path, number: int) -> Iterator[tuple[str, st
     Raises:
         DataError: a passage is neither a text nor has an id, or one id stands for two texts.
     """
-    texts = list(_listed(entry.contexts, "contexts", file, number))
-    ids = list(_listed(entry.ids, "ids of contexts", file, number))
+    texts = list(_list_entries(entry.contexts, "contexts", file, number))
+    ids = list(_list_entries(entry.ids, "ids of contexts", file, number))
     if ids and texts and len(ids) != len(texts):
         said = f"{len(texts)} contexts and {len(ids)} ids of contexts"
         raise DataError(said, where=file, line=number, remedy="give each context its id, or leave the ids out")
     for place in range(max(len(ids), len(texts))):
         text = texts[place] if texts else None
         if text is not None and not isinstance(text, str):
-            said = f"context {place + 1} is {shorten(repr(text), SHOWN)}, not a text"
+            said = f"context {place + 1} is {shorten(repr(text), MAX_SHOWN_CHARS)}, not a text"
             raise DataError(said, where=file, line=number, remedy="write contexts as a list of texts")
-        text = sound(text) if text and text.strip() else None
+        text = replace_surrogates(text) if text and text.strip() else None
         if ids:
             yield given_id(ids[place], file, number), text
         elif text is not None:
@@ -337,14 +337,14 @@ def _passages(entry: RawCase, file: Path, number: int) -> Iterator[tuple[str, st
             raise DataError(said, where=file, line=number, remedy="give it one, or take it out")
 
 
-def _listed(found: object, what: str, file: Path, number: int) -> Iterator[object]:
+def _list_entries(found: object, what: str, file: Path, number: int) -> Iterator[object]:
     """The entries of a list; a text alone is a list of one."""
     if isinstance(found, str):
         yield from [found] if found.strip() else []
     elif isinstance(found, list):
         yield from found
     elif found is not None:
-        said = f"{what}: {shorten(repr(found), SHOWN)} is not a list"
+        said = f"{what}: {shorten(repr(found), MAX_SHOWN_CHARS)} is not a list"
         raise DataError(said, where=file, line=number, remedy="write a list of texts")
 
 
@@ -359,7 +359,7 @@ def given_id(value: object, file: Path, number: int) -> str:
 
 def made_passage_id(text: str) -> str:
     """The id of a passage that has none: of its text alone."""
-    return f"p-{hash_bytes(sound(text).encode())[:12]}"
+    return f"p-{hash_bytes(replace_surrogates(text).encode())[:12]}"
 
 
 def sound_id(name: str, file: Path, number: int) -> str:
@@ -374,7 +374,7 @@ def sound_id(name: str, file: Path, number: int) -> str:
     return name
 
 
-def written(read: CaseContents, folder: Path, more: Iterable[Mapping[str, object]] = ()) -> tuple[Path, Path]:
+def write_json_lines(read: CaseContents, folder: Path, more: Iterable[Mapping[str, object]] = ()) -> tuple[Path, Path]:
     """Questions and passages as JSON lines in a folder.
 
     Raises:
@@ -407,13 +407,13 @@ def only_named(
     names = (columns[role],) if columns.get(role) in found else names
     there = [name for name in names if found.get(name) is not None]
     if len(there) > 1:
-        said = f"{there[0]!r} and {there[1]!r} both mean {MEANINGS[role]}"
+        said = f"{there[0]!r} and {there[1]!r} both mean {ROLE_MEANINGS[role]}"
         remedy = f"choose one: --column {role}={there[0]} or --column {role}={there[1]}"
         raise DataError(said, where=file, line=number, remedy=remedy)
     return (there[0], found[there[0]]) if there else (None, None)
 
 
-def without(found: object, *names: str) -> dict[str, object]:
+def without_fields(found: object, *names: str) -> dict[str, object]:
     """The fields of an object but these."""
     return {name: value for name, value in as_object(found).items() if name not in names}
 
@@ -449,7 +449,7 @@ class CorpusExporter(Exporter):
     once, sorted by id; `queries.jsonl` the questions in their authors' words, sorted by id.
     """
 
-    HOLDS: ClassVar[frozenset[Part] | None] = ASKED_AND_READ | {"grades", "order", "lists"}
+    HOLDS: ClassVar[frozenset[GoldenContent] | None] = ASKED_AND_READ | {"grades", "order", "lists"}
     WHOLE_CORPUS: ClassVar[bool] = True
 
     @abstractmethod
@@ -551,7 +551,7 @@ class DeepEvalImporter(CaseImporter):
                     golden.get("expected_output"),
                     golden.get("context"),
                     known.get("context_ids"),
-                    without(known, "qid", "context_ids", "context_grades"),
+                    without_fields(known, "qid", "context_ids", "context_grades"),
                 ),
             )
 
@@ -623,12 +623,12 @@ class LangSmithImporter(CaseImporter):
                 )
             )
             more = {
-                "inputs": without(asked, question[0] or ""),
-                "outputs": without(wanted, *(name or "" for name, _ in (answer, contexts, ids))),
+                "inputs": without_fields(asked, question[0] or ""),
+                "outputs": without_fields(wanted, *(name or "" for name, _ in (answer, contexts, ids))),
             }
             facts = {
                 **{name: found for name, found in more.items() if found},
-                **without(known, "qid", "context_grades"),
+                **without_fields(known, "qid", "context_grades"),
             }
             yield number, RawCase(question[1], known.get("qid"), answer[1], contexts[1], ids[1], facts)
 
@@ -658,11 +658,11 @@ def _sample(case: QuestionCase) -> dict[str, object]:
         "reference_contexts": case.texts,
         "reference_context_ids": case.ids,
         "qid": case.query.qid,
-        PACKED: json.dumps(case.facts, ensure_ascii=False) if case.facts else "",
+        PACKED_COLUMN: json.dumps(case.facts, ensure_ascii=False) if case.facts else "",
     }
 
 
-TAKEN = ("user_input", "reference", "reference_contexts", "reference_context_ids", "qid", PACKED)
+RAGAS_FIELDS = ("user_input", "reference", "reference_contexts", "reference_context_ids", "qid", PACKED_COLUMN)
 
 
 class RagasImporter(CaseImporter):
@@ -685,6 +685,6 @@ class RagasImporter(CaseImporter):
                     row.get("reference"),
                     row.get("reference_contexts"),
                     row.get("reference_context_ids"),
-                    {**unpacked(row.get(PACKED)), **without(row, *TAKEN)},
+                    {**unpacked(row.get(PACKED_COLUMN)), **without_fields(row, *RAGAS_FIELDS)},
                 ),
             )

@@ -31,12 +31,12 @@ from raggs.base.errors import DataError, PrerequisiteError, RaggsError
 from raggs.base.files import disk, hash_file, read_text
 from raggs.base.jsonl import read_objects
 from raggs.base.plainyaml import load_plain
-from raggs.base.tables import SPELLINGS, ColumnNames, folded, table_cells_of
+from raggs.base.tables import SPELLINGS, ColumnNames, fold_column_name, table_cells_of
 from raggs.base.text import one_line
 from raggs.base.trec import SeenPairs, as_number
 from raggs.base.types import as_list, as_object
-from raggs.golden.base import ASKED_AND_READ, GoldenSet, Part
-from raggs.golden.files import PACKED, grades_of, packed, passage_facts
+from raggs.golden.base import ASKED_AND_READ, GoldenContent, GoldenSet
+from raggs.golden.files import PACKED_COLUMN, grades_of, pack_facts, passage_facts
 from raggs.golden.formats import ImportedSet, Importer, write_lines, write_objects
 from raggs.golden.formats.cases import CORPUS as cases_CORPUS
 from raggs.golden.formats.cases import (
@@ -49,15 +49,15 @@ from raggs.golden.formats.cases import (
     ToolGuide,
     given_id,
     unpacked,
-    without,
+    without_fields,
 )
-from raggs.golden.formats.pieces import TEST, SetPieces, first_of, missing, runs_beside
+from raggs.golden.formats.labelled_files import TEST, SetPieces, first_of, missing_file_error, runs_beside
 from raggs.golden.formats.trec import write_passages
 from raggs.parts.file_shapes import GradeFormat, stated_labels
 
 CARD = "README.md"
-TEXTS = {"_id": "string", "title": "string", "text": "string", PACKED: "string"}
-ASKED = {"_id": "string", "text": "string", PACKED: "string"}
+CORPUS_COLUMNS = {"_id": "string", "title": "string", "text": "string", PACKED_COLUMN: "string"}
+QUERY_COLUMNS = {"_id": "string", "text": "string", PACKED_COLUMN: "string"}
 SCORES = {"query-id": "string", "corpus-id": "string", "score": "int32"}
 
 
@@ -73,11 +73,11 @@ class HfExporter(CorpusExporter):
 
     def passage(self, passage: Passage) -> Mapping[str, object]:
         """See `CorpusExporter.passage`."""
-        return {"_id": passage.doc_id, "title": passage.title, "text": passage.text, PACKED: packed(passage)}
+        return {"_id": passage.doc_id, "title": passage.title, "text": passage.text, PACKED_COLUMN: pack_facts(passage)}
 
     def query(self, query: Query) -> Mapping[str, object]:
         """See `CorpusExporter.query`."""
-        return {"_id": query.qid, "text": query.text, PACKED: packed(query)}
+        return {"_id": query.qid, "text": query.text, PACKED_COLUMN: pack_facts(query)}
 
     def write_labels(self, golden: GoldenSet, path: Path) -> int:
         """See `CorpusExporter.write_labels`."""
@@ -100,7 +100,9 @@ class HfExporter(CorpusExporter):
             _config("queries", "queries", QUERIES),
             {**_config("default", self.options.split, self.labels), "default": True},
         ]
-        types = zip(("corpus", "queries", "default"), (TEXTS, ASKED, SCORES), content.items(), strict=True)
+        types = zip(
+            ("corpus", "queries", "default"), (CORPUS_COLUMNS, QUERY_COLUMNS, SCORES), content.items(), strict=True
+        )
         info = [
             {"config_name": name, "description": f"{file} sha256:{sha256}", "features": _features(columns)}
             for name, columns, (file, sha256) in types
@@ -162,9 +164,11 @@ class HfImporter(Importer):
         files = {name: self._files(path, name) for name in CONFIGS} if path.is_dir() else {"default": [path]}
         labels = self._stated_labels(path)
         if not files["default"] and labels is None:
-            raise missing(path, self.FORMAT, f"a configuration default with the split {self.split or TEST}")
+            raise missing_file_error(path, self.FORMAT, f"a configuration default with the split {self.split or TEST}")
         kept = tempfile.TemporaryDirectory(prefix="raggs-")
-        made = {name: _Rows(found, Path(kept.name) / f"{name}.jsonl") for name, found in files.items() if found}
+        made = {
+            name: _ConvertedRows(found, Path(kept.name) / f"{name}.jsonl") for name, found in files.items() if found
+        }
         with ExitStack() as stack:
             for rows in made.values():
                 stack.enter_context(rows.named())
@@ -186,7 +190,7 @@ class HfImporter(Importer):
 
     def _files(self, folder: Path, config: str) -> list[Path]:
         """The files of a configuration."""
-        stated = [files for name, files in _stated(folder) if name in CONFIGS[config]]
+        stated = [files for name, files in _stated_files(folder) if name in CONFIGS[config]]
         patterns = self._patterns(config, stated[0]) if stated else self._usual(config)
         inside = folder.resolve()
         found = (each for pattern in patterns if not Path(pattern).is_absolute() for each in folder.glob(pattern))
@@ -212,7 +216,7 @@ class HfImporter(Importer):
         return asked[0] if asked else stated[0][1] if len(stated) == 1 and self.split is None else []
 
 
-def _stated(folder: Path) -> Iterator[tuple[str, list[tuple[str, list[str]]]]]:
+def _stated_files(folder: Path) -> Iterator[tuple[str, list[tuple[str, list[str]]]]]:
     """What the head of the card says: by configuration, by split, patterns of files."""
     try:
         head = load_plain(read_text(folder / CARD).replace("\r\n", "\n").split("---\n")[1])
@@ -228,7 +232,7 @@ def _paths(found: object) -> list[str]:
     return [each for each in [*as_list(found), found] if isinstance(each, str)]
 
 
-class _Rows:
+class _ConvertedRows:
     """The rows of some files as JSON lines in one; a file that has them as they are read stays where it is.
 
     Args:
@@ -260,7 +264,7 @@ class _Rows:
             for number, row in enumerate(rows_of(path), start=1):
                 count += 1
                 try:
-                    line = json.dumps(_plain(row, columns), ensure_ascii=False, default=_text, allow_nan=False)
+                    line = json.dumps(_plain_row(row, columns), ensure_ascii=False, default=_text, allow_nan=False)
                 except (ValueError, TypeError) as error:
                     said = f"row {number} cannot be written as JSON ({error})"
                     raise DataError(said, where=path, line=number, remedy="write it as JSON lines") from error
@@ -294,18 +298,18 @@ class _Rows:
 def _is_plain(path: Path, columns: ColumnNames) -> bool:
     """Whether the first row is as it is read; columns have one type."""
     _, first = next(iter(read_objects(path)), (0, {}))
-    return _plain(first, columns) == first and not any(isinstance(value, float) for value in first.values())
+    return _plain_row(first, columns) == first and not any(isinstance(value, float) for value in first.values())
 
 
-def _plain(row: Mapping[str, object], columns: ColumnNames) -> dict[str, object]:
+def _plain_row(row: Mapping[str, object], columns: ColumnNames) -> dict[str, object]:
     """A row with texts for ids, and a whole grade as a whole number."""
     found = dict(row)
     ids = {*IDS, *(columns[role] for role in ("qid", "doc_id") if role in columns)}
     grades = {*GRADES, *(columns[role] for role in ("grade",) if role in columns)}
     for name, value in row.items():
-        if folded(name) in ids or name in ids:
+        if fold_column_name(name) in ids or name in ids:
             found[name] = str(value) if type(value) is int else value
-        elif folded(name) in grades or name in grades:
+        elif fold_column_name(name) in grades or name in grades:
             number = as_number(value) if isinstance(value, str) else value
             whole = isinstance(number, float) and number.is_integer()
             found[name] = int(number) if whole and isinstance(number, float) else value
@@ -425,7 +429,7 @@ class AutoRagExporter(CaseExporter):
     """
 
     FORMAT: ClassVar[str] = "autorag"
-    HOLDS: ClassVar[frozenset[Part] | None] = ASKED_AND_READ | {"grades", "order", "lists"}
+    HOLDS: ClassVar[frozenset[GoldenContent] | None] = ASKED_AND_READ | {"grades", "order", "lists"}
     WHOLE_CORPUS: ClassVar[bool] = True
 
     def write_cases(self, golden: GoldenSet, folder: Path) -> dict[str, int]:
@@ -454,7 +458,7 @@ def _question(case: QuestionCase) -> dict[str, object]:
         "query": case.query.text,
         "retrieval_gt": list(_groups(case)) or [[]],
         "generation_gt": [] if case.query.answer is None else [case.query.answer],
-        PACKED: _json(case.facts),
+        PACKED_COLUMN: _json(case.facts),
     }
 
 
@@ -469,15 +473,15 @@ def _groups(case: QuestionCase) -> Iterator[list[str]]:
 def _passage(passage: Passage) -> dict[str, object]:
     title: dict[str, object] = {"title": passage.title} if passage.title else {}
     facts = _json({**title, **passage_facts(passage)})
-    return {"doc_id": passage.doc_id, "contents": passage.raw, "metadata": {PACKED: facts}}
+    return {"doc_id": passage.doc_id, "contents": passage.raw, "metadata": {PACKED_COLUMN: facts}}
 
 
 def _json(facts: dict[str, object]) -> str:
     return json.dumps(facts, ensure_ascii=False) if facts else ""
 
 
-ENDINGS = (".jsonl", ".parquet")
-QUESTION = ("qid", "query", "retrieval_gt", "generation_gt", PACKED)
+TABLE_SUFFIXES = (".jsonl", ".parquet")
+QUESTION = ("qid", "query", "retrieval_gt", "generation_gt", PACKED_COLUMN)
 
 
 class AutoRagImporter(CaseImporter):
@@ -503,13 +507,13 @@ class AutoRagImporter(CaseImporter):
                     answers[0] if answers else None,
                     None,
                     list(_flat(row.get("retrieval_gt") or [])),
-                    {**unpacked(row.get(PACKED)), **without(dict(row), *QUESTION), **more},
+                    {**unpacked(row.get(PACKED_COLUMN)), **without_fields(dict(row), *QUESTION), **more},
                 ),
             )
 
     def passages(self, path: Path) -> Iterator[Mapping[str, object]]:
         """See `CaseImporter.passages`."""
-        corpus = first_of(path.parent, *(f"corpus{ending}" for ending in ENDINGS))
+        corpus = first_of(path.parent, *(f"corpus{ending}" for ending in TABLE_SUFFIXES))
         if corpus is None:
             return
         looks, lines = SeenPairs(corpus), dict[str, int]()
@@ -523,11 +527,11 @@ class AutoRagImporter(CaseImporter):
                 raise DataError(said, where=corpus, line=number, remedy="give each passage an id of its own")
             if not doc_id.isascii():
                 looks.note_form(doc_id, number)
-            title = unpacked(known.get(PACKED)).get("title")
+            title = unpacked(known.get(PACKED_COLUMN)).get("title")
             if isinstance(title, str):
                 text = text.removeprefix(f"{title}\n")
-            ours = isinstance(known.get(PACKED), str)
-            facts = {PACKED: known[PACKED]} if ours else {"metadata": known} if known else {}
+            ours = isinstance(known.get(PACKED_COLUMN), str)
+            facts = {PACKED_COLUMN: known[PACKED_COLUMN]} if ours else {"metadata": known} if known else {}
             yield {"_id": doc_id, "title": title or "", "text": text, **facts}
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from raggs.base.text import one_line
-from raggs.golden.base import RUNS, GoldenSet, Part
+from raggs.golden.base import RUNS, GoldenContent, GoldenSet
 from raggs.golden.formats import write_lines
 from raggs.golden.formats.cases import CaseExporter, QuestionCase
 from raggs.golden.formats.trec import TOP, list_name
@@ -92,7 +92,7 @@ class PromptfooExporter(CaseExporter):
     """
 
     FORMAT: ClassVar[str] = "promptfoo"
-    HOLDS: ClassVar[frozenset[Part] | None] = frozenset({"grades", "order", "lists", "questions"})
+    HOLDS: ClassVar[frozenset[GoldenContent] | None] = frozenset({"grades", "order", "lists", "questions"})
     TEXTS: ClassVar[bool] = False  # as templates: escaped, and nobody reads them back
 
     def write_cases(self, golden: GoldenSet, folder: Path) -> dict[str, int]:

@@ -20,7 +20,15 @@ from raggs.base.errors import DataError
 from raggs.base.jsonl import read_objects
 from raggs.base.tables import IMPORT_ROLES, open_table
 from raggs.base.text import BYTE_ORDER_MARK, plural
-from raggs.golden.base import PARTS, RUNS, SURE, GoldenQuery, GoldenSet, LabelRecord, Part
+from raggs.golden.base import (
+    CONFIDENCE_FIELDS,
+    GOLDEN_CONTENTS,
+    RUNS,
+    GoldenContent,
+    GoldenQuery,
+    GoldenSet,
+    LabelRecord,
+)
 from raggs.golden.files import CORPUS as lines_CORPUS
 from raggs.golden.files import JUDGMENTS as lines_JUDGMENTS
 from raggs.golden.files import ORDER as lines_ORDER
@@ -28,8 +36,15 @@ from raggs.golden.files import QUERIES as files_QUERIES
 from raggs.golden.files import UNJUDGED as lines_UNJUDGED
 from raggs.golden.files import orders_of, passage_facts, words_of
 from raggs.golden.formats import Exporter, ImportedSet, Importer, write_lines, write_objects
-from raggs.golden.formats.cases import CaseContents, CaseExporter, made_passage_id, sound_id, written
-from raggs.golden.formats.pieces import SHOWN, SetPieces, first_of, missing, placed, runs_beside
+from raggs.golden.formats.cases import CaseContents, CaseExporter, made_passage_id, sound_id, write_json_lines
+from raggs.golden.formats.labelled_files import (
+    MAX_SHOWN_NAMES,
+    SetPieces,
+    first_of,
+    missing_file_error,
+    rank_record,
+    runs_beside,
+)
 from raggs.golden.formats.trec import write_passages, write_systems
 from raggs.parts.file_shapes import AS_GRADED, GradeFormat, sidecar, stated_labels
 from raggs.parts.queries.fields import made_id, query_of
@@ -53,7 +68,7 @@ class CsvExporter(CaseExporter):
     """
 
     FORMAT: ClassVar[str] = "csv"
-    HOLDS: ClassVar[frozenset[Part] | None] = frozenset(
+    HOLDS: ClassVar[frozenset[GoldenContent] | None] = frozenset(
         {
             *("grades", "unjudged", "judges", "reasons", "duplicates"),
             *("order", "below", "lists", "questions", "texts"),
@@ -61,7 +76,7 @@ class CsvExporter(CaseExporter):
     )
 
     @property
-    def holds(self) -> frozenset[Part] | None:
+    def holds(self) -> frozenset[GoldenContent] | None:
         """The same whatever is asked: grades stand in the table."""
         return self.HOLDS
 
@@ -107,9 +122,9 @@ def _row(graded: JudgeRecord, passage: Passage | None, place: RankRecord | None)
 
 
 FILE = "golden.csv"
-WORDS = ("judge", "reason", "duplicate_of", "skipped", "error", "unordered")  # columns of raggs' own tables
+TEXT_COLUMNS = ("judge", "reason", "duplicate_of", "skipped", "error", "unordered")  # columns of raggs' own tables
 CONFIDENCE = "confidence"  # a column of raggs' own tables that is not read
-LACKS = "a column for the query (question or qid), one for the passage (passage or doc_id), and grade"
+REQUIRED_COLUMNS = "a column for the query (question or qid), one for the passage (passage or doc_id), and grade"
 Row = Mapping[str, str]
 
 
@@ -136,20 +151,20 @@ class CsvImporter(Importer):
         """See `Importer.read`."""
         file = first_of(path, FILE) if path.is_dir() else path
         if file is None:
-            raise missing(path, self.FORMAT, FILE)
+            raise missing_file_error(path, self.FORMAT, FILE)
         labels = stated_labels(file.parent) if sidecar(file) else None
         table, opened = (
             _JudgmentTable(CaseContents(file, "line")),
-            open_table(file, (*IMPORT_ROLES, *WORDS), (), self.columns),
+            open_table(file, (*IMPORT_ROLES, *TEXT_COLUMNS), (), self.columns),
         )
         found = opened.places.keys()
         if "grade" not in found or not {"qid", "question"} & found or not {"doc_id", "passage"} & found:
-            remedy = f"it needs {LACKS}; --column ROLE=NAME says which column is which"
+            remedy = f"it needs {REQUIRED_COLUMNS}; --column ROLE=NAME says which column is which"
             raise DataError("lacks a column", where=file, line=1, remedy=remedy)
         for line, row in opened.rows:
             _add(table, row, file, line)
         kept = tempfile.TemporaryDirectory(prefix="raggs-")
-        questions, corpus = written(table.read, Path(kept.name))
+        questions, corpus = write_json_lines(table.read, Path(kept.name))
         lists = runs_beside(file.parent, labels, table.grades)[1] if labels else []
         orders = {qid: sorted(found, key=lambda each: each.rank) for qid, found in table.orders.items()}
         unread = [name for name in opened.unread if name != CONFIDENCE]
@@ -180,13 +195,13 @@ def _add(table: _JudgmentTable, row: Row, path: Path, line: int) -> None:
         first = table.read.labels[qid, doc_id]
         said = f"{doc_id} is graded twice for {qid} (first in line {first})"
         raise DataError(said, where=path, line=line, remedy="keep one of the rows")
-    grade = _whole(row["grade"], path, line)
+    grade = _whole_number(row["grade"], path, line)
     table.grades.setdefault(qid, []).append(_graded(qid, doc_id, grade, row))
-    rank = _whole(row.get("rank", ""), path, line)
+    rank = _whole_number(row.get("rank", ""), path, line)
     if rank is not None and rank > 0 and grade is not None:
         hit = RetrieveRecord(qid=qid, retriever=FILE, rank=rank, doc_id=doc_id, score=0)
         marked = {"unordered": bool(row.get("unordered"))}
-        table.orders.setdefault(qid, []).append(placed(hit, grade).model_copy(update=marked))
+        table.orders.setdefault(qid, []).append(rank_record(hit, grade).model_copy(update=marked))
 
 
 def _graded(qid: str, doc_id: str, grade: int | None, row: Row) -> LabelRecord:
@@ -202,7 +217,7 @@ def _graded(qid: str, doc_id: str, grade: int | None, row: Row) -> LabelRecord:
     )
 
 
-def _whole(cell: str, path: Path, line: int) -> int | None:
+def _whole_number(cell: str, path: Path, line: int) -> int | None:
     """A whole number, also as a spreadsheet may write it (4.0); None of an empty cell."""
     text = cell.strip().removesuffix(".0")
     if not text:
@@ -231,10 +246,10 @@ class JsonlExporter(Exporter):
     FORMAT: ClassVar[str] = "jsonl"
     SIDECAR: ClassVar[str] = "golden.jsonl.meta.json"
     LABELS: ClassVar[str] = JUDGMENTS
-    HOLDS: ClassVar[frozenset[Part] | None] = frozenset(PARTS)
+    HOLDS: ClassVar[frozenset[GoldenContent] | None] = frozenset(GOLDEN_CONTENTS)
 
     @property
-    def holds(self) -> frozenset[Part] | None:
+    def holds(self) -> frozenset[GoldenContent] | None:
         """Everything: grades stand beside gains, whatever is asked."""
         return self.HOLDS
 
@@ -275,7 +290,10 @@ def _objects(golden: GoldenSet) -> Iterator[dict[str, object]]:
         for record in query.order:
             if record.rank <= golden.top and not (golden.partial and record.doc_id not in texts):
                 found = _object(query, record, texts.get(record.doc_id))
-                unknown = (*(() if golden.sure else SURE), *(() if golden.form == AS_GRADED else ("grade", "gain")))
+                unknown = (
+                    *(() if golden.sure else CONFIDENCE_FIELDS),
+                    *(() if golden.form == AS_GRADED else ("grade", "gain")),
+                )
                 yield {name: value for name, value in found.items() if name not in unknown}
 
 
@@ -321,7 +339,13 @@ def _judgments(golden: GoldenSet) -> Iterator[dict[str, object]]:
         for graded in query.grades:
             if graded.grade is not None:
                 known = {"gain": GAIN.written(graded.grade)} if golden.form == AS_GRADED else {}
-                yield {"qid": query.qid, "doc_id": graded.doc_id, "grade": graded.grade, **known, **_word(graded)}
+                yield {
+                    "qid": query.qid,
+                    "doc_id": graded.doc_id,
+                    "grade": graded.grade,
+                    **known,
+                    **_label_details(graded),
+                }
 
 
 def _unjudged(golden: GoldenSet) -> Iterator[dict[str, object]]:
@@ -329,10 +353,10 @@ def _unjudged(golden: GoldenSet) -> Iterator[dict[str, object]]:
     for query in golden.by_query("grades"):
         for graded in query.grades:
             if graded.grade is None:
-                yield {"qid": query.qid, "doc_id": graded.doc_id, **_word(graded)}
+                yield {"qid": query.qid, "doc_id": graded.doc_id, **_label_details(graded)}
 
 
-def _word(graded: JudgeRecord) -> dict[str, object]:
+def _label_details(graded: JudgeRecord) -> dict[str, object]:
     """Who said what of a passage, where anything is known."""
     several = len(graded.grades) > 1 or graded.votes
     found = {
@@ -348,7 +372,7 @@ def _word(graded: JudgeRecord) -> dict[str, object]:
 
 
 def _order(golden: GoldenSet) -> Iterator[dict[str, object]]:
-    unknown = {"v", *(() if golden.sure else SURE), *(() if golden.form == AS_GRADED else ("grade",))}
+    unknown = {"v", *(() if golden.sure else CONFIDENCE_FIELDS), *(() if golden.form == AS_GRADED else ("grade",))}
     for query in golden.by_query("order"):
         for record in query.order:
             yield record.model_dump(mode="json", exclude=unknown)
@@ -363,14 +387,17 @@ class JsonlImporter(Importer):
         """See `Importer.read`."""
         labels = first_of(path, lines_JUDGMENTS) if path.is_dir() else path
         if labels is None:
-            raise missing(path, self.FORMAT, lines_JUDGMENTS)
+            raise missing_file_error(path, self.FORMAT, lines_JUDGMENTS)
         folder = labels.parent
         grades = words_of([labels, *filter(None, [first_of(folder, lines_UNJUDGED)])], self.columns)
         order = first_of(folder, lines_ORDER)
-        sure = all(row.keys() >= SURE for _, row in read_objects(order)) if order else False
+        sure = all(row.keys() >= CONFIDENCE_FIELDS for _, row in read_objects(order)) if order else False
         orders = orders_of(order)
         if order and (strange := sorted(orders.keys() - grades.keys())):
-            said = f"orders passages of {plural(len(strange), 'query')} without labels: {', '.join(strange[:SHOWN])}"
+            said = (
+                f"orders passages of {plural(len(strange), 'query')} without labels: "
+                f"{', '.join(strange[:MAX_SHOWN_NAMES])}"
+            )
             raise DataError(said, where=order, remedy=f"remove these lines, or add the labels to {labels.name}")
         lists = sorted(each for each in (folder / RUNS).glob("*.trec") if each.stat().st_size)
         questions, corpus = first_of(folder, files_QUERIES), first_of(folder, lines_CORPUS)

@@ -33,7 +33,7 @@ from raggs.base.artifacts import Passage
 from raggs.base.errors import DataError, RaggsError
 from raggs.base.files import disk, read_lines, read_whole
 from raggs.base.types import as_object
-from raggs.golden.base import RUNS, GoldenSet, Part
+from raggs.golden.base import RUNS, GoldenContent, GoldenSet
 from raggs.golden.files import grades_of, passage_facts
 from raggs.golden.formats import (
     Exporter,
@@ -44,12 +44,12 @@ from raggs.golden.formats import (
     write_objects,
     write_routed_lines,
 )
-from raggs.golden.formats.pieces import (
+from raggs.golden.formats.labelled_files import (
     SetPieces,
     first_of,
     is_ours,
     labels_alone,
-    missing,
+    missing_file_error,
     orders_of,
     with_runs,
 )
@@ -205,7 +205,7 @@ def _tag(name: str) -> str:
     return TAG + re.sub(r"\s+", "-", name.strip())
 
 
-Form = Callable[[Passage], Mapping[str, object]]
+PassageForm = Callable[[Passage], Mapping[str, object]]
 
 
 def passage_object(passage: Passage) -> dict[str, object]:
@@ -213,7 +213,9 @@ def passage_object(passage: Passage) -> dict[str, object]:
     return {"_id": passage.doc_id, "title": passage.title, "text": passage.text, **passage_facts(passage)}
 
 
-def write_passages(golden: GoldenSet, path: Path, whole: Iterable[Passage] | None, form: Form = passage_object) -> int:
+def write_passages(
+    golden: GoldenSet, path: Path, whole: Iterable[Passage] | None, form: PassageForm = passage_object
+) -> int:
     """Write the corpus in its own order, or every passage of any query's pool once, sorted by id; count them.
 
     Args:
@@ -225,10 +227,10 @@ def write_passages(golden: GoldenSet, path: Path, whole: Iterable[Passage] | Non
     """
     if whole is not None:
         return write_objects(path, map(form, whole))
-    return write_lines(path, _pooled(golden, form))
+    return write_lines(path, _pooled_passage_lines(golden, form))
 
 
-def _pooled(golden: GoldenSet, form: Form) -> Iterator[str]:
+def _pooled_passage_lines(golden: GoldenSet, form: PassageForm) -> Iterator[str]:
     """Each passage once, sorted by id. Texts wait in a temporary file, so that memory holds ids and offsets only."""
     places: dict[str, int] = {}
     with tempfile.TemporaryFile() as spill, object_writer(spill) as writer:
@@ -255,7 +257,7 @@ class TrecExporter(Exporter):
     FORMAT: ClassVar[str] = "trec"
     SIDECAR: ClassVar[str] = "qrels.txt.meta.json"
     LABELS: ClassVar[str] = "qrels.txt"
-    HOLDS: ClassVar[frozenset[Part] | None] = frozenset({"grades", "order", "lists"})
+    HOLDS: ClassVar[frozenset[GoldenContent] | None] = frozenset({"grades", "order", "lists"})
 
     def write(self, golden: GoldenSet, folder: Path) -> list[Path]:
         """See `Exporter.write`.
@@ -300,7 +302,7 @@ class TrecImporter(Importer):
             return labels_alone(path, self.columns)
         labels = stated_labels(path) or self._only(path)
         if labels is None:
-            raise missing(path, self.FORMAT, "qrels.txt, or one file *.qrels")
+            raise missing_file_error(path, self.FORMAT, "qrels.txt, or one file *.qrels")
         return with_runs(path, labels, columns=self.columns)
 
     def _only(self, path: Path) -> Path | None:
@@ -327,7 +329,7 @@ class RanxExporter(Exporter):
     FORMAT: ClassVar[str] = "ranx"
     SIDECAR: ClassVar[str] = "qrels.json.meta.json"
     LABELS: ClassVar[str] = "qrels.json"
-    HOLDS: ClassVar[frozenset[Part] | None] = frozenset({"grades", "order", "lists"})
+    HOLDS: ClassVar[frozenset[GoldenContent] | None] = frozenset({"grades", "order", "lists"})
 
     def write(self, golden: GoldenSet, folder: Path) -> list[Path]:
         """See `Exporter.write`.
@@ -385,7 +387,7 @@ class RanxImporter(Importer):
             return labels_alone(path, self.columns)
         labels = stated_labels(path) or first_of(path, "qrels.json")
         if labels is None:
-            raise missing(path, self.FORMAT, "qrels.json")
+            raise missing_file_error(path, self.FORMAT, "qrels.json")
         grades = grades_of(labels, self.columns)
         orders = orders_of(labels, path / RANX_TOP, grades)
         top = [each for each in path.glob(RANX_TOP) if each.stat().st_size and not is_ours(labels, each)]

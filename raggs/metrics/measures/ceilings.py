@@ -43,7 +43,7 @@ class Robustness(Measure):
         return reached
 
 
-class Shares(NamedTuple):
+class CeilingShares(NamedTuple):
     """Of the top k's weight in the pool's ceiling, each of shape (queries,): mean over ties, least and largest."""
 
     mean: Floats
@@ -59,12 +59,12 @@ def pool_counts(hits: Hits, depth: int) -> Ints:
 def expected_best(hits: Hits, table: Floats, k: int, depth: int) -> Floats:
     """Shape (queries,): the mean weight of the best k of the pool, over ties at its end."""
     total = w.best_sum(table, _counts(hits, np.flatnonzero(hits.start + hits.size <= depth)), k)
-    for query, (chances, counts, _, _) in _crossed(hits, table, depth).items():
+    for query, (chances, counts, _, _) in _pool_outcomes(hits, table, depth).items():
         total[query] = chances @ w.best_sum(_row(table, query), counts, k)
     return total
 
 
-def shares(hits: Hits, table: Floats, k: int, depth: int) -> Shares:
+def ceiling_shares(hits: Hits, table: Floats, k: int, depth: int) -> CeilingShares:
     """How much of the best k of the pool the top k holds; NaN where the pool holds nothing of use.
 
     Args:
@@ -82,7 +82,7 @@ def shares(hits: Hits, table: Floats, k: int, depth: int) -> Shares:
         arranged = hits.arranged(sign * inside)
         bases.append(arranged.total(arranged.weigh(table) * ~_crosses(arranged, depth) * (arranged.rank <= k)))
     found = [w.ratio(base, ceiling, math.nan) for base in bases]
-    for query, (chances, counts, drawn, (start, slots)) in _crossed(hits, table, depth).items():
+    for query, (chances, counts, drawn, (start, slots)) in _pool_outcomes(hits, table, depth).items():
         row, shown = _row(table, query), min(max(k - start, 0), slots)
         held = (drawn * row).sum(axis=1)
         parts = (held * shown / slots, held - w.best_sum(row, drawn, slots - shown), w.best_sum(row, drawn, shown))
@@ -96,7 +96,7 @@ def shares(hits: Hits, table: Floats, k: int, depth: int) -> Shares:
                 values[query] = chances[defined] @ of_each / chances[defined].sum()
             else:
                 values[query] = pick(of_each)
-    return Shares(*found)
+    return CeilingShares(*found)
 
 
 class _Outcome(NamedTuple):
@@ -112,7 +112,7 @@ def _crosses(hits: Hits, depth: int) -> np.ndarray[tuple[int], np.dtype[np.bool_
     return (hits.start < depth) & (hits.start + hits.size > depth)
 
 
-def _crossed(hits: Hits, table: Floats, depth: int) -> dict[int, _Outcome]:
+def _pool_outcomes(hits: Hits, table: Floats, depth: int) -> dict[int, _Outcome]:
     """The outcomes of each query with a tie group across the end of the pool; what weighs nothing is not told apart."""
     rows = np.flatnonzero(_crosses(hits, depth))
     within = _counts(hits, np.flatnonzero(hits.start + hits.size <= depth))
@@ -122,12 +122,12 @@ def _crossed(hits: Hits, table: Floats, depth: int) -> dict[int, _Outcome]:
         first = rows[np.searchsorted(hits.query[rows], query)]
         start, size = int(hits.start[first]), int(hits.size[first])
         held = np.where(_row(table, query) > 0, tied[query], 0)
-        chances, drawn = _draws(held.tolist(), size, depth - start)
+        chances, drawn = _draw_outcomes(held.tolist(), size, depth - start)
         found[query] = _Outcome(chances, within[query] + drawn, drawn, (start, depth - start))
     return found
 
 
-def _draws(held: list[int], size: int, slots: int) -> tuple[Floats, Ints]:
+def _draw_outcomes(held: list[int], size: int, slots: int) -> tuple[Floats, Ints]:
     """Chances and grade counts of all ways to draw `slots` of `size` passages, `held` of them judged."""
     rest = size - sum(held)
     ways = [
@@ -180,8 +180,8 @@ class _Share(_Ceiling):
         found = self._shares(hits)
         return self._defined(hits, found.most if most else found.least)
 
-    def _shares(self, hits: Hits) -> Shares:
-        return shares(hits, self.table(hits.qrels), self.cutoff, self.depth)
+    def _shares(self, hits: Hits) -> CeilingShares:
+        return ceiling_shares(hits, self.table(hits.qrels), self.cutoff, self.depth)
 
     def _defined(self, hits: Hits, values: Floats) -> Floats:
         defined = self.norm(hits, self.table(hits.qrels)) > 0

@@ -208,4 +208,4 @@ class RecallUtility(Utility, Linear):
     @property
     def reach(self) -> int:
         """All of them."""
-        return w.EVERYTHING
+        return w.NO_CUTOFF

@@ -33,7 +33,7 @@ def with_first(hits: Hits, run: Run, facet_of: Mapping[str, str], ties: Ties) ->
         ties: the order of equal scores, as of `hits`.
     """
     known = replace(hits, facet=hits.qrels.facets(facet_of))
-    query, facet, rank = _standing(known, run, facet_of, ties)
+    query, facet, rank = _ranked_facets(known, run, facet_of, ties)
     width = max(len(set(facet_of.values())), 1)
     cells, places = np.unique(query * width + facet, return_inverse=True)
     least = np.full(len(cells), np.iinfo(np.int64).max)
@@ -53,10 +53,10 @@ def repeats(hits: Hits) -> Flags:
     """Shape (n,): which rows have a facet that stands above them in their list."""
     if hits.first is not None:
         return hits.first < hits.rank
-    return seen(hits, facets_of(hits), np.ones(len(hits.query), dtype=bool)) > 0
+    return count_facet_above(hits, facets_of(hits), np.ones(len(hits.query), dtype=bool)) > 0
 
 
-def seen(hits: Hits, facet: Ints, counted: Flags) -> Ints:
+def count_facet_above(hits: Hits, facet: Ints, counted: Flags) -> Ints:
     """Shape (n,): how many counted rows of a row's own facet stand above it; 0 for rows without a facet.
 
     Args:
@@ -75,7 +75,7 @@ def seen(hits: Hits, facet: Ints, counted: Flags) -> Ints:
     return found
 
 
-def _standing(hits: Hits, run: Run, facet_of: Mapping[str, str], ties: Ties) -> tuple[Ints, Ints, Ints]:
+def _ranked_facets(hits: Hits, run: Run, facet_of: Mapping[str, str], ties: Ties) -> tuple[Ints, Ints, Ints]:
     """Query, facet and rank of every retrieved passage whose facet is known."""
     ids, names = IdColumn.of(facet_of), sorted(set(facet_of.values()))
     number = {name: place for place, name in enumerate(names)}
@@ -128,7 +128,7 @@ class Diverse(Faceted):
     def gains(self, hits: Hits) -> Floats:
         """Shape (n,): what each row gains."""
         good = hits.weigh(self.table(hits.qrels)) > 0
-        return np.where(good, self._kept(seen(hits, facets_of(hits), good)), 0.0)
+        return np.where(good, self._kept(count_facet_above(hits, facets_of(hits), good)), 0.0)
 
     def possible(self, hits: Hits) -> tuple[Ints, Floats]:
         """Query and gain of each relevant passage when every one is shown, by query and descending gain."""

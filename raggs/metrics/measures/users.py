@@ -37,7 +37,7 @@ class Rbp(Linear):
 
 
 DEPTH = 1000  # places that a reader may look at, as in cwl_eval
-BLOCK = 1000  # queries at a time: DEPTH * BLOCK numbers are 8 MB
+QUERIES_PER_BLOCK = 1000  # queries at a time: DEPTH * BLOCK numbers are 8 MB
 
 
 class Scaled(Measure):
@@ -74,9 +74,9 @@ class Cwl(Scaled):
         rows = np.flatnonzero(hits.rank <= min(DEPTH, self.cutoff))
         query, rank = hits.query[rows], hits.rank[rows]
         found = np.zeros(len(hits.length))
-        for first in range(0, len(found), BLOCK):
-            mine = (query >= first) & (query < first + BLOCK)
-            gains = np.zeros((min(BLOCK, len(found) - first), DEPTH))
+        for first in range(0, len(found), QUERIES_PER_BLOCK):
+            mine = (query >= first) & (query < first + QUERIES_PER_BLOCK)
+            gains = np.zeros((min(QUERIES_PER_BLOCK, len(found) - first), DEPTH))
             gains[query[mine] - first, rank[mine] - 1] = gain[rows[mine]]
             going_on = np.broadcast_to(self.going_on(np.arange(1, DEPTH + 1), gains), gains.shape)
             weight = np.concatenate([np.ones((len(gains), 1)), np.cumprod(going_on[:, :-1], axis=1)], axis=1)

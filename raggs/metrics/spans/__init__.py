@@ -8,27 +8,34 @@ knows a text, a chunker or an embedder.
 from __future__ import annotations
 
 from raggs.metrics.spans.columns import DocumentOffsets, LengthScale, SpanIndex, Spans
-from raggs.metrics.spans.projection import HOLE, JudgedSpans, ProjectedPassages, ProjectionRule, Stretches, project
+from raggs.metrics.spans.projection import (
+    UNJUDGED_GRADE,
+    JudgedSpans,
+    ProjectedPassages,
+    ProjectionRule,
+    Stretches,
+    project,
+)
 from raggs.metrics.spans.scores import (
+    MAX_COMPAT_CHUNKS,
     MEASURES,
     MIN,
-    MOST,
     ChunkTargets,
     Cutoff,
     ReferenceColumns,
     Scores,
     Summary,
-    fresh,
     locate,
+    new_characters,
     score,
     summary,
 )
 
 __all__ = [
-    "HOLE",
+    "MAX_COMPAT_CHUNKS",
     "MEASURES",
     "MIN",
-    "MOST",
+    "UNJUDGED_GRADE",
     "ChunkTargets",
     "Cutoff",
     "DocumentOffsets",
@@ -42,8 +49,8 @@ __all__ = [
     "Spans",
     "Stretches",
     "Summary",
-    "fresh",
     "locate",
+    "new_characters",
     "project",
     "score",
     "summary",

@@ -22,7 +22,7 @@ import numpy as np
 
 from raggs.base.arrays import Floats, Ints
 
-Place = tuple[int, int, int]
+SpanPlace = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Spans:
         return len(self.document)
 
     @classmethod
-    def of(cls, rows: Iterable[Place]) -> Spans:
+    def of(cls, rows: Iterable[SpanPlace]) -> Spans:
         """From rows of document, start and end.
 
         Raises:
@@ -153,7 +153,7 @@ def total(groups: int, group: Ints, values: Floats) -> Floats:
     return np.bincount(group, weights=values, minlength=groups).astype(np.float64)
 
 
-Side = Literal["left", "right"]
+SearchSide = Literal["left", "right"]
 
 
 @dataclass(frozen=True)
@@ -193,8 +193,8 @@ class SpanIndex:
         """All pairs of a given stretch and a span that overlaps it: their rows, sorted by stretch, then span."""
         asked: list[Ints] = [np.empty(0, dtype=np.int64)]
         found: list[Ints] = [np.empty(0, dtype=np.int64)]
-        before: Side = "left" if self._touching else "right"
-        behind: Side = "right" if self._touching else "left"
+        before: SearchSide = "left" if self._touching else "right"
+        behind: SearchSide = "right" if self._touching else "left"
         for layer in self._layers:
             first = np.searchsorted(layer.ends, starts, before)
             last = np.searchsorted(layer.starts, ends, behind)

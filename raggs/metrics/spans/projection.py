@@ -20,11 +20,11 @@ import numpy as np
 from raggs.base.arrays import Flags, Floats, Ints
 from raggs.metrics.spans.columns import DocumentOffsets, SpanIndex, Spans
 
-HOLE = -1
+UNJUDGED_GRADE = -1
 By = Literal["cover", "share", "mean", "max"]
 Overlap = Literal["highest", "lowest"]
-Reached = Callable[[Floats], Flags]
-EDGE = 1e-9  # a share that is reached but for rounding is reached
+GradeCondition = Callable[[Floats], Flags]
+SHARE_TOLERANCE = 1e-9  # a share that is reached but for rounding is reached
 
 
 @dataclass(frozen=True)
@@ -88,11 +88,11 @@ class JudgedSpans:
         """The characters that are painted with this grade or a higher one, in stretches that do not overlap."""
         if overlap == "highest":
             return self._merged(self.grade >= grade)
-        return _without(self._merged(self.grade >= 0), self._merged(self.grade < grade))
+        return _subtract_stretches(self._merged(self.grade >= 0), self._merged(self.grade < grade))
 
     def _merged(self, which: Flags) -> Stretches:
         starts, ends = self.line.starts(self.spans)[which], self.line.ends(self.spans)[which]
-        return merged(self.query[which], starts, ends, self.line.length)
+        return merge_stretches(self.query[which], starts, ends, self.line.length)
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class ProjectedPassages:
     @property
     def holes(self) -> int:
         """How many of them got no grade."""
-        return int((self.grade == HOLE).sum())
+        return int((self.grade == UNJUDGED_GRADE).sum())
 
 
 def project(painted: JudgedSpans, passages: Spans, rule: ProjectionRule) -> ProjectedPassages:
@@ -141,7 +141,7 @@ def project(painted: JudgedSpans, passages: Spans, rule: ProjectionRule) -> Proj
     return _Projection(painted, passages, rule).projected()
 
 
-def merged(query: Ints, starts: Ints, ends: Ints, width: int) -> Stretches:
+def merge_stretches(query: Ints, starts: Ints, ends: Ints, width: int) -> Stretches:
     """The union of the stretches of each query, on a line of `width`; stretches that touch become one."""
     shift = query * (width + 1)
     order = np.argsort(starts + shift, kind="stable")
@@ -155,7 +155,7 @@ def merged(query: Ints, starts: Ints, ends: Ints, width: int) -> Stretches:
     return Stretches(found, low[first] - found * (width + 1), reach[last] - found * (width + 1))
 
 
-def _without(whole: Stretches, parts: Stretches) -> Stretches:
+def _subtract_stretches(whole: Stretches, parts: Stretches) -> Stretches:
     """What of `whole` is in none of `parts`, which all lie within it."""
     query = np.concatenate([whole.query, parts.query])
     edges = np.concatenate([whole.starts, parts.ends])  # where what is left begins, and where it ends
@@ -181,9 +181,11 @@ class _Projection:
         query, passage = np.divmod(self._keys, self._width)
         grade = self._by_rule()
         share = self._judged / (self._ends - self._starts)[passage]
-        unsure = (share < self._rule.known - EDGE) & (grade < self._rule.proof)
+        unsure = (share < self._rule.known - SHARE_TOLERANCE) & (grade < self._rule.proof)
         own = self._own()
-        return ProjectedPassages(query, passage, np.where(own >= 0, own, np.where(unsure, HOLE, grade)), share)
+        return ProjectedPassages(
+            query, passage, np.where(own >= 0, own, np.where(unsure, UNJUDGED_GRADE, grade)), share
+        )
 
     @cached_property
     def _pairs(self) -> tuple[Ints, Ints, Ints]:
@@ -214,10 +216,10 @@ class _Projection:
         return np.maximum(self._shared(), self._covered())
 
     def _shared(self) -> Ints:
-        wanted = self._rule.least * self._judged - EDGE
+        wanted = self._rule.least * self._judged - SHARE_TOLERANCE
         return self._highest(lambda held: held >= wanted)
 
-    def _highest(self, reached: Reached) -> Ints:
+    def _highest(self, reached: GradeCondition) -> Ints:
         """The highest grade of which a passage holds enough characters, or characters of higher ones."""
         found = np.zeros(len(self._keys), dtype=np.int64)
         for grade, held in self._by_level():
@@ -229,7 +231,7 @@ class _Projection:
         for grade, held in self._by_level():
             total += (grade - before) * held
             before = grade
-        return np.floor(total / self._judged + 0.5 + EDGE).astype(np.int64)
+        return np.floor(total / self._judged + 0.5 + SHARE_TOLERANCE).astype(np.int64)
 
     def _by_level(self) -> Iterator[tuple[int, Floats]]:
         """Each grade, ascending, and the characters of each pair that are painted with it or a higher one."""
@@ -240,7 +242,7 @@ class _Projection:
         """The highest grade of a judged place of which a passage holds enough."""
         place, passage, both = self._pairs
         spans = self._painted.spans
-        enough = both >= self._rule.least * (spans.end - spans.start)[place] - EDGE
+        enough = both >= self._rule.least * (spans.end - spans.start)[place] - SHARE_TOLERANCE
         return self._best(place[enough], passage[enough], 0)
 
     def _own(self) -> Ints:
@@ -248,7 +250,7 @@ class _Projection:
         place, passage, both = self._pairs
         spans = self._painted.spans
         same = (both == (spans.end - spans.start)[place]) & (both == (self._ends - self._starts)[passage])
-        return self._best(place[same], passage[same], HOLE)
+        return self._best(place[same], passage[same], UNJUDGED_GRADE)
 
     def _best(self, place: Ints, passage: Ints, nothing: int) -> Ints:
         """The best grade of these places for each pair."""

@@ -43,9 +43,9 @@ from raggs.metrics.spans.projection import Stretches
 
 MIN: Literal["min"] = "min"
 Cutoff = int | Literal["min"]
-MOST = 20  # chunks that "min" retrieves in the report's code
+MAX_COMPAT_CHUNKS = 20  # chunks that "min" retrieves in the report's code
 MEASURES = ("recall", "precision", "iou", "f1", "precision_omega")
-NOBODY = -1
+NO_CHUNK = -1
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class ChunkTargets:
     @property
     def least(self) -> Ints:
         """How many chunks "min" retrieves for each question."""
-        return np.minimum(self.hits, MOST) if self.compat else self.hits
+        return np.minimum(self.hits, MAX_COMPAT_CHUNKS) if self.compat else self.hits
 
     @cached_property
     def omega(self) -> Floats:
@@ -209,7 +209,7 @@ def score(target: ChunkTargets, retrieved: Ints, cutoff: Cutoff) -> Scores:
     if retrieved.ndim != 2 or len(retrieved) != count or (cutoff != MIN and cutoff < 1):
         raise ValueError(f"a row a question ({count}) and a cutoff of at least 1 are needed")
     widths = target.least if cutoff == MIN else np.full(count, cutoff)
-    shown = (np.arange(retrieved.shape[1]) < widths[:, None]) & (retrieved != NOBODY)
+    shown = (np.arange(retrieved.shape[1]) < widths[:, None]) & (retrieved != NO_CHUNK)
     asked, chunk = np.nonzero(shown)[0], retrieved[shown]
     which = np.isin(target.keys, asked * max(1, len(target.chunks)) + chunk)
     held, wanted = target.held(which), target.wanted
@@ -249,10 +249,10 @@ def _ratio(part: Floats, whole: Floats) -> Floats:
     return found
 
 
-NEVER = np.iinfo(np.int64).max
+NO_RANK = np.iinfo(np.int64).max
 
 
-def fresh(wanted: Stretches, shown: Spans, query: Ints, rank: Ints, line: DocumentOffsets) -> Ints:
+def new_characters(wanted: Stretches, shown: Spans, query: Ints, rank: Ints, line: DocumentOffsets) -> Ints:
     """Shape (shown,): the wanted characters of its query that each passage holds and no better ranked one does.
 
     Args:
@@ -273,7 +273,7 @@ def fresh(wanted: Stretches, shown: Spans, query: Ints, rank: Ints, line: Docume
     first = np.searchsorted(edges, low)
     pieces = np.searchsorted(edges, high) - first
     piece, owner = runs(first, pieces), np.repeat(row, pieces)
-    best = np.full(len(edges), NEVER, dtype=np.int64)
+    best = np.full(len(edges), NO_RANK, dtype=np.int64)
     np.minimum.at(best, piece, rank[owner])
     mine = best[piece] == rank[owner]
     lengths = np.diff(edges, append=edges[-1:])

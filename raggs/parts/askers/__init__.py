@@ -17,16 +17,16 @@ from raggs.base.adapter import Adapter, AdapterConfig
 from raggs.base.registry import Registry
 from raggs.base.secrets import mask
 from raggs.base.settings import Causes
-from raggs.base.text import sound
+from raggs.base.text import replace_surrogates
 
 if TYPE_CHECKING:
     from raggs.llm import LLM
 
-Kind = Literal["fact", "procedure", "comparison", "list", "unanswerable"]
+QuestionKind = Literal["fact", "procedure", "comparison", "list", "unanswerable"]
 Style = Literal["plain", "conversational"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
-MOST_EXCERPTS = 5  # as in Chroma's report
-MOST_CHARACTERS = 600  # of a question
+KINDS: tuple[QuestionKind, ...] = get_args(QuestionKind)
+MAX_EXCERPTS = 5  # as in Chroma's report
+MAX_QUESTION_CHARS = 600  # of a question
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Assignment:
 
     qid: str
     windows: tuple[str, ...]
-    kind: Kind = "fact"
+    kind: QuestionKind = "fact"
     language: str = "en"
     persona: str = ""
     style: Style = "plain"
@@ -63,11 +63,11 @@ class Question:
     excerpts: tuple[str, ...] = ()
     error: str | None = None
     raw: str | None = None
-    kind: Kind | None = None
+    kind: QuestionKind | None = None
 
     def __post_init__(self) -> None:
         for name, value in (("text", self.text), ("error", self.error), ("raw", self.raw)):
-            if value and (clean := mask(sound(value))) != value:
+            if value and (clean := mask(replace_surrogates(value))) != value:
                 object.__setattr__(self, name, clean)
 
 
@@ -98,7 +98,7 @@ class Asker(Adapter, ABC):
         return ()
 
     @property
-    def kinds(self) -> Collection[Kind]:
+    def kinds(self) -> Collection[QuestionKind]:
         """The kinds of question that it can make."""
         return KINDS
 

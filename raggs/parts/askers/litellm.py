@@ -16,11 +16,11 @@ from raggs.base.settings import Causes, PromptName
 from raggs.base.text import clean_unicode, one_line
 from raggs.base.types import JsonObject, as_list
 from raggs.llm import ChatRequest, Parameters
-from raggs.parts.askers import MOST_CHARACTERS, MOST_EXCERPTS, Asker, AskerContext, Assignment, Kind, Question
+from raggs.parts.askers import MAX_EXCERPTS, MAX_QUESTION_CHARS, Asker, AskerContext, Assignment, Question, QuestionKind
 from raggs.prompts import Prompt, load_prompt
 
 ANSWER_TOKENS = 200  # as Chroma's report measured
-NOBODY = "-"
+EMPTY_FIELD = "-"
 SCHEMA = {
     "type": "object",
     "properties": {
@@ -77,9 +77,9 @@ class LiteLLMAsker(Asker):
                 messages=self._prompt.render(
                     assignment.language,
                     kind=assignment.kind,
-                    persona=one_line(assignment.persona) or NOBODY,
+                    persona=one_line(assignment.persona) or EMPTY_FIELD,
                     style=assignment.style,
-                    earlier=guard("\n".join(assignment.earlier)) if assignment.earlier else NOBODY,
+                    earlier=guard("\n".join(assignment.earlier)) if assignment.earlier else EMPTY_FIELD,
                     texts=named,
                 ),
                 schema=SCHEMA,
@@ -95,7 +95,7 @@ class LiteLLMAsker(Asker):
         return Question(question, excerpts)
 
 
-def check_question(answer: JsonObject, kind: Kind) -> tuple[str, tuple[str, ...]]:
+def check_question(answer: JsonObject, kind: QuestionKind) -> tuple[str, tuple[str, ...]]:
     """The question on one line, and its excerpts as they are.
 
     Raises:
@@ -108,14 +108,14 @@ def check_question(answer: JsonObject, kind: Kind) -> tuple[str, tuple[str, ...]
     question = one_line(clean_unicode(found)) if isinstance(found, str) else ""
     if not question:
         raise ValueError('"question" must be text, and not empty')
-    if len(question) > MOST_CHARACTERS:
-        raise ValueError(f'"question" must have at most {MOST_CHARACTERS} characters')
+    if len(question) > MAX_QUESTION_CHARS:
+        raise ValueError(f'"question" must have at most {MAX_QUESTION_CHARS} characters')
     given = as_list(answer.get("references"))
     excerpts = tuple(each for each in given if isinstance(each, str) and each.strip())
     if not isinstance(answer.get("references"), list) or len(excerpts) < len(given):
         raise ValueError('"references" must be a list of texts, none of them empty')
-    if len(excerpts) > MOST_EXCERPTS:
-        raise ValueError(f'"references" must hold at most {MOST_EXCERPTS} excerpts')
+    if len(excerpts) > MAX_EXCERPTS:
+        raise ValueError(f'"references" must hold at most {MAX_EXCERPTS} excerpts')
     if bool(excerpts) == (kind == "unanswerable"):
         wanted = "stay empty, since the question has no answer" if excerpts else "hold at least one excerpt"
         raise ValueError(f'"references" must {wanted}')

@@ -27,13 +27,15 @@ from raggs.base.errors import DataError
 from raggs.base.hashing import derive_seed
 from raggs.base.jsonl import read_objects
 from raggs.base.settings import InputPath
-from raggs.parts.askers import Asker, Assignment, Kind, Question
+from raggs.parts.askers import Asker, Assignment, Question, QuestionKind
 
 if TYPE_CHECKING:
     from raggs.stats.question_wording import ExtractedQuestion
 
-RULE = re.compile(r"^([^\w\s])\1{2,}\s+")  # above a title of reStructuredText, which Markdown takes for words of it
-NOTHING = "no rule finds anything more to ask about"
+RST_OVERLINE = re.compile(
+    r"^([^\w\s])\1{2,}\s+"
+)  # above a title of reStructuredText, which Markdown takes for words of it
+NO_QUESTION_ERROR = "no rule finds anything more to ask about"
 
 
 class ExtractiveAsker(Asker):
@@ -51,7 +53,7 @@ class ExtractiveAsker(Asker):
         return "extractive"
 
     @property
-    def kinds(self) -> tuple[Kind, ...]:
+    def kinds(self) -> tuple[QuestionKind, ...]:
         return ("fact", "procedure", "list")
 
     async def ask(self, assignment: Assignment) -> Question:
@@ -60,14 +62,14 @@ class ExtractiveAsker(Asker):
 
         text = assignment.windows[0]
         sections = [
-            TextSection(tuple(RULE.sub("", each) for each in path), start, end)
+            TextSection(tuple(RST_OVERLINE.sub("", each) for each in path), start, end)
             for path, start, end in Outline(text).sections()
         ]
         fresh = [
             each for each in extract(text, sections, assignment.language) if each.question not in assignment.earlier
         ]
         if not fresh:
-            return Question(None, error=NOTHING)
+            return Question(None, error=NO_QUESTION_ERROR)
         fitting = [each for each in fresh if each.kind == assignment.kind]
         # Windows may be asked about several times at once: each takes another of the questions.
         return _question(text, (fitting or fresh)[derive_seed(0, assignment.qid) % len(fitting or fresh)])
@@ -77,7 +79,7 @@ def _question(text: str, found: ExtractedQuestion) -> Question:
     return Question(found.question, (text[found.start : found.end],), kind=found.kind)
 
 
-REMEDY = 'for example {"qid": "q00001", "question": "...", "references": ["..."]}'
+SCRIPT_REMEDY = 'for example {"qid": "q00001", "question": "...", "references": ["..."]}'
 UNWRITTEN = "the script has no line for it"
 
 
@@ -114,7 +116,7 @@ class ScriptedAsker(Asker):
             try:
                 found.append(_read(row))
             except ValueError as error:
-                raise DataError(str(error), where=self.config.path, line=number, remedy=REMEDY) from error
+                raise DataError(str(error), where=self.config.path, line=number, remedy=SCRIPT_REMEDY) from error
         return found
 
 

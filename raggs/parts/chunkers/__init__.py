@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from raggs.llm import LLM
     from raggs.parts.embedders import Embedder, EmbedderConfig
 
-Place = tuple[int, int]  # the first character, and the first after the last
+TextRange = tuple[int, int]  # the first character, and the first after the last
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class Chunker(Adapter, ABC):
                 yield Chunk(piece, begin + start, begin + end)
 
     @abstractmethod
-    def places(self, document: Document) -> Iterator[Place]:
+    def places(self, document: Document) -> Iterator[TextRange]:
         """Where the chunks of a document stand, in order. `chunk` leaves out those of white space alone.
 
         Args:

@@ -27,7 +27,7 @@ from raggs.base.text import clean_unicode
 from raggs.base.types import JsonObject, as_list
 from raggs.llm import ChatRequest, Parameters
 from raggs.parts.chunkers import Document
-from raggs.parts.chunkers.paid import GUESS, ChunkBoundaries, NotCut, PaidChunker
+from raggs.parts.chunkers.paid import GUESSED_BOUNDARY_SHARE, ChunkBoundaries, NotCut, PaidChunker
 from raggs.parts.chunkers.recursive import recursive
 from raggs.parts.chunkers.sizes import MeasuredConfig, MeasuringChunker
 from raggs.prompts import Prompt, PromptUse, load_prompt
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 TASK: PromptUse = "split"
 ANSWER_TOKENS = 60
-HEAD = 2000  # characters that tell a document's language
+LANGUAGE_CHARS = 2000  # characters that tell a document's language
 SCHEMA = {
     "type": "object",
     "properties": {"split_after": {"type": "array", "items": {"type": "integer"}}},
@@ -45,7 +45,7 @@ SCHEMA = {
     "additionalProperties": False,
 }
 # By the language of the prompt: what a piece is called, and what is said where the document ends.
-WORDS = {"en": ("Piece", "The document ends here."), "fr": ("Morceau", "Le document finit ici.")}
+PIECE_WORDS = {"en": ("Piece", "The document ends here."), "fr": ("Morceau", "Le document finit ici.")}
 
 
 class PieceWindow(NamedTuple):
@@ -95,7 +95,7 @@ class LlmChunker(PaidChunker, MeasuringChunker):
         text = document.text
         pieces = list(recursive(text, (0, len(text)), self.ruler, self.config.piece))
         lengths = self.ruler.lengths([text[start:end] for start, end in pieces])
-        language, cuts, asked, lost = detect_language(text[:HEAD]), list[int](), 0, 0
+        language, cuts, asked, lost = detect_language(text[:LANGUAGE_CHARS]), list[int](), 0, 0
         while (window := self._window(lengths, cuts[-1] if cuts else 0)) is not None:
             asked += 1
             shown = [text[start:end] for start, end in pieces[window.first : window.end]]
@@ -108,7 +108,7 @@ class LlmChunker(PaidChunker, MeasuringChunker):
                 )
             if found is None:
                 lost += 1
-                found = _instead(window, guess=guess)
+                found = _fallback_boundaries(window, guess=guess)
             cuts += [window.first + number for number in found if window.first + number < len(pieces)]
             if window.last:
                 break
@@ -129,7 +129,9 @@ class LlmChunker(PaidChunker, MeasuringChunker):
     ) -> ChatRequest[tuple[int, ...]]:
         return ChatRequest(
             model=self.config.model,
-            messages=self._prompt.render(language, pieces="\n\n".join(_numbered(shown, language, guard, last=last))),
+            messages=self._prompt.render(
+                language, pieces="\n\n".join(_number_pieces(shown, language, guard, last=last))
+            ),
             schema=SCHEMA,
             schema_name=TASK,
             check=lambda answer: check_split(answer, len(shown), last=last),
@@ -142,21 +144,21 @@ class LlmChunker(PaidChunker, MeasuringChunker):
         return load_prompt(self.config.prompt, TASK)
 
 
-def _numbered(shown: Sequence[str], language: str, guard: Callable[[str], str], *, last: bool) -> Iterator[str]:
+def _number_pieces(shown: Sequence[str], language: str, guard: Callable[[str], str], *, last: bool) -> Iterator[str]:
     """Pieces under their numbers, each between marks; and whether the document ends with them."""
-    name, ends = WORDS.get(language, WORDS["en"])
+    name, ends = PIECE_WORDS.get(language, PIECE_WORDS["en"])
     for number, piece in enumerate(shown, start=1):
         yield f"{name} {number}:\n{guard(clean_unicode(piece))}"
     if last:
         yield ends
 
 
-def _instead(window: PieceWindow, *, guess: bool) -> tuple[int, ...]:
+def _fallback_boundaries(window: PieceWindow, *, guess: bool) -> tuple[int, ...]:
     """The cut of a window about which there is no answer."""
     count = window.end - window.first
     if window.last:
         return ()
-    return (max(1, round(GUESS * count)),) if guess else (count,)
+    return (max(1, round(GUESSED_BOUNDARY_SHARE * count)),) if guess else (count,)
 
 
 def check_split(answer: JsonObject, count: int, *, last: bool) -> tuple[int, ...]:

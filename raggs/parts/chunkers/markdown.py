@@ -17,8 +17,16 @@ from typing import Literal
 
 from pydantic import Field
 
-from raggs.parts.chunkers import Document, Place
-from raggs.parts.chunkers.sizes import LINES, WORDS, SizedChunker, SizedConfig, joined, pieces, trimmed
+from raggs.parts.chunkers import Document, TextRange
+from raggs.parts.chunkers.sizes import (
+    LINES,
+    WORD_BREAK,
+    SizedChunker,
+    SizedConfig,
+    join_to_fit,
+    split_to_fit,
+    trim_range,
+)
 from raggs.parts.documents import Block
 from raggs.parts.documents.markdown import markdown_blocks
 
@@ -35,7 +43,7 @@ class Outline:
         self._headings = headings
         self._starts = [block.start for block in headings]
         start: Path = ()
-        self._paths = list(accumulate(headings, _below, initial=start))
+        self._paths = list(accumulate(headings, _path_below, initial=start))
 
     def path(self, start: int, end: int) -> tuple[str, ...]:
         """The titles from the topmost section down to the deepest that holds all of a place but headings at its top.
@@ -45,7 +53,7 @@ class Outline:
         last = bisect_right(self._starts, self._below_headings(start, end))
         path = self._paths[last]
         for heading in islice(self._headings, last, bisect_left(self._starts, end)):
-            path = _above(path, heading.level)
+            path = _headings_above(path, heading.level)
         return tuple(block.title for block in path if block.title)
 
     def sections(self) -> Iterator[tuple[tuple[str, ...], int, int]]:
@@ -71,12 +79,12 @@ class Outline:
         return at
 
 
-def _above(path: Path, level: int) -> Path:
+def _headings_above(path: Path, level: int) -> Path:
     return tuple(block for block in path if block.level < level)
 
 
-def _below(path: Path, heading: Block) -> Path:
-    return (*_above(path, heading.level), heading)
+def _path_below(path: Path, heading: Block) -> Path:
+    return (*_headings_above(path, heading.level), heading)
 
 
 def blocks_of(document: Document) -> Sequence[Block]:
@@ -98,13 +106,13 @@ class MarkdownChunker(SizedChunker):
 
     config: Config
 
-    def places(self, document: Document) -> Iterator[Place]:
+    def places(self, document: Document) -> Iterator[TextRange]:
         text = document.text
         for section in _sections(blocks_of(document)):
-            for place in self._chunks(text, _closed(section)):
-                yield trimmed(text, place)
+            for place in self._chunks(text, _fill_section(section)):
+                yield trim_range(text, place)
 
-    def _chunks(self, text: str, section: Section) -> Iterator[Place]:
+    def _chunks(self, text: str, section: Section) -> Iterator[TextRange]:
         """A section, or its parts. Its blocks leave no gap."""
         size = self.config.size
         whole = section[0].start, section[-1].end
@@ -115,7 +123,7 @@ class MarkdownChunker(SizedChunker):
         head = whole[0], section[heads].start if heads < len(section) else whole[1]
         taken = self._length(text, head) if heads else 0
         tied = heads and heads < len(section) and taken <= size // 2
-        parts = [] if tied else list(pieces(text, head, size, self.ruler))
+        parts = [] if tied else list(split_to_fit(text, head, size, self.ruler))
         body = [
             part
             for number, block in enumerate(section[heads:])
@@ -123,14 +131,14 @@ class MarkdownChunker(SizedChunker):
         ]
         if tied:
             body[0] = head[0], body[0][1]
-        yield from joined([*parts, *body], text, size, self.ruler)
+        yield from join_to_fit([*parts, *body], text, size, self.ruler)
 
-    def _parts(self, text: str, block: Block, room: int) -> Iterator[Place]:
+    def _parts(self, text: str, block: Block, room: int) -> Iterator[TextRange]:
         """A block where it fits or must stay whole, else its parts."""
         place = block.start, block.end
         most = self.config.size * (self.config.whole - 1) + room
         if block.kind in ("text", "heading"):
-            yield from pieces(text, place, room, self.ruler)
+            yield from split_to_fit(text, place, room, self.ruler)
         elif self._length(text, place) <= most:
             yield place
         elif block.kind == "list":
@@ -139,14 +147,14 @@ class MarkdownChunker(SizedChunker):
         else:
             yield from self._lines(text, place, room, most)
 
-    def _lines(self, text: str, place: Place, room: int, most: int) -> Iterator[Place]:
+    def _lines(self, text: str, place: TextRange, room: int, most: int) -> Iterator[TextRange]:
         """A place of up to `most` as it is, else its lines."""
         if self._length(text, place) <= most:
             yield place
         else:
-            yield from pieces(text, place, room, self.ruler, (LINES, WORDS))
+            yield from split_to_fit(text, place, room, self.ruler, (LINES, WORD_BREAK))
 
-    def _length(self, text: str, place: Place) -> int:
+    def _length(self, text: str, place: TextRange) -> int:
         return self.ruler.lengths([text[slice(*place)]])[0]
 
 
@@ -162,7 +170,7 @@ def _sections(blocks: Sequence[Block]) -> Iterator[Section]:
         yield section
 
 
-def _closed(section: Section) -> Section:
+def _fill_section(section: Section) -> Section:
     """The same blocks, each reaching to the next."""
     nexts = [block.start for block in section[1:]] + [section[-1].end]
     return [

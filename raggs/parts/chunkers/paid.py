@@ -19,13 +19,13 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from raggs.base.cache import CacheTable
 from raggs.base.errors import PrerequisiteError, ProviderError
 from raggs.base.hashing import hash_value
-from raggs.parts.chunkers import Chunker, Document, ModelAccess, Place
-from raggs.parts.chunkers.sizes import fresh
+from raggs.parts.chunkers import Chunker, Document, ModelAccess, TextRange
+from raggs.parts.chunkers.sizes import drop_repeated_ranges
 
 if TYPE_CHECKING:
     from raggs.llm import LLM
 
-GUESS = 0.75  # of a window: where its last cut is taken to be before anybody knows
+GUESSED_BOUNDARY_SHARE = 0.75  # of a window: where its last cut is taken to be before anybody knows
 
 
 class ChunkBoundaries(BaseModel):
@@ -48,9 +48,9 @@ class ChunkBoundaries(BaseModel):
         edges = [0, *self.at, len(text)]
         return all(one < other for one, other in pairwise(edges))
 
-    def places(self, text: str) -> Iterator[Place]:
+    def places(self, text: str) -> Iterator[TextRange]:
         """The chunks that they make of `text`."""
-        return fresh(text, pairwise([0, *self.at, len(text)]))
+        return drop_repeated_ranges(text, pairwise([0, *self.at, len(text)]))
 
 
 class NotCut(ProviderError):
@@ -80,7 +80,7 @@ class PaidChunker(Chunker):
             RaggsError: it refused, or the budget is used up; what was answered is in the cache.
         """
 
-    def places(self, document: Document) -> Iterator[Place]:
+    def places(self, document: Document) -> Iterator[TextRange]:
         """See `Chunker.places`.
 
         Raises:

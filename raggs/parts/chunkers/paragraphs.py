@@ -20,19 +20,19 @@ from typing import Literal
 
 from pydantic import Field
 
-from raggs.parts.chunkers import Chunk, Chunker, ChunkerConfig, Document, Place
+from raggs.parts.chunkers import Chunk, Chunker, ChunkerConfig, Document, TextRange
 
 LINE = re.compile(r"[^\n]+\n?|\n")
-MARKED = re.compile(r"#{1,6}\s+\S")
-MARKS = re.compile(r"\A#{1,6}\s+|\s+#+\s*\Z")
+MARKDOWN_HEADING = re.compile(r"#{1,6}\s+\S")
+HEADING_MARKS = re.compile(r"\A#{1,6}\s+|\s+#+\s*\Z")
 UNDERLINED = re.compile(r"(?:([=*#~^\"-])\1{2,}\s*\n)?[^\n]+\n([=*#~^\"-])\2{2,}")
 # Where a text that is too long may be cut, from the best kind of place to the worst; always at white space.
-CUTS = (re.compile(r"[.!?…][\"'”’»)\]]*\s+"), re.compile(r"\n"), re.compile(r"\s+"))
+SPLIT_PATTERNS = (re.compile(r"[.!?…][\"'”’»)\]]*\s+"), re.compile(r"\n"), re.compile(r"\s+"))
 UNSPACED = 400
 CHARACTERS_PER_WORD = 3
-STEP = 30
+RUN_SPLIT_CHARS = 30
 LONG_RUN = re.compile(rf"\S{{{UNSPACED},}}")
-RUN_CUTS = (re.compile(r"[。！？．]+[」』）”’]*"), re.compile(rf"\S{{{STEP}}}"))
+RUN_CUTS = (re.compile(r"[。！？．]+[」』）”’]*"), re.compile(rf"\S{{{RUN_SPLIT_CHARS}}}"))
 
 
 class ParagraphsChunker(Chunker):
@@ -44,7 +44,7 @@ class ParagraphsChunker(Chunker):
 
     config: Config
 
-    def places(self, document: Document) -> Iterator[Place]:
+    def places(self, document: Document) -> Iterator[TextRange]:
         yield from _pack(document.text, self.config.max_words, _unmarked(document))
 
 
@@ -63,8 +63,8 @@ def heading_of(text: str) -> str | None:
     """The first heading of a text, without its marks, or None."""
     for start, end in _paragraphs(text):
         paragraph = text[start:end]
-        if MARKED.match(paragraph):
-            return MARKS.sub("", paragraph).strip()
+        if MARKDOWN_HEADING.match(paragraph):
+            return HEADING_MARKS.sub("", paragraph).strip()
         underlined = UNDERLINED.match(paragraph)
         if underlined:
             return underlined[0].splitlines()[-2].strip()
@@ -78,14 +78,14 @@ def has_long_runs(text: str) -> bool:
     return any(window.split(None, 1) == [window] for window in windows) and LONG_RUN.search(text) is not None
 
 
-class _Words:
+class _WordCounter:
     """How many words stand in parts of a text."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._runs = [found.span() for found in LONG_RUN.finditer(text)] if has_long_runs(text) else []
         self._ends = [end for _, end in self._runs]
-        self.cuts = (*CUTS, *RUN_CUTS) if self._runs else CUTS
+        self.cuts = (*SPLIT_PATTERNS, *RUN_CUTS) if self._runs else SPLIT_PATTERNS
 
     def __call__(self, start: int, end: int) -> int:
         """In the characters from `start` up to `end`."""
@@ -105,12 +105,12 @@ def _unmarked(document: Document) -> Set[int]:
     return {block.start for block in document.blocks() if block.kind == "heading"}
 
 
-def _pack(text: str, max_words: int, unmarked: Set[int] = frozenset()) -> Iterator[Place]:
+def _pack(text: str, max_words: int, unmarked: Set[int] = frozenset()) -> Iterator[TextRange]:
     open_start = open_end = words = 0
-    words_in = _Words(text)
+    words_in = _WordCounter(text)
     for block_start, body, block_end in _blocks(text, unmarked):
         whole = body if words_in(block_start, body) < max_words else block_start
-        for start, end in _pieces(text, block_start, whole, block_end, max_words, words_in):
+        for start, end in _split_pieces(text, block_start, whole, block_end, max_words, words_in):
             count = words_in(start, end)
             if words and words + count > max_words:
                 yield open_start, open_end
@@ -136,11 +136,11 @@ def _blocks(text: str, unmarked: Set[int]) -> Iterator[tuple[int, int, int]]:
         yield opened, start, end
 
 
-def _paragraphs(text: str) -> Iterator[Place]:
+def _paragraphs(text: str) -> Iterator[TextRange]:
     """Runs of lines between blank lines; a line marked as heading is one of its own."""
     opened: int | None = None
     for line in LINE.finditer(text):
-        blank, marked = not line.group().strip(), MARKED.match(line.group()) is not None
+        blank, marked = not line.group().strip(), MARKDOWN_HEADING.match(line.group()) is not None
         if opened is not None and (blank or marked):
             yield _trim(text, opened, line.start())
             opened = None
@@ -152,9 +152,9 @@ def _paragraphs(text: str) -> Iterator[Place]:
         yield _trim(text, opened, len(text))
 
 
-def _pieces(
-    text: str, start: int, body: int, end: int, max_words: int, words_in: _Words, level: int = 0
-) -> Iterator[Place]:
+def _split_pieces(
+    text: str, start: int, body: int, end: int, max_words: int, words_in: _WordCounter, level: int = 0
+) -> Iterator[TextRange]:
     """The span itself where it is short enough, else its parts between the best kind of cuts after `body`."""
     if level == len(words_in.cuts) or words_in(start, end) <= max_words:
         yield start, end
@@ -163,13 +163,13 @@ def _pieces(
     for first, last in pairwise(edges):
         if text[first:last].strip():
             inner, stop = _trim(text, first, last)
-            yield from _pieces(text, inner, max(inner, body), stop, max_words, words_in, level + 1)
+            yield from _split_pieces(text, inner, max(inner, body), stop, max_words, words_in, level + 1)
 
 
-def _trim(text: str, start: int, end: int) -> Place:
+def _trim(text: str, start: int, end: int) -> TextRange:
     part = text[start:end]
     return start + len(part) - len(part.lstrip()), start + len(part.rstrip())
 
 
 def _is_heading(paragraph: str) -> bool:
-    return MARKED.match(paragraph) is not None or UNDERLINED.fullmatch(paragraph) is not None
+    return MARKDOWN_HEADING.match(paragraph) is not None or UNDERLINED.fullmatch(paragraph) is not None

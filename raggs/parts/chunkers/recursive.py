@@ -20,8 +20,8 @@ from typing import Literal
 from pydantic import Field
 
 from raggs.base.settings import Causes
-from raggs.parts.chunkers import Document, Place
-from raggs.parts.chunkers.sizes import OverlappingConfig, SizedChunker, TextSizer, fresh
+from raggs.parts.chunkers import Document, TextRange
+from raggs.parts.chunkers.sizes import OverlappingConfig, SizedChunker, TextSizer, drop_repeated_ranges
 
 SEPARATORS = ("\n\n", "\n", ".", "?", "!", " ", "")
 
@@ -44,7 +44,7 @@ class RecursiveChunker(SizedChunker):
         found = super().causes()
         return {**found, "joins": "measured"} if self.config.special_tokens else found  # they once cost nothing
 
-    def places(self, document: Document) -> Iterator[Place]:
+    def places(self, document: Document) -> Iterator[TextRange]:
         text = document.text
         found = recursive(
             text,
@@ -55,44 +55,46 @@ class RecursiveChunker(SizedChunker):
             separators=self.config.separators,
             at_end=self.config.keep == "end",
         )
-        yield from fresh(text, found)
+        yield from drop_repeated_ranges(text, found)
 
 
 def recursive(
     text: str,
-    place: Place,
+    place: TextRange,
     ruler: TextSizer,
     size: int,
     *,
     overlap: int = 0,
     separators: Sequence[str] = SEPARATORS,
     at_end: bool = False,
-) -> Iterator[Place]:
+) -> Iterator[TextRange]:
     """The chunks of a place, in order; without an overlap they leave no gap."""
-    separator, finer = _first(text, place, separators)
+    separator, finer = _first_separator(text, place, separators)
     join = ruler.lengths([""])[0]
-    run: list[tuple[Place, int]] = []
+    run: list[tuple[TextRange, int]] = []
     for part, length in _measured(text, _split(text, place, separator, at_end=at_end), ruler, size):
         if length < size:
             run.append((part, length))
             continue
-        yield from packed(run, size, overlap, join)
+        yield from pack_pieces(run, size, overlap, join)
         run = []
         if finer:
             yield from recursive(text, part, ruler, size, overlap=overlap, separators=finer, at_end=at_end)
         else:
             yield part
-    yield from packed(run, size, overlap, join)
+    yield from pack_pieces(run, size, overlap, join)
 
 
-def packed(run: Sequence[tuple[Place, int]], size: int, overlap: int = 0, join: int = 0) -> Iterator[Place]:
+def pack_pieces(
+    run: Sequence[tuple[TextRange, int]], size: int, overlap: int = 0, join: int = 0
+) -> Iterator[TextRange]:
     """Neighbours together up to the size; each chunk begins with the last pieces of the one before, up to the overlap.
 
     Args:
         run: places without a gap between them, with their lengths.
         join: what putting two of them together adds to their lengths.
     """
-    held: deque[tuple[Place, int]] = deque()
+    held: deque[tuple[TextRange, int]] = deque()
     total = 0
     for part, length in run:
         if held and total + join + length > size:
@@ -105,7 +107,7 @@ def packed(run: Sequence[tuple[Place, int]], size: int, overlap: int = 0, join: 
         yield held[0][0][0], held[-1][0][1]
 
 
-def _first(text: str, place: Place, separators: Sequence[str]) -> tuple[str, Sequence[str]]:
+def _first_separator(text: str, place: TextRange, separators: Sequence[str]) -> tuple[str, Sequence[str]]:
     """The first separator that a place holds, and those after it; the last one where it holds none."""
     for number, separator in enumerate(separators):
         if not separator:
@@ -115,7 +117,7 @@ def _first(text: str, place: Place, separators: Sequence[str]) -> tuple[str, Seq
     return separators[-1], ()
 
 
-def _split(text: str, place: Place, separator: str, *, at_end: bool) -> Iterator[Place]:
+def _split(text: str, place: TextRange, separator: str, *, at_end: bool) -> Iterator[TextRange]:
     start, end = place
     if not separator:
         return zip(range(start, end), range(start + 1, end + 1), strict=True)
@@ -124,7 +126,7 @@ def _split(text: str, place: Place, separator: str, *, at_end: bool) -> Iterator
     return ((first, last) for first, last in pairwise(edges) if last > first)
 
 
-def _measured(text: str, parts: Iterator[Place], ruler: TextSizer, size: int) -> Iterator[tuple[Place, int]]:
+def _measured(text: str, parts: Iterator[TextRange], ruler: TextSizer, size: int) -> Iterator[tuple[TextRange, int]]:
     """Parts with their lengths, which are exact below the size."""
     listed = list(parts)
     return zip(listed, ruler.lengths([text[first:last] for first, last in listed], enough=size), strict=True)

@@ -34,10 +34,10 @@ from pydantic import Field, model_validator
 from raggs.base.adapter import OneOf
 from raggs.base.settings import Causes
 from raggs.parts import embedders
-from raggs.parts.chunkers import Document, Place
+from raggs.parts.chunkers import Document, TextRange
 from raggs.parts.chunkers.recursive import recursive
 from raggs.parts.chunkers.sentence import sentences
-from raggs.parts.chunkers.sizes import MeasuredConfig, MeasuringChunker, fresh
+from raggs.parts.chunkers.sizes import MeasuredConfig, MeasuringChunker, drop_repeated_ranges
 from raggs.parts.embedders import Embedder, EmbedderConfig
 
 if TYPE_CHECKING:
@@ -72,18 +72,18 @@ class EmbeddingChunker(MeasuringChunker):
         """By which pieces are compared."""
         return self.context.embedder(self.config.embedder)
 
-    def pieces(self, text: str) -> list[Place]:
+    def pieces(self, text: str) -> list[TextRange]:
         """A text in pieces, cut as the chunker `recursive` does."""
         return list(recursive(text, (0, len(text)), self.ruler, self.config.piece))
 
-    def vectors(self, text: str, pieces: Sequence[Place], window: int) -> Vectors:
+    def vectors(self, text: str, pieces: Sequence[TextRange], window: int) -> Vectors:
         """A vector for each piece, of unit length or zeros, shape (pieces, dims)."""
         last = len(pieces) - 1
         edges = ((pieces[max(0, at - window)][0], pieces[min(last, at + window)][1]) for at in range(len(pieces)))
         return self.embedder.embed([text[start:end] for start, end in edges])
 
 
-def between(pieces: Sequence[Place], cuts: Sequence[int]) -> list[Place]:
+def join_pieces(pieces: Sequence[TextRange], cuts: Sequence[int]) -> list[TextRange]:
     """Pieces put together: `cuts` are the numbers of those that begin a place besides the first, ascending."""
     firsts, lasts = [0, *cuts], [*cuts, len(pieces)]
     return [(pieces[first][0], pieces[last - 1][1]) for first, last in zip(firsts, lasts, strict=True)]
@@ -118,7 +118,7 @@ class SemanticChunker(EmbeddingChunker):
 
     config: Config
 
-    def places(self, document: Document) -> Iterator[Place]:
+    def places(self, document: Document) -> Iterator[TextRange]:
         text, most = document.text, self.config.max_size
         pieces = list(sentences(text)) if most is None else self.pieces(text)
         if not text.strip():
@@ -126,11 +126,11 @@ class SemanticChunker(EmbeddingChunker):
         window = self.config.window if self.config.window is not None else 1 if most is None else 3
         distances = _distances(self.vectors(text, pieces, window))
         if most is None:
-            cuts = _above(distances, _percentile(distances, self.config.percentile))
+            cuts = _boundaries_above(distances, _percentile(distances, self.config.percentile))
         else:
             lengths = self.ruler.lengths([text[start:end] for start, end in pieces])
-            cuts = FITS[self.config.fit](distances, lengths, most)
-        yield from fresh(text, between(pieces, cuts))
+            cuts = BOUNDARY_RULES[self.config.fit](distances, lengths, most)
+        yield from drop_repeated_ranges(text, join_pieces(pieces, cuts))
 
 
 def cuts_of_each(distances: Sequence[float], lengths: Sequence[int], most: int) -> list[int]:
@@ -164,32 +164,32 @@ def cuts_of_largest(distances: Sequence[float], lengths: Sequence[int], most: in
         edges = [0, *cuts, len(lengths)]
         return max(sums[last] - sums[first] for first, last in pairwise(edges)) <= most
 
-    levels = _levels(distances)
-    at = bisect_left(levels, True, hi=len(levels) - 1, key=lambda level: fits(_above(distances, level)))
-    return _above(distances, levels[at])
+    levels = _distance_levels(distances)
+    at = bisect_left(levels, True, hi=len(levels) - 1, key=lambda level: fits(_boundaries_above(distances, level)))
+    return _boundaries_above(distances, levels[at])
 
 
 def cuts_of_mean(distances: Sequence[float], lengths: Sequence[int], most: int) -> list[int]:
     """The cuts above the smallest distance of which there are at most as many as `most` goes into the whole length."""
     wanted = sum(lengths) // most
-    levels = _levels(distances)
-    at = bisect_left(levels, True, key=lambda level: len(_above(distances, level)) > wanted)
-    return _above(distances, levels[at - 1])
+    levels = _distance_levels(distances)
+    at = bisect_left(levels, True, key=lambda level: len(_boundaries_above(distances, level)) > wanted)
+    return _boundaries_above(distances, levels[at - 1])
 
 
-FITS: dict[str, Callable[[Sequence[float], Sequence[int], int], list[int]]] = {
+BOUNDARY_RULES: dict[str, Callable[[Sequence[float], Sequence[int], int], list[int]]] = {
     "each": cuts_of_each,
     "largest": cuts_of_largest,
     "mean": cuts_of_mean,
 }
 
 
-def _levels(distances: Sequence[float]) -> list[float]:
+def _distance_levels(distances: Sequence[float]) -> list[float]:
     """Where the cuts above a distance become more, from none to all, descending."""
     return [*sorted(set(distances), reverse=True), -1.0]
 
 
-def _above(distances: Sequence[float], level: float) -> list[int]:
+def _boundaries_above(distances: Sequence[float], level: float) -> list[int]:
     return [number for number, distance in enumerate(distances, start=1) if distance > level]
 
 
@@ -224,12 +224,12 @@ class ClusterChunker(EmbeddingChunker):
 
     config: Config
 
-    def places(self, document: Document) -> Iterator[Place]:
+    def places(self, document: Document) -> Iterator[TextRange]:
         text = document.text
         if text.strip():
             pieces = self.pieces(text)
             cuts = best_blocks(self.vectors(text, pieces, 0), self.config.size // self.config.piece)
-            yield from fresh(text, between(pieces, cuts))
+            yield from drop_repeated_ranges(text, join_pieces(pieces, cuts))
 
 
 def best_blocks(vectors: Vectors, most: int) -> list[int]:
@@ -243,7 +243,7 @@ def best_blocks(vectors: Vectors, most: int) -> list[int]:
 
     count = len(vectors)
     most = min(most, count)
-    reached = _reached(vectors, most)
+    reached = _band_similarities(vectors, most)
     best, size, blocks = np.zeros(count + 1), np.ones(count + 1, dtype=np.int64), np.zeros(most)
     for row in range(count):
         blocks[1:] = blocks[:-1] + 2.0 * reached[row]
@@ -260,7 +260,7 @@ def best_blocks(vectors: Vectors, most: int) -> list[int]:
     return cuts[::-1]
 
 
-def _reached(vectors: Vectors, most: int) -> Floats:
+def _band_similarities(vectors: Vectors, most: int) -> Floats:
     """For each row the sums of its similarities to the nearest 1, 2, ... rows before it, shape (rows, most - 1)."""
     import numpy as np
 

@@ -20,12 +20,19 @@ from typing import Literal
 
 from pydantic import Field
 
-from raggs.parts.chunkers import Document, Place
-from raggs.parts.chunkers.recursive import packed
-from raggs.parts.chunkers.sizes import LINES, WORDS, OverlappingConfig, SizedChunker, fresh, pieces
+from raggs.parts.chunkers import Document, TextRange
+from raggs.parts.chunkers.recursive import pack_pieces
+from raggs.parts.chunkers.sizes import (
+    LINES,
+    WORD_BREAK,
+    OverlappingConfig,
+    SizedChunker,
+    drop_repeated_ranges,
+    split_to_fit,
+)
 
-ENDS = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]]*+(?:\s+|\Z)|[。！？]+\s*|\n[^\S\n]*\n\s*")
-SHORT = frozenset(
+SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]]*+(?:\s+|\Z)|[。！？]+\s*|\n[^\S\n]*\n\s*")
+ABBREVIATIONS = frozenset(
     re.split(
         r"\s+",
         "mr mrs ms dr prof st jr sr vs etc fig figs nos vol pp p eq ref refs sec ch cf al approx inc ltd co corp dept "
@@ -46,20 +53,20 @@ class SentenceChunker(SizedChunker):
 
     config: Config
 
-    def places(self, document: Document) -> Iterator[Place]:
+    def places(self, document: Document) -> Iterator[TextRange]:
         text = document.text
         run = [part for sentence in sentences(text) for part in self._parts(text, sentence)]
         lengths = self.ruler.lengths([text[start:end] for start, end in run])
         measured = list(zip(run, lengths, strict=True))
-        yield from fresh(text, packed(measured, self.config.size, self.config.overlap))
+        yield from drop_repeated_ranges(text, pack_pieces(measured, self.config.size, self.config.overlap))
 
-    def _parts(self, text: str, sentence: Place) -> Iterator[Place]:
-        yield from pieces(text, sentence, self.config.size, self.ruler, (LINES, WORDS))
+    def _parts(self, text: str, sentence: TextRange) -> Iterator[TextRange]:
+        yield from split_to_fit(text, sentence, self.config.size, self.ruler, (LINES, WORD_BREAK))
 
 
-def sentences(text: str) -> Iterator[Place]:
+def sentences(text: str) -> Iterator[TextRange]:
     """Where the sentences of a text stand, without a gap between them."""
-    edges = [0, *(found.end() for found in ENDS.finditer(text) if not _goes_on(text, found)), len(text)]
+    edges = [0, *(found.end() for found in SENTENCE_END.finditer(text) if not _goes_on(text, found)), len(text)]
     return ((first, last) for first, last in pairwise(edges) if last > first)
 
 
@@ -73,7 +80,7 @@ def _goes_on(text: str, found: re.Match[str]) -> bool:
     before = text[max(0, word.start() - 1) : word.start()]
     if word[1].isdigit():
         return before in ("", "\n")
-    return word[1].lower() in SHORT or (len(word[1]) == 1 and word[1].isupper() and word[1] != "I")
+    return word[1].lower() in ABBREVIATIONS or (len(word[1]) == 1 and word[1].isupper() and word[1] != "I")
 
 
 class TokenChunker(SizedChunker):
@@ -84,7 +91,7 @@ class TokenChunker(SizedChunker):
 
     config: Config
 
-    def places(self, document: Document) -> Iterator[Place]:
+    def places(self, document: Document) -> Iterator[TextRange]:
         text = document.text
         borders = [0, *self.ruler.borders(text)[1:], len(text)]
         last, step = len(borders) - 1, self.config.size - self.config.overlap

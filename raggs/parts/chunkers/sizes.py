@@ -25,7 +25,7 @@ from raggs.base.errors import DataError, PrerequisiteError
 from raggs.base.registry import installed
 from raggs.base.settings import INPUT, AnchoredPath, Causes
 from raggs.base.text import count_tokens, encoding, token_borders
-from raggs.parts.chunkers import Chunker, ChunkerConfig, Place
+from raggs.parts.chunkers import Chunker, ChunkerConfig, TextRange
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 ROOMY = 6  # characters by a token that most texts stay below
 BORDER = re.compile(r"(?<=\S) (?=[A-Za-z])")  # a token of cl100k and o200k begins here, since one is " word"
 
-Unit = Literal["cl100k", "o200k", "characters"]
+SizeUnit = Literal["cl100k", "o200k", "characters"]
 
 
 class MeasuredConfig(ChunkerConfig):
     """What the settings of a chunker hold that measures texts."""
 
-    unit: Unit = Field("cl100k", description="tokens of this vocabulary, or characters")
+    unit: SizeUnit = Field("cl100k", description="tokens of this vocabulary, or characters")
     tokenizer: Annotated[AnchoredPath | None, INPUT] = Field(
         None, description="a tokenizer.json, whose tokens are counted instead of `unit`; null: none"
     )
@@ -92,7 +92,7 @@ class TextSizer:
 
     def _tokens(self, texts: list[str], enough: int | None) -> list[int]:
         if self._config.tokenizer is None:
-            begun = texts if enough is None else [_beginning(text, ROOMY * enough) for text in texts]
+            begun = texts if enough is None else [_text_beginning(text, ROOMY * enough) for text in texts]
             found = count_tokens(begun, self._vocabulary)
             for place, (text, part) in enumerate(zip(texts, begun, strict=True)):
                 if enough is not None and len(part) < len(text) and found[place] < enough:
@@ -165,7 +165,7 @@ class SizedChunker(MeasuringChunker):
     config: SizedConfig
 
 
-def _beginning(text: str, least: int) -> str:
+def _text_beginning(text: str, least: int) -> str:
     """A text up to a place between two tokens, whatever follows, `least` characters from its beginning or later."""
     found = BORDER.search(text, least) if len(text) > least else None
     return text if found is None else text[: found.start()]
@@ -184,37 +184,37 @@ def _load(path: Path) -> Tokenizer:
 
 
 LINES = re.compile(r"\n")
-WORDS = re.compile(r"\s+")
+WORD_BREAK = re.compile(r"\s+")
 SENTENCES = re.compile(r"[.!?…][\"'”’»)\]]*\s+|[。！？]")
-CUTS = (SENTENCES, LINES, WORDS)
+BREAK_PATTERNS = (SENTENCES, LINES, WORD_BREAK)
 
 
-def pieces(
-    text: str, place: Place, room: int, ruler: TextSizer, cuts: Sequence[re.Pattern[str]] = CUTS
-) -> Iterator[Place]:
+def split_to_fit(
+    text: str, place: TextRange, room: int, ruler: TextSizer, cuts: Sequence[re.Pattern[str]] = BREAK_PATTERNS
+) -> Iterator[TextRange]:
     """A place itself where it fits into `room`, else its parts between the best kind of cuts that makes them fit.
 
     The last kind of cut is between any two characters, so that nothing but one character is longer than `room`.
     """
-    yield from _fitting(text, [place], room, ruler, cuts)
+    yield from _split_all_to_fit(text, [place], room, ruler, cuts)
 
 
-def _fitting(
-    text: str, places: Sequence[Place], room: int, ruler: TextSizer, cuts: Sequence[re.Pattern[str]]
-) -> Iterator[Place]:
+def _split_all_to_fit(
+    text: str, places: Sequence[TextRange], room: int, ruler: TextSizer, cuts: Sequence[re.Pattern[str]]
+) -> Iterator[TextRange]:
     """See `pieces`; all places are measured together, which is faster."""
     lengths = ruler.lengths([text[start:end] for start, end in places], enough=room + 1)
     for (start, end), length in zip(places, lengths, strict=True):
         if end - start <= 1 or length <= room:
             yield start, end
         elif not cuts:
-            yield from joined(((at, at + 1) for at in range(start, end)), text, room, ruler)
+            yield from join_to_fit(((at, at + 1) for at in range(start, end)), text, room, ruler)
         else:
             edges = [start, *(found.end() for found in cuts[0].finditer(text, start, end) if found.end() < end), end]
-            yield from _fitting(text, list(pairwise(edges)), room, ruler, cuts[1:])
+            yield from _split_all_to_fit(text, list(pairwise(edges)), room, ruler, cuts[1:])
 
 
-def joined(parts: Iterable[Place], text: str, room: int, ruler: TextSizer) -> Iterator[Place]:
+def join_to_fit(parts: Iterable[TextRange], text: str, room: int, ruler: TextSizer) -> Iterator[TextRange]:
     """Neighbours put together as long as the sum of their lengths fits into `room`."""
     listed = list(parts)
     start = end = total = 0
@@ -229,18 +229,18 @@ def joined(parts: Iterable[Place], text: str, room: int, ruler: TextSizer) -> It
         yield start, end
 
 
-def trimmed(text: str, place: Place) -> Place:
+def trim_range(text: str, place: TextRange) -> TextRange:
     """A place without the white space at its ends; an empty one where there is nothing else."""
     part = text[slice(*place)]
     start = place[0] + len(part) - len(part.lstrip())
     return start, max(start, place[0] + len(part.rstrip()))
 
 
-def fresh(text: str, places: Iterable[Place]) -> Iterator[Place]:
+def drop_repeated_ranges(text: str, places: Iterable[TextRange]) -> Iterator[TextRange]:
     """Places without the white space at their ends, and without those that add nothing else to the one before."""
     reached = 0
     for place in places:
-        start, end = trimmed(text, place)
+        start, end = trim_range(text, place)
         if end > max(start, reached):
             yield start, end
             reached = end

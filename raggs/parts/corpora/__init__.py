@@ -27,7 +27,7 @@ from raggs.parts.chunkers.paragraphs import ParagraphsChunker
 from raggs.parts.elastic import IndexPlace
 from raggs.parts.indexes.passages import Passages
 
-SHOWN = 3  # of what is told by name
+MAX_LISTED_PASSAGES = 3  # of what is told by name
 
 
 def plain_chunker(spec: ChunkerConfig) -> Chunker:
@@ -80,8 +80,8 @@ class Corpus(Adapter, ABC):
         """What the latest reading found worth telling, a sentence each: passages without text, say."""
         if not self.left_out:
             return []
-        shown = ", ".join(f"{found.doc_id} (line {found.line})" for found in self.left_out[:SHOWN])
-        more = ", …" if len(self.left_out) > SHOWN else ""
+        shown = ", ".join(f"{found.doc_id} (line {found.line})" for found in self.left_out[:MAX_LISTED_PASSAGES])
+        more = ", …" if len(self.left_out) > MAX_LISTED_PASSAGES else ""
         return [f"{plural(len(self.left_out), 'passage')} without text left out: {shown}{more}"]
 
     @abstractmethod
@@ -144,7 +144,7 @@ def hash_source(path: Path) -> str:
 
 
 ChunkerSpec = Annotated[ChunkerConfig, OneOf(chunkers.REGISTRY)]
-MAX_WORDS = 200
+DEFAULT_MAX_WORDS = 200
 
 
 class CutCorpus(Corpus):
@@ -190,7 +190,7 @@ def refuse_two_sizes(chunker: ChunkerConfig | None, max_words: int) -> None:
     Raises:
         ValueError: a size is given beside a chunker, which has its own.
     """
-    if chunker is not None and max_words != MAX_WORDS:
+    if chunker is not None and max_words != DEFAULT_MAX_WORDS:
         raise ValueError("max_words is of no use beside a chunker; say it in the chunker {type: paragraphs}")
 
 

@@ -38,22 +38,35 @@ from raggs.base.errors import DataError, NotFoundError, RaggsError
 from raggs.base.files import read_whole, unreadable
 from raggs.base.hashing import hash_value
 from raggs.base.registry import installed
-from raggs.base.settings import Causes, Later, SourcePath
+from raggs.base.settings import AddedLater, Causes, SourcePath
 from raggs.base.text import plural, shorten
 from raggs.parts import documents
 from raggs.parts.chunkers import Chunk, Chunker, ChunkerConfig, Document
 from raggs.parts.chunkers.markdown import MarkdownChunker, Outline
 from raggs.parts.chunkers.paid import PaidChunker
 from raggs.parts.chunkers.paragraphs import ParagraphsChunker, has_long_runs, heading_of
-from raggs.parts.chunkers.sizes import trimmed
-from raggs.parts.corpora import MAX_WORDS, SHOWN, ChunkerSpec, CutCorpus, EmptyPassage, hash_source, refuse_two_sizes
+from raggs.parts.chunkers.sizes import trim_range
+from raggs.parts.corpora import (
+    DEFAULT_MAX_WORDS,
+    MAX_LISTED_PASSAGES,
+    ChunkerSpec,
+    CutCorpus,
+    EmptyPassage,
+    hash_source,
+    refuse_two_sizes,
+)
 from raggs.parts.documents import DocumentContent, DocumentReader, TextReader
 
-NAMED = 3  # of the files that are left out for one reason
+MAX_NAMED_FILES = 3  # of the files that are left out for one reason
 GROUPS = 8  # reasons and suffixes that are told apart
-UNREAD = "no reader"
+NO_READER_REASON = "no reader"
 FOLDER = "folder"
-HIDDEN, LINK, LOOP, BROKEN = "hidden", "symlink", "symlink to a folder above it", "broken symlink"
+HIDDEN, LINK, SYMLINK_LOOP_REASON, BROKEN_SYMLINK_REASON = (
+    "hidden",
+    "symlink",
+    "symlink to a folder above it",
+    "broken symlink",
+)
 FOLLOW = "set corpus.follow_symlinks: true to read what symlinks point to"
 
 
@@ -109,7 +122,7 @@ def list_files(
         raise NotFoundError(problem, where=root, remedy="check corpus.path")
     skipped: list[SkippedFile] = []
     closed: list[SkippedFile] = []
-    there = list(_walk(root, skipped, closed, follow_symlinks=follow_symlinks))
+    there = list(_walk_files(root, skipped, closed, follow_symlinks=follow_symlinks))
     fitting = there if patterns is None else [each for each in there if _fits_one(each[0], patterns)]
     files = {name: path for name, path in fitting if not _reason(name, path, exclude, known=patterns is None)}
     left = [(name, path) for name, path in there if name not in files]
@@ -119,7 +132,7 @@ def list_files(
     ]
     if not files and not closed:
         wanted = " or ".join(patterns or (f"*.{suffix}" for suffix in documents.REGISTRY))
-        told = f"; {tell(skipped)}" if skipped else ""
+        told = f"; {describe_skipped(skipped)}" if skipped else ""
         remedy = "check corpus.path and corpus.patterns"
         raise DataError(f"the folder holds no file that fits {wanted}{told}", where=root, remedy=remedy)
     return FolderListing(
@@ -127,7 +140,7 @@ def list_files(
     )
 
 
-def tell(skipped: Sequence[SkippedFile]) -> str:
+def describe_skipped(skipped: Sequence[SkippedFile]) -> str:
     """What is left out, as a sentence: 'left out 3 files: 2 .docx (no reader: a.docx, b.docx), 1 hidden (.env)'."""
     groups: dict[tuple[str, str], list[str]] = {}
     for each in skipped:
@@ -150,7 +163,7 @@ def tell(skipped: Sequence[SkippedFile]) -> str:
 
 
 def _group(kind: str, reason: str, names: Sequence[str]) -> str:
-    named = ", ".join(names[:NAMED]) + (", …" if len(names) > NAMED else "")
+    named = ", ".join(names[:MAX_NAMED_FILES]) + (", …" if len(names) > MAX_NAMED_FILES else "")
     count = plural(len(names), kind) if kind == FOLDER else f"{len(names):,} {kind or reason}"
     return f"{count} ({reason}: {named})" if kind else f"{count} ({named})"
 
@@ -172,20 +185,20 @@ def _reason(name: str, path: Path, exclude: Sequence[str], *, known: bool) -> st
     """Why a file that would count is left out; empty for one that counts. `known`: it needs a reader."""
     try:
         if not path.is_file():
-            return BROKEN if path.is_symlink() else "no file"
+            return BROKEN_SYMLINK_REASON if path.is_symlink() else "no file"
     except OSError:
         return ""  # reading it will tell why it cannot be read
-    if any(_fits(name, pattern) for pattern in exclude):
+    if any(_fits_pattern(name, pattern) for pattern in exclude):
         return "excluded"
-    return _unread(path) if known else ""
+    return _reader_problem(path) if known else ""
 
 
-def _unread(path: Path) -> str:
+def _reader_problem(path: Path) -> str:
     """Why nobody reads a file; empty where somebody does."""
-    return (reader_of(path).missing() or "") if _suffix(path) in documents.REGISTRY else UNREAD
+    return (reader_of(path).missing() or "") if _suffix(path) in documents.REGISTRY else NO_READER_REASON
 
 
-def _fits(name: str, pattern: str) -> bool:
+def _fits_pattern(name: str, pattern: str) -> bool:
     """Whether a path below the folder fits a pattern, at any depth; a folder stands for all in it."""
     parts, wanted = PurePath(name).parts, PurePath(pattern).parts
     return any(
@@ -194,7 +207,7 @@ def _fits(name: str, pattern: str) -> bool:
     )
 
 
-def _walk(
+def _walk_files(
     root: Path, skipped: list[SkippedFile], closed: list[SkippedFile], *, follow_symlinks: bool
 ) -> Iterator[tuple[str, Path]]:
     """Every file below a folder; what is hidden, behind a link or closed is noted instead.
@@ -219,7 +232,7 @@ def _walk(
             elif not follow_symlinks:
                 reason = LINK if path.is_symlink() else ""
             elif (real := os.path.realpath(path)) in led:
-                reason = LOOP
+                reason = SYMLINK_LOOP_REASON
             else:
                 above[str(path)] = led | {real}
             if reason:
@@ -248,12 +261,12 @@ def _relative(pattern: str) -> str:
 
 Pattern = Annotated[str, AfterValidator(_relative)]
 Breadcrumb = Literal["title", "text", "none"]
-BETWEEN = " > "
-ONCE = ("*.txt", "*.md")  # what all suffixes meant when these were all
-MOST_TITLE = 200  # characters of a heading in a title; each passage of the section repeats them
-MOST_PATH = 1000  # characters of a path of headings
+PATH_SEPARATOR = " > "
+EARLIER_PATTERNS = ("*.txt", "*.md")  # what all suffixes meant when these were all
+MAX_TITLE_CHARS = 200  # characters of a heading in a title; each passage of the section repeats them
+MAX_PATH_CHARS = 1000  # characters of a path of headings
 OMITTED = "…"
-MOST_FAULTS = 10  # unreadable files that a message names
+MAX_LISTED_FAULTS = 10  # unreadable files that a message names
 SKIP = "set corpus.unreadable: skip"
 TOKENS_PER_WORD = 4 / 3  # of cl100k, in English
 HEADING = re.compile(rb"^(?:#{1,6}\s+\S|([=*#~^\"-])\1{2,})", re.MULTILINE)  # what plain text was searched for
@@ -265,29 +278,29 @@ class FolderConfig(AdapterConfig):
     patterns: tuple[Pattern, ...] | None = Field(
         None, min_length=1, description="which files, at any depth; null: all that raggs list documents names"
     )
-    exclude: Later[tuple[Pattern, ...]] = Field((), description="files and folders that are left out all the same")
+    exclude: AddedLater[tuple[Pattern, ...]] = Field((), description="files and folders that are left out all the same")
     max_words: int = Field(
-        MAX_WORDS,
+        DEFAULT_MAX_WORDS,
         ge=20,
         description="maximum words per passage if no chunker is named (Markdown, HTML, rst: 4 tokens for 3 words)",
     )
-    chunker: Later[ChunkerSpec | None] = Field(
+    chunker: AddedLater[ChunkerSpec | None] = Field(
         None,
         description="how files are cut; null: Markdown, HTML and rst at their headings (as by the chunker markdown), "
         "other files as whole paragraphs of up to `max_words` words",
     )
-    unreadable: Later[Literal["stop", "skip"]] = Field(
+    unreadable: AddedLater[Literal["stop", "skip"]] = Field(
         "stop",
         description="files that cannot be read (not UTF-8, a damaged PDF, no permission): stop and name them all, or "
         "skip them; skipped files are counted in the run's status, report and manifest",
     )
-    follow_symlinks: Later[bool] = Field(
+    follow_symlinks: AddedLater[bool] = Field(
         False, description="whether symbolic links to files and folders are read as what they point to"
     )
-    breadcrumb: Later[Breadcrumb | None] = Field(
+    breadcrumb: AddedLater[Breadcrumb | None] = Field(
         None,
         description="where the path of a passage's headings stands (Guide > Install > Linux): in its title, before its "
-        f"text, or nowhere; null: in its title. A heading counts with its first {MOST_TITLE} characters",
+        f"text, or nowhere; null: in its title. A heading counts with its first {MAX_TITLE_CHARS} characters",
     )
 
     @model_validator(mode="after")
@@ -297,7 +310,7 @@ class FolderConfig(AdapterConfig):
 
     def recut(self, chunker: ChunkerConfig) -> FolderConfig:
         """The same folder, cut in another way."""
-        return self.model_copy(update={"chunker": chunker, "max_words": MAX_WORDS})
+        return self.model_copy(update={"chunker": chunker, "max_words": DEFAULT_MAX_WORDS})
 
 
 class FolderCorpus(CutCorpus):
@@ -350,7 +363,7 @@ class FolderCorpus(CutCorpus):
 
     def causes(self) -> Causes:
         """Its own, the chunkers', and the readers' where texts or breadcrumbs come from them."""
-        found = {**self.own_causes(), **({"patterns": list(ONCE)} if self.config.patterns is None else {})}
+        found = {**self.own_causes(), **({"patterns": list(EARLIER_PATTERNS)} if self.config.patterns is None else {})}
         readers = self._readers()
         headed = any(reader.HEADINGS for reader in readers.values())
         if self.config.chunker is not None:
@@ -365,24 +378,32 @@ class FolderCorpus(CutCorpus):
 
     def outside(self) -> list[str]:
         """Files that are left out, by reason."""
-        return [tell(skipped)] if (skipped := self._listing().skipped) else []
+        return [describe_skipped(skipped)] if (skipped := self._listing().skipped) else []
 
     def notes(self) -> list[str]:
         """Files that were skipped or have no text, front matter that was not understood, and titles that were cut."""
         found = []
         if self._faults:
-            found.append(f"{plural(len(self._faults), 'unreadable file')} skipped: {_listed(self._faults)}")
+            found.append(f"{plural(len(self._faults), 'unreadable file')} skipped: {_list_faults(self._faults)}")
         if self.left_out:
-            named = ", ".join(each.doc_id for each in self.left_out[:SHOWN])
-            more = ", …" if len(self.left_out) > SHOWN else ""
+            named = ", ".join(each.doc_id for each in self.left_out[:MAX_LISTED_PASSAGES])
+            more = ", …" if len(self.left_out) > MAX_LISTED_PASSAGES else ""
             found.append(f"{plural(len(self.left_out), 'file')} without text left out: {named}{more}")
         if self._warnings:
-            more = f"; and {len(self._warnings) - SHOWN:,} more" if len(self._warnings) > SHOWN else ""
-            found.append(f"front matter not understood and left out: {'; '.join(self._warnings[:SHOWN])}{more}")
+            more = (
+                f"; and {len(self._warnings) - MAX_LISTED_PASSAGES:,} more"
+                if len(self._warnings) > MAX_LISTED_PASSAGES
+                else ""
+            )
+            found.append(
+                f"front matter not understood and left out: {'; '.join(self._warnings[:MAX_LISTED_PASSAGES])}{more}"
+            )
         if self._cut_titles:
-            named = ", ".join([*self._cut_titles][:SHOWN]) + (", …" if len(self._cut_titles) > SHOWN else "")
+            named = ", ".join([*self._cut_titles][:MAX_LISTED_PASSAGES]) + (
+                ", …" if len(self._cut_titles) > MAX_LISTED_PASSAGES else ""
+            )
             many = plural(len(self._cut_titles), "file")
-            found.append(f"headings of {many} cut to {MOST_TITLE} characters in titles: {named}")
+            found.append(f"headings of {many} cut to {MAX_TITLE_CHARS} characters in titles: {named}")
         return found
 
     def passages(self) -> Iterator[Passage]:
@@ -441,7 +462,7 @@ class FolderCorpus(CutCorpus):
         if first is not None and len(self._faults) == 1:
             first.remedy = f"{first.remedy}; or {SKIP}" if first.remedy else SKIP
             return first
-        said = f"{plural(len(self._faults), 'file')} cannot be read: {_listed(self._faults)}"
+        said = f"{plural(len(self._faults), 'file')} cannot be read: {_list_faults(self._faults)}"
         return DataError(said, where=self.place, remedy=f"repair them, leave them out by corpus.exclude, or {SKIP}")
 
     def _cut(self, reading: DocumentContent, source: str) -> Iterator[Passage]:
@@ -449,7 +470,7 @@ class FolderCorpus(CutCorpus):
         text, titles = reading.text, self._titles(reading, source)
         chunker = self._by_headings if self.named is None and reading.blocks is not None else self._chunker
         for number, chunk in enumerate(self._timed(chunker, _document(reading, source)), start=1):
-            start, end = trimmed(text, (chunk.start, chunk.end))
+            start, end = trim_range(text, (chunk.start, chunk.end))
             crumb = titles(start, end)
             above = f"{crumb}\n\n" if self._crumbs == "text" else ""
             page = {"page": bisect_right(reading.pages, start)} if reading.pages else {}
@@ -485,20 +506,20 @@ class FolderCorpus(CutCorpus):
         outline, begin = Outline(headed), reading.begin
 
         def of(start: int, end: int) -> str:
-            path = _rooted(root, outline.path(start - begin, end - begin))
+            path = _path_below_title(root, outline.path(start - begin, end - begin))
             short = _short_path(path)
             if short != path:
                 self._cut_titles[source] = None
-            return BETWEEN.join(short) or name
+            return PATH_SEPARATOR.join(short) or name
 
         return of
 
     def _title(self, title: str, source: str) -> str:
         """A heading as titles have it, cut if it is too long."""
-        if len(title) <= MOST_TITLE:
+        if len(title) <= MAX_TITLE_CHARS:
             return title
         self._cut_titles[source] = None
-        return shorten(title, MOST_TITLE)
+        return shorten(title, MAX_TITLE_CHARS)
 
     @property
     def _crumbs(self) -> Breadcrumb:
@@ -533,9 +554,9 @@ class FolderCorpus(CutCorpus):
         return {suffix: reader_of(path) for suffix, path in sorted(named.items()) if suffix in documents.REGISTRY}
 
 
-def _listed(faults: Sequence[str]) -> str:
-    more = f", and {len(faults) - MOST_FAULTS:,} more" if len(faults) > MOST_FAULTS else ""
-    return f"{', '.join(faults[:MOST_FAULTS])}{more}"
+def _list_faults(faults: Sequence[str]) -> str:
+    more = f", and {len(faults) - MAX_LISTED_FAULTS:,} more" if len(faults) > MAX_LISTED_FAULTS else ""
+    return f"{', '.join(faults[:MAX_LISTED_FAULTS])}{more}"
 
 
 def _document(reading: DocumentContent, source: str) -> Document:
@@ -545,12 +566,12 @@ def _document(reading: DocumentContent, source: str) -> Document:
 def _short_path(path: tuple[str, ...]) -> tuple[str, ...]:
     """A path of at most `MOST_PATH` characters: the first heading and the last ones."""
     parts = list(path)
-    while len(BETWEEN.join(parts)) > MOST_PATH and len(parts) > 2:
+    while len(PATH_SEPARATOR.join(parts)) > MAX_PATH_CHARS and len(parts) > 2:
         del parts[1]
     return path if len(parts) == len(path) else (parts[0], OMITTED, *parts[1:])
 
 
-def _rooted(title: str, path: tuple[str, ...]) -> tuple[str, ...]:
+def _path_below_title(title: str, path: tuple[str, ...]) -> tuple[str, ...]:
     """A path below the document's title, which its first heading often repeats."""
     return path if not title or path[:1] == (title,) else (title, *path)
 

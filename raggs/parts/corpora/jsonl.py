@@ -20,8 +20,8 @@ from raggs.base.text import id_problem
 from raggs.parts.corpora import Corpus, EmptyPassage, hash_source
 
 ID_FIELDS = ("_id", "id", "doc_id")
-KNOWN = frozenset({*ID_FIELDS, "text", "title", "metadata"})
-REMEDY = 'expected {"_id": "...", "title": "...", "text": "..."}'
+KNOWN_FIELDS = frozenset({*ID_FIELDS, "text", "title", "metadata"})
+LINE_REMEDY = 'expected {"_id": "...", "title": "...", "text": "..."}'
 
 
 class JsonlConfig(AdapterConfig):
@@ -92,7 +92,7 @@ class JsonlCorpus(Corpus):
         metadata = row.get("metadata") or {}
         if not isinstance(metadata, dict):
             raise self._error("metadata is not an object", number)
-        rest = {key: value for key, value in row.items() if key not in KNOWN}
+        rest = {key: value for key, value in row.items() if key not in KNOWN_FIELDS}
         if span_of(rest.get("span")) is not None:
             del rest["span"]
         found = {**metadata, **rest}
@@ -101,7 +101,7 @@ class JsonlCorpus(Corpus):
         return found
 
     def _error(self, message: str, number: int) -> DataError:
-        return DataError(message, where=self.config.path, line=number, remedy=REMEDY)
+        return DataError(message, where=self.config.path, line=number, remedy=LINE_REMEDY)
 
 
 def _encodable(text: str) -> bool:

@@ -16,18 +16,20 @@ from raggs.base.adapter import AdapterConfig
 from raggs.base.artifacts import Passage, Span
 from raggs.base.errors import PrerequisiteError
 from raggs.base.hashing import hash_value
-from raggs.base.settings import Causes, Later
+from raggs.base.settings import AddedLater, Causes
 from raggs.parts.chunkers import Chunker, ChunkerConfig, Document
 from raggs.parts.chunkers.paragraphs import heading_of
-from raggs.parts.chunkers.sizes import trimmed
-from raggs.parts.corpora import MAX_WORDS, ChunkerSpec, CutCorpus, refuse_two_sizes
+from raggs.parts.chunkers.sizes import trim_range
+from raggs.parts.corpora import DEFAULT_MAX_WORDS, ChunkerSpec, CutCorpus, refuse_two_sizes
 from raggs.parts.documents.markdown import RstReader, rst_blocks
 
 
 class PydocConfig(AdapterConfig):
     type: Literal["pydoc"] = "pydoc"
-    max_words: int = Field(MAX_WORDS, ge=20, description="words a passage holds at most, where no chunker is named")
-    chunker: Later[ChunkerSpec | None] = Field(
+    max_words: int = Field(
+        DEFAULT_MAX_WORDS, ge=20, description="words a passage holds at most, where no chunker is named"
+    )
+    chunker: AddedLater[ChunkerSpec | None] = Field(
         None, description="how topics are cut; null: whole paragraphs of up to `max_words` words"
     )
 
@@ -38,7 +40,7 @@ class PydocConfig(AdapterConfig):
 
     def recut(self, chunker: ChunkerConfig) -> PydocConfig:
         """The same topics, cut in another way."""
-        return self.model_copy(update={"chunker": chunker, "max_words": MAX_WORDS})
+        return self.model_copy(update={"chunker": chunker, "max_words": DEFAULT_MAX_WORDS})
 
 
 class PydocCorpus(CutCorpus):
@@ -77,7 +79,7 @@ class PydocCorpus(CutCorpus):
             topic, text = document.source, document.text
             title = heading_of(text) or topic
             for number, chunk in enumerate(self._chunker.chunk(document), start=1):
-                start, end = trimmed(text, (chunk.start, chunk.end))
+                start, end = trim_range(text, (chunk.start, chunk.end))
                 span = Span(source=topic, start=start, end=end)
                 yield Passage(doc_id=f"{topic}#{number}", title=title, text=text[start:end], span=span)
 

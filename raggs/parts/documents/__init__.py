@@ -23,8 +23,8 @@ from raggs.base.registry import Registry, installed, package_of
 from raggs.base.settings import Causes
 from raggs.base.types import Json
 
-Kind = Literal["heading", "text", "code", "table", "list"]
-REMEDY = "convert it to UTF-8, or leave it out by corpus.exclude"
+BlockKind = Literal["heading", "text", "code", "table", "list"]
+ENCODING_REMEDY = "convert it to UTF-8, or leave it out by corpus.exclude"
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Block:
 
     start: int
     end: int
-    kind: Kind = "text"
+    kind: BlockKind = "text"
     level: int = 0
     title: str = ""
     items: tuple[int, ...] = ()
@@ -116,10 +116,10 @@ def read_text(path: Path) -> str:
         NotFoundError: it cannot be read.
         DataError: it is no file, binary, or not UTF-8.
     """
-    return decoded(read_whole(path), path)
+    return decode_text(read_whole(path), path)
 
 
-def decoded(data: bytes, path: Path) -> str:
+def decode_text(data: bytes, path: Path) -> str:
     """The text of a file's bytes.
 
     Raises:
@@ -127,15 +127,15 @@ def decoded(data: bytes, path: Path) -> str:
     """
     if b"\0" in data:
         line = data[: data.index(b"\0")].count(b"\n") + 1
-        raise DataError("not a text file", where=path, line=line, remedy=REMEDY)
+        raise DataError("not a text file", where=path, line=line, remedy=ENCODING_REMEDY)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        raise DataError("not UTF-8", where=path, line=line, remedy=REMEDY) from error
+        raise DataError("not UTF-8", where=path, line=line, remedy=ENCODING_REMEDY) from error
 
 
-def filled(text: str, blocks: Iterable[Block]) -> Iterator[Block]:
+def fill_gaps(text: str, blocks: Iterable[Block]) -> Iterator[Block]:
     """Blocks in order, and what lies between them as blocks of text."""
     end = 0
     for block in blocks:

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 
 from raggs.base.errors import DataError
 from raggs.base.files import read_whole
-from raggs.parts.documents import Block, DocumentContent, DocumentReader, Kind, decoded
+from raggs.parts.documents import Block, BlockKind, DocumentContent, DocumentReader, decode_text
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -41,13 +41,22 @@ SKIPPED = frozenset(
 )
 ROLES = frozenset({"navigation", "search", "contentinfo", "dialog", "alert", "menu", "menubar", "toolbar"})
 OWNERS = frozenset({"article", "section", "main", "blockquote"})  # whose footer is theirs, not the page's
-MARKS = frozenset(re.split(r"\s+", "¶ # § 🔗"))  # links to themselves that tools set beside headings
+ANCHOR_MARKS = frozenset(re.split(r"\s+", "¶ # § 🔗"))  # links to themselves that tools set beside headings
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
 ANY_HEADING = ", ".join(HEADINGS)
-WHOLE: dict[str, Kind] = {"pre": "code", "table": "table", "ul": "list", "ol": "list", "dl": "list", "menu": "list"}
-ROWS = frozenset({"tr", "caption"})
-CELLS = frozenset({"td", "th"})
-LINES = ROWS | frozenset(re.split(r"\s+", "br li dt dd option legend summary figcaption"))  # on lines of their own
+KIND_BY_TAG: dict[str, BlockKind] = {
+    "pre": "code",
+    "table": "table",
+    "ul": "list",
+    "ol": "list",
+    "dl": "list",
+    "menu": "list",
+}
+TABLE_ROW_TAGS = frozenset({"tr", "caption"})
+TABLE_CELL_TAGS = frozenset({"td", "th"})
+LINES = TABLE_ROW_TAGS | frozenset(
+    re.split(r"\s+", "br li dt dd option legend summary figcaption")
+)  # on lines of their own
 BLOCKS = frozenset(
     re.split(
         r"\s+",
@@ -65,7 +74,7 @@ class _Element:
     """A block that is being read; `start` is -1 until its first word."""
 
     tag: str
-    kind: Kind | None
+    kind: BlockKind | None
     start: int = -1
     end: int = -1
 
@@ -83,12 +92,12 @@ class Page:
         self._length = 0
         self._gap = 0
         self._held = ""  # line ends in `pre`, until more follows
-        self._in: dict[Kind, int] = {"code": 0, "table": 0, "list": 0}
+        self._in: dict[BlockKind, int] = {"code": 0, "table": 0, "list": 0}
         self._opened: list[_Element] = []
         self._waiting: list[_Element] = []
         self._found: list[_Element] = []
         self._items: list[int] = []  # where those of outermost lists begin
-        for node, tag, enters in _walk(start):
+        for node, tag, enters in _walk_nodes(start):
             if tag == "-text":
                 self._words(node.text_content or "")
             elif enters:
@@ -102,15 +111,15 @@ class Page:
         self._part(tag)
         if tag == "br" and self._in["code"]:
             self._words("\n")
-        if tag in HEADINGS or tag in WHOLE or tag in ("li", "dt"):
-            element = _Element(tag, _kind(node, tag, within=any(self._in.values())))
+        if tag in HEADINGS or tag in KIND_BY_TAG or tag in ("li", "dt"):
+            element = _Element(tag, _block_kind(node, tag, within=any(self._in.values())))
             self._opened.append(element)
             self._waiting.append(element)
             if element.kind in self._in:
                 self._in[element.kind] += 1
 
     def _close(self, tag: str) -> None:
-        if tag in HEADINGS or tag in WHOLE or tag in ("li", "dt"):
+        if tag in HEADINGS or tag in KIND_BY_TAG or tag in ("li", "dt"):
             element = self._opened.pop()
             element.end = self._length
             if element.kind in self._in:
@@ -125,12 +134,12 @@ class Page:
 
     def _part(self, tag: str) -> None:
         """The gap that an element's border makes."""
-        if tag in CELLS and self._in["table"]:
+        if tag in TABLE_CELL_TAGS and self._in["table"]:
             gap = GAPS.index(" | ")
-        elif tag in BLOCKS or tag in CELLS:
+        elif tag in BLOCKS or tag in TABLE_CELL_TAGS:
             gap = GAPS.index(" " if self._in["table"] else "\n" if self._in["list"] else "\n\n")
         elif tag in LINES:
-            gap = GAPS.index("\n" if tag in ROWS or not self._in["table"] else " ")
+            gap = GAPS.index("\n" if tag in TABLE_ROW_TAGS or not self._in["table"] else " ")
         else:
             return
         self._gap = max(self._gap, gap)
@@ -172,7 +181,7 @@ class Page:
                 end = element.end
         yield from self._paragraphs(end, self._length)
 
-    def _block(self, element: _Element, kind: Kind) -> Block:
+    def _block(self, element: _Element, kind: BlockKind) -> Block:
         start, end = element.start, element.end
         level = HEADINGS.get(element.tag, 0)
         title = " ".join(self.text[start:end].split()) if level else ""
@@ -193,7 +202,7 @@ class Page:
             yield Block(start, end)
 
 
-def _kind(node: LexborNode, tag: str, *, within: bool) -> Kind | None:
+def _block_kind(node: LexborNode, tag: str, *, within: bool) -> BlockKind | None:
     """What an element is; None of one that is no block by itself, or is mere layout.
 
     Args:
@@ -202,15 +211,15 @@ def _kind(node: LexborNode, tag: str, *, within: bool) -> Kind | None:
     if tag in HEADINGS:
         return "heading"
     if within:
-        return WHOLE.get(tag)
+        return KIND_BY_TAG.get(tag)
     layout = ANY_HEADING + (", table" if tag == "table" else "")
-    mere = tag in WHOLE and any(
+    mere = tag in KIND_BY_TAG and any(
         child.css_first(layout) is not None for child in _children(node) if child.tag != "-text"
     )
-    return None if mere else WHOLE.get(tag)
+    return None if mere else KIND_BY_TAG.get(tag)
 
 
-def _walk(start: LexborNode) -> Iterator[tuple[LexborNode, str, bool]]:
+def _walk_nodes(start: LexborNode) -> Iterator[tuple[LexborNode, str, bool]]:
     """Every node that counts, its tag, and whether it begins; elements once more when they end."""
     stack = [(start, True)]
     while stack:
@@ -236,7 +245,7 @@ def _counts(node: LexborNode, tag: str) -> bool:
         return False
     if tag == "a":
         only = node.child
-        if only is not None and only.next is None and (only.text_content or "").strip() in MARKS:
+        if only is not None and only.next is None and (only.text_content or "").strip() in ANCHOR_MARKS:
             return False
     said = node.attributes
     if "hidden" in said or said.get("aria-hidden") == "true" or said.get("role") in ROLES:
@@ -254,18 +263,18 @@ def _owned(node: LexborNode) -> bool:
 
 
 CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
-KNOWN = re.compile(
+KNOWN_ENCODING = re.compile(
     r"(?:windows-|cp)125\d|iso-8859-\d+|latin-?1|us-ascii|koi8-[ru]|shift_jis|euc-(?:jp|kr)|gb(?:k|2312|18030)|big5|macintosh"
 )
 WESTERN = frozenset({"iso-8859-1", "latin1", "latin-1", "us-ascii"})  # which browsers read as windows-1252
-HEAD = 4096  # bytes in which a page says its encoding
+CHARSET_BYTES = 4096  # bytes in which a page says its encoding
 TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*|!--)")
-MOST_ATTRIBUTES = 256  # of a tag
+MAX_ATTRIBUTES = 256  # of a tag
 VALUE = r"""\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>"'][^\s>]*+)"""
 ATTRIBUTE = rf"[\s/]*+[^\s/>][^\s/>=]*+(?:{VALUE})?+"
 ALL_ATTRIBUTES = re.compile(rf"[^\s/>]*+(?:{ATTRIBUTE})*+")
-FIRST_ATTRIBUTES = re.compile(rf"[^\s/>]*+(?:{ATTRIBUTE}){{{MOST_ATTRIBUTES}}}")
-RAW = {
+FIRST_ATTRIBUTES = re.compile(rf"[^\s/>]*+(?:{ATTRIBUTE}){{{MAX_ATTRIBUTES}}}")
+RAW_TEXT_ENDS = {
     "!--": re.compile("-->"),
     **{
         name: re.compile(f"</{name}", re.IGNORECASE)
@@ -273,15 +282,15 @@ RAW = {
     },
 }  # what holds no elements, and ends there
 FORMATTING = frozenset(re.split(r"\s+", "a b big code em font i nobr s small strike strong tt u"))
-ALONE = frozenset(
+UNCLOSED_TAGS = frozenset(
     re.split(
         r"\s+",
         "area base br col embed hr img input link meta source track wbr p li dt dd td th tr tbody thead tfoot "
         "option optgroup colgroup html head body",
     )
 )  # elements without content, and those that end by themselves
-MOST_OPEN = 300_000_000  # open elements, summed over all tags: a second or two of a parser
-MOST_FORMATTING = 2_000_000  # the same of open formatting, of which copies are made
+MAX_OPEN_ELEMENTS = 300_000_000  # open elements, summed over all tags: a second or two of a parser
+MAX_OPEN_FORMATTING = 2_000_000  # the same of open formatting, of which copies are made
 
 
 def page_text(data: bytes, path: Path) -> str:
@@ -293,11 +302,11 @@ def page_text(data: bytes, path: Path) -> str:
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return data.decode("utf-16", "replace")
     try:
-        return decoded(data, path)
+        return decode_text(data, path)
     except DataError:
-        declared = CHARSET.search(data, 0, HEAD)
+        declared = CHARSET.search(data, 0, CHARSET_BYTES)
         name = "" if declared is None else declared[1].decode("ascii", "replace").lower()
-        if b"\0" in data or not KNOWN.fullmatch(name):
+        if b"\0" in data or not KNOWN_ENCODING.fullmatch(name):
             raise
         return data.decode("cp1252" if name in WESTERN else name, "replace")
 
@@ -306,7 +315,7 @@ def without_many_attributes(page: str) -> str:
     """A page whose tags have at most `MOST_ATTRIBUTES` attributes."""
     kept, end = [], 0
     for found, close in _tags(page):
-        first = FIRST_ATTRIBUTES.match(page, found.end(), close) if close - found.end() > 2 * MOST_ATTRIBUTES else None
+        first = FIRST_ATTRIBUTES.match(page, found.end(), close) if close - found.end() > 2 * MAX_ATTRIBUTES else None
         if first is not None:
             kept.append(page[end : first.end()])
             end = close
@@ -321,13 +330,13 @@ def check_depth(page: str, path: Path) -> None:
     opened = formatting = total = copies = 0
     for found, _ in _tags(page):
         name = found[2].lower()
-        step = 0 if name in ALONE else -1 if found[1] else 1
+        step = 0 if name in UNCLOSED_TAGS else -1 if found[1] else 1
         if name in FORMATTING:
             formatting = max(0, formatting + step)
         opened = max(0, opened + step)
         total += opened
         copies += formatting
-        if total > MOST_OPEN or copies > MOST_FORMATTING:
+        if total > MAX_OPEN_ELEMENTS or copies > MAX_OPEN_FORMATTING:
             line = page.count("\n", 0, found.start()) + 1
             remedy = "repair it, or leave it out by corpus.exclude"
             raise DataError("elements are nested or left open beyond any page", where=path, line=line, remedy=remedy)
@@ -337,7 +346,7 @@ def _tags(page: str) -> Iterator[tuple[re.Match[str], int]]:
     """The tags of elements, each with the end of its attributes, without those that scripts and comments hold."""
     found = TAG.search(page)
     while found is not None:
-        at, raw = found.end(), None if found[1] else RAW.get(found[2].lower())
+        at, raw = found.end(), None if found[1] else RAW_TEXT_ENDS.get(found[2].lower())
         if found[2] != "!--" and (attributes := ALL_ATTRIBUTES.match(page, at)):
             at = attributes.end()
         if raw is None:

@@ -32,18 +32,18 @@ from typing import TYPE_CHECKING
 
 from raggs.base.errors import DataError
 from raggs.base.files import regular_file, unreadable
-from raggs.base.plainyaml import MOST_DEPTH, MOST_DIGITS, load_plain
+from raggs.base.plainyaml import MAX_NUMBER_CHARS, MAX_YAML_DEPTH, load_plain
 from raggs.base.text import shorten
 from raggs.base.types import Json
-from raggs.parts.documents import Block, DocumentContent, DocumentReader, Kind, filled, read_text
+from raggs.parts.documents import Block, BlockKind, DocumentContent, DocumentReader, fill_gaps, read_text
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
 OPENINGS = (b"---", b"+++")
-MOST = 1 << 16  # characters in which front matter ends
-OPEN = re.compile(r"(---|\+\+\+)[ \t]*(\r?\n|\r)")
+MAX_FRONT_MATTER_CHARS = 1 << 16  # characters in which front matter ends
+FRONT_MATTER_START = re.compile(r"(---|\+\+\+)[ \t]*(\r?\n|\r)")
 CLOSE = {
     "---": re.compile(r"^(?:---|\.\.\.)[ \t]*(?:\r?\n|\r|\Z)", re.MULTILINE),
     "+++": re.compile(r"^\+\+\+[ \t]*(?:\r?\n|\r|\Z)", re.MULTILINE),
@@ -71,13 +71,15 @@ class Matter:
 
 def split_matter(text: str) -> Matter:
     """The front matter of a text."""
-    opened = OPEN.match(text)
-    closed = None if opened is None else CLOSE[opened[1]].search(text, opened.end(), opened.end() + MOST)
+    opened = FRONT_MATTER_START.match(text)
+    closed = (
+        None if opened is None else CLOSE[opened[1]].search(text, opened.end(), opened.end() + MAX_FRONT_MATTER_CHARS)
+    )
     if opened is None or closed is None:
         return Matter()
     inner = text[opened.end() : closed.start()]
     try:
-        found = _plain(load_plain(inner)) if opened[1] == "---" else _toml(inner)
+        found = _as_json(load_plain(inner)) if opened[1] == "---" else _toml(inner)
     except DataError as error:
         if not KEYED.match(inner):
             return Matter()
@@ -96,23 +98,23 @@ def _toml(text: str) -> Json:
         DataError: it is not TOML, or beyond the limits.
     """
     try:
-        return _plain(tomllib.loads(text.replace("\r\n", "\n")))
+        return _as_json(tomllib.loads(text.replace("\r\n", "\n")))
     except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:  # ValueError: a number of 5,000 digits
         said = "nested too deep" if isinstance(error, RecursionError) else shorten(str(error), 160)
         line = re.search(r"at line (\d+)", str(error))
         raise DataError(f"not valid TOML ({said})", line=int(line[1]) if line else None) from error
 
 
-def _plain(value: object, depth: int = 0) -> Json:
+def _as_json(value: object, depth: int = 0) -> Json:
     """A value of YAML or TOML as JSON has it; a time and what is no finite number as they are written."""
-    if depth > MOST_DEPTH:
-        raise ValueError(f"nested more than {MOST_DEPTH} levels deep")
+    if depth > MAX_YAML_DEPTH:
+        raise ValueError(f"nested more than {MAX_YAML_DEPTH} levels deep")
     if isinstance(value, dict):
-        return {str(key): _plain(inner, depth + 1) for key, inner in value.items()}
+        return {str(key): _as_json(inner, depth + 1) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_plain(inner, depth + 1) for inner in value]
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**MOST_DIGITS:
-        raise ValueError(f"a number of more than {MOST_DIGITS} digits")
+        return [_as_json(inner, depth + 1) for inner in value]
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**MAX_NUMBER_CHARS:
+        raise ValueError(f"a number of more than {MAX_NUMBER_CHARS} digits")
     if isinstance(value, datetime | date | time):
         return value.isoformat()
     if isinstance(value, float) and value - value != 0:  # JSON knows neither
@@ -121,9 +123,9 @@ def _plain(value: object, depth: int = 0) -> Json:
 
 
 LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
-LONG = 1000  # characters; marks within marks take their time
+MAX_HEADING_CHARS = 1000  # characters; marks within marks take their time
 LISTS = ("bullet_list_open", "ordered_list_open")
-KINDS: dict[str, Kind] = {
+KINDS: dict[str, BlockKind] = {
     "fence": "code",
     "code_block": "code",
     "html_block": "code",
@@ -165,7 +167,7 @@ class MarkdownReader(DocumentReader):
 
 def markdown_blocks(text: str) -> tuple[Block, ...]:
     """The parser's blocks, and what lies between them as blocks of text."""
-    return tuple(filled(text, _parsed(text)))
+    return tuple(fill_gaps(text, _parsed(text)))
 
 
 def _parsed(text: str) -> Iterator[Block]:
@@ -201,7 +203,7 @@ def _items(tokens: Sequence[Token], place: int) -> Iterator[int]:
 
 def _title(parser: MarkdownIt, content: str, env: dict[str, object]) -> str:
     """The words of a heading, without marks, unless it is too long to be one."""
-    if len(content) > LONG:
+    if len(content) > MAX_HEADING_CHARS:
         return " ".join(content.split())
     found: list[Token] = []
     parser.inline.parse(content, parser, env, found)
@@ -247,10 +249,10 @@ class RstReader(DocumentReader):
 
 def rst_blocks(text: str) -> tuple[Block, ...]:
     """Headings, and blocks of what stands between them."""
-    return tuple(_between(text, _headings(text)))
+    return tuple(_blocks_between(text, _headings(text)))
 
 
-def _between(text: str, headings: Iterator[Block]) -> Iterator[Block]:
+def _blocks_between(text: str, headings: Iterator[Block]) -> Iterator[Block]:
     end = 0
     for heading in headings:
         yield from _blocks(text, end, heading.start)
@@ -261,14 +263,14 @@ def _between(text: str, headings: Iterator[Block]) -> Iterator[Block]:
 
 def _blocks(text: str, start: int, end: int) -> Iterator[Block]:
     for found in BREAK.finditer(text, start, end):
-        yield from _block(text, start, found.end())
+        yield from _text_block(text, start, found.end())
         start = found.end()
-    yield from _block(text, start, end)
+    yield from _text_block(text, start, end)
 
 
-def _block(text: str, start: int, end: int) -> Iterator[Block]:
+def _text_block(text: str, start: int, end: int) -> Iterator[Block]:
     if text[start:end].strip():
-        kind: Kind = "table" if TABLE.match(text, start, end) else "text"
+        kind: BlockKind = "table" if TABLE.match(text, start, end) else "text"
         yield Block(start, end, "code" if INDENTED.search(text, start, end) else kind)
 
 

@@ -13,13 +13,13 @@ from pathlib import Path
 
 from raggs.base.errors import DataError, PrerequisiteError
 from raggs.base.files import read_whole
-from raggs.base.text import sound
+from raggs.base.text import replace_surrogates
 from raggs.parts.documents import DocumentContent, DocumentReader
 
 PACKAGE = "pypdfium2"
 INSTALL = 'pip install "raggs[pdf]"'
 HYPHEN = re.compile("[\ufffe\x02]\n?")
-BETWEEN = "\n\n"  # of two pages
+PAGE_SEPARATOR = "\n\n"  # of two pages
 
 
 class PdfReader(DocumentReader):
@@ -36,8 +36,8 @@ class PdfReader(DocumentReader):
         if self.missing():
             raise PrerequisiteError(f"{path}: PDF files need {PACKAGE}", remedy=INSTALL)
         pages = list(_pages(read_whole(path), path))
-        starts = accumulate((len(page) + len(BETWEEN) for page in pages[:-1]), initial=0)
-        return DocumentContent(BETWEEN.join(pages), pages=tuple(starts) if pages else ())
+        starts = accumulate((len(page) + len(PAGE_SEPARATOR) for page in pages[:-1]), initial=0)
+        return DocumentContent(PAGE_SEPARATOR.join(pages), pages=tuple(starts) if pages else ())
 
 
 def _pages(data: bytes, path: Path) -> Iterator[str]:
@@ -57,4 +57,4 @@ def _pages(data: bytes, path: Path) -> Iterator[str]:
 
 def _clean(text: str) -> str:
     plain = text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
-    return sound(HYPHEN.sub("", plain)).strip()
+    return replace_surrogates(HYPHEN.sub("", plain)).strip()

@@ -23,7 +23,7 @@ from raggs.parts.elastic.server import ElasticServer
 
 PREFERENCE = "raggs"
 SEARCHES = 64  # searches in one request
-TEXTS = frozenset({"text", "match_only_text", "search_as_you_type"})
+TEXT_TYPES = frozenset({"text", "match_only_text", "search_as_you_type"})
 VECTORS = frozenset({"dense_vector"})
 META = "raggs"  # where a mapping made by raggs says what it holds
 LOADING = "loading"  # stands there from before the first document is sent until the counts are found right
@@ -216,7 +216,7 @@ def slices(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
         yield items[start : start + size]
 
 
-def whole(answer: Mapping[str, Any], meta: Any) -> Mapping[str, Any]:
+def check_complete(answer: Mapping[str, Any], meta: Any) -> Mapping[str, Any]:
     """An answer to one search, if every shard gave its part.
 
     Raises:
@@ -233,7 +233,7 @@ def whole(answer: Mapping[str, Any], meta: Any) -> Mapping[str, Any]:
 
 
 def _hits(answer: Mapping[str, Any], meta: Any) -> Hits:
-    hits: Hits = whole(answer, meta)["hits"]["hits"]
+    hits: Hits = check_complete(answer, meta)["hits"]["hits"]
     return hits
 
 

@@ -19,7 +19,7 @@ from raggs.base.errors import DataError, ProviderError
 from raggs.base.text import clean_passage, plural, shorten
 from raggs.parts.elastic import ElasticIndexSettings, IndexPlace
 from raggs.parts.elastic.index import LOADING, META, ElasticIndex
-from raggs.parts.elastic.passages import RAW, SPAN, IndexPassages
+from raggs.parts.elastic.passages import RAW_FIELD, SPAN, IndexPassages
 from raggs.parts.elastic.server import ElasticServer
 
 REPLACE = "pass --yes to delete it and load it anew, or name another index"
@@ -51,7 +51,7 @@ class IndexState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadResult:
     """A finished load: what the index holds, and what of it was sent now."""
 
     documents: int
@@ -90,7 +90,7 @@ class Loader:
             place.text_field: words,
             place.metadata_field: {"type": "object", "enabled": False},
             SPAN: {"type": "object", "enabled": False},
-            RAW: {"type": "object", "enabled": False},
+            RAW_FIELD: {"type": "object", "enabled": False},
         }
         if place.id_field != "_id":
             properties[place.id_field] = {"type": "keyword"}
@@ -150,7 +150,7 @@ class Loader:
 
     def load(
         self, documents: Callable[[int, int], Sequence[IndexDocument]], progress: Callable[[str, int, int], None]
-    ) -> Loaded:
+    ) -> LoadResult:
         """Send what is missing, then compare counts.
 
         Args:
@@ -179,7 +179,7 @@ class Loader:
         self._compare(index, vectors)
         if sent or index.meta.get(LOADING):
             self._mark(loading=False)
-        return Loaded(total, vectors, sent, time.perf_counter() - began)
+        return LoadResult(total, vectors, sent, time.perf_counter() - began)
 
     def close(self) -> None:
         """Let go of the connections. May be called twice."""
@@ -225,7 +225,7 @@ class Loader:
             title, text = clean_passage(passage.title), clean_passage(passage.text)
             source: dict[str, Any] = {place.title_field: title, place.text_field: text}
             if (title, text) != (passage.title, passage.text):
-                source[RAW] = {"title": passage.title, "text": passage.text}
+                source[RAW_FIELD] = {"title": passage.title, "text": passage.text}
             if passage.metadata:
                 source[place.metadata_field] = dict(passage.metadata)
             if passage.span is not None:

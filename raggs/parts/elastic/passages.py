@@ -16,12 +16,14 @@ from raggs.base.artifacts import Passage, span_of
 from raggs.base.errors import DataError, NotFoundError
 from raggs.base.hashing import canonical_json, hash_value
 from raggs.base.jsonl import first_fault
-from raggs.base.text import REPLACED, sound, sound_value
-from raggs.parts.elastic.index import PREFERENCE, TEXTS, ElasticIndex, Hits, slices, whole
+from raggs.base.text import REPLACEMENT_CHAR, replace_surrogates, sound_value
+from raggs.parts.elastic.index import PREFERENCE, TEXT_TYPES, ElasticIndex, Hits, check_complete, slices
 
 SPAN = "span"  # the field where `raggs index` puts a passage's place: an object of source, start and end
-RAW = "raggs_raw"  # the field where it puts title and text where those that are searched are not as the corpus has them
-KEEP = "5m"  # between two pages of a point in time
+RAW_FIELD = (
+    "raggs_raw"  # the field where it puts title and text where those that are searched are not as the corpus has them
+)
+KEEP_ALIVE = "5m"  # between two pages of a point in time
 
 
 class IndexPassages:
@@ -104,7 +106,9 @@ class IndexPassages:
         """Every document's id and passage (None: it has no text) as of one moment, in the index's own order."""
         self._check()
         opened = self._index.server.call(
-            lambda client: client.open_point_in_time(index=self._place.index, keep_alive=KEEP, preference=PREFERENCE)
+            lambda client: client.open_point_in_time(
+                index=self._place.index, keep_alive=KEEP_ALIVE, preference=PREFERENCE
+            )
         )
         pit, after = opened.body["id"], None
         try:
@@ -125,7 +129,7 @@ class IndexPassages:
             DataError: its id or a field is not what a passage needs.
         """
         source, place = hit.get("_source", {}), self._place
-        raw = source.get(RAW)
+        raw = source.get(RAW_FIELD)
         given = (pick(source, name) for name in (place.title_field, place.text_field))
         title, text = (
             self._words(hit, each)
@@ -138,14 +142,16 @@ class IndexPassages:
         try:
             passage = Passage(
                 doc_id=self._index.doc_id(hit),
-                title=sound(title if text else ""),
-                text=sound(text or title),
+                title=replace_surrogates(title if text else ""),
+                text=replace_surrogates(text or title),
                 span=span_of(source.get(SPAN)),
-                metadata={sound(name): sound_value(value) for name, value in metadata.items()},
+                metadata={replace_surrogates(name): sound_value(value) for name, value in metadata.items()},
             )
         except ValidationError as error:
             raise self._no_passage(hit, first_fault(error)) from error
-        if REPLACED in passage.content or (metadata and REPLACED in canonical_json(dict(passage.metadata))):
+        if REPLACEMENT_CHAR in passage.content or (
+            metadata and REPLACEMENT_CHAR in canonical_json(dict(passage.metadata))
+        ):
             self._replaced.add(passage.doc_id)
         return passage
 
@@ -154,7 +160,7 @@ class IndexPassages:
         self._index.close()
 
     def _check(self) -> None:
-        self._index.need("text_field", self._place.text_field, {*TEXTS, "keyword"})
+        self._index.need("text_field", self._place.text_field, {*TEXT_TYPES, "keyword"})
         self._index.need_ids()
         self._index.need_whole()
 
@@ -163,7 +169,7 @@ class IndexPassages:
 
         def request(client: Any) -> Any:
             answer = client.search(
-                pit={"id": pit, "keep_alive": KEEP},
+                pit={"id": pit, "keep_alive": KEEP_ALIVE},
                 size=self._place.batch,
                 sort=[{"_shard_doc": "asc"}],
                 search_after=after,
@@ -171,7 +177,7 @@ class IndexPassages:
                 source=self._source()["_source"],
                 fields=self._index.id_part.get("fields"),
             )
-            return whole(answer.body, answer.meta)
+            return check_complete(answer.body, answer.meta)
 
         answer = self._index.server.call(request)
         return answer.get("pit_id", pit), answer["hits"]["hits"]
@@ -191,7 +197,7 @@ class IndexPassages:
             yield from hits
 
     def _source(self) -> dict[str, Any]:
-        names = (self._place.title_field, self._place.text_field, self._place.metadata_field, SPAN, RAW)
+        names = (self._place.title_field, self._place.text_field, self._place.metadata_field, SPAN, RAW_FIELD)
         return {"_source": list(names), **self._index.id_part}
 
     def _words(self, hit: Mapping[str, Any], value: Any) -> str:

@@ -129,7 +129,7 @@ def explain(error: Exception, place: IndexPlace) -> RaggsError:
             "the server is not Elasticsearch", where=place.url, remedy="check url; OpenSearch is another product"
         )
     if isinstance(error, elasticsearch.ApiError) and 300 <= error.status_code < 400:
-        return elsewhere(str(error.meta.headers.get("location", "")), place)
+        return redirect_error(str(error.meta.headers.get("location", "")), place)
     if isinstance(error, elasticsearch.ApiError):
         return refusal(error.status_code, error.body, place)
     if isinstance(error, elasticsearch.SSLError):
@@ -151,7 +151,7 @@ def explain(error: Exception, place: IndexPlace) -> RaggsError:
     return ProviderError(f"the client failed ({error})", where=place.url, remedy="look at the server's log")
 
 
-def elsewhere(location: str, place: IndexPlace) -> RaggsError:
+def redirect_error(location: str, place: IndexPlace) -> RaggsError:
     """A redirect, which is not followed: it would take questions, passages and the key to wherever it says."""
     here = urlsplit(place.url).netloc
     there = urlsplit(location).netloc or here

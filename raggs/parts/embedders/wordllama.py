@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 WEIGHTS = "l2_supercat"
 TRAINED_DIMS = 256  # what the wheel holds; shorter vectors are its leading dimensions, as it was trained for
 TABLE = "embedding.weight"
-BLOCK = 8192  # tokens pooled at a time: 8 MiB of vectors
+TOKENS_PER_BLOCK = 8192  # tokens pooled at a time: 8 MiB of vectors
 
 
 @dataclass
@@ -99,8 +99,8 @@ class WordLlamaEmbedder(Embedder):
         import numpy as np
 
         total = np.zeros(self.dims)
-        for start in range(0, len(tokens), BLOCK):
-            total += model.sum(tokens[start : start + BLOCK], self.dims)
+        for start in range(0, len(tokens), TOKENS_PER_BLOCK):
+            total += model.sum(tokens[start : start + TOKENS_PER_BLOCK], self.dims)
         norm = float(np.linalg.norm(total))
         if not np.isfinite(norm):
             raise ProviderError(f"{self.identity} gave a vector that is not finite", remedy="reinstall wordllama")

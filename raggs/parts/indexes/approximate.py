@@ -56,7 +56,7 @@ from raggs.parts.indexes.exact import (
     check_finite,
     check_shape,
     in_order,
-    joined,
+    join_neighbours,
     margin_of,
     scores_of_pairs,
 )
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from raggs.parts.indexes.vectors import VectorIndex
 
 PACKAGE = "faiss-cpu"
-REMEDY = 'pip install "raggs[ann]"'
+INSTALL_REMEDY = 'pip install "raggs[ann]"'
 WAITING = "OMP_WAIT_POLICY"
 
 
@@ -117,7 +117,9 @@ def faiss(kind: str) -> ModuleType:
         try:
             package = import_module("faiss")
         except ImportError as error:
-            raise PrerequisiteError(f"index {kind} needs {PACKAGE}, which is not installed", remedy=REMEDY) from error
+            raise PrerequisiteError(
+                f"index {kind} needs {PACKAGE}, which is not installed", remedy=INSTALL_REMEDY
+            ) from error
     package.omp_set_num_threads(1)
     return package
 
@@ -179,9 +181,9 @@ def _read(package: ModuleType, path: Path, flags: int) -> FaissIndex:
 
 
 INDEX = "index"  # the file
-BLOCK = 8192  # rows added between two reports
+ROWS_PER_REPORT = 8192  # rows added between two reports
 BATCH = 64  # queries of one call
-SLACK = 16  # rows beyond the k-th, so that ties there go by doc_id
+TIE_ROWS = 16  # rows beyond the k-th, so that ties there go by doc_id
 NO_ROWS: Ints = np.empty(0, dtype=np.int64)
 NO_SCORES: Scores = np.empty(0, dtype=np.float32)
 
@@ -280,15 +282,15 @@ class ApproximateIndex(Index):
         )
 
     def _add(self, index: FaissIndex, vectors: Vectors, progress: Progress | None) -> None:
-        for start in range(0, len(vectors), BLOCK):
-            index.add(vectors[start : start + BLOCK])
+        for start in range(0, len(vectors), ROWS_PER_REPORT):
+            index.add(vectors[start : start + ROWS_PER_REPORT])
             if progress is not None:
-                progress(self.kind, min(start + BLOCK, len(vectors)), len(vectors))
+                progress(self.kind, min(start + ROWS_PER_REPORT, len(vectors)), len(vectors))
 
 
 def _check_vectors(vectors: Vectors) -> None:
-    for start in range(0, len(vectors), BLOCK):
-        if not np.isfinite(vectors[start : start + BLOCK]).all():
+    for start in range(0, len(vectors), ROWS_PER_REPORT):
+        if not np.isfinite(vectors[start : start + ROWS_PER_REPORT]).all():
             raise broken_vectors()
 
 
@@ -331,7 +333,7 @@ class _Approximate(OpenIndex):
                 return Neighbours(rows[None], values[None])
             return in_order(1, k, rows, np.zeros(len(rows), np.int64), values, self._ranks)
         if self._recipe.TOGETHER:
-            return joined([self._together(parts[at : at + BATCH], k) for at in range(0, len(parts), BATCH)], k)
+            return join_neighbours([self._together(parts[at : at + BATCH], k) for at in range(0, len(parts), BATCH)], k)
         found = [self._nearest(part, k) for part in parts]
         asking = np.repeat(np.arange(len(found)), [len(rows) for rows, _ in found])
         rows, values = (np.concatenate(column) for column in zip((NO_ROWS, NO_SCORES), *found, strict=True))
@@ -354,7 +356,7 @@ class _Approximate(OpenIndex):
 
     def _wanted(self, k: int) -> int:
         """How many candidates are asked for."""
-        return min(k + SLACK if self._near else self._recipe.candidates(k), len(self._vectors))
+        return min(k + TIE_ROWS if self._near else self._recipe.candidates(k), len(self._vectors))
 
     def _nearest(self, query: Vectors, k: int) -> tuple[Ints, Scores]:
         """Of one query of shape (dims,); its candidates come best first."""
@@ -475,8 +477,8 @@ def _reserve(package: ModuleType, index: Any, rows: int, dims: int, *, links: in
 
 
 SAMPLE = 64  # rows for each list from which its centre is found
-LEAST = 39  # rows that a list is to have on average, as faiss advises
-MOST = 65_536  # lists
+MIN_ROWS_PER_LIST = 39  # rows that a list is to have on average, as faiss advises
+MAX_LISTS = 65_536  # lists
 TYPICAL = 16  # parts that are told apart in 4 bits
 ID = 8  # bytes
 
@@ -544,7 +546,7 @@ class IvfIndex(ApproximateIndex):
         return self.config.nprobe
 
     def candidates(self, k: int) -> int:
-        return max(self.config.reorder * k, k + SLACK)
+        return max(self.config.reorder * k, k + TIE_ROWS)
 
     def memory(self, rows: int, dims: int) -> int:
         """Lists, which grow by doubling, and the sample."""
@@ -559,7 +561,7 @@ class IvfIndex(ApproximateIndex):
     def _lists(self, rows: int) -> int:
         if self.config.lists != "auto":
             return self.config.lists
-        return max(1, min(4 * isqrt(rows), rows // LEAST, MOST))
+        return max(1, min(4 * isqrt(rows), rows // MIN_ROWS_PER_LIST, MAX_LISTS))
 
 
 def _calm(index: Any, seed: int) -> None:

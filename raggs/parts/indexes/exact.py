@@ -34,10 +34,10 @@ CHUNK = 8192  # rows; 8 MiB of 256 dimensions
 BATCH = 64  # queries; a chunk's scores take 2 MiB
 PAIRS = 2048  # pairs scored again at a time
 ONE_THREAD = 1 << 18  # multiplications of a product that OpenBLAS does not share out among threads
-UNIT = 2.0**-24  # rounding unit of float32
+FLOAT32_ROUNDING = 2.0**-24  # rounding unit of float32
 UNITS: dict[Dtype, float] = {"f32": 0.0, "f16": 2.0**-11, "bf16": 2.0**-8}  # of a score that is rounded again
-FULL = PrecisionSettings()
-NOBODY = -1
+FULL_PRECISION = PrecisionSettings()
+NO_NEIGHBOUR = -1
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def search(
     queries: Vectors,
     k: int,
     *,
-    scoring: PrecisionSettings = FULL,
+    scoring: PrecisionSettings = FULL_PRECISION,
     chunk: int = CHUNK,
     batch: int = BATCH,
 ) -> Neighbours:
@@ -82,12 +82,12 @@ def search(
     parts = scoring.part(queries)
     starts = range(0, len(queries), batch)
     found = [_search_batch(vectors, ranks, parts[at : at + batch], width, chunk, scoring) for at in starts]
-    return joined(found, width)
+    return join_neighbours(found, width)
 
 
-def joined(found: Sequence[Neighbours], k: int) -> Neighbours:
+def join_neighbours(found: Sequence[Neighbours], k: int) -> Neighbours:
     """The neighbours of some queries, and of those after them."""
-    every = [_nothing(0, k), *found]
+    every = [_no_neighbours(0, k), *found]
     return Neighbours(
         np.concatenate([part.positions for part in every]), np.concatenate([part.scores for part in every])
     )
@@ -124,7 +124,7 @@ def broken_vectors() -> DataError:
 
 
 def best_of(
-    vectors: Vectors, ranks: SmallInts, query: Vectors, rows: Ints, k: int, scoring: PrecisionSettings = FULL
+    vectors: Vectors, ranks: SmallInts, query: Vectors, rows: Ints, k: int, scoring: PrecisionSettings = FULL_PRECISION
 ) -> tuple[Ints, Scores]:
     """The best k of some rows for one query, ordered and scored as `search` does it to the last bit.
 
@@ -132,7 +132,7 @@ def best_of(
         query: shape (d,), rounded as `scoring` says.
         rows: positions, each once; the work is less where they come in the right order already.
     """
-    scores = _scores_of(_parts(vectors[rows], scoring), query.astype(np.float64))
+    scores = _scores_of(_rounded_parts(vectors[rows], scoring), query.astype(np.float64))
     if not scoring.high_precision:
         scores = scoring.last(scores)
     if (scores[1:] < scores[:-1]).all():  # in order, and no two equal
@@ -142,7 +142,7 @@ def best_of(
 
 
 def scores_of_pairs(
-    vectors: Vectors, queries: Vectors, rows: Ints, asking: Ints, scoring: PrecisionSettings = FULL
+    vectors: Vectors, queries: Vectors, rows: Ints, asking: Ints, scoring: PrecisionSettings = FULL_PRECISION
 ) -> Scores:
     """The scores of (row, query) pairs as `search` gives them.
 
@@ -154,22 +154,24 @@ def scores_of_pairs(
     wide = queries.astype(np.float64)
     for start in range(0, len(rows), PAIRS):
         part = slice(start, start + PAIRS)
-        found[part] = _scores_of(_parts(vectors[rows[part]], scoring), wide[asking[part]])
+        found[part] = _scores_of(_rounded_parts(vectors[rows[part]], scoring), wide[asking[part]])
     return scoring.last(found)
 
 
 def in_order(queries: int, k: int, rows: Ints, asking: Ints, scores: Scores, ranks: SmallInts) -> Neighbours:
     """The best k of what each of some queries found, which is given as pairs."""
-    return _merge(_nothing(queries, k), asking, rows, scores, ranks)
+    return _merge(_no_neighbours(queries, k), asking, rows, scores, ranks)
 
 
-def _parts(vectors: Vectors, scoring: PrecisionSettings) -> Vectors:
+def _rounded_parts(vectors: Vectors, scoring: PrecisionSettings) -> Vectors:
     """As `scoring.part`, at no cost where nothing is rounded."""
     return vectors if scoring.dtype == "f32" else scoring.part(vectors)
 
 
-def _nothing(queries: int, k: int) -> Neighbours:
-    return Neighbours(np.full((queries, k), NOBODY, dtype=np.int64), np.full((queries, k), -np.inf, dtype=np.float32))
+def _no_neighbours(queries: int, k: int) -> Neighbours:
+    return Neighbours(
+        np.full((queries, k), NO_NEIGHBOUR, dtype=np.int64), np.full((queries, k), -np.inf, dtype=np.float32)
+    )
 
 
 def margin_of(length: float, dims: int) -> float:
@@ -181,7 +183,7 @@ def margin_of(length: float, dims: int) -> float:
     Args:
         length: of the query.
     """
-    return 2.1 * (dims + 2) * UNIT * length
+    return 2.1 * (dims + 2) * FLOAT32_ROUNDING * length
 
 
 def _search_batch(
@@ -193,9 +195,9 @@ def _search_batch(
     margin = (margin_of(1.0, live.shape[1]) * lengths).astype(np.float32)
     if not scoring.high_precision:  # a score may be rounded up, and so may the one that it is compared with
         margin += np.float32(2.1 * UNITS[scoring.dtype]) * lengths
-    best = _nothing(len(live), k)
+    best = _no_neighbours(len(live), k)
     for start in range(0, len(vectors) if len(live) else 0, size):
-        chunk = _parts(vectors[start : start + size], scoring)
+        chunk = _rounded_parts(vectors[start : start + size], scoring)
         with np.errstate(invalid="ignore", over="ignore"):
             scores = _products(chunk, live)
             total = scores.sum(dtype=np.float64)
@@ -208,7 +210,7 @@ def _search_batch(
         if len(rows):
             exact = scoring.last(scores_of_pairs(chunk, live, rows, asking))
             best = _merge(best, asking, rows + start, exact, ranks)
-    found = _nothing(len(queries), k)
+    found = _no_neighbours(len(queries), k)
     found.positions[asked], found.scores[asked] = best.positions, best.scores
     return found
 

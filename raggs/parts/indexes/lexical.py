@@ -38,18 +38,18 @@ from raggs.base.text import fold_quotes
 from raggs.parts.indexes.passages import PassageStore, Progress
 
 VERSION = 1  # raised when the same text gives other words
-WORD = re.compile(r"[^\W_]+")
-CLIPPED = re.compile(
+WORD_PATTERN = re.compile(r"[^\W_]+")
+ELISIONS = re.compile(
     r"\b(?:[cdjlmnst]|qu|jusqu|lorsqu|puisqu|quoiqu|dell|nell|all|un)['’](?=\w)|(?<=\w)['’](?:s|t|d|m|ll|re|ve)\b"
 )
-SHARE = 0.1  # of the sample, from which a language belongs to the corpus
+MIN_LANGUAGE_SHARE = 0.1  # of the sample, from which a language belongs to the corpus
 
 
 def words_of(text: str, language: str) -> list[str]:
     """The words of `text` that are searched for, in its order."""
-    plain = CLIPPED.sub(" ", fold_quotes(unicodedata.normalize("NFKC", text)).lower())
+    plain = ELISIONS.sub(" ", fold_quotes(unicodedata.normalize("NFKC", text)).lower())
     stops, stemmer = stop_words(language), _stemmer(language)
-    kept = [word for word in WORD.findall(plain) if fold_accents(word) not in stops]
+    kept = [word for word in WORD_PATTERN.findall(plain) if fold_accents(word) not in stops]
     return [fold_accents(word) for word in (stemmer.stemWords(kept) if stemmer else kept)]
 
 
@@ -67,7 +67,7 @@ def languages_of(sample: Iterable[str]) -> tuple[str, ...]:
     counts = Counter(detect_language(text, "") for text in sample)
     counts.pop("", None)
     total = counts.total()
-    common = [(-count, language) for language, count in counts.items() if count >= SHARE * total]
+    common = [(-count, language) for language, count in counts.items() if count >= MIN_LANGUAGE_SHARE * total]
     return tuple(language for _, language in sorted(common)) or ("en",)
 
 
@@ -78,7 +78,7 @@ def pick_language(language: str, languages: tuple[str, ...]) -> str:
 
 FORMAT = 2
 SAMPLE = 500
-BLOCK = 1000  # passages read at a time
+PASSAGES_PER_BLOCK = 1000  # passages read at a time
 LANGUAGES = "languages.json"
 
 
@@ -168,8 +168,8 @@ def _encode(
     """Each passage's words as numbers, and the numbers of the words, in order of first appearance."""
     codes: list[array[int]] = []
     vocabulary: dict[str, int] = {}
-    for start in range(0, len(store), BLOCK):
-        for text in store.contents(start, start + BLOCK):
+    for start in range(0, len(store), PASSAGES_PER_BLOCK):
+        for text in store.contents(start, start + PASSAGES_PER_BLOCK):
             language = languages[0]
             if len(languages) > 1:
                 language = pick_language(detect_language(text, languages[0]), languages)

@@ -137,8 +137,8 @@ def _duplicate(connection: sqlite3.Connection, doc_id: str, position: int) -> Da
 
 FORMAT = "raggs-passages-5"
 FILE = "passages.sqlite"  # in the cache, in a folder for each corpus
-FOLDS = f"quotes {FOLDING}"  # how searches read typographic quotation marks
-NEEDED = frozenset({"content_hash", "cleaned", "count", "format"})  # keys of the table `meta`
+FOLDING_CAUSE = f"quotes {FOLDING}"  # how searches read typographic quotation marks
+META_KEYS = frozenset({"content_hash", "cleaned", "count", "format"})  # keys of the table `meta`
 LOOKUP = 500  # ids in one statement; sqlite of every build allows 999
 
 
@@ -267,7 +267,7 @@ class PassageStore:
     @property
     def search_hash(self) -> str:
         """The hash of the passages as searches read them: `content_hash`, unless one is `folded`."""
-        return hash_value([self.content_hash, FOLDS]) if self.folded else self.content_hash
+        return hash_value([self.content_hash, FOLDING_CAUSE]) if self.folded else self.content_hash
 
     def __len__(self) -> int:
         return self._count
@@ -385,7 +385,7 @@ def _checked_meta(connection: sqlite3.Connection, path: Path) -> dict[str, str]:
     meta: dict[str, str] = dict(connection.execute("SELECT key, value FROM meta"))
     pages, size = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
     last = connection.execute("SELECT max(position) FROM passages").fetchone()[0]
-    whole = meta.keys() >= NEEDED and meta["cleaned"].isdecimal()
+    whole = meta.keys() >= META_KEYS and meta["cleaned"].isdecimal()
     if not whole or meta["format"] != FORMAT or last is None or meta["count"] != str(last + 1):
         raise _damaged(path, "not a passage store of this version")
     if pages * size != path.stat().st_size:

@@ -25,12 +25,12 @@ from pathlib import Path
 import numpy as np
 
 from raggs.base.arrays import SmallInts, Vectors
-from raggs.base.cache import LOCK, Cache, verified
+from raggs.base.cache import LOCK, Cache, verify_once
 from raggs.base.errors import DataError, ProviderError, RaggsError
-from raggs.base.files import BLOCK, atomic_writer, disk, regular_file, write_atomic
+from raggs.base.files import READ_BLOCK_BYTES, atomic_writer, disk, regular_file, write_atomic
 from raggs.base.hashing import hash_value
 from raggs.base.precision import PrecisionSettings
-from raggs.parts.indexes.exact import FULL, Neighbours, search
+from raggs.parts.indexes.exact import FULL_PRECISION, Neighbours, search
 from raggs.parts.indexes.passages import PassageStore, Progress
 
 SHARD = 4096  # passages embedded between two marks on the disk
@@ -96,7 +96,7 @@ class VectorIndex:
     def __len__(self) -> int:
         return len(self.vectors)
 
-    def search(self, queries: Vectors, k: int, scoring: PrecisionSettings = FULL) -> Neighbours:
+    def search(self, queries: Vectors, k: int, scoring: PrecisionSettings = FULL_PRECISION) -> Neighbours:
         """The k passages nearest to each query by cosine (see `exact.search`); ties go to the smaller doc_id.
 
         Raises:
@@ -132,7 +132,7 @@ def open_vectors(
         place.mkdir(parents=True, exist_ok=True)
         header = _read_header(place, wanted)
         vectors = _mapped(place, header)
-        if vectors is None or not _verified(vectors, place, header):
+        if vectors is None or not _is_verified(vectors, place, header):
             del vectors  # some systems do not replace a file that is mapped
             header = _build(own, wanted, store, embed, progress)
             vectors = _mapped(place, header)
@@ -152,7 +152,7 @@ def _mapped(place: Path, header: Header) -> Vectors | None:
         return np.memmap(file, np.float32, "r", shape=(header.rows, header.dims))
 
 
-def _verified(vectors: Vectors, place: Path, header: Header) -> bool:
+def _is_verified(vectors: Vectors, place: Path, header: Header) -> bool:
     """Whether all shards are as they were computed: as they were last found to be, or as their sums say now."""
 
     def check() -> bool:
@@ -160,7 +160,7 @@ def _verified(vectors: Vectors, place: Path, header: Header) -> bool:
         shards = (rows[at * header.shard : (at + 1) * header.shard] for at in range(len(header.sums)))
         return all(zlib.crc32(shard.data) == expected for shard, expected in zip(shards, header.sums, strict=True))
 
-    return verified([place / VECTORS], header.sums, check)
+    return verify_once([place / VECTORS], header.sums, check)
 
 
 def rows_done(cache: Cache, embedder: str, dims: int, store: PassageStore) -> int:
@@ -177,7 +177,9 @@ def vector_faults(cache: Cache, store: PassageStore) -> Iterator[tuple[Path, str
             if values["content_hash"] != store.search_hash:
                 continue
             header = Header(**{**values, "sums": tuple(values["sums"])})
-            wrong = not all(_holds(path.with_name(VECTORS), header, shard) for shard in range(len(header.sums)))
+            wrong = not all(
+                _shard_is_intact(path.with_name(VECTORS), header, shard) for shard in range(len(header.sums))
+            )
         except (RaggsError, OSError, ValueError, TypeError, KeyError) as error:
             yield path.parent, str(error)
         else:
@@ -186,7 +188,7 @@ def vector_faults(cache: Cache, store: PassageStore) -> Iterator[tuple[Path, str
             yield from Cache(path.parent).faults()
 
 
-def _holds(file: Path, header: Header, shard: int) -> bool:
+def _shard_is_intact(file: Path, header: Header, shard: int) -> bool:
     """Whether a shard is as it was written."""
     size = header.shard * header.dims * 4
     with regular_file(file).open("rb") as opened:
@@ -257,7 +259,7 @@ def _trusted(cache: Cache, header: Header) -> Header:
 def _keep_first(file: Path, size: int) -> None:
     """Put a copy of the first bytes in a file's place: other processes may have mapped the whole of it."""
     with file.open("rb") as old, atomic_writer(file) as new:
-        while size and (block := old.read(min(size, BLOCK))):
+        while size and (block := old.read(min(size, READ_BLOCK_BYTES))):
             new.write(block)
             size -= len(block)
 

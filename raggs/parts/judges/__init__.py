@@ -43,11 +43,11 @@ from pydantic import AfterValidator, Field
 
 from raggs.base.adapter import Adapter, AdapterConfig
 from raggs.base.artifacts import JudgeRecord, Passage, Query
-from raggs.base.judge_health import PEOPLE, is_people, source_of
+from raggs.base.judge_health import HUMAN_SOURCE, is_people, source_of
 from raggs.base.registry import Registry
 from raggs.base.secrets import mask
 from raggs.base.settings import Causes
-from raggs.base.text import BYTES_PER_TOKEN, sound
+from raggs.base.text import BYTES_PER_TOKEN, replace_surrogates
 from raggs.base.types import as_list, as_object
 from raggs.llm.prices import LIKELY_BYTES, estimate_tokens, remembered_tokens
 from raggs.llm.settings import Price
@@ -61,11 +61,11 @@ REGISTRY: Registry[Judge] = Registry(
     "judges",
     "raggs.parts.judges:Judge",
     {
-        "cascade": "raggs.parts.judges.several:CascadeJudge",
+        "cascade": "raggs.parts.judges.composite:CascadeJudge",
         "human": "raggs.parts.judges.human:HumanJudge",
         "litellm": "raggs.parts.judges.litellm:LiteLLMJudge",
         "nuggets": "raggs.parts.judges.nuggets:NuggetJudge",
-        "panel": "raggs.parts.judges.several:PanelJudge",
+        "panel": "raggs.parts.judges.composite:PanelJudge",
         "python": "raggs.parts.callables:PythonJudge",
         "qrels": "raggs.parts.judges.qrels:QrelsJudge",
         "reference": "raggs.parts.judges.reference:ReferenceJudge",
@@ -173,7 +173,7 @@ def order_price(model: str, price: Price | None, system: str, rest: str) -> Orde
 
 Task = Literal["grade", "grades", "order"]
 
-MOST_SAID = 10_000  # characters of a reason, an error or an unusable answer that are stored
+MAX_STORED_CHARS = 10_000  # characters of a reason, an error or an unusable answer that are stored
 BOUNDED = re.compile(r"… \([\d,]+ characters in all\)\Z")  # the end of what was longer
 
 
@@ -267,18 +267,18 @@ def _make_sound(answer: Judgment | Ordering, **texts: str | None) -> None:
     for name, text in texts.items():
         if not text:
             continue
-        short = text if _is_bounded(text) else f"{text[:MOST_SAID]}… ({len(text):,} characters in all)"
-        if (clean := mask(sound(short))) != text:
+        short = text if _is_bounded(text) else f"{text[:MAX_STORED_CHARS]}… ({len(text):,} characters in all)"
+        if (clean := mask(replace_surrogates(short))) != text:
             object.__setattr__(answer, name, clean)
 
 
 def _is_bounded(text: str) -> bool:
     """Return whether `text` is short enough, or was bounded before: an audit reads stored answers again."""
-    bound = BOUNDED.search(text, MOST_SAID) if MOST_SAID < len(text) < 2 * MOST_SAID else None
-    return len(text) <= MOST_SAID or (bound is not None and bound.start() == MOST_SAID)
+    bound = BOUNDED.search(text, MAX_STORED_CHARS) if MAX_STORED_CHARS < len(text) < 2 * MAX_STORED_CHARS else None
+    return len(text) <= MAX_STORED_CHARS or (bound is not None and bound.start() == MAX_STORED_CHARS)
 
 
-def _alone(_: AdapterConfig) -> Judge:
+def _no_other_judge(_: AdapterConfig) -> Judge:
     raise TypeError("no other judge can be had here")
 
 
@@ -303,7 +303,7 @@ class JudgeContext:
     llm: LLM
     grade_prompt: Prompt
     order_prompt: Prompt
-    judge: Callable[[AdapterConfig], Judge] = _alone
+    judge: Callable[[AdapterConfig], Judge] = _no_other_judge
     reviews: Path = Path("reviews")
     questions: Callable[[], Iterable[Query]] | None = None
     grades_prompt: Prompt | None = None
@@ -456,7 +456,7 @@ class Judge(Adapter, ABC):
         return await self.order(query, passages)
 
 
-Share = Annotated[float, Field(gt=0, le=1)]
+ThresholdShare = Annotated[float, Field(gt=0, le=1)]
 
 
 def _rising(values: tuple[float, float, float]) -> tuple[float, float, float]:
@@ -465,7 +465,7 @@ def _rising(values: tuple[float, float, float]) -> tuple[float, float, float]:
     return values
 
 
-Thresholds = Annotated[tuple[Share, Share, Share], AfterValidator(_rising)]
+Thresholds = Annotated[tuple[ThresholdShare, ThresholdShare, ThresholdShare], AfterValidator(_rising)]
 
 
 def grade_of(share: float, thresholds: tuple[float, float, float]) -> int:
@@ -478,10 +478,10 @@ def grade_of(share: float, thresholds: tuple[float, float, float]) -> int:
 
 def by_people(record: JudgeRecord) -> bool:
     """Whether a run's grade is people's own."""
-    return source_of(record.judge) == PEOPLE
+    return source_of(record.judge) == HUMAN_SOURCE
 
 
-def unaided(record: JudgeRecord) -> JudgeRecord:
+def without_human_grade(record: JudgeRecord) -> JudgeRecord:
     """The record with the grade of those who are no people: of the other members of a panel in which people voted.
 
     Of several others the lower median of their grades, each the lower median of its samples. A grade that is

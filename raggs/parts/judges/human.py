@@ -16,7 +16,7 @@ from pydantic import Field
 from raggs.base.adapter import AdapterConfig
 from raggs.base.artifacts import Passage, Query
 from raggs.base.hashing import hash_value
-from raggs.base.judge_health import PEOPLE as PEOPLE
+from raggs.base.judge_health import HUMAN_SOURCE
 from raggs.base.settings import AnchoredPath, Causes, Effort
 from raggs.base.text import plural
 from raggs.parts.judges import Judge, JudgeContext, Judgment, KnownOrder, Ordering, Task
@@ -28,21 +28,25 @@ from raggs.parts.reviews import (
     ReviewStore,
     SettledGrade,
     digests,
-    fold,
+    fold_reviews,
     key_of,
     passage_digest,
     question_digest,
 )
 from raggs.ranking.fusion import consensus_order
 
-NOBODY, UNSURE, UNDECIDED = "nobody has reviewed it", "nobody could tell", "people differ, and nobody has decided"
+NOT_REVIEWED, REVIEWER_UNSURE, UNDECIDED = (
+    "nobody has reviewed it",
+    "nobody could tell",
+    "people differ, and nobody has decided",
+)
 NO_ORDER = "nobody has ordered these passages"
-OTHERS: Mapping[Task, tuple[str, ...]] = {  # do not matter for it
+IRRELEVANT_SETTINGS: Mapping[Task, tuple[str, ...]] = {  # do not matter for it
     "grade": ("sharpness",),
     "grades": ("sharpness",),
     "order": ("conflicts",),
 }
-HOW = {"agreed": "agreed", "settled": "settled", "median": "they differ; the lower median"}
+SETTLEMENT_WORDS = {"agreed": "agreed", "settled": "settled", "median": "they differ; the lower median"}
 
 
 class HumanConfig(AdapterConfig):
@@ -84,7 +88,7 @@ class HumanJudge(Judge):
 
     @property
     def name(self) -> str:
-        return PEOPLE
+        return HUMAN_SOURCE
 
     @property
     def central(self) -> bool:
@@ -92,16 +96,16 @@ class HumanJudge(Judge):
 
     def causes(self, task: Task) -> Causes:
         """See `Judge.causes`: of what people said only that which concerns the run's questions."""
-        own = {name: value for name, value in self.own_causes().items() if name not in OTHERS[task]}
+        own = {name: value for name, value in self.own_causes().items() if name not in IRRELEVANT_SETTINGS[task]}
         return own if task == "order" else {**own, "reviews": self._grades_hash}
 
     @cached_property
     def _held(self) -> CurrentReviews:
         lines = self._store.read()
         if self.config.reviewers is None:
-            return fold(lines)
+            return fold_reviews(lines)
         chosen = {name.casefold() for name in self.config.reviewers}
-        return fold(line for line in lines if line.who.casefold() in chosen)
+        return fold_reviews(line for line in lines if line.who.casefold() in chosen)
 
     @property
     def _store(self) -> ReviewStore:
@@ -171,7 +175,7 @@ class HumanJudge(Judge):
     def _judgment(self, key: Key) -> Judgment:
         settled, words = self._held.settled(key), self._held.grades.get(key, {})
         if settled is None:
-            return Judgment(None, silent=UNSURE if words else NOBODY)
+            return Judgment(None, silent=REVIEWER_UNSURE if words else NOT_REVIEWED)
         if settled.conflict and self.config.conflicts == "abstain":
             return Judgment(None, silent=UNDECIDED)
         decided = self._held.settling.get(key)
@@ -214,11 +218,11 @@ def _strict(order: OrderReview, digests: Sequence[str]) -> tuple[int, ...] | Non
 
 
 def _by(names: Sequence[str]) -> str:
-    return f"{PEOPLE}: {', '.join(names)}"
+    return f"{HUMAN_SOURCE}: {', '.join(names)}"
 
 
 def _reason(settled: SettledGrade, words: Iterable[GradeReview], decided: GradeReview | None) -> str:
     """Who said so, how it was settled, and what they noted."""
     noted = [f"{word.who}: {word.note}" for word in (*words, *((decided,) if decided else ())) if word.note]
-    how = f": {HOW[settled.how]}" if settled.how in HOW else ""
+    how = f": {SETTLEMENT_WORDS[settled.how]}" if settled.how in SETTLEMENT_WORDS else ""
     return "; ".join([f"{', '.join(settled.by)}{how}", *noted])

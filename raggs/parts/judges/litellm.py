@@ -22,7 +22,7 @@ from raggs.base.text import one_line, plural
 from raggs.base.types import JsonObject, as_list
 from raggs.llm import ChatRequest, Parameters, Reply
 from raggs.parts.judges import Judge, JudgeContext, Judgment, Ordering, OrderPrice, Task, order_price
-from raggs.prompts import FALLBACK, labelled, labels_for, order_schema, schema_by_label
+from raggs.prompts import FALLBACK_LANGUAGE, label_texts, labels_for, order_schema, schema_by_label
 
 T = TypeVar("T")
 
@@ -89,14 +89,17 @@ class LiteLLMJudge(Judge):
     @property
     def order_price(self) -> OrderPrice:
         """See `Judge.order_price`: by what the model charges."""
-        template, form = self._prompts["order"].template(FALLBACK), str(order_schema(labels_for(TYPICAL_LENGTH)))
+        template, form = (
+            self._prompts["order"].template(FALLBACK_LANGUAGE),
+            str(order_schema(labels_for(TYPICAL_LENGTH))),
+        )
         price = self._llm.price(self.config.model)
         return order_price(self.config.model, price, template.system, f"{template.user}\n{form}")
 
     def _language(self, query: Query) -> str:
         """The language that the query states, else the one that its text shows."""
         if query.qid not in self._languages:
-            self._languages[query.qid] = query.language or detect_language(query.text, FALLBACK)
+            self._languages[query.qid] = query.language or detect_language(query.text, FALLBACK_LANGUAGE)
         return self._languages[query.qid]
 
     def remarks(self) -> Iterator[str]:
@@ -137,7 +140,7 @@ class LiteLLMJudge(Judge):
         if len(passages) == 1 or prompt is None:
             return await super().grades(query, passages, sample=sample)
         labels = labels_for(len(passages))
-        shown = labelled([passage.content for passage in passages], self._llm.guard)
+        shown = label_texts([passage.content for passage in passages], self._llm.guard)
         reply = await self._llm.ask(
             ChatRequest(
                 qid=query.qid,
@@ -166,7 +169,7 @@ class LiteLLMJudge(Judge):
     async def reorder(self, query: Query, passages: Sequence[Passage], *, sample: int) -> Ordering:
         """See `Judge.reorder`; each sample is kept, and paid, by itself."""
         labels = labels_for(len(passages))
-        shown = labelled([passage.content for passage in passages], self._llm.guard)
+        shown = label_texts([passage.content for passage in passages], self._llm.guard)
         messages = self._prompts["order"].render(
             self._language(query), query=self._llm.guard(query.text), passages=shown
         )

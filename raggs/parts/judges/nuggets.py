@@ -23,7 +23,7 @@ from raggs.parts.judges import Judge, JudgeContext, Judgment, Ordering, Threshol
 
 VITAL, OKAY = 1.0, 0.5
 Patterns = tuple[tuple[float, tuple[Pattern, ...]], ...]
-MOST_KNOWN = 2_000  # passages of which is remembered what they hold: a ranking shows each in many batches
+MAX_REMEMBERED_PASSAGES = 2_000  # passages of which is remembered what they hold: a ranking shows each in many batches
 
 
 class _NuggetMatches(NamedTuple):
@@ -106,7 +106,7 @@ class NuggetJudge(Judge):
     def _held(self, query: Query, passage: Passage) -> _NuggetMatches:
         key = query.qid, passage.title, passage.text
         if key not in self._known:
-            if len(self._known) == MOST_KNOWN:
+            if len(self._known) == MAX_REMEMBERED_PASSAGES:
                 self._known.clear()
             self._known[key] = self._search(query, passage)
         return self._known[key]

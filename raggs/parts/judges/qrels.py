@@ -20,12 +20,12 @@ from raggs.base.adapter import AdapterConfig
 from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, Passage, Query
 from raggs.base.errors import DataError
 from raggs.base.hashing import generator
-from raggs.base.settings import Causes, InputPath, Later
+from raggs.base.settings import AddedLater, Causes, InputPath
 from raggs.parts.file_shapes import stated_scale
 from raggs.parts.judges import Judge, JudgeContext, Judgment, Ordering, Task
 
 # Settings that do not matter for the task.
-OTHERS: dict[Task, tuple[str, ...]] = {
+IRRELEVANT_SETTINGS: dict[Task, tuple[str, ...]] = {
     "grade": ("beta", "spread"),
     "grades": ("beta", "spread"),
     "order": ("grade_noise",),
@@ -37,7 +37,7 @@ UTILITIES = 10_000  # kept: more than the queries that are ranked at once show
 class QrelsConfig(AdapterConfig):
     type: Literal["qrels"] = "qrels"
     path: InputPath = Field(description="labels: TREC qrels, or any form that raggs eval reads; may be .gz")
-    mapping: Later[dict[int, int] | None] = Field(
+    mapping: AddedLater[dict[int, int] | None] = Field(
         None, description="grade 1 to 5 of each label, e.g. {0: 1, 1: 4}; null: as raggs export says, else the label"
     )
     default_grade: int = Field(1, ge=MIN_GRADE, le=MAX_GRADE, description="for passages without a label")
@@ -92,7 +92,7 @@ class QrelsJudge(Judge):
         found = self.own_causes()
         if self.config.mapping is None and (stated := stated_scale(self.config.path)) and stated.form != "raw":
             found["labels"] = stated.form
-        return {name: value for name, value in found.items() if name not in OTHERS[task]}
+        return {name: value for name, value in found.items() if name not in IRRELEVANT_SETTINGS[task]}
 
     @cached_property
     def _labels(self) -> dict[tuple[str, str], int]:
@@ -130,7 +130,9 @@ class QrelsJudge(Judge):
         known = {qid for qid, _ in self._labels}
         wanted = [query.qid for query in queries]
         if not known.intersection(wanted):
-            message = f"labels no query of this run (it has {_some(sorted(known))}; the run has {_some(wanted)})"
+            message = (
+                f"labels no query of this run (it has {_first_ids(sorted(known))}; the run has {_first_ids(wanted)})"
+            )
             raise DataError(message, where=self.config.path, remedy="check that both use the same query ids")
 
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
@@ -161,5 +163,5 @@ class QrelsJudge(Judge):
         )
 
 
-def _some(qids: list[str]) -> str:
+def _first_ids(qids: list[str]) -> str:
     return ", ".join(qids[:3]) or "none"

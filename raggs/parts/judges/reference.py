@@ -24,8 +24,8 @@ from raggs.base.settings import Causes
 from raggs.base.text import clean_unicode, plural, shorten
 from raggs.parts.judges import Judge, JudgeContext, Judgment, Ordering, Thresholds, grade_of
 
-WORD = re.compile(r"\w+")
-SHOWN = 3
+WORD_PATTERN = re.compile(r"\w+")
+MAX_LISTED_REFERENCES = 3
 
 
 class ReferenceConfig(AdapterConfig):
@@ -69,7 +69,7 @@ class ReferenceJudge(Judge):
             DataError: a question has no reference excerpt, or only such without a word.
         """
         for query in queries:
-            if not any(WORD.search(reference.text) for reference in query.references):
+            if not any(WORD_PATTERN.search(reference.text) for reference in query.references):
                 message = f"query {query.qid} has no reference excerpt, which judge reference needs"
                 raise DataError(message, remedy="give it some, or choose another judge")
 
@@ -81,13 +81,13 @@ class ReferenceJudge(Judge):
     def remarks(self) -> Iterator[str]:
         """Excerpts without a place that stand in several passages: which of them was meant, nobody knows."""
         several = [(qid, text, len(found)) for (qid, text), found in sorted(self._held.items()) if len(found) > 1]
-        for qid, text, count in several[:SHOWN]:
+        for qid, text, count in several[:MAX_LISTED_REFERENCES]:
             yield (
                 f"question {qid}: {count} passages of its pool hold the excerpt {shorten(text, 60)!r}, which has no "
                 "offsets; each of them counts"
             )
-        if len(several) > SHOWN:
-            yield f"and {plural(len(several) - SHOWN, 'more excerpt')} that several passages hold"
+        if len(several) > MAX_LISTED_REFERENCES:
+            yield f"and {plural(len(several) - MAX_LISTED_REFERENCES, 'more excerpt')} that several passages hold"
 
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
         shares = [covered / total for covered, total in self._coverage(query, passage)]
@@ -104,18 +104,18 @@ class ReferenceJudge(Judge):
 
     def _covers(self, reference: Reference, passage: Passage, words: Sequence[str]) -> tuple[int, int] | None:
         """Characters covered and characters in all; None for a reference without words."""
-        wanted = _words(reference.text)
+        wanted = _split_words(reference.text)
         if not wanted:
             return None
         if reference.span is not None and passage.span is not None:
-            return _shared(reference.span, passage.span)
+            return _shared_characters(reference.span, passage.span)
         return _compare(wanted, words, self.config.min_run)
 
     def _coverage(self, query: Query, passage: Passage) -> list[tuple[int, int]]:
         """Characters covered and characters in all, for each reference with words."""
         key = (query.qid, passage.doc_id)
         if key not in self._covered:
-            words = _words(passage.content)
+            words = _split_words(passage.content)
             found = [self._covers(reference, passage, words) for reference in query.references]
             for reference, each in zip(query.references, found, strict=True):
                 if reference.span is None and each is not None and each[0] == each[1]:
@@ -124,7 +124,7 @@ class ReferenceJudge(Judge):
         return self._covered[key]
 
 
-def _shared(reference: Span, passage: Span) -> tuple[int, int]:
+def _shared_characters(reference: Span, passage: Span) -> tuple[int, int]:
     """Characters of a reference within a passage's place, and all of them."""
     inside = min(reference.end, passage.end) - max(reference.start, passage.start)
     same = reference.source in names_of(passage.source)
@@ -146,5 +146,5 @@ def _runs(words: Sequence[str], size: int) -> Iterator[tuple[str, ...]]:
     return zip(*(words[step:] for step in range(size)), strict=False)
 
 
-def _words(text: str) -> list[str]:
-    return WORD.findall(clean_unicode(text).casefold())
+def _split_words(text: str) -> list[str]:
+    return WORD_PATTERN.findall(clean_unicode(text).casefold())

@@ -26,7 +26,7 @@ from raggs.base.jsonl import read_objects
 from raggs.base.settings import InputPath
 from raggs.parts.judges import Judge, Judgment, Ordering
 
-REMEDY = 'for example {"qid": "q1", "doc_id": "d1", "grade": 4}'
+LINE_REMEDY = 'for example {"qid": "q1", "doc_id": "d1", "grade": 4}'
 
 
 class ScriptedJudgeConfig(AdapterConfig):
@@ -82,7 +82,7 @@ class ScriptedJudge(Judge):
         for number, row in read_objects(self.config.path):
             problem = _take(script, row)
             if problem:
-                raise DataError(problem, where=self.config.path, line=number, remedy=REMEDY)
+                raise DataError(problem, where=self.config.path, line=number, remedy=LINE_REMEDY)
         return script
 
 

@@ -38,11 +38,13 @@ from raggs.base.settings import Causes
 from raggs.base.text import did_you_mean, one_line
 
 LANGUAGES = ("en", "fr")
-NAMES = ("i", "may", "will", "nice", "an")  # that look like words of grammar
-SAID = (  # words that open a filler
+NAME_LIKE_WORDS = ("i", "may", "will", "nice", "an")  # that look like words of grammar
+FILLER_OPENERS = (  # words that open a filler
     "alors basically anyway actually bref bon bueno by dis du en erm guys just okay pardon right so sorry voila well"
 )
-OPENING = {*SAID.split(), *(word for code in LANGUAGES for word in FUNCTION_WORDS[code].split())} - {*NAMES}
+OPENING_WORDS = {*FILLER_OPENERS.split(), *(word for code in LANGUAGES for word in FUNCTION_WORDS[code].split())} - {
+    *NAME_LIKE_WORDS
+}
 Phrases = Mapping[str, Sequence[str]]  # by language
 
 
@@ -102,7 +104,7 @@ class Noise(Adapter, ABC):
         Raises:
             UsageError: it has no phrases in this language.
         """
-        speaks(asked.language)
+        check_language(asked.language)
         return self._add(text, asked, generator(asked.seed, "noise", self.config.type, asked.key))
 
     @abstractmethod
@@ -110,7 +112,7 @@ class Noise(Adapter, ABC):
         """The text with the noise; all that is random comes from `draw`."""
 
 
-def speaks(language: str) -> None:
+def check_language(language: str) -> None:
     """Refuse a language that noises do not speak.
 
     Raises:
@@ -125,20 +127,20 @@ def one_of(phrases: Sequence[str], draw: np.random.Generator) -> str:
     return phrases[int(draw.integers(len(phrases)))]
 
 
-def lowered(text: str) -> str:
+def lower_first(text: str) -> str:
     """A sentence that goes on: its first letter small where the first word is one of grammar, and no name."""
     first = fold_accents(re.split(r"\W", text, maxsplit=1)[0])
-    return text[:1].lower() + text[1:] if first[1:] == first[1:].lower() and first.lower() in OPENING else text
+    return text[:1].lower() + text[1:] if first[1:] == first[1:].lower() and first.lower() in OPENING_WORDS else text
 
 
-def behind(text: str, phrase: str) -> str:
+def append_sentence(text: str, phrase: str) -> str:
     """A sentence behind a question, which ends if it did not."""
     return f"{text}{'' if text[-1:] in '.!?…' else '.'} {phrase}"
 
 
-def before(phrase: str, text: str) -> str:
+def prepend_phrase(phrase: str, text: str) -> str:
     """A phrase in front of a question, which goes on with a small letter unless the phrase ends a sentence."""
-    return f"{phrase} {text if phrase[-1] in '.!?…' else lowered(text)}"
+    return f"{phrase} {text if phrase[-1] in '.!?…' else lower_first(text)}"
 
 
 REGISTRY: Registry[Noise] = Registry(
@@ -157,7 +159,7 @@ REGISTRY: Registry[Noise] = Registry(
 )
 
 
-LEVELS = (0, 1, 2, 3, 4)
+NOISE_LEVELS = (0, 1, 2, 3, 4)
 
 
 def noisy(text: str, asked: NoiseRequest, noises: Sequence[Noise] | None = None) -> str:
@@ -171,7 +173,7 @@ def noisy(text: str, asked: NoiseRequest, noises: Sequence[Noise] | None = None)
     Raises:
         UsageError: no noise speaks the language.
     """
-    speaks(asked.language)
+    check_language(asked.language)
     for noise in sorted(noises if noises is not None else all_noises(), key=lambda each: each.ORDER):
         if asked.level >= noise.FROM:
             text = noise.noisy(text, asked)

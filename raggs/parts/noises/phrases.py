@@ -22,7 +22,7 @@ import numpy as np
 from pydantic import Field
 
 from raggs.base.languages import fold_accents
-from raggs.parts.noises import Noise, NoiseConfig, NoiseRequest, Phrases, before, behind, one_of
+from raggs.parts.noises import Noise, NoiseConfig, NoiseRequest, Phrases, append_sentence, one_of, prepend_phrase
 
 HELLOS: Phrases = {
     "en": (
@@ -70,8 +70,8 @@ class Greetings(Noise):
         type: Literal["greetings"] = "greetings"
 
     def _add(self, text: str, asked: NoiseRequest, draw: np.random.Generator) -> str:
-        greeted = before(one_of(HELLOS[asked.language], draw), text)
-        return behind(greeted, one_of(THANKS[asked.language], draw)) if draw.random() < THANKED else greeted
+        greeted = prepend_phrase(one_of(HELLOS[asked.language], draw), text)
+        return append_sentence(greeted, one_of(THANKS[asked.language], draw)) if draw.random() < THANKED else greeted
 
 
 FILLERS: Phrases = {
@@ -108,7 +108,7 @@ class Fillers(Noise):
         phrases = FILLERS[asked.language]
         order = draw.permutation(len(phrases))
         for at in order[: 2 if asked.level >= SECOND else 1]:
-            text = before(phrases[int(at)], text)
+            text = prepend_phrase(phrases[int(at)], text)
         return text[:1].upper() + text[1:]
 
 
@@ -152,7 +152,7 @@ class Digressions(Noise):
         return f"{aside} {text}"
 
 
-TOLD: Phrases = {
+PERSONAL_SENTENCES: Phrases = {
     "en": (
         "I'm on the train and the signal keeps dropping.", "My daughter asked me and I had no clue.",
         "I have an exam tomorrow and I'm panicking a bit.", "My boss wants a summary by noon.",
@@ -185,8 +185,8 @@ class PersonalContext(Noise):
         type: Literal["personal_context"] = "personal_context"
 
     def _add(self, text: str, asked: NoiseRequest, draw: np.random.Generator) -> str:
-        told = one_of(TOLD[asked.language], draw)
-        return behind(text, told) if draw.random() < 0.25 else f"{told} {text}"
+        told = one_of(PERSONAL_SENTENCES[asked.language], draw)
+        return append_sentence(text, told) if draw.random() < 0.25 else f"{told} {text}"
 
 
 PICTURES = ("🙏", "😊", "🤔", "👋", "😅", "🙈", "❤️", "😂", "✨", "🔥", "😭", "🥺", "👀", "🤷‍♀️", ":-)", ":D", "^^")
@@ -207,7 +207,7 @@ class Emoji(Noise):
         return f"{one_of(PICTURES[:-3], draw)} {text}" if draw.random() < IN_FRONT else text
 
 
-WORDS = {
+SWITCHED_WORDS = {
     "en": {
         "and": "et", "but": "mais", "with": "avec", "between": "entre", "because": "parce que", "for": "pour",
         "very": "très", "people": "les gens", "always": "toujours", "today": "aujourd'hui", "water": "eau",
@@ -239,22 +239,34 @@ class CodeSwitching(Noise):
     config: Config
 
     def _add(self, text: str, asked: NoiseRequest, draw: np.random.Generator) -> str:
-        words = WORDS[asked.language]
+        words = SWITCHED_WORDS[asked.language]
 
         def switched(match: re.Match[str]) -> str:
             return words[match[0]] if draw.random() < self.config.rate else match[0]
 
         known = "|".join(map(re.escape, sorted(words, key=len, reverse=True)))
         text = re.sub(rf"(?<![\w'’-])(?:{known})(?![\w'’-])", switched, text)
-        return before(one_of(OPENERS[asked.language], draw), text)
+        return prepend_phrase(one_of(OPENERS[asked.language], draw), text)
 
 
-WORD = re.compile(r"[^\W\d_]{4,}")
+LONG_WORD = re.compile(r"[^\W\d_]{4,}")
 NEGATIONS = (
     *("cannot", "hardly", "neither", "never", "nobody", "none", "nothing", "nowhere", "unless", "without"),
     *("aucun", "aucune", "guère", "jamais", "nulle", "personne", "rien", "sans", "sauf"),
 )
-NEAR = {"a": "s", "e": "r", "i": "o", "o": "p", "u": "y", "t": "r", "n": "b", "m": "n", "s": "d", "l": "k", "r": "t"}
+KEYBOARD_NEIGHBOURS = {
+    "a": "s",
+    "e": "r",
+    "i": "o",
+    "o": "p",
+    "u": "y",
+    "t": "r",
+    "n": "b",
+    "m": "n",
+    "s": "d",
+    "l": "k",
+    "r": "t",
+}
 
 
 class TypingErrors(Noise):
@@ -276,7 +288,7 @@ class TypingErrors(Noise):
             hit = draw.random() < self.config.rate  # drawn for each word, so that one more name moves no other slip
             return _slip(match[0], draw) if hit and _common(match) else match[0]
 
-        text = WORD.sub(spelled, text)
+        text = LONG_WORD.sub(spelled, text)
         return re.sub(r"\s*\?$", one_of(("??", "???", "?!", " ?", "?"), draw), text)
 
 
@@ -300,4 +312,4 @@ def _slip(word: str, draw: np.random.Generator) -> str:
         case 2:
             return word[:at] + word[at] + word[at:]
         case _:
-            return word[:at] + NEAR.get(word[at], word[at]) + word[at + 1 :]
+            return word[:at] + KEYBOARD_NEIGHBOURS.get(word[at], word[at]) + word[at + 1 :]

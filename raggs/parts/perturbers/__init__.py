@@ -30,11 +30,11 @@ from raggs.base.adapter import Adapter, AdapterConfig
 from raggs.base.registry import Registry
 from raggs.base.settings import Causes
 
-WORDS = (
+PARTICLE_WORDS = (
     "al af ap ben bin bint da dal dalla das de dei del della den der des di do dos du e el ibn la las le los san st "
     "st. ten ter und van vom von y zu zum zur"
 )
-PARTICLES = frozenset(WORDS.split())
+PARTICLES = frozenset(PARTICLE_WORDS.split())
 
 
 class NameParts(NamedTuple):
@@ -62,9 +62,9 @@ def _initial(word: str) -> str:
     return word if word.endswith(".") else f"{word[0]}."
 
 
-Side = Literal["question", "candidate"]
+BundleSide = Literal["question", "candidate"]
 AUTHOR = "{author}"
-MARK = re.compile(r"(\{author\}|\{topic\}|\{label\})")  # any other brace is a letter
+PLACEHOLDER_PATTERN = re.compile(r"(\{author\}|\{topic\}|\{label\})")  # any other brace is a letter
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,9 @@ class BundleText:
     def text(self) -> str:
         """The text itself."""
         parts = {"{author}": self.author, "{topic}": self.topic, "{label}": self.label}
-        return " ".join("".join(parts.get(each, each) for each in MARK.split(segment)) for segment in self.segments)
+        return " ".join(
+            "".join(parts.get(each, each) for each in PLACEHOLDER_PATTERN.split(segment)) for segment in self.segments
+        )
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,7 @@ class Bundle:
         return replace(self, candidates=(first, second, third, fourth, fifth))
 
 
-Family = Literal["identity", "form", "layout"]
+ChangeFamily = Literal["identity", "form", "layout"]
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,7 @@ class TextContext:
         key: of the bundle; of a corpus, the empty text.
     """
 
-    side: Side
+    side: BundleSide
     language: str
     seed: int
     key: str = ""
@@ -146,7 +148,7 @@ class Perturber(Adapter, ABC):
     """Changes texts that hold names. Built as ``cls(config)``."""
 
     Config: ClassVar[type[PerturberConfig]] = PerturberConfig
-    FAMILY: ClassVar[Family]  # whether it takes the identity away, only the form, or only the layout
+    FAMILY: ClassVar[ChangeFamily]  # whether it takes the identity away, only the form, or only the layout
 
     config: PerturberConfig
 
@@ -196,7 +198,7 @@ class Perturber(Adapter, ABC):
             names: that stand in the text.
         """
         held = {name: renamed[name] for name in names if name in renamed}
-        return self.words(replaced(text, held), place)
+        return self.words(replace_names(text, held), place)
 
     def _piece(self, piece: BundleText, place: TextContext) -> BundleText:
         laid = self.layout(piece)
@@ -208,7 +210,7 @@ class Perturber(Adapter, ABC):
         )
 
 
-def replaced(text: str, names: Mapping[str, str]) -> str:
+def replace_names(text: str, names: Mapping[str, str]) -> str:
     """`text` with whole names replaced, longer ones first, all at once: what comes in is not replaced again."""
     if not names:
         return text

@@ -43,8 +43,8 @@ from raggs.parts.perturbers import (
     name_parts,
 )
 
-LETTERS = "abcdefghijklmnopqrstuvwxyz"
-TRIES = 50  # for a name of a corpus that no other one has yet
+ALPHABET = "abcdefghijklmnopqrstuvwxyz"
+MAX_NAME_DRAWS = 50  # for a name of a corpus that no other one has yet
 
 
 class EditDistanceNearMiss(Perturber):
@@ -61,7 +61,7 @@ class EditDistanceNearMiss(Perturber):
     def bundle(self, bundle: Bundle, seed: int) -> Bundle:
         """C1 and C3 stay; the others bear the question's name with letters substituted."""
         true = bundle.question.author
-        wrong = (substituted(true, count, seed, self.config.type, bundle.key) for count in self.config.distances)
+        wrong = (substitute_letters(true, count, seed, self.config.type, bundle.key) for count in self.config.distances)
         second, third, fifth = wrong
         first, *_, fourth, _ = bundle.candidates
         return bundle.with_authors(first.author, second, third, fourth.author, fifth)
@@ -72,8 +72,8 @@ class EditDistanceNearMiss(Perturber):
         taken, found = set(ordered[:1]), {}
         for number, name in enumerate(ordered[1:]):
             count = self.config.distances[number % len(self.config.distances)]
-            for again in range(TRIES):
-                new = substituted(ordered[0], count, place.seed, self.config.type, name, again)
+            for again in range(MAX_NAME_DRAWS):
+                new = substitute_letters(ordered[0], count, place.seed, self.config.type, name, again)
                 if new not in taken:
                     break
             taken.add(new)
@@ -81,7 +81,7 @@ class EditDistanceNearMiss(Perturber):
         return found
 
 
-def substituted(name: str, count: int, seed: int, *names: object) -> str:
+def substitute_letters(name: str, count: int, seed: int, *names: object) -> str:
     """`name` with `count` of its letters, or all where there are fewer, replaced by others of the same case.
 
     Levenshtein distance `count`, or less by chance.
@@ -91,7 +91,7 @@ def substituted(name: str, count: int, seed: int, *names: object) -> str:
     chosen = rng.permutation(np.array(letters, dtype=np.int64))[:count]
     found = list(name)
     for at in chosen.tolist():
-        others = LETTERS.replace(name[at].lower(), "")
+        others = ALPHABET.replace(name[at].lower(), "")
         new = others[int(rng.integers(len(others)))]
         found[at] = new.upper() if name[at].isupper() else new
     return "".join(found)
@@ -113,7 +113,7 @@ class GibberishName(Perturber):
 
 
 MASKS = {"fr": "AUTEUR"}  # what a mask says, where it is not AUTHOR
-NUMBERS = 1000
+MASK_NUMBERS = 1000
 
 
 class HardNameMask(Perturber):
@@ -125,7 +125,7 @@ class HardNameMask(Perturber):
         type: Literal["hard_name_mask"] = "hard_name_mask"
 
     def author(self, name: str, place: TextContext) -> str:
-        number = derive_seed(place.seed, self.config.type, place.key) % NUMBERS
+        number = derive_seed(place.seed, self.config.type, place.key) % MASK_NUMBERS
         return f"{MASKS.get(place.language, 'AUTHOR')}_{number:03d}"
 
 
@@ -229,8 +229,8 @@ class StripDiacritics(Perturber):
         return fold_accents(text)
 
 
-NARROW = "\u202f"
-MARKS = re.compile(r"\s*([:;!])")
+NARROW_SPACE = "\u202f"
+SPACED_MARKS = re.compile(r"\s*([:;!])")
 
 
 class UnicodeNormalizationStress(Perturber):
@@ -244,4 +244,4 @@ class UnicodeNormalizationStress(Perturber):
     def words(self, text: str, place: TextContext) -> str:
         if place.side == "question":
             return unicodedata.normalize("NFC", text)
-        return unicodedata.normalize("NFD", MARKS.sub(NARROW + r"\1", text))
+        return unicodedata.normalize("NFD", SPACED_MARKS.sub(NARROW_SPACE + r"\1", text))

@@ -18,7 +18,7 @@ from raggs.base.errors import UsageError
 from raggs.base.registry import Registry
 from raggs.base.text import plural
 
-ENDINGS = {".csv": "csv", ".jsonl": "jsonl", ".yaml": "yaml", ".yml": "yaml"}
+FORMAT_BY_SUFFIX = {".csv": "csv", ".jsonl": "jsonl", ".yaml": "yaml", ".yml": "yaml"}
 
 
 class QueryReader(Adapter, ABC):
@@ -43,18 +43,18 @@ def format_of(path: Path) -> str:
     Raises:
         UsageError: it says none.
     """
-    name = ENDINGS.get(path.suffix.lower())
+    name = FORMAT_BY_SUFFIX.get(path.suffix.lower())
     if name is None:
-        raise UsageError(f"{path}: no format of questions", remedy=f"use one of {', '.join(ENDINGS)}")
+        raise UsageError(f"{path}: no format of questions", remedy=f"use one of {', '.join(FORMAT_BY_SUFFIX)}")
     return name
 
 
-MADE = "made"  # the key in a question's metadata
+ORIGIN_KEY = "made"  # the key in a question's metadata
 
 
 def made_notes(queries: Iterable[Query]) -> Iterator[str]:
     """A sentence for each way in which some of the questions were made; none about questions that do not say."""
-    counts = Counter(str(query.metadata[MADE]) for query in queries if query.metadata.get(MADE))
+    counts = Counter(str(query.metadata[ORIGIN_KEY]) for query in queries if query.metadata.get(ORIGIN_KEY))
     for how, count in counts.items():
         yield f"{plural(count, 'question')} {how}"
 

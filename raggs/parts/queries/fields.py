@@ -26,13 +26,13 @@ from raggs.base.errors import DataError
 from raggs.base.hashing import canonical_json, hash_bytes
 from raggs.base.jsonl import first_fault
 from raggs.base.settings import Pattern, SlowPatternError
-from raggs.base.text import clean_unicode, id_problem, shorten, sound, sound_value
+from raggs.base.text import clean_unicode, id_problem, replace_surrogates, shorten, sound_value
 from raggs.parts.queries import QueryReader
 
 DOCUMENT = "corpus_id"  # names the document that offsets of references count in
 REFERENCE_REMEDY = 'write {"content": "...", "start_index": 0, "end_index": 9}, or the text alone'
 START, END = "start_index", "end_index"
-SHOWN = 60
+MAX_SHOWN_CHARS = 60
 
 
 def reference_of(entry: object, document: object) -> Reference:
@@ -47,28 +47,28 @@ def reference_of(entry: object, document: object) -> Reference:
     if isinstance(entry, str):
         entry = {"text": entry}
     if not isinstance(entry, Mapping):
-        raise ValueError(f"is {_kind(entry)}, neither a text nor an object")
+        raise ValueError(f"is {_json_type(entry)}, neither a text nor an object")
     name = "content" if "content" in entry else "text"
     text = entry.get(name)
     if not isinstance(text, str) or not text.strip():
         raise ValueError(f"has no text: its {name} is {'missing' if text is None else 'blank or no text'}")
     known = {"content", START, END} if name == "content" else {*Reference.model_fields}
     if strange := sorted(map(str, entry.keys() - known)):
-        raise ValueError(f"({shorten(text, SHOWN)!r}): its key {strange[0]!r} means nothing here")
+        raise ValueError(f"({shorten(text, MAX_SHOWN_CHARS)!r}): its key {strange[0]!r} means nothing here")
     try:
         span = _offsets(entry, document) if name == "content" else _span(entry.get("span"))
     except ValueError as error:
-        raise ValueError(f"({shorten(text, SHOWN)!r}): {error}") from error
+        raise ValueError(f"({shorten(text, MAX_SHOWN_CHARS)!r}): {error}") from error
     doc_id = entry.get("doc_id")
     if not isinstance(doc_id, str | None):
-        raise ValueError(f"({shorten(text, SHOWN)!r}): its doc_id is {_kind(doc_id)}")
+        raise ValueError(f"({shorten(text, MAX_SHOWN_CHARS)!r}): its doc_id is {_json_type(doc_id)}")
     return Reference(text=text, doc_id=doc_id, span=span)
 
 
 def _offsets(entry: Mapping[str, object], document: object) -> Span | None:
     if entry.get(START) is None and entry.get(END) is None:
         return None
-    start, end = _place(entry, START, END)
+    start, end = _parse_bounds(entry, START, END)
     if not isinstance(document, str) or not document.strip():
         raise ValueError(f"{START} and {END} need {DOCUMENT}, the document that they count in")
     return Span(source=document, start=start, end=end)
@@ -81,18 +81,18 @@ def _span(span: object) -> Span | None:
         raise ValueError("its span is no object of source, start and end")
     if not isinstance(source := span["source"], str) or not source:
         raise ValueError("the source of its span is no name of a document")
-    start, end = _place(span, "start", "end")
+    start, end = _parse_bounds(span, "start", "end")
     return Span(source=source, start=start, end=end)
 
 
-def _place(entry: Mapping[str, object], first: str, last: str) -> tuple[int, int]:
-    start, end = (_whole(entry, name) for name in (first, last))
+def _parse_bounds(entry: Mapping[str, object], first: str, last: str) -> tuple[int, int]:
+    start, end = (_parse_offset(entry, name) for name in (first, last))
     if end <= start:
         raise ValueError(f"it goes from {start} to {end}, and so holds nothing")
     return start, end
 
 
-def _whole(entry: Mapping[str, object], name: str) -> int:
+def _parse_offset(entry: Mapping[str, object], name: str) -> int:
     value = entry.get(name)
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         said = "missing" if value is None else f"{shorten(repr(value), 30)}, which is no whole number from 0 up"
@@ -100,7 +100,7 @@ def _whole(entry: Mapping[str, object], name: str) -> int:
     return value
 
 
-def _kind(value: object) -> str:
+def _json_type(value: object) -> str:
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -117,8 +117,8 @@ ALIASES = {
     "nuggets": ("nuggets",),
     "metadata": ("metadata",),
 }
-MOST_CHARACTERS = 100_000  # of a question; each judgment and each search reads all of it
-REMEDY = 'expected {"_id": "...", "text": "..."}'
+MAX_QUESTION_CHARS = 100_000  # of a question; each judgment and each search reads all of it
+ROW_REMEDY = 'expected {"_id": "...", "text": "..."}'
 
 
 def query_of(row: Mapping[str, Any], path: Path, line: int) -> Query:
@@ -138,7 +138,9 @@ def query_of(row: Mapping[str, Any], path: Path, line: int) -> Query:
     values["references"] = list(_references(values, row.get(DOCUMENT), path, line))
     values["nuggets"] = [_with_list(entry) for entry in _entries(values.get("nuggets"))]
     rest = {key: value for key, value in row.items() if key not in names.values()}
-    extra = {sound(key) if isinstance(key, str) else key: sound_value(value) for key, value in rest.items()}
+    extra = {
+        replace_surrogates(key) if isinstance(key, str) else key: sound_value(value) for key, value in rest.items()
+    }
     if isinstance(values.get("metadata", {}), Mapping):
         values["metadata"] = {**values.get("metadata", {}), **extra}
     try:
@@ -146,7 +148,7 @@ def query_of(row: Mapping[str, Any], path: Path, line: int) -> Query:
         canonical_json(query.metadata).encode()
     except ValidationError as error:
         message = f"query {values['qid']!r}: {first_fault(error)}"
-        raise DataError(message, where=path, line=line, remedy=REMEDY) from error
+        raise DataError(message, where=path, line=line, remedy=ROW_REMEDY) from error
     except (TypeError, ValueError) as error:
         message = f"query {values['qid']!r}: its metadata cannot be written as JSON ({error})"
         raise DataError(message, where=path, line=line, remedy="use texts, numbers, lists and mappings only") from error
@@ -164,8 +166,8 @@ def check_length(text: str, path: Path | str, line: int) -> None:
     Raises:
         DataError: the question is longer than `MOST_CHARACTERS`.
     """
-    if len(text) > MOST_CHARACTERS:
-        message = f"a question of {len(text):,} characters; at most {MOST_CHARACTERS:,} are taken"
+    if len(text) > MAX_QUESTION_CHARS:
+        message = f"a question of {len(text):,} characters; at most {MAX_QUESTION_CHARS:,} are taken"
         raise DataError(message, where=path, line=line, remedy="shorten it; a document belongs to the corpus")
 
 
@@ -175,7 +177,7 @@ def _check_required(values: Mapping[str, Any], named: bool, path: Path, line: in
         value = values.get(field)
         if not isinstance(value, str) or not value.strip():
             known = ", ".join(ALIASES[field][:-1]) + " or " + ALIASES[field][-1]
-            raise DataError(f"{known}: missing, empty, or not a text", where=path, line=line, remedy=REMEDY)
+            raise DataError(f"{known}: missing, empty, or not a text", where=path, line=line, remedy=ROW_REMEDY)
     check_length(values["text"], path, line)
     if not clean_unicode(values["text"]).strip():
         message = "the question holds no character that can be seen"

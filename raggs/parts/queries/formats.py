@@ -125,7 +125,7 @@ class JsonlQueries(QueryReader):
             yield number, query_of(row, self.config.path, number)
 
 
-TEXTS = frozenset({*ALIASES["qid"], *ALIASES["text"]})
+TEXT_FIELDS = frozenset({*ALIASES["qid"], *ALIASES["text"]})
 YAML_REMEDY = "start each query with `- _id: ...`"
 
 
@@ -152,7 +152,7 @@ class YamlQueries(QueryReader):
             raise document.fault("not a list of queries", 0, YAML_REMEDY)
         for node in root.value if root is not None else ():
             line = node.start_mark.line + 1
-            entry = document.value(node, TEXTS, depth=1)
+            entry = document.value(node, TEXT_FIELDS, depth=1)
             if not isinstance(entry, dict):
                 raise document.fault("not a mapping", line, YAML_REMEDY)
             yield line, query_of(entry, self.config.path, line)

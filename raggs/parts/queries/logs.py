@@ -56,12 +56,12 @@ def _of_objects(path: Path, column: str | None) -> Iterator[tuple[int, str | Non
         seen.update(row)
         yield number, value if isinstance(value, str) else None
     if seen and not found:
-        raise _lacking(path, column, sorted(seen))
+        raise _missing_column_error(path, column, sorted(seen))
 
 
 def _of_table(path: Path, delimiter: str, column: str | None) -> Iterator[tuple[int, str | None]]:
     line = 1
-    reader = csv.reader(_decoded(path), delimiter=delimiter, strict=True)
+    reader = csv.reader(_decode_lines(path), delimiter=delimiter, strict=True)
     try:
         header = [name.strip() for name in next(reader, [])]
         place = _column(path, header, column)
@@ -74,7 +74,7 @@ def _of_table(path: Path, delimiter: str, column: str | None) -> Iterator[tuple[
         raise DataError(f"not valid CSV ({error})", where=path, line=line, remedy="check the quotes") from error
 
 
-def _decoded(path: Path) -> Iterator[str]:
+def _decode_lines(path: Path) -> Iterator[str]:
     for number, line in enumerate(read_lines(path), start=1):
         try:
             yield line.decode("utf-8-sig" if number == 1 else "utf-8")
@@ -91,10 +91,10 @@ def _column(path: Path, header: Sequence[str], column: str | None) -> int:
             return header.index(name)
     if column is None and len(header) <= 1:
         return 0
-    raise _lacking(path, column, header)
+    raise _missing_column_error(path, column, header)
 
 
-def _lacking(path: Path, column: str | None, known: Sequence[str]) -> DataError:
+def _missing_column_error(path: Path, column: str | None, known: Sequence[str]) -> DataError:
     if column is None:
         said = f"no column {', '.join(ALIASES['text'])}"
         return DataError(said, where=path, remedy=f"name it by --column: {', '.join(known)}")

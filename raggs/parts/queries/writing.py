@@ -25,10 +25,10 @@ from raggs.parts.queries.fields import ALIASES, DOCUMENT, made_id
 from raggs.parts.queries.formats import GUARDED
 
 LINE_ENDS = {ord(end): f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"}
-ALWAYS = ("question", "references", DOCUMENT)
-FIRST = ("_id", *ALWAYS, "language", "answer", "nuggets")
+REQUIRED_COLUMNS = ("question", "references", DOCUMENT)
+LEADING_COLUMNS = ("_id", *REQUIRED_COLUMNS, "language", "answer", "nuggets")
 COLUMN = re.compile(r"\w[\w.-]*")
-KNOWN = frozenset({GUARDED, DOCUMENT, *(name for names in ALIASES.values() for name in names)})
+RESERVED_COLUMNS = frozenset({GUARDED, DOCUMENT, *(name for names in ALIASES.values() for name in names)})
 
 
 def write_queries(queries: Iterable[Query], path: Path) -> None:
@@ -72,10 +72,10 @@ def _jsonl(queries: Sequence[Query]) -> str:
 
 def _yaml(queries: Sequence[Query]) -> str:
     objects = [query_object(query) for query in queries]
-    return yaml.dump(objects, Dumper=_Plain, sort_keys=False, allow_unicode=True, width=100)
+    return yaml.dump(objects, Dumper=_PlainDumper, sort_keys=False, allow_unicode=True, width=100)
 
 
-class _Plain(yaml.SafeDumper):
+class _PlainDumper(yaml.SafeDumper):
     """Writes each value out: no anchors, and no end of a line but the usual one outside of an escape."""
 
     def ignore_aliases(self, data: object) -> bool:
@@ -86,7 +86,7 @@ class _Plain(yaml.SafeDumper):
         return self.represent_scalar("tag:yaml.org,2002:str", data, style=style)
 
 
-_Plain.add_representer(str, _Plain.represent_str)
+_PlainDumper.add_representer(str, _PlainDumper.represent_str)
 
 
 def _csv(queries: Sequence[Query]) -> str:
@@ -95,7 +95,7 @@ def _csv(queries: Sequence[Query]) -> str:
     filled = {name for row in rows for name, cell in row.items() if cell}
     if all(query.qid == made_id(query.text) for query in queries):
         filled.discard("_id")
-    names = [name for name in (*FIRST, *own, "metadata") if name in ALWAYS or name in filled]
+    names = [name for name in (*LEADING_COLUMNS, *own, "metadata") if name in REQUIRED_COLUMNS or name in filled]
     if any(map(_guarded, rows)):
         rows = [{**row, GUARDED: " ".join(_guarded(row))} for row in rows]
         names.append(GUARDED)
@@ -121,7 +121,7 @@ def _own_columns(queries: Iterable[Query]) -> list[str]:
     fits: dict[str, bool] = {}
     for name, value in (pair for query in queries for pair in query.metadata.items()):
         fits[name] = fits.get(name, True) and isinstance(value, str) and bool(value.strip())
-    return [name for name, fine in fits.items() if fine and COLUMN.fullmatch(name) and name not in KNOWN]
+    return [name for name, fine in fits.items() if fine and COLUMN.fullmatch(name) and name not in RESERVED_COLUMNS]
 
 
 def _row(query: Query, own: Sequence[str]) -> dict[str, str]:

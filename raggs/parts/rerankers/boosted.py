@@ -56,7 +56,7 @@ class BoostedReranker(Reranker):
 
     @classmethod
     def paid(cls, config: RerankerConfig) -> bool:
-        inner = reads(config)
+        inner = innermost_config(config)
         return rerankers.REGISTRY.of(inner).paid(inner)
 
     @property
@@ -84,7 +84,7 @@ class BoostedReranker(Reranker):
         weight = self._weight()
         found = await self._inner.rerank(query, language, passages)
         start = time.perf_counter()
-        (made,) = boosted(found, query, language, passages, [weight])
+        (made,) = boost_scores(found, query, language, passages, [weight])
         took = (time.perf_counter() - start) * 1000
         return made if made.ms is None else replace(made, ms=made.ms + took)
 
@@ -105,12 +105,12 @@ class BoostedReranker(Reranker):
         return self.config.weight
 
 
-def reads(config: RerankerConfig) -> RerankerConfig:
+def innermost_config(config: RerankerConfig) -> RerankerConfig:
     """The settings of the reranker that reads: those of the innermost `by`, or of the reranker itself."""
-    return reads(config.by) if isinstance(config, BoostedConfig) else config
+    return innermost_config(config.by) if isinstance(config, BoostedConfig) else config
 
 
-def boosted(
+def boost_scores(
     found: Reranking, query: str, language: str, passages: Sequence[Passage], weights: Sequence[float]
 ) -> list[Reranking]:
     """A reranking with the boost, once for each weight.
@@ -123,8 +123,8 @@ def boosted(
     if not passages:
         return [found for _ in weights]
     by_id = {each.doc_id: each.score for each in found.ranked}
-    scores = standardized([by_id[passage.doc_id] for passage in passages])
-    lexical = standardized(bm25(query, language, [passage.content for passage in passages]))
+    scores = standardize([by_id[passage.doc_id] for passage in passages])
+    lexical = standardize(bm25(query, language, [passage.content for passage in passages]))
 
     def at(weight: float) -> Reranking:
         sums = [one + weight * other for one, other in zip(scores, lexical, strict=True)]
@@ -150,7 +150,7 @@ def bm25(query: str, language: str, texts: Sequence[str]) -> list[float]:
     ]
 
 
-def standardized(column: Sequence[float]) -> list[float]:
+def standardize(column: Sequence[float]) -> list[float]:
     """The column with mean 0 and standard deviation 1; zeros where it is constant."""
     if not column or max(column) == min(column):
         return [0.0] * len(column)

@@ -34,7 +34,7 @@ from raggs.base.text import plural, shorten
 from raggs.base.types import JsonObject, as_list
 from raggs.llm import CallUsage, ChatRequest, Parameters
 from raggs.parts.rerankers import RerankedPassage, Reranker, RerankerConfig, RerankerContext, Reranking
-from raggs.prompts import Prompt, PromptUse, labelled, labels_for, load_prompt, order_schema
+from raggs.prompts import Prompt, PromptUse, label_texts, labels_for, load_prompt, order_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -108,7 +108,7 @@ class ChatReranker(Reranker):
 LABEL_TOKENS = 8
 
 
-class Order(NamedTuple):
+class RerankOrder(NamedTuple):
     """Places in the order of presentation, best first; `repaired`: whether the answer did not name each once."""
 
     places: tuple[int, ...]
@@ -164,9 +164,9 @@ class ListwiseReranker(ChatReranker):
         size = self.config.window
         return list(windows(count, size, self.config.step or size // 2)) * self.config.passes
 
-    async def _window(self, query: str, language: str, passages: Sequence[Passage]) -> Reply[Order]:
+    async def _window(self, query: str, language: str, passages: Sequence[Passage]) -> Reply[RerankOrder]:
         labels, guard = labels_for(len(passages)), self.context.llm.guard
-        shown = labelled([passage.content for passage in passages], guard)
+        shown = label_texts([passage.content for passage in passages], guard)
         return await self._ask(
             language,
             {"query": guard(query), "passages": shown},
@@ -199,7 +199,7 @@ def windows(count: int, size: int, step: int) -> Iterator[tuple[int, int]]:
         end -= step
 
 
-def read_order(answer: JsonObject, labels: Sequence[str]) -> Order:
+def read_order(answer: JsonObject, labels: Sequence[str]) -> RerankOrder:
     """The order of an answer, made whole.
 
     Raises:
@@ -210,7 +210,7 @@ def read_order(answer: JsonObject, labels: Sequence[str]) -> Order:
     if not found:
         raise ValueError(f'"order" must hold each of the labels {", ".join(labels)} exactly once')
     missing = [place for place in places.values() if place not in found]
-    return Order((*found, *missing), len(named) != len(labels) or bool(missing))
+    return RerankOrder((*found, *missing), len(named) != len(labels) or bool(missing))
 
 
 def _answer(labels: int) -> int:
@@ -218,7 +218,7 @@ def _answer(labels: int) -> int:
     return LABEL_TOKENS * (labels + 2)
 
 
-MOST = 100
+MAX_RELEVANCE = 100
 ANSWER_TOKENS = 12
 SCHEMA = {
     "type": "object",
@@ -281,8 +281,8 @@ def check_relevance(answer: JsonObject) -> int:
         ValueError: it is no whole number from 0 to 100.
     """
     found = answer.get("relevance")
-    if type(found) is not int or not 0 <= found <= MOST:  # bool is an int to isinstance
-        raise ValueError(f'"relevance" must be a whole number from 0 to {MOST}')
+    if type(found) is not int or not 0 <= found <= MAX_RELEVANCE:  # bool is an int to isinstance
+        raise ValueError(f'"relevance" must be a whole number from 0 to {MAX_RELEVANCE}')
     return found
 
 

@@ -18,11 +18,11 @@ from raggs.parts.rerankers import Reranker, RerankerConfig, Reranking
 if TYPE_CHECKING:
     from raggs.base.artifacts import Passage
 
-OURS = frozenset({"documents", "query", "return_documents", "top_k", "top_n"})
+RESERVED_PARAMETERS = frozenset({"documents", "query", "return_documents", "top_k", "top_n"})
 
 
 def _of_the_endpoint(parameters: dict[str, object]) -> dict[str, object]:
-    if taken := sorted(OURS & set(parameters)):
+    if taken := sorted(RESERVED_PARAMETERS & set(parameters)):
         raise ValueError(f"{', '.join(taken)}: set by raggs itself, which wants a score for each candidate")
     return parameters
 

@@ -25,7 +25,7 @@ from raggs.base.settings import Causes
 from raggs.parts.elastic import VectorPlace
 from raggs.parts.indexes.passages import Passages, PassageStore
 from raggs.parts.rerankers import Reranker, RerankerConfig
-from raggs.parts.retrievers.depth import Reads
+from raggs.parts.retrievers.depth import ScoreSource
 
 Faults = Iterator[tuple[Path, str]]  # folders of indexes that were altered, and what is wrong with each
 
@@ -58,7 +58,7 @@ def no_embedder(_: Sequence[str]) -> Vectors:
     raise PrerequisiteError("no embedder is configured", remedy="set embed.embedder")
 
 
-def _alone(_: RetrieverConfig) -> Retriever:
+def _no_other_retriever(_: RetrieverConfig) -> Retriever:
     raise TypeError("no other retriever can be had here")
 
 
@@ -77,7 +77,7 @@ class RetrieverContext:
     dims: int
     cache: Cache  # of indexes
     progress: Callable[[str, int, int], None]  # what is being built, done, of
-    retriever: Callable[[RetrieverConfig], Retriever] = _alone  # another one over the same passages
+    retriever: Callable[[RetrieverConfig], Retriever] = _no_other_retriever  # another one over the same passages
     reranker: Callable[[RerankerConfig], Reranker] = _no_reranker
     loop: Callable[[], asyncio.Runner] = open_loop  # in which rerankers are asked
 
@@ -113,7 +113,7 @@ class Retriever(Adapter, ABC):
         return cls.NEEDS_VECTORS
 
     @classmethod
-    def reads(cls, config: RetrieverConfig) -> Reads | None:  # noqa: ARG003
+    def reads(cls, config: RetrieverConfig) -> ScoreSource | None:  # noqa: ARG003
         """What the scores of a retriever of these settings come from; None where nobody can say."""
         return None
 

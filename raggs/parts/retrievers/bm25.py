@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from raggs.parts.indexes.lexical import LexicalIndex, Parameters
     from raggs.parts.indexes.passages import PassageStore
     from raggs.parts.retrievers import Faults
-    from raggs.parts.retrievers.depth import Reads
+    from raggs.parts.retrievers.depth import ScoreSource
 
 
 class Bm25Retriever(Retriever):
@@ -52,7 +52,7 @@ class Bm25Retriever(Retriever):
     config: Config
 
     @classmethod
-    def reads(cls, config: RetrieverConfig) -> Reads:  # noqa: ARG003
+    def reads(cls, config: RetrieverConfig) -> ScoreSource:  # noqa: ARG003
         return "words"
 
     @classmethod

@@ -12,7 +12,7 @@ from raggs.base.adapter import OneOf
 from raggs.base.arrays import shortest_floats
 from raggs.base.errors import DataError
 from raggs.base.precision import PrecisionSettings
-from raggs.base.settings import Causes, Later
+from raggs.base.settings import AddedLater, Causes
 from raggs.parts import indexes
 from raggs.parts.indexes import Index, IndexConfig, IndexFacts, OpenIndex
 from raggs.parts.indexes.exact import FlatIndex
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from raggs.base.cache import Cache
     from raggs.parts.indexes.passages import PassageStore
     from raggs.parts.retrievers import Faults
-    from raggs.parts.retrievers.depth import Reads
+    from raggs.parts.retrievers.depth import ScoreSource
 
 
 class DenseRetriever(Retriever):
@@ -35,10 +35,10 @@ class DenseRetriever(Retriever):
 
     class Config(RetrieverConfig):
         type: Literal["dense"] = "dense"
-        index: Later[Annotated[IndexConfig, OneOf(indexes.REGISTRY)]] = Field(
+        index: AddedLater[Annotated[IndexConfig, OneOf(indexes.REGISTRY)]] = Field(
             FlatIndex.Config(), description="how the nearest vectors are found"
         )
-        scoring: Later[PrecisionSettings] = Field(
+        scoring: AddedLater[PrecisionSettings] = Field(
             PrecisionSettings(), description="the precision of vectors and scores"
         )
 
@@ -51,7 +51,7 @@ class DenseRetriever(Retriever):
     config: Config
 
     @classmethod
-    def reads(cls, config: RetrieverConfig) -> Reads:  # noqa: ARG003
+    def reads(cls, config: RetrieverConfig) -> ScoreSource:  # noqa: ARG003
         return "vectors"
 
     @classmethod

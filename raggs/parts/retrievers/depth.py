@@ -16,16 +16,18 @@ from pydantic import BeforeValidator, Field, TypeAdapter, ValidationInfo, model_
 
 from raggs.base.languages import names_in
 from raggs.base.settings import Settings
-from raggs.stats.search_depth import HEAD, Readings, agreement, entropy, head_margin, rewrite_distance, tail_margin
+from raggs.stats.search_depth import HEAD_RANK, Readings, agreement, entropy, head_margin, rewrite_distance, tail_margin
 
-Reads = Literal["vectors", "words", "candidates"]  # what the scores of a list come from: vectors, words, a reranker
-NEEDED: Mapping[str, tuple[Reads, ...]] = {
+ScoreSource = Literal[
+    "vectors", "words", "candidates"
+]  # what the scores of a list come from: vectors, words, a reranker
+REQUIRED_SOURCES: Mapping[str, tuple[ScoreSource, ...]] = {
     "head_margin": ("vectors",),
     "tail_margin": ("vectors",),
     "agreement": ("vectors", "words"),
     "entropy": ("candidates",),
 }
-WHO: Mapping[Reads, str] = {
+SOURCE_WORDS: Mapping[ScoreSource, str] = {
     "vectors": "a search by vectors, such as dense",
     "words": "a search by words, such as bm25",
     "candidates": "a reranker",
@@ -79,24 +81,24 @@ class RoutedDepth(Settings):
     def _goes_deeper(self) -> Self:
         if self.deep <= self.base:
             raise ValueError(f"deep is {self.deep}, which is no deeper than base, {self.base}")
-        if self.when.tail_margin is not None and self.base <= HEAD:
-            raise ValueError(f"when.tail_margin looks at rank {HEAD} and at rank `base`, which is {self.base}")
+        if self.when.tail_margin is not None and self.base <= HEAD_RANK:
+            raise ValueError(f"when.tail_margin looks at rank {HEAD_RANK} and at rank `base`, which is {self.base}")
         return self
 
-    def lacking(self, there: Collection[Reads]) -> str | None:
+    def lacking(self, there: Collection[ScoreSource]) -> str | None:
         """The first signal that cannot be read, and of what, in words; None where all can.
 
         Args:
             there: what lists there are.
         """
         for signal in self.when.thresholds:
-            for reads in NEEDED.get(signal, ()):
+            for reads in REQUIRED_SOURCES.get(signal, ()):
                 if reads not in there:
-                    return f"when.{signal} is read off {WHO[reads]}, and there is none"
+                    return f"when.{signal} is read off {SOURCE_WORDS[reads]}, and there is none"
         return None
 
 
-def _either(value: object, info: ValidationInfo) -> object:
+def _parse_depth(value: object, info: ValidationInfo) -> object:
     """A depth for all questions, or the settings of one that is routed; each with its own errors."""
     if isinstance(value, Mapping):
         return RoutedDepth.model_validate(value, context=info.context)
@@ -104,7 +106,7 @@ def _either(value: object, info: ValidationInfo) -> object:
 
 
 Candidates = Annotated[int, Field(ge=1, le=10_000)]
-DepthLevel = Annotated[Candidates | RoutedDepth, BeforeValidator(_either)]
+DepthLevel = Annotated[Candidates | RoutedDepth, BeforeValidator(_parse_depth)]
 
 
 @dataclass(frozen=True)

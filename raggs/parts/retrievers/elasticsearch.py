@@ -18,13 +18,13 @@ from raggs.base.arrays import shortest_float
 from raggs.base.errors import DataError
 from raggs.base.settings import Causes
 from raggs.parts.elastic import MAX_RESULTS, VectorPlace
-from raggs.parts.elastic.index import TEXTS, VECTORS, ElasticIndex
+from raggs.parts.elastic.index import TEXT_TYPES, VECTORS, ElasticIndex
 from raggs.parts.retrievers import Hit, Retriever, RetrieverConfig
 from raggs.ranking.fusion import fuse, make_fusion
 
 if TYPE_CHECKING:
     from raggs.base.artifacts import EmbedRecord
-    from raggs.parts.retrievers.depth import Reads
+    from raggs.parts.retrievers.depth import ScoreSource
 
 TIES = 100  # further hits that are asked for, lest passages of equal score are cut by chance
 QUERY = "{query}"
@@ -71,14 +71,14 @@ class ElasticsearchRetriever(Retriever):
         index.need_ids()
         index.need_whole()
         if config.mode != "knn" and config.query_template is None:
-            index.need("text_field", config.text_field, TEXTS)
+            index.need("text_field", config.text_field, TEXT_TYPES)
         if config.mode != "bm25":
             self._check_vectors(index)
         return index
 
     @classmethod
-    def reads(cls, config: RetrieverConfig) -> Reads | None:
-        modes: dict[str, Reads] = {"bm25": "words", "knn": "vectors"}
+    def reads(cls, config: RetrieverConfig) -> ScoreSource | None:
+        modes: dict[str, ScoreSource] = {"bm25": "words", "knn": "vectors"}
         return modes.get(config.mode) if isinstance(config, cls.Config) else None
 
     @classmethod

@@ -24,7 +24,7 @@ from raggs.ranking.fusion import group_duplicates
 
 if TYPE_CHECKING:
     from raggs.base.artifacts import EmbedRecord, Passage
-    from raggs.parts.retrievers.depth import Reads
+    from raggs.parts.retrievers.depth import ScoreSource
 
 
 class RerankedConfig(RetrieverConfig):
@@ -46,29 +46,29 @@ class RerankedRetriever(Retriever):
 
     @classmethod
     def whole_corpus(cls, config: RetrieverConfig) -> bool:
-        return retrievers.REGISTRY.of(_of(config)).whole_corpus(_of(config))
+        return retrievers.REGISTRY.of(_inner_config(config)).whole_corpus(_inner_config(config))
 
     @classmethod
     def needs_vectors(cls, config: RetrieverConfig) -> bool:
-        return retrievers.REGISTRY.of(_of(config)).needs_vectors(_of(config))
+        return retrievers.REGISTRY.of(_inner_config(config)).needs_vectors(_inner_config(config))
 
     @classmethod
-    def reads(cls, config: RetrieverConfig) -> Reads:  # noqa: ARG003
+    def reads(cls, config: RetrieverConfig) -> ScoreSource:  # noqa: ARG003
         return "candidates"
 
     @classmethod
     def at(cls, config: RetrieverConfig, depth: int) -> RetrieverConfig:
         """So many candidates of the other retriever, all of them given."""
-        of = _of(config)
+        of = _inner_config(config)
         return config.model_copy(update={"k": depth, "of": retrievers.REGISTRY.of(of).at(of, depth)})
 
     @classmethod
     def index_place(cls, config: RetrieverConfig) -> VectorPlace | None:
-        return retrievers.REGISTRY.of(_of(config)).index_place(_of(config))
+        return retrievers.REGISTRY.of(_inner_config(config)).index_place(_inner_config(config))
 
     @classmethod
     def paid(cls, config: RetrieverConfig) -> bool:
-        inner = retrievers.REGISTRY.of(_of(config)).paid(_of(config))
+        inner = retrievers.REGISTRY.of(_inner_config(config)).paid(_inner_config(config))
         return inner or (isinstance(config, RerankedConfig) and rerankers.REGISTRY.of(config.by).paid(config.by))
 
     @property
@@ -133,7 +133,7 @@ class RerankedRetriever(Retriever):
         return sorted(hits, key=lambda hit: (-hit.score, hit.doc_id))[: self.config.k]
 
 
-def _of(config: RetrieverConfig) -> RetrieverConfig:
+def _inner_config(config: RetrieverConfig) -> RetrieverConfig:
     """The other retriever's settings."""
     if not isinstance(config, RerankedConfig):
         raise TypeError(f"settings of {config.type}, not of reranked")

@@ -17,7 +17,7 @@ from raggs.parts.retrievers import Hit, Retriever, RetrieverConfig
 if TYPE_CHECKING:
     from raggs.base.artifacts import EmbedRecord
 
-BLOCK = 1000  # lines whose doc_ids are looked up at a time
+LINES_PER_LOOKUP = 1000  # lines whose doc_ids are looked up at a time
 
 
 class RunFileRetriever(Retriever):
@@ -34,7 +34,7 @@ class RunFileRetriever(Retriever):
         """The best k hits by query, score descending, then doc_id ascending."""
         found: dict[str, list[Hit]] = {}
         lines = read_scored(self.config.path)
-        while block := list(islice(lines, BLOCK)):
+        while block := list(islice(lines, LINES_PER_LOOKUP)):
             known = self.context.passages.known(line.doc_id for line in block)
             for line in block:
                 if line.doc_id not in known:
@@ -62,12 +62,12 @@ class RunFileRetriever(Retriever):
             raise DataError("the run is empty", where=self.config.path, remedy="check the file")
         if found.keys().isdisjoint(self.context.queries):
             raise DataError(
-                f"no query of the run is known: it is about {_some(found)}, "
-                f"the queries are {_some(self.context.queries)}",
+                f"no query of the run is known: it is about {_first_ids(found)}, "
+                f"the queries are {_first_ids(self.context.queries)}",
                 where=self.config.path,
                 remedy="give the run and the queries the same ids",
             )
 
 
-def _some(qids: Iterable[str]) -> str:
+def _first_ids(qids: Iterable[str]) -> str:
     return ", ".join(islice(qids, 3)) + ", ..."

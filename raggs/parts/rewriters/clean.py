@@ -45,11 +45,11 @@ class CleanRewriter(Rewriter):
 
 
 DRAWN_OUT = re.compile(r"([^\W\d_])\1{2,}")
-OUTER = re.compile(r"^\W+|\W+$")
+OUTER_MARKS = re.compile(r"^\W+|\W+$")
 REFERENCE = re.compile(r"<([a-z_]+)>")
 
-LONGEST = 14  # words of a phrase
-MOST = 60  # words of a row of phrases; what goes on for longer is no courtesy
+MAX_PHRASE_WORDS = 14  # words of a phrase
+MAX_COURTESY_WORDS = 60  # words of a row of phrases; what goes on for longer is no courtesy
 JOINTS = frozenset(("and", "but", "so", "et", "mais"))
 
 _LISTS = tomllib.loads((files(__package__) / "chatter.toml").read_text(encoding="utf-8"))
@@ -62,15 +62,15 @@ def phrase(name: str) -> str:
     return "(?:" + "|".join(REFERENCE.sub(lambda match: phrase(match[1]), line) for line in lines) + ")"
 
 
-def words(name: str) -> frozenset[str]:
+def word_list(name: str) -> frozenset[str]:
     """A list of words."""
     return frozenset(str(_LISTS["words"][name]).split())
 
 
-def fold(word: str) -> str:
+def fold_word(word: str) -> str:
     """A word as it stands in the lists: ``Heyyyy`` is ``hey``, ``Désolé`` is ``desole``."""
     plain = "".join(char for char in unicodedata.normalize("NFKD", word.lower()) if not unicodedata.combining(char))
-    return OUTER.sub("", DRAWN_OUT.sub(r"\1", plain.replace("’", "'").replace("œ", "oe")))
+    return OUTER_MARKS.sub("", DRAWN_OUT.sub(r"\1", plain.replace("’", "'").replace("œ", "oe")))
 
 
 def _any(*names: str) -> re.Pattern[str]:
@@ -78,11 +78,16 @@ def _any(*names: str) -> re.Pattern[str]:
 
 
 POLITE = _any("greeting", "address", "filler", "question", "sorry", "please", "wondering", "praise")
-FILLER, CLOSING, PEOPLE, SURE_CLOSING = _any("filler"), _any("closing"), _any("people"), _any("sure_closing")
+FILLER, CLOSING_PHRASE, PEOPLE_PHRASE, SURE_CLOSING = (
+    _any("filler"),
+    _any("closing"),
+    _any("people"),
+    _any("sure_closing"),
+)
 GREETED = _any("greeting", "please", "question", "interjection")
 REQUESTED = _any("question", "request", "please", "sorry")
-OPENED, WORDED = re.compile(rf"{phrase('asking')}|{phrase('request')} "), _any("question_word")
-ASKS = re.compile(phrase("opener"))
+ASKING_START, QUESTION_WORD = re.compile(rf"{phrase('asking')}|{phrase('request')} "), _any("question_word")
+QUESTION_OPENER = re.compile(phrase("opener"))
 INTERROGATES = re.compile(rf"{phrase('interrogative')}|{phrase('question_word')}")
 JOINING = re.compile(rf"^{phrase('joining')}")
 HESITATION = re.compile(phrase("hesitation"))
@@ -93,28 +98,28 @@ POINTING = re.compile(phrase("pointing"))
 EXPLETIVE = re.compile(rf"\b{phrase('expletive')}\b")
 DETERMINED = re.compile(phrase("determined"))
 INVERTED = re.compile(r"-(?:t-)?(?:il|elle|ils|elles)\b")
-ELIDED = re.compile(r"\b(?:j|m|t|l|d|s|c|n|qu|jusqu|quelqu|aujourd)'")
+ELISION_PREFIX = re.compile(r"\b(?:j|m|t|l|d|s|c|n|qu|jusqu|quelqu|aujourd)'")
 
-FIRST_PERSON, OWN_CAPITALS, ACRONYMS = words("first_person"), words("own_capitals"), words("acronyms")
-OPEN_END, ORDINARY, CHAT = words("open_end"), words("ordinary"), words("chat")
+FIRST_PERSON, OWN_CAPITALS, ACRONYMS = word_list("first_person"), word_list("own_capitals"), word_list("acronyms")
+OPEN_END, ORDINARY, CHAT = word_list("open_end"), word_list("ordinary"), word_list("chat")
 
 
-def ends(words: Sequence[str], phrases: re.Pattern[str]) -> list[int]:
+def phrase_ends(words: Sequence[str], phrases: re.Pattern[str]) -> list[int]:
     """After how many of some words a row of phrases ends that begins with the first of them, rising.
 
     Words are taken phrase by phrase, so that no text takes longer than its length allows: one pattern for the whole row
     would try every way to part it.
     """
     found = {0}
-    words = words[:MOST]
+    words = words[:MAX_COURTESY_WORDS]
     for start in range(len(words)):
-        if start in found and phrases.match(" ".join(words[start : start + LONGEST])):
-            found |= set(_next(words, start, phrases))
+        if start in found and phrases.match(" ".join(words[start : start + MAX_PHRASE_WORDS])):
+            found |= set(_next_ends(words, start, phrases))
     return sorted(found - {0})
 
 
-def _next(words: Sequence[str], start: int, phrases: re.Pattern[str]) -> Iterator[int]:
-    for end in range(start + 1, min(len(words), start + LONGEST) + 1):
+def _next_ends(words: Sequence[str], start: int, phrases: re.Pattern[str]) -> Iterator[int]:
+    for end in range(start + 1, min(len(words), start + MAX_PHRASE_WORDS) + 1):
         if phrases.fullmatch(" ".join(words[start:end])):
             yield end
             if end < len(words) and words[end] in JOINTS:
@@ -123,31 +128,37 @@ def _next(words: Sequence[str], start: int, phrases: re.Pattern[str]) -> Iterato
 
 def polite(words: Sequence[str]) -> bool:
     """Whether all of it is said in front of a question, and says nothing."""
-    return len(words) <= MOST and len(words) in ends(words, POLITE)
+    return len(words) <= MAX_COURTESY_WORDS and len(words) in phrase_ends(words, POLITE)
 
 
-def closing(words: Sequence[str]) -> bool:
+def is_closing(words: Sequence[str]) -> bool:
     """Whether all of it is said behind a question, and says nothing."""
-    if len(words) > MOST:
+    if len(words) > MAX_COURTESY_WORDS:
         return False
-    starts = (0, *(end for end in range(1, len(words)) if end < LONGEST and FILLER.fullmatch(" ".join(words[:end]))))
+    starts = (
+        0,
+        *(end for end in range(1, len(words)) if end < MAX_PHRASE_WORDS and FILLER.fullmatch(" ".join(words[:end]))),
+    )
     return any(_closes(words[start:]) for start in starts)
 
 
 def _closes(words: Sequence[str]) -> bool:
-    return any(end == len(words) or PEOPLE.fullmatch(" ".join(words[end:])) for end in ends(words, CLOSING))
+    return any(
+        end == len(words) or PEOPLE_PHRASE.fullmatch(" ".join(words[end:]))
+        for end in phrase_ends(words, CLOSING_PHRASE)
+    )
 
 
-def leading(words: Sequence[str]) -> int:
+def leading_courtesy_words(words: Sequence[str]) -> int:
     """How many words stand in front of a question without a mark between, and say nothing."""
-    greeted = (end for end in ends(words, GREETED) if OPENED.match(" ".join(words[end:])))
-    requested = (end for end in ends(words, REQUESTED) if WORDED.match(" ".join(words[end:])))
+    greeted = (end for end in phrase_ends(words, GREETED) if ASKING_START.match(" ".join(words[end:])))
+    requested = (end for end in phrase_ends(words, REQUESTED) if QUESTION_WORD.match(" ".join(words[end:])))
     return max((*greeted, *requested), default=0)
 
 
-def trailing(words: Sequence[str]) -> int:
+def trailing_thanks_words(words: Sequence[str]) -> int:
     """How many words of thanks stand at the end without a mark before them."""
-    lengths = range(min(LONGEST, len(words)), 0, -1)
+    lengths = range(min(MAX_PHRASE_WORDS, len(words)), 0, -1)
     return next((length for length in lengths if SURE_CLOSING.fullmatch(" ".join(words[-length:]))), 0)
 
 
@@ -159,14 +170,14 @@ ABOUT_PICTURES = re.compile(r"emoji|emoticon|émoticône|smiley|\bmean|signifi|v
 FACE = " ☺ "  # what emoticons become, so that they part pieces as emoji do
 
 _STRONG, _WEAK = r"[!?…]|\.(?=[\s.!?…)]|$)", r"[,;](?!\d)|:(?=\s|$)|(?<=\s)[-–](?=\s)|—"
-MARKS = re.compile(rf"\s*(?:(?:{_STRONG}|{_WEAK})[)\]\"”»\s]*)+")
+MARK_RUN = re.compile(rf"\s*(?:(?:{_STRONG}|{_WEAK})[)\]\"”»\s]*)+")
 MARKS_OR_PICTURES = re.compile(rf"\s*(?:(?:{_STRONG}|{_WEAK}|{PICTURE})[\ufe0f\u200d\U0001f3fb-\U0001f3ff)\]\"”»\s]*)+")
 STRONG = re.compile(rf"{_STRONG}|{PICTURE}")
 SHOUTED = re.compile(r" ?(?!\.\.\.$)[!?.…]{3,}$")
 CAPITAL = re.compile(r"[\"'‘“«(¿¡]*[A-ZÀ-Þ]")
 SELF_SUFFICIENT = 2  # words of its own that a question needs to be read alone
-LEAST = 2  # words that are left of a question behind a greeting without a mark
-ENOUGH = 3  # words that are left before a word of thanks without a mark
+MIN_WORDS_AFTER_GREETING = 2  # words that are left of a question behind a greeting without a mark
+MIN_WORDS_BEFORE_THANKS = 3  # words that are left before a word of thanks without a mark
 
 
 def strip_politeness(text: str) -> str:
@@ -205,27 +216,27 @@ class _Piece:
         return self.front or self.back
 
     def words(self) -> list[str]:
-        return [word for word in map(fold, self.text.split()) if word]
+        return [word for word in map(fold_word, self.text.split()) if word]
 
 
-NOTHING = _Piece("", "")
+EMPTY_PIECE = _Piece("", "")
 
 
 def _strip_once(text: str) -> str:
-    marks = MARKS
+    marks = MARK_RUN
     if not ABOUT_PICTURES.search(text):
         text, marks = ACTION.sub(FACE, EMOTICON.sub(FACE, text)), MARKS_OR_PICTURES
     shouting = text.isupper()
-    pieces = [_labelled(piece, shouting) for piece in _pieces(text, marks)]
-    kept = _kept(pieces, shouting)
+    pieces = [_label_piece(piece, shouting) for piece in _split_pieces(text, marks)]
+    kept = _kept_pieces(pieces, shouting)
     if kept is None:
-        kept = _kept([replace(piece, aside=False) for piece in pieces], shouting) or pieces
+        kept = _kept_pieces([replace(piece, aside=False) for piece in pieces], shouting) or pieces
     opened = bool(kept) and kept[0].text != pieces[0].text
-    text = one_line("".join(_bare(_trimmed(kept, opened) if kept else [], marks)))
+    text = one_line("".join(_piece_texts(_trim_ends(kept, opened) if kept else [], marks)))
     return one_line(SHOUTED.sub(lambda match: "?" if "?" in match[0] else "", text))
 
 
-def _pieces(text: str, marks: re.Pattern[str]) -> Iterator[_Piece]:
+def _split_pieces(text: str, marks: re.Pattern[str]) -> Iterator[_Piece]:
     start = 0
     for match in marks.finditer(text):
         yield _Piece(text[start : match.start()], match[0])
@@ -234,59 +245,59 @@ def _pieces(text: str, marks: re.Pattern[str]) -> Iterator[_Piece]:
         yield _Piece(text[start:], "")
 
 
-def _bare(pieces: Sequence[_Piece], marks: re.Pattern[str]) -> Iterator[str]:
+def _piece_texts(pieces: Sequence[_Piece], marks: re.Pattern[str]) -> Iterator[str]:
     """The texts and marks again, a blank for each picture."""
     for piece in pieces:
         yield piece.text
         yield EMOJI.sub(" ", piece.mark) if marks is MARKS_OR_PICTURES else piece.mark
 
 
-def _labelled(piece: _Piece, shouting: bool) -> _Piece:
+def _label_piece(piece: _Piece, shouting: bool) -> _Piece:
     words = piece.words()
     said = " ".join(words)
     phrase = said if polite(words) else JOINING.sub("", said)
     acronym = not shouting and piece.text.isupper() and phrase in ACRONYMS
     if not phrase or acronym or any(map(str.isdigit, phrase)):
         return piece
-    front, back = polite(phrase.split()), closing(phrase.split())
+    front, back = polite(phrase.split()), is_closing(phrase.split())
     if front or back or not _small_talk(piece.text, words, shouting):
         return replace(piece, front=front, back=back)
     if ABOUT_ASKING.match(phrase):
         return replace(piece, front=True, back=True)
-    personal = not FIRST_PERSON.isdisjoint(_elided(words)) or bool(ABOUT_ONESELF.match(phrase))
+    personal = not FIRST_PERSON.isdisjoint(_split_elisions(words)) or bool(ABOUT_ONESELF.match(phrase))
     personal = personal or (piece.ends and bool(SOMEWHERE.match(phrase)))
     asks = "?" in piece.mark or INTERROGATES.match(phrase)
     return replace(piece, aside=personal and not asks)
 
 
-def _elided(words: Sequence[str]) -> list[str]:
+def _split_elisions(words: Sequence[str]) -> list[str]:
     """The words with what French elides apart: ``j'arrive`` is ``j`` and ``arrive``."""
     return [part for word in words for part in (word, *re.split("['-]", word)) if part]
 
 
 def _small_talk(text: str, words: Sequence[str], shouting: bool) -> bool:
     """Whether all words are in the lists, none of them has a capital of its own, and one is of small talk."""
-    capitals = [fold(word) for word in text.split()[1:] if CAPITAL.match(word)]
+    capitals = [fold_word(word) for word in text.split()[1:] if CAPITAL.match(word)]
     if not shouting and not OWN_CAPITALS.issuperset(capitals):
         return False
     known = ORDINARY | CHAT
     for word in words:
         if word not in known and not known.issuperset(re.split("['-]", word)):
             return False
-    return not CHAT.isdisjoint(_elided(words))
+    return not CHAT.isdisjoint(_split_elisions(words))
 
 
-def _kept(pieces: Sequence[_Piece], shouting: bool) -> list[_Piece] | None:
+def _kept_pieces(pieces: Sequence[_Piece], shouting: bool) -> list[_Piece] | None:
     """The pieces that are left; None where they cannot be read without what was told beside them."""
     left: list[_Piece] = []
     sentences = list(_sentences(pieces))
-    for sentence, following in zip(sentences, [*sentences[1:], [NOTHING]], strict=False):
+    for sentence, following in zip(sentences, [*sentences[1:], [EMPTY_PIECE]], strict=False):
         kept = _of_sentence(sentence)
         named = not shouting and sentence[-1].front and not following[0].idle
-        stays = not kept and named and _names(sentence[-1], following[0], "?" in following[-1].mark)
+        stays = not kept and named and _mark_in_name(sentence[-1], following[0], "?" in following[-1].mark)
         left += sentence if stays else kept
     text = "".join(piece.text + piece.mark for piece in left)
-    if not any(char.isalnum() for char in text) or not _asks(left):
+    if not any(char.isalnum() for char in text) or not _has_question(left):
         return list(pieces) if not any(piece.aside for piece in pieces) else None
     told = any(piece.aside and piece not in left for piece in pieces)
     return None if told and not _stands_alone(text) else left
@@ -311,17 +322,17 @@ def _of_sentence(sentence: list[_Piece]) -> list[_Piece]:
     first = 0
     while sentence[first].front or sentence[first].aside:
         first += 1
-    if first and _names(sentence[first - 1], sentence[first], "?" in sentence[-1].mark):
+    if first and _mark_in_name(sentence[first - 1], sentence[first], "?" in sentence[-1].mark):
         first = 0
     if first:
-        sentence = [*sentence[:first], _joined(sentence[first]), *sentence[first + 1 :]]
+        sentence = [*sentence[:first], _without_joining(sentence[first]), *sentence[first + 1 :]]
     last = len(sentence)
     while last - 1 > first and sentence[last - 1].back:
         last -= 1
-    return _fluent(_closed(sentence[first:last], sentence[last:]))
+    return _fluent(_keep_question_mark(sentence[first:last], sentence[last:]))
 
 
-def _joined(piece: _Piece) -> _Piece:
+def _without_joining(piece: _Piece) -> _Piece:
     """A question without what joined it to what stood before: "but", "so"."""
     return replace(piece, text=_without_lead(piece.text, opened=True))
 
@@ -337,7 +348,7 @@ def _fluent(sentence: list[_Piece]) -> list[_Piece]:
     return left
 
 
-def _closed(kept: list[_Piece], dropped: Sequence[_Piece]) -> list[_Piece]:
+def _keep_question_mark(kept: list[_Piece], dropped: Sequence[_Piece]) -> list[_Piece]:
     """The question mark behind words of thanks stays with the question."""
     if dropped:
         mark = dropped[-1].mark if dropped[-1].ends else " "
@@ -345,7 +356,7 @@ def _closed(kept: list[_Piece], dropped: Sequence[_Piece]) -> list[_Piece]:
     return kept
 
 
-def _names(idle: _Piece, following: _Piece, asked: bool) -> bool:
+def _mark_in_name(idle: _Piece, following: _Piece, asked: bool) -> bool:
     """Whether the mark after an idle piece stands within a name: "Hello, Dolly!", "hello, world", "Yo! MTV Raps".
 
     Args:
@@ -353,28 +364,28 @@ def _names(idle: _Piece, following: _Piece, asked: bool) -> bool:
     """
     words, capital = following.text.split(), CAPITAL.match(following.text) is not None
     phrase = JOINING.sub("", " ".join(following.words()))
-    opens = leading(phrase.split()) or (ASKS if asked else INTERROGATES).match(phrase)
+    opens = leading_courtesy_words(phrase.split()) or (QUESTION_OPENER if asked else INTERROGATES).match(phrase)
     if idle.ends:
         return "!" in idle.mark and capital and not opens and not following.aside and len(idle.words()) == 1
     title = capital and not asked and not _lower(words[1:4])
     return bool(words) and words[0][0].isalpha() and (title or not opens)
 
 
-def _asks(pieces: Sequence[_Piece]) -> bool:
+def _has_question(pieces: Sequence[_Piece]) -> bool:
     """Whether a question is among the pieces: a mark, or a word that opens one."""
     return any("?" in piece.mark for piece in pieces) or any(
-        ASKS.match(JOINING.sub("", " ".join(piece.words()))) for piece in pieces
+        QUESTION_OPENER.match(JOINING.sub("", " ".join(piece.words()))) for piece in pieces
     )
 
 
 def _stands_alone(text: str) -> bool:
     """Whether nothing in a question points to what was said before, and it says enough by itself."""
-    words = [fold(word) for word in text.split()]
+    words = [fold_word(word) for word in text.split()]
     line = EXPLETIVE.sub(" ", " ".join(words))
     turned = INVERTED.search(line)
     if turned and (DETERMINED.search(line[: turned.start()]) or _named_before(text)):
         line = INVERTED.sub("", line)
-    if INVERTED.search(line) or POINTING.search(ELIDED.sub(r" ", line)):
+    if INVERTED.search(line) or POINTING.search(ELISION_PREFIX.sub(r" ", line)):
         return False
     own = [word for word in words if not ORDINARY.issuperset(re.split("['-]", word))]
     return len([word for word in own if not INTERROGATES.fullmatch(word)]) >= SELF_SUFFICIENT
@@ -387,10 +398,10 @@ def _named_before(text: str) -> bool:
 
 def _lower(words: Sequence[str]) -> bool:
     """Whether no word has a capital of its own, as in a title."""
-    return not any(CAPITAL.match(word) and fold(word) not in OWN_CAPITALS for word in words)
+    return not any(CAPITAL.match(word) and fold_word(word) not in OWN_CAPITALS for word in words)
 
 
-def _trimmed(pieces: list[_Piece], opened: bool) -> list[_Piece]:
+def _trim_ends(pieces: list[_Piece], opened: bool) -> list[_Piece]:
     """What no mark parts from the question, off its first and last piece."""
     pieces = [replace(pieces[0], text=_without_lead(pieces[0].text, opened)), *pieces[1:]]
     last = max((place for place, piece in enumerate(pieces) if piece.words()), default=0)
@@ -400,20 +411,20 @@ def _trimmed(pieces: list[_Piece], opened: bool) -> list[_Piece]:
 def _without_lead(text: str, opened: bool) -> str:
     """Words in front of a question that say nothing, and where something stood before it, what joins it to that."""
     words = text.split()
-    folded = [fold(word) for word in words]
-    length = leading(folded)
+    folded = [fold_word(word) for word in words]
+    length = leading_courtesy_words(folded)
     if not length and opened and (joint := JOINING.match(" ".join(folded))):
         length = joint[0].count(" ")
     left = words[length:]
-    if not length or len(left) < LEAST or not _lower(words[1 : length + 1]):
+    if not length or len(left) < MIN_WORDS_AFTER_GREETING or not _lower(words[1 : length + 1]):
         return text
-    return " ".join(left) if ASKS.match(" ".join(folded[length:])) else text
+    return " ".join(left) if QUESTION_OPENER.match(" ".join(folded[length:])) else text
 
 
 def _without_thanks(text: str) -> str:
     words = text.split()
-    length = trailing([fold(word) for word in words])
+    length = trailing_thanks_words([fold_word(word) for word in words])
     left = words[: len(words) - length]
-    if not length or len(left) < ENOUGH or words[-1] != words[-1].lower():
+    if not length or len(left) < MIN_WORDS_BEFORE_THANKS or words[-1] != words[-1].lower():
         return text
-    return text if fold(left[-1]) in {*OPEN_END, fold(words[-1])} else " ".join(left)
+    return text if fold_word(left[-1]) in {*OPEN_END, fold_word(words[-1])} else " ".join(left)

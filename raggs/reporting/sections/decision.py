@@ -15,18 +15,17 @@ from typing import Literal
 from pydantic import Field
 
 from raggs.base.document import score, signed
-from raggs.base.judge_health import COUNT_NOT_RANKED, COUNT_SETTLED, FALLEN, JudgeHealth, RankHealth
+from raggs.base.judge_health import COUNT_NOT_RANKED, COUNT_SETTLED, GATE_FAILED_TEXT, JudgeHealth, RankHealth
 from raggs.base.text import plural
 from raggs.base.types import Number, as_object
+from raggs.evaluation.messages import difference_sentence, inconclusive
 from raggs.evaluation.models import ComparisonPart, EvalReport, ReportPart
-from raggs.evaluation.study import HARMLESS, HOLES
-from raggs.evaluation.words import inconclusive, told
+from raggs.evaluation.study import HARM_NOTE_FROM, HOLES
 from raggs.metrics.names import parse_measure
 from raggs.parts.judges import is_exact
-from raggs.reporting.base import ReportFacts, ReportSection, compared, is_ahead
-from raggs.runs.manifests.costs import fallen
-from raggs.runs.manifests.models import StageLock
-from raggs.runs.manifests.words import (
+from raggs.reporting.base import ReportFacts, ReportSection, deciding_comparisons, is_ahead
+from raggs.runs.manifests.costs import failed_judge_gates
+from raggs.runs.manifests.messages import (
     OUTCOMES,
     answerer_lines,
     health_lines,
@@ -34,14 +33,15 @@ from raggs.runs.manifests.words import (
     lock_lines,
     settled_words,
 )
+from raggs.runs.manifests.models import StageLock
 from raggs.stages.rank_health import CUT_SHORT
 from raggs.stats.comparison import MARGIN, POWER
 from raggs.sweeps.models import SweepReport
 
 State = Literal["good", "doubt", "bad", "unknown"]
 ORDERING = frozenset(("prune", "rank"))  # stages that grades do without
-WRONG = 0.1  # of the pairs of a top; beyond, its order is rough
-WORDS: dict[State, str] = {"good": "fine", "doubt": "with care", "bad": "stops here", "unknown": "not known"}
+MAX_CUT_SHORT_SHARE = 0.1  # of the pairs of a top; beyond, its order is rough
+STATE_WORDS: dict[State, str] = {"good": "fine", "doubt": "with care", "bad": "stops here", "unknown": "not known"}
 
 
 class NextStep(ReportPart):
@@ -63,24 +63,24 @@ class TrustCheck(ReportPart):
     @property
     def word(self) -> str:
         """The state as it is written."""
-        return WORDS[self.state]
+        return STATE_WORDS[self.state]
 
 
 def checks(facts: ReportFacts) -> Iterator[TrustCheck]:
     """All checks, in the order in which a reader asks."""
-    yield _whole(facts)
+    yield _completeness_check(facts)
     if facts.report is not None:
-        if warnings := [said for said in facts.report.warnings if FALLEN not in said]:
+        if warnings := [said for said in facts.report.warnings if GATE_FAILED_TEXT not in said]:
             yield TrustCheck(name="Evaluation", state="bad", said=tuple(warnings), threshold="no warning")
         yield _holes(facts, facts.report)
     if facts.run is not None:
         yield from _judge(facts)
-    yield _people(facts)
+    yield _human_agreement_check(facts)
 
 
-def _whole(facts: ReportFacts) -> TrustCheck:
+def _completeness_check(facts: ReportFacts) -> TrustCheck:
     failed = facts.golden.provenance.failed if facts.golden.provenance else 0
-    missing = _missing(facts)
+    missing = _missing_stages(facts)
     said = [facts.golden.lacks] if facts.golden.lacks else []
     said += [f"not done yet: {', '.join(missing)}"] if missing else []
     said += [f"{plural(failed, 'judgment')} failed, without a grade"] if failed else []
@@ -99,7 +99,7 @@ def _whole(facts: ReportFacts) -> TrustCheck:
     )
 
 
-def _missing(facts: ReportFacts) -> list[str]:
+def _missing_stages(facts: ReportFacts) -> list[str]:
     """The stages of the run that have not been done, nor begun."""
     if facts.run is None:
         return []
@@ -109,7 +109,7 @@ def _missing(facts: ReportFacts) -> list[str]:
 
 def _holes(facts: ReportFacts, report: EvalReport) -> TrustCheck:
     """How much of what systems show nobody judged."""
-    threshold = f"up to {HARMLESS:.0%} fine, above {HOLES:.0%} scores say nothing"
+    threshold = f"up to {HARM_NOTE_FROM:.0%} fine, above {HOLES:.0%} scores say nothing"
     measure = next((name for name in report.measures if parse_measure(name).measure.NAME == "holes"), None)
     known = [] if measure is None else [(each.name, each.scores[measure].mean) for each in report.systems]
     shares = {name: mean for name, mean in known if mean is not None}
@@ -117,7 +117,7 @@ def _holes(facts: ReportFacts, report: EvalReport) -> TrustCheck:
         return TrustCheck(name="Unjudged", state="unknown", said=("not measured",), threshold=threshold)
     worst = max(shares, key=lambda name: shares[name])
     stops = shares[worst] > HOLES and bool(report.warnings)  # where all labels are relevant, that is the custom
-    state: State = "bad" if stops else "doubt" if shares[worst] > HARMLESS else "good"
+    state: State = "bad" if stops else "doubt" if shares[worst] > HARM_NOTE_FROM else "good"
     said = f"{measure}: of what a system shows there, {shares[worst]:.0%} is unjudged at most ({worst})"
     step = None
     if state != "good":
@@ -178,10 +178,10 @@ def _gate(facts: ReportFacts) -> Iterator[TrustCheck]:
     asked = as_object(as_object(manifest.config.get("judge")).get("gate"))
     limits = [f"{name} {value:g}" for name, value in asked.items() if isinstance(value, int | float)]
     threshold = f"judge.gate: {', '.join(limits)}" if limits else "none was set (judge.gate)"
-    below = fallen(manifest)
+    below = failed_judge_gates(manifest)
     if below:
         step = NextStep(why="see what made the judge what it is", command=f"raggs why {quote(facts.place)} judge")
-        yield TrustCheck(name="Gate", state="bad", said=(FALLEN, *below), threshold=threshold, step=step)
+        yield TrustCheck(name="Gate", state="bad", said=(GATE_FAILED_TEXT, *below), threshold=threshold, step=step)
     elif limits:
         yield TrustCheck(name="Gate", state="good", said=("the judge holds its gate",), threshold=threshold)
 
@@ -196,7 +196,7 @@ def _inversions(facts: ReportFacts, lock: StageLock | None) -> Iterator[TrustChe
     calls = lock.params.get("max_calls")
     step = None
     if doubt and facts.run is not None and isinstance(calls, int):
-        command = f"{facts.run.command} --set {_twice(lock.params.get('budget'), calls)}"
+        command = f"{facts.run.command} --set {_doubled_budget_setting(lock.params.get('budget'), calls)}"
         step = NextStep(why="have the judge order more, for a surer order", command=command)
     yield TrustCheck(name="Order", state="doubt" if doubt else "good", said=said, threshold=threshold, step=step)
 
@@ -207,26 +207,30 @@ def _order_found(facts: ReportFacts, lock: StageLock, inversions: float) -> tupl
     ranked = sum(count for name, count in outcomes.items() if name != COUNT_NOT_RANKED)
     if ranked:
         cut = sum(outcomes.get(name, 0) for name in CUT_SHORT)
-        limit = f"up to {WRONG:.0%} of the queries stopped at a cap or a budget"
-        return tuple(settled_words(lock)), cut > WRONG * ranked, limit
+        limit = f"up to {MAX_CUT_SHORT_SHARE:.0%} of the queries stopped at a cap or a budget"
+        return tuple(settled_words(lock)), cut > MAX_CUT_SHORT_SHARE * ranked, limit
     pairs = facts.golden.top * (facts.golden.top - 1) / 2
     wrong = inversions / pairs if pairs else 0.0
     share = f"that is {wrong:.0%} of the pairs of a top {facts.golden.top}; measures by grades do not see it"
-    return (inversions_words(inversions), share), wrong > WRONG, f"up to {WRONG:.0%} of the pairs fine; a coin: 50%"
+    return (
+        (inversions_words(inversions), share),
+        wrong > MAX_CUT_SHORT_SHARE,
+        f"up to {MAX_CUT_SHORT_SHARE:.0%} of the pairs fine; a coin: 50%",
+    )
 
 
-def _twice(budget: object, calls: int) -> str:
+def _doubled_budget_setting(budget: object, calls: int) -> str:
     """The setting that allows twice the calls."""
     shared = budget if isinstance(budget, Mapping) else {}
     of_all = next(((name, value) for name, value in shared.items() if value is not None), None)
     return f"rank.max_calls={2 * calls}" if of_all is None else f"rank.budget.{of_all[0]}={2 * of_all[1]:g}"
 
 
-def _people(facts: ReportFacts) -> TrustCheck:
+def _human_agreement_check(facts: ReportFacts) -> TrustCheck:
     people = facts.people
     if not people.trust:
         step = None
-        if facts.run is not None and "judge" not in _missing(facts):
+        if facts.run is not None and "judge" not in _missing_stages(facts):
             command = f"raggs review plan {quote(facts.place)} --minutes 60 --out plan.jsonl"
             step = NextStep(why="have a person read what would tell most", command=command)
         said = people.why or "no person's grades were held against the judge's"
@@ -239,8 +243,8 @@ def _people(facts: ReportFacts) -> TrustCheck:
 
 
 Answer = Literal["yes", "no", "cannot tell", "nothing to compare"]
-FAR = 10  # times the questions there are: whoever would need more will not ask for them
-TRUST: dict[State, str] = {
+MAX_QUERY_FACTOR = 10  # times the questions there are: whoever would need more will not ask for them
+TRUST_SENTENCES: dict[State, str] = {
     "good": "yes, by all that was looked at",
     "doubt": "with care",
     "bad": "no",
@@ -271,7 +275,7 @@ class DecisionPart(ReportPart):
     @property
     def trust(self) -> str:
         """Whether the set can be trusted, in words."""
-        return TRUST[self.trusted]
+        return TRUST_SENTENCES[self.trusted]
 
 
 class DecisionSection(ReportSection):
@@ -320,7 +324,7 @@ def _ships(facts: ReportFacts) -> Iterator[Recommendation]:
 
 def _of_sweep(sweep: SweepReport) -> Recommendation:
     """The choice, which is sure where it would be the choice of nearly all questions drawn anew."""
-    from raggs.stats.resampling import FEWEST  # late: most reports are of no sweep
+    from raggs.stats.resampling import MIN_CLAIM_QUERIES  # late: most reports are of no sweep
     from raggs.sweeps.layout import rivals
 
     chosen, said = sweep.choice.winner, (sweep.choice.sentence, *sweep.choice.unknown, *rivals(sweep))
@@ -328,7 +332,7 @@ def _of_sweep(sweep: SweepReport) -> Recommendation:
         answer: Answer = "cannot tell" if sweep.choice.inconclusive else "no"
         return Recommendation(question=f"Ship any of sweep {sweep.name}?", answer=answer, said=said)
     share = next((part.share for part in sweep.wins if part.system == chosen), None)
-    drawn = (share is None or share >= sweep.confidence) and sweep.questions >= FEWEST
+    drawn = (share is None or share >= sweep.confidence) and sweep.questions >= MIN_CLAIM_QUERIES
     sure = drawn and not sweep.choice.inconclusive
     return Recommendation(
         question=f"Ship {chosen}, of sweep {sweep.name}?",
@@ -339,21 +343,21 @@ def _of_sweep(sweep: SweepReport) -> Recommendation:
 
 def _of_systems(report: EvalReport) -> Recommendation:
     """The best of the others against the baseline, by the first measure."""
-    first = compared(report)
+    first = deciding_comparisons(report)
     if not first:
-        return _alone(report)
+        return _uncompared_recommendation(report)
     best = first[0]
     open_ = best.verdict == "unjudged" or (best.verdict == "unresolvable" and is_ahead(best, report))
     answers: dict[str, Answer] = {"win": "yes", "loss": "no", "tie": "no"}
     return Recommendation(
         question=f"Ship {best.system} in place of {best.baseline}?",
         answer="cannot tell" if open_ else answers.get(best.verdict, "no"),
-        said=(*_why(best, report), *_harm(best, report), *_others(first[1:], best)),
+        said=(*_reasons(best, report), *_harm_reasons(best, report), *_other_systems_reason(first[1:], best)),
         needed=best.queries_needed if open_ and best.unjudged is None else None,
     )
 
 
-def _alone(report: EvalReport) -> Recommendation:
+def _uncompared_recommendation(report: EvalReport) -> Recommendation:
     """Of one system, or of several that were not compared."""
     measure = report.measures[0]
     scores = [(each.name, each.scores[measure].mean) for each in report.systems]
@@ -362,9 +366,9 @@ def _alone(report: EvalReport) -> Recommendation:
     return Recommendation(question="Ship what?", answer="nothing to compare", said=tuple(said))
 
 
-def _why(best: ComparisonPart, report: EvalReport) -> Iterator[str]:
+def _reasons(best: ComparisonPart, report: EvalReport) -> Iterator[str]:
     """What the answer rests on."""
-    yield told(best)
+    yield difference_sentence(best)
     if best.unjudged is not None:
         low, high = signed(best.unjudged.low), signed(best.unjudged.high)
         yield inconclusive(best.unjudged)
@@ -381,11 +385,11 @@ def _why(best: ComparisonPart, report: EvalReport) -> Iterator[str]:
         there = report.golden.queries
         needed = f"about {best.queries_needed:,} queries would tell"
         yield f"{needed}, were the difference the one seen here; there are {there:,}"
-        if best.queries_needed > FAR * there:
+        if best.queries_needed > MAX_QUERY_FACTOR * there:
             yield "so small a difference is hardly worth the telling: whichever is cheaper is as good a choice"
 
 
-def _harm(best: ComparisonPart, report: EvalReport) -> Iterator[str]:
+def _harm_reasons(best: ComparisonPart, report: EvalReport) -> Iterator[str]:
     """What it shows that misleads: a gain may be bought with that, which the measure that decides does not see."""
     for part in report.comparisons:
         same = (part.system, part.baseline) == (best.system, best.baseline)
@@ -398,7 +402,7 @@ def _harm(best: ComparisonPart, report: EvalReport) -> Iterator[str]:
             )
 
 
-def _others(rest: Sequence[ComparisonPart], best: ComparisonPart) -> Iterator[str]:
+def _other_systems_reason(rest: Sequence[ComparisonPart], best: ComparisonPart) -> Iterator[str]:
     if rest:
         moved = (f"{signed(part.difference)} [{signed(part.low)}, {signed(part.high)}]" for part in rest)
         listed = ", ".join(f"{part.system} {move}" for part, move in zip(rest, moved, strict=True))
@@ -412,7 +416,7 @@ def _steps(facts: ReportFacts, ships: Sequence[Recommendation], found: Sequence[
     """What to do, most urgent first: what blocks, what is open, what is in doubt, what is not known."""
     for state in ("bad", "open", "doubt", "unknown"):
         if state == "open":
-            yield from _judging(facts)
+            yield from _judging_steps(facts)
             yield from _more_questions(facts, ships)
         yield from (check.step for check in found if check.state == state and check.step is not None)
     if facts.judgments is not None and not (facts.report and facts.report.comparisons):
@@ -422,9 +426,9 @@ def _steps(facts: ReportFacts, ships: Sequence[Recommendation], found: Sequence[
         yield NextStep(why="is the golden set what it says?", command=f"raggs audit {quote(facts.place)}")
 
 
-def _judging(facts: ReportFacts) -> Iterator[NextStep]:
+def _judging_steps(facts: ReportFacts) -> Iterator[NextStep]:
     """What has the passages judged that could reverse the verdict."""
-    best = compared(facts.report)[:1] if facts.report is not None else []
+    best = deciding_comparisons(facts.report)[:1] if facts.report is not None else []
     for part in best:
         if part.unjudged is not None:
             why, _, command = part.unjudged.remedy.partition(": ")
@@ -434,7 +438,7 @@ def _judging(facts: ReportFacts) -> Iterator[NextStep]:
 def _more_questions(facts: ReportFacts, ships: Sequence[Recommendation]) -> Iterator[NextStep]:
     needed = max((ship.needed or 0 for ship in ships), default=0)
     there = facts.report.golden.queries if facts.report is not None else 0
-    if there < needed <= FAR * there:
+    if there < needed <= MAX_QUERY_FACTOR * there:
         more = needed - there
         why = f"about {plural(more, 'more question')} would tell; from logs, or made of documents"
         yield NextStep(why=why, command=f"raggs questions DOCS --out questions.jsonl --n {more}")
@@ -456,10 +460,10 @@ def _cost(facts: ReportFacts) -> Iterator[str]:
 def _of_choices(sweeps: Sequence[SweepReport]) -> Iterator[str]:
     if not sweeps:
         return
-    from raggs.stats.resampling import FEWEST  # late, as above
+    from raggs.stats.resampling import MIN_CLAIM_QUERIES  # late, as above
 
     for sweep in sweeps:
-        share = f"{sweep.confidence:.0%} of questions drawn anew, of {FEWEST} or more"
+        share = f"{sweep.confidence:.0%} of questions drawn anew, of {MIN_CLAIM_QUERIES} or more"
         yield f"sweep {sweep.name}: its choice is sure if it stands in {share}"
 
 
@@ -476,4 +480,4 @@ def _thresholds(report: EvalReport | None) -> Iterator[str]:
     yield "inconclusive: unjudged passages could reverse the verdict, each with the grade least favourable to it"
     yield f"no difference that matters: the interval lies within {MARGIN:g} of none"
     yield f"queries that would tell: for a power of {POWER:.0%}, were the difference the one seen here"
-    yield f"trust: {', '.join(f'{word} ({state})' for state, word in WORDS.items())}; the worst check decides"
+    yield f"trust: {', '.join(f'{word} ({state})' for state, word in STATE_WORDS.items())}; the worst check decides"

@@ -22,7 +22,7 @@ from raggs.reporting.figures import BarSegment, stacked
 from raggs.reporting.surveying import LabelMix, PoolSurvey, QuerySpread, labels_of, languages_of
 from raggs.runs.manifests.costs import LedgerTotals
 from raggs.runs.manifests.models import RunManifest, StageLock
-from raggs.runs.manifests.opened import OpenedRun
+from raggs.runs.manifests.open_run import OpenedRun
 from raggs.runs.manifests.store import content_hash, dump_json
 
 # By stage: the setting that names a prompt, the component that holds its hash, and what it is for.

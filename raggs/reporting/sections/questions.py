@@ -21,7 +21,7 @@ from raggs.reporting.page import SheetPacking
 
 TEN = 10
 DEEP, SHALLOW = 20, 10  # hits of each system, where questions are few and where they are many
-MANY = 2_000  # lists, from which on they are many
+MAX_FULL_DEPTH_LISTS = 2_000  # lists, from which on they are many
 DIGITS = 4
 
 
@@ -80,7 +80,7 @@ class QuestionsSection(ReportSection):
         """None where the set has no questions."""
         scores = _Scores(facts.report)
         asked = facts.report.golden.queries if facts.report else 0
-        depth = SHALLOW if asked * len(scores.systems) > MANY else DEEP
+        depth = SHALLOW if asked * len(scores.systems) > MAX_FULL_DEPTH_LISTS else DEEP
         packing, lines, sheets = SheetPacking(texts=facts.texts), list[QuestionTableRow](), list[str]()
         for view in facts.views(depth):
             sheet = sheet_of(view, facts.golden.top, depth=depth)
@@ -92,8 +92,8 @@ class QuestionsSection(ReportSection):
             measure=scores.measure,
             systems=scores.systems,
             lines=tuple(lines),
-            apart=_apart(lines),
-            unsure=_unsure(lines),
+            apart=_most_different(lines),
+            unsure=_least_certain(lines),
             passages=tuple(packing.passages()),
             names=packing.names,
             sheets=tuple(sheets),
@@ -130,35 +130,35 @@ class _Scores:
             language=view.language,
             kind=kind_of(view.metadata),
             pool=len(view.passages),
-            good=_good(view),
+            good=_count_relevant(view),
             doubt=sheet.doubt,
-            scores=tuple(_rounded(each.get(view.qid)) for each in self._values),
+            scores=tuple(_round_or_none(each.get(view.qid)) for each in self._values),
             losses=tuple(None if each is None else round(sum(each), DIGITS) for each in losses),
         )
 
 
-def _good(view: QuestionView) -> int | None:
+def _count_relevant(view: QuestionView) -> int | None:
     grades = [passage.grade for passage in view.passages if passage.grade is not None]
     return sum(grade >= RELEVANT for grade in grades) if grades else None
 
 
-def _rounded(value: Number) -> Number:
+def _round_or_none(value: Number) -> Number:
     return None if value is None else round(value, DIGITS)
 
 
-def _apart(lines: Sequence[QuestionTableRow]) -> tuple[PickedQuestion, ...]:
+def _most_different(lines: Sequence[QuestionTableRow]) -> tuple[PickedQuestion, ...]:
     """The questions on which systems differ most; none where there are not two."""
-    spans = [(max(known) - min(known), line) for line in lines if len(known := _known(line.scores)) > 1]
+    spans = [(max(known) - min(known), line) for line in lines if len(known := _defined_values(line.scores)) > 1]
     chosen = sorted((each for each in spans if each[0] > 0), key=lambda each: (-each[0], each[1].id))[:TEN]
     return tuple(PickedQuestion(id=line.id, text=line.text, value=f"{span:.3f}") for span, line in chosen)
 
 
-def _unsure(lines: Sequence[QuestionTableRow]) -> tuple[PickedQuestion, ...]:
+def _least_certain(lines: Sequence[QuestionTableRow]) -> tuple[PickedQuestion, ...]:
     """The questions of whose order the set itself is least sure."""
     doubts = [(line.doubt, line) for line in lines if line.doubt]
     chosen = sorted(doubts, key=lambda each: (-each[0], each[1].id))[:TEN]
     return tuple(PickedQuestion(id=line.id, text=line.text, value=f"{doubt:.1f}") for doubt, line in chosen)
 
 
-def _known(values: Sequence[Number]) -> list[float]:
+def _defined_values(values: Sequence[Number]) -> list[float]:
     return [value for value in values if value is not None]

@@ -21,15 +21,15 @@ from raggs.diagnosis.models import DiagnosisReport
 from raggs.evaluation.analyses import AnalysisFinding
 from raggs.evaluation.analyses.losses import Waterfall, WaterfallPart
 from raggs.evaluation.layout import lay_out
+from raggs.evaluation.messages import KNOBS, LOSSES
 from raggs.evaluation.models import EvalReport, ReportPart
 from raggs.evaluation.svg import inlined
-from raggs.evaluation.words import KNOBS, LOSSES
-from raggs.reporting.base import ReportFacts, ReportSection, compared
+from raggs.reporting.base import ReportFacts, ReportSection, deciding_comparisons
 from raggs.reporting.figures import BarSegment, SvgFigure, figures, stacked
 from raggs.sweeps.models import SweepReport
 
 State = Literal["good", "bad", "none"]
-WORDS: dict[State, str] = {"good": "holds", "bad": "does not hold", "none": "measured"}
+STATE_WORDS: dict[State, str] = {"good": "holds", "bad": "does not hold", "none": "measured"}
 
 
 class DiagnosisPart(ReportPart):
@@ -73,18 +73,18 @@ def _part(report: DiagnosisReport) -> DiagnosisPart:
 
     found = found_in(report)
     state: State = "none" if found.passed is None else "good" if found.passed else "bad"
-    drawn = (SvgFigure(words=_words(report.kind, name), svg=inlined(svg)) for name, svg in plots(report).items())
+    drawn = (SvgFigure(words=_plot_caption(report.kind, name), svg=inlined(svg)) for name, svg in plots(report).items())
     return DiagnosisPart(
         kind=report.kind,
         verdict=found.verdict,
         state=state,
-        word=WORDS[state],
+        word=STATE_WORDS[state],
         document=lay_out(report),
         figures=tuple(drawn),
     )
 
 
-def _words(kind: str, file: str) -> str:
+def _plot_caption(kind: str, file: str) -> str:
     """What a plot shows, by its file."""
     return file.removesuffix(".svg").removeprefix(f"{kind}-").replace("-", " ")
 
@@ -233,7 +233,7 @@ class SystemsSection(ReportSection):
             return None
         texts = {query.qid: query.text for query in facts.golden.queries()}
         qids = sorted({qid for found in report.per_query.values() for values in found.values() for qid in values})
-        systems, best = list(report.per_query), compared(report)
+        systems, best = list(report.per_query), deciding_comparisons(report)
         return SystemsPart(
             document=_as_shown(lay_out(report)),
             figures=tuple(figures(report)),
@@ -258,12 +258,12 @@ def _as_shown(document: ReportDocument) -> ReportDocument:
     kept = tuple(each for each in document.sections if not each.title.startswith(Waterfall.TITLE))
     scores, table = document.scores, document.scores.table
     if table is not None:
-        rows = tuple(tuple(map(_told, row)) for row in table.rows)
+        rows = tuple(tuple(map(_without_empty_ranges, row)) for row in table.rows)
         bounded = any(each.brackets == "{}" for row in rows for cell in row for each in cell.ranges)
         legend = tuple(each for each in scores.legend if bounded or each.sign != "{ }")
         scores = replace(scores, table=Table(table.head, rows), legend=legend)
     return replace(document, scores=scores, sections=kept)
 
 
-def _told(cell: Cell) -> Cell:
+def _without_empty_ranges(cell: Cell) -> Cell:
     return replace(cell, ranges=tuple(each for each in cell.ranges if each.brackets == "[]" or each.low < each.high))

@@ -50,7 +50,7 @@ from raggs.base.settings import Causes
 from raggs.parts.judges import Judge, Judgment, KnownOrder, Ordering, Task
 from raggs.runs.manifests.store import EntryFile
 from raggs.stages import GOLDEN
-from raggs.stages.base import Journal, ProgressCallback, Services, StageWork, Walks, nobody
+from raggs.stages.base import Journal, ProgressCallback, Services, StageWork, Walks, ignore_progress
 
 R = TypeVar("R", bound=Record)
 
@@ -169,7 +169,7 @@ def shard_work(
     reads: Iterable[str],
     number: int,
     journal: Journal | None = None,
-    progress: ProgressCallback = nobody,
+    progress: ProgressCallback = ignore_progress,
 ) -> StageWork:
     """What a shard works on, for the worker; an artifact without any record of its queries has no file."""
 
@@ -180,7 +180,7 @@ def shard_work(
     return StageWork({artifact: partial(reader, artifact) for artifact in reads}, journal, progress)
 
 
-def merged(job: ShardJob, artifact: str, model: type[R], shards: Iterable[int]) -> Iterator[R]:
+def merge_shards(job: ShardJob, artifact: str, model: type[R], shards: Iterable[int]) -> Iterator[R]:
     """The shards' records of one artifact, by query id, each query's in its own order."""
     streams = [read_records(job.output(artifact, number), model) for number in shards]
     yield from heapq.merge(*streams, key=lambda record: record.qid)

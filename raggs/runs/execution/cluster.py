@@ -27,7 +27,7 @@ C = TypeVar("C")
 
 PROTOCOLS = ("tcp", "tls", "ws", "wss", "ucx")
 # What a process needs to run where this one runs: interpreter, libraries, threads, locale, folders, certificates.
-PASSED = re.compile(
+PASSED_VARIABLES = re.compile(
     r"(PATH|HOME|USER|LOGNAME|SHELL|PWD|LANG|LANGUAGE|TZ|TMPDIR|TEMP|TMP|HOSTNAME|VIRTUAL_ENV|COLUMNS"
     r"|SYSTEMROOT|WINDIR|COMSPEC|APPDATA|LOCALAPPDATA|USERPROFILE|SSL_CERT_FILE|SSL_CERT_DIR|HF_HOME|XDG_CACHE_HOME"
     r"|LC_\w+|PYTHON\w*|LD_\w+|DYLD_\w+|CONDA_\w+|CUDA_\w+|NVIDIA_\w+|MALLOC_\w+|\w+_NUM_THREADS|DASK_\w+)",
@@ -75,7 +75,7 @@ def check_address(address: str) -> str:
 
 def passes(name: str) -> bool:
     """Whether a worker on this machine gets the variable `name`."""
-    return name in CREDENTIALS or (PASSED.fullmatch(name) is not None and not is_secret_name(name))
+    return name in CREDENTIALS or (PASSED_VARIABLES.fullmatch(name) is not None and not is_secret_name(name))
 
 
 def local_cluster(workers: int) -> Any:

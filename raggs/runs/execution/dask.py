@@ -25,7 +25,7 @@ from pydantic import AfterValidator, Field
 from raggs.base.adapter import AdapterConfig
 from raggs.base.artifacts import JournalRecord, Record
 from raggs.base.errors import PrerequisiteError, ProviderError
-from raggs.base.registry import loaded
+from raggs.base.registry import loaded_versions
 from raggs.base.settings import Effort, Settings
 from raggs.parts.judges import Task
 from raggs.runs.execution import Execution
@@ -35,7 +35,7 @@ from raggs.runs.execution.channel import (
     QueryTurns,
     ShardJob,
     Shards,
-    merged,
+    merge_shards,
     shard_folder,
     split,
 )
@@ -44,7 +44,7 @@ from raggs.runs.manifests.models import versions
 from raggs.stages.base import AnyStage, Services, StageWork
 
 TASKS: tuple[Task, ...] = get_args(Task)
-STATED = ("queries", "corpus", "hygiene", "retrievers")
+STATED_PARTS = ("queries", "corpus", "hygiene", "retrievers")
 
 
 class DaskExecution(Execution):
@@ -77,9 +77,9 @@ class DaskExecution(Execution):
                 turns = None if walks is None else QueryTurns(walks)
                 services.workspace.loop.run(self._work(client, job, shards, work, services, turns))
             for artifact, model in stage.artifacts().items():
-                yield from merged(job, artifact, model, shards.members)
+                yield from merge_shards(job, artifact, model, shards.members)
             if stage.JOURNAL:
-                entries = merged(job, stage.JOURNAL, JournalRecord, shards.members)
+                entries = merge_shards(job, stage.JOURNAL, JournalRecord, shards.members)
                 for qid, mine in groupby(entries, key=lambda entry: entry.qid):
                     work.journal.settle(qid, mine)
 
@@ -105,9 +105,9 @@ class DaskExecution(Execution):
             asks=judge.name if judge.central else None,
             embedder="" if embedder is None else embedder.identity,
             dims=0 if embedder is None else embedder.dims,
-            causes={part: services.causes(part) for part in STATED}
+            causes={part: services.causes(part) for part in STATED_PARTS}
             | {task: services.causes("judge", task) for task in TASKS},
-            versions={**versions(), **loaded()},
+            versions={**versions(), **loaded_versions()},
         )
 
     async def _work(
@@ -131,7 +131,7 @@ class DaskExecution(Execution):
                     work.progress(done, len(services.queries))
                 serving.cancel()
         except BaseExceptionGroup as errors:
-            raise _first(errors) from None
+            raise _first_error(errors) from None
         finally:
             with suppress(OSError, ProviderError):  # where the scheduler is lost, nobody is left to be told
                 client.unsubscribe_topic(job.topic)
@@ -154,14 +154,14 @@ def _say(client: Any, mailbox: str, message: dict[str, Any]) -> None:
     try:
         client.log_event(mailbox, message)
     except OSError as error:
-        raise _lost() from error
+        raise _connection_lost() from error
 
 
-def _lost() -> ProviderError:
+def _connection_lost() -> ProviderError:
     return ProviderError("the connection to the scheduler was lost", remedy="run again: what was paid is cached")
 
 
-def _first(error: BaseException) -> BaseException:
+def _first_error(error: BaseException) -> BaseException:
     """The error that ended a group of tasks."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
@@ -178,7 +178,7 @@ async def _outcome(future: Any, number: int) -> int:
     future.add_done_callback(lambda _: loop.call_soon_threadsafe(ended.set))
     await ended.wait()
     if future.cancelled():  # by dask alone: the client cancels no shard that it waits for
-        raise _lost()
+        raise _connection_lost()
     try:
         await asyncio.to_thread(future.result)
     except distributed().KilledWorker as error:

@@ -51,16 +51,24 @@ from raggs.runs.manifests import store
 from raggs.runs.manifests.audit_pairs import pair_findings
 from raggs.runs.manifests.costs import costs
 from raggs.runs.manifests.derive import derivations, part_findings
-from raggs.runs.manifests.models import MANIFEST, AuditFinding, Cure, LedgerMark, StageLock, StageOutput, parameters
-from raggs.runs.manifests.opened import OpenedRun
+from raggs.runs.manifests.messages import answerer_lines
+from raggs.runs.manifests.models import (
+    MANIFEST,
+    AuditFinding,
+    FindingRemedy,
+    LedgerMark,
+    StageLock,
+    StageOutput,
+    parameters,
+)
+from raggs.runs.manifests.open_run import OpenedRun
 from raggs.runs.manifests.outdated import outdated
 from raggs.runs.manifests.reasons import differences
 from raggs.runs.manifests.store import manifest_bytes
-from raggs.runs.manifests.words import answerer_lines
 from raggs.stages.base import AnyStage, Statistics
 from raggs.stages.pipeline import load_pipeline
 
-__all__ = ["AuditFinding", "audit", "notes", "unfinished"]
+__all__ = ["AuditFinding", "audit", "audit_notes", "unfinished"]
 
 SHOWN_LINES = 3
 BOM = b"\xef\xbb\xbf"
@@ -157,7 +165,7 @@ class _FilePass:
             record = self._model.model_validate_json(line)
         except ValidationError as error:
             tally.damaged.add(self._file)
-            self._wrong.append(self._at(number, _form(line) or first_fault(error)))
+            self._wrong.append(self._at(number, _form_problem(line) or first_fault(error)))
             return
         self._record(number, line, record)
         tally.see(stage, record)
@@ -169,7 +177,9 @@ class _FilePass:
             self._wrong.append(self._at(number, f"is not sorted by {order}: {key} follows {self._previous}"))
         self._previous = key
         if dump_line(record, given=True) != line:
-            self._wrong.append(self._at(number, _form(line) or "its bytes are not those that its record writes again"))
+            self._wrong.append(
+                self._at(number, _form_problem(line) or "its bytes are not those that its record writes again")
+            )
 
     def _verdict(self, tally: StageTally) -> list[AuditFinding]:
         found, output = [], self._output
@@ -178,7 +188,10 @@ class _FilePass:
             message = f"sha256 is {sha256[:12]}, the manifest says {output.sha256[:12]}"
             found.append(self._at(None, message))
         named = {each.line for each in self._changed[:SHOWN_LINES]}
-        found += [*_some(self._changed), *_some([each for each in self._wrong if each.line not in named])]
+        found += [
+            *_first_findings(self._changed),
+            *_first_findings([each for each in self._wrong if each.line not in named]),
+        ]
         if self._sums and (kept := len(self._sums) // CRC) != self._rows == output.rows:
             found.append(self._at(None, f"has {plural(self._rows, 'line')}, {self._lock.stage} wrote {kept:,}"))
         if self._rows != output.rows:
@@ -191,14 +204,14 @@ class _FilePass:
         return AuditFinding(self._file, line, message)
 
 
-def _some(found: list[AuditFinding]) -> list[AuditFinding]:
+def _first_findings(found: list[AuditFinding]) -> list[AuditFinding]:
     """The first few, and how many more there are."""
     more = len(found) - SHOWN_LINES
     rest = [AuditFinding(found[0].file, None, f"and {plural(more, 'more line')} differ")] if more > 0 else []
     return found[:SHOWN_LINES] + rest
 
 
-def _form(line: bytes) -> str | None:
+def _form_problem(line: bytes) -> str | None:
     """What is foreign about a line's form, whatever it says."""
     if line.startswith(BOM):
         return "begins with a byte order mark, which raggs does not write"
@@ -210,7 +223,7 @@ def _form(line: bytes) -> str | None:
 
 
 TOKENS = ("prompt_tokens", "cached_tokens", "completion_tokens")
-COUNTED = ("calls", "cached", *TOKENS, "usd", "discount_usd", "saved_usd", "own_usd")  # `repaired` is in no ledger
+COST_FIELDS = ("calls", "cached", *TOKENS, "usd", "discount_usd", "saved_usd", "own_usd")  # `repaired` is in no ledger
 USD = 1e-9  # relative and absolute: lines keep twelve digits after the point
 HASH = re.compile(r"[0-9a-f]{64}")
 
@@ -218,17 +231,17 @@ HASH = re.compile(r"[0-9a-f]{64}")
 def lock_findings(run: OpenedRun, name: str, lock: StageLock) -> Iterator[AuditFinding]:
     """What contradicts a lock without a look into the files."""
     if lock.stage != name:
-        yield _said(name, f"its lock is of stage {lock.stage!r}")
+        yield _stage_finding(name, f"its lock is of stage {lock.stage!r}")
     if lock.fingerprint != hash_value(lock.components):
-        yield _said(name, "the fingerprint is not the hash of its components")
+        yield _stage_finding(name, "the fingerprint is not the hash of its components")
     if lock.components.get("inputs", {}) != lock.inputs:
-        yield _said(name, "its components name other inputs than its lock")
+        yield _stage_finding(name, "its components name other inputs than its lock")
     for file, expected in lock.inputs.items():
         written = next((other.outputs[file] for other in run.manifest.stages.values() if file in other.outputs), None)
         if written is None or written.sha256 != expected:
             yield AuditFinding(MANIFEST, None, f"stage {name} was made from another {file} than the one here")
     if lock.ended < lock.started:
-        yield _said(name, f"it ended ({lock.ended}) before it started ({lock.started})")
+        yield _stage_finding(name, f"it ended ({lock.ended}) before it started ({lock.started})")
     yield from _outputs(run, name, lock)
 
 
@@ -237,7 +250,7 @@ def agreement(run: OpenedRun, lock: StageLock, config: Settings) -> Iterator[Aud
     stage: AnyStage = run.pipeline.stage(lock.stage)
     causes = causes_of(config)
     for told in _differences(lock.components.get("config"), causes):
-        yield _said(lock.stage, f"its components and its parameters differ: {told}")
+        yield _stage_finding(lock.stage, f"its components and its parameters differ: {told}")
     section = run.manifest.config.get(lock.stage)
     if not isinstance(section, Mapping):
         if lock.booked is not None:
@@ -251,19 +264,19 @@ def answerers(stage: AnyStage, lock: StageLock, tally: StageTally) -> Iterator[A
     """Who answered by the records, against the table of the lock; for files that can be believed."""
     for key, each in lock.answerers.items():
         if each.asked and key != each.key:
-            yield _said(lock.stage, f"answerer {key} is not the hash of its names")
+            yield _stage_finding(lock.stage, f"answerer {key} is not the hash of its names")
     if not stage.names_answerers:
         return
     for key in sorted(tally.answered.keys() | lock.answerers.keys()):
         told = lock.answerers[key].answers if key in lock.answerers else 0
         if told != (found := tally.answered[key]):
-            yield _said(lock.stage, f"{found:,} records name the answerer {key}, its lock says {told:,}")
+            yield _stage_finding(lock.stage, f"{found:,} records name the answerer {key}, its lock says {told:,}")
 
 
 def tallied(lock: StageLock, tally: StageTally) -> Iterator[AuditFinding]:
     """What the records say of the stage against what its lock says; for files that can be believed."""
     if lock.failed != tally.failed:
-        yield _said(lock.stage, f"failed is {lock.failed}, its records have {tally.failed} failures")
+        yield _stage_finding(lock.stage, f"failed is {lock.failed}, its records have {tally.failed} failures")
     if outdated(lock) is None and lock.booked is not None:
         told = lock.health
         if isinstance(told, JudgeHealth):
@@ -272,12 +285,14 @@ def tallied(lock: StageLock, tally: StageTally) -> Iterator[AuditFinding]:
         found = tally.statistics.health()
         if _figures(found) != _figures(told):
             changes = [str(each) for each in differences(_figures(told), _figures(found))]
-            yield _said(lock.stage, f"health is not what its records say: {shorten('; '.join(changes), 160)}")
+            yield _stage_finding(lock.stage, f"health is not what its records say: {shorten('; '.join(changes), 160)}")
         if (counted := dict(tally.statistics.counts())) != dict(lock.counts):
             changes = [str(each) for each in differences(dict(lock.counts), counted)]
-            yield _said(lock.stage, f"counts are not what its records say: {shorten('; '.join(changes), 160)}")
-    if lock.judge is not None and (others := sorted(name for name in tally.judges if not _asked(name, lock.judge))):
-        yield _said(lock.stage, f"{lock.judge!r} was asked, its records name {others[0]!r}")
+            yield _stage_finding(lock.stage, f"counts are not what its records say: {shorten('; '.join(changes), 160)}")
+    if lock.judge is not None and (
+        others := sorted(name for name in tally.judges if not _is_expected_grader(name, lock.judge))
+    ):
+        yield _stage_finding(lock.stage, f"{lock.judge!r} was asked, its records name {others[0]!r}")
 
 
 def cost(lock: StageLock, lines: Mapping[int, LedgerLine]) -> Iterator[AuditFinding]:
@@ -290,18 +305,20 @@ def cost(lock: StageLock, lines: Mapping[int, LedgerLine]) -> Iterator[AuditFind
         return
     start, end = lock.booked
     found = sum((line.spent for at, line in lines.items() if start <= at < end), Spending())
-    for name in COUNTED:
+    for name in COST_FIELDS:
         told, booked = getattr(lock.cost, name), getattr(found, name)
         if not math.isclose(told, booked, rel_tol=USD, abs_tol=USD):
-            yield _said(lock.stage, f"cost.{name} is {told:,}, the calls in llm.ledger.jsonl sum to {booked:,}")
+            yield _stage_finding(
+                lock.stage, f"cost.{name} is {told:,}, the calls in llm.ledger.jsonl sum to {booked:,}"
+            )
     if not 0 <= lock.cost.repaired <= max(lock.cost.calls, 0):
-        yield _said(lock.stage, f"cost.repaired is {lock.cost.repaired:,} of {lock.cost.calls:,} calls")
+        yield _stage_finding(lock.stage, f"cost.repaired is {lock.cost.repaired:,} of {lock.cost.calls:,} calls")
 
 
 def _outputs(run: OpenedRun, name: str, lock: StageLock) -> Iterator[AuditFinding]:
     expected = {artifact_file(artifact) for artifact in artifacts_of(run.pipeline.stage(name))}
     for file in sorted(lock.outputs.keys() - expected):
-        yield _said(name, f"it does not write {file!r}")
+        yield _stage_finding(name, f"it does not write {file!r}")
     if lock.booked is not None and outdated(lock) is None:
         for file in sorted(expected - lock.outputs.keys()):
             yield AuditFinding(file, None, f"stage {name} writes it, and its lock does not name it")
@@ -317,7 +334,7 @@ def _is_hash(value: object) -> bool:
     return isinstance(value, str) and HASH.fullmatch(value) is not None
 
 
-def _asked(name: str, judge: str) -> bool:
+def _is_expected_grader(name: str, judge: str) -> bool:
     """Whether who gave a grade was among those who were asked: a member of a panel, a person of the judge `human`."""
     return name == judge or name.split(": ")[0] in judge
 
@@ -333,7 +350,7 @@ def _unworded(value: object) -> object:
     return [_unworded(each) for each in value] if isinstance(value, list) else value
 
 
-def _said(stage: str, message: str) -> AuditFinding:
+def _stage_finding(stage: str, message: str) -> AuditFinding:
     return AuditFinding(MANIFEST, None, f"stage {stage}: {message}")
 
 
@@ -356,9 +373,9 @@ def audit(run: OpenedRun) -> Iterator[AuditFinding]:
                 yield AuditFinding(MANIFEST, None, f"stage {name} has no lock, and a later one has")
             continue
         for finding in _stage(run, name, lock, lines, damaged):
-            yield _placed(finding, text, name)
+            yield _at_lock_line(finding, text, name)
     for finding in pair_findings(run, damaged):
-        yield _placed(finding, text, finding.message.removeprefix("stage ").partition(":")[0])
+        yield _at_lock_line(finding, text, finding.message.removeprefix("stage ").partition(":")[0])
     yield from derivations(run, damaged)
     yield from part_findings(run)
 
@@ -370,7 +387,7 @@ def unfinished(run: OpenedRun) -> tuple[str, ...]:
     return tuple(order[done + 1 :])
 
 
-def notes(run: OpenedRun) -> Iterator[str]:
+def audit_notes(run: OpenedRun) -> Iterator[str]:
     """What there is to say of a run that is no lie."""
     if run.manifest.seal is None:
         yield UNSEALED
@@ -396,7 +413,7 @@ def _manifest(run: OpenedRun, text: str) -> Iterator[AuditFinding]:
     if run.manifest.seal is not None and text.encode() != (written := manifest_bytes(content)):
         yield AuditFinding(MANIFEST, _first_difference(text, written.decode()), "is not written as raggs writes it")
     for found in store.breaks(content):
-        cure: Cure = "run" if found.stage is not None or found.path == ("config",) else "copy"
+        cure: FindingRemedy = "run" if found.stage is not None or found.path == ("config",) else "copy"
         yield AuditFinding(MANIFEST, store.place_of(text, found.path), found.message, cure)
     for name in run.manifest.stages:
         if name not in run.pipeline.order:
@@ -455,7 +472,7 @@ def _stage(run: OpenedRun, name: str, lock: StageLock, lines: Lines, damaged: se
     yield from cost(lock, lines)
 
 
-def _placed(finding: AuditFinding, text: str, stage: str) -> AuditFinding:
+def _at_lock_line(finding: AuditFinding, text: str, stage: str) -> AuditFinding:
     """A finding about a lock, at the lock's line."""
     if finding.file != MANIFEST or finding.line is not None:
         return finding

@@ -28,13 +28,16 @@ from raggs.parts.indexes.passages import PassageStore
 from raggs.parts.judges import REGISTRY as JUDGES
 from raggs.parts.retrievers import name_of
 from raggs.runs.manifests.models import MANIFEST, AuditFinding, StageLock, parameters
-from raggs.runs.manifests.opened import OpenedRun
+from raggs.runs.manifests.open_run import OpenedRun
 from raggs.stages import GOLDEN
 from raggs.stages.retrieve import RetrieveConfig
 
 QUESTIONS, EMBED, RETRIEVE = "queries.jsonl", "embed.jsonl", "retrieve.jsonl"
 HASH_DIGITS = 12  # digits of a hash
-PARTS = {"embed": {"embedder": "embedder", "rewriter": "rewrite"}, "judge": {"judge": "judge"}}  # component: setting
+PART_SETTINGS = {
+    "embed": {"embedder": "embedder", "rewriter": "rewrite"},
+    "judge": {"judge": "judge"},
+}  # component: setting
 
 
 def pair_findings(run: OpenedRun, damaged: Set[str]) -> Iterator[AuditFinding]:
@@ -122,7 +125,7 @@ def _lists(run: OpenedRun, lock: StageLock) -> Iterator[AuditFinding]:
 
 def _parts(lock: StageLock) -> Iterator[AuditFinding]:
     """Compare the types that a lock's parameters name with those of its components."""
-    pairs = {part: lock.params.get(setting) for part, setting in PARTS.get(lock.stage, {}).items()}
+    pairs = {part: lock.params.get(setting) for part, setting in PART_SETTINGS.get(lock.stage, {}).items()}
     if lock.stage == "retrieve":
         for spec in map(as_object, as_list(lock.params.get("retrievers"))):
             pairs[f"retriever {spec.get('name') or spec.get('type')}"] = spec
@@ -188,12 +191,12 @@ def _differences(run: OpenedRun, store: PassageStore) -> Iterator[AuditFinding]:
     for numbered in enumerate(run.typed("merge", MergeRecord), start=1):
         batch.append(numbered)
         if len(batch) == BATCH:
-            yield from _compared(batch, store)
+            yield from _batch_differences(batch, store)
             batch = []
-    yield from _compared(batch, store)
+    yield from _batch_differences(batch, store)
 
 
-def _compared(batch: Sequence[tuple[int, MergeRecord]], store: PassageStore) -> Iterator[AuditFinding]:
+def _batch_differences(batch: Sequence[tuple[int, MergeRecord]], store: PassageStore) -> Iterator[AuditFinding]:
     known = store.get(store.known(record.doc_id for _, record in batch))
     for number, record in batch:
         passage = known.get(record.doc_id)

@@ -20,7 +20,6 @@ from typing import Annotated
 
 from raggs.base.artifacts import Spending
 from raggs.base.document import Column
-from raggs.base.judge_health import FALLEN as FALLEN
 from raggs.base.judge_health import JudgeHealth, RankHealth
 from raggs.base.text import plural
 from raggs.base.types import as_object
@@ -28,7 +27,7 @@ from raggs.llm.ledger import LedgerLine, lines_in
 from raggs.llm.messages import Answerer
 from raggs.parts.judges import is_exact
 from raggs.runs.manifests.models import CostEstimate, LockedAnswerer, RunManifest
-from raggs.runs.manifests.opened import open_run
+from raggs.runs.manifests.open_run import open_run
 from raggs.runs.manifests.store import RunStore
 
 
@@ -107,9 +106,9 @@ def costs(store: RunStore, stage: str | None = None) -> LedgerTotals:
         sums[key] = sums[key] + found if key in sums else found
     return LedgerTotals(
         sum(sums.values(), LedgerSum()),
-        _grouped((stage, found) for (stage, _, _), found in sums.items()),
-        _grouped((model, found) for (_, model, _), found in sums.items()),
-        _grouped((qid, found) for (_, _, qid), found in sums.items()),
+        _sums_by_key((stage, found) for (stage, _, _), found in sums.items()),
+        _sums_by_key((model, found) for (_, model, _), found in sums.items()),
+        _sums_by_key((qid, found) for (_, _, qid), found in sums.items()),
     )
 
 
@@ -131,23 +130,27 @@ def answerers_in(store: RunStore, stage: str) -> tuple[LockedAnswerer, ...]:
     return tuple(LockedAnswerer(**each.model_dump(), answers=count) for each, count in found)
 
 
-def _grouped(found: Iterable[tuple[str, LedgerSum]]) -> dict[str, LedgerSum]:
+def _sums_by_key(found: Iterable[tuple[str, LedgerSum]]) -> dict[str, LedgerSum]:
     sums: dict[str, LedgerSum] = {}
     for key, each in found:
         sums[key] = sums[key] + each if key in sums else each
     return sums
 
 
-OWN = "where people decide it is not asked: keep words apart for it by judge.gate.reviews"
+HELD_OUT_HINT = "where people decide it is not asked: keep words apart for it by judge.gate.reviews"
 
 
-def fallen(manifest: RunManifest) -> tuple[str, ...]:
+def failed_judge_gates(manifest: RunManifest) -> tuple[str, ...]:
     """A clause for each figure of the judge that is beyond its limit; none of stages that have not run."""
     section = as_object(manifest.config.get("judge"))
     limits = {
         name: float(limit) for name, limit in as_object(section.get("gate")).items() if isinstance(limit, int | float)
     }
-    found = (*_judge(manifest, limits), *_people(manifest, limits), *_rank(manifest, limits)) if limits else ()
+    found = (
+        (*_judge(manifest, limits), *_human_agreement_failures(manifest, limits), *_rank(manifest, limits))
+        if limits
+        else ()
+    )
     return tuple(found)
 
 
@@ -163,7 +166,7 @@ def _judge(manifest: RunManifest, limits: Mapping[str, float]) -> Iterator[str]:
         yield f"{rate:.0%} of the canaries are as expected, less than the {least:.0%} asked for"
 
 
-def _people(manifest: RunManifest, limits: Mapping[str, float]) -> Iterator[str]:
+def _human_agreement_failures(manifest: RunManifest, limits: Mapping[str, float]) -> Iterator[str]:
     """Also of a judge that answers by rule: people may think otherwise. The value is held to the limit."""
     lock, least = manifest.stages.get("judge"), limits.get("kappa")
     if lock is None or least is None:
@@ -175,7 +178,7 @@ def _people(manifest: RunManifest, limits: Mapping[str, float]) -> Iterator[str]
         yield "its grades were not held against people's yet"
     elif found.grades < FEWEST_CASES or found.questions < FEWEST_CLUSTERS:
         compared = f"{plural(found.grades, 'grade')} of {plural(found.questions, 'question')}"
-        own = f" ({OWN})" if found.by_people and not found.grades else ""
+        own = f" ({HELD_OUT_HINT})" if found.by_people and not found.grades else ""
         yield (
             f"only {compared} can be held against people's{own}: kappa is believed from {FEWEST_CASES} of "
             f"{FEWEST_CLUSTERS} questions on"

@@ -50,29 +50,34 @@ from raggs.base.artifacts import (
 )
 from raggs.base.errors import RaggsError
 from raggs.base.jsonl import dump_line, first_fault, read_torn
-from raggs.base.judge_health import PEOPLE, source_of
+from raggs.base.judge_health import HUMAN_SOURCE, source_of
 from raggs.base.loops import open_loop
 from raggs.base.text import shorten
 from raggs.base.types import as_object
 from raggs.parts import rewriters
 from raggs.parts.judges import Judgment, may_abstain
 from raggs.parts.rewriters import Rewriter
-from raggs.runs.manifests.models import AuditFinding, StageLock, fitting, parameters
-from raggs.runs.manifests.opened import OpenedRun
+from raggs.runs.manifests.models import AuditFinding, StageLock, misfits_as_data_errors, parameters
+from raggs.runs.manifests.open_run import OpenedRun
 from raggs.runs.manifests.outdated import outdated
-from raggs.runs.manifests.together import TORN, mixed, ranked_together, untaught
+from raggs.runs.manifests.shared_budget_replay import (
+    MIXED_PROFILES,
+    mixed_state_problem,
+    profile_mismatch,
+    ranked_together,
+)
 from raggs.stages import merge, prune
 from raggs.stages.base import StageWork
 from raggs.stages.embed import EmbedConfig, prepare
 from raggs.stages.judge import STAGE, JudgeConfig
-from raggs.stages.judge_health import BEYOND, votes_settled
+from raggs.stages.judge_health import NOT_JUDGED_PREFIX, votes_settled
 from raggs.stages.questions.filter import FilterConfig, rederived
-from raggs.stages.questions.verify import verified
+from raggs.stages.questions.verify import verified_records
 from raggs.stages.rank_config import RankConfig
 from raggs.stages.rank_health import rank_records
 from raggs.stages.replay import JournalAnswers, kept_pool, replay
 
-UNKNOWN = Judgment(None, error="no such answer in judge.jsonl")
+MISSING_ANSWER = Judgment(None, error="no such answer in judge.jsonl")
 
 
 class RecordedJudge:
@@ -92,20 +97,23 @@ class RecordedJudge:
 
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
         record, asked = self._records.get(passage.doc_id), sample
-        if record is not None and source_of(record.judge) == PEOPLE:
+        if record is not None and source_of(record.judge) == HUMAN_SOURCE:
             sample = 0  # they say the same to each, and are noted once
-        silent = record is not None and self._abstains and not (record.skipped or "").startswith(BEYOND)
+        silent = record is not None and self._abstains and not (record.skipped or "").startswith(NOT_JUDGED_PREFIX)
         if record is None or sample >= len(record.grades):
-            return Judgment(None, silent=record.skipped or "abstained") if record and silent else UNKNOWN
-        votes = {name: _said(grades[min(asked, len(grades) - 1)], record) for name, grades in record.votes.items()}
-        said = _said(self._settled(record, sample), record)
+            return Judgment(None, silent=record.skipped or "abstained") if record and silent else MISSING_ANSWER
+        votes = {
+            name: _judgment_of_record(grades[min(asked, len(grades) - 1)], record)
+            for name, grades in record.votes.items()
+        }
+        said = _judgment_of_record(self._settled(record, sample), record)
         return replace(said, votes=votes, by=record.judge, answerers=record.answerers)
 
     async def grades(self, query: Query, passages: Sequence[Passage], *, sample: int = 0) -> Sequence[Judgment]:
         return [await self.grade(query, passage, sample=sample) for passage in passages]
 
 
-def _said(grade: int | None, record: JudgeRecord) -> Judgment:
+def _judgment_of_record(grade: int | None, record: JudgeRecord) -> Judgment:
     if grade is None:
         return Judgment(None, error=record.error, raw=record.raw)
     return Judgment(grade, record.reason)
@@ -209,11 +217,11 @@ class _RecordedRewrite(Rewriter):
         return text if self._record is None else self._record.rewrite
 
 
-def _merged(work: StageWork, params: Params, _problem: Problem) -> Iterator[Record]:
+def _derive_merge(work: StageWork, params: Params, _problem: Problem) -> Iterator[Record]:
     return merge.STAGE.run(work, parameters(merge.MergeConfig, "merge", params), _ReplayServices(work))
 
 
-def _judged(work: StageWork, params: Params, _problem: Problem) -> Iterator[Record]:
+def _derive_judge(work: StageWork, params: Params, _problem: Problem) -> Iterator[Record]:
     return regraded(work, parameters(JudgeConfig, "judge", params))
 
 
@@ -241,19 +249,19 @@ def _ranked_alone(work: StageWork, config: RankConfig, problem: Problem) -> Iter
         found = replay(config.course(pool), answers)
         if mine:
             believed.add(answers.profile)
-        if wrong := mixed(mine) or found.problem:
+        if wrong := mixed_state_problem(mine) or found.problem:
             problem(f"query {name}: {wrong}")
         yield from rank_records(pool, found.ranking)
     if qid:
         problem(f"query {qid} is not in prune.jsonl")
     if len(believed) > 1:
-        problem(TORN)
-    elif (profile := next(iter(believed), None)) and (wrong := untaught(work, config, profile)):
+        problem(MIXED_PROFILES)
+    elif (profile := next(iter(believed), None)) and (wrong := profile_mismatch(work, config, profile)):
         problem(wrong)
 
 
-def _verified(work: StageWork, _params: Params, _problem: Problem) -> Iterator[Record]:
-    return verified(work)
+def _derive_verify(work: StageWork, _params: Params, _problem: Problem) -> Iterator[Record]:
+    return verified_records(work)
 
 
 def _filtered(work: StageWork, params: Params, _problem: Problem) -> Iterator[Record]:
@@ -263,17 +271,17 @@ def _filtered(work: StageWork, params: Params, _problem: Problem) -> Iterator[Re
 DERIVATIONS: Mapping[str, Callable[[StageWork, Params, Problem], Iterator[Record]]] = MappingProxyType(
     {
         "embed": _embedded,
-        "merge": _merged,
-        "judge": _judged,
+        "merge": _derive_merge,
+        "judge": _derive_judge,
         "prune": _pruned,
         "rank": _ranked,
-        "verify": _verified,
+        "verify": _derive_verify,
         "filter": _filtered,
     }
 )
 
 
-def derived(run: OpenedRun, lock: StageLock, problem: Problem) -> Iterator[Record]:
+def derived_records(run: OpenedRun, lock: StageLock, problem: Problem) -> Iterator[Record]:
     """The records that a stage must have written, of all its artifacts but the journal, each in its order.
 
     Args:
@@ -302,7 +310,7 @@ def derivations(run: OpenedRun, damaged: Set[str]) -> Iterator[AuditFinding]:
             if older := outdated(lock):
                 yield AuditFinding(artifact_file(name), None, f"cannot be derived again: {older}")
             else:
-                with fitting(name):
+                with misfits_as_data_errors(name):
                     yield from _derivation(run, lock)
         except RaggsError as error:
             yield AuditFinding(artifact_file(name), None, f"cannot be derived again: {error}")
@@ -310,7 +318,7 @@ def derivations(run: OpenedRun, damaged: Set[str]) -> Iterator[AuditFinding]:
 
 def _derivation(run: OpenedRun, lock: StageLock) -> Iterator[AuditFinding]:
     problems: list[str] = []
-    yield from _compare(run, lock.stage, derived(run, lock, problems.append))
+    yield from _compare(run, lock.stage, derived_records(run, lock, problems.append))
     yield from (AuditFinding("rank.journal.jsonl", None, problem) for problem in problems)
     if lock.stage == "prune":
         yield from _whole_pool(run)
@@ -391,24 +399,24 @@ def _invariants(qid: str, records: list[RankRecord], before: int) -> Iterator[Au
                 )
 
 
-RANK, BESIDE = "rank", "rank.queries"
-WRONG = "cannot be derived again"
+RANK, RANKING_ARTIFACT = "rank", "rank.queries"
+NOT_DERIVABLE = "cannot be derived again"
 
 
 def part_findings(run: OpenedRun) -> Iterator[AuditFinding]:
     """What is wrong with the parts of stages that were stopped, the first line of each file; and with a journal."""
     sound = True
-    for part in _begun(run):
+    for part in _partial_stages(run):
         found = [*_lines(run, part)]
         yield from found
         if found or not sound:
             sound = False
             continue
         try:
-            with fitting(part):
-                yield from _partcheck_ranked(run) if part == RANK else _derived(run, part)
+            with misfits_as_data_errors(part):
+                yield from _partcheck_ranked(run) if part == RANK else _partial_records_findings(run, part)
         except RaggsError as error:
-            yield AuditFinding(run.store.partial(part).name, None, f"{WRONG}: {error}")
+            yield AuditFinding(run.store.partial(part).name, None, f"{NOT_DERIVABLE}: {error}")
     if RANK in run.pipeline.order and RANK not in run.manifest.stages:
         try:
             _journal(run)
@@ -416,7 +424,7 @@ def part_findings(run: OpenedRun) -> Iterator[AuditFinding]:
             yield AuditFinding(run.store.path("rank.journal").name, error.line, error.message)
 
 
-def _begun(run: OpenedRun) -> list[str]:
+def _partial_stages(run: OpenedRun) -> list[str]:
     return [
         name
         for name in run.pipeline.order
@@ -452,11 +460,11 @@ def _first_fault(path: Path, model: type[Record]) -> tuple[int, str] | None:
     return None
 
 
-def _derived(run: OpenedRun, stage: str) -> Iterator[AuditFinding]:
+def _partial_records_findings(run: OpenedRun, stage: str) -> Iterator[AuditFinding]:
     params = as_object(run.manifest.config.get(stage))
     left = next(part.left for part in run.parts if part.stage == stage)
     made = (record for record in DERIVATIONS[stage](work_of(run), params, lambda _: None) if record.qid not in left)
-    yield from _compared(run.store.partial(stage).name, made, run.records(stage))
+    yield from _first_mismatch(run.store.partial(stage).name, made, run.records(stage))
 
 
 def _partcheck_ranked(run: OpenedRun) -> Iterator[AuditFinding]:
@@ -464,7 +472,7 @@ def _partcheck_ranked(run: OpenedRun) -> Iterator[AuditFinding]:
     config = parameters(RankConfig, RANK, as_object(run.manifest.config.get(RANK)))
     work, journal = work_of(run), _journal(run)
     part = next(part for part in run.parts if part.stage == RANK)
-    ranked, told = dict(work.by_query(RANK, RankRecord)), dict(work.by_query(BESIDE, RankingRecord))
+    ranked, told = dict(work.by_query(RANK, RankRecord)), dict(work.by_query(RANKING_ARTIFACT, RankingRecord))
     file = run.store.partial(RANK).name
     for qid, pruned in work.by_query("prune", PruneRecord):
         pool, records, word = kept_pool(qid, pruned), ranked.pop(qid, []), told.pop(qid, [])
@@ -481,7 +489,9 @@ def _partcheck_ranked(run: OpenedRun) -> Iterator[AuditFinding]:
             yield AuditFinding(file, None, f"query {qid}: its order is not what the journal leads to")
             return
         if [*word, *records] not in made:
-            yield AuditFinding(run.store.partial(BESIDE).name, None, f"query {qid}: is not what the journal leads to")
+            yield AuditFinding(
+                run.store.partial(RANKING_ARTIFACT).name, None, f"query {qid}: is not what the journal leads to"
+            )
             return
     if left := ranked.keys() | told.keys():
         yield AuditFinding(file, None, f"query {min(left)} was not pruned")
@@ -495,7 +505,7 @@ def _journal(run: OpenedRun) -> Mapping[str, Mapping[str, list[JournalRecord]]]:
     return found
 
 
-def _compared(file: str, made: Iterator[Record], found: Iterator[Record]) -> Iterator[AuditFinding]:
+def _first_mismatch(file: str, made: Iterator[Record], found: Iterator[Record]) -> Iterator[AuditFinding]:
     for number, (expected, read) in enumerate(zip_longest(made, found), start=1):
         if expected != read:
             yield AuditFinding(file, number, "is not what the records before it lead to")

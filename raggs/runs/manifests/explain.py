@@ -16,8 +16,8 @@ from raggs.base.text import did_you_mean
 from raggs.base.types import as_object
 from raggs.parts.judges import is_exact
 from raggs.ranking import Ranking
-from raggs.runs.manifests.models import fitting, parameters
-from raggs.runs.manifests.opened import OpenedRun
+from raggs.runs.manifests.models import misfits_as_data_errors, parameters
+from raggs.runs.manifests.open_run import OpenedRun
 from raggs.runs.manifests.outdated import outdated
 from raggs.stages.rank_config import RankConfig
 from raggs.stages.replay import JournalAnswers, kept_pool, replay
@@ -84,7 +84,7 @@ def explain(run: OpenedRun, qid: str) -> Explanation:
         entries = [entry for entry in entries if entry.state == entries[-1].state]
     params = as_object(run.manifest.config.get("rank")) if lock is None else lock.params
     pool, config = kept_pool(qid, pruned), parameters(RankConfig, "rank", params)
-    with fitting(f"query {qid}"):
+    with misfits_as_data_errors(f"query {qid}"):
         answers, spent = JournalAnswers(entries), part is not None and qid in part.short
         found = replay(course := config.course(pool), answers, shared=config.budget is not None, spent=spent)
     if found.problem:

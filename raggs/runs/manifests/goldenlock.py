@@ -26,9 +26,9 @@ from raggs.base.artifacts import Frozen
 from raggs.base.errors import DataError, NotFoundError, PrerequisiteError, UsageError
 from raggs.base.files import disk, regular_file, write_atomic
 from raggs.base.jsonl import first_fault
-from raggs.base.types import Place, leaves
+from raggs.base.types import TreePath, leaves
 from raggs.runs.manifests.models import MANIFEST, AuditFinding, StageLock
-from raggs.runs.manifests.opened import OpenedRun
+from raggs.runs.manifests.open_run import OpenedRun
 from raggs.runs.manifests.store import content_hash, place_of
 
 if TYPE_CHECKING:
@@ -160,7 +160,10 @@ def _run_findings(meant: GoldenLock, text: str, found: GoldenLock, path: Path) -
         if wanted != here:
             line = place_of(text, ("files", file))
             yield AuditFinding(
-                path.name, line, f"{file} is {_told(here)} in the run, {_told(wanted)} in the lock", "lock"
+                path.name,
+                line,
+                f"{file} is {_describe_file(here)} in the run, {_describe_file(wanted)} in the lock",
+                "lock",
             )
     for name in ("name", "raggs", "queries", "failed", "manifest"):
         wanted_value, value = getattr(meant, name), getattr(found, name)
@@ -168,7 +171,10 @@ def _run_findings(meant: GoldenLock, text: str, found: GoldenLock, path: Path) -
             what = MANIFEST if name == "manifest" else name
             line = place_of(text, (name,))
             yield AuditFinding(
-                path.name, line, f"{what} is {_short(value)} in the run, {_short(wanted_value)} in the lock", "lock"
+                path.name,
+                line,
+                f"{what} is {_shorten_hash(value)} in the run, {_shorten_hash(wanted_value)} in the lock",
+                "lock",
             )
 
 
@@ -188,7 +194,7 @@ def meaning_findings(
     for place in dict.fromkeys([*wanted_tree, *tree]) if meant.judgments else ():
         if wanted_tree.get(place) != tree.get(place):
             line = place_of(text, ("judgments", *map(str, place[:2])))
-            here, wanted_value = (_short(side.get(place)) for side in (tree, wanted_tree))
+            here, wanted_value = (_shorten_hash(side.get(place)) for side in (tree, wanted_tree))
             told = f"judgments: {' '.join(map(str, place))} is {here} here, {wanted_value} in the lock"
             yield AuditFinding(path.name, line, told, "lock")
     for name, wanted in sorted((meant.measures or {}).items()):
@@ -199,15 +205,15 @@ def meaning_findings(
             yield AuditFinding(path.name, line, said, "lock")
 
 
-def _leaves(side: LockDefinitions) -> dict[Place, object]:
+def _leaves(side: LockDefinitions) -> dict[TreePath, object]:
     return {} if side.judgments is None else dict(leaves(side.judgments.model_dump(mode="json")))
 
 
-def _told(file: LockedFile | None) -> str:
+def _describe_file(file: LockedFile | None) -> str:
     return "missing" if file is None else f"{file.sha256[:12]} ({file.rows:,} lines)"
 
 
-def _short(value: object) -> str:
+def _shorten_hash(value: object) -> str:
     text = "missing" if value is None else str(value)
     return text[:12] if len(text) == 64 else text
 
@@ -228,7 +234,7 @@ def make_key(path: Path) -> Path:
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     except ImportError as error:
-        raise _missing() from error
+        raise _missing_cryptography() from error
     public = path.with_name(f"{path.name}.pub")
     for file in (path, public):
         if file.exists():
@@ -282,7 +288,7 @@ def _private(path: Path) -> Ed25519PrivateKey:
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
     except ImportError as error:
-        raise _missing() from error
+        raise _missing_cryptography() from error
     try:
         key = load_pem_private_key(_read(path), password=None)
     except (ValueError, TypeError) as error:
@@ -297,7 +303,7 @@ def _public(path: Path) -> Ed25519PublicKey:
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
         from cryptography.hazmat.primitives.serialization import load_pem_public_key
     except ImportError as error:
-        raise _missing() from error
+        raise _missing_cryptography() from error
     try:
         key = load_pem_public_key(_read(path))
     except ValueError as error:
@@ -320,5 +326,5 @@ def _no_key(path: Path, kind: str) -> DataError:
     )
 
 
-def _missing() -> PrerequisiteError:
+def _missing_cryptography() -> PrerequisiteError:
     return PrerequisiteError("signatures need the package cryptography", remedy=REMEDY)

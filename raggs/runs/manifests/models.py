@@ -37,7 +37,7 @@ from raggs.base.text import plural
 from raggs.llm.messages import Answerer
 
 SCHEMA: Final = 1
-MOST_NAMED = 10  # unreadable files that a manifest names
+MAX_LISTED_FILES = 10  # unreadable files that a manifest names
 STATED_PACKAGES = ("numpy", "pydantic", "litellm", "bm25s", "wordllama", "networkx")
 
 
@@ -116,7 +116,7 @@ class StageLock(Frozen):
     chain: str | None = Field(None, description="hash of this lock and of the chain up to the one before it")
 
 
-def _none(value: object) -> bool:
+def _is_none(value: object) -> bool:
     return value is None
 
 
@@ -137,14 +137,14 @@ class CostEstimate(Frozen):
         description="of `usd`, what is likely to be less: the provider remembers the prompt's words",
     )
     likely_usd: float | None = Field(
-        None, exclude_if=_none, description="what is to be expected of `usd`; see docs/budget.md for how it is found"
+        None, exclude_if=_is_none, description="what is to be expected of `usd`; see docs/budget.md for how it is found"
     )
     exact: bool = Field(description="whether the calls are counted rather than bounded")
     least: int | None = Field(
-        None, exclude_if=_none, description="calls at least, of a model that is asked where another one sends for it"
+        None, exclude_if=_is_none, description="calls at least, of a model that is asked where another one sends for it"
     )
     expected: int | None = Field(
-        None, exclude_if=_none, description="calls of such a model by what this run has measured"
+        None, exclude_if=_is_none, description="calls of such a model by what this run has measured"
     )
     who: str = Field(description="the model, or the judge that nobody pays")
     anew: str = Field("", exclude_if=not_, description="what of the last run's results is asked for again, and why")
@@ -198,7 +198,7 @@ class UnreadableFiles(Frozen):
     @classmethod
     def of(cls, names: Sequence[str]) -> UnreadableFiles:
         """What a manifest holds of some names."""
-        return cls(count=len(names), files=tuple(names[:MOST_NAMED]), sha256=hash_value(list(names)))
+        return cls(count=len(names), files=tuple(names[:MAX_LISTED_FILES]), sha256=hash_value(list(names)))
 
     def __str__(self) -> str:
         more = f", and {self.count - len(self.files):,} more" if self.count > len(self.files) else ""
@@ -243,7 +243,7 @@ class RunManifest(Frozen):
         return tuple(each for lock in self.stages.values() for each in lock.answerers.values())
 
 
-def now() -> datetime:
+def utc_now() -> datetime:
     return datetime.now(UTC).replace(microsecond=0)
 
 
@@ -274,7 +274,7 @@ def parameters(model: type[C], stage: str, params: Mapping[str, object]) -> C:
 
 
 @contextmanager
-def fitting(what: str) -> Iterator[None]:
+def misfits_as_data_errors(what: str) -> Iterator[None]:
     """A block that computes from records, which may be of different runs.
 
     Args:
@@ -299,7 +299,7 @@ def _misfit(stage: str, why: str) -> DataError:
 MANIFEST = "manifest.json"
 
 
-Cure = Literal["run", "copy", "lock", "sign", "told"]
+FindingRemedy = Literal["run", "copy", "lock", "sign", "told"]
 
 
 @dataclass(frozen=True)
@@ -314,7 +314,7 @@ class AuditFinding:
     file: str
     line: int | None
     message: str
-    cure: Cure = "run"
+    cure: FindingRemedy = "run"
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}: {self.message}" if self.line else f"{self.file}: {self.message}"

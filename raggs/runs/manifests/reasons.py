@@ -12,9 +12,9 @@ from typing import Any
 
 from raggs.base.artifacts import EmbedRecord, JudgeRecord, MergeRecord
 from raggs.base.errors import DataError
-from raggs.base.judge_health import PEOPLE
+from raggs.base.judge_health import HUMAN_SOURCE
 from raggs.base.text import plural, shorten
-from raggs.runs.manifests.opened import OpenedRun
+from raggs.runs.manifests.open_run import OpenedRun
 
 ABSENT = object()
 
@@ -189,7 +189,7 @@ def ungraded(run: OpenedRun) -> UngradedQueries:
     folder = shlex.quote(str(run.folder))
     if failed or waiting:
         remedy = run.command
-    elif silent and PEOPLE in str(run.manifest.config.get("judge")):
+    elif silent and HUMAN_SOURCE in str(run.manifest.config.get("judge")):
         remedy = f"raggs review serve {folder}"
     else:
         remedy = f"raggs show {folder} {shlex.quote((empty or [records[0].qid])[0])}"

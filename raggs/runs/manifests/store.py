@@ -49,7 +49,15 @@ from pydantic import ValidationError
 
 from raggs.base.artifacts import JournalRecord, Record, artifact_file
 from raggs.base.errors import DataError, NotFoundError
-from raggs.base.files import atomic_writer, hash_file, held, regular_file, remove_leftovers, sync_folder, write_atomic
+from raggs.base.files import (
+    atomic_writer,
+    hash_file,
+    hold_folder,
+    regular_file,
+    remove_leftovers,
+    sync_folder,
+    write_atomic,
+)
 from raggs.base.hashing import canonical_json, hash_value
 from raggs.base.jsonl import DECODER as STRICT
 from raggs.base.jsonl import M, WrittenFile, dump_line, first_fault, read_records, read_torn, write_routed
@@ -86,7 +94,7 @@ class ManifestBreak:
 def sealed(manifest: RunManifest, ledger: LedgerMark) -> dict[str, object]:
     """The JSON of a manifest with its chain and its seal, whatever it held of them before."""
     content: dict[str, object] = manifest.model_dump(mode="json")
-    before = _head(content)
+    before = _head_hash(content)
     stages: dict[str, object] = {}
     for name, lock in _locks(content):
         before = _link(before, lock)
@@ -119,7 +127,7 @@ def breaks(content: Content) -> Iterator[ManifestBreak]:
         )
 
 
-def unsound(content: Content) -> frozenset[str]:
+def edited_stages(content: Content) -> frozenset[str]:
     """The stages whose locks were changed since raggs wrote them."""
     return frozenset(each.stage for each in breaks(content) if each.stage is not None)
 
@@ -143,7 +151,7 @@ def place_of(text: str, path: Sequence[str]) -> int | None:
 
 def _chain_breaks(content: Content, seal: Content) -> Iterator[ManifestBreak]:
     before = str(seal.get("head"))
-    if before != _head(content):
+    if before != _head_hash(content):
         yield ManifestBreak((), None, f"{', '.join(HEAD)}: one of them was changed since raggs wrote it")
     for name, lock in _locks(content):
         if lock.get("chain") != _link(before, lock):
@@ -160,13 +168,13 @@ def _part_breaks(content: Content, seal: Content) -> Iterator[ManifestBreak]:
 
 def _parts(content: Content) -> dict[str, str]:
     return {
-        "head": _head(content),
+        "head": _head_hash(content),
         "config": hash_value([content.get(name) for name in LATEST]),
         "estimates": hash_value(content.get("estimates")),
     }
 
 
-def _head(content: Content) -> str:
+def _head_hash(content: Content) -> str:
     return hash_value({name: content.get(name) for name in HEAD})
 
 
@@ -316,7 +324,7 @@ class LedgerReader:
         Raises:
             OSError: the disk failed.
         """
-        if not self._checked and not fits(self._path, known):
+        if not self._checked and not fits_mark(self._path, known):
             self._kept = known
         self._checked = True
         if self._kept is not None:
@@ -333,7 +341,7 @@ class LedgerReader:
         with self._path.open("rb") as file:
             file.seek(self._mark.bytes)
             rows, size = self._mark.rows, self._mark.bytes
-            for line in _whole(file):
+            for line in _complete_lines(file):
                 self._digest.update(line)
                 self._sums += zlib.crc32(line).to_bytes(CRC, "little")
                 rows, size = rows + 1, size + len(line)
@@ -343,7 +351,7 @@ class LedgerReader:
         return self._mark
 
 
-def fits(path: Path, mark: LedgerMark) -> bool:
+def fits_mark(path: Path, mark: LedgerMark) -> bool:
     """Whether the ledger still begins with what the mark covers."""
     if not mark.bytes:
         return True
@@ -359,7 +367,7 @@ def fits(path: Path, mark: LedgerMark) -> bool:
 
 def problems(path: Path, mark: LedgerMark, sums: bytes) -> Iterator[Problem]:
     """What is wrong with a ledger that does not fit its mark; the first changed line where the checksums tell it."""
-    if fits(path, mark):
+    if fits_mark(path, mark):
         return
     if not path.is_file():
         yield None, f"the file is missing, the manifest says {plural(mark.rows, 'line')}"
@@ -373,11 +381,11 @@ def problems(path: Path, mark: LedgerMark, sums: bytes) -> Iterator[Problem]:
 
 def unbooked(path: Path, mark: LedgerMark) -> Problem | None:
     """Return the first line after a mark and what is wrong with it, in a run in which no stage is at work."""
-    if not path.is_file() or path.stat().st_size <= mark.bytes or not fits(path, mark):
+    if not path.is_file() or path.stat().st_size <= mark.bytes or not fits_mark(path, mark):
         return None
     with path.open("rb") as file:
         file.seek(mark.bytes)
-        count = sum(1 for _ in _whole(file))
+        count = sum(1 for _ in _complete_lines(file))
     told = f"{plural(count, 'line')} from here on were added after the run had booked its last call"
     return (mark.rows + 1, told) if count else None
 
@@ -385,7 +393,7 @@ def unbooked(path: Path, mark: LedgerMark) -> Problem | None:
 def _first_changed(path: Path, sums: bytes) -> int | None:
     number = 0
     with path.open("rb") as file:
-        for number, line in enumerate(_whole(file), start=1):
+        for number, line in enumerate(_complete_lines(file), start=1):
             expected = sums[CRC * (number - 1) : CRC * number]
             if not expected:
                 return None
@@ -394,7 +402,7 @@ def _first_changed(path: Path, sums: bytes) -> int | None:
     return number + 1
 
 
-def _whole(file: BinaryIO) -> Iterator[bytes]:
+def _complete_lines(file: BinaryIO) -> Iterator[bytes]:
     """The lines that end."""
     for line in file:
         if line.endswith(b"\n"):
@@ -403,9 +411,9 @@ def _whole(file: BinaryIO) -> Iterator[bytes]:
 
 MANIFEST = "manifest.json"
 LOCK = ".lock"
-SUMS = ".sums"
+CHECKSUM_FOLDER = ".sums"
 RESTORE = "restore the file, or delete it to run afresh"
-DEEPEST = 100  # levels of a manifest's JSON
+MAX_NESTING = 100  # levels of a manifest's JSON
 PARTIAL = ".partial.jsonl"
 JOURNAL = artifact_file("rank.journal")
 
@@ -479,7 +487,9 @@ class RunStore:
             RaggsError, OSError: the manifest cannot be read or written.
         """
         manifest = self.manifest()
-        if not unsound(self.content()) and self.account.end() > (manifest.seal.ledger.bytes if manifest.seal else 0):
+        if not edited_stages(self.content()) and self.account.end() > (
+            manifest.seal.ledger.bytes if manifest.seal else 0
+        ):
             self.save(manifest)
 
     # --- artifacts ---
@@ -528,13 +538,13 @@ class RunStore:
         return outputs
 
     def _write_sums(self, artifact: str, written: WrittenFile) -> None:
-        folder = self.folder / SUMS
+        folder = self.folder / CHECKSUM_FOLDER
         folder.mkdir(exist_ok=True)
         write_atomic(folder / f"{artifact}.crc32", written.line_sums, durable=self._durable())
 
     def line_sums(self, artifact: str) -> bytes | None:
         """CRC-32 of each line as it was written, four bytes each, little-endian; None if not kept."""
-        path = self.folder / SUMS / f"{artifact}.crc32"
+        path = self.folder / CHECKSUM_FOLDER / f"{artifact}.crc32"
         return path.read_bytes() if path.is_file() else None
 
     def first_edited_line(self, artifact: str) -> int | None:
@@ -566,7 +576,7 @@ class RunStore:
 
     @property
     def _ledger_sums(self) -> Path:
-        return self.folder / SUMS / f"{LEDGER.removesuffix('.jsonl')}.crc32"
+        return self.folder / CHECKSUM_FOLDER / f"{LEDGER.removesuffix('.jsonl')}.crc32"
 
     @property
     def ledger(self) -> Path:
@@ -626,9 +636,9 @@ class RunStore:
         """
         wait = f"wait for it, or {self._pipeline.beside}"
         who = "another raggs run is using this directory"
-        with held(self.folder / LOCK, self.folder, who=who, wait=wait, remedy="choose another workspace"):
+        with hold_folder(self.folder / LOCK, self.folder, who=who, wait=wait, remedy="choose another workspace"):
             remove_leftovers(self.folder)
-            remove_leftovers(self.folder / SUMS)
+            remove_leftovers(self.folder / CHECKSUM_FOLDER)
             yield
 
 
@@ -654,8 +664,8 @@ def _content(data: bytes, path: Path) -> JsonObject:
     """
     try:
         found: Json = STRICT.decode(data.decode())
-        if _depth(found) > DEEPEST:
-            raise ValueError(f"nested more than {DEEPEST} deep")
+        if _depth(found) > MAX_NESTING:
+            raise ValueError(f"nested more than {MAX_NESTING} deep")
         canonical_json(found).encode()
     except (ValueError, RecursionError) as error:
         raise DataError(f"not valid JSON ({error})", where=path, remedy=RESTORE) from error

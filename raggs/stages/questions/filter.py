@@ -80,12 +80,12 @@ def finders(
     for name, system in sorted(systems.items()):
         for record, hits in zip(records, system.search(asked), strict=True):
             shown = passages.get(hit.doc_id for hit in hits[:k]).values()
-            if any(holds(passage, reference) for passage in shown for reference in record.references):
+            if any(holds_excerpt(passage, reference) for passage in shown for reference in record.references):
                 found[record.qid].append(name)
     return {qid: tuple(names) for qid, names in found.items()}
 
 
-def holds(passage: Passage, reference: Reference) -> bool:
+def holds_excerpt(passage: Passage, reference: Reference) -> bool:
     """Whether a passage holds at least half of an excerpt, or lies in it by at least half."""
     span, place = passage.span, reference.span
     if reference.doc_id is not None:
@@ -162,9 +162,9 @@ class FilterStage(StageOf[FilterConfig, QuestionServices]):
         found = self._found(sound, vectors, samples, config, services)
         copied = leakages(sound, samples)
         for record in records:
-            told = measured.get(record.qid) or _gone(record)
+            told = measured.get(record.qid) or _already_rejected(record)
             told = told.model_copy(update={"found_by": found.get(record.qid) if told.kept else None})
-            yield _placed(told, samples[record.qid], copied, config)
+            yield _with_derived_fields(told, samples[record.qid], copied, config)
         work.progress(len(records), len(records))
 
     @staticmethod
@@ -188,14 +188,14 @@ def rederived(work: StageWork, config: FilterConfig) -> Iterator[FilterRecord]:
     verified = list(work.read("verify", VerifyRecord))
     copied = leakages([record for record in verified if record.rejected is None], samples)
     for record, told in zip(verified, work.read("filter", FilterRecord), strict=True):
-        base = _gone(record)
+        base = _already_rejected(record)
         if record.rejected is None:
             update = {"question": record.question, "references": record.references, "kept": told.rejected is None}
             base = told.model_copy(update={"qid": record.qid, **update})
-        yield _placed(base, samples[record.qid], copied, config)
+        yield _with_derived_fields(base, samples[record.qid], copied, config)
 
 
-def _placed(
+def _with_derived_fields(
     record: FilterRecord, sample: SampleRecord, copied: Mapping[str, float], config: FilterConfig
 ) -> FilterRecord:
     """A record with what follows from its window and its words."""
@@ -237,7 +237,7 @@ def required_embedder(services: QuestionServices) -> Embedder:
     return services.embedder
 
 
-def _gone(record: VerifyRecord) -> FilterRecord:
+def _already_rejected(record: VerifyRecord) -> FilterRecord:
     return FilterRecord(
         qid=record.qid, kept=False, rejected=record.rejected, detail=record.detail, question=record.question
     )

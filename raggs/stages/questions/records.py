@@ -14,10 +14,10 @@ from typing import Literal, Protocol
 from pydantic import Field
 
 from raggs.base.artifacts import Frozen, Identifier, Record, Reference
-from raggs.parts.askers import Asker, Kind, Style
+from raggs.parts.askers import Asker, QuestionKind, Style
 from raggs.parts.retrievers import Retriever
 from raggs.stages.base import Services
-from raggs.stats.question_filters import Part
+from raggs.stats.question_filters import SplitPart
 
 Reason = Literal[
     "no answer", "not verbatim", "no excerpt", "not unanswerable", "one-sided", "duplicate", "off the question"
@@ -39,7 +39,7 @@ class Window(Frozen):
 class SampleRecord(Record):
     """sample.jsonl: what is asked for: a kind of question about one window, or two. One line a question."""
 
-    kind: Kind = Field(description="fact, procedure, comparison (over two windows), list or unanswerable")
+    kind: QuestionKind = Field(description="fact, procedure, comparison (over two windows), list or unanswerable")
     style: Style = "plain"
     persona: str = Field("", description="who asks; empty for nobody in particular")
     language: str = Field(description="ISO 639-1 code of the first window")
@@ -51,7 +51,7 @@ class AskRecord(Record):
 
     question: str | None = Field(description="null where there was no answer that could be used")
     excerpts: tuple[str, ...] = Field((), description="as the asker gave them")
-    kind: Kind | None = Field(None, description="where it turned out to be of another kind than was asked for")
+    kind: QuestionKind | None = Field(None, description="where it turned out to be of another kind than was asked for")
     earlier: int = Field(0, ge=0, description="earlier questions that were shown")
     asker: str = Field(description="who asked: type and model or file")
     error: str | None = Field(None, description="why there is no question")
@@ -86,7 +86,9 @@ class FilterRecord(Record):
     found_by: tuple[str, ...] | None = Field(
         None, description="the systems that find one of its excerpts; null where none was asked"
     )
-    part: Part = Field("dev", description="dev: to choose by; test: to report on; all questions of a window in one")
+    part: SplitPart = Field(
+        "dev", description="dev: to choose by; test: to report on; all questions of a window in one"
+    )
 
 
 ARTIFACTS: dict[str, type[Record]] = {

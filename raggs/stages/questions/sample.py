@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field
 from raggs.base.adapter import unknown_name
 from raggs.base.languages import detect_language
 from raggs.base.settings import Causes, Settings
-from raggs.parts.askers import KINDS, Kind
+from raggs.parts.askers import KINDS, QuestionKind
 from raggs.stages.base import StageOf, StageWork
 from raggs.stages.questions.records import QuestionServices, SampleRecord, Text, Window
 from raggs.stats.question_filters import SIZE, stratified_windows
@@ -69,8 +69,10 @@ class SampleStage(StageOf[SampleConfig, QuestionServices]):
         count = min(config.n, config.per_window * windows_of(texts, config.window))
         most = max(count, PARTNERS)
         places = stratified_windows(texts, most, config.seed, size=config.window)
-        kinds = turns({kind: share for kind, share in config.types.items() if kind in services.asker.kinds}, count)
-        styles = turns({"plain": 1 - config.conversational, "conversational": config.conversational}, count)
+        kinds = interleaved_names(
+            {kind: share for kind, share in config.types.items() if kind in services.asker.kinds}, count
+        )
+        styles = interleaved_names({"plain": 1 - config.conversational, "conversational": config.conversational}, count)
         for number in range(count):
             shown = [places[number]]
             kind = as_kind(kinds[number])
@@ -94,7 +96,7 @@ def windows_of(texts: Sequence[str], size: int) -> int:
     return sum(-(-len(text.strip()) // size) for text in texts)
 
 
-def turns(shares: Mapping[str, float], count: int) -> list[str]:
+def interleaved_names(shares: Mapping[str, float], count: int) -> list[str]:
     """Names in turn, so that each beginning of the list has each name as often as its share says, to within one or two.
 
     Raises:
@@ -112,7 +114,7 @@ def turns(shares: Mapping[str, float], count: int) -> list[str]:
     return found
 
 
-def as_kind(name: str) -> Kind:
+def as_kind(name: str) -> QuestionKind:
     """A kind of question by its name."""
     return next(kind for kind in KINDS if kind == name)
 
@@ -120,21 +122,21 @@ def as_kind(name: str) -> Kind:
 def _partner(places: Sequence[Place], number: int, texts: Sequence[str]) -> Place | None:
     """The window that shares most words with another one, of those elsewhere in the first `PARTNERS`."""
     first = places[number]
-    words = _words(texts[first.document][first.start : first.end])
-    able = [place for place in places[:PARTNERS] if _apart(first, place)]
+    words = _long_words(texts[first.document][first.start : first.end])
+    able = [place for place in places[:PARTNERS] if _are_disjoint(first, place)]
 
     def shared(place: Place) -> float:
-        other = _words(texts[place.document][place.start : place.end])
+        other = _long_words(texts[place.document][place.start : place.end])
         return len(words & other) / max(1, len(words | other))
 
     return max(able, key=shared, default=None)
 
 
-def _words(text: str) -> frozenset[str]:
+def _long_words(text: str) -> frozenset[str]:
     return frozenset(word for word in text.casefold().split() if len(word) > 4)
 
 
-def _apart(one: Place, other: Place) -> bool:
+def _are_disjoint(one: Place, other: Place) -> bool:
     return one.document != other.document or one.end <= other.start or other.end <= one.start
 
 

@@ -16,8 +16,8 @@ from raggs.base.text import shorten
 from raggs.stages.base import StageOf, StageWork
 from raggs.stages.questions.records import AskRecord, QuestionServices, Reason, SampleRecord, VerifyRecord, Window
 
-WORD = re.compile(r"\w")
-SHOWN = 80
+WORD_CHARACTER = re.compile(r"\w")
+MAX_SHOWN_CHARS = 80
 
 
 class VerifyConfig(Settings):
@@ -34,10 +34,10 @@ class VerifyStage(StageOf[VerifyConfig, QuestionServices]):
         return {}
 
     def run(self, work: StageWork, config: VerifyConfig, services: QuestionServices) -> Iterator[VerifyRecord]:
-        return verified(work)
+        return verified_records(work)
 
 
-def verified(work: StageWork) -> Iterator[VerifyRecord]:
+def verified_records(work: StageWork) -> Iterator[VerifyRecord]:
     """The records of the stage; it needs nothing of the world."""
     samples = work.read("sample", SampleRecord)
     for record in work.read("ask", AskRecord):
@@ -62,21 +62,21 @@ def verify(sample: SampleRecord, record: AskRecord) -> VerifyRecord:
     for excerpt in record.excerpts:
         place = _find(excerpt.strip(), sample.windows)
         if place is None:
-            return _rejected(record, "not verbatim", shorten(excerpt, SHOWN))
+            return _rejected(record, "not verbatim", shorten(excerpt, MAX_SHOWN_CHARS))
         found.append(place)
     if (sample.kind == "unanswerable") == bool(found):
         reason: Reason = "not unanswerable" if found else "no excerpt"
         return _rejected(record, reason, "")
     if sample.kind == "comparison" and len({place.window for place in found}) < len(sample.windows):
         return _rejected(record, "one-sided", "all excerpts are of one text")
-    places = _merged(found)
+    places = _merge_places(found)
     references = tuple(_reference(place, sample.windows[place.window]) for place in places)
     return VerifyRecord(qid=record.qid, question=record.question, references=references)
 
 
 def _find(excerpt: str, windows: Sequence[Window]) -> _ExcerptPlace | None:
     """The first place at which an excerpt stands; None for one without a word, or that stands nowhere."""
-    if not WORD.search(excerpt):
+    if not WORD_CHARACTER.search(excerpt):
         return None
     words = re.compile(r"\s+".join(map(re.escape, excerpt.split())))
     for number, window in enumerate(windows):
@@ -88,7 +88,7 @@ def _find(excerpt: str, windows: Sequence[Window]) -> _ExcerptPlace | None:
     return None
 
 
-def _merged(places: Sequence[_ExcerptPlace]) -> list[_ExcerptPlace]:
+def _merge_places(places: Sequence[_ExcerptPlace]) -> list[_ExcerptPlace]:
     """The places in order, those that share characters as one."""
     merged: list[_ExcerptPlace] = []
     for place in sorted(places, key=lambda each: (each.window, each.start, each.end)):

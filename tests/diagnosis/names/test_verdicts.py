@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from raggs.diagnosis.names import ADVICE, passed, verdict
+from raggs.diagnosis.names import ADVICE, is_passed, verdict
 from raggs.diagnosis.names.models import AblationPart, MarginPart, SubjectPart
-from raggs.diagnosis.names.scoring import holds
+from raggs.diagnosis.names.scoring import is_within_limit
 
 
 def mean(value: float, low: float, high: float) -> MarginPart:
@@ -20,7 +20,7 @@ def subject(scorer: str, language: str, small: float = 0.0, **changes: tuple[flo
         family = "identity" if name == "gibberish_name" else "form"
         percent = mean((low + high) / 2, low, high)
         fields = {"of_means": low, "of_means_low": low, "of_means_high": high, "absolute": percent, "left_out": 0}
-        held = holds(percent, family, 50, 20)
+        held = is_within_limit(percent, family, 50, 20)
         parts.append(AblationPart(perturber=name, family=family, percent=percent, holds=held, **fields))
     margins = {"name": mean(0.3, 0.2, 0.4), "topic": mean(0.3, 0.2, 0.4), "both": mean(0.6, 0.5, 0.7)}
     ratio = {"ratio": 1.0, "ratio_low": 0.9, "ratio_high": 1.1}
@@ -40,12 +40,12 @@ def subject(scorer: str, language: str, small: float = 0.0, **changes: tuple[flo
     ],
 )
 def test_a_limit_holds_where_the_whole_interval_keeps_it(family, low, high, held):
-    assert holds(mean((low + high) / 2, low, high), family, 50, 20) is held
+    assert is_within_limit(mean((low + high) / 2, low, high), family, 50, 20) is held
 
 
 def test_all_hold():
     subjects = [subject(name, "en", gibberish_name=(-80, -60), initials_form=(-5, 1)) for name in ("a", "b")]
-    assert passed(subjects) is True
+    assert is_passed(subjects) is True
     assert verdict(subjects, 50, 20).startswith("a and b tell people apart as asked: an identity that is destroyed")
 
 
@@ -55,19 +55,19 @@ def test_whoever_fails_is_named_with_what_over_languages():
         subject("a", "fr", initials_form=(-31, -29)),
         subject("b", "en", initials_form=(-25, -15)),
     ]
-    assert passed(subjects) is False
+    assert is_passed(subjects) is False
     told = "gibberish_name leaves 70% (en) of the name margin and initials_form costs 35% (en) and 30% (fr) of the name"
     assert verdict(subjects, 50, 20) == f"a fails: {told} margin. {ADVICE['embedder']}."
 
 
 def test_doubt_names_its_perturber():
     subjects = [subject("a", "en", gibberish_name=(-80, -60)), subject("b", "fr", initials_form=(-25, -15))]
-    assert passed(subjects) is None
+    assert is_passed(subjects) is None
     assert "and b under initials_form (fr) cannot be told from its limit" in verdict(subjects, 50, 20)
 
 
 def test_who_tells_nobody_apart_fails_whatever_the_changes():
     subjects = [subject("a", "fr", small=0.6, gibberish_name=(-80, -60))]
-    assert passed(subjects) is False
+    assert is_passed(subjects) is False
     told = "a fails: it hardly tells one name from another in fr."
     assert verdict(subjects, 50, 20) == f"{told} {ADVICE['embedder']}."

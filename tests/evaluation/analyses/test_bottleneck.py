@@ -4,7 +4,7 @@ import pytest
 from support.studies import GOOD, POOR, elsewhere, reported
 
 from raggs.evaluation.analyses.losses import BottleneckAnalysis
-from raggs.golden.opened import NamedSystem
+from raggs.golden.sources import NamedSystem
 from raggs.metrics.bottleneck import PUBLISHED
 from raggs.metrics.columns import Run
 

@@ -13,7 +13,7 @@ from support.studies import SYSTEMS, golden, reported, study
 from raggs.app.eval_request import AnalysisRequest, EvalRequest, JudgedFiles
 from raggs.app.evaluate import evaluate
 from raggs.base.errors import UsageError
-from raggs.evaluation.analyses import REGISTRY, USUAL, Analysis, PartAnalysis
+from raggs.evaluation.analyses import DEFAULT_ANALYSES, REGISTRY, Analysis, PartAnalysis
 from raggs.evaluation.analyses.corrected import PeopleCorrection
 from raggs.evaluation.analyses.unjudged import LabelUncertaintyAnalysis
 from raggs.evaluation.gates import read_report
@@ -54,7 +54,7 @@ def test_a_report_without_it_says_nothing_of_it(name):
 
 
 def test_usual_ones_are_registered_and_all_are_described():
-    assert set(USUAL) < set(REGISTRY.builtin)
+    assert set(DEFAULT_ANALYSES) < set(REGISTRY.builtin)
     table = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text(encoding="utf-8")
     assert [name for name in REGISTRY.builtin if f"| `{name}` |" not in table] == []
 

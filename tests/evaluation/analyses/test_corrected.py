@@ -17,7 +17,7 @@ from raggs.evaluation.models import EvalReport
 from raggs.evaluation.report import make_report
 from raggs.evaluation.study import ScoringSettings
 from raggs.golden.judgments import Judgments
-from raggs.golden.opened import NamedSystem
+from raggs.golden.sources import NamedSystem
 from raggs.metrics.columns import GradeScale, Qrels, Run
 from raggs.metrics.hits import find_hits
 from raggs.metrics.measure import Linear

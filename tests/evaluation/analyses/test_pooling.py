@@ -8,7 +8,7 @@ from raggs.evaluation.analyses.losses import BottleneckAnalysis
 from raggs.evaluation.analyses.unjudged import Pooling
 from raggs.evaluation.report import make_report
 from raggs.golden.judgments import DataOrigin
-from raggs.golden.opened import NamedSystem
+from raggs.golden.sources import NamedSystem
 from raggs.metrics.columns import Run
 
 MINE = DataOrigin("corpus", "lists")

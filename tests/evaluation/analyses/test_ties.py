@@ -5,7 +5,7 @@ from support.studies import golden, scoring
 
 from raggs.evaluation.analyses.ties import TieRanges
 from raggs.evaluation.report import make_report
-from raggs.golden.opened import NamedSystem
+from raggs.golden.sources import NamedSystem
 from raggs.metrics.columns import Run
 
 TIED = Run.of({"query-a": {"doc-1": 1.0, "doc-8": 1.0}, "query-b": {"doc-3": 2.0}, "query-c": {"doc-5": 1.0}})

@@ -6,8 +6,8 @@ from support.studies import SYSTEMS, elsewhere, golden, reported, scoring, study
 from raggs.evaluation.analyses import AnalysisFinding
 from raggs.evaluation.analyses.losses import Waterfall
 from raggs.evaluation.analyses.robustness import DepthAnalysis
+from raggs.evaluation.messages import KNOBS
 from raggs.evaluation.study import study_systems
-from raggs.evaluation.words import KNOBS
 
 
 def test_the_losses_stand_between_a_perfect_score_and_the_systems_own():

@@ -128,7 +128,7 @@ def test_a_rejected_line_is_a_failure_at_once(bench):
 
 @pytest.mark.parametrize("whole", [False, True], ids=["each line", "the whole batch"])
 def test_a_provider_that_refuses_its_own_marks_gets_a_batch_without_them(bench, monkeypatch, whole):
-    monkeypatch.setattr(messages, "_refused", set())
+    monkeypatch.setattr(messages, "_unmarked_models", set())
     refusal = lambda _, body: "no marks" if "prompt_cache_options" in body else None  # noqa: E731
     with bench(fault_for=refusal) as b:
         monkeypatch.setattr(providers, "HOME", b.server.url)

@@ -1,0 +1,82 @@
+"""The words that explain numbers: one wording for the screen, for files, and for whoever builds a page of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from raggs.base.document import score, signed
+from raggs.evaluation.models import ComparisonPart, EvalReport, GoldenPart, UnjudgedPart, UnjudgedTopPart, Verdict
+
+Kind = Literal["retrieval", "ordering", "none"]
+
+MARKS: dict[Verdict, str] = {"win": "▲", "loss": "▼", "tie": "=", "unresolvable": "?", "unjudged": "!"}
+VERDICTS: dict[Verdict, str] = {
+    "win": "better",
+    "loss": "worse",
+    "tie": "no difference that matters",
+    "unresolvable": "open",
+    "unjudged": "inconclusive",
+}
+BOTTLENECKS: dict[Kind, str] = {
+    "retrieval": "retrieve better, more of what is useful must enter its pool: dense and BM25 fused (RRF), a more "
+    "exact index (ef, nprobe), questions rewritten",
+    "ordering": "order better, the pool holds what the top lacks: a reranker, near-duplicates left out, cleaner "
+    "metadata, shorter chunks",
+    "none": "neither retrieval nor ordering loses much",
+}
+LOSSES = ("what nobody found", "candidates", "order", "unjudged")  # from a perfect list down to a system's own
+KNOBS = (
+    "look elsewhere, no system found it: another kind of retriever beside these, questions rewritten, other chunks",
+    "find more: dense and BM25 fused (RRF), a more exact index (ef, nprobe), more candidates, questions rewritten",
+    "order better: a stronger reranker, near-duplicates left out, cleaner titles and metadata, shorter chunks",
+    "have judged what it shows: pool its lists (retriever runs), or raggs sweep --judge-holes",
+)
+LEAST_SHARE = 0.01  # below it, a share needs more than whole percent
+OWN_CUTOFFS = "each sample is scored at its own metadata.k, where it has one"
+
+
+def judgments(golden: GoldenPart) -> str:
+    """What was scored against."""
+    return (
+        f"{golden.source}: {golden.judgments:,} labels for {golden.queries:,} queries, grades {golden.lowest} to "
+        f"{golden.highest}, relevant from {golden.relevant}"
+    )
+
+
+def interval_words(report: EvalReport) -> str:
+    """What an interval of a mean is about."""
+    over = "queries and labels" if report.label_uncertainty else "queries"
+    return f"{100 * report.confidence:g}% interval over {over} (bootstrap)"
+
+
+def difference_sentence(part: ComparisonPart) -> str:
+    """A difference with all that a verdict rests on."""
+    p = part.corrected.get("randomisation")
+    tested = "" if p is None else f", p {score(p)} after Holm's correction"
+    return (
+        f"{part.system} against {part.baseline}: {part.measure} {signed(part.difference)} "
+        f"[{signed(part.low)}, {signed(part.high)}]{tested}; better on {part.wins}, equal on {part.ties}, "
+        f"worse on {part.losses} queries"
+    )
+
+
+def would_tell(part: ComparisonPart) -> str:
+    """How many queries would resolve an open difference; empty where it is not open, or nothing would."""
+    open_ = part.verdict == "unresolvable" and part.queries_needed
+    return f"{part.queries_needed:,} queries would tell" if open_ else ""
+
+
+def inconclusive(part: UnjudgedPart) -> str:
+    """Why a verdict is none: ``inconclusive: 20% of the top 10 of new is unjudged``."""
+    return f"{VERDICTS['unjudged']}: {unjudged_tops(part.tops)}"
+
+
+def unjudged_tops(parts: Sequence[UnjudgedTopPart]) -> str:
+    """How much of the tops is unjudged, in a clause."""
+    shares = [f"{_share(part.share)} of the top {part.cutoff} of {part.system}" for part in parts]
+    return f"{' and '.join(shares)} {'is' if len(shares) == 1 else 'are'} unjudged"
+
+
+def _share(share: float) -> str:
+    return f"{share:.0%}" if share >= LEAST_SHARE else f"{100 * share:.2g}%"

@@ -1,0 +1,114 @@
+"""Vectors of texts, kept by text: whoever shares a text shares its vector, now and the next time.
+
+One file an embedder, below the caches of embeddings; whatever it holds can be made again. A row that is damaged, or of
+another length than the embedder's, is made again. A piece of a document is read from there in a fifth of the time that
+even the quickest embedder takes, but a file costs some milliseconds: what took less than that to make is not written
+down.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+
+from raggs.base.arrays import Vectors
+from raggs.base.cache import Cache
+from raggs.base.errors import ProviderError
+from raggs.base.hashing import hash_value
+from raggs.base.text import fold_quotes
+from raggs.parts.embedders import Embedder
+
+TEXTS_PER_REPORT = 256  # texts embedded at a time, so that whoever watches hears of them
+MAX_UNWRITTEN_VECTORS = 1024  # vectors made before they are written, where documents are embedded one by one
+WORTH_S = 0.25  # seconds of making from which vectors are worth a file
+
+
+def ignore_counts(done: int, total: int) -> None:
+    """Where nobody watches."""
+
+
+class KeptEmbedder(Embedder):
+    """An embedder whose vectors of passages are kept by text.
+
+    Args:
+        inner: makes them.
+        cache: where they are kept.
+        tell: hears how many of how many texts are embedded.
+        held: vectors that wait in memory until they are written together; `close` writes them. With 1, a kill costs
+            `STEP` at most.
+
+    Attributes:
+        found: vectors that need not be made.
+    """
+
+    def __init__(
+        self, inner: Embedder, cache: Cache, tell: Callable[[int, int], None] = ignore_counts, *, held: int = 1
+    ) -> None:
+        self.config = inner.config
+        self._inner = inner
+        self._kept = cache.table(f"texts-{hash_value(inner.causes())[:16]}")
+        self._tell = tell
+        self._held = held
+        self._waiting: dict[str, bytes] = {}
+        self._seconds = 0.0
+        self.found = 0
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        return self._inner.models
+
+    @property
+    def identity(self) -> str:
+        return self._inner.identity
+
+    def causes(self) -> dict[str, object]:
+        return self._inner.causes()
+
+    @property
+    def dims(self) -> int:
+        return self._inner.dims
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """A vector for each text, shape (texts, dims).
+
+        Raises:
+            ProviderError: the embedder failed, or the folder cannot be written.
+        """
+        import numpy as np
+
+        keys, size = [hash_value(fold_quotes(text)) for text in texts], 4 * self.dims
+        known = {key: self._waiting[key] for key in keys if key in self._waiting}
+        known |= {key: row for key, row in self._kept.find(keys).items() if len(row) == size}
+        self.found += len(known)
+        lacking = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
+        for part in self._steps(list(lacking.items())):
+            self._waiting |= part
+            known |= part
+            if len(self._waiting) >= self._held:
+                self._flush()
+        rows = np.frombuffer(b"".join(known[key] for key in keys), dtype="<f4")
+        return rows.reshape(len(texts), self.dims).astype(np.float32)
+
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        return self._inner.embed_queries(texts)
+
+    def close(self) -> None:
+        """Write what waits, where that is worth it and possible: it can be made again."""
+        if self._seconds >= WORTH_S:
+            with suppress(ProviderError):
+                self._flush()
+
+    def _flush(self) -> None:
+        if self._waiting:
+            self._kept.put(self._waiting)
+        self._waiting, self._seconds = {}, 0.0
+
+    def _steps(self, lacking: Sequence[tuple[str, str]]) -> Iterator[dict[str, bytes]]:
+        """The vectors of texts that are not known, some at a time."""
+        for start in range(0, len(lacking), TEXTS_PER_REPORT):
+            part, began = lacking[start : start + TEXTS_PER_REPORT], time.perf_counter()
+            vectors = self._inner.embed([text for _, text in part]).astype("<f4")
+            self._seconds += time.perf_counter() - began
+            yield {key: vector.tobytes() for (key, _), vector in zip(part, vectors, strict=True)}
+            self._tell(start + len(part), len(lacking))

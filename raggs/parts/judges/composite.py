@@ -1,0 +1,527 @@
+"""What judges have in common that are made of others: a panel, a cascade.
+
+What a member depends on, lacks, knows or has to say counts for the whole; who of them is asked, and what comes of their
+answers, is for each kind to say.
+
+Several judges as one: each grades every passage, and a rule settles what they say together.
+
+Every member's grade is kept beside the panel's. Where members fail, the others decide as long as at least half of them
+answered; otherwise the panel fails, and says what each failure was. Orders are settled by Kemeny's rule, where the
+first member has the casting vote. A panel holds no panel, unless its rule is `first`.
+
+A member that abstains has no vote and is not counted; where all do, the panel abstains. Under rule `first` members are
+asked one after the other until one speaks, and that one decides: nobody later is asked, or paid. With `ask_all` the
+later members grade too, so that a judge can be compared with the human labels that came before it.
+
+A cheap judge grades every passage; a good one those where it matters, where cheap grades differ, and some at random.
+
+What the good judge says is the grade wherever it was asked. If it fails, so does the judgment: the cheap grade does not
+take its place, and the next run asks again. Whom it is asked about follows from the cheap answers and from a draw by
+name, so that neither time nor the order of the work changes it. No answer is trusted for how sure it says that it is.
+
+Those asked at random alone are a fair sample of the passages that the cheap judge keeps to itself: they tell how often
+it errs there (`raggs.stages.judge_health`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import Field, model_validator
+
+from raggs.base.adapter import AdapterConfig, OneOf
+from raggs.base.artifacts import MAX_GRADE, Passage, Query
+from raggs.base.hashing import derive_seed, hash_value
+from raggs.base.judge_health import HUMAN_SOURCE
+from raggs.base.settings import AddedLater, Causes, Effort
+from raggs.base.types import as_list
+from raggs.parts import judges
+from raggs.parts.judges import (
+    Calls,
+    Judge,
+    JudgeContext,
+    Judgment,
+    KnownOrder,
+    Ordering,
+    OrderPrice,
+    Task,
+    is_exact,
+    lower_median,
+    may_abstain,
+    quorum,
+    weighted_grade,
+)
+from raggs.ranking.fusion import consensus_order
+
+
+class SeveralJudge(Judge):
+    """A judge made of others.
+
+    Attributes:
+        members: by name, in the order of the settings.
+    """
+
+    def __init__(self, config: AdapterConfig, context: JudgeContext, specs: Sequence[AdapterConfig]) -> None:
+        super().__init__(config, context)
+        made = [context.judge(spec) for spec in specs]
+        self.members: Mapping[str, Judge] = dict(zip(_member_names(made), made, strict=True))
+
+    @classmethod
+    def exact(cls, causes: Causes) -> bool:
+        """See `Judge.exact`: if all members are."""
+        return all(is_exact(member) for member in as_list(causes.get("judges")))
+
+    @classmethod
+    def abstains(cls, settings: Causes) -> bool:
+        """See `Judge.abstains`: if all members may."""
+        return all(may_abstain(member) for member in as_list(settings.get("judges")))
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        return tuple(model for member in self.members.values() for model in member.models)
+
+    def calls(self, task: Task) -> Mapping[str, Calls]:
+        """See `Judge.calls`: those of all members."""
+        return Calls.together([member.calls(task) for member in self.members.values()])
+
+    @property
+    def alone(self) -> frozenset[str]:
+        return frozenset(model for member in self.members.values() for model in member.alone)
+
+    @property
+    def reads(self) -> bool:
+        return any(member.reads for member in self.members.values())
+
+    @property
+    def central(self) -> bool:
+        return any(member.central for member in self.members.values())
+
+    def check(self, queries: Iterable[Query]) -> None:
+        asked = list(queries)
+        for member in self.members.values():
+            member.check(asked)
+
+    @property
+    def by_place(self) -> bool:
+        return any(member.by_place for member in self.members.values())
+
+    def apart(self, query: Query, one: Passage, other: Passage) -> bool:
+        """See `Judge.apart`; where one process answers for all, near-duplicates stay together whoever is asked."""
+        return not self.central and any(member.apart(query, one, other) for member in self.members.values())
+
+    def remarks(self) -> Iterator[str]:
+        for member in self.members.values():
+            yield from member.remarks()
+
+    @property
+    def told(self) -> str | None:
+        found = [member.told for member in self.members.values() if member.told is not None]
+        return hash_value(found) if found else None
+
+    async def known(self, query: Query, passages: Sequence[Passage]) -> Sequence[KnownOrder]:
+        """See `Judge.known`: of all members, whoever is asked, since they are facts and no answers."""
+        return [order for member in self.members.values() for order in await member.known(query, passages)]
+
+
+def reasons(said: Mapping[str, str | None]) -> str:
+    """What each had to say, after its name; nothing of those who said nothing."""
+    return "; ".join(f"{name}: {reason}" for name, reason in said.items() if reason is not None)
+
+
+def _member_names(members: Sequence[Judge]) -> list[str]:
+    """Each member's own name; of those with the same name, the later ones numbered."""
+    seen: Counter[str] = Counter()
+    found = []
+    for member in members:
+        seen[member.name] += 1
+        found.append(member.name if seen[member.name] == 1 else f"{member.name} #{seen[member.name]}")
+    return found
+
+
+Said = TypeVar("Said", Judgment, Ordering)
+PanelMember = Annotated[AdapterConfig, OneOf(judges.REGISTRY, lambda judge: judge.IN_PANEL)]
+
+
+class PanelConfig(AdapterConfig):
+    type: Literal["panel"] = "panel"
+    judges: tuple[PanelMember, ...] = Field(min_length=2, description="the members; the first has the casting vote")
+    rule: Literal["median", "weighted", "first"] = Field(
+        "median",
+        description="of the members' grades: the lower median, or the weighted mean, a half rounded down; first: the"
+        " first member that speaks decides, later ones are asked only where those before them abstain or fail",
+    )
+    weights: tuple[Annotated[float, Field(gt=0)], ...] | None = Field(
+        None, description="for rule weighted, one for each member; they count in orders too"
+    )
+    ask_all: AddedLater[bool] = Field(
+        False,
+        description="for rule first: also ask the members after the one that decides for a grade, which is kept beside"
+        " the deciding one and counts for `raggs judge check` alone",
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> PanelConfig:
+        if (self.rule == "weighted") != (self.weights is not None):
+            raise ValueError("rule weighted and weights belong together; give both or neither")
+        if self.weights is not None and len(self.weights) != len(self.judges):
+            raise ValueError(f"{len(self.weights)} weights for {len(self.judges)} judges; give one for each")
+        for place, spec in enumerate(self.judges):
+            if spec in self.judges[:place]:
+                raise ValueError(f"judge {place} is the same as one before it; to ask one judge often, set samples")
+        if self.ask_all and self.rule != "first":
+            raise ValueError("ask_all is for rule first; every other rule asks all members anyway")
+        held = [member for member in self.judges if isinstance(member, PanelConfig)]
+        if held and (self.rule != "first" or any(isinstance(each, PanelConfig) for one in held for each in one.judges)):
+            raise ValueError("a panel holds another panel only under rule first, and only one level deep")
+        return self
+
+
+def people_first(spec: AdapterConfig) -> PanelConfig | AdapterConfig:
+    """Return the judge whose grades are the human labels, and those of `spec` where nobody gave one.
+
+    `spec` grades all passages, so that `raggs judge check` can compare it with the labels.
+    """
+    if spec.type == HUMAN_SOURCE:
+        return spec
+    held = spec.judges if isinstance(spec, PanelConfig) and spec.rule == "first" else ()
+    if len(held) == 2 and held[0].type == HUMAN_SOURCE:
+        return spec.model_copy(update={"ask_all": True})
+    return PanelConfig.model_validate({"judges": [{"type": HUMAN_SOURCE}, spec], "rule": "first", "ask_all": True})
+
+
+class PanelJudge(SeveralJudge):
+    """Several judges, each any of the others, settled by median or weights."""
+
+    Config = PanelConfig
+    IN_CASCADE = False
+    config: PanelConfig
+
+    def __init__(self, config: PanelConfig, context: JudgeContext) -> None:
+        super().__init__(config, context, config.judges)
+
+    @property
+    def name(self) -> str:
+        return f"{'first of' if self._first else 'panel'} {' + '.join(self.members)}"
+
+    @property
+    def _first(self) -> bool:
+        return self.config.rule == "first"
+
+    @property
+    def _grades_of_all(self) -> bool:
+        return not self._first or self.config.ask_all
+
+    @classmethod
+    def groups(cls, spec: AdapterConfig) -> bool:
+        """See `Judge.groups`: if any member can."""
+        members = spec.judges if isinstance(spec, PanelConfig) else ()
+        return any(judges.REGISTRY.of(member).groups(member) for member in members)
+
+    @property
+    def grades_together(self) -> bool:
+        return any(member.grades_together for member in self.members.values())
+
+    def calls(self, task: Task) -> Mapping[str, Calls]:
+        """See `Judge.calls`; under rule `first` of the first member alone surely, unless all are asked."""
+        members = [member.calls(task) for member in self.members.values()]
+        if self._first and (task == "order" or not self.config.ask_all):
+            members[1:] = [{model: Calls(0, each.most) for model, each in found.items()} for found in members[1:]]
+        return Calls.together(members)
+
+    @property
+    def order_price(self) -> OrderPrice:
+        """See `Judge.order_price`: of all members, or of the first one where later ones are seldom asked."""
+        prices = [member.order_price for member in self.members.values()]
+        return prices[0] if self._first else OrderPrice.together(prices)
+
+    def causes(self, task: Task) -> Causes:
+        return {
+            "type": self.config.type,
+            "rule": self.config.rule,
+            "weights": None if self.config.weights is None else list(self.config.weights),
+            "version": self.VERSION,
+            **({"ask_all": True} if self.config.ask_all else {}),
+            "judges": [member.causes(task) for member in self.members.values()],
+        }
+
+    async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
+        asked = {name: partial(member.grade, query, passage, sample=sample) for name, member in self.members.items()}
+        every = _all(asked) if self._grades_of_all else _until(asked, lambda said: said.grade is not None)
+        return self._decided(await every)
+
+    async def grades(self, query: Query, passages: Sequence[Passage], *, sample: int = 0) -> Sequence[Judgment]:
+        """See `Judge.grades`. Under rule `first` a later member sees all that it would see if nobody had spoken before.
+
+        So no word of people changes the company of the other passages, or what is asked and paid for them.
+        """
+        found: list[dict[str, Judgment]] = [{} for _ in passages]
+        if self._grades_of_all:
+            asked = [member.grades(query, passages, sample=sample) for member in self.members.values()]
+            for name, given in zip(self.members, await asyncio.gather(*asked), strict=True):
+                for votes, said in zip(found, given, strict=True):
+                    votes[name] = said
+            return [self._decided(votes) for votes in found]
+        for name, member in self.members.items():
+            waiting = [place for place, votes in enumerate(found) if not any(said.grade for said in votes.values())]
+            if not waiting:
+                break
+            shown = range(len(passages)) if member.grades_together else waiting
+            given = await member.grades(query, [passages[place] for place in shown], sample=sample)
+            said_of = dict(zip(shown, given, strict=True))
+            for place in waiting:
+                found[place][name] = said_of[place]
+        return [self._decided(votes) for votes in found]
+
+    def _decided(self, found: Mapping[str, Judgment]) -> Judgment:
+        """What the answers of those who were asked about a passage come to."""
+        spoken = {name: said for name, said in found.items() if said.silent is None}
+        if not spoken:
+            return Judgment(None, silent=reasons({name: said.silent for name, said in found.items()}))
+        votes = _inner(spoken) if self._first and HUMAN_SOURCE not in spoken else spoken
+        grade = self._settled({name: vote.grade for name, vote in spoken.items()})
+        if grade is None:
+            raw = next((vote.raw for vote in spoken.values() if vote.grade is None), None)
+            errors = reasons({name: vote.error for name, vote in spoken.items()})
+            return Judgment(None, error=errors, raw=raw, votes=votes)
+        given = {name: vote for name, vote in spoken.items() if vote.grade is not None}
+        name = min(given, key=lambda name: abs((given[name].grade or 0) - grade))
+        by = (given[name].by or name) if self._first else ""
+        return Judgment(grade, given[name].reason, votes=votes, by=by)
+
+    def _settled(self, grades: Mapping[str, int | None]) -> int | None:
+        """What the grades of those who did not abstain come to; None where too few gave one."""
+        if self._first:
+            return next((grade for grade in grades.values() if grade is not None), None)
+        given = list(grades.values())
+        return lower_median(given) if self.config.weights is None else weighted_grade(given, self._weights(grades))
+
+    def _weights(self, names: Iterable[str]) -> list[float]:
+        weights = dict(zip(self.members, self.config.weights or (1.0,) * len(self.members), strict=True))
+        return [weights[name] for name in names]
+
+    async def order(self, query: Query, passages: Sequence[Passage]) -> Ordering:
+        return await self.reorder(query, passages, sample=0)
+
+    async def reorder(self, query: Query, passages: Sequence[Passage], *, sample: int) -> Ordering:
+        """See `Judge.reorder`: of all members."""
+        asked = {name: partial(member.reorder, query, passages, sample=sample) for name, member in self.members.items()}
+        found = await (_until(asked, lambda said: said.order is not None) if self._first else _all(asked))
+        spoken = {name: said for name, said in found.items() if said.silent is None}
+        if not spoken:
+            return Ordering(None, silent=reasons({name: said.silent for name, said in found.items()}))
+        given = {name: said.order for name, said in spoken.items() if said.order is not None}
+        answerers = tuple(dict.fromkeys(key for said in spoken.values() for key in said.answerers))
+        if not (given if self._first else quorum(len(spoken), len(given))):
+            errors = reasons({name: said.error for name, said in spoken.items()})
+            raw = next((said.raw for said in spoken.values() if said.order is None), None)
+            return Ordering(None, errors, raw, answerers=answerers)
+        by = next((spoken[name].by or name for name in given), "") if self._first else ""
+        return Ordering(consensus_order(list(given.values()), self._weights(given)), by=by, answerers=answerers)
+
+
+def _inner(spoken: Mapping[str, Judgment]) -> dict[str, Judgment]:
+    """The votes, of a member that is made of others theirs."""
+    return {inner: vote for name, said in spoken.items() for inner, vote in (said.votes or {name: said}).items()}
+
+
+async def _all(asked: Mapping[str, Callable[[], Awaitable[Said]]]) -> dict[str, Said]:
+    """Every member's answer, asked for at once."""
+    return dict(zip(asked, await asyncio.gather(*(ask() for ask in asked.values())), strict=True))
+
+
+async def _until(asked: Mapping[str, Callable[[], Awaitable[Said]]], speaks: Callable[[Said], bool]) -> dict[str, Said]:
+    """The answers up to the first that says something, one after the other."""
+    found: dict[str, Said] = {}
+    for name, ask in asked.items():
+        found[name] = await ask()
+        if speaks(found[name]):
+            break
+    return found
+
+
+SEED = 0
+SEED_RANGE = 2**64
+CascadeMember = Annotated[AdapterConfig, OneOf(judges.REGISTRY, lambda judge: judge.IN_CASCADE)]
+
+
+class CascadeConfig(AdapterConfig):
+    type: Literal["cascade"] = "cascade"
+    judges: tuple[CascadeMember, ...] = Field(
+        min_length=2, description="the cheap one first, the good one last; of several cheap ones all are asked"
+    )
+    samples: int = Field(
+        1, ge=1, description="grades asked of each cheap judge; where they differ, the good one is asked"
+    )
+    ask_from: int | None = Field(
+        2, ge=2, le=MAX_GRADE, description="cheap grades from here up are asked of the good judge; null: none for that"
+    )
+    audit: float = Field(
+        0.05,
+        ge=0,
+        le=1,
+        description="share of the other passages that the good judge is asked, drawn at random: they tell how often the"
+        " cheap one errs where nobody looks",
+    )
+    order: Effort[Literal["good", "cheap"]] = Field(  # no grade hangs on it; whoever asks for orders states it
+        "good", description="who orders the batches of the rank stage: the last judge, or the first"
+    )
+
+    @model_validator(mode="after")
+    def _differ(self) -> CascadeConfig:
+        for place, spec in enumerate(self.judges):
+            if spec in self.judges[:place]:
+                raise ValueError(f"judge {place} is the same as one before it; to ask a cheap one often, set samples")
+        return self
+
+    @property
+    def cheap_answers(self) -> int:
+        """How many cheap grades each passage gets."""
+        return (len(self.judges) - 1) * self.samples
+
+    def asks_good(self, grades: Sequence[int | None]) -> bool:
+        """Whether cheap grades alone send a passage to the good judge: one is missing, they differ, or it matters."""
+        given = [grade for grade in grades if grade is not None]
+        if not given or len(given) < len(grades) or len(set(given)) > 1:
+            return True
+        return self.ask_from is not None and given[0] >= self.ask_from
+
+    def sends(self, qid: str, doc_id: str, grades: Sequence[int | None]) -> bool:
+        """Whether the good judge is asked: cheap grades send for it, or a draw by name, which is the same each time."""
+        return self.asks_good(grades) or derive_seed(SEED, "cascade", qid, doc_id) < self.audit * SEED_RANGE
+
+
+class CascadeJudge(SeveralJudge):
+    """A cheap judge for all passages, a good one where it matters or the cheap one wavers."""
+
+    Config = CascadeConfig
+    IN_CASCADE = False
+    config: CascadeConfig
+
+    def __init__(self, config: CascadeConfig, context: JudgeContext) -> None:
+        super().__init__(config, context, config.judges)
+        *self._cheap, self._good = self.members
+
+    @property
+    def name(self) -> str:
+        return f"cascade {' + '.join(self.members)}"
+
+    @classmethod
+    def groups(cls, spec: AdapterConfig) -> bool:
+        """See `Judge.groups`: if any cheap one can."""
+        members = spec.judges[:-1] if isinstance(spec, CascadeConfig) else ()
+        return any(judges.REGISTRY.of(member).groups(member) for member in members)
+
+    @classmethod
+    def abstains(cls, settings: Causes) -> bool:
+        """See `Judge.abstains`: if the good one may, whatever became of the cheap ones."""
+        return may_abstain(as_list(settings.get("judges"))[-1])
+
+    @property
+    def grades_together(self) -> bool:
+        return any(self.members[name].grades_together for name in self._cheap)
+
+    @property
+    def alone(self) -> frozenset[str]:
+        return super().alone | frozenset(self.members[self._good].models)
+
+    @property
+    def _orderer(self) -> str:
+        return self._good if self.config.order == "good" else self._cheap[0]
+
+    def calls(self, task: Task) -> Mapping[str, Calls]:
+        """See `Judge.calls`; of the good judge at least what is drawn at random."""
+        if task == "order":
+            return self.members[self._orderer].calls(task)
+        each, good = self.config.samples, self.members[self._good].calls(task)
+        cheap = [self.members[name].calls(task) for name in self._cheap for _ in range(each)]
+        return Calls.together(
+            [*cheap, {model: Calls(self.config.audit * n.least, n.most) for model, n in good.items()}]
+        )
+
+    @property
+    def order_price(self) -> OrderPrice:
+        return self.members[self._orderer].order_price
+
+    def causes(self, task: Task) -> Causes:
+        """See `Judge.causes`: for orders, who orders and nobody else."""
+        if task == "order":
+            orderer = self.members[self._orderer].causes(task)
+            return {"type": self.config.type, "version": self.VERSION, "order": self.config.order, "judges": [orderer]}
+        return {
+            "type": self.config.type,
+            "version": self.VERSION,
+            "samples": self.config.samples,
+            "ask_from": self.config.ask_from,
+            "audit": self.config.audit,
+            "judges": [member.causes(task) for member in self.members.values()],
+        }
+
+    async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
+        asked = (
+            self.members[name].grade(query, passage, sample=sample * self.config.samples + number)
+            for name, number in self._cheap_asks
+        )
+        return await self._decided(query, passage, self._cheap_votes(await asyncio.gather(*asked)), sample)
+
+    async def grades(self, query: Query, passages: Sequence[Passage], *, sample: int = 0) -> Sequence[Judgment]:
+        """See `Judge.grades`: the cheap ones see them together, the good one each alone.
+
+        What the good one says of a passage so hangs on nothing that the cheap ones think of the others.
+        """
+        asked = (
+            self.members[name].grades(query, passages, sample=sample * self.config.samples + number)
+            for name, number in self._cheap_asks
+        )
+        said = zip(*await asyncio.gather(*asked), strict=True)
+        found = zip(passages, map(self._cheap_votes, said), strict=True)
+        return await asyncio.gather(*(self._decided(query, passage, votes, sample) for passage, votes in found))
+
+    async def _decided(self, query: Query, passage: Passage, votes: dict[str, Judgment], sample: int) -> Judgment:
+        """What comes of the cheap votes, and of the good judge's where they send for it."""
+        grades = [vote.grade for vote in votes.values()]
+        if not self.config.sends(query.qid, passage.doc_id, grades):
+            return self._by_cheap(votes)
+        said = await self.members[self._good].grade(query, passage, sample=sample)
+        if said.silent is not None:
+            return self._by_cheap(votes, said.silent)
+        votes[self._good] = said
+        if said.grade is None:
+            return Judgment(None, error=reasons({self._good: said.error}), raw=said.raw, votes=votes)
+        return Judgment(said.grade, said.reason, votes=votes, by=said.by or self._good)
+
+    @property
+    def _cheap_asks(self) -> list[tuple[str, int]]:
+        """Whom of the cheap ones is asked, and for which of its samples."""
+        return [(name, number) for name in self._cheap for number in range(self.config.samples)]
+
+    def _cheap_votes(self, said: Sequence[Judgment]) -> dict[str, Judgment]:
+        """All samples of all cheap judges. One that abstains is as one that failed: somebody else must decide."""
+        return {
+            name if number == 0 else f"{name} #sample {number + 1}": vote
+            if vote.silent is None
+            else Judgment(None, error=vote.silent)
+            for (name, number), vote in zip(self._cheap_asks, said, strict=True)
+        }
+
+    def _by_cheap(self, votes: Mapping[str, Judgment], silent: str = "") -> Judgment:
+        """What the cheap ones say without the good one, who abstains where it says why."""
+        grade = lower_median([vote.grade for vote in votes.values()])
+        if grade is None:
+            return Judgment(
+                None, silent=reasons({**{name: vote.error for name, vote in votes.items()}, self._good: silent})
+            )
+        first = next(vote for vote in votes.values() if vote.grade is not None)
+        return Judgment(grade, first.reason, votes=votes, by=" + ".join(self._cheap))
+
+    async def order(self, query: Query, passages: Sequence[Passage]) -> Ordering:
+        return await self.reorder(query, passages, sample=0)
+
+    async def reorder(self, query: Query, passages: Sequence[Passage], *, sample: int) -> Ordering:
+        """See `Judge.reorder`: of the one who orders."""
+        said = await self.members[self._orderer].reorder(query, passages, sample=sample)
+        return said if said.by or said.order is None else replace(said, by=self._orderer)

@@ -1,0 +1,215 @@
+"""The sentences of a sweep: why this system, what would change it, why not that one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Sequence
+
+from raggs.base.text import plural
+from raggs.stats.choice import Choice, Exclusion, LimitTurn
+from raggs.stats.front import Candidate
+
+MIN_SHOWN_CHANGE = 5e-5  # a change of quality that four decimals do not show
+MAX_SHOWN_EQUALS = 4
+BY_WAIT = "slower"  # of equals: their waits differ by less than the jitter
+WHOLE_MS, WHOLE_USD = (10.0, 1.0), (0.1, 0.01)  # from where on figures are shown in such steps
+WHOLE_RATIO = 100  # from where on ratios are whole numbers
+RULES = {
+    "quality": "has less {measure}",
+    "slower": "is slower",
+    "dearer": "costs more",
+    "larger k": "is tied and needs more candidates",
+    "more tokens": "is tied and sends more tokens",
+    "less efficient": "is less efficient",
+    "name": "is the same by all that was measured",
+    "dominated": "is no better in anything and worse in something",
+    "tied, costlier": "is statistically tied, but costs or waits more than a tied system",
+}
+
+TIE_BREAKS = {
+    "tied, costlier": "and cheaper or faster",
+    "dominated": "and cheaper or faster",
+    "larger k": "with fewer candidates",
+    "more tokens": "with a shorter prompt",
+    "less efficient": "and more efficient",
+    "dearer": "and cheaper",
+    "slower": "and faster",
+    "name": "and first by name",
+}
+
+
+def ms(value: float) -> str:
+    """Milliseconds as people write them."""
+    return f"{value:,.0f} ms" if value >= WHOLE_MS[0] else f"{value:.2g} ms"
+
+
+def usd(value: float) -> str:
+    """USD for 1,000 questions."""
+    return f"${value:,.2f}" if value >= WHOLE_USD[0] or value == 0 else f"${value:.2g}"
+
+
+def ms_change(value: float) -> str:
+    """A change in milliseconds, with its sign."""
+    return f"{_sign(value)}{ms(abs(value))}"
+
+
+def usd_change(value: float) -> str:
+    """A change of USD for 1,000 questions, with its sign."""
+    return f"{_sign(value)}{usd(abs(value))}"
+
+
+def change(value: float) -> str:
+    """A change of quality, in as many digits as say something."""
+    return f"{value:+.2g}"
+
+
+def byte_size(count: float) -> str:
+    """Bytes as people write them."""
+    for unit in ("B", "KiB", "MiB"):
+        if count < 1000:
+            return f"{count:,.3g} {unit}"
+        count /= 1024
+    return f"{count:,.3g} GiB"
+
+
+def cut_time(seconds: float) -> str:
+    """How long cutting took."""
+    return f"{seconds:,.1f} s" if seconds >= 1 else ms(1000 * seconds)
+
+
+def per_second(ratio: float) -> str:
+    """Quality per second."""
+    return f"{ratio:,.0f}" if ratio >= WHOLE_RATIO else f"{ratio:.3g}"
+
+
+def _sign(value: float) -> str:
+    return "+" if value > 0 else "-" if value < 0 else ""
+
+
+def figures_text(each: Candidate, measure: str) -> str:
+    """A system's three figures."""
+    parts = [f"{measure} {each.quality[0]:.3f}"]
+    parts.append(_latency_text(each))
+    parts.append("price unknown" if each.usd_per_1k is None else f"{usd(each.usd_per_1k)} per 1,000 questions")
+    return ", ".join(parts)
+
+
+def _latency_text(each: Candidate) -> str:
+    if each.latency_ms is None:
+        return "not timed"
+    return ms(each.latency_ms) if each.tail_ms is None else f"p50 {ms(each.latency_ms)}, p95 {ms(each.tail_ms)}"
+
+
+def choice_sentence(
+    chosen: Choice, systems: int, measure: str, second: Candidate | None, equals: Sequence[str] = ()
+) -> str:
+    """Which system to ship, and the rule that chose it; `second` would be chosen without it and its `equals`."""
+    if chosen.winner is None:
+        return f"None of {plural(systems, 'system')} holds the limits." if systems else "No system was measured."
+    held = [
+        text
+        for text, limit in (
+            (f"a p95 of {ms(chosen.limits.latency_ms or 0)}", chosen.limits.latency_ms),
+            (f"{usd(chosen.limits.usd_per_1k or 0)} per 1,000", chosen.limits.usd_per_1k),
+            (f"{measure} of {chosen.limits.quality or 0:.3f}", chosen.limits.quality),
+        )
+        if limit is not None
+    ]
+    within = f" within {' and '.join(held)}" if held else ""
+    allowed = systems - sum(each.bound is not None and each.by is None for each in chosen.excluded)
+    rule = _rule(chosen, measure)
+    after = "" if second is None else f"; next is {second.name} ({figures_text(second, measure)})"
+    return (
+        f"Ship {chosen.winner.name}{_or(equals)} ({figures_text(chosen.winner, measure)}): "
+        f"{rule} {plural(allowed, 'system')}{within}{after}."
+    )
+
+
+def _rule(chosen: Choice, measure: str) -> str:
+    if chosen.rule != "best quality":
+        return "the fastest, then cheapest, that reaches it, of"
+    best = chosen.best
+    if best is None or chosen.winner is None or best.quality[0] <= chosen.winner.quality[0]:
+        return "the best of"
+    why = next((TIE_BREAKS[each.reason] for each in chosen.excluded if each.name == best.name), "")
+    return f"statistically tied with {best.name} ({measure} {best.quality[0]:.3f}), {why}, of"
+
+
+def _or(equals: Sequence[str]) -> str:
+    if not equals:
+        return ""
+    which = "which is its equal" if len(equals) == 1 else f"which are its equals{_more_equals_clause(equals)}"
+    return f" or {', '.join(equals[:MAX_SHOWN_EQUALS])}, {which}"
+
+
+def _more_equals_clause(equals: Sequence[str]) -> str:
+    return f", as {len(equals) - MAX_SHOWN_EQUALS} more are" if len(equals) > MAX_SHOWN_EQUALS else ""
+
+
+def excluded(each: Exclusion, measure: str) -> str:
+    """Why a system was not chosen."""
+    match each.reason:
+        case "latency":
+            return f"p95 {ms(each.value or 0)}, above {ms(each.bound or 0)}"
+        case "cost":
+            return f"costs {usd(each.value or 0)} per 1,000, above {usd(each.bound or 0)}"
+        case "target":
+            return f"{measure} {each.value or 0:.3f}, below {each.bound or 0:.3f}"
+        case "latency unknown":
+            return "was not timed in every step"
+        case "cost unknown":
+            return "a price of it is not known"
+    return f"{RULES[each.reason].format(measure=measure)} ({each.by})"
+
+
+def puts_first(chosen: Choice, equals: Sequence[str], jitter_ms: float) -> list[str]:
+    """That the choice is as good as others on every question, in price and in waiting, and what puts it first."""
+    if chosen.winner is None or not equals:
+        return []
+    why = {each.reason for each in chosen.excluded if each.name in equals}
+    timed = chosen.winner.latency_ms is not None
+    by = f"a wait shorter by less than {jitter_ms:g} ms" if why == {BY_WAIT} and timed else "its name"
+    named = f"{', '.join(equals[:MAX_SHOWN_EQUALS])}{_more_equals_clause(equals)}"
+    return [f"Only {by} puts {chosen.winner.name} before {named}: equal on every question, and the same in price."]
+
+
+def other_limit_sentences(
+    points: Sequence[LimitTurn], same: Collection[str], axis: str, other: float | None
+) -> list[str]:
+    """What other limits on one axis would choose, beside those that are the same as the choice.
+
+    Args:
+        other: the limit on the other axis, which is held.
+    """
+    said = ms if axis == "latency" else usd
+    whole = WHOLE_MS if axis == "latency" else WHOLE_USD
+    what = "a p95 of at most {}" if axis == "latency" else "at most {} per 1,000 questions"
+    held = "no other limit" if other is None else "the other limit as it is"
+    ends: list[float | None] = [*(point.limit for point in points[1:]), None][: len(points)]  # none: nothing is known
+    others = [(point, end) for point, end in zip(points, ends, strict=True) if point.winner not in same]
+    return [
+        f"With {what.format(_range(point.limit, end, said, whole))} and {held}: {point.winner}"
+        for point, end in others[-MAX_SHOWN_EQUALS:]
+    ]
+
+
+def _range(low: float, high: float | None, said: Callable[[float], str], whole: tuple[float, float]) -> str:
+    """Limits from `low` on and below `high`, rounded inwards: whoever types one of them gets what was said."""
+    first = _round_limit(low, whole, math.ceil)
+    if high is None:
+        return said(first)
+    last = _round_limit(high, whole, math.floor)
+    if first < last:
+        return f"{said(first)} to {said(last)}"
+    if first < high:
+        return said(first)
+    return f"${low:.6g} to ${high:.6g}" if said is usd else f"{low:.6g} to {high:.6g} ms"
+
+
+def _round_limit(value: float, whole: tuple[float, float], way: Callable[[float], int]) -> float:
+    """A value in the digits that are shown of it: by the step `whole[1]` from `whole[0]` on, two digits below."""
+    if value <= 0:
+        return 0.0
+    bound, step = whole
+    step = step if value >= bound else 10.0 ** (math.floor(math.log10(value)) - 1)
+    return float(f"{way(round(value / step, 6)) * step:.12g}")
