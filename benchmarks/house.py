@@ -267,8 +267,14 @@ class House:
 
     @property
     def small(self) -> list[str]:
-        """Modules with fewer code lines than `SMALL`."""
-        return [name for name, module in self.modules.items() if len(module.lines) < SMALL]
+        """Modules with fewer code lines than `SMALL` that are neither a package's own nor that of a registered part."""
+        sources = "\n".join(module.source for module in self.modules.values())
+        registered = set(re.findall(r'"([\w.]+):\w+"', sources))
+        return [
+            name
+            for name, module in self.modules.items()
+            if len(module.lines) < SMALL and not module.is_package and name not in registered
+        ]
 
     @property
     def single_importers(self) -> list[str]:

@@ -98,7 +98,7 @@ def top_of(hits: Hits, run: Run, ties: Ties, depth: int) -> TopPassages:
     Args:
         hits: of the run; not condensed.
         ties: the order of equal scores, as of `hits`.
-        depth: ranks; `DEEPEST` at most.
+        depth: ranks; `MAX_DEPTH` at most.
     """
     depth = min(depth, MAX_DEPTH)
     query, rank, row = ranked_rows(hits.qrels, run, ties, depth)
