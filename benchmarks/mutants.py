@@ -40,8 +40,8 @@ class Mutant(NamedTuple):
 LOCKS = "ranking/test_locks.py ranking/test_settled.py"
 MEASURES = "metrics/test_measures.py metrics/test_definitions.py metrics/test_oracles.py"
 GATES = "evaluation/test_gates.py cli/test_eval_gates.py"
-RUNS = "pipeline cli/test_lifecycle.py"
-AUDITS = "manifests/test_garbage.py manifests/test_lies.py"
+RUNS = "runs/pipeline cli/test_lifecycle.py"
+AUDITS = "runs/manifests/test_garbage.py runs/manifests/test_lies.py"
 BUDGET = "llm/test_budget.py"
 DAMAGED = "llm/test_client.py::test_damaged_entries_of_the_cache_are_a_miss_told_and_counted"
 MUTANTS = (
@@ -51,8 +51,8 @@ MUTANTS = (
     Mutant("ranking/locks.py", "(self._streaks >= self._rule.updates)", "(self._streaks >= 1)", LOCKS),
     Mutant("ranking/locks.py", "np.asarray((won + won @ won) > 0)", "np.asarray((won + 1) > 0)", LOCKS),
     Mutant("ranking/online.py", "np.clip(step, -self.clip, self.clip)", "step", "ranking/test_online.py"),
-    Mutant("ranking/pruning.py", "room = 0 if kept >= min_keep", "room = 0 if kept > min_keep", "pruning"),
-    Mutant("ranking/pruning.py", "if grade is not None}, reverse=True)", "if grade is not None})", "pruning"),
+    Mutant("ranking/pruning.py", "room = 0 if kept >= min_keep", "room = 0 if kept > min_keep", "ranking/pruning"),
+    Mutant("ranking/pruning.py", "if grade is not None}, reverse=True)", "if grade is not None})", "ranking/pruning"),
     Mutant("stages/replay.py", "if item[1] >= least)", "if item[1] > least)", "stages/test_floor.py"),
     # Metrics and statistics
     Mutant("metrics/measures/users.py", "- np.cumsum(gains, axis=1)\n", "- 0.0 * np.cumsum(gains, axis=1)\n", MEASURES),
@@ -67,7 +67,7 @@ MUTANTS = (
         "sweeps/deciding.py",
         "return not both_sides or found.high <= self._margin",
         "return True",
-        "sweeps/test_deciding.py sweeps/test_oracles.py decision",
+        "sweeps/test_deciding.py sweeps/test_oracles.py stats/decision",
     ),
     # Gates
     Mutant(
@@ -104,7 +104,7 @@ MUTANTS = (
     ),
     # Caches
     Mutant("llm/cache.py", "self._bad.add(key)", "pass", DAMAGED),
-    Mutant("llm/cache.py", "if not 0 <= value <= MOST:", "if not value <= MOST:", DAMAGED),
+    Mutant("llm/cache.py", "if not 0 <= value <= MAX_AMOUNT:", "if not value <= MAX_AMOUNT:", DAMAGED),
     Mutant(
         "llm/cache.py",
         "        if not batched:\n            self._check",
@@ -115,14 +115,14 @@ MUTANTS = (
     # Runs that go on, and what audits see
     Mutant("runs/runner.py", "if self._edited(name, file, locks[name]):", "if False:", RUNS),
     Mutant("runs/runner.py", "if not blocking and lock is not None:", "if lock is not None:", RUNS),
-    Mutant("runs/runner.py", "failed=watch.failed,", "failed=0,", "pipeline cli/test_provider.py"),
+    Mutant("runs/runner.py", "failed=watch.failed,", "failed=0,", "runs/pipeline cli/test_provider.py"),
     Mutant("runs/plan.py", "if lock.fingerprint != fingerprint(parts):", "if False:", RUNS),
     Mutant("runs/plan.py", "elif found != output.sha256:", "elif False:", RUNS),
     Mutant(
         "runs/partial.py",
         "if runner.store.begun(stopped.stage) != fingerprint(",
         "if not fingerprint(",
-        "cli/test_stopped.py pipeline",
+        "cli/test_stopped.py runs/pipeline",
     ),
     Mutant(
         "runs/manifests/audit.py", "if self._size != output.bytes and sha256 == output.sha256:", "if False:", AUDITS

@@ -13,7 +13,7 @@ from raggs.base.arrays import Floats
 from raggs.evaluation.models import ScorePart
 from raggs.stats.choice import choose
 from raggs.sweeps.config import SweepConfig
-from raggs.sweeps.deciding import SweepDecision, candidate, decide
+from raggs.sweeps.deciding import EquivalentSystems, SweepDecision, candidate, decide
 from raggs.sweeps.models import CostPart, LatencyPart, LatencySpread, SystemRow
 
 MEASURES = ("ra_nwg@10", "ra_nwg@30")
@@ -161,3 +161,12 @@ def test_unknown_costs_and_waits_put_no_tied_system_aside(tmp_path: Path) -> Non
     found = decided({"best": Made(0.002, usd=None, ms=None), "other": Made(usd=0.1)}).choice
     assert found.winner == "other", "it is as good, and nobody knows what the best one takes"
     assert decided({"best": Made(0.002, usd=None, ms=None), "other": Made(usd=None, ms=None)}).choice.winner == "best"
+
+
+def test_a_system_that_may_be_better_by_more_than_the_margin_is_no_equivalent() -> None:
+    """The difference has a mean within the margin, an interval that leaves it above, and none that leaves it below."""
+    better = np.where(np.arange(QUERIES) % 50 == 0, 0.9, 0.0)
+    assert better.mean() < 0.02
+    values = {"one": {MEASURES[0]: BASE}, "other": {MEASURES[0]: BASE + better}}
+    assert EquivalentSystems(MEASURES[:1], values, margin=0.02, confidence=0.95, seed=0)("one") == {"one"}
+    assert EquivalentSystems(MEASURES[:1], values, margin=0.05, confidence=0.95, seed=0)("one") == {"one", "other"}
