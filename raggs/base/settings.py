@@ -6,8 +6,8 @@ A setting belongs to a fingerprint when changing it can change the bytes of an a
 - where a file lies: a field of type `InputPath` counts by the content of the file, not by its path, and so does a
   `SourcePath`, but whoever reads that states its content.
 
-A setting that came later than the runs that lack it is marked `Later`: at its default it counts no more than if it were
-not there, so that those runs need not run again.
+A setting that came later than the runs that lack it is marked `AddedLater`: at its default it counts no more than if it
+were not there, so that those runs need not run again.
 
 Addresses of servers, checked where they are read: what nobody can connect to is a mistake in a configuration.
 
@@ -105,8 +105,8 @@ def split_commas(given: object) -> object:
     words = [given] if isinstance(given, str) else given
     if not isinstance(words, (list, tuple)):
         return given
-    parts = [each.split(",") if isinstance(each, str) else [each] for each in words]
-    return [word.strip() if isinstance(word, str) else word for part in parts for word in part if word != ""]
+    parts = [map(str.strip, each.split(",")) if isinstance(each, str) else [each] for each in words]
+    return [word for part in parts for word in part if word != ""]
 
 
 class Settings(BaseModel):

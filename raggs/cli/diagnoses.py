@@ -74,14 +74,14 @@ class DiagnosisFlags:
     yes: Yes = False
 
     def request(self, kind: str, settings: dict[str, object]) -> DiagnoseRequest:
-        """What is to be diagnosed; settings that are None are left out."""
+        """Return the request for a diagnosis of this kind with these settings."""
         from raggs.app.diagnose import DiagnoseRequest
         from raggs.config.load import load_config
 
         return DiagnoseRequest(
             kind,
             None if self.config is None else load_config(self.config, self.overrides or ()),
-            {name: value for name, value in settings.items() if value is not None},
+            settings,
             golden=self.golden,
             embedders=self.embedder or (),
             rerankers=self.reranker or (),

@@ -204,22 +204,24 @@ class DepthConfig(DiagnosisConfig):
 
     type: Literal["depth"] = "depth"
     mode: Literal["dense", "hybrid"] = Field("hybrid", description="how candidates are found")
-    base: Annotated[int, Flag(value="K")] = Field(50, ge=2, le=10_000, description="candidates of a question")
-    deep: Annotated[int, Flag(value="K")] = Field(100, ge=3, le=10_000, description="the same where a signal fires")
-    near: Annotated[int, Flag(value="K")] = Field(
-        10, ge=1, description="the small cutoff, at which quality must not fall"
+    base: Annotated[int, Flag(value="K")] = Field(50, ge=2, le=10_000, description="candidates per query")
+    deep: Annotated[int, Flag(value="K")] = Field(
+        100, ge=3, le=10_000, description="candidates per query when a signal fires"
     )
+    near: Annotated[int, Flag(value="K")] = Field(10, ge=1, description="small cutoff, at which quality must not fall")
     far: Annotated[int | None, Flag(value="K")] = Field(
-        None, ge=1, description="the great cutoff, at which it is to rise; 30, or `deep` without a reranker"
+        None, ge=1, description="large cutoff, at which quality should rise; null: 30, or `deep` without a reranker"
     )
     most: Annotated[float, Flag(value="SHARE")] = Field(
-        0.5, gt=0, le=1, description="share of the questions that may go deep"
+        0.5, gt=0, le=1, description="maximum share of queries that are searched deeper"
     )
-    loss: float = Field(0.01, ge=0, description="by which quality at the small cutoff may fall, with its interval")
+    loss: float = Field(0.01, ge=0, description="maximum loss of quality at the small cutoff, interval included")
     slo_ms: Annotated[float | None, Flag(("--slo",), "MS")] = Field(
-        None, gt=0, description="milliseconds that 95% of single searches by a router must keep; null: any"
+        None,
+        gt=0,
+        description="latency limit of a router in milliseconds, 95th percentile of single searches; null: none",
     )
-    timed: int = Field(50, ge=0, description="questions that are timed, one at a time; 0: none")
+    timed: int = Field(50, ge=0, description="queries that are timed, one at a time; 0: none")
 
 
 class DepthDiagnosis(Diagnosis[DepthFindings]):
