@@ -6,8 +6,8 @@ for it: then counts are upper bounds. A ranking is followed until the first answ
 it is bounded by `rank.max_calls`. Each model of a panel has its own line. What a provider is likely to remember of
 prompts is told, and not taken off.
 
-How long answers are is learned from the run's ledger; until it holds `LEARNED` of a kind, answers of models that reason
-are taken to hold `HIDDEN` tokens that nobody sees, or as many as the first ones held.
+How long answers are is learned from the run's ledger; until it holds `MIN_LEARNED_ANSWERS` of a kind, answers of models
+that reason are taken to hold `HIDDEN` tokens that nobody sees, or as many as the first ones held.
 
 Grades of the last run that are of no use, since their passages would be graded in other company (`judge.group`). A
 grade that was given beside others is one to that company. Where groups have another size, or a pool holds other
@@ -142,7 +142,8 @@ def sent_for_words(line: CostEstimate) -> str:
 SAMPLE = 200  # passages whose mean length stands for all
 REPRESENTATIVE_QUERIES = 20  # queries that stand for all where no pool is known
 # What is expected of an upper bound, until the run itself has told.
-LIKELY_REPAIRED = 0.02  # of the answers: asked for once more; measured in the ledger once it holds `LEARNED` answers
+# Share of the answers that are asked for once more; measured in the ledger once it holds `MIN_LEARNED_ANSWERS` answers.
+LIKELY_REPAIRED = 0.02
 LIKELY_POOL = 0.75  # of the passages that all retrievers bring: the others are found by several of them
 LIKELY_WALK = 0.6  # of a pool: how far a walk goes that `stop_after` may end
 EMBED = "embed"  # the task of embedders, as the ledger names it

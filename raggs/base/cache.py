@@ -86,7 +86,7 @@ class Cache:
 
     @classmethod
     def of(cls, workspace: Path, notify: Notify = ignore_notice) -> Cache:
-        """The cache of the runs in `workspace`; `NOTES` names its parts."""
+        """The cache of the runs in `workspace`; `CACHE_NOTES` names its parts."""
         return cls(workspace / ".cache", notify)
 
     def at(self, name: str) -> Cache:

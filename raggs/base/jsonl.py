@@ -204,7 +204,7 @@ def decode_json(text: str | bytes, decoder: json.JSONDecoder | None = None) -> A
     """The value of a JSON text that somebody else wrote: finite numbers only, and no deeper than can be written again.
 
     Raises:
-        ValueError: it is none, is nested deeper than `MOST_DEPTH`, or a number in it is too long or too large.
+        ValueError: it is none, is nested deeper than `MAX_JSON_DEPTH`, or a number in it is too long or too large.
     """
     text = str(text)
     try:

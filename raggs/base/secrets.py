@@ -4,7 +4,7 @@ A key is read from the environment where it is used, and stands nowhere else: no
 sentence, not on the screen. Three things make a text a secret: the variable that holds it has a name such as
 ``OPENAI_API_KEY``; the setting that holds it has one; or it has the form of a well-known provider's key. Values are
 compared with the environment of the moment, so nothing has to be told to this module but what a caller reads from
-elsewhere (`remember`).
+elsewhere (`add_secrets`).
 
 It raises nothing and logs nothing: whoever finds a secret says so in its own words, without it.
 """

@@ -410,7 +410,7 @@ def _single_column(role: str, places: Sequence[int], names: Sequence[str], where
 def _role_of(
     id_role: str, text_role: str, roles: Collection[str], found: Mapping[str, int], word: bool, keys: Sequence[str]
 ) -> str | None:
-    """What a column of `EITHER` is; None if it is not read."""
+    """What a column of `ID_OR_TEXT_ROLES` is; None if it is not read."""
     if id_role in roles and id_role not in found:
         return id_role if word or text_role not in roles or text_role in found else text_role
     if word and id_role in found and keys[found[id_role]] in ID_OR_TEXT_ROLES and keys[found[id_role]] != "query":

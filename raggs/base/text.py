@@ -130,7 +130,7 @@ def replace_surrogates(text: str) -> str:
 
 
 def sound_value(value: Json) -> Json:
-    """A JSON value with every text in it `sound`, keys too."""
+    """Replace surrogates in every text of a JSON value, keys too."""
     if isinstance(value, str):
         return replace_surrogates(value)
     if isinstance(value, list):

@@ -237,7 +237,7 @@ def bars_of(sizes: Sequence[int]) -> list[SizeBin]:
 
 
 def _width(largest: int) -> int:
-    """Of a class: the first of 1, 2, 5, 10, 20, ... that needs no more than `BINS`."""
+    """Of a class: the first of 1, 2, 5, 10, 20, ... that needs no more than `MAX_BINS`."""
     scale = 1
     while True:
         for step in BIN_STEPS:

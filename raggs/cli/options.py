@@ -2,7 +2,7 @@
 
 Commands with many options: each group of options is one frozen value, and the command takes a few groups.
 
-Typer wants one function with every option as a parameter; `grouped` makes it from a function of groups.
+Typer wants one function with every option as a parameter; `with_option_groups` makes it from a function of groups.
 
 The question whether a key may go to an address that is new.
 

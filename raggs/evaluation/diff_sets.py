@@ -598,7 +598,7 @@ class OrderMove:
 
 
 def depth(old_top: int, new_top: int) -> int:
-    """How many ranks both sets mean to be sure of, at most `DEEPEST`."""
+    """How many ranks both sets mean to be sure of, at most `MAX_DEPTH`."""
     return min(old_top, new_top, MAX_DEPTH)
 
 

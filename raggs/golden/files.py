@@ -11,7 +11,7 @@ A golden set whose questions get their texts from elsewhere: labels of the field
 What came with a question or a passage as one text, for formats whose rows all have the same columns.
 
 Tables of Arrow and parquet want one type for a column, and what authors write beside a question has any. So it goes
-into the column `PACKED` as JSON, which other tools pass over, and comes back from there.
+into the column `PACKED_COLUMN` as JSON, which other tools pass over, and comes back from there.
 
 JSON lines of raggs as a golden set: labels with what they say of near-duplicates and of doubt, the order, the texts.
 

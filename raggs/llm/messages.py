@@ -290,7 +290,7 @@ class Answerers:
                 self._before.setdefault(each.asked, set()).add(each.model)
 
     def note(self, answerer: Answerer) -> str:
-        """The key of an answerer; beyond `MOST_ANSWERERS` that of all others of the same snapshot."""
+        """The key of an answerer; beyond `MAX_ANSWERERS` that of all others of the same snapshot."""
         if (key := answerer.key) in self._known:
             return key
         found = self._bounded(answerer)

@@ -9,7 +9,7 @@ one request by which rerankers are asked nearly everywhere.
 
 litellm answers for every provider, at 4 ms of processor time a call and 3 s for its import; a run makes thousands of
 calls, most of them to this protocol, which is a few requests of JSON. Whatever needs more than that (another provider,
-a model that is not asked by chat, a parameter that only litellm knows) goes the way of litellm: see `speaks`.
+a model that is not asked by chat, a parameter that only litellm knows) goes the way of litellm: see `speaks_openai`.
 
 A failed call leaves as `Refused`, `Garbled`, `Unreached`, TimeoutError or aiohttp's ClientError, each with a row in
 `raggs.llm.faults`. Nothing is tried twice here. The key is read from the environment at each call and kept nowhere.

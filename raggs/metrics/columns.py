@@ -251,7 +251,7 @@ class GradeScale:
     Attributes:
         low, high: the lowest and the highest grade; a negative grade is always "pooled but unjudged".
         relevant: the lowest grade that counts as relevant where relevance is yes or no.
-        gains: the gain of each grade from `low` to `high`, in 0 to `MOST_GAIN`.
+        gains: the gain of each grade from `low` to `high`, in 0 to `MAX_GAIN`.
     """
 
     low: int

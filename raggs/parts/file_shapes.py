@@ -239,7 +239,7 @@ def replayable(path: Path) -> Iterator[Path]:
     Errors that name the copy are made to name the pipe.
 
     Raises:
-        DataError: the pipe gives nothing, or more than `MOST` bytes.
+        DataError: the pipe gives nothing, or more than `MAX_PIPE_BYTES` bytes.
         ProviderError: the disk has no room for the copy.
     """
     if not _of_the_shell(path):
@@ -270,7 +270,7 @@ def _spool(path: Path, copy: Path) -> None:
 
 
 class _Limited:
-    """A pipe up to `MOST` bytes."""
+    """A pipe up to `MAX_PIPE_BYTES` bytes."""
 
     def __init__(self, pipe: BinaryIO, path: Path) -> None:
         self._pipe, self._path, self._left = pipe, path, MAX_PIPE_BYTES

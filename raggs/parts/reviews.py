@@ -301,7 +301,10 @@ S = TypeVar("S", bound=ReviewKey)
 
 
 def lines_in_force(lines: Sequence[tuple[str, S]], unmatched: list[str]) -> Iterator[S]:
-    """As `standing`, of lines with their ids; `unmatched` gets what is named and is no earlier line of the same one."""
+    """Like `standing_reviews`, for lines with their ids.
+
+    `unmatched` gets each id that a line names if no earlier line of the same key has it.
+    """
     places = dict[str, int]()
     names = dict[int, int]()  # by line, the line that it names
     for number, (name, line) in enumerate(lines):

@@ -22,8 +22,8 @@ judged: later picks see what earlier ones will teach. Pure functions of the post
 Whose next round is asked where many rankings share one budget: where it promises most for its price.
 
 The expected loss falls about as a power of what was heard, so the next call removes of it what is expected now, divided
-by what was heard so far; the grades count as some calls that were heard already (`promise`). That is as good as the
-planned drop of the variances, and costs nothing (benchmarks/results/setbudget.md).
+by what was heard so far; the grades count as some calls that were heard already (`expected_loss_reduction`). That is as
+good as the planned drop of the variances, and costs nothing (benchmarks/results/setbudget.md).
 
 Each ranking is asked once before any is asked again. After that comes wave after wave: the best offers that can still
 be paid, a tenth of the rankings at a time (of few rankings up to a quarter). A wave is chosen by what all
@@ -291,7 +291,7 @@ class NextRound(NamedTuple):
 
     Attributes:
         name: of the ranking.
-        gain: what the round is expected to remove, >= 0 (see `promise`).
+        gain: what the round is expected to remove, >= 0 (see `expected_loss_reduction`).
         price: what it costs, > 0, in any unit.
         asked: whether the ranking has been asked before.
     """

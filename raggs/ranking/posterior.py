@@ -474,7 +474,7 @@ def grade_prior(grades: Floats, graded: Flags, sigma: float, slip: float) -> Mix
 
 
 def slip_chances(slip: float) -> Floats:
-    """The chance of each slip in `OFF`."""
+    """The chance of each slip in `SLIP_OFFSETS`."""
     return np.array([slip / 2, 1 - slip, slip / 2])
 
 

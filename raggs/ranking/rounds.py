@@ -325,7 +325,7 @@ def _expected_rank(supposed: Floats, scores: Floats, sigma: Floats) -> Floats:
 
 
 def expected_inversions(probability: Floats, top: int) -> float:
-    """Expected number of pairs inside the first `top` that stand the wrong way, for P = `above` in ranked order."""
+    """Return the expected number of inversions in the first `top`, for P = `win_probabilities` in ranked order."""
     head = probability[:top, :top]
     return float(np.tril(head, k=-1).sum())
 

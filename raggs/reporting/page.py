@@ -5,9 +5,9 @@ same facts give the same bytes.
 
 Sheets of questions as a page holds thousands of them: each text once, and rows of numbers that point to it.
 
-What a page may weigh is stated: all texts of passages together take at most `MOST_TEXT` bytes, so that many passages
-are shown by their beginnings and few are whole. A question is a JSON text of its own, which the page's script reads
-when the question is opened.
+What a page may weigh is stated: all texts of passages together take at most `MAX_TEXT_BYTES` bytes, so that many
+passages are shown by their beginnings and few are whole. A question is a JSON text of its own, which the page's script
+reads when the question is opened.
 """
 
 from __future__ import annotations

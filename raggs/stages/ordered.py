@@ -36,8 +36,8 @@ def run_ordered(
         workspace: has the loop in which answers are waited for, and says how many calls may be on their way.
         size: how many calls an item asks for at once.
         window: items are begun until they ask for so many calls together (default: four times the allowed
-            concurrency); and at most `HELD` windows of items are done and not yet given out. Both keep memory flat
-            however long the stream is.
+            concurrency); and at most `MAX_HELD_WINDOWS` windows of items are done and not yet given out. Both keep
+            memory flat however long the stream is.
         holds: whether no item is to begin while so many are unfinished; not asked about the only one.
     """
     queue = _Queue(iter(items), work, size, window or WINDOW * workspace.concurrency, holds)

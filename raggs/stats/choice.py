@@ -5,9 +5,9 @@ that, then either take the best quality (limits on latency or cost), or, where a
 then the cheapest. Ties go to the smaller K, then to fewer tokens; efficiency ranks "near-frontier peers". Limits come
 first: a system may be dominated by one that is not allowed.
 
-"Near" is told by the caller, who has values by query: `Peers` names the systems that are statistically equivalent to
-the best one. Means alone cannot tell; without `Peers` only equal means are tied. Whether a difference is more than
-noise is not judged here either, see `raggs.stats.resampling.find_winners`.
+"Near" is told by the caller, who has values by query: `EquivalenceLookup` names the systems that are statistically
+equivalent to the best one. Means alone cannot tell; without `EquivalenceLookup` only equal means are tied. Whether a
+difference is more than noise is not judged here either, see `raggs.stats.resampling.find_winners`.
 """
 
 from __future__ import annotations

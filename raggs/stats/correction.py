@@ -347,7 +347,7 @@ def draw(stratum: Ints, lot: Floats, count: int, held: Flags | None = None) -> R
 
     Args:
         stratum: shape (items,), a number for the stratum of each.
-        lot: shape (items,), the number of each in 0..1, as `lots` gives it.
+        lot: shape (items,), the number of each in 0..1, as `sampling_numbers` gives it.
         count: how many; all where there are no more.
         held: shape (items,), what was drawn before by the same numbers: it is drawn again, also where that makes more
             than `count`. In strata where it is not what those numbers draw (the strata are others now) it does not

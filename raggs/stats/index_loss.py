@@ -95,7 +95,7 @@ def truth_positions(found: Ints, truth: Ints) -> Ints:
 
 
 def kept_values(found: Ints, truth: Ints) -> QueryValues:
-    """What of `truth` the first K of `found` hold; arguments and errors as `places`."""
+    """What of `truth` the first K of `found` hold; arguments and errors as `truth_positions`."""
     k = truth.shape[1]
     at = truth_positions(found[:, :k], truth)
     there = at >= 0

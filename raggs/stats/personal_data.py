@@ -13,8 +13,8 @@ What users typed, made into questions: what is no question goes, and what is the
 
 Two lines are the same when they have the same words in the same order, whatever their case, accents and punctuation;
 the spelling that was typed most often stays. Lines that are near each other in meaning are told by vectors elsewhere
-(`raggs.stats.question_filters.duplicates`), but only within one `guard`: "error 404" is not "error 403", and "with" is
-not "without".
+(`raggs.stats.question_filters.duplicates`), but only within one `near_duplicate_key`: "error 404" is not "error 403",
+and "with" is not "without".
 """
 
 from __future__ import annotations
@@ -320,7 +320,7 @@ def group_lines(lines: Iterable[QuestionLines]) -> tuple[QuestionLines, ...]:
 
 
 def merge_near_lines(asked: Sequence[QuestionLines], into: Iterable[tuple[int, int]]) -> tuple[QuestionLines, ...]:
-    """The questions that stay when near ones are counted with them, in the order of `grouped`.
+    """The questions that stay when near ones are counted with them, in the order of `group_lines`.
 
     Args:
         asked: all of them.

@@ -368,7 +368,7 @@ def draw(lists: NameLists, language: str, *, questions: int, runs: int, seed: in
     """Bundles by run and question.
 
     Args:
-        lists: at least `FEWEST` names and topics.
+        lists: at least `MIN_NAMES` names and topics.
         language: one of `WORDINGS`.
         questions, runs: how many; at least 1.
     """

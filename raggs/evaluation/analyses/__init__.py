@@ -1,6 +1,7 @@
 """Analyses of an evaluation: one file each, one line here. They may import the study, the report and the libraries.
 
-The order here is the order of a report's sections. `USUAL` ones are done unasked, where their question arises.
+The order here is the order of a report's sections. Those of `DEFAULT_ANALYSES` are done unasked, where their question
+arises.
 
 What an analysis is: one question about the systems, its answer as typed parts of the report, and its words.
 

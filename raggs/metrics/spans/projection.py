@@ -115,7 +115,7 @@ class ProjectedPassages:
 
     Attributes:
         query, passage: shape (pairs,).
-        grade: shape (pairs,), or `HOLE`.
+        grade: shape (pairs,), or `UNJUDGED_GRADE`.
         share: shape (pairs,), of the passage's characters those that are judged, above 0 and at most 1.
     """
 

@@ -7,7 +7,8 @@ its first words unless the headings alone fill a passage. Every chunk is an exac
 reworded, so a place in a chunk is a place in the file.
 
 A run of at least `UNSPACED` characters without white space (Chinese, Thai, base64) counts as a word for each
-`CHARACTERS_PER_WORD` of them, and may be cut at full stops and, if there are none, after every `STEP` characters.
+`CHARACTERS_PER_WORD` of them, and may be cut at full stops and, if there are none, after every `RUN_SPLIT_CHARS`
+characters.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ differ by a token or two.
 Cutting a text that is too long at the best places that it has, and packing what is short.
 
 Places here leave no gap: each piece reaches to the next one, so that nothing is lost whatever is packed, and lengths
-add up. White space at the ends is taken off once a chunk is whole (`trimmed`).
+add up. White space at the ends is taken off once a chunk is whole (`trim_range`).
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ def split_to_fit(
 def _split_all_to_fit(
     text: str, places: Sequence[TextRange], room: int, ruler: TextSizer, cuts: Sequence[re.Pattern[str]]
 ) -> Iterator[TextRange]:
-    """See `pieces`; all places are measured together, which is faster."""
+    """See `split_to_fit`; all places are measured together, which is faster."""
     lengths = ruler.lengths([text[start:end] for start, end in places], enough=room + 1)
     for (start, end), length in zip(places, lengths, strict=True):
         if end - start <= 1 or length <= room:

@@ -564,7 +564,7 @@ def _document(reading: DocumentContent, source: str) -> Document:
 
 
 def _short_path(path: tuple[str, ...]) -> tuple[str, ...]:
-    """A path of at most `MOST_PATH` characters: the first heading and the last ones."""
+    """A path of at most `MAX_PATH_CHARS` characters: the first heading and the last ones."""
     parts = list(path)
     while len(PATH_SEPARATOR.join(parts)) > MAX_PATH_CHARS and len(parts) > 2:
         del parts[1]

@@ -12,7 +12,7 @@ Bytes of a page as characters, and whether a parser may be given them.
 A page says in which encoding it is written; UTF-8 is tried first. A parser of HTML walks through all elements that are
 open at most tags, and sets formatting that nobody closed anew in each paragraph: a page made to harm takes it hours and
 all memory, so that the work is bounded from the tags alone before it is parsed. A parser also compares each attribute
-of a tag with all that come before it. A tag keeps its first attributes, up to `MOST_ATTRIBUTES`.
+of a tag with all that come before it. A tag keeps its first attributes, up to `MAX_ATTRIBUTES`.
 """
 
 from __future__ import annotations
@@ -312,7 +312,7 @@ def page_text(data: bytes, path: Path) -> str:
 
 
 def without_many_attributes(page: str) -> str:
-    """A page whose tags have at most `MOST_ATTRIBUTES` attributes."""
+    """A page whose tags have at most `MAX_ATTRIBUTES` attributes."""
     kept, end = [], 0
     for found, close in _tags(page):
         first = FIRST_ATTRIBUTES.match(page, found.end(), close) if close - found.end() > 2 * MAX_ATTRIBUTES else None

@@ -36,7 +36,7 @@ class KeptEmbedder(Embedder):
         cache: where they are kept.
         tell: hears how many of how many texts are embedded.
         held: vectors that wait in memory until they are written together; `close` writes them. With 1, a kill costs
-            `STEP` at most.
+            `TEXTS_PER_REPORT` at most.
 
     Attributes:
         found: vectors that need not be made.

@@ -164,7 +164,7 @@ def made_id(text: str) -> str:
 def check_length(text: str, path: Path | str, line: int) -> None:
     """
     Raises:
-        DataError: the question is longer than `MOST_CHARACTERS`.
+        DataError: the question is longer than `MAX_QUESTION_CHARS`.
     """
     if len(text) > MAX_QUESTION_CHARS:
         message = f"a question of {len(text):,} characters; at most {MAX_QUESTION_CHARS:,} are taken"

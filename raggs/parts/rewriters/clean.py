@@ -9,7 +9,7 @@ tomorrow. Can I bring it?" stays whole. A text of which nothing would be left st
 
 What people say around a question, in English and French: `chatter.toml` as patterns and sets of words.
 
-All lists are closed, and know words only as `fold` leaves them. `strip_politeness` splits sentences.
+All lists are closed, and know words only as `fold_word` leaves them. `strip_politeness` splits sentences.
 """
 
 from __future__ import annotations
