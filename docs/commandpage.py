@@ -1,4 +1,4 @@
-"""The page docs/commands.md, from the commands themselves: each with its help as `--help` has it, options in a table.
+"""Generate docs/reference/commands.md: each command with its help, its options in a table.
 
 Used by docs/generate.py. What is said of a command stands in its docstring, of an option in its declaration.
 """

@@ -1,4 +1,4 @@
-"""The page docs/configuration.md, from the models: every key, its type, its default and what it means.
+"""The page docs/reference/configuration.md, from the models: every key, its type, its default and what it means.
 
 Used by docs/generate.py. The keys come from raggs/config/models.py, what is said of an adapter from its docstring.
 """
@@ -47,7 +47,8 @@ its section below. Packages may add more of them (`raggs list`)."""
 
 SWEEP = """## A sweep
 
-Every key that a sweep's file may hold (`raggs sweep`, [sweep.md](sweep.md)); only `name` and `golden` must be there.
+Keys of a sweep's file (`raggs sweep`, [compare configurations](../how-to/compare-configurations.md)).
+`name` and `golden` are required, all others are optional.
 Each of `axes` is a list of levels, and a level's setting that is a list of plain values stands for a level with each of
 them. `llm` and `budget` hold the same keys as in a run's file."""
 SHARED = {"llm", "budget"}
@@ -80,7 +81,7 @@ def configuration() -> str:
     top = RunConfig.model_fields.keys() - found.keys()
     parts = [HEAD, "## The file", table(key for key in keys_of(RunConfig) if key.name in top)]
     for name, model in found.items():
-        about = PAGE.sub(r"[\1](\1)", inspect.getdoc(model) or "")
+        about = PAGE.sub(r"[\1](../\1)", inspect.getdoc(model) or "")
         parts += [f"## {name}", about, table(keys_of(model, f"{name}."))]
     for registry in KINDS:
         parts += [f"## {registry.group}", *_adapters(registry)]

@@ -1,5 +1,5 @@
 """Makes the pages of the site that restate the code: artifacts, commands, configuration, glossary, and the list of
-measures in docs/metrics.md.
+measures in docs/reference/metrics.md.
 
 `mkdocs build` makes them by docs/sitehook.py. To read one without the site: ``python docs/generate.py configuration``.
 """
@@ -90,7 +90,7 @@ def artifacts() -> str:
 
 
 def glossary() -> str:
-    """Every word that a table uses; measures stand in docs/metrics.md."""
+    """Every word that a table uses; measures stand in docs/reference/metrics.md."""
     return GLOSSARY_HEAD + GLOSSARY_FILE.read_text(encoding="utf-8")
 
 
@@ -164,7 +164,7 @@ PAGES = {"artifacts": artifacts, "commands": commands, "configuration": configur
 
 def generated_pages() -> dict[str, str]:
     """Return the text of each page that is made from the code, by its path."""
-    return {f"docs/{name}.md": make() for name, make in PAGES.items()}
+    return {f"docs/reference/{name}.md": make() for name, make in PAGES.items()}
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Draws docs/ranking.svg from the tables of benchmarks/results/ranking.md: the order of the top over the calls it took.
+"""Draws docs/concepts/ranking.svg from the tables of benchmarks/results/ranking.md: the order of the top by calls.
 
 `python docs/rankingplot.py` is offline and takes a second; run it after benchmarks/ranking.py.
 """
@@ -37,4 +37,4 @@ def plot(tables: str, judge: str = "medium") -> str:
 
 
 if __name__ == "__main__":
-    (HERE / "ranking.svg").write_text(plot(TABLES.read_text(encoding="utf-8")), encoding="utf-8")
+    (HERE / "concepts" / "ranking.svg").write_text(plot(TABLES.read_text(encoding="utf-8")), encoding="utf-8")

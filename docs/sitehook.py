@@ -53,7 +53,7 @@ def on_files(files: Files, config: Any) -> Files:
 def contents() -> dict[str, str | bytes]:
     """All pages and pictures, by path: those of the repository, and those that show code which is linked to."""
     found = {path: (ROOT / path).read_text(encoding="utf-8") for path in _paths(*PAGES)} | generated_pages()
-    found["docs/metrics.md"] = with_measures(found["docs/metrics.md"])
+    found["docs/reference/metrics.md"] = with_measures(found["docs/reference/metrics.md"])
     linked = {_target(path, link) for path, text in found.items() for link in LINK.findall(text)}
     shown = {path for path in linked if _code(path)}
     pages = {path: LINK.sub(lambda link, path=path: _led(path, link, shown), text) for path, text in found.items()}

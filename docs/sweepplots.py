@@ -1,4 +1,4 @@
-"""Draws the plots of docs/sweep.md: runs the sweep of examples/sweep and copies its SVG files.
+"""Draws the plots of docs/how-to/compare-configurations.md: runs the sweep of examples/sweep and copies its SVG files.
 
 `python docs/sweepplots.py` is offline and takes some seconds; waits differ from machine to machine, so the files do.
 """
@@ -15,7 +15,7 @@ from raggs.app.sweep import load_sweep, sweep
 from raggs.config.load import load_config
 
 HERE = Path(__file__).parent
-TARGET = HERE / "sweep"
+TARGET = HERE / "how-to" / "sweep"
 CHANGES = ("axes.k=[10, 20, 30, 40, 50]", "limits.latency_ms=3", "limits.usd_per_1k=null")
 
 

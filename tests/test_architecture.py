@@ -1,4 +1,4 @@
-"""The package has the layers of docs/architecture.md and stays below ceilings of size."""
+"""The package has the layers of docs/project/architecture.md and stays below ceilings of size."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from raggs.app.housekeeping import EXTRAS
 
 ROOT = Path(__file__).resolve().parents[1]
 RAGGS = ROOT / "raggs"
-PAGE = ROOT / "docs" / "architecture.md"
+PAGE = ROOT / "docs" / "project" / "architecture.md"
 PACKAGES = sorted(path.parent.name for path in RAGGS.glob("*/__init__.py"))
 MODULE_LINES = 500  # code lines: without blanks, comments and docstrings
 MOST = {
@@ -60,7 +60,7 @@ def contract_layers() -> list[set[str]]:
 
 def test_the_page_and_the_contract_name_the_same_layers() -> None:
     assert documented_layers() == contract_layers(), (
-        "the table of layers in docs/architecture.md and the contract in pyproject.toml must name the same packages in "
+        "the layers of docs/project/architecture.md and the contract in pyproject.toml must name the same packages in "
         "the same order, one row per layer"
     )
     named = [package for layer in documented_layers() for package in layer]
@@ -122,7 +122,7 @@ def test_the_path_of_one_query_is_short_and_exists() -> None:
     files = re.findall(r"^\d+\. `(raggs/[\w/]+\.py)`", part, re.MULTILINE)
     assert 1 < len(files) <= 8
     missing = [file for file in files if not (ROOT / file).is_file()]
-    assert not missing, f"docs/architecture.md sends a reader to {missing}"
+    assert not missing, f"docs/project/architecture.md sends a reader to {missing}"
 
 
 # Participles, quantifiers, adverbs and nouns that say nothing alone. The list may only grow.

@@ -53,7 +53,7 @@ def generated() -> dict[str, str]:
     ],
 )
 def test_a_page_that_the_site_makes_holds_what_the_code_says(name: str, parts: tuple[str, ...]) -> None:
-    page = generated()[f"docs/{name}.md"]
+    page = generated()[f"docs/reference/{name}.md"]
     assert not [part for part in parts if part not in page]
 
 
@@ -62,7 +62,7 @@ def test_pages_that_the_site_makes_are_not_kept() -> None:
 
 
 def test_the_page_of_settings_has_every_setting_with_its_meaning() -> None:
-    page = generated()["docs/configuration.md"]
+    page = generated()["docs/reference/configuration.md"]
     rows = [_cells(line) for line in page.splitlines() if line.startswith("| `")]
     assert not [row[0] for row in rows if not row[3].strip("◦ ")], "a description in the Field of each"
     shown = {row[0].strip("`") for row in rows}
@@ -75,7 +75,7 @@ def test_the_page_of_settings_has_every_setting_with_its_meaning() -> None:
 
 
 def test_the_list_of_measures_is_what_the_classes_say() -> None:
-    page = script("generate").with_measures((ROOT / "docs" / "metrics.md").read_text(encoding="utf-8"))
+    page = script("generate").with_measures((ROOT / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8"))
     assert "| `ndcg[@k]` (also" in page
     for entry in measure_entries().values():
         assert f"`{entry.written}`" in page
@@ -91,10 +91,10 @@ def test_the_readme_opens_with_exactly_two_commands_and_is_short() -> None:
 
 PAGES = sorted(
     path.relative_to(ROOT).as_posix()
-    for folder in (".", "docs", "docs/decisions", "docs/diagnose", "examples", "benchmarks", "benchmarks/results")
-    for path in (ROOT / folder).glob("*.md")
+    for pattern in ("*.md", "docs/**/*.md", "examples/*.md", "benchmarks/*.md", "benchmarks/results/*.md")
+    for path in ROOT.glob(pattern)
 )
-PAGES_OF_DECISIONS = {page for page in PAGES if page.startswith("docs/decisions/")}
+PAGES_OF_DECISIONS = {page for page in PAGES if page.startswith("docs/project/decisions/")}
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -105,7 +105,7 @@ def test_links_between_pages_lead_somewhere(page: str) -> None:
         assert (ROOT / path).exists() or path in generated(), f"{page} links to {target}"
 
 
-@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/architecture.md", *sorted(PAGES_OF_DECISIONS)])
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/project/architecture.md", *sorted(PAGES_OF_DECISIONS)])
 def test_code_that_a_page_names_exists(page: str) -> None:
     """Paths of files and folders in backticks, from the root of the repository."""
     text = (ROOT / page).read_text(encoding="utf-8")
@@ -116,7 +116,7 @@ def test_code_that_a_page_names_exists(page: str) -> None:
 
 
 def test_the_page_on_the_architecture_is_short() -> None:
-    assert len((ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").split()) <= 2500
+    assert len((ROOT / "docs" / "project" / "architecture.md").read_text(encoding="utf-8").split()) <= 2500
 
 
 def test_the_site_has_every_page_once_and_asks_no_other_server() -> None:
@@ -164,7 +164,7 @@ def test_every_page_of_the_docs_is_found_from_the_readme() -> None:
 
 
 def test_the_page_on_ranking_is_short_and_its_figures_are_those_of_the_results() -> None:
-    page = (ROOT / "docs" / "ranking.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "concepts" / "ranking.md").read_text(encoding="utf-8")
     results = (ROOT / "benchmarks" / "results" / "ranking.md").read_text(encoding="utf-8")
     assert len(page.splitlines()) <= 170
     measured: dict[tuple[str, str, str], str] = {}
@@ -181,11 +181,13 @@ def test_the_page_on_ranking_is_short_and_its_figures_are_those_of_the_results()
 
 def test_the_picture_of_the_ranking_is_drawn_from_the_results() -> None:
     results = (ROOT / "benchmarks" / "results" / "ranking.md").read_text(encoding="utf-8")
-    assert (ROOT / "docs" / "ranking.svg").read_text(encoding="utf-8") == script("rankingplot").plot(results)
+    assert (ROOT / "docs" / "concepts" / "ranking.svg").read_text(encoding="utf-8") == script("rankingplot").plot(
+        results
+    )
 
 
 def test_what_the_rank_stage_buys_is_told_in_the_figures_of_the_results() -> None:
-    page = (ROOT / "docs" / "ranking-buys.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how-to" / "ranking-buys.md").read_text(encoding="utf-8")
     results = (ROOT / "benchmarks" / "results" / "ranking.md").read_text(encoding="utf-8")
     shown = page.split("| judge | tau20, grades only |", 1)[1].split("\n\n", 1)[0].splitlines()[2:]
     assert len(shown) == 5
@@ -219,7 +221,7 @@ def commands() -> dict[str, Any]:
 def test_the_coverage_of_corrected_scores_is_told_in_the_figures_of_the_results() -> None:
     """The rows of the page stand in the results, and intervals hold the truth as often as the page says."""
     measured = coverage_rows("benchmarks/results/people.md", 12)
-    told = coverage_rows("docs/people.md", 9)
+    told = coverage_rows("docs/concepts/judge-quality.md", 9)
     assert len(told) == 21
     kept = (0, 1, 2, 3, 4, 6, 7, 8, 9)
     assert {(row[0].removesuffix(" of passages"), *row[1:]) for row in told} <= {
@@ -302,10 +304,10 @@ def test_help_is_shown() -> None:
 
 
 def test_every_kind_of_diagnosis_has_a_page_a_line_in_the_overview_and_a_command() -> None:
-    overview = (ROOT / "docs" / "diagnose" / "index.md").read_text(encoding="utf-8")
+    overview = (ROOT / "docs" / "how-to" / "diagnose" / "index.md").read_text(encoding="utf-8")
     pages = dict(re.findall(r"^\| \[(\w+)\]\((\w+\.md)\) \|", overview, re.MULTILINE))
     assert set(pages) == set(DIAGNOSES.builtin)
-    assert not [page for page in pages.values() if not (ROOT / "docs" / "diagnose" / page).is_file()]
+    assert not [page for page in pages.values() if not (ROOT / "docs" / "how-to" / "diagnose" / page).is_file()]
     group = COMMANDS["diagnose"]
     assert isinstance(group, CommandGroup)
     assert set(group.commands) == {"list", "all", *DIAGNOSES.builtin}

@@ -1,4 +1,4 @@
-"""docs/python.md: its blocks run as they stand, and it names everything that is public."""
+"""docs/reference/python.md: its blocks run as they stand, and it names everything that is public."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import raggs
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "python.md"
+PAGE = ROOT / "docs" / "reference" / "python.md"
 
 
 def test_the_blocks_run_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:

@@ -4,7 +4,7 @@ The prompts that come with raggs, to be read, and to be begun from with one's ow
 
 What a word means that a table or a file uses: the glossary, and measures and settings, which say it themselves.
 
-The entries stand in `words.md`, from which docs/glossary.md is written: one source for the terminal and for the pages.
+The entries stand in `words.md`, the source of docs/reference/glossary.md: one source for terminal and pages.
 A word is found whatever its case, its brackets' content and its cutoff, a setting by its end, too. Computes nothing.
 """
 
@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from os.path import normpath
 from pathlib import Path
 from typing import Any
 
@@ -344,7 +345,8 @@ def glossary_entries() -> Mapping[str, GlossaryEntry]:
 
 
 def _link_target(link: re.Match[str]) -> str:
-    return f"docs/{link[2].partition('#')[0]}"
+    """Return the page's path from the root of the repository; the link is relative to the page of the glossary."""
+    return normpath("docs/reference/" + link[2].partition("#")[0])
 
 
 def _normalised_word(word: str) -> str:
@@ -359,7 +361,7 @@ def _measure(word: str) -> GlossaryEntry | None:
     name = named.measure.NAME
     entry = measure_entries()[name]
     wrapped = [f"{sign}: {said}." for sign, said in glossary([named.name]).items() if sign != name]
-    text = f"{entry.summary} {entry.formula} ({entry.better} is better; docs/metrics.md)."
+    text = f"{entry.summary} {entry.formula} ({entry.better} is better; docs/reference/metrics.md)."
     return GlossaryEntry((entry.written,), " ".join([text, *wrapped]))
 
 

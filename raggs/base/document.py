@@ -420,7 +420,7 @@ def markdown(document: ReportDocument, *, glossary: bool = True) -> str:
         lines += ["", f"## {section.title}", "", *_section(section)]
     if document.notes:
         lines += ["", "## Notes", "", *_items(document.notes)]
-    return "\n".join([*lines, *(["", f"{GLOSSARY}, or docs/glossary.md"] if glossary else [])]) + "\n"
+    return "\n".join([*lines, *(["", f"{GLOSSARY}, or docs/reference/glossary.md"] if glossary else [])]) + "\n"
 
 
 def _section(section: Section) -> Iterator[str]:

@@ -3,8 +3,8 @@
 Every key that a configuration may hold, in words: its form, its default, what it means.
 
 What is said of a setting stands in its `Field`, of an option of an engine or a fusion in the docstring of its class.
-docs/configuration.md and `raggs explain rank.floor` take it from here. Builds nothing; the keys of adapters are those
-of their `Config`, which whoever asks for them imports.
+docs/reference/configuration.md and `raggs explain rank.floor` take it from here. Builds nothing. Adapters declare
+their own keys in their `Config`, which is imported on demand.
 """
 
 from __future__ import annotations

@@ -223,7 +223,7 @@ class BatchSettings(Settings):
 class BudgetSettings(Settings):
     """What a run may spend, over all invocations of `raggs run` that its ledger knows; or each of them.
 
-    What is there when it ends: docs/budget.md.
+    What is there when it ends: docs/how-to/cut-cost.md.
     """
 
     max_usd: Effort[float | None] = Field(5.0, ge=0, description="USD of the whole run; null: no limit")

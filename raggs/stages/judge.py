@@ -154,7 +154,7 @@ class JudgeGate(Settings):
 
 
 class JudgeConfig(Settings):
-    """Who grades, by which prompt, how often, how deep; docs/judging.md says what each costs."""
+    """Who grades, by which prompt, how often, how deep; docs/concepts/grading.md says what each costs."""
 
     human_first: AddedLater[bool] = Field(
         False,

@@ -241,7 +241,7 @@ def _page(report: SweepReport, plots: str) -> str:
     """Return sweep.md, which an audit derives again."""
     parts = [markdown(lay_out(report, full=True), glossary=False)]
     parts += [f"\n## Plots\n{plots}"] if plots else []
-    return "".join([*parts, f"\n{GLOSSARY}, or docs/glossary.md\n"])
+    return "".join([*parts, f"\n{GLOSSARY}, or docs/reference/glossary.md\n"])
 
 
 def table_csv(report: SweepReport) -> str:

@@ -136,7 +136,7 @@ def test_no_word_has_two_entries_and_every_line_of_the_list_is_one() -> None:
 
 def test_tables_name_the_glossary() -> None:
     page = markdown(ReportDocument("Title", Section("Scores"), (), ("a note",)))
-    assert page.endswith("- a note\n\nwords: raggs explain WORD, or docs/glossary.md\n")
+    assert page.endswith("- a note\n\nwords: raggs explain WORD, or docs/reference/glossary.md\n")
     sweep = (PACKAGE / "sweeps" / "plots.py").read_text(encoding="utf-8")
     assert "glossary=False" in sweep, "sweeps of earlier versions are audited by the bytes of sweep.md"
     assert "{{ glossary }}" in (PACKAGE / "reporting" / "page" / "page.html").read_text(encoding="utf-8")
@@ -145,7 +145,7 @@ def test_tables_name_the_glossary() -> None:
 def test_a_word_is_explained_offline_and_a_measure_says_itself() -> None:
     said = invoke("explain", "P (holm)").output
     assert "randomisation test" in said
-    assert "docs/metrics.md" in said
+    assert "docs/reference/metrics.md" in said
     assert "](" not in said
     assert "log2(rank + 1)" in invoke("explain", "nDCG@10").output
     assert "mean over all orders" in invoke("explain", "E[ndcg@10]").output

@@ -19,7 +19,7 @@ from raggs.base.errors import UsageError
 from raggs.metrics.evaluate import evaluate
 from raggs.metrics.measures import REGISTRY
 
-PAGE = Path(__file__).parents[2] / "docs" / "exports.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "import-export.md"
 DOCS = [f"d{number}" for number in range(8)]
 BY_TREC_EVAL = [
     "P@3",
@@ -67,7 +67,7 @@ UNTIED = [
     "Judged",
     "Compat(p=0.8)",
     "Compat(p=0.9,normalize=False)",
-]  # see docs/exports.md
+]  # see docs/how-to/import-export.md
 ROUNDED = ["ERR@3", "ERR@20", "nDCG(dcg='exp-log2')@3"]  # gdeval gives five places
 WALKED = [
     "INST(T=2.0,max_rel=4)",

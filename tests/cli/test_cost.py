@@ -29,7 +29,7 @@ from support.project import Project, begin, make_project
 def test_what_is_expected_is_within_a_factor_of_two_and_the_bound_holds(
     server: LLMServer, project: Project, changes: dict[str, Any], flags: tuple[str, ...]
 ) -> None:
-    """As docs/budget.md says. The server counts four characters as a token, and its answers are short."""
+    """As docs/how-to/cut-cost.md says. The server counts four characters as a token, and its answers are short."""
     project.change(**changes)
     told = json.loads(call("run", "--config", project.config, "--dry-run", "--json", *flags).stdout)
     call("run", "--config", project.config, "--quiet", *flags)

@@ -21,7 +21,7 @@ from raggs import load_config
 from raggs import run as run_config
 from raggs.cli import plain_text
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "ci.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "start" / "ci-gate.md"
 
 
 @pytest.fixture

@@ -116,7 +116,7 @@ def test_the_example_of_the_page() -> None:
         [parse_measure(f"{name}@{k}").values(hits)[0] for k in (2, 1)] for name in ("span_recall4", "span_precision4")
     ]
     assert by_k == [[1.0, 0.5], [0.625, 0.5]]
-    page = (Path(__file__).parents[2] / "docs" / "projection.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "concepts" / "projection.md").read_text()
     assert "`span_recall4@2` = 100/100 = 1 and `span_precision4@2` = 100/160 = .625" in page
 
 

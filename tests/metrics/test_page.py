@@ -1,4 +1,4 @@
-"""docs/metrics.md: every number on the page is recomputed, twice: from its arithmetic and by the code."""
+"""docs/reference/metrics.md: every number on the page is recomputed, twice: from its arithmetic and by the code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from support.plain_measures import PLAIN
 from raggs.metrics import evaluate, parse_measure
 from raggs.metrics.measures import REGISTRY
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "metrics.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 OPERATORS = {
     ast.Add: operator.add,

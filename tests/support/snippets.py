@@ -1,11 +1,11 @@
-"""The snippets of docs/exports.md, run as they stand in a folder where the export is called `golden`."""
+"""The snippets of docs/how-to/import-export.md, run as they stand in a folder where the export is called `golden`."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs" / "exports.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "import-export.md"
 
 
 def snippet(format_: str, number: int = 0) -> str:

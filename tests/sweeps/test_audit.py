@@ -46,7 +46,7 @@ def test_what_raggs_wrote_is_what_it_says(folder: Path) -> None:
 
 
 def test_a_page_says_where_its_words_are_explained(folder: Path) -> None:
-    assert (folder / "sweep.md").read_text().endswith("\nwords: raggs explain WORD, or docs/glossary.md\n")
+    assert (folder / "sweep.md").read_text().endswith("\nwords: raggs explain WORD, or docs/reference/glossary.md\n")
 
 
 def edit_list(folder: Path) -> None:

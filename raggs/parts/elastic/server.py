@@ -146,7 +146,7 @@ def explain(error: Exception, place: IndexPlace) -> RaggsError:
         return PrerequisiteError(
             "Elasticsearch cannot be reached",
             where=place.url,
-            remedy="start the server or check url; docs/elasticsearch.md has a line that starts one",
+            remedy="start the server or check url; docs/how-to/elasticsearch.md has a line that starts one",
         )
     return ProviderError(f"the client failed ({error})", where=place.url, remedy="look at the server's log")
 

@@ -2,7 +2,7 @@
 
 One file each and one line here, as other adapters; `noisy` puts them together. The same question, seed and level
 give the same noise. A few phrases are those of the paper that this follows; the others are written for themselves and
-not for the lists of the rewriter `clean`, which knows some and not the rest: docs/diagnose/noise.md says how many.
+not for the lists of the rewriter `clean`, which knows only some of them (docs/how-to/diagnose/noise.md).
 
 What a noise is: what people add to a question without asking for anything else.
 

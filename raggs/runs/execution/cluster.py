@@ -3,7 +3,7 @@
 A scheduler runs whatever code it is sent, as the user whose it is. So the processes of this machine talk over TLS
 alone, with a certificate that is made for the run and exists in memory only: another user of the machine, who can reach
 their ports, is refused. They offer no pages over HTTP, and get what `PASSED_VARIABLES` lets through of the environment.
-A scheduler at an address is as safe as whoever started it made it (see docs/scale.md).
+A scheduler at an address is as safe as whoever started it made it (see docs/how-to/many-machines.md).
 """
 
 from __future__ import annotations

@@ -137,7 +137,9 @@ class CostEstimate(Frozen):
         description="of `usd`, what is likely to be less: the provider remembers the prompt's words",
     )
     likely_usd: float | None = Field(
-        None, exclude_if=_is_none, description="what is to be expected of `usd`; see docs/budget.md for how it is found"
+        None,
+        exclude_if=_is_none,
+        description="what is to be expected of `usd`; see docs/how-to/cut-cost.md for how it is found",
     )
     exact: bool = Field(description="whether the calls are counted rather than bounded")
     least: int | None = Field(

@@ -12,7 +12,7 @@ head of the manifest; configuration, estimates and the ledger's mark have a hash
 seal is over the JSON as it stands in the file, never over the models of this raggs, so that a later version reads it
 too.
 
-Whoever can run raggs can seal anything: a seal finds edits, not forgers (see docs/audit.md). It must not mend
+A user of raggs can write a seal: it detects edits, not forgery (docs/concepts/caching-and-audit.md). It must not mend
 anything.
 
 The journal of judged batches while the rank stage runs. It lives on the disk; memory holds only where entries stand.

@@ -55,7 +55,7 @@ def test_a_report_without_it_says_nothing_of_it(name):
 
 def test_usual_ones_are_registered_and_all_are_described():
     assert set(DEFAULT_ANALYSES) < set(REGISTRY.builtin)
-    table = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text(encoding="utf-8")
+    table = (Path(__file__).parents[3] / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
     assert [name for name in REGISTRY.builtin if f"| `{name}` |" not in table] == []
 
 
