@@ -162,6 +162,42 @@ class ReportDocument:
     warnings: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Summary:
+    """The default output of a command: at most 25 lines of 80 columns, and 200 words.
+
+    Attributes:
+        headline: the decision or result, one sentence each; at most four.
+        table: at most 80 columns wide.
+        legend: what titles and signs of the table mean; one line.
+        trust: what limits the result, such as unjudged passages, pooling or a judge that fails its check.
+        next: the one command to run next; empty if there is none.
+        details: where the rest is, such as "--details: intervals of all measures"; empty if there is no more.
+    """
+
+    headline: tuple[str, ...]
+    table: Table | None = None
+    legend: str = ""
+    trust: tuple[str, ...] = ()
+    next: str = ""
+    details: str = ""
+
+
+def round_table(table: Table, digits: int) -> Table:
+    """Return the table with scores, differences and intervals at `digits` decimals, as text."""
+    return replace(table, rows=tuple(tuple(_round_cell(cell, digits) for cell in row) for row in table.rows))
+
+
+def _round_cell(cell: Cell, digits: int) -> Cell:
+    if cell.form not in ("score", "signed") or not isinstance(cell.value, int | float):
+        return cell
+    sign = "+" if cell.form == "signed" else ""
+    ranges = (
+        f" {each.brackets[0]}{each.low:z.{digits}f} {each.high:z.{digits}f}{each.brackets[1]}" for each in cell.ranges
+    )
+    return Cell(f"{cell.value:{sign}z.{digits}f}{cell.mark}{''.join(ranges)}", best=cell.best)
+
+
 def make_cells(*values: Value, form: NumberForm = "score") -> Row:
     """Cells of numbers that are written alike; texts stay as they are."""
     return tuple(Cell(value, "text" if isinstance(value, str) else form) for value in values)

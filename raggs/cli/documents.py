@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from raggs.base.document import GLOSSARY, Cell, Legend, ReportDocument, Section, Table
+from raggs.base.document import GLOSSARY, Cell, Legend, ReportDocument, Section, Summary, Table, round_table
 from raggs.base.text import escape_controls
 from raggs.cli.plain_text import say
 from raggs.cli.screen import hanging
@@ -23,6 +23,7 @@ from raggs.evaluation.layout import lay_out, per_query_head, per_query_rows
 from raggs.evaluation.models import EvalReport
 
 GAP = 2  # between columns
+SUMMARY_WIDTH = 80
 MIN_COLUMN_WIDTH = 8  # characters of a column that is folded; a narrower screen cuts
 
 
@@ -33,6 +34,25 @@ def show(report: EvalReport, screen: Console, *, per_query: bool, files: Sequenc
     show_document(lay_out(report), screen)
     for file in files:
         say(str(file))
+
+
+DIGITS = 3  # decimals of scores, unless --precision sets another number
+
+
+def show_summary(summary: Summary, screen: Console, digits: int = DIGITS) -> None:
+    """Print a command's default output: headline, table, trust, the next command."""
+    _say(summary.headline, screen, "bold")
+    if summary.table is not None:
+        screen.print()
+        shown, hidden = _fit_columns(round_table(summary.table, digits), min(screen.width, SUMMARY_WIDTH))
+        show_parts(shown, screen)
+        _say([summary.legend] if summary.legend else [], screen, "dim")
+        _say([f"not shown: {', '.join(hidden)}"] if hidden else [], screen, "dim")
+        screen.print()
+    _say(summary.trust, screen)
+    if summary.next:
+        screen.print(Text(f"next: {escape_controls(summary.next)}"), soft_wrap=True)
+    _say([summary.details] if summary.details else [], screen, "dim")
 
 
 def show_document(document: ReportDocument, screen: Console) -> None:

@@ -57,6 +57,10 @@ Summary = Annotated[bool, typer.Option("--summary", help="Append the result as M
 Confidence = Annotated[
     float, typer.Option("--confidence", metavar="P", min=0.5, max=0.999, help="Of the intervals and tests.")
 ]
+Details = Annotated[bool, typer.Option("--details", help="Print all sections, definitions and notes.")]
+Precision = Annotated[
+    int, typer.Option("--precision", metavar="N", min=1, max=10, help="Decimals of scores on the screen.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 ExportFolder = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The folder to write to.")]
 IntoOthers = Annotated[bool, typer.Option("--force", help="Write into a folder that holds other things.")]
