@@ -1,11 +1,7 @@
-"""Everything that has a name: adapters, engines, measures, prompts, artifacts and their schemas.
+"""Catalogue of everything that has a name: adapters, engines, metrics, prompts, artifacts and their schemas.
 
-The prompts that come with raggs, to be read, and to be begun from with one's own.
-
-What a word means that a table or a file uses: the glossary, and measures and settings, which say it themselves.
-
-The entries stand in `words.md`, the source of docs/reference/glossary.md: one source for terminal and pages.
-A word is found whatever its case, its brackets' content and its cutoff, a setting by its end, too. Computes nothing.
+Used by `raggs list`, `raggs schema`, `raggs prompts` and `raggs explain`. Terms are in `glossary.md`, the source of
+docs/reference/glossary.md; headings of tables are in `headings.md`. Metrics and settings describe themselves.
 """
 
 from __future__ import annotations
@@ -33,7 +29,7 @@ from raggs.llm.ledger import LEDGER_FILE as LEDGER
 from raggs.llm.ledger import CallIntent, LedgerLine
 from raggs.metrics.measure import Measure
 from raggs.metrics.measures import REGISTRY as MEASURES
-from raggs.metrics.names import glossary, parse_measure
+from raggs.metrics.names import MeasureSpec, glossary, parse_measure
 from raggs.parts import (
     askers,
     chunkers,
@@ -286,10 +282,11 @@ def prompt_pages() -> list[PromptPage]:
     return [prompt_page(name) for name in known_prompts()]
 
 
-GLOSSARY_FILE = Path(__file__).with_name("words.md")
-ENTRY = re.compile(r"^- ((?:\*\*[^*]+\*\*(?:, )?)+): (.+(?:\n  .+)*)", re.MULTILINE)
+GLOSSARY_FILE = Path(__file__).with_name("glossary.md")  # terms: **term** (synonym, synonym): text
+HEADINGS_FILE = Path(__file__).with_name("headings.md")  # headings of tables: **heading**, **heading**: text
+ENTRY = re.compile(r"^- ((?:\*\*[^*]+\*\*(?:, )?)+)(?: \(((?:[^()]|\n)+)\))?: (.+(?:\n  .+)*)", re.MULTILINE)
 TERM_PATTERN = re.compile(r"\*\*([^*]+)\*\*")
-SIGNS = {"p", "k", "at", "[ ]", "{ }", "#"}  # of tables; nobody who types a word means one of them
+MIN_GUESS = 3  # letters; shorter words resemble too many
 PLACE = re.compile(r"(\.\d+)+$")  # in a list
 MAP = re.compile(r"map( to|$)")  # the form of a key below which the user names keys
 LINK = re.compile(r"\[([^\]]+)\]\(([^)]+)\)")
@@ -309,12 +306,12 @@ class GlossaryEntry:
 
 
 def explain_word(word: str) -> tuple[GlossaryEntry, ...]:
-    """What a word means: its entry in the glossary, the measure of that name, the settings and parts of that name.
+    """Return the entries of a word: term, heading, metric, settings and parts of that name.
 
     Raises:
-        NotFoundError: nothing has that name; the nearest word is named.
+        NotFoundError: nothing has that name; the remedy names the nearest word, if there is one.
     """
-    known = glossary_entries()
+    known = {**heading_entries(), **glossary_entries()}
     said = (
         known.get(_normalised_word(word)),
         _measure(word),
@@ -327,20 +324,32 @@ def explain_word(word: str) -> tuple[GlossaryEntry, ...]:
     found = found or tuple(dict.fromkeys((*_settings(path), *_below_parts(path))))
     found = found or tuple(_settings_of_parts(_normalised_word(word)))
     if not found:
-        names = sorted({*known, *measure_entries(), *(key.name for key in run_keys())} - SIGNS)
-        remedy = did_you_mean(_normalised_word(word), names, "see: raggs explain")
-        raise NotFoundError(f"{word!r} is no word of the glossary, no measure and no setting", remedy=remedy)
+        names = {*glossary_entries(), *measure_entries(), *(key.name for key in run_keys())}
+        names = {name for name in names if len(name) >= MIN_GUESS} if len(word) >= MIN_GUESS else set()
+        remedy = did_you_mean(_normalised_word(word), sorted(names), "list of all terms: raggs explain")
+        raise NotFoundError(f"{word!r} is not a term, metric, setting or heading", remedy=remedy)
     return found
 
 
 @cache
 def glossary_entries() -> Mapping[str, GlossaryEntry]:
     """The entries by each of their words, in lower case, in the order of the page."""
+    return _entries_of(GLOSSARY_FILE)
+
+
+@cache
+def heading_entries() -> Mapping[str, GlossaryEntry]:
+    """Return the entries of headings of tables that are not terms, by each heading in lower case."""
+    return _entries_of(HEADINGS_FILE)
+
+
+def _entries_of(file: Path) -> Mapping[str, GlossaryEntry]:
     found: dict[str, GlossaryEntry] = {}
-    for names, text in ENTRY.findall(GLOSSARY_FILE.read_text(encoding="utf-8")):
+    for names, synonyms, text in ENTRY.findall(file.read_text(encoding="utf-8")):
         words = tuple(TERM_PATTERN.findall(names))
         entry = GlossaryEntry(words, LINK.sub(_link_target, " ".join(text.split())))
-        found |= {_normalised_word(word): entry for word in words}
+        also = filter(None, map(_normalised_word, synonyms.split(",")))
+        found |= dict.fromkeys((*map(_normalised_word, words), *also), entry)
     return found
 
 
@@ -354,10 +363,16 @@ def _normalised_word(word: str) -> str:
 
 
 def _measure(word: str) -> GlossaryEntry | None:
-    try:
-        named = parse_measure(word if "@" in word else f"{word}@10")
-    except (UsageError, PrerequisiteError):
-        return None
+    """Return the metric of that name; also "N-Recall4+" for n_recall4 and "hit rate" for hit_rate."""
+    for name in (word, re.sub(r"[\s-]+", "_", word.strip().rstrip("+"))):
+        try:
+            return _measure_of(parse_measure(name if "@" in name else f"{name}@10"))
+        except (UsageError, PrerequisiteError):
+            continue
+    return None
+
+
+def _measure_of(named: MeasureSpec) -> GlossaryEntry:
     name = named.measure.NAME
     entry = measure_entries()[name]
     wrapped = [f"{sign}: {said}." for sign, said in glossary([named.name]).items() if sign != name]

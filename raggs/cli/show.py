@@ -348,7 +348,8 @@ def explain(
         say_json(dump_json([asdict(entry) for entry in found]))
         return
     for entry in found:
-        say(hanging(f"{', '.join(entry.words)}: ", entry.text) if word is None else hanging("", entry.text))
+        named = entry.words[0].lower() in entry.text[: len(entry.words[0]) + 2].lower()
+        say(hanging("" if named else f"{', '.join(entry.words)}: ", entry.text))
     if command:
         say(f"a command: raggs {word} --help")
 

@@ -15,7 +15,7 @@ from support.cli import invoke
 
 import raggs
 from raggs.app import catalog
-from raggs.app.catalog import explain_word, glossary_entries
+from raggs.app.catalog import explain_word, glossary_entries, heading_entries
 from raggs.base.document import ReportDocument, Section, markdown
 from raggs.base.errors import NotFoundError
 from raggs.base.types import leaves
@@ -95,13 +95,18 @@ def titles() -> Iterator[tuple[str, str]]:
         yield from ((text.strip(), path.name) for text in found)
 
 
+@cache
+def explained() -> frozenset[str]:
+    return frozenset({*glossary_entries(), *heading_entries()})
+
+
 def known(title: str) -> bool:
     plain = SIDES.sub("", title).replace("{}", "").strip(" @,:")
-    if plain.lower() in glossary_entries() or plain in SIGNS or not plain:
+    if plain.lower() in explained() or plain in SIGNS or not plain:
         return True
-    if any(re.fullmatch(re.escape(title.lower()).replace(r"\{\}", ".+"), word) for word in glossary_entries()):
+    if any(re.fullmatch(re.escape(title.lower()).replace(r"\{\}", ".+"), word) for word in explained()):
         return True
-    return all(part.strip().lower() in glossary_entries() or is_measure(part) for part in plain.split(","))
+    return all(part.strip().lower() in explained() or is_measure(part) for part in plain.split(","))
 
 
 def is_measure(name: str) -> bool:
@@ -112,26 +117,45 @@ def is_measure(name: str) -> bool:
     return True
 
 
-def test_every_title_of_a_table_is_in_the_glossary() -> None:
+def test_every_heading_of_a_table_is_explained() -> None:
     found = [*titles(), *((loss, "LOSSES") for loss in LOSSES)]
     assert len(found) > 250, "titles are declared otherwise than this test looks for them"
     assert {"p (Holm)", "won-lost", "torn", "4-5", "from → to"} <= {title for title, _ in found}
     missing = sorted({f"{title} ({file})" for title, file in found if not known(title)})
-    assert not missing, f"an entry of each in raggs/app/words.md: {missing}"
+    assert not missing, f"an entry of each in raggs/app/headings.md or glossary.md: {missing}"
 
 
 @pytest.mark.parametrize(
-    "word", ["qrels", "PROC", "%PROC", "RA-nWG", "N-Recall4+", "front", "SLO", "canary", "Holm", "seal"]
+    "word",
+    [
+        *("qrels", "PROC", "%PROC", "RA-nWG", "N-Recall4+", "front", "canary", "Holm", "seal"),
+        *("label", "annotator", "annotation", "human label", "ground truth", "hallucination", "p-value", "bootstrap"),
+        *("Pareto front", "latency", "confidence interval", "statistical significance", "significance", "chunk"),
+        *("run file", "reranker", "embedding", "hybrid search", "RRF", "cross-encoder", "posterior", "prior"),
+        *("position bias", "kappa", "inter-annotator agreement", "adjudication", "LLM-as-a-judge", "baseline"),
+        *("effect size", "top k", "MRR", "recall", "precision", "MAP", "hit rate", "budget", "cache", "audit"),
+    ],
 )
-def test_words_of_the_field_are_in_the_glossary(word: str) -> None:
+def test_words_of_the_field_are_explained(word: str) -> None:
     assert explain_word(word)[0].text
 
 
-def test_no_word_has_two_entries_and_every_line_of_the_list_is_one() -> None:
-    page = (PACKAGE / "app" / "words.md").read_text(encoding="utf-8")
-    words = [word for entry in dict.fromkeys(glossary_entries().values()) for word in entry.words]
-    assert len(words) == len({word.lower() for word in words}) == len(glossary_entries())
-    assert len(dict.fromkeys(glossary_entries().values())) == len(re.findall("^- ", page, re.MULTILINE))
+def test_the_glossary_is_short_and_no_word_has_two_entries() -> None:
+    for name, entries in (("glossary", glossary_entries()), ("headings", heading_entries())):
+        page = (PACKAGE / "app" / f"{name}.md").read_text(encoding="utf-8")
+        found = list(dict.fromkeys(entries.values()))
+        assert len(found) == len(re.findall("^- ", page, re.MULTILINE))
+        words = [word.lower() for entry in found for word in entry.words]
+        assert len(words) == len(set(words))
+    assert len(set(glossary_entries().values())) <= 80
+    assert not set(glossary_entries()) & {"after", "all", "both", "same", "such as", "they"}
+
+
+@pytest.mark.parametrize("word", ["a", "xy", "zzzzqq"])
+def test_a_word_that_resembles_nothing_gets_no_guess(word: str) -> None:
+    with pytest.raises(NotFoundError) as found:
+        explain_word(word)
+    assert "did you mean" not in str(found.value.remedy)
 
 
 def test_tables_name_the_glossary() -> None:
@@ -168,7 +192,7 @@ def test_a_word_is_explained_offline_and_a_measure_says_itself() -> None:
         ("ask_from", "Beside type: cascade, one of the judges: "),
         ("axes", "a section of the configuration."),
         ("grade@2", "a prompt: "),
-        ("prompt cache", "charge less"),
+        ("prompt cache", "discount"),
         ("axes.embedder", "In the YAML file, or --set axes.embedder=…"),
     ],
 )
@@ -184,7 +208,7 @@ def test_every_setting_is_met_by_the_name_that_set_takes() -> None:
 
 
 def test_a_command_is_named_besides_what_else_bears_its_name() -> None:
-    assert invoke("explain", "sweep").output == "a command: raggs sweep --help\n"
+    assert invoke("explain", "doctor").output == "a command: raggs doctor --help\n"
     judge = invoke("explain", "judge").output.splitlines()
     assert len(judge) > 1 and judge[-1] == "a command: raggs judge --help"
 

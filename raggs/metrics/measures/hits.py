@@ -25,7 +25,7 @@ class HitAny(Measure):
     SOURCE = "success@k of trec_eval"
     CUTOFF = "possible"
     PARAMS = parameters(rel=REL)
-    ALIASES = ("success", "retrieval-hit-at-k")
+    ALIASES = ("success", "hit_rate", "retrieval-hit-at-k")
 
     def score(self, hits: Hits) -> Floats:
         """Shape (queries,): 1 where the top k holds a relevant passage, else 0."""
