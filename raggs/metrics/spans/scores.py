@@ -226,7 +226,7 @@ def score(target: ChunkTargets, retrieved: Ints, cutoff: Cutoff) -> Scores:
 
 
 @dataclass(frozen=True)
-class Summary:
+class MeanAndDeviation:
     """Mean and population standard deviation over the questions with a value; NaN where there is none."""
 
     mean: float
@@ -234,13 +234,13 @@ class Summary:
     count: int
 
 
-def summary(values: Floats | Sequence[float]) -> Summary:
+def summary(values: Floats | Sequence[float]) -> MeanAndDeviation:
     """The summary of one measure's values."""
     valid = np.asarray(values, dtype=np.float64)
     valid = valid[~np.isnan(valid)]
     if not len(valid):
-        return Summary(float("nan"), float("nan"), 0)
-    return Summary(float(valid.mean()), float(valid.std()), len(valid))
+        return MeanAndDeviation(float("nan"), float("nan"), 0)
+    return MeanAndDeviation(float(valid.mean()), float(valid.std()), len(valid))
 
 
 def _ratio(part: Floats, whole: Floats) -> Floats:
