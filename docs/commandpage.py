@@ -1,12 +1,11 @@
-"""Generate docs/reference/commands.md: each command with its help, its options in a table.
+"""Generate docs/reference/commands.md: the help of each command and a table of its options.
 
-Used by docs/generate.py. What is said of a command stands in its docstring, of an option in its declaration.
+Used by docs/generate.py. The texts come from the docstrings of the commands and the declarations of their options.
 """
 
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Iterator
 from typing import Any, get_args
 
@@ -14,25 +13,28 @@ from typer.main import get_command
 
 from raggs.cli.app import app
 
-HEAD = """# Commands
+HEAD = """# Command line
 
-Each command explains itself with `--help`, and takes `--debug` for the stack trace of an error. Each option
-has a variable: `RAGGS_RUN_MAX_USD=5` is `raggs run --max-usd 5`. Exit codes: 0 ok, 2 usage, 3 prerequisite missing,
-4 not found, 5 invalid config or data, 6 provider or runtime failure, 7 finished in part, or below a gate.
+All commands with their arguments and options, as printed by `raggs COMMAND --help`. Every command also takes these
+options:
 
-Each command takes `-q` (`--quiet`), with one meaning: no texts for people, no progress and no notes are printed. What
-`--json` prints stays, and so do written files, warnings, errors and exit codes. Output that is made for a file or a
-browser stays, too: `raggs schema`, `raggs prompts show`, and the address that `raggs review serve` prints."""
-COMMON = {"debug", "quiet", "help"}  # of every command
+- `--debug` prints the stack trace of an error.
+- `-q`, `--quiet` prints no text, progress or notes. The output of `--json`, written files, warnings, errors and exit
+  codes stay the same. So does output that is meant for a file or a browser: `raggs schema`, `raggs prompts show`, and
+  the address printed by `raggs review serve`.
+
+You can also set each option by an environment variable: `RAGGS_RUN_MAX_USD=5` is the same as `raggs run --max-usd 5`.
+[Exit codes and environment variables](exit-codes.md) lists the rest."""
+COMMON = {"debug", "quiet", "help"}  # described once, in HEAD
 
 
 def commands() -> str:
-    """The whole page."""
+    """Return the page."""
     return "\n\n".join([HEAD, *_sections("raggs", get_command(app))]) + "\n"
 
 
 def _sections(words: str, command: Any) -> Iterator[str]:
-    """Of a command, or of those below a group, in the order of the help."""
+    """Yield the section of each command below a group, in the order of the help."""
     for name in getattr(command, "commands", {}):
         each = command.commands[name]
         if each.hidden:
@@ -44,12 +46,21 @@ def _sections(words: str, command: Any) -> Iterator[str]:
 
 
 def _help(text: str) -> Iterator[str]:
-    """Paragraphs, and examples as a block of code."""
-    said, _, examples = inspect.cleandoc(text).partition("\b\n")
-    yield re.sub(r"(?<!\n)\n(?!\n)", " ", said.strip()).replace("<", "&lt;")
-    lines = examples.partition("\n")[2]
-    if lines:
-        yield f"```\n{inspect.cleandoc(lines)}\n```"
+    """Yield the paragraphs of a help text; blocks that keep their lines become code below their introduction."""
+    for paragraph in inspect.cleandoc(text).split("\n\n"):
+        plain = paragraph.removeprefix("\b\n")
+        if plain == paragraph:
+            yield _prose(paragraph)
+            continue
+        lines = plain.splitlines()
+        code = next((number for number, line in enumerate(lines) if line.startswith(" ")), len(lines))
+        yield _prose("\n".join(lines[:code]))
+        if block := inspect.cleandoc("\n" + "\n".join(lines[code:])):
+            yield f"```\n{block}\n```"
+
+
+def _prose(text: str) -> str:
+    return " ".join(text.split()).replace("<", "&lt;")
 
 
 def _table(params: list[Any]) -> str:
@@ -66,7 +77,7 @@ def _row(param: Any) -> str:
 
 
 def _choices(param: Any) -> str:
-    """What an option without a name for its value takes: one of a few words."""
+    """Return the choices of an option, separated by slashes."""
     described = getattr(param, "type_descriptor", None)  # newer typer; click's parameters have a type
     return "/".join(get_args(described.annotation) if described else param.type.choices)
 
