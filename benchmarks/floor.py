@@ -6,7 +6,7 @@ Pools, truth and judges are those of `ranking.py` (ranking_worlds.py): a stage g
 that passages below the floor may deserve to stand above some that are ordered. Below the floor a run orders by grade
 and fused rank; these pools have no fused rank, and equals stand there by chance, which is the worse case. Each ranking
 is played once, with 80 calls allowed, and looked at on the way. The loss is the gain-weighted one of
-docs/how-to/ranking-buys.md, "DCG lost" the same gains by the discount of their rank (gainloss.py).
+docs/project/benchmarks-search-and-cost.md, "DCG lost" the same gains by the discount of their rank (gainloss.py).
 
 A mean is taken over queries, each the mean of its worlds; +- is its standard error, and differences are paired.
 """

@@ -7,7 +7,7 @@ Two sets: queries of the labelled collection, and made-up ones with 1 to 5 usefu
 truth and judges are those of `ranking.py` (ranking_worlds.py). A query without a grade of 3 or more is not ranked, as
 in a run. Each world is ranked twice, with two seeds.
 
-The gain-weighted loss is in docs/how-to/ranking-buys.md, by true utilities. "DCG lost" weighs the same gains by the
+The gain-weighted loss is in docs/project/benchmarks-search-and-cost.md, by true utilities. "DCG lost" weighs the same gains by the
 discount of their rank, as nDCG does before it is normed. The script loads no more of raggs than `make_ranker`, so that
 it measures an older version as well: PYTHONPATH=CHECKOUT python benchmarks/gainloss.py ... --least 1.
 

@@ -1,6 +1,6 @@
 """What the rewriter `clean` takes off 200 noisy questions, and how near it brings them to their clean selves.
 
-    python benchmarks/rewriting.py              the table of docs/how-to/diagnose/noise.md
+    python benchmarks/rewriting.py              the table of benchmarks/results/diagnoses.md
     python benchmarks/rewriting.py --phrases    of the phrases that noises add, how many it knows
 
 The questions are those of tests/parts/rewriters/noisy.txt, in which noise and information are marked;

@@ -195,7 +195,7 @@ def test_the_picture_of_the_ranking_is_drawn_from_the_results() -> None:
 
 
 def test_what_the_rank_stage_buys_is_told_in_the_figures_of_the_results() -> None:
-    page = (ROOT / "docs" / "how-to" / "ranking-buys.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "project" / "benchmarks-search-and-cost.md").read_text(encoding="utf-8")
     results = (ROOT / "benchmarks" / "results" / "ranking.md").read_text(encoding="utf-8")
     shown = page.split("| judge | tau20, grades only |", 1)[1].split("\n\n", 1)[0].splitlines()[2:]
     assert len(shown) == 5

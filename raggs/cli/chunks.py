@@ -192,7 +192,7 @@ def eval_(
 
     \b
     A question in JSON lines, with an excerpt that is searched for, and with its
-    place (a table has question, references and corpus_id; docs/how-to/chunk-eval.md):
+    place (a table has question, references and corpus_id; docs/how-to/chunking.md):
       {"text": "Who barks?", "references": ["Dogs bark"]}
       {"text": "Who barks?", "corpus_id": "pets", "references":
         [{"content": "Dogs bark", "start_index": 0, "end_index": 9}]}

@@ -28,7 +28,7 @@ MAX_BATCH_SIZE = 20  # passages that a judge orders at a time, at most
 class RankConfig(Settings):
     """How the golden order is found; `rank: null` leaves it out, and the golden set is one of grades alone.
 
-    How it works is in docs/concepts/ranking.md, what it brings and costs in docs/how-to/ranking-buys.md.
+    How it works is in docs/concepts/ranking.md, what it brings and costs in docs/how-to/cut-cost.md.
     """
 
     engine: Annotated[str, NameOf(ranking.REGISTRY)] = Field(

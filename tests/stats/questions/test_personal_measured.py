@@ -17,7 +17,7 @@ from raggs.stats.personal_data import KINDS, personal_data
 
 HERE = Path(__file__).resolve()
 LINES = (HERE.parents[2] / "fixtures" / "personal.txt").read_text(encoding="utf-8").splitlines()
-PAGE = HERE.parents[3] / "docs" / "how-to" / "queries.md"
+PAGE = HERE.parents[3] / "docs" / "project" / "benchmarks-search-and-cost.md"
 MARK = re.compile(r"\{(\w+):([^}]*)\}")
 # Recall and precision of each kind: dotted numbers of versions and sections look like addresses.
 LEAST = {"email": (0.9, 0.95), "phone": (0.95, 0.95), "ip": (1.0, 0.55), "name": (0.7, 0.9)}
