@@ -7,9 +7,9 @@ Two sets: queries of the labelled collection, and made-up ones with 1 to 5 usefu
 truth and judges are those of `ranking.py` (ranking_worlds.py). A query without a grade of 3 or more is not ranked, as
 in a run. Each world is ranked twice, with two seeds.
 
-The gain-weighted loss is in docs/project/benchmarks-search-and-cost.md, by true utilities. "DCG lost" weighs the same gains by the
-discount of their rank, as nDCG does before it is normed. The script loads no more of raggs than `make_ranker`, so that
-it measures an older version as well: PYTHONPATH=CHECKOUT python benchmarks/gainloss.py ... --least 1.
+The gain-weighted loss is defined in docs/project/benchmarks-search-and-cost.md, here by true utilities. "DCG lost"
+weighs the same gains by the discount of their rank, as nDCG does before normalisation. The script loads only
+`make_ranker` of raggs, so it can also measure an older version: PYTHONPATH=CHECKOUT python benchmarks/gainloss.py ... --least 1.
 
 `--cap N` with `--saving 0` gives the loss at equal numbers of calls. `--oracle` gives a bound: the engine is told which
 passages deserve more than grade 1, compares only these, and puts the others below them without a call.
