@@ -9,7 +9,8 @@ in a run. Each world is ranked twice, with two seeds.
 
 The gain-weighted loss is defined in docs/project/benchmarks-search-and-cost.md, here by true utilities. "DCG lost"
 weighs the same gains by the discount of their rank, as nDCG does before normalisation. The script loads only
-`make_ranker` of raggs, so it can also measure an older version: PYTHONPATH=CHECKOUT python benchmarks/gainloss.py ... --least 1.
+`make_ranker` of raggs, so it can also measure an older version:
+PYTHONPATH=CHECKOUT python benchmarks/gainloss.py ... --least 1.
 
 `--cap N` with `--saving 0` gives the loss at equal numbers of calls. `--oracle` gives a bound: the engine is told which
 passages deserve more than grade 1, compares only these, and puts the others below them without a call.
