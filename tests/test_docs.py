@@ -256,10 +256,15 @@ def coverage_rows(page: str, cells: int) -> list[list[str]]:
 
 def test_every_command_that_the_pages_name_exists() -> None:
     words = {name.split()[0] for name in commands()}
+    seen = set()
     for page in PAGES:
-        for fence in re.findall(r"```(?:bash|console|sh)?\n(.*?)```", (ROOT / page).read_text("utf-8"), re.DOTALL):
-            named = set(re.findall(r"^(?:\$ )?(?:\S*/)?raggs ([a-z]+)", fence, re.MULTILINE))
-            assert named <= words, f"{page} names {sorted(named - words)}"
+        text = (ROOT / page).read_text("utf-8")
+        for language, fence in re.findall(r"^ *```(\w*)\n(.*?)^ *```$", text, re.DOTALL | re.MULTILINE):
+            if language in ("", "bash", "console", "sh"):
+                named = set(re.findall(r"^ *(?:\$ )?(?:\S*/)?raggs ([a-z]+)", fence, re.MULTILINE))
+                assert named <= words, f"{page} names {sorted(named - words)}"
+                seen |= named
+    assert len(seen) > 15
 
 
 def test_every_option_that_the_pages_name_exists() -> None:
