@@ -1,8 +1,8 @@
-"""The configuration: one YAML file, checked as a whole, with the origin of each value.
+"""Configuration: one YAML file, validated as a whole. The origin of each value is recorded.
 
-models   every setting of a run with its default, and its documentation
-load     the file, environment variables and --set to one checked configuration
+models   every setting of a run with its default and its description
+load     merge the file, environment variables and --set into one validated configuration
 source   YAML with line numbers
 
-It makes no parts.
+This package creates no components.
 """

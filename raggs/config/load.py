@@ -1,7 +1,7 @@
-"""From a file, the environment and the command line to one checked configuration.
+"""Merge a file, the environment and the command line into one validated configuration.
 
-Later sources win: defaults < file < ``RAGGS__section__key`` variables < ``--set section.key=value``. Every value
-knows where it came from. A mistake is told with its line and the nearest name that would have been right.
+Later sources win: defaults < file < ``RAGGS__section__key`` variables < ``--set section.key=value``. raggs records the
+origin of every value. An error message names the line and suggests the nearest valid name.
 """
 
 from __future__ import annotations
@@ -33,24 +33,26 @@ from raggs.config.source import (
 )
 
 S = TypeVar("S", bound=Settings)
-IN_MEMORY = Path("settings in memory")  # what errors call a mapping; its paths are of the current folder
-KIND_BY_KEY = {"axes": "sweep", "golden": "sweep", "judge": "run", "retrieve": "run"}  # keys that one kind of file has
+# Replaces the file name in errors if the settings are a mapping. Its paths are relative to the current folder.
+IN_MEMORY = Path("settings in memory")
+# keys that occur in only one kind of file
+KIND_BY_KEY = {"axes": "sweep", "golden": "sweep", "judge": "run", "retrieve": "run"}
 
 
 @dataclass(frozen=True)
 class LoadedConfig:
-    """A configuration with the file that it came from and the origin of each value that is not a default."""
+    """A configuration with its file and the origin of each value that is not a default."""
 
     path: Path
     run: RunConfig
     origins: Mapping[TreePath, ValueOrigin]
 
     def effective(self) -> dict[str, Any]:
-        """All settings as plain JSON values."""
+        """Return all settings as plain JSON values."""
         return self.run.model_dump(mode="json")
 
     def with_origins(self) -> Iterator[tuple[str, Any, str]]:
-        """Dotted name, value and origin of every leaf, in the models' order."""
+        """Yield the dotted name, value and origin of every leaf, in the order of the models."""
         for place, value in leaves(self.effective()):
             yield join_key(place), value, str(self._origin(place))
 
@@ -67,19 +69,20 @@ def load_config(
     overrides: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
 ) -> LoadedConfig:
-    """Read and check a configuration.
+    """Read and validate a configuration.
 
     Args:
-        path: the YAML file, or a mapping of what it would hold, whose paths are of the current folder. A ``.env``
-            beside it gives keys and settings (see `raggs.config.source`), never over what is set already.
-        overrides: texts of the form ``section.key=value``; list entries by number or name
-                (``retrieve.retrievers.0.k=10``, ``retrieve.retrievers.bm25.k=10``).
-        environment: instead of the process's own (and then without ``.env``).
+        path: the YAML file, or a mapping with the same content. Paths in a mapping are relative to the current folder.
+            A ``.env`` file next to the YAML file can supply keys and settings (see `raggs.config.source`). It never
+            overrides variables that are already set.
+        overrides: texts of the form ``section.key=value``. List entries are addressed by number or name
+            (``retrieve.retrievers.0.k=10``, ``retrieve.retrievers.bm25.k=10``).
+        environment: replaces the environment of the process. If it is given, ``.env`` is not read.
 
     Raises:
         NotFoundError: the file is missing.
-        ConfigError: the file, a variable or an override cannot be right; with line and remedy.
-        UsageError: an override is not of the form ``key=value``.
+        ConfigError: the file, a variable or an override is invalid. The error gives the line and a remedy.
+        UsageError: an override does not have the form ``key=value``.
     """
     file = path if isinstance(path, Mapping) else Path(path)
     run, origins = load_settings(RunConfig, file, overrides, environment)
@@ -92,7 +95,7 @@ def load_settings(
     overrides: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
 ) -> tuple[S, Mapping[TreePath, ValueOrigin]]:
-    """Settings that a YAML file or a mapping holds as a whole, and where each value is from; as `load_config`."""
+    """Read settings that fill a whole YAML file or mapping. Return them with their origins; see `load_config`."""
     if environment is None:
         environment = environment_for(IN_MEMORY if isinstance(file, Mapping) else file)
     source = _in_memory(file) if isinstance(file, Mapping) else read_source(file, environment)
@@ -104,7 +107,7 @@ def load_settings(
         key, equals, text = override.partition("=")
         if not equals or not key.strip():
             raise UsageError(
-                f"--set {override}: not of the form key=value", remedy="for example --set rank.max_calls=40"
+                f"--set {override}: expected the form key=value", remedy="use, for example, --set rank.max_calls=40"
             )
         assign(source, split_key(key.strip()), text, ValueOrigin("--set", key.strip()))
     refuse_secrets(source, environment)
@@ -112,18 +115,18 @@ def load_settings(
 
 
 def _in_memory(values: Mapping[str, object]) -> ConfigSource:
-    """A mapping as a file of the same content; variables in its texts are not expanded."""
+    """Return the mapping as if read from a file. Variables in its texts are not expanded."""
     return ConfigSource(IN_MEMORY, {str(key): deepcopy(value) for key, value in values.items()}, {})
 
 
 def _refuse_other_kinds(model: type[S], source: ConfigSource) -> None:
-    """A file that was given to the wrong command."""
+    """Raise an error if the file belongs to another command."""
     known = set(model.model_fields)
     if issubclass(model, DocumentsConfig):
         known |= model.sections_not_read()
     for key, kind in KIND_BY_KEY.items():
         if key in source.values and key not in known:
-            what = f"the configuration of a {kind}: it holds `{key}`"
+            what = f"this is the configuration of a {kind}: it has the key `{key}`"
             raise ConfigError(what, where=source.path, remedy=f"raggs {kind} --config {source.path}")
 
 
@@ -134,12 +137,12 @@ def _validate(model: type[S], source: ConfigSource) -> S:
         raise _explain(error, source) from error
 
 
-# --- mistakes as sentences ------------------------------------------------------------------------------------
+# --- error messages -------------------------------------------------------------------------------------------
 
 
 def _explain(error: ValidationError, source: ConfigSource) -> ConfigError:
     details = error.errors(include_url=False)
-    # A key that nobody knows is most often the cause of the others (a misspelt required key), so it goes first.
+    # An unknown key is often the cause of the other errors (a misspelt required key), so it comes first.
     first = min(details, key=lambda detail: detail["type"] != UNKNOWN_KEY)
     place = _place_in_values(first["loc"], source.values)
     name = ".".join(map(str, place))
@@ -155,9 +158,10 @@ def _explain(error: ValidationError, source: ConfigSource) -> ConfigError:
 
 
 def _place_in_values(place: TreePath, values: object) -> TreePath:
-    """How much of a place is keys; where several forms may stand, pydantic names the form after them.
+    """Return the leading steps of a location that are keys.
 
-    A number leads into what was given: a list, or one value in place of a list of one.
+    For a union, pydantic appends the name of the variant to the location. An integer step is kept: it is an index into
+    a list, or stands for a single value that was given instead of a list.
     """
     for depth, step in enumerate(place):
         if not isinstance(values, Mapping | list | tuple):
@@ -179,12 +183,12 @@ def _as_given(value: object) -> str:
 
 
 def _sentence(detail: ErrorDetails, name: str, context: Mapping[str, Any]) -> tuple[str, str]:
-    """What is wrong, and what to do about it."""
+    """Return the message and the remedy for one validation error."""
     match detail["type"]:
         case "unknown_key":
             known = context["known"]
             return f"unknown key {name!r}", did_you_mean(
-                str(detail["loc"][-1]), known, f"known here: {', '.join(known)}"
+                str(detail["loc"][-1]), known, f"known keys: {', '.join(known)}"
             )
         case "unknown_name":
             return f"{name}: unknown {context['what']} {context['name']!r}", did_you_mean(
@@ -194,20 +198,20 @@ def _sentence(detail: ErrorDetails, name: str, context: Mapping[str, Any]) -> tu
             given = detail["input"] if isinstance(detail["input"], str) else "..."
             return f"{name}: needs a `type`", f"for example {{type: {given}}}; see: raggs list"
         case "model_type" | "dict_type":
-            return f"{name}: a mapping belongs here", f"{_as_given(detail['input'])}; see: raggs explain {name}"
+            return f"{name}: expected a mapping", f"{_as_given(detail['input'])}; see: raggs explain {name}"
         case "tuple_type" | "list_type":
-            return f"{name}: a list belongs here", f"{_as_given(detail['input'])}; for example [a, b]"
+            return f"{name}: expected a list", f"{_as_given(detail['input'])}; for example [a, b]"
         case "path_type":
-            return f"{name}: a path belongs here", _as_given(detail["input"])
+            return f"{name}: expected a path", _as_given(detail["input"])
         case "too_short":
             few, given = context["min_length"], context["actual_length"]
-            return f"{name}: needs at least {few}, and there {'is' if given == 1 else 'are'} {given}", "add to the list"
+            return f"{name}: needs at least {few} entries, got {given}", "add to the list"
         case "missing":
-            return f"{name} is missing", "give it in the file"
+            return f"{name} is required but missing", "add it to the file"
         case "literal_error":
             expected = str(context.get("expected", "")).replace(" or ", ", ").split(",")
             known = [text.strip().strip("'") for text in expected]
-            return f"{name}: {detail['input']!r} is not known", did_you_mean(str(detail["input"]), known)
+            return f"{name}: unknown value {detail['input']!r}", did_you_mean(str(detail["input"]), known)
     message = detail["msg"].removeprefix("Value error, ")
     message = message[:1].lower() + message[1:]
     return f"{name}: {message}" if name else message, _as_given(detail["input"])

@@ -1,10 +1,8 @@
-"""Every setting of a run and its default. This is the only place where a default is written.
+"""Every setting of a run, its default and its description. Defaults are defined only here.
 
-Every key that a configuration may hold, in words: its form, its default, what it means.
-
-What is said of a setting stands in its `Field`, of an option of an engine or a fusion in the docstring of its class.
-docs/reference/configuration.md and `raggs explain rank.floor` take it from here. Builds nothing. Adapters declare
-their own keys in their `Config`, which is imported on demand.
+The description of a setting is in its `Field`. The description of an engine or fusion option is in the docstring of
+its class. docs/reference/configuration.md and `raggs explain rank.floor` are generated from both. This module creates
+no components. Adapters declare their own keys in their `Config`, which is imported on demand.
 """
 
 from __future__ import annotations
@@ -47,22 +45,22 @@ QueriesSpec = Annotated[AdapterConfig, OneOf(queries.REGISTRY)]
 ExecutionSpec = Annotated[AdapterConfig, OneOf(execution.REGISTRY)]
 
 
-# A folder's name on every system: letters, digits, dots, dashes, underscores, and no leading dot or dash.
+# A folder name that is valid on every system: letters, digits, dots, dashes and underscores; no leading dot or dash.
 RUN_NAME = r"^\w[\w.-]*$"
 RunName = Annotated[str, StringConstraints(pattern=RUN_NAME, max_length=120)]
 
 
 class DocumentsConfig(Settings):
-    """The settings of a run's file that matter for its documents alone; its other sections are not read."""
+    """The sections of a run's configuration that are needed to read its documents. Other sections are ignored."""
 
-    workspace: AnchoredPath = Field(Path("runs"), validate_default=True, description="where runs and caches lie")
-    corpus: CorpusSpec = Field(description="the passages")
+    workspace: AnchoredPath = Field(Path("runs"), validate_default=True, description="folder for runs and caches")
+    corpus: CorpusSpec = Field(description="source of the passages")
     budget: BudgetSettings = BudgetSettings()
     llm: LLMSettings = LLMSettings()
 
     @classmethod
     def sections_not_read(cls) -> frozenset[str]:
-        """The other sections of a run's file."""
+        """Return the names of the sections that this model ignores."""
         return frozenset(RunConfig.model_fields.keys() - cls.model_fields.keys())
 
     @model_validator(mode="before")
@@ -74,7 +72,7 @@ class DocumentsConfig(Settings):
 
 
 class QuestionsConfig(Settings):
-    """How `raggs questions` makes questions of the documents."""
+    """Settings of `raggs questions`, which generates questions from the documents."""
 
     sample: SampleConfig = SampleConfig()
     ask: AskConfig = AskConfig()
@@ -82,34 +80,34 @@ class QuestionsConfig(Settings):
     filter: FilterConfig = FilterConfig()
 
     def stage_configs(self) -> dict[str, Settings]:
-        """Each stage's configuration by stage."""
+        """Return the configuration of each stage by stage name."""
         return {"sample": self.sample, "ask": self.ask, "verify": self.verify, "filter": self.filter}
 
 
 class RunConfig(Settings):
-    """A whole run. Paths are relative to the file that they stand in."""
+    """Settings of a whole run. Paths are relative to the configuration file."""
 
-    name: RunName = Field(description="the run's name; its directory is <workspace>/<name>")
-    workspace: AnchoredPath = Field(Path("runs"), validate_default=True, description="where runs and caches lie")
-    corpus: CorpusSpec = Field(description="the passages")
-    queries: QueriesSpec = Field(description="the questions")
-    query_ids: tuple[str, ...] = Field((), description="ids of the queries that are run; empty: all")
+    name: RunName = Field(description="name of the run; its directory is <workspace>/<name>")
+    workspace: AnchoredPath = Field(Path("runs"), validate_default=True, description="folder for runs and caches")
+    corpus: CorpusSpec = Field(description="source of the passages")
+    queries: QueriesSpec = Field(description="source of the queries")
+    query_ids: tuple[str, ...] = Field((), description="ids of the queries to run; empty: all queries")
     embed: EmbedConfig = EmbedConfig()
     retrieve: RetrieveConfig = RetrieveConfig()
     merge: MergeConfig = MergeConfig()
     judge: JudgeConfig
     prune: PruneConfig = PruneConfig()
     rank: RankConfig | None = Field(
-        RankConfig(), description="how the golden order is found; null leaves it out: a golden set of grades alone"
+        RankConfig(), description="settings of the rank stage; null: no ranking, the golden set contains only grades"
     )
     budget: BudgetSettings = BudgetSettings()
     llm: LLMSettings = LLMSettings()
     index: ElasticIndexSettings = Field(
-        ElasticIndexSettings(), description="how `raggs index` makes an index; no stage reads it"
+        ElasticIndexSettings(), description="settings of the index that `raggs index` builds; stages do not read it"
     )
     questions: QuestionsConfig = QuestionsConfig()
     execution: Effort[ExecutionSpec] = Field(
-        {"type": "local"}, validate_default=True, description="where the work is done"
+        {"type": "local"}, validate_default=True, description="execution backend of the work"
     )
 
     @model_validator(mode="after")
@@ -117,7 +115,9 @@ class RunConfig(Settings):
         names = [name_of(spec) for spec in self.retrieve.retrievers]
         for name in self.merge.weights or {}:
             if name not in names:
-                raise ValueError(f"merge.weights names {name!r}, which is no retriever; retrievers: {', '.join(names)}")
+                raise ValueError(
+                    f"merge.weights names {name!r}, which is not a retriever; retrievers: {', '.join(names)}"
+                )
         return self
 
     @model_validator(mode="after")
@@ -126,9 +126,11 @@ class RunConfig(Settings):
         if depth is None or depth.when.rewrite is None:
             return self
         if self.embed.embedder is None:
-            raise ValueError("retrieve.depth.when.rewrite compares vectors, and embed.embedder is null")
+            raise ValueError(
+                "retrieve.depth.when.rewrite compares vectors and needs an embedder, but embed.embedder is null"
+            )
         if self.embed.rewrite.type == "none":
-            raise ValueError("retrieve.depth.when.rewrite never fires, since embed.rewrite is none; leave it out")
+            raise ValueError("retrieve.depth.when.rewrite never fires because embed.rewrite is none; remove it")
         return self
 
     @model_validator(mode="after")
@@ -136,17 +138,21 @@ class RunConfig(Settings):
         gate = self.judge.gate
         held = [name for name in ("flips", "position_bias") if getattr(gate, name) is not None]
         if self.rank is None and held:
-            raise ValueError(f"judge.gate.{held[0]} is read off rankings, and rank is null: leave one of them out")
+            raise ValueError(
+                f"judge.gate.{held[0]} is measured on rankings, but rank is null; remove one of the two settings"
+            )
         return self
 
     @property
     def ordering(self) -> RankConfig:
-        """How one question is ordered by itself: by the defaults where ranking is left out and one is wanted all the
-        same, and with calls of its own where all share a budget."""
+        """Settings for ranking a single query.
+
+        If `rank` is null, the defaults apply. A shared budget is replaced by a call limit per query.
+        """
         return (self.rank or RankConfig()).alone
 
     def stage_configs(self) -> dict[str, Settings]:
-        """Each stage's configuration by stage, of those that are not left out."""
+        """Return the configuration of each stage that runs, by stage name."""
         return {
             "embed": self.embed,
             "retrieve": self.retrieve,
@@ -163,16 +169,16 @@ SIGNS = {"exclusiveMinimum": ">", "minimum": "≥", "exclusiveMaximum": "<", "ma
 
 @dataclass(frozen=True)
 class Key:
-    """One key.
+    """One key of a configuration file.
 
     Attributes:
-        name: with dots, as `--set` takes it; `<name>` stands for a name of the user's.
-        form: what may stand there, in words.
-        group: the registry that `form` names; None where it names none.
-        default: as YAML; None where there is none.
-        required: whether it must be there.
-        effort: whether it changes how the work is done, and never what comes out.
-        meaning: what is said of it.
+        name: dotted name, as accepted by `--set`. `<name>` stands for a name chosen by the user.
+        form: allowed values, as text.
+        group: the registry that `form` refers to, or None.
+        default: default as YAML, or None.
+        required: whether the key is required.
+        effort: whether the key affects only how the work is done, never the results.
+        meaning: description.
     """
 
     name: str
@@ -185,17 +191,17 @@ class Key:
 
 
 def sections(file: type[BaseModel] = RunConfig) -> dict[str, type[BaseModel]]:
-    """The sections of a file by name; what is no section stands at its top."""
+    """Return the sections of a file by name. Keys at the top level are not included."""
     return {name: model for name, field in file.model_fields.items() for _, model in _models(field.annotation)}
 
 
 def keys_of(model: type[BaseModel], above: str = "", *, effort: bool = False) -> Iterator[Key]:
-    """The keys of a model and of the models in it, but for the `type` of an adapter.
+    """Yield the keys of a model and its nested models, except the `type` of an adapter.
 
     Args:
-        above: what stands before each key.
-        effort: whether all of them change how the work is done, and nothing else. A model with marks of its own says
-            for each of its keys; where it has none, the mark of the key that holds it counts.
+        above: prefix of each key.
+        effort: whether none of the keys can change results. If a nested model marks its own fields, those marks apply.
+            Otherwise the mark of the field that holds the nested model applies.
     """
     properties = as_object(model.model_json_schema()["properties"])
     for name, field in model.model_fields.items():
@@ -213,23 +219,23 @@ def keys_of(model: type[BaseModel], above: str = "", *, effort: bool = False) ->
 
 
 def engine_keys(name: str) -> list[Key]:
-    """The options of an engine of the rank stage, as they stand in `rank.options`."""
+    """Return the options of a ranking engine, named as in `rank.options`."""
     return _options(ranking.REGISTRY.load(name), ranking.engine_options(name))
 
 
 def fusion_keys(name: str) -> list[Key]:
-    """The options of a fusion, as they stand in `merge.options`."""
+    """Return the options of a fusion method, named as in `merge.options`."""
     return _options(fusion.REGISTRY.load(name), fusion.fusion_options(name))
 
 
 def run_keys() -> Iterator[Key]:
-    """Every key of a run's file but those of adapters; options by the names that `--set` takes."""
+    """Yield every key of a run's configuration except adapter keys. Options have the names that `--set` accepts."""
     yield from keys_of(RunConfig)
     options = {"rank": (ranking.REGISTRY.builtin, engine_keys), "merge": (fusion.REGISTRY.builtin, fusion_keys)}
     for section, (names, listed) in options.items():
         for name in names:
             for key in listed(name):
-                yield replace(key, name=f"{section}.options.{key.name}", meaning=f"of {name}: {key.meaning}")
+                yield replace(key, name=f"{section}.options.{key.name}", meaning=f"option of {name}: {key.meaning}")
 
 
 def _options(owner: type, known: list[str]) -> list[Key]:
@@ -250,7 +256,7 @@ def _options(owner: type, known: list[str]) -> list[Key]:
 
 
 def _models(annotation: object) -> Iterator[tuple[str, type[BaseModel]]]:
-    """The settings inside a type, each with what stands between its key and theirs."""
+    """Yield the settings models inside a type, each with the path between its key and its own keys."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         if not issubclass(annotation, AdapterConfig):
             yield "", annotation
@@ -269,7 +275,7 @@ def _field_form(field: FieldInfo, schema: Mapping[str, object]) -> tuple[str, st
 
 
 def _choices(annotations: Iterable[object]) -> Iterator[tuple[str, bool]]:
-    """The registries that an annotation chooses from, and whether a name alone stands there."""
+    """Yield the registries that an annotation refers to, and whether it accepts only a name."""
     for each in annotations:
         if isinstance(each, OneOf | NameOf):
             yield each.registry.group, isinstance(each, NameOf)
@@ -277,7 +283,7 @@ def _choices(annotations: Iterable[object]) -> Iterator[tuple[str, bool]]:
 
 
 def describe_schema(schema: Mapping[str, object]) -> str:
-    """A JSON Schema in words."""
+    """Describe a JSON Schema as text."""
     if "anyOf" in schema:
         return " or ".join(describe_schema(as_object(option)) for option in as_list(schema["anyOf"]))
     if "$ref" in schema:
@@ -301,7 +307,7 @@ def _yaml(value: object) -> str:
     plain = _plain_value(value)
     text = yaml.safe_dump(plain, default_flow_style=True, width=10_000, allow_unicode=True, sort_keys=False)
     text = text.removesuffix("...\n").strip()
-    return json.dumps(plain, ensure_ascii=False) if "\n" in text else text  # JSON is YAML of one line
+    return json.dumps(plain, ensure_ascii=False) if "\n" in text else text  # JSON is valid YAML and fits on one line
 
 
 def _plain_value(value: object) -> object:

@@ -1,18 +1,18 @@
-"""YAML with places: a plain tree of values, and for each of them the line that it stands on.
+"""YAML with line numbers: a plain tree of values and the origin of each value.
 
-`raggs.base.plainyaml` resolves the values (no tags, no dates, no key twice); its node tree tells the lines.
+`raggs.base.plainyaml` parses the values (no tags, no dates, no duplicate keys) and supplies the lines.
 
-One value into the tree that a configuration file made, by a key such as ``retrieve.retrievers.bm25.k``.
+`assign` sets one value in this tree by a key such as ``retrieve.retrievers.bm25.k``. Every key that `raggs config show`
+prints can be set. Missing levels are filled with their defaults. A list entry is addressed by number or name. A name
+that contains dots is written in double quotes. This module checks only that the place exists; the models validate the
+value.
 
-A key that `raggs config show` prints can be set: levels that the file leaves out begin with what they are by default.
-A list's entry goes by its number or its name; a name with dots stands in double quotes. Nothing is checked here but
-that there is such a place: the models check the value.
+The module also restricts what a configuration may take from the environment, and rejects secrets in it.
 
-What a configuration may take from the environment, and what of it may never be stored.
-
-A `.env` beside the YAML is as foreign as the YAML. It may give keys, the settings of raggs (``RAGGS__...``), and values
-for ``${NAME}`` in that YAML; it may say neither what code runs (PYTHONPATH, DASK_...) nor where keys are sent
-(OPENAI_BASE_URL, HTTPS_PROXY). Only keys reach the environment of the process; nothing there is overridden.
+A `.env` file next to the YAML file is trusted no more than the YAML file. It may supply API keys, raggs settings
+(``RAGGS__...``) and values for ``${NAME}`` in that YAML. It may not control which code runs (PYTHONPATH, DASK_...) or
+where API keys are sent (OPENAI_BASE_URL, HTTPS_PROXY). Only API keys and the other `PROVIDER_VARIABLES` are added to
+the environment of the process. Variables that are already set are never overridden.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}
 
 @dataclass(frozen=True)
 class ValueOrigin:
-    """Where a value comes from: "file", "environment" or "--set", and there exactly."""
+    """Origin of a value: kind ("file", "environment" or "--set"), detail and, for a file, the line."""
 
     kind: str
     detail: str
@@ -56,26 +56,28 @@ class ValueOrigin:
 
 @dataclass(frozen=True)
 class ConfigSource:
-    """A configuration file as read: values and the origin of each."""
+    """A configuration file as read: its values and the origin of each."""
 
     path: Path
     values: dict[str, Any]
     origins: dict[TreePath, ValueOrigin]
-    secret: dict[TreePath, str] = field(
-        default_factory=dict
-    )  # where a variable expanded that must not be stored: which
+    secret: dict[TreePath, str] = field(default_factory=dict)  # by place: the secret variable that was expanded there
 
 
 def read_source(path: Path, environment: Mapping[str, str] | None = None) -> ConfigSource:
     """Read a YAML file and expand ``${NAME}`` and ``${NAME:-default}`` in its texts (``$$`` is a plain ``$``).
 
     Raises:
-        NotFoundError: no such file.
-        ConfigError: not UTF-8, not YAML, not a mapping, a key twice, or a variable that is not set.
+        NotFoundError: the file does not exist.
+        ConfigError: the file is not UTF-8, not YAML or not a mapping, has a duplicate key, or uses an unset variable.
     """
     document = PlainYaml(_read_text(path), path, ConfigError)
     if not isinstance(document.root, yaml.MappingNode):
-        raise ConfigError("not a mapping of settings", where=path, remedy="start with `name: my-run`; see `raggs init`")
+        raise ConfigError(
+            "expected a mapping of settings",
+            where=path,
+            remedy="start with `name: my-run`, or create a file with `raggs init`",
+        )
     reader = _ConfigReader(path, document, os.environ if environment is None else environment)
     values = reader.mapping(document.root, ())
     return ConfigSource(path, values, reader.origins, reader.secret)
@@ -88,7 +90,7 @@ def _read_text(path: Path) -> str:
         raise ConfigError("not UTF-8", where=path, remedy="save the file as UTF-8") from error
     except NotFoundError as error:
         raise NotFoundError(
-            error.message, where=path, remedy="check the path, or make one with: raggs init DIR"
+            error.message, where=path, remedy="check the path, or create a configuration: raggs init DIR"
         ) from error
 
 
@@ -125,7 +127,7 @@ class _ConfigReader:
         if not VARIABLE.search(text):
             return self._document.scalar(node)
         expanded = VARIABLE.sub(lambda match: self._variable(match, place, line), text)
-        # An expanded plain scalar is read as YAML would read it: ${PORT} may be a number.
+        # Parse an expanded plain scalar as YAML would: ${PORT} may be a number.
         return expanded if getattr(node, "style", None) in ("'", '"', "|", ">") else parse_value(expanded)
 
     def _variable(self, match: re.Match[str], place: TreePath, line: int) -> str:
@@ -148,32 +150,32 @@ class _ConfigReader:
 
 
 def parse_value(text: str) -> Any:
-    """A text from the command line or the environment, read as plain YAML; what is none stays text."""
+    """Parse a text from the command line or the environment as plain YAML. Return it unchanged if it is not YAML."""
     try:
         return load_plain(text) if text.strip() else text
     except DataError:
         return text
 
 
-DOT = re.compile(r'\.(?=(?:[^"]*"[^"]*")*[^"]*$)')  # outside of quotes
+DOT = re.compile(r'\.(?=(?:[^"]*"[^"]*")*[^"]*$)')  # dots outside quotes
 LIST_INDEX = re.compile(r"[0-9]{1,9}")
 
 
 def split_key(key: str) -> tuple[str, ...]:
-    """``llm.prices."openai/gpt-4.1".input`` as its four parts."""
+    """Split a key at its dots: ``llm.prices."openai/gpt-4.1".input`` has four parts."""
     return tuple(part[1:-1] if len(part) > 1 and part[0] == part[-1] == '"' else part for part in DOT.split(key))
 
 
 def join_key(place: TreePath) -> str:
-    """A place as `split_key` reads it."""
+    """Join the parts of a place to a key that `split_key` can split."""
     return ".".join(f'"{part}"' if "." in str(part) else str(part) for part in place)
 
 
 def assign(source: ConfigSource, keys: tuple[str, ...], text: str, origin: ValueOrigin) -> None:
-    """Put a text, read as YAML, where `keys` say; `origin` is noted as where it comes from.
+    """Parse a text as YAML and set it at the place given by `keys`. Record `origin` as its origin.
 
     Raises:
-        ConfigError: there is no such place.
+        ConfigError: the place does not exist.
     """
     target: Any = source.values
     place: TreePath = ()
@@ -190,7 +192,7 @@ def assign(source: ConfigSource, keys: tuple[str, ...], text: str, origin: Value
 
 
 def _descend(source: ConfigSource, target: Any, step: str | int, place: TreePath, origin: ValueOrigin) -> Any:
-    """The mapping or list at a step, made where the file leaves it out."""
+    """Return the mapping or list at a step. Create it if the file omits it."""
     if isinstance(target, list):
         return target[int(step)]
     if step in target and target[step] is not None:
@@ -201,20 +203,20 @@ def _descend(source: ConfigSource, target: Any, step: str | int, place: TreePath
     if step not in target or (target[step] is None and default is None):
         target[step] = {} if default is None else default
     if target[step] is None:
-        raise ConfigError(f"{origin}: {join_key(place)} is null", remedy="give it in the file first")
+        raise ConfigError(f"{origin}: {join_key(place)} is null", remedy="set it in the file first")
     return target[step]
 
 
 def _resolve_step(target: object, key: str, keys: tuple[str, ...], place: TreePath, origin: ValueOrigin) -> str | int:
-    """A key of a mapping, or the number of a list's entry.
+    """Return a mapping key, or the index of a list entry.
 
     Raises:
-        ConfigError: a single value stands there, or the list has no such entry.
+        ConfigError: the place holds a single value, or the list has no such entry.
     """
     if isinstance(target, dict):
         return key
     if not isinstance(target, list):
-        raise ConfigError(f"{origin}: {join_key(place)} is a single value", remedy="name a section's key")
+        raise ConfigError(f"{origin}: {join_key(place)} is a single value", remedy="give the key of a section")
     if LIST_INDEX.fullmatch(key) and int(key) < len(target):
         return int(key)
     names = [_name(entry) for entry in target]
@@ -222,18 +224,18 @@ def _resolve_step(target: object, key: str, keys: tuple[str, ...], place: TreePa
         return names.index(key)
     shown = ", ".join(name for name in names if name)
     raise ConfigError(
-        f"{origin}: {shorten(join_key(keys), 80)} asks for an entry that the list does not have",
-        remedy=f"it has entries 0 to {len(target) - 1}" + (f": {shown}" if shown else ""),
+        f"{origin}: {shorten(join_key(keys), 80)}: the list has no such entry",
+        remedy=f"the list has the entries 0 to {len(target) - 1}" + (f": {shown}" if shown else ""),
     )
 
 
 def _name(entry: object) -> str:
-    """What an entry is called in records and weights; empty where it has no name."""
+    """Return the name of an entry in records and weights; empty if it has none."""
     return str(entry.get("name") or entry.get("type") or "") if isinstance(entry, dict) else ""
 
 
 def _effective(source: ConfigSource, place: TreePath) -> Any:
-    """What stands at a place of the configuration as it is so far; None where it cannot be right yet."""
+    """Return the value at a place of the configuration so far, or None if the configuration is not valid yet."""
     try:
         found: Any = RunConfig.model_validate(source.values).model_dump(mode="json")
         for step in place:
@@ -244,7 +246,7 @@ def _effective(source: ConfigSource, place: TreePath) -> Any:
 
 
 def _default(place: TreePath) -> Any:
-    """What stands at a place by default, as plain JSON; None where nothing does."""
+    """Return the default at a place as plain JSON, or None if there is none."""
     model: object = RunConfig
     found: object = None
     for step in place:
@@ -257,7 +259,7 @@ def _default(place: TreePath) -> Any:
 
 PREFIX = "RAGGS__"
 KEYS = re.compile(r"[A-Z][A-Z0-9_]*_(?:API_KEY|ACCESS_TOKEN|API_TOKEN)")
-# What providers know besides, by which no code runs and no address changes.
+# Other variables that providers read. None of them makes code run or changes an address.
 PROVIDER_VARIABLES = frozenset(
     {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK"}
     | {"AWS_REGION", "AWS_REGION_NAME", "AWS_DEFAULT_REGION"}
@@ -266,18 +268,19 @@ PROVIDER_VARIABLES = frozenset(
     | {"OPENAI_ORGANIZATION", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "REPLICATE_API_TOKEN"}
     | {"VERTEXAI_LOCATION", "VERTEXAI_PROJECT", "VERTEX_LOCATION", "VERTEX_PROJECT", "WATSONX_PROJECT_ID"}
 )
-ENVIRONMENT_REMEDY = "set the provider's environment variable instead, and leave it out here"
+ENVIRONMENT_REMEDY = "set the provider's environment variable instead and remove the value here"
 logger = logging.getLogger(__name__)
 
 
 def environment_for(config: Path) -> Mapping[str, str]:
-    """The process's environment, and below it what the `.env` beside a configuration may give.
+    """Return the environment of the process, completed by the permitted variables of the `.env` next to a
+    configuration.
 
-    What of the `.env` is not read is told in the log, once.
+    Ignored variables of the `.env` are logged once.
 
     Raises:
         ConfigError: the `.env` cannot be read.
-        DataError: it is a pipe or a device (/dev/null is an empty one).
+        DataError: the `.env` is a pipe or a device (/dev/null counts as an empty file).
     """
     file = config.parent / ".env"
     if file.exists() and not file.samefile(os.devnull):
@@ -287,7 +290,7 @@ def environment_for(config: Path) -> Mapping[str, str]:
     except UnicodeDecodeError as error:
         raise ConfigError("not UTF-8", where=file, remedy="save the file as UTF-8") from error
     except ValueError as error:
-        raise ConfigError(f"cannot be read ({error})", where=file, remedy="write NAME=value lines") from error
+        raise ConfigError(f"cannot be read ({error})", where=file, remedy="use lines of the form NAME=value") from error
     found = {name: value for name, value in given.items() if value is not None}
     for name, value in found.items():
         if _is_key(name):
@@ -299,30 +302,30 @@ def environment_for(config: Path) -> Mapping[str, str]:
 
 
 def _values(file: Path) -> dict[str, str | None]:
-    from dotenv import dotenv_values  # late: most runs have no such file
+    from dotenv import dotenv_values  # imported lazily: most runs have no such file
 
     return dotenv_values(file)
 
 
 def refuse_secrets(source: ConfigSource, environment: Mapping[str, str]) -> None:
-    """Refuse a configuration that holds a secret, since it is stored in each run's manifest.
+    """Raise an error if a configuration contains a secret, because it is stored in the manifest of each run.
 
     Raises:
-        ConfigError: it does; says where, never what.
+        ConfigError: there is a secret. The error names the place, never the value.
     """
     add_secrets(secrets_of(environment).values())
     for place, variable in source.secret.items():
         if source.origins.get(place, ValueOrigin("", "")).kind == "file":
-            raise _refusal(source, place, f"the value of {variable} does not belong into a configuration")
+            raise _refusal(source, place, f"the value of {variable} must not be in a configuration")
     for place, why in find_secrets(source.values, environment):
         raise _refusal(source, place, why)
 
 
 def refuse_stored(settings: Mapping[str, object]) -> None:
-    """Refuse settings that hold a secret before a manifest stores them, wherever they come from.
+    """Raise an error if settings contain a secret, before they are stored in a manifest.
 
     Raises:
-        ConfigError: they do.
+        ConfigError: there is a secret.
     """
     for place, why in find_secrets(settings):
         raise ConfigError(f"{'.'.join(map(str, place))}: {why}", remedy=ENVIRONMENT_REMEDY)
@@ -344,19 +347,19 @@ def _is_key(name: str) -> bool:
 
 
 def _named_in(config: Path) -> set[str]:
-    """The variables that the file expands."""
+    """Return the names of the variables that the file expands."""
     try:
         text = read_whole(config, MAX_CONFIG_BYTES).decode("utf-8-sig", "replace")
     except (OSError, RaggsError):
-        return set()  # whoever reads it next says so
+        return set()  # the next reader of the file reports the error
     return {match["name"] for match in VARIABLE.finditer(text) if match["name"]}
 
 
 @cache
 def _warn_ignored(file: str, names: str) -> None:
     logger.warning(
-        "%s: ignored: %s; a .env may hold keys, RAGGS__ settings and what the YAML names as ${NAME}: set others "
-        "in the shell",
+        "%s: ignored %s. A .env file may set only API keys, RAGGS__ variables and variables used as "
+        "${NAME} in the YAML. Set others in the shell.",
         file,
         names,
     )

@@ -1,13 +1,16 @@
-"""The six stages in their order: embed, retrieve, merge, judge, prune, rank. None imports another.
+"""The six stages in order: embed, retrieve, merge, judge, prune, rank. No stage imports another.
 
-base              what a stage is, and the services that it may use; `pipeline`: stages in order
+base              interface of a stage and the services that it can use
+pipeline          ordered list of stages and their artifacts
 embed .. rank     one module per stage
-ordered           work on many items at once, with results in the items' order
+ordered           concurrent work on many items, with results in the order of the items
 canaries          hidden control items for a judge
-judge_health      figures of the judge stage; `rank_config`, `rank_health`: settings and figures of the rank stage
-replay            the state of a ranking as the fold of its journal
+judge_health      statistics of the judge stage
+rank_config       settings of the rank stage
+rank_health       statistics of the rank stage
+replay            state of a ranking, computed from its journal
 waves             rankings that share one budget
-questions         the second pipeline: questions from documents
+questions         the second pipeline: generate questions from documents
 """
 
 from __future__ import annotations

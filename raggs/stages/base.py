@@ -1,18 +1,21 @@
-"""What a stage is: typed records of earlier stages in, an iterator of typed records out.
+"""The stage interface: typed records of earlier stages in, an iterator of typed records out.
 
-A stage knows no paths, no environment and no run: the runner reads and writes for it. It never imports another
-stage. It states which artifacts it reads (`READS`) and what else of the world its result depends on (`causes`).
+A stage has no access to paths, the environment or the run; the runner reads and writes for it. It never imports
+another stage. It declares the artifacts that it reads (`READS`) and everything else that its result depends on
+(`causes`).
 
-What is counted while a stage's records pass, for its lock.
+`Statistics` counts facts about a stage's records as they pass; the result is stored in the run's lock.
 
-How many queries are graded side by side: as many as keep the judge busy, and few where the money may end.
+`Walks` decides how many queries are graded concurrently: enough to keep the judge busy, but few if the budget may run
+out.
 
-A query that is graded in full is of use, one in the middle of its pool is of none until somebody pays for the rest.
-Whole pools ask for everything at once, and calls are made in the order in which they are asked for, so that at most one
-query is in the middle. Walks ask for a little at a time, and so go on side by side: no further one begins while the
-money might end before all of them do. In batches they still do: there each round of all walks is one batch.
+Only a fully graded query is useful. A partly graded query is unusable until its remaining calls are paid for. Without
+`stop_after`, a query requests all its grades at once. Calls run in the order of the requests, so at most one query is
+partly graded at any time. With `stop_after`, a query requests a few grades at a time, so several queries are partly
+graded at once. In that case no further query starts while the budget might not cover all started ones. Batch mode is
+an exception: each round of all started queries is one batch.
 
-How the budget of a set was spread over its questions, as counts for the lock.
+`spread` summarises how a shared budget was distributed over the queries, as counts for the lock.
 """
 
 from __future__ import annotations
@@ -45,42 +48,42 @@ if TYPE_CHECKING:
 
 
 def rate_of(count: int, total: int) -> WilsonRate:
-    """So many of a total, with the interval; four digits."""
+    """Return `count` of `total` as a rate with its Wilson interval, rounded to four digits."""
     low, high = wilson(count, total)
     rate = round(count / total, 4) if total else None
     return WilsonRate(rate=rate, interval=(round(low, 4), round(high, 4)), count=count, total=total)
 
 
 class Statistics:
-    """What a stage's records say about its judge, counted while they pass; this one counts nothing."""
+    """Statistics about the judge, counted while the records of a stage pass. This base class counts nothing."""
 
-    probed: CanaryHealth | None = None  # what cases of known grade told, which no record tells
-    people: HumanAgreement | None = None  # what people's word told, which no record tells either
-    label: Callable[[str, str], int | None] | None = None  # gives the grade to which a simulated judge adds noise
-    noise: WilsonRate | None = None  # how often that made another grade, which no record tells
-    exact = False  # whether the judge answers by rule, so that nothing is to be warned of
+    probed: CanaryHealth | None = None  # result of the canaries; not part of any record
+    people: HumanAgreement | None = None  # agreement with human labels; not part of any record
+    label: Callable[[str, str], int | None] | None = None  # returns the grade to which a simulated judge adds noise
+    noise: WilsonRate | None = None  # how often the noise changed the grade; not part of any record
+    exact = False  # whether the judge answers by rule, so that warnings do not apply
 
     def see(self, record: Record) -> None:
-        """Take notice of one record of an artifact, or of the settled journal; all come query by query."""
+        """Process one record of an artifact, or of the settled journal. Records are grouped by query."""
 
     def counts(self) -> Mapping[str, int]:
-        """What was counted of the stage's own work, for the manifest; empty where there is nothing to tell."""
+        """Return counts about the stage's own work for the manifest; empty if there are none."""
         return {}
 
     def health(self) -> Health | None:
-        """What was found, for the manifest; None where there is nothing to tell."""
+        """Return the findings for the manifest, or None if there are none."""
         return None
 
 
 class Walks:
-    """The calls of the queries that are graded.
+    """Limit on the number of queries that are graded concurrently.
 
     Args:
-        stop_after: low grades in a row that end a walk; None where there are no walks.
-        group: passages in a call.
-        samples: calls for each of them.
-        members: calls of models that each of these takes at most; 0 where nobody is paid.
-        affords: how many more calls there is money for.
+        stop_after: number of low grades in a row that ends the grading of a pool, or None for no early stop.
+        group: passages per call.
+        samples: calls per group of passages.
+        members: maximum number of model calls for each of these; 0 if they are free.
+        affords: returns how many more calls the budget covers.
     """
 
     def __init__(
@@ -89,15 +92,15 @@ class Walks:
         self._stop_after, self._group, self._samples = stop_after, group, samples
         self._members = members
         self._affords = affords
-        self._most = 0.0  # calls of a query, of those that were begun
+        self._most = 0.0  # most model calls that any started query may need
 
     def at_once(self, item: tuple[str, Sequence[object]]) -> int:
-        """How many calls a query that begins asks for at once; a walk comes down to a few."""
+        """Return how many calls a query requests at once when it starts; with `stop_after` only a few."""
         self._most = max(self._most, self._calls(len(item[1])) * self._members)
         return self._calls(min(len(item[1]), self._stop_after or len(item[1])))
 
     def tight(self, unfinished: int) -> bool:
-        """Whether the money might end in the middle of a query, were one more begun."""
+        """Return whether the budget might run out in the middle of a query if one more query started."""
         return self._stop_after is not None and (unfinished + 1) * self._most > self._affords()
 
     def _calls(self, passages: int) -> int:
@@ -110,34 +113,34 @@ V = TypeVar("V")
 
 
 class PassageLookup(Protocol):
-    """Whoever can give passages by id."""
+    """Access to passages by id."""
 
     @property
-    def file(self) -> Path | None: ...  # from which another process can give the same
+    def file(self) -> Path | None: ...  # file for reading the same passages in another process
     def get(self, doc_ids: Iterable[str]) -> Mapping[str, Passage]: ...
 
 
 class Journal(Protocol):
-    """What the judge has already ordered, and where the next order is noted as it comes."""
+    """The orders that the judge has already given. New orders are appended as they arrive."""
 
     def entries(self, qid: str) -> Iterable[JournalRecord]: ...
     def append(self, record: JournalRecord) -> None: ...
     def settle(self, qid: str, used: Iterable[JournalRecord]) -> None:
-        """The entries that the query's final state is the fold of; all others of the query may go."""
+        """Record which entries determine the query's final state. All other entries of the query may be deleted."""
 
 
 class ProgressCallback(Protocol):
-    """Who is told how far a stage is: queries done, all of them; calls done, and how many are expected, 0: unknown."""
+    """Progress callback: finished queries, all queries, calls made, and calls expected (0 if unknown)."""
 
     def __call__(self, done: int, total: int, calls: int = 0, expected: int = 0) -> None: ...
 
 
 def ignore_progress(done: int, total: int, calls: int = 0, expected: int = 0) -> None:
-    """Is told, and does nothing about it."""
+    """Ignore the reported progress."""
 
 
 class Grader(Protocol):
-    """The half of a judge that gives grades (see `raggs.parts.judges.Judge`)."""
+    """The grading part of a judge (see `raggs.parts.judges.Judge`)."""
 
     @property
     def name(self) -> str: ...
@@ -148,28 +151,30 @@ class Grader(Protocol):
 
 
 class QueryServices(Protocol):
-    """What every stage needs."""
+    """Services that every stage needs."""
 
     @property
     def queries(self) -> Mapping[str, Query]: ...
 
 
 class PassageServices(QueryServices, Protocol):
-    """For a stage that reads the corpus."""
+    """Services of a stage that reads the corpus."""
 
     @property
     def passages(self) -> PassageLookup: ...
 
 
 class GradeServices(QueryServices, Protocol):
-    """For grading one pool."""
+    """Services for grading one pool."""
 
     @property
     def judge(self) -> Grader: ...
 
 
 class Services(PassageServices, Protocol):
-    """The world as a stage sees it; each part is made when it is first used. A stage that needs less asks for less."""
+    """All services of a stage. Each is created when it is first used. A stage that needs less declares a smaller
+    protocol.
+    """
 
     workspace: Workspace
 
@@ -180,38 +185,41 @@ class Services(PassageServices, Protocol):
     @property
     def retrievers(self) -> Mapping[str, Retriever]: ...
     @property
-    def deeper(self) -> Mapping[str, Retriever]: ...  # who search once more for some questions; the same names
+    # retrievers that search deeper for some queries, under the same names
+    def deeper(self) -> Mapping[str, Retriever]: ...
     @property
     def judge(self) -> Judge: ...
 
     def causes(self, part: str, task: Task | None = None) -> Any:
-        """What of a part can change a result: "queries", "corpus", "embedder", "rewriter", "retrievers" or "judge".
+        """Return everything about a component that can change a result.
 
-        "prices": what an order costs by each model of the judge (see `raggs.stages.waves.OrderPrices`).
+        `part` is "queries", "corpus", "embedder", "rewriter", "retrievers" or "judge", or one of the following:
 
-        "orders": of people, which are known before the judge is asked for any; None where there are none.
+        "prices": cost of an order for each model of the judge (see `raggs.stages.waves.OrderPrices`).
 
-        "quotes": that searches and rerankers of this machine read typographic quotation marks folded; empty where there
-        are none.
+        "orders": human orders that are known before the judge is called; None if there are none.
 
-        "unreadable": the files of the corpus that could not be read and were skipped; empty where there are none.
+        "quotes": states that local searches and rerankers normalise typographic quotation marks; empty if there are
+        none.
 
-        "hygiene": that passages are read otherwise than their server has them; empty where a store's hash says so.
+        "unreadable": files of the corpus that were skipped because they could not be read; empty if there are none.
+
+        "hygiene": states that passages are cleaned after they are read from a server; empty if the hash of the store
+        covers this.
         """
         ...
 
 
 class StageWork:
-    """What one run of a stage works on: the artifacts that it reads, a query at a time, the journal that it keeps, and
-    whom it tells how far it is.
+    """Input of one run of a stage: the artifacts that it reads, its journal, and the progress callback.
 
     Args:
         readers: by artifact name, a function that opens a stream of its records, sorted by qid.
-        journal: of a stage with `JOURNAL`.
-        progress: is told how far the stage is.
-        spent: the money has ended: whoever is asked for more than is paid for raises `BudgetError`, and the stage makes
-            of each query what can be made without.
-        done: ids of queries that need not be worked on, since their records are there.
+        journal: journal of a stage with `JOURNAL`.
+        progress: progress callback of the stage.
+        spent: whether the budget is used up. Calls beyond it raise `BudgetError`, and the stage writes what it can
+            without them.
+        done: ids of queries that are skipped because their records exist.
     """
 
     def __init__(
@@ -231,93 +239,100 @@ class StageWork:
 
     @property
     def journal(self) -> Journal:
-        """What the judge has already ordered."""
+        """The journal of the stage."""
         if self._journal is None:
             raise TypeError("the stage keeps a journal and does not say so: set JOURNAL")
         return self._journal
 
     def read(self, artifact: str, model: type[R]) -> Iterator[R]:
-        """All records of an artifact, in its order."""
+        """Yield all records of an artifact, in its order."""
         for record in self._readers[artifact]():
             if not isinstance(record, model):
                 raise TypeError(f"{artifact} holds {type(record).__name__}, not {model.__name__}")
             yield record
 
     def by_query(self, artifact: str, model: type[R]) -> Iterator[tuple[str, list[R]]]:
-        """Query id and all of its records, query after query."""
+        """Yield each query id with all its records."""
         for qid, records in groupby(self.read(artifact, model), key=lambda record: record.qid):
             yield qid, list(records)
 
 
 class StageOf(ABC, Generic[C, V]):
-    """One step of a pipeline, in a world of services. Stateless: `run` may be called for any number of runs."""
+    """One step of a pipeline. A stage is stateless: `run` can be called for any number of runs."""
 
     NAME: ClassVar[str]
-    VERSION: ClassVar[int] = 1  # raised when the stage's code changes its artifact
+    VERSION: ClassVar[int] = 1  # increased when the stage's code changes its artifact
     READS: ClassVar[tuple[str, ...]] = ()
-    BESIDE: ClassVar[Mapping[str, type[Record]]] = {}  # artifacts that it writes besides the one of its name
-    ASKS: ClassVar[Literal["judge", "asker"] | None] = None  # whom it asks; what such a stage has done is kept
-    JOURNAL: ClassVar[str | None] = None  # an artifact that is appended to while the stage runs
+    BESIDE: ClassVar[Mapping[str, type[Record]]] = {}  # further artifacts that the stage writes
+    # which kind of model the stage calls; the results of such a stage are kept
+    ASKS: ClassVar[Literal["judge", "asker"] | None] = None
+    JOURNAL: ClassVar[str | None] = None  # an artifact that the stage appends to while it runs
     Config: ClassVar[type[Settings]]
     RECORD: ClassVar[type[Record]]
 
     @abstractmethod
     def causes(self, config: C, services: V) -> Causes:
-        """What the result depends on besides `config` and the artifacts in `READS`, by readable name."""
+        """Return everything that the result depends on except `config` and the artifacts in `READS`, by readable
+        name.
+        """
 
     def by_query(self, config: C) -> bool:
-        """Whether queries may be parted among processes: the records of each depend on its own inputs alone."""
+        """Return whether queries can be distributed over processes, because the records of a query depend only on
+        its inputs.
+        """
         return True
 
     def walks(self, config: C, services: V) -> Walks | None:
-        """How many queries may be in the middle of their work, where the money may end; None: all."""
+        """Return the limit on concurrent queries when the budget may run out; None for no limit."""
         return None
 
     def prepare(self, work: StageWork, services: V) -> None:
-        """Put on the disk what many processes will read, before they all find it missing."""
+        """Write files that many processes will read, before each of them finds the files missing and creates them."""
 
     def asked(self, services: V) -> str | None:
-        """Who is asked, as records name it; None where nobody is."""
+        """Return the name of the model that is called, as in records, or None if no model is called."""
         return None
 
     def cut_short(self, record: Record) -> bool:
-        """Whether a record says that its query would have been worked on further, had the money not ended."""
+        """Return whether work on the record's query stopped early because the budget was used up."""
         return False
 
     def failed(self, record: Record) -> bool:
-        """Whether a record stands for work that could not be done; such a stage runs again next time."""
+        """Return whether a record stands for failed work. A stage with failed records runs again next time."""
         return False
 
     def probe(self, work: StageWork, config: C, services: V) -> CanaryHealth | None:
-        """Put cases of known grade to whom the stage asks; None where that is not wanted."""
+        """Have the stage's judge grade hidden control items with known grades. Return None if there are none."""
         return None
 
     def label(self, services: V) -> Callable[[str, str], int | None] | None:
-        """What gives the grade to which a simulated judge adds noise, by query and passage; None if it asks none."""
+        """Return a function from query and passage to the grade that a simulated judge adds noise to, or None."""
         return None
 
     def statistics(self, config: C) -> Statistics:
-        """Who reads the judge's health off the records of one run of the stage."""
+        """Return an object that collects the judge's statistics from the records of one run of the stage."""
         return Statistics()
 
     @classmethod
     def artifacts(cls) -> dict[str, type[Record]]:
-        """The artifacts that `run` gives records of, with the record on their lines."""
+        """Return the artifacts that `run` yields records of, with their record types."""
         return {cls.NAME: cls.RECORD, **cls.BESIDE}
 
     @property
     def names_answerers(self) -> bool:
-        """Whether its records name the models that answered."""
+        """Whether the records name the models that answered."""
         return self.JOURNAL is not None or any("answerers" in model.model_fields for model in self.artifacts().values())
 
     @property
     def code(self) -> str:
-        """The stage and its version, as locks name it."""
+        """The stage and its version, as stored in locks."""
         return f"{self.NAME}/{self.VERSION}"
 
     @abstractmethod
     def run(self, work: StageWork, config: C, services: V) -> Iterator[Record]:
-        """The records of all of the stage's artifacts, those of each sorted as their model says."""
+        """Yield the records of all artifacts of the stage. Records of one artifact are sorted as their model
+        specifies.
+        """
 
 
 AnyStage = StageOf[Any, Any]
@@ -336,11 +351,11 @@ CALL_QUANTILES = {
     "half": 0.5,
     "three quarters": 0.75,
     "most": 1.0,
-}  # quantiles of the calls
+}  # quantile levels of the calls per query
 
 
 def spread(shares: Sequence[int], ended: int) -> dict[str, int]:
-    """By what calls each question got; `ended`: questions that ended before the budget did."""
+    """Return quantiles of the calls per query. `ended` is the number of queries that ended before the budget did."""
     line = sorted(shares)
     if not line:
         return {}

@@ -1,4 +1,4 @@
-"""Stage 1: each question cleaned, its language found, rewritten, and embedded."""
+"""Stage 1: clean each query, detect its language, rewrite it and embed it."""
 
 from __future__ import annotations
 
@@ -27,19 +27,21 @@ RewriterSpec = Annotated[AdapterConfig, OneOf(rewriters.REGISTRY)]
 
 
 class EmbedConfig(Settings):
-    """How questions are prepared."""
+    """Settings of the embed stage: how queries are prepared."""
 
     embedder: EmbedderSpec | None = Field(
         {"type": "wordllama"},
         validate_default=True,
-        description="makes the vectors of questions and passages; null: none",
+        description="model that embeds queries and passages; null: no embeddings",
     )
     rewrite: RewriterSpec = Field(
         {"type": "clean"},
         validate_default=True,
-        description="what is searched for instead of the question as it stands; none: the question itself",
+        description="rewriter that turns each query into the text to search for; none: search for the query itself",
     )
-    language: str = Field("en", description="assumed where a question's own language cannot be told")
+    language: str = Field(
+        "en", description="language assumed for queries whose language cannot be detected (ISO 639-1 code)"
+    )
 
 
 class EmbedStage(Stage[EmbedConfig]):
@@ -50,7 +52,7 @@ class EmbedStage(Stage[EmbedConfig]):
     RECORD = EmbedRecord
 
     def by_query(self, config: EmbedConfig) -> bool:
-        return False  # an embedder's last bits may depend on what else is in the batch
+        return False  # the last bits of a vector may depend on the rest of its batch
 
     def causes(self, config: EmbedConfig, services: Services) -> Causes:
         found: Causes = {
@@ -81,7 +83,7 @@ class EmbedStage(Stage[EmbedConfig]):
 
 
 def with_vectors(records: Sequence[EmbedRecord], embedder: Embedder) -> list[EmbedRecord]:
-    """Questions that are prepared, with their vectors."""
+    """Return prepared queries with their vectors."""
     vectors = embedder.embed_queries([record.rewrite for record in records])
     return [
         record.model_copy(update={"embedding": tuple(shortest_floats(vector)), "embedder": embedder.identity})
@@ -90,19 +92,19 @@ def with_vectors(records: Sequence[EmbedRecord], embedder: Embedder) -> list[Emb
 
 
 def quotes_folded(queries: Iterable[Query]) -> Causes:
-    """The version by which embedders read typographic quotation marks; empty where no query holds one."""
+    """Return the version of the quotation mark normalisation, or nothing if no query contains a typographic mark."""
     read = any(fold_quotes(text) != text for query in queries if not (text := clean_unicode(query.text)).isascii())
     return {"quotes": FOLDING} if read else {}
 
 
 async def prepare(query: Query, rewriter: Rewriter, usual: str) -> EmbedRecord:
-    """A question cleaned and rewritten, without a vector.
+    """Clean and rewrite a query, without embedding it.
 
     Args:
-        usual: the language where the question's own cannot be told.
+        usual: language to assume if the query's language cannot be detected.
 
     Raises:
-        ProviderError: as the rewriter.
+        ProviderError: the rewriter failed.
     """
     text = one_line(clean_unicode(query.text))
     language = query.language or detect_language(text, usual)

@@ -1,28 +1,27 @@
-"""Stage 4: a grade from 1 to 5 for every passage of the pool, or for its head where `stop_after` ends the walk.
+"""Stage 4: grade each passage of the pool from 1 to 5, or only its top part if `stop_after` ends the grading early.
 
-Only representatives are judged; their near-duplicates take the grade over, unless the judge tells them apart (by their
-places): such a one is judged for itself, and is nobody's duplicate from here on. A judge that fails leaves a record
-without a grade and with the reason: a failure never becomes a number. A passage beyond the end of the walk leaves a
-record that says so: it is not judged, which is neither a failure nor a low grade. So does one on which the judge
-abstains.
+Only the representatives of near-duplicate groups are judged, and their near-duplicates get the same grade. If the
+judge distinguishes a near-duplicate (by its position), that passage is judged separately and is no longer a duplicate.
+If a judge fails, the record has no grade and gives the reason; a failure never becomes a number. A passage after an
+early stop gets a record that says so: it is not judged, which is neither a failure nor a low grade. The same holds for
+a passage on which the judge abstains.
 
-Where the money has ended, a query of which a grade is missing is left out as a whole: what nobody graded would count as
-if it were irrelevant.
+If the budget is used up, queries with missing grades are omitted entirely. Ungraded passages would otherwise count as
+irrelevant.
 
-Which passages of a question a judge sees together, where it grades several in one question (`judge.group`).
+With `judge.group`, the judge grades several passages of a query in one call. The passages that are requested at once
+are shuffled separately for each sample and split into groups. Each group therefore mixes good and bad passages,
+independent of their rank. In each sample, a passage is in another group at another position. Groups depend only on the
+passages that are requested at once, never on earlier answers. A resumed run therefore makes the same calls.
 
-What is asked at once is cut into groups by a shuffle of its own for each sample: the company of a passage is a mixture
-of the good and the bad, whatever its rank in the pool, and another one in each sample, in which it stands elsewhere.
-Groups follow from the passages that are asked at once and from nothing that was answered before: a resumed run asks
-the same questions.
+The group context effect and the position effect are estimated from the grades without further calls.
 
-By how much a grade moves with the company in which it was given, and with its place there; nobody is asked for it.
-
-Company is told by samples, each of which shows a passage in another one: a passage's grade in a sample less its mean
-over all, against the mean grade of those beside it less its mean; the slope of the one on the other. A judge that
-grades each passage as if it were alone errs on each by itself, so that its slope is nought whatever the passages are.
-Places are drawn by lot: the first of a call is as good as the last, on average. Companies and places follow from the
-records, as the stage drew them. Intervals are by the jackknife over questions, whose companies are their own.
+The context effect compares samples, because a passage is in a different group in each. For each passage and sample, two
+deviations are computed: the grade minus the passage's mean grade, and the mean grade of the other passages in the
+group minus its mean. The effect is the slope of the first on the second. If the judge grades each passage
+independently, the slope is 0. Positions are random, so the first and the last passage of a call are equally good on
+average. Groups and positions are recomputed from the records. Intervals use the jackknife over queries, because groups
+never span queries.
 """
 
 from __future__ import annotations
@@ -55,10 +54,10 @@ SEED = 0
 
 
 def groups(qid: str, first: int, count: int, size: int, sample: int) -> list[list[int]]:
-    """Positions 0 to `count` - 1 in as few groups of at most `size` as can be, which differ by one at most.
+    """Split positions 0 to `count` - 1 into as few groups of at most `size` as possible; sizes differ by at most one.
 
     Args:
-        first: rank among the passages to judge of the one at position 0.
+        first: rank of position 0 among the passages to judge.
     """
     order: list[int] = generator(SEED, "group", qid, first, sample).permutation(count).tolist()
     number = -(-count // size)
@@ -67,26 +66,27 @@ def groups(qid: str, first: int, count: int, size: int, sample: int) -> list[lis
 
 
 def round_up_to_groups(wanted: int, size: int) -> int:
-    """So many passages at least, in whole groups."""
+    """Return the smallest multiple of the group size that is at least `wanted`."""
     return -(-wanted // size) * size
 
 
 class PoolWalk:
-    """A pool that is graded from the top down until `stop_after` low grades stand in a row.
+    """State of grading one pool from the top down until `stop_after` low grades occur in a row.
 
-    While some of them do, no end can come before as many more passages are graded as are missing, so these are asked at
-    once: no judgment is wasted, and none depends on the time that another took. A failure neither adds to the row nor
-    breaks it. Where several are graded in one question a step takes whole groups, and the row may end longer.
+    If `k` more low grades are needed to stop, the next `k` passages must be graded in any case, so they are requested
+    at once. No judgment is wasted, and results do not depend on response times. A failure neither extends nor breaks
+    the row of low grades. If several passages are graded per call, a step contains whole groups, so the row may become
+    longer.
 
     Args:
-        total: passages of the pool.
-        stop_after: None where the walk never ends early.
-        size: passages that are graded together, at most.
-        low: a grade up to here is a low one.
+        total: passages in the pool.
+        stop_after: number of low grades in a row that ends the grading, or None for no early stop.
+        size: maximum number of passages that are graded together.
+        low: highest grade that counts as low.
 
     Attributes:
         done: passages that were graded.
-        limit: low grades in a row that end it.
+        limit: number of low grades in a row that ends the grading.
     """
 
     def __init__(self, total: int, stop_after: int | None, size: int, low: int) -> None:
@@ -95,13 +95,13 @@ class PoolWalk:
         self._row = 0
 
     def step(self) -> int:
-        """How many passages are asked about at once next; 0 at the end."""
+        """Return how many passages to request next; 0 at the end."""
         if self._row >= self.limit:
             return 0
         return min(round_up_to_groups(self.limit - self._row, self._size), self._total - self.done)
 
     def take(self, grades: Iterable[int | None]) -> None:
-        """The grades of a step; None of a failure."""
+        """Record the grades of a step; None stands for a failure."""
         for grade in grades:
             self.done += 1
             if grade is not None:
@@ -111,10 +111,10 @@ class PoolWalk:
 async def grade_together(
     records: Sequence[MergeRecord], first: int, size: int, samples: int, services: GradeServices
 ) -> list[list[Judgment]]:
-    """All samples of the grade of each passage, in their order; all are asked at once.
+    """Request all samples of all grades at once. Return the samples of each passage, in the order of the passages.
 
     Args:
-        first: rank of the first one among the passages of the pool to judge.
+        first: rank of the first record among the passages to judge.
     """
     query = services.queries[records[0].qid]
 
@@ -132,66 +132,76 @@ async def grade_together(
 
 
 SINGLE_PROMPT, GROUP_PROMPT = "grade@1", "grades@1"
-MAX_LOW_GRADE = 2  # grades up to here say that the pool runs dry
+MAX_LOW_GRADE = 2  # grades up to this one count as low for `stop_after`
 
 JudgeSpec = Annotated[AdapterConfig, OneOf(judges.REGISTRY)]
 
 
 class JudgeGate(Settings):
-    """What the judge of a run must be like; a run whose judge is not ends with exit code 7. No limit: null."""
+    """Requirements for the judge of a run. If one is not met, the run ends with exit code 7. null: no requirement."""
 
-    canaries: float | None = Field(None, ge=0, le=1, description="least share of the canaries that is as expected")
-    flips: float | None = Field(
-        None, ge=0, le=1, description="most of the pairs that may change places when they are shown again"
+    canaries: float | None = Field(
+        None, ge=0, le=1, description="minimum share of hidden control items (canaries) that pass"
     )
-    position_bias: float | None = Field(None, ge=0, description="most that a place may be worth, in grades")
+    flips: float | None = Field(
+        None, ge=0, le=1, description="maximum share of passage pairs whose order changes when they are shown again"
+    )
+    position_bias: float | None = Field(None, ge=0, description="maximum position bias, in grades")
     kappa: float | None = Field(
-        None, gt=0, le=1, description="least agreement with people beyond chance, of 20 blind grades of 5 questions"
+        None,
+        gt=0,
+        le=1,
+        description="minimum chance-corrected agreement (kappa) with human labels; needs 20 blind grades on 5 queries",
     )
     reviews: AnchoredPath | None = Field(
-        None, description="for kappa: folder of people's reviews.jsonl; null: `reviews` beside the runs"
+        None, description="folder with human labels (reviews.jsonl) for kappa; null: `reviews` in the workspace"
     )
 
 
 class JudgeConfig(Settings):
-    """Who grades, by which prompt, how often, how deep; docs/concepts/grading.md says what each costs."""
+    """Settings of the judge stage. See docs/concepts/grading.md for the cost of each."""
 
     human_first: AddedLater[bool] = Field(
         False,
-        description="whether human labels (`raggs review`) come first and the judge grades the rest; it also grades the"
-        " labelled passages, for `raggs judge check`. The same as `raggs run --human-first`",
+        description="use human labels (`raggs review`) first and grade the rest with the judge. The judge also "
+        "grades labelled passages, for `raggs judge check`; same as `raggs run --human-first`",
     )
-    judge: JudgeSpec = Field(description="also orders the batches of the rank stage")
-    prompt: PromptName = Field(SINGLE_PROMPT, description="a prompt's name, or the path of a Markdown file")
+    judge: JudgeSpec = Field(description="judge that grades passages; it also orders the batches of the rank stage")
+    prompt: PromptName = Field(
+        SINGLE_PROMPT, description="prompt for grading one passage: name of a prompt or path of a Markdown file"
+    )
     mode: Effort[Literal["direct", "batch"]] = Field(
         "direct",
-        description="batch: grades by the provider's Batch API, in hours, at about half the price; with stop_after one "
-        "batch after the other",
+        description="direct: grade by individual calls; batch: grade by the provider's Batch API, which takes "
+        "hours and costs about half. With stop_after, batches are sent one after the other",
     )
     batch: Effort[BatchSettings] = BatchSettings()
-    samples: int = Field(1, ge=1, description="grades asked for each passage; the lower median counts")
+    samples: int = Field(1, ge=1, description="grades per passage; the lower median counts")
     group: AddedLater[int] = Field(
         1,
         ge=1,
-        description="passages of a question that are graded in one call, at most; their company is drawn by lot, anew"
-        " for each sample. Cheaper where passages are short, less exact where they colour each other's grades; 1: each"
-        " alone",
+        description="maximum number of passages of a query that are graded in one call, grouped at random for "
+        "each sample. Larger groups cost less for short passages, but grades may influence each "
+        "other; 1: one passage per call",
     )
     group_prompt: PromptName = Field(
-        GROUP_PROMPT, description="with group, a prompt's name or the path of a Markdown file; prompt is of one passage"
+        GROUP_PROMPT,
+        description="prompt for grading several passages in one call, used if group is above 1: name of a prompt "
+        "or path of a Markdown file",
     )
     stop_after: int | None = Field(
         None,
         ge=1,
-        description=f"a pool is judged from the top until this many grades in a row are {MAX_LOW_GRADE} or less;"
-        " null: to its end",
+        description=f"stop grading a pool after this many grades of {MAX_LOW_GRADE} or less in a row, counted from "
+        "the top; null: grade the whole pool",
     )
     canaries: AddedLater[float] = Field(
         0.0,
         ge=0,
         le=1,
-        description="cases of known grade that the judge is also asked, as a share of its judgments and at least one of"
-        " each kind; with group, what neighbours do to a grade, too; only its health tells of them; 0: none",
+        description="hidden control items (canaries) for the judge, as a share of its judgments, with at least "
+        "one of each kind. With group, context effects are measured too. The results only appear in "
+        "the judge's health statistics; 0: none",
     )
     gate: Effort[JudgeGate] = JudgeGate()
 
@@ -200,7 +210,7 @@ class JudgeConfig(Settings):
     def _people_first(cls, spec: AdapterConfig, info: ValidationInfo) -> AdapterConfig:
         if not info.data.get("human_first"):
             return spec
-        from raggs.parts.judges.composite import people_first  # late: most runs have no panel
+        from raggs.parts.judges.composite import people_first  # imported lazily: most runs have no panel
 
         return people_first(spec)
 
@@ -208,19 +218,18 @@ class JudgeConfig(Settings):
     def _ones_own_words(self) -> Self:
         if self.group > 1 and self.prompt != SINGLE_PROMPT and self.group_prompt == GROUP_PROMPT:
             raise ValueError(
-                f"prompt is your own, and with group: {self.group} passages are graded by group_prompt, which is not:"
-                f" give that one too (raggs prompts show {GROUP_PROMPT} prints one to begin with)"
+                f"prompt is customised, but with group: {self.group} passages are graded by "
+                "group_prompt, which is not. Set group_prompt too (print a template with: raggs "
+                f"prompts show {GROUP_PROMPT})"
             )
         return self
 
     @model_validator(mode="after")
     def _what_the_gate_needs(self) -> Self:
         if self.gate.canaries is not None and not self.canaries:
-            raise ValueError("gate.canaries is set, and no canaries are asked: set canaries, for example to 0.02")
+            raise ValueError("gate.canaries needs canaries, but there are none: set canaries, for example to 0.02")
         if self.gate.reviews is not None and self.gate.kappa is None:
-            raise ValueError(
-                "gate.reviews is set, and nothing is held against them: set gate.kappa, for example to 0.6"
-            )
+            raise ValueError("gate.reviews is used only with gate.kappa: set gate.kappa, for example to 0.6")
         return self
 
 
@@ -238,7 +247,7 @@ class JudgeStage(Stage[JudgeConfig]):
         return {"queries": services.causes("queries"), "judge": judge, **together, **services.causes("hygiene")}
 
     def by_query(self, config: JudgeConfig) -> bool:
-        return config.mode == "direct"  # batches take hours: as few as can be, so of all queries together
+        return config.mode == "direct"  # batches take hours, so there should be few: each spans all queries
 
     def run(self, work: StageWork, config: JudgeConfig, services: Services) -> Iterator[JudgeRecord]:
         total = len(services.queries)
@@ -251,7 +260,7 @@ class JudgeStage(Stage[JudgeConfig]):
                     raise
                 return []
 
-        # All that fills a batch is asked at once, so that the queries go on batch by batch, side by side.
+        # Requests that fit into a batch are made at once, so that all queries advance together, batch by batch.
         batched = config.mode == "batch"
         window, walks = config.batch.max_requests if batched else None, self.walks(config, services)
         pools = (item for item in work.by_query("merge", MergeRecord) if item[0] not in work.done)
@@ -281,7 +290,8 @@ class JudgeStage(Stage[JudgeConfig]):
             return None
         judge, pools = services.judge, lambda: work.by_query("merge", MergeRecord)
         if config.group > 1 and judge.grades_together:
-            from raggs.stages.canaries import ask_plan, make_plan  # late: most grade one by one
+            # imported lazily: most judges grade one passage at a time
+            from raggs.stages.canaries import ask_plan, make_plan
 
             plan = make_plan(pools, services.queries, config.canaries, config.samples, config.group)
             return services.workspace.loop.run(ask_plan(judge, plan))
@@ -294,14 +304,14 @@ class JudgeStage(Stage[JudgeConfig]):
     async def pool(
         self, pool: Sequence[MergeRecord], config: JudgeConfig, services: GradeServices
     ) -> list[JudgeRecord]:
-        """The records of one query's pool, in its order."""
+        """Return the records of one query's pool, in its order."""
         leaders = list(self._alone(pool, services))
         graded = {record.doc_id: record for record in await self._walk(leaders, config, services)}
         return [self._shared(record, graded) for record in pool]
 
     @staticmethod
     def _alone(pool: Sequence[MergeRecord], services: GradeServices) -> Iterator[MergeRecord]:
-        """The records that get a grade of their own."""
+        """Yield the records that get their own grade."""
         found = {record.doc_id: record for record in pool}
         for record in pool:
             leader = record.duplicate_of and found[record.duplicate_of].passage
@@ -311,7 +321,7 @@ class JudgeStage(Stage[JudgeConfig]):
     async def _walk(
         self, leaders: Sequence[MergeRecord], config: JudgeConfig, services: GradeServices
     ) -> list[JudgeRecord]:
-        """Grade from the top down until `stop_after` low grades stand in a row; see `PoolWalk`."""
+        """Grade from the top down until `stop_after` low grades occur in a row; see `PoolWalk`."""
         walk, graded = PoolWalk(len(leaders), config.stop_after, config.group, MAX_LOW_GRADE), list[JudgeRecord]()
         while count := walk.step():
             step = await self._step(leaders[walk.done : walk.done + count], walk.done, config, services)
@@ -326,7 +336,7 @@ class JudgeStage(Stage[JudgeConfig]):
     async def _step(
         self, records: Sequence[MergeRecord], first: int, config: JudgeConfig, services: GradeServices
     ) -> list[JudgeRecord]:
-        """The records of passages that are asked about at once; `first`: rank of the first of them."""
+        """Return the records of passages that are requested at once. `first` is the rank of the first of them."""
         if config.group == 1:
             return await asyncio.gather(*(self._grade(record, config, services) for record in records))
         found = await grade_together(records, first, config.group, config.samples, services)
@@ -348,10 +358,10 @@ class JudgeStage(Stage[JudgeConfig]):
 
 
 def combine(record: MergeRecord, samples: Sequence[Judgment], judge: str) -> JudgeRecord:
-    """One record from all samples: the lower median of their grades, none if more than half of them failed.
+    """Combine all samples into one record: the lower median of their grades, or no grade if more than half failed.
 
-    Samples in which the judge abstained are none; where all are such, the passage is not judged. What people said
-    is the same however often it is read, so that it counts once.
+    Samples in which the judge abstained are ignored. If all are, the passage is not judged. Human labels are the same
+    in every sample, so they count once.
     """
     said = _without_repeated_labels([sample for sample in samples if sample.silent is None])
     if not said:
@@ -379,13 +389,13 @@ def combine(record: MergeRecord, samples: Sequence[Judgment], judge: str) -> Jud
 
 
 def _without_repeated_labels(said: Sequence[Judgment]) -> list[Judgment]:
-    """The samples without people's word again."""
+    """Return the samples without repetitions of human labels."""
     by_people = [source_of(sample.by) == HUMAN_SOURCE for sample in said]
     return [sample for place, sample in enumerate(said) if not (by_people[place] and any(by_people[:place]))]
 
 
 def _votes(said: Sequence[Judgment], every: Sequence[Judgment]) -> dict[str, tuple[int | None, ...]]:
-    """Return each member's grades; where others voted beside people, of every sample, since they differ."""
+    """Return the grades of each member. If a model voted next to humans, use every sample, because its votes differ."""
     others = any(not is_people(name) for sample in said for name in sample.votes)
     counted = every if others else said
     return {name: tuple(_vote(sample, name) for sample in counted) for sample in counted for name in sample.votes}
@@ -399,28 +409,31 @@ def _vote(sample: Judgment, member: str) -> int | None:
 STAGE = JudgeStage()
 
 
-ProductSums = tuple[float, float]  # the mean grade of those beside a passage, and its own, in one sample
+# For the context effect, per passage and sample: mean grade of the rest of the group, own grade.
+ProductSums = tuple[float, float]
 
 
 class GroupContextMoves:
-    """Counted while the records of one run of the stage pass, question by question.
+    """Estimates of context and position effects, updated while the records of one run of the stage pass.
 
     Args:
-        samples: grades that are asked of each passage.
-        stop_after: low grades in a row that end the walk down a pool; None where it never ends early.
-        size: passages that are graded together, at most.
-        low: a grade up to here counts for `stop_after`.
+        samples: grades per passage.
+        stop_after: number of low grades in a row that ends the grading of a pool, or None for no early stop.
+        size: maximum number of passages that are graded together.
+        low: highest grade that counts as low for `stop_after`.
     """
 
     def __init__(self, samples: int, stop_after: int | None, size: int, low: int) -> None:
         self._samples, self._stop_after, self._size, self._low = samples, stop_after, size, low
         self._qid = ""
-        self._asked: list[tuple[int | None, tuple[int | None, ...]]] = []  # of the question at hand, by rank
-        self._sums: list[ProductSums] = []  # of each question: products of both deviations, squares of the company's
-        self._ends: list[ProductSums] = []  # of each question: first less last grades of its calls, and how many calls
+        self._asked: list[tuple[int | None, tuple[int | None, ...]]] = []  # of the current query, by rank
+        self._sums: list[ProductSums] = []  # per query: products of both deviations, squares of the group's deviation
+        self._ends: list[ProductSums] = []  # per query: first minus last grades of its calls, number of calls
 
     def see(self, record: JudgeRecord) -> None:
-        """Take notice of a passage that was asked about, near-duplicates and those beyond a walk's end left out."""
+        """Record a passage that was sent to the judge. Near-duplicates and passages after an early stop are not
+        passed here.
+        """
         if record.qid != self._qid:
             self._end()
             self._qid = record.qid
@@ -428,17 +441,17 @@ class GroupContextMoves:
         self._asked.append((record.grade, whole))
 
     def company(self) -> GradeShift | None:
-        """By how many grades a grade moves for each grade that its company is better; None where nothing can tell."""
+        """Return by how many grades a grade changes per grade of its group's mean, or None without data."""
         self._end()
         return _ratio(self._sums)
 
     def place(self) -> GradeShift | None:
-        """By how many grades being shown first rather than last moves a grade; None where nothing can tell."""
+        """Return by how many grades being shown first instead of last changes a grade, or None without data."""
         self._end()
         return _ratio(self._ends)
 
     def _end(self) -> None:
-        """Sum up the question at hand."""
+        """Add the current query to the sums."""
         pairs: defaultdict[int, list[ProductSums]] = defaultdict(list)
         ends = []
         for group in self._calls():
@@ -460,14 +473,14 @@ class GroupContextMoves:
         self._asked = []
 
     def _calls(self) -> Iterator[list[tuple[int, int | None]]]:
-        """For each call the passages as they were shown, with their grades."""
+        """Yield for each call the passages in the order shown, with their grades."""
         for first, count in self._steps():
             for sample in range(self._samples):
                 for group in groups(self._qid, first, count, self._size, sample):
                     yield [(first + place, self._asked[first + place][1][sample]) for place in group]
 
     def _steps(self) -> Iterator[tuple[int, int]]:
-        """The first passage and the length of each step of the walk."""
+        """Yield the first passage and the length of each step of the grading."""
         walk = PoolWalk(len(self._asked), self._stop_after, self._size, self._low)
         while count := walk.step():
             first = walk.done
@@ -476,14 +489,14 @@ class GroupContextMoves:
 
 
 def _ratio(sums: Sequence[ProductSums]) -> GradeShift | None:
-    """The sum of the first numbers by that of the second ones, with its interval of 95%; None where there are none."""
+    """Return the ratio of the two sums with its 95% interval, or None without data."""
     if not sums:
         return None
     count = len(sums)
     above, below = (math.fsum(part) for part in zip(*sums, strict=True))
     if count < 2:
         return GradeShift(grades=round(above / below, 4), interval=None, questions=count)
-    from scipy.special import stdtrit  # late: few runs grade passages together
+    from scipy.special import stdtrit  # imported lazily: few runs grade passages together
 
     without = [(above - one) / (below - other) for one, other in sums]
     mean = fmean(without)

@@ -1,10 +1,11 @@
-"""How deep the judge went, how far it agrees with itself, and how far the members of a panel agree.
+"""Statistics of the judge stage: judging depth, self-consistency, and agreement between the members of a panel.
 
-How often the cheap judge of a cascade errs, counted while the records pass.
+For a cascade, the error rate of the cheap judge is estimated while the records pass.
 
-The passages on which only the draw decided that the good judge be asked are a fair sample of all those that the cheap
-one keeps to itself; the others that it was asked about are known to the last. Together they give, for each cheap grade,
-how often both agree. A rate warns only when its whole interval does.
+Some passages go to the good judge by a random draw and not by a rule. They are an unbiased sample of the passages for
+which the rule would keep the cheap grade. For passages that a rule sends, both grades are always known. Together, the
+two groups give the agreement of both judges for each cheap grade. A rate causes a warning only if its whole interval is
+beyond the limit.
 """
 
 from __future__ import annotations
@@ -41,15 +42,17 @@ if TYPE_CHECKING:
     from raggs.stages.judge import GroupContextMoves
 
 GRADES = range(MIN_GRADE, MAX_GRADE + 1)
-MAX_MISSED_SHARE = 0.1  # of what the good judge finds useful, the share that the cheap one keeps from it
+MAX_MISSED_SHARE = 0.1  # maximum share of the passages that the good judge would find useful and never sees
 MAX_DISTANT_SHARE, DISTANT_GRADES = (
     0.05,
     2,
-)  # of what the cheap judge keeps, the share on which both are so many grades apart
+)  # maximum share of kept passages on which both judges differ by at least so many grades
 
 
 def cascade_of(spec: AdapterConfig) -> CascadeConfig | None:
-    """The cascade that a judge is, or that speaks where people have not; None where there is none."""
+    """Return the cascade in a judge's settings: the judge itself, or the fallback behind human labels. None if there
+    is none.
+    """
     if isinstance(spec, PanelConfig) and spec.rule == "first":
         machines = [each for each in spec.judges if each.type != HUMAN_SOURCE]
         return cascade_of(machines[0]) if len(machines) == 1 else None
@@ -57,22 +60,25 @@ def cascade_of(spec: AdapterConfig) -> CascadeConfig | None:
 
 
 class CascadeStatistics:
-    """Counted sample by sample; memory does not grow with passages."""
+    """Statistics of a cascade, counted sample by sample. Memory use does not depend on the number of passages."""
 
     def __init__(self, config: CascadeConfig) -> None:
         self._config = config
-        self._by_rule: Counter[tuple[int, int]] = Counter()  # cheap grade, good grade
+        self._by_rule: Counter[tuple[int, int]] = Counter()  # keyed by cheap grade, good grade
         self._by_chance: Counter[tuple[int, int]] = Counter()
         self._left: Counter[int] = Counter()
-        self._lost = 0  # passages on which the cheap judge gave no grade, or the good one failed
+        self._lost = 0  # passages without a grade of the cheap judge, or on which the good judge failed
 
     def see(self, record: JudgeRecord) -> None:
-        """Take notice of the votes on one passage; where people spoke, there are none but theirs."""
+        """Count the votes on one passage. A human label excludes all other votes."""
         for number, given in enumerate(record.grades if source_of(record.judge) != HUMAN_SOURCE else ()):
             self._take([said[number] for said in record.votes.values()], failed=given is None)
 
     def settled(self, record: JudgeRecord, sample: int) -> int | None:
-        """The grade that a sample's votes come to, None where they cannot be; the record's where they do not tell."""
+        """Return the grade that a sample's votes imply.
+
+        Return None if the votes are inconsistent, and the grade of the record if the votes do not determine it.
+        """
         config, votes = self._config, [said[sample] for said in record.votes.values()]
         cheap, good = votes[: config.cheap_answers], votes[config.cheap_answers :]
         silent = not any(good) and may_abstain(config.judges[-1].model_dump(mode="json"))
@@ -94,7 +100,7 @@ class CascadeStatistics:
             (self._by_rule if ruled else self._by_chance)[grade, good] += 1
 
     def health(self) -> CascadeHealth | None:
-        """Over the passages so far; None before the first."""
+        """Return the statistics of the passages so far, or None before the first."""
         ruled, drawn, left = self._by_rule.total(), self._by_chance.total(), self._left.total()
         total = ruled + drawn + left + self._lost
         if not total:
@@ -115,7 +121,9 @@ class CascadeStatistics:
         )
 
     def _unseen(self, missed: WilsonRate) -> ShareEstimate:
-        """Of all that the good judge finds useful what it never saw, by the rate among what nobody need have asked."""
+        """Estimate which share of the useful passages the good judge never saw, from the rate among randomly sent
+        passages.
+        """
         both = self._by_rule + self._by_chance
         seen = sum(count for (_, good), count in both.items() if good >= self._least)
 
@@ -128,7 +136,7 @@ class CascadeStatistics:
 
     @property
     def _least(self) -> int:
-        """From which of the good judge's grades on a passage that the cheap one kept is missed."""
+        """Lowest grade of the good judge that counts as missed if the cheap judge kept the passage."""
         return self._config.ask_from or MAX_GRADE + 1
 
     def _given(self, grade: int) -> int:
@@ -157,32 +165,34 @@ class CascadeStatistics:
         least, (low, high) = self._config.ask_from, self._unseen(missed).interval
         if least is not None and low > MAX_MISSED_SHARE:
             yield (
-                f"{low:.0%} to {high:.0%} of what the good judge would grade {least} or more was kept from it "
-                f"({missed.count:,} of {missed.total:,} asked at random were such); lower ask_from, "
-                "or take a better cheap judge"
+                f"the good judge never saw {low:.0%} to {high:.0%} of the passages that it would grade "
+                f"{least} or more ({missed.count:,} of {missed.total:,} passages sent at random have "
+                "such a grade); lower ask_from, or use a better cheap judge"
             )
         apart = sum(count for (cheap, good), count in self._by_chance.items() if abs(cheap - good) >= DISTANT_GRADES)
         far = rate_of(apart, self._by_chance.total())
         if far.interval[0] > MAX_DISTANT_SHARE:
             yield (
-                f"of what was asked at random, {far.rate:.0%} lies {DISTANT_GRADES} grades or more from the cheap grade"
+                f"the grades of both judges differ by {DISTANT_GRADES} or more on {far.rate:.0%} of "
+                "the passages sent at random"
             )
 
 
-NOT_JUDGED_PREFIX = "not judged, after"  # begins the reason why the end of a pool was not looked at
-MAX_MISSING_SHARE = 0.05  # a larger share of failures is worth a warning
+NOT_JUDGED_PREFIX = "not judged, after"  # start of the reason why the end of a pool was not judged
+MAX_MISSING_SHARE = 0.05  # higher shares of failures cause a warning
 
-Pairs = Counter[tuple[float | None, float | None]]  # what two gave to the same passages
+# pairs of values that two judges, or two samples, gave to the same passages
+Pairs = Counter[tuple[float | None, float | None]]
 
 
 class JudgeStatistics(Statistics):
-    """Counted while the records of one run of the stage pass.
+    """Statistics of the judge stage, updated while the records of one run pass.
 
     Args:
-        samples: grades that are asked of each passage.
-        stop_after: low grades in a row that end the walk down a pool; None where it never ends early.
-        cascade: takes the votes, where they are those of a cascade and of no panel.
-        company: is told of all passages that were asked about, where several are shown together.
+        samples: grades per passage.
+        stop_after: number of low grades in a row that ends the grading of a pool, or None for no early stop.
+        cascade: collects the votes if the judge is a cascade and not a panel.
+        company: collects all passages that were sent to the judge, if several are shown together.
     """
 
     def __init__(
@@ -204,7 +214,7 @@ class JudgeStatistics(Statistics):
         self._pairs: dict[tuple[str, str], Pairs] = {}
 
     def see(self, record: Record) -> None:
-        """Take notice of one judged passage; near-duplicates are not."""
+        """Process one judged passage. Near-duplicates are ignored."""
         if not isinstance(record, JudgeRecord) or record.duplicate_of is not None:
             return
         if record.skipped is not None and record.skipped.startswith(NOT_JUDGED_PREFIX):
@@ -228,7 +238,7 @@ class JudgeStatistics(Statistics):
         if self._cascade is None:
             people = (
                 source_of(record.judge) == HUMAN_SOURCE
-            )  # labels may have been given after the model's grade was seen
+            )  # only human grades are compared: labels may have been given after the model's grade was seen
             self._compare_members(
                 {HUMAN_SOURCE: record.votes[HUMAN_SOURCE]} if people and HUMAN_SOURCE in record.votes else record.votes
             )
@@ -250,7 +260,7 @@ class JudgeStatistics(Statistics):
             pairs.update(zip(votes[first], votes[second], strict=True))
 
     def health(self) -> JudgeHealth | None:
-        """Over the records so far; None where neither depth nor repeats nor a panel were asked for."""
+        """Return the statistics of the records so far, or None if there is nothing to report."""
         found = JudgeHealth(
             depth=None if self._stop_after is None else self._depth(self._stop_after),
             samples=self._self_consistency() if self._samples > 1 else None,
@@ -291,7 +301,7 @@ class JudgeStatistics(Statistics):
             members={name: _member(votes) for name, votes in self._votes.items()},
             agreement=tuple(_agreement(names, pairs) for names, pairs in self._pairs.items()),
             warnings=tuple(
-                f"{name} gave no grade {missing:,} of {asked:,} times"
+                f"{name} gave no grade in {missing:,} of {asked:,} cases"
                 for name, missing, asked in silent
                 if missing > MAX_MISSING_SHARE * asked
             ),
@@ -299,7 +309,7 @@ class JudgeStatistics(Statistics):
 
 
 def cascade_statistics(spec: AdapterConfig) -> CascadeStatistics | None:
-    """Who counts how a cascade's judges stand to each other, where a judge is one or holds one."""
+    """Return the collector of cascade statistics if a judge is a cascade or contains one, else None."""
     if spec.type not in ("cascade", "panel"):
         return None
 
@@ -308,7 +318,7 @@ def cascade_statistics(spec: AdapterConfig) -> CascadeStatistics | None:
 
 
 def votes_settled(spec: AdapterConfig) -> Callable[[JudgeRecord, int], int | None]:
-    """What gives the grade that a sample of a record comes to, by its votes where these alone tell it."""
+    """Return a function that computes the grade of a sample of a record from its votes, if they determine it."""
     statistics = cascade_statistics(spec)
     return (lambda record, sample: record.grades[sample]) if statistics is None else statistics.settled
 

@@ -1,4 +1,4 @@
-"""Stage 3: the retrievers' lists fused into one pool, near-duplicates grouped, texts attached."""
+"""Stage 3: fuse the retrievers' lists into one pool, group near-duplicates and attach texts."""
 
 from __future__ import annotations
 
@@ -17,24 +17,28 @@ from raggs.stages.base import PassageServices, Services, Stage, StageWork
 
 
 class TextDuplicates(Settings):
-    """Passages whose texts agree to at least `threshold` are one group; the best fused one represents it."""
+    """Settings for near-duplicates found by text. The best fused passage represents each group."""
 
     type: Literal["text"] = Field("text", description="by their words")
-    threshold: float = Field(0.95, gt=0, le=1, description="likeness from which two texts are one group")
+    threshold: float = Field(
+        0.95, gt=0, le=1, description="minimum text similarity of near-duplicates, above 0 and at most 1"
+    )
 
 
 class MergeConfig(Settings):
-    """How lists become a pool."""
+    """Settings of the merge stage: how lists become a pool."""
 
-    type: Annotated[str, NameOf(fusion.REGISTRY)] = Field("rrf", description="how the retrievers' lists are fused")
-    k: int = Field(60, ge=1, description="the constant of reciprocal rank fusion")
-    options: Mapping[str, int | float] = Field(default_factory=dict, description="of the method, by name")
-    depth: int = Field(100, ge=1, description="passages a pool holds at most")
+    type: Annotated[str, NameOf(fusion.REGISTRY)] = Field("rrf", description="fusion method for the retrievers' lists")
+    k: int = Field(60, ge=1, description="constant k of reciprocal rank fusion")
+    options: Mapping[str, int | float] = Field(
+        default_factory=dict, description="options of the fusion method, by name"
+    )
+    depth: int = Field(100, ge=1, description="maximum number of passages in a pool")
     weights: Mapping[str, Annotated[float, Field(ge=0)]] | None = Field(
-        None, description="by retriever; 1 where not named"
+        None, description="weight of each retriever in the fusion, by name; 1 for retrievers that are not listed"
     )
     duplicates: TextDuplicates | None = Field(
-        default_factory=TextDuplicates, description="how near-duplicates are found; null: no grouping"
+        default_factory=TextDuplicates, description="detection of near-duplicates; null: no grouping"
     )
 
     @field_validator("weights")
@@ -48,14 +52,14 @@ class MergeConfig(Settings):
 
     @model_validator(mode="after")
     def _options_fit(self) -> MergeConfig:
-        self.method()  # says what is wrong with an option
+        self.method()  # raises an error for an invalid option
         return self
 
     def method(self) -> Fusion:
-        """The method with its options.
+        """Return the fusion method with its options.
 
         Raises:
-            ValueError: an option cannot be right.
+            ValueError: an option is invalid.
         """
         usual = {"k": self.k} if "k" in fusion_options(self.type) else {}
         return make_fusion(self.type, **usual, **self.options)

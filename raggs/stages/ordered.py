@@ -1,4 +1,4 @@
-"""Work on many items at once, whose results come in the items' order: how stages ask language models."""
+"""Process many items concurrently and return the results in the order of the items. Stages call models this way."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 S = TypeVar("S")
 T = TypeVar("T")
 
-WINDOW = 4  # calls that are asked for, for each that may be on its way
+WINDOW = 4  # requested calls per allowed concurrent call
 MAX_HELD_WINDOWS = 4
 
 
@@ -27,18 +27,18 @@ def run_ordered(
     window: int | None = None,
     holds: Callable[[int], bool] = lambda _unfinished: False,
 ) -> Iterator[T]:
-    """Work on many items at once and give the results in the items' order.
+    """Process many items concurrently and yield the results in the order of the items.
 
-    As soon as an item is done the next one begins, also while an earlier one still runs, so that one slow answer
-    keeps nobody waiting. The first error, in the items' order, cancels what is still running and is raised.
+    When an item is done, the next one starts, even if an earlier one is still running. One slow answer therefore blocks
+    no other item. The first error, in the order of the items, cancels all running items and is raised.
 
     Args:
-        workspace: has the loop in which answers are waited for, and says how many calls may be on their way.
-        size: how many calls an item asks for at once.
-        window: items are begun until they ask for so many calls together (default: four times the allowed
-            concurrency); and at most `MAX_HELD_WINDOWS` windows of items are done and not yet given out. Both keep
-            memory flat however long the stream is.
-        holds: whether no item is to begin while so many are unfinished; not asked about the only one.
+        workspace: supplies the event loop and the allowed concurrency.
+        size: returns how many calls an item requests at once.
+        window: maximum number of requested calls (default: four times the allowed concurrency). In addition, at most
+            `MAX_HELD_WINDOWS` times as many items are started and not yet yielded. Both limits keep memory use constant
+            for streams of any length.
+        holds: returns whether no item may start while so many are unfinished. It is ignored if none is unfinished.
     """
     queue = _Queue(iter(items), work, size, window or WINDOW * workspace.concurrency, holds)
     try:
@@ -54,7 +54,7 @@ def run_ordered(
 
 
 class _Queue(Generic[S, T]):
-    """Items that are begun and not yet given out, in their order."""
+    """Items that are started and not yet yielded, in order."""
 
     def __init__(
         self,
@@ -71,11 +71,11 @@ class _Queue(Generic[S, T]):
         self._window = window
         self._holds = holds
         self._unfinished = 0
-        self._running = 0  # calls that the unfinished items ask for
+        self._running = 0  # calls requested by the unfinished items
         self._room = asyncio.Event()
 
     async def next(self) -> T:
-        """The first item's result; meanwhile others are begun wherever there is room.
+        """Return the first item's result and start further items in the meantime, as capacity allows.
 
         Raises:
             _Exhausted: there are no more items.
@@ -111,7 +111,7 @@ class _Queue(Generic[S, T]):
 
 
 class _Exhausted(Exception):
-    """All items are given out."""
+    """All items have been yielded."""
 
 
 async def _cancel(tasks: Iterable[asyncio.Future[T]]) -> None:

@@ -1,6 +1,6 @@
-"""A pipeline: stages in their order, and the artifacts that they write. The runner and the audit are given one.
+"""A pipeline: an ordered list of stages and their artifacts. The runner and the audit take one as an argument.
 
-A stage is one module of the pipeline's package, and is imported when it is first used.
+Each stage is one module of the pipeline's package and is imported when it is first used.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """Stages that hand artifacts on.
+    """Stages that pass artifacts on to later stages.
 
     Attributes:
-        name: as manifests state it.
-        home: the package whose modules are the stages, each with its `STAGE`.
-        order: the stages' names; each reads artifacts of stages before it.
-        artifacts: every artifact by name, with the record on its lines. One is called by its stage's name, or by that
-            and more after a dot; the first stage writes those with other names.
-        stopped: what is told of a stage that asks somebody and was stopped.
-        command: what makes a run of it.
-        beside: how another run of it is made beside one.
-        optional: stages without which a run is whole, where its configuration says so.
-        left_out: those that this run's does without; what an earlier run left of them is no part of it.
+        name: name in manifests.
+        home: package whose modules are the stages, each with its `STAGE`.
+        order: names of the stages; each reads artifacts of earlier stages.
+        artifacts: every artifact by name, with the record type of its lines. An artifact has the name of its stage, or
+            that name with a suffix after a dot. Artifacts with other names belong to the first stage.
+        stopped: message about the usable results when a stage that calls models was stopped.
+        command: command that makes a run of this pipeline.
+        beside: hint for making another run next to an existing one.
+        optional: stages that a configuration may omit.
+        left_out: stages that this run omits. Their artifacts from earlier runs are not part of the run.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Pipeline:
     left_out: tuple[str, ...] = ()
 
     def of(self, config: Mapping[str, object]) -> Pipeline:
-        """The pipeline as a configuration has it: without the stages, of those that may go, whose section is null."""
+        """Return the pipeline for a configuration: without the optional stages whose section is null."""
         out = tuple(name for name in self.order if name in self.optional and config.get(name, name) is None)
         if not out:
             return self
@@ -56,85 +56,87 @@ class Pipeline:
         return replace(self, order=order, artifacts=kept, left_out=out)
 
     def number(self, stage: str) -> str:
-        """Which of its stages one is: ``[2/4] ask``."""
+        """Return the number and name of a stage: ``[2/4] ask``."""
         return f"[{self.order.index(stage) + 1}/{len(self.order)}] {stage}"
 
     def stage(self, name: str) -> AnyStage:
-        """The stage that bears `name`.
+        """Return the stage called `name`.
 
         Raises:
-            UsageError: there is none; the message lists those there are.
+            UsageError: the stage does not exist; the message lists the known ones.
         """
         if name in self.left_out:
             raise self._without(name)
         if name not in self.order:
-            raise UsageError(f"there is no stage {name!r}", remedy=did_you_mean(name, self.order))
+            raise UsageError(f"unknown stage {name!r}", remedy=did_you_mean(name, self.order))
         return _load(self.home, name)
 
     def writer(self, artifact: str) -> str:
-        """The stage that writes an artifact.
+        """Return the stage that writes an artifact.
 
         Raises:
-            UsageError: no stage does.
+            UsageError: no stage writes it.
         """
         self.record(artifact)
         stem = artifact.partition(".")[0]
         return stem if stem in self.order else self.order[0]
 
     def record(self, artifact: str) -> type[Record]:
-        """The record on the lines of an artifact.
+        """Return the record type of an artifact.
 
         Raises:
-            UsageError: no such artifact; the message lists the known ones.
+            UsageError: the artifact does not exist; the message lists the known ones.
         """
         if (stage := artifact.partition(".")[0]) in self.left_out:
             raise self._without(stage)
         if artifact not in self.artifacts:
             other = next((each for each in pipelines() if artifact in each.artifacts), None)
             if other is not None:
-                remedy = f"name a {other.name} run, which {other.command} makes"
-                raise UsageError(f"this is a {self.name} run, which has no {artifact}", remedy=remedy)
-            raise UsageError(f"there is no artifact {artifact!r}", remedy=did_you_mean(artifact, self.artifacts))
+                remedy = f"use a {other.name} run; create one with {other.command}"
+                raise UsageError(f"this is a {self.name} run, which has no artifact {artifact}", remedy=remedy)
+            raise UsageError(f"unknown artifact {artifact!r}", remedy=did_you_mean(artifact, self.artifacts))
         return self.artifacts[artifact]
 
     def _without(self, stage: str) -> UsageError:
-        remedy = f"give {stage} its settings (--set {stage}={{}} takes the defaults) and run again"
-        return UsageError(f"this run leaves {stage} out ({stage}: null)", remedy=remedy)
+        remedy = f"add settings for {stage} (--set {stage}={{}} uses the defaults) and run again"
+        return UsageError(f"this run omits the stage {stage} ({stage}: null)", remedy=remedy)
 
 
-PIPELINES: Mapping[str, str] = {  # by name, the module that holds it in capitals
+PIPELINES: Mapping[str, str] = {  # by name: the module with the constant of that name in capitals
     "golden": "raggs.stages",
     "questions": "raggs.stages.questions",
 }
 
 
 def load_pipeline(name: str) -> Pipeline:
-    """The pipeline that bears `name`.
+    """Return the pipeline called `name`.
 
     Raises:
-        UsageError: this raggs has none of that name.
+        UsageError: this version of raggs has no such pipeline.
     """
     if name not in PIPELINES:
-        raise UsageError(f"unknown pipeline {name!r}", remedy=f"known: {', '.join(PIPELINES)}; upgrade raggs")
+        raise UsageError(
+            f"unknown pipeline {name!r}", remedy=f"known: {', '.join(PIPELINES)}; a newer version of raggs may have it"
+        )
     found: Pipeline = getattr(import_module(PIPELINES[name]), name.upper())
     return found
 
 
 def pipelines() -> tuple[Pipeline, ...]:
-    """All that this raggs has; no two have a stage or an artifact of the same name."""
+    """Return all pipelines. Their stages and artifacts have distinct names."""
     return tuple(load_pipeline(name) for name in PIPELINES)
 
 
 def pipeline_of(stage: str) -> Pipeline:
-    """The pipeline that has a stage of this name.
+    """Return the pipeline that contains a stage.
 
     Raises:
-        UsageError: none has; the message lists all stages.
+        UsageError: no pipeline contains it; the message lists all stages.
     """
     found = next((pipeline for pipeline in pipelines() if stage in pipeline.order), None)
     if found is None:
         stages = [name for pipeline in pipelines() for name in pipeline.order]
-        raise UsageError(f"there is no stage {stage!r}", remedy=did_you_mean(stage, stages))
+        raise UsageError(f"unknown stage {stage!r}", remedy=did_you_mean(stage, stages))
     return found
 
 

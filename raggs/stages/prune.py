@@ -1,4 +1,4 @@
-"""Stage 5: the pool cut to what is worth ranking, by whole grades from the best down."""
+"""Stage 5: reduce the pool to the passages that are worth ranking, whole grades first, from the best grade down."""
 
 from __future__ import annotations
 
@@ -13,10 +13,18 @@ from raggs.stages.base import QueryServices, Services, Stage, StageWork
 
 
 class PruneConfig(Settings):
-    """How many passages are ranked."""
+    """Settings of the prune stage: how many passages are ranked."""
 
-    min_keep: int = Field(35, ge=1, description="whole grades are kept until there are at least this many")
-    max_keep: int = Field(60, ge=1, description="the last grade is cut here, by fused rank")
+    min_keep: int = Field(
+        35,
+        ge=1,
+        description="minimum number of passages to keep; whole grades are added, best first, until it is reached",
+    )
+    max_keep: int = Field(
+        60,
+        ge=1,
+        description="maximum number of passages to keep; the last grade added is cut at this number, by fused rank",
+    )
 
     @model_validator(mode="after")
     def _ordered(self) -> PruneConfig:

@@ -1,13 +1,13 @@
-"""Stage 6: the kept passages of each query put in order by many small judgments.
+"""Stage 6: rank the kept passages of each query with many small ordering judgments.
 
-Orders that people gave come first. The ranker chooses rounds of batches; the judge orders each batch; the ranker learns
-from the answers in the round's order, whatever order they arrived in. Every answer is noted in the journal at once, and
-the ranker's state is a fold over the journal (`raggs.stages.replay`): to resume is to replay, and to ask for what is
-missing.
+Orders given by humans come first. The ranker chooses rounds of batches, and the judge orders each batch. The ranker
+processes the answers in the order of the round, not of their arrival. Every answer is written to the journal
+at once. The ranker's state is computed from the journal (`raggs.stages.replay`). To resume, raggs replays the journal
+and requests only the missing answers.
 
-Where the money has ended, each ranking ends with the answers that there are, and says so.
+If the budget is used up, each ranking ends with the available answers and records this.
 
-How far the ranking of all queries is, in calls: what progress and its forecast are told from.
+`CountedCalls` tracks the progress over all queries, in calls, for the progress display and its forecast.
 """
 
 from __future__ import annotations
@@ -54,18 +54,18 @@ LIKELY_CALLS = 56
 
 
 def likely_calls(most: int) -> int:
-    """Return the calls that a ranking is expected to take, of at most so many, while nothing is known of its judge."""
+    """Return the expected calls of a ranking with at most `most` calls, before anything is known about its judge."""
     return min(most, LIKELY_CALLS)
 
 
 class CountedCalls:
-    """How many calls are made and how many are expected: at most, until queries that are done teach their mean.
+    """Calls made and calls expected. The maximum is assumed until finished queries provide a mean.
 
     Args:
-        tell: hears of it.
-        total: queries.
-        most: calls of one query.
-        shared: calls of all queries together, where these have one budget.
+        tell: progress callback.
+        total: number of queries.
+        most: maximum number of calls per query.
+        shared: maximum number of calls of all queries together, if they share a budget.
     """
 
     def __init__(self, tell: ProgressCallback, total: int, most: int, shared: float | None = None) -> None:
@@ -73,27 +73,27 @@ class CountedCalls:
         self._total = total
         self._most, self._shared = most, shared
         self._made = self._given = 0
-        self._queries = self._theirs = 0  # queries that are done, and their calls
+        self._queries = self._theirs = 0  # finished queries and their calls
 
     @property
     def expected(self) -> int:
-        """Over all queries."""
+        """Expected calls over all queries."""
         if self._shared is not None and self._queries < self._total:
             return max(self._made, round(min(self._shared, self._total * self._most)))
         mean = self._theirs / self._queries if self._queries else self._most
         return max(self._made, round(self._theirs + (self._total - self._queries) * mean))
 
     def made(self, count: int) -> None:
-        """A round is answered."""
+        """Record that a round of `count` calls was answered."""
         self._made += count
         self._tell(self._given, self._total, self._made, self.expected)
 
     def query_done(self, count: int) -> None:
-        """A query's ranking took so many calls."""
+        """Record that the ranking of a query took `count` calls."""
         self._queries, self._theirs = self._queries + 1, self._theirs + count
 
     def given_out(self, done: int) -> None:
-        """The records of so many queries are written."""
+        """Record that the records of `done` queries are written."""
         self._given = done
         self._tell(done, self._total, self._made, self.expected)
 
@@ -126,7 +126,7 @@ class RankStage(Stage[RankConfig]):
         return RankStatistics(config.budget is not None)
 
     def by_query(self, config: RankConfig) -> bool:
-        return config.batch_size != "auto" and config.budget is None  # else all rankings hang on each other
+        return config.batch_size != "auto" and config.budget is None  # otherwise all rankings depend on each other
 
     def run(self, work: StageWork, config: RankConfig, services: Services) -> Iterator[Record]:
         rankings = _QueryRankings(work, config, services)
@@ -140,7 +140,7 @@ Item = tuple[KeptPool, Mapping[str, Passage]]
 
 
 class _QueryRankings:
-    """The rankings of all queries, which have a judge, a journal and what was learned of the judge in common."""
+    """The rankings of all queries. They share a judge, a journal and the estimated judge profile."""
 
     def __init__(self, work: StageWork, config: RankConfig, services: Services) -> None:
         self.calls = CountedCalls(work.progress, len(services.queries), config.max_calls)
@@ -151,18 +151,18 @@ class _QueryRankings:
         self._pilots: frozenset[str] = frozenset()
         self._profile: JudgeProfile | None = None
         self._piloted: dict[str, tuple[RankingProcess, JudgedBatches]] = {}
-        self._unlearned = False  # the money ended before the judge was known: no ranking is begun
+        self._unlearned = False  # the budget ran out before the judge profile was estimated: no ranking is started
 
     def each(self) -> Iterator[list[Record]]:
-        """The records of each query, which has calls of its own."""
+        """Yield the records of each query, with a separate call limit per query."""
         self._learn_the_judge()
-        # Rounds of a query follow each other, so some queries at a time keep every slot of the concurrency filled; not
-        # more, for where the money ends, those that are begun are left undone.
+        # Rounds of a query are sequential, so a few concurrent queries keep every call slot busy. More would be left
+        # unfinished if the budget runs out.
         pools = (item for item in _pools(self._work) if item[0].qid not in self._work.done)
         yield from run_ordered(self._services.workspace, pools, self._rank, size=self._width)
 
     def together(self, budget: SetBudget) -> Iterator[list[Record]]:
-        """The same where all queries share a budget."""
+        """Yield the records of each query if all queries share a budget."""
         work, config, services = self._work, self._config, self._services
         prices = services.causes("prices") if budget.usd else None
         texts = ((services.queries[pool.qid], passages) for pool, passages in _pools(work))
@@ -175,14 +175,14 @@ class _QueryRankings:
         yield from (self._ended(each) for qid, each in zip(begun, ready, strict=True) if qid not in work.done)
 
     def _width(self, _item: Item) -> int:
-        """How many calls a query asks for at once."""
+        """Return how many calls a query requests at once."""
         return self._config.parallel
 
     def _learn_the_judge(self, most: int = QUESTIONS) -> None:
-        """Where the length of lists is open, ask the pilot's questions for their first ones.
+        """Estimate the judge profile from first lists of the pilot queries, if the list length is open.
 
-        What they teach is in their journals before it is used. Prices may change between two runs, and are no cause:
-        the overhead that was reckoned with once stays.
+        The profile is written to the journals before it is used. Prices may change between two runs and do not
+        invalidate results, so the overhead of the first run is reused.
         """
         if self._config.batch_size != "auto":
             return
@@ -207,14 +207,14 @@ class _QueryRankings:
                 judged.believed(course.upcoming, self._profile)
 
     async def _rank(self, item: Item) -> list[Record]:
-        """One query's records."""
+        """Return the records of one query."""
         if (begun := await self._ready(item)) is not None:
             while batches := await _next_round(begun.course, self._turn):
                 await self._answered(begun.course, begun.judged, batches)
         return self._ended(begun)
 
     async def _ready(self, item: Item) -> StartedRanking | None:
-        """A ranking before its first round, but for the pilot's; None for an empty pool."""
+        """Return a ranking before its first round, or after its pilot round. Return None for an empty pool."""
         pool, passages = item
         if (course := self._config.course(pool)) is None:
             return None
@@ -236,7 +236,7 @@ class _QueryRankings:
     async def _first_lists(self, item: Item) -> Pilot:
         pool, passages = item
         if (course := self._config.course(pool)) is None:
-            raise TypeError("an empty pool is no pilot")
+            raise TypeError("an empty pool cannot be a pilot")
         judged = await self._begun(course, pool, passages)
         course.learn(await asyncio.gather(*map(judged.answer, course.pilot_round())))
         self._piloted[pool.qid] = course, judged
@@ -252,7 +252,7 @@ class _QueryRankings:
         return judged
 
     async def _answered(self, course: RankingProcess, judged: JudgedBatches, batches: Sequence[Batch]) -> list[Batch]:
-        """Teach a course the answers to a round; the batches that nobody is paid to answer."""
+        """Pass the answers of a round to the ranking. Return the batches that the budget does not cover."""
         entries = await self._entries(judged, batches)
         if len(entries) < len(batches):
             course.cut(batches, entries)
@@ -263,7 +263,7 @@ class _QueryRankings:
         return [batch for batch in batches if batch.slot not in there]
 
     async def _entries(self, judged: JudgedBatches, batches: Sequence[Batch]) -> list[JournalRecord]:
-        """The answers to a round: all of them, or where the money has ended those that are paid for."""
+        """Return the answers of a round; only the paid ones if the budget is used up."""
         if not self._work.spent:
             return await asyncio.gather(*map(judged.answer, batches))
         found = map(judged.noted, batches) if self._unlearned else await asyncio.gather(*map(judged.paid, batches))
@@ -271,14 +271,16 @@ class _QueryRankings:
 
 
 async def _next_round(course: RankingProcess, turn: asyncio.Lock) -> tuple[Batch, ...]:
-    """A ranker thinks for milliseconds. Were many to think in a row, answers and free slots would wait for all."""
+    """Return the next round. A lock and a yield to the event loop separate rankers: each computes for milliseconds."""
     async with turn:
         await asyncio.sleep(0)
         return course.next_round()
 
 
 def _pools(work: StageWork) -> Iterator[tuple[KeptPool, Mapping[str, Passage]]]:
-    """Each query's pool with the passages that it shows. Both artifacts are sorted by qid, so one pass is enough."""
+    """Yield each query's pool with the passages that it shows. Both artifacts are sorted by qid, so one pass is
+    enough.
+    """
     merged = work.by_query("merge", MergeRecord)
     for qid, records in work.by_query("prune", PruneRecord):
         pool = kept_pool(qid, records)

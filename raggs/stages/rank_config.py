@@ -1,4 +1,4 @@
-"""How the golden order is found, as settings; and the course of a pool's ranking by them."""
+"""Settings of the rank stage, and the ranking process of a pool with these settings."""
 
 from __future__ import annotations
 
@@ -18,49 +18,55 @@ from raggs.stages.replay import KeptPool, RankingProcess, part_pool
 from raggs.stages.waves import SetBudget
 
 DEFAULT_MAX_CALLS = 80
-DEFAULT_SHARED_MAX_CALLS = (
-    240  # calls of one question where all share a budget: some three times what it gets on average
-)
-NOT_OF_THE_COURSE = frozenset(("budget", "min_best_grade"))  # they decide whether rounds follow, not which
-MAX_BATCH_SIZE = 20  # passages that a judge orders at a time, at most
+DEFAULT_SHARED_MAX_CALLS = 240  # limit of one query if all share a budget: about three times its average
+NOT_OF_THE_COURSE = frozenset(("budget", "min_best_grade"))  # settings that decide whether rounds follow, not which
+MAX_BATCH_SIZE = 20  # maximum number of passages that a judge orders at a time
 
 
 class RankConfig(Settings):
-    """How the golden order is found; `rank: null` leaves it out, and the golden set is one of grades alone.
+    """Settings of the rank stage. With `rank: null`, the stage is omitted and the golden set contains only grades.
 
-    How it works is in docs/concepts/ranking.md, what it brings and costs in docs/how-to/cut-cost.md.
+    docs/concepts/ranking.md explains the method, and docs/how-to/cut-cost.md its benefit and cost.
     """
 
     engine: Annotated[str, NameOf(ranking.REGISTRY)] = Field(
-        "bayes", description="how batches are chosen and answers become an order"
+        "bayes", description="ranking engine: chooses the batches and turns their orders into one ranking"
     )
-    top: int = Field(20, ge=1, description="the part of the order that must be stable")
+    top: int = Field(20, ge=1, description="number of top positions whose order must be stable")
     batch_size: Annotated[int, Field(ge=2, le=MAX_BATCH_SIZE)] | Literal["auto"] = Field(
         5,
-        description='passages the judge orders at a time; "auto": each time as many (5 to 20) as tell most for their'
-        " price, by what a dozen questions teach of the judge",
+        description='number of passages that the judge orders per call; "auto": choose the length (5 to 20) with the '
+        "most information per cost for each call, from a profile of the judge estimated on a dozen "
+        "queries",
     )
     max_calls: int = Field(
         DEFAULT_MAX_CALLS,
         ge=0,
-        description='judge calls a query may use; with batch_size "auto", what so many lists of five cost; '
-        f"{DEFAULT_SHARED_MAX_CALLS} where a budget is named and this is not",
+        description='maximum number of judge calls per query; with batch_size "auto", the cost of so many lists of '
+        f"five passages. With a shared budget, the default is {DEFAULT_SHARED_MAX_CALLS}",
     )
     budget: AddedLater[SetBudget | None] = Field(
         None,
-        description="what all questions together may use, each next round where it removes most expected wrong pairs; "
-        "null: each question may use max_calls",
+        description="budget shared by all queries, spent where it is expected to remove the most discordant pairs. "
+        "null: each query may use max_calls",
     )
-    parallel: int = Field(4, ge=1, description="batches of a query that are judged at once")
+    parallel: int = Field(4, ge=1, description="number of batches of a query that are judged concurrently")
     floor: AddedLater[int] = Field(
-        1, ge=1, le=5, description="passages of a lower grade are not ordered, but stand below by grade and fused rank"
+        1,
+        ge=1,
+        le=5,
+        description="minimum grade of passages that are ranked; passages below it come last, by grade and fused rank",
     )
     min_best_grade: int = Field(
         3, ge=1, le=5, description="rank a query only if a passage has at least this grade; 1: rank every query"
     )
-    prompt: PromptName = Field("order@1", description="a prompt's name, or the path of a Markdown file")
-    seed: int = Field(7, ge=0, description="of all random numbers of this stage")
-    options: Mapping[str, int | float | bool] = Field(default_factory=dict, description="of the engine, by name")
+    prompt: PromptName = Field(
+        "order@1", description="prompt for ordering passages: name of a prompt or path of a Markdown file"
+    )
+    seed: int = Field(7, ge=0, description="random seed of the rank stage")
+    options: Mapping[str, int | float | bool] = Field(
+        default_factory=dict, description="options of the ranking engine, by name"
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -72,7 +78,9 @@ class RankConfig(Settings):
     @model_validator(mode="after")
     def _options_fit(self) -> RankConfig:
         if self.batch_size == "auto" and not ranking.REGISTRY.load(self.engine).LEARNS:
-            raise ValueError(f'engine {self.engine} does not choose the length of lists: name a batch_size, not "auto"')
+            raise ValueError(
+                f'engine {self.engine} cannot choose the length of lists: set batch_size to a number instead of "auto"'
+            )
         if self.options:
             known = engine_options(self.engine)
             unknown = sorted(self.options.keys() - known)
@@ -81,27 +89,27 @@ class RankConfig(Settings):
             switches = engine_switches(self.engine)
             for name, value in self.options.items():
                 if isinstance(value, bool) and name not in switches:
-                    raise ValueError(f"options.{name}: a number belongs here, not true or false")
-            self.ranker(("a", "b"), (1, 2), self.seed)  # says what is wrong with a value
+                    raise ValueError(f"options.{name}: expected a number, not true or false")
+            self.ranker(("a", "b"), (1, 2), self.seed)  # raises an error for an invalid value
         return self
 
     @property
     def alone(self) -> RankConfig:
-        """The same for a question that is ordered by itself."""
+        """The same settings for a query that is ranked without a shared budget."""
         if self.budget is None:
             return self
         return self.model_copy(update={"budget": None, "max_calls": min(DEFAULT_MAX_CALLS, self.max_calls)})
 
     @property
     def list_length(self) -> int:
-        """Passages that the judge orders at a time; where that is open, those of the calls that `max_calls` counts."""
+        """Number of passages per call. With "auto", the list length that `max_calls` is based on."""
         return TYPICAL_LENGTH if self.batch_size == "auto" else self.batch_size
 
     def ranker(self, ids: Sequence[str], grades: Sequence[int], seed: int) -> Ranker:
-        """A fresh ranker over a pool, with these settings.
+        """Return a new ranker over a pool, with these settings.
 
         Raises:
-            ValueError: a setting cannot be right.
+            ValueError: a setting is invalid.
         """
         return make_ranker(
             self.engine,
@@ -115,7 +123,7 @@ class RankConfig(Settings):
         )
 
     def course(self, pool: KeptPool) -> RankingProcess | None:
-        """The ranking of a pool at its start; None for an empty one."""
+        """Return the ranking process of a pool at its start, or None for an empty pool."""
         if not pool.ids:
             return None
         found = part_pool(tuple(zip(pool.ids, pool.grades, strict=True)), self.floor, self.min_best_grade)
@@ -124,11 +132,13 @@ class RankConfig(Settings):
         return RankingProcess(ranker, self.parallel, found, self.top)
 
     def state(self, pool: KeptPool, judge: object, known: Sequence[KnownOrder] = ()) -> str:
-        """A hash of all that decides a ranking's course; journal entries of another state say nothing here.
+        """Return a hash of everything that determines the course of a ranking. Journal entries with another hash are
+        ignored.
 
         Args:
-            judge: all that can change its answers, as it states them.
-            known: orders that are there before anything is asked.
+            pool: the passages to rank.
+            judge: everything that can change the judge's answers.
+            known: orders that exist before the judge is called.
         """
         mine = {name: value for name, value in causes_of(self).items() if name not in NOT_OF_THE_COURSE}
         version = engine_version(self.engine, self.batch_size)
@@ -138,6 +148,6 @@ class RankConfig(Settings):
 
 
 def engine_version(engine: str, batch_size: object) -> str:
-    """The engine and its version, as locks and journals name it; for lists of open length with a version of theirs."""
+    """Return the engine and its version for locks and journals. Lists of open length have an additional version."""
     edition = ranking.REGISTRY.edition(engine)
     return f"{edition} lists/{int(ranking.REGISTRY.load(engine).LEARNS)}" if batch_size == "auto" else edition

@@ -1,19 +1,20 @@
-"""Is the judge fit to order passages? Read off the batches that it ordered, without asking anything more.
+"""Checks whether the judge is fit to order passages. They use the ordered batches and make no further calls.
 
-- First-position rate: how often the passage shown first wins. A judge that reads fairly wins there once in m, the
-  size of the batch; presentation is shuffled, so nothing else can tilt it.
-- Flip rate: where the same passages were shown again in another order, the share of their pairs that changed places.
-  An engine asks again what it doubts most, so these are close pairs: a sound judge turns a third or more of them, one
-  that guesses turns half. So does any judge where the pool holds ties, which is why a sharp one is not warned about.
-- Cycle rate: of the triples whose three pairs all have a majority, the share that go round (A over B over C over A).
-- Invalid rate: of the batches asked, how many came back without an order.
-- Sharpness, echo and position bias: what the engine that learned from the orders found out about the judge. An echo
-  far from 0 is a misfit: repeated pairs agree with each other more than a judge of independent errors would.
+- First-position rate: how often the passage shown first is ranked first. Without position bias, the rate is 1/m for
+  batches of m passages, because the presentation order is shuffled.
+- Flip rate: if the same passages were shown again in another order, the share of their pairs whose order changed. The
+  engine repeats the least certain batches, so these are close pairs. A sound judge flips a third or more of them, and
+  random guessing flips half. Every judge flips half of them in a pool of ties, so a sharp judge gets no warning.
+- Cycle rate: of the triples whose three pairs all have a majority, the share that is cyclic (A over B over C over A).
+- Invalid rate: share of the requested batches without an order.
+- Sharpness, echo and position bias: the engine's estimates. The error correlation (`echo`) should be close
+  to 0. Otherwise, repeated pairs agree with each other more than independent errors allow.
 
-A rate warns only when its whole interval does, and none does where the judge answers by rule: its ties go this way and
-that, and are no errors.
+A rate causes a warning only if its whole interval is beyond the limit. Judges that answer by rule get no warnings:
+their ties are broken either way, which is not an error.
 
-A query's ranking as records: one of the query, and one of each passage, near-duplicates beside whom they follow.
+`rank_records` converts a query's ranking into records: one for the query, and one per passage. Near-duplicates are
+placed directly after the passage that represents them.
 """
 
 from __future__ import annotations
@@ -43,14 +44,14 @@ from raggs.ranking import Lock, Ranking
 from raggs.stages.base import Statistics, rate_of, spread
 from raggs.stages.replay import KeptPool
 
-AGREEMENT = 0.95  # share of the top of another ranking, as expected, from which on a top is settled
-CUT_SHORT = ("cap", STOP_SHARED_BUDGET, STOP_BUDGET, STOP_NO_ORDER)  # reasons to stop that are not the engine's own
+AGREEMENT = 0.95  # a top is settled if another ranking is expected to share at least this part of it
+CUT_SHORT = ("cap", STOP_SHARED_BUDGET, STOP_BUDGET, STOP_NO_ORDER)  # reasons to stop that do not come from the engine
 
 
 def outcome(record: RankingRecord) -> str | None:
-    """Whether a ranking is settled, or why not; None if its engine does not estimate agreement.
+    """Return whether a ranking is settled, or why not. Return None if its engine does not estimate agreement.
 
-    A ranking is settled if the engine ended it by itself and another ranking would have nearly the same top.
+    A ranking is settled if the engine ended it and another ranking would have nearly the same top.
     """
     if record.stop_reason == STOP_NO_RELEVANT:
         return COUNT_NOT_RANKED
@@ -60,7 +61,7 @@ def outcome(record: RankingRecord) -> str | None:
 
 
 def rank_records(pool: KeptPool, ranking: Ranking | None) -> Iterator[Record]:
-    """A ranking as records: one of the query, and one of each passage, best first; none for an empty pool."""
+    """Yield a ranking as records: one for the query, then one per passage, best first. An empty pool has none."""
     if ranking is not None:
         yield RankingRecord(
             qid=pool.qid,
@@ -78,7 +79,7 @@ def rank_records(pool: KeptPool, ranking: Ranking | None) -> Iterator[Record]:
 
 
 def _places(pool: KeptPool, ranking: Ranking) -> Iterator[RankRecord]:
-    """Near-duplicates follow their representative and share its numbers."""
+    """Yield the records of the passages. Near-duplicates follow their representative and share its numbers."""
     grades = dict(zip(pool.ids, pool.grades, strict=True))
     below, above = _neighbours(ranking.locks)
     rank, ordered = 0, len(ranking.order) - ranking.unordered
@@ -105,7 +106,7 @@ def _places(pool: KeptPool, ranking: Ranking) -> Iterator[RankRecord]:
 
 
 def _neighbours(locks: Iterable[Lock]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """Who is locked below each passage, and who above it."""
+    """Return the passages locked below each passage, and those locked above it."""
     below: dict[str, list[str]] = {}
     above: dict[str, list[str]] = {}
     for lock in locks:
@@ -116,18 +117,19 @@ def _neighbours(locks: Iterable[Lock]) -> tuple[dict[str, list[str]], dict[str, 
 
 OrderedPassages = tuple[
     Sequence[str], Sequence[str] | None
-]  # a batch as shown, and best first; None where the judge failed
+]  # a batch as shown, and its order, best first; None if the judge failed
 
-MAX_FIRST_TILT = 1.5  # a first-position rate this many times what is fair, beyond doubt, is worth a warning
+MAX_FIRST_TILT = 1.5  # warn if the first-position rate is significantly above this multiple of the fair rate
 INVALID = 0.05
-FLIPS = 0.45  # of close pairs; 0.5 is a coin
-CYCLES = 0.15  # under an engine that asks for close pairs, coins make a fifth, a judge of sharpness 1.5 an eighth
-SHARP = 1.5  # from here on, close pairs that flip are ties of the pool and no fault of the judge
-BLUNT_BELOW = 1.0  # a sharpness that tells a grade apart less often than three times in four
+FLIPS = 0.45  # of close pairs; random guessing has 0.5
+CYCLES = 0.15  # if the engine selects close pairs, random guessing has 1/5, a judge of sharpness 1.5 has 1/8
+SHARP = 1.5  # from this sharpness on, flips of close pairs are due to ties in the pool, not to the judge
+# below this sharpness, the judge orders passages one grade apart correctly less than three times in four
+BLUNT_BELOW = 1.0
 
 
 class _Mean:
-    """Of the values that are given."""
+    """Mean of the values that are not None."""
 
     def __init__(self) -> None:
         self._total, self._count = 0.0, 0
@@ -142,7 +144,7 @@ class _Mean:
 
 
 class RankStatistics(Statistics):
-    """The batches that the judge ordered, and what the engine found out about it; eight bytes stay of a query.
+    """Statistics of the ordered batches and the engine's estimates. Memory use: eight bytes per query.
 
     Args:
         shared: whether the queries share a budget.
@@ -160,7 +162,7 @@ class RankStatistics(Statistics):
         self._sharpness, self._echo, self._position_bias, self._inversions = _Mean(), _Mean(), _Mean(), _Mean()
 
     def see(self, record: Record) -> None:
-        """Take notice of a query's ranking, or of one judged batch."""
+        """Process a query's ranking, or one judged batch."""
         if isinstance(record, RankingRecord):
             self._shares.append(record.calls + record.skipped)
             self._outcomes[outcome(record)] += 1
@@ -177,12 +179,12 @@ class RankStatistics(Statistics):
                 self._batches.append((record.shown, record.order))
 
     def counts(self) -> Mapping[str, int]:
-        """How the budget of all queries was spread, how many tops are settled, and why the others are not."""
+        """Return how the shared budget was distributed, how many tops are settled, and why the others are not."""
         spent = spread(self._shares, self._ended) if self._shared else {}
         return {**spent, **{name: count for name, count in sorted(self._outcomes.items(), key=str) if name is not None}}
 
     def health(self) -> RankHealth:
-        """Over the queries so far."""
+        """Return the statistics of the queries so far."""
         self._end_query()
         first, flips = rate_of(self._first, self._ordered), rate_of(self._flips, self._pairs)
         cycles, invalid = rate_of(self._cycles, self._triples), rate_of(self._asked - self._ordered, self._asked)
@@ -218,32 +220,34 @@ class RankStatistics(Statistics):
 def _of_rates(
     first: WilsonRate, fair: float, flips: WilsonRate, cycles: WilsonRate, invalid: WilsonRate, sharpness: float | None
 ) -> Iterator[str]:
-    """Warnings of rates; one of nothing has an interval that begins at 0, and warns of nothing."""
+    """Yield warnings about rates. The interval of a rate without data starts at 0, so it causes no warning."""
     if first.interval[0] > MAX_FIRST_TILT * fair:
-        yield f"the passage shown first wins {first.rate:.0%} of the batches, {fair:.0%} would be fair"
+        yield (
+            f"the passage shown first wins {first.rate:.0%} of the batches (expected without position bias: {fair:.0%})"
+        )
     if flips.interval[0] > FLIPS and (sharpness is None or sharpness < SHARP):
-        yield f"{flips.rate:.0%} of the pairs change places when shown again; a coin turns half"
+        yield f"{flips.rate:.0%} of the pairs change order when shown again (random guessing: 50%)"
     if cycles.interval[0] > CYCLES:
-        yield f"{cycles.rate:.0%} of triples go round in a circle"
+        yield f"{cycles.rate:.0%} of the triples are cyclic"
     if invalid.interval[0] > INVALID:
-        yield f"{invalid.rate:.0%} of the batches came back without an order"
+        yield f"{invalid.rate:.0%} of the batches have no order"
 
 
 def _of_estimates(sharpness: float | None, echo: float | None) -> Iterator[str]:
     if sharpness is not None and sharpness < BLUNT_BELOW:
         yield (
-            f"the judge is blunt (sharpness {sharpness:.1f}): it puts the better of two passages that lie a grade "
-            f"apart first only {grade_apart(sharpness):.0%} of the time"
+            f"the judge is imprecise (sharpness {sharpness:.1f}): it ranks the better of two passages one "
+            f"grade apart first only {grade_apart(sharpness):.0%} of the time"
         )
     if echo is not None and echo > ERROR_CORRELATION_WARNING:
         yield (
-            f"the judge repeats its own errors (echo {echo:.2f}): asking it again teaches little, and ranks are less "
-            "sure than their intervals say"
+            f"the judge repeats its own errors (echo {echo:.2f}): further calls add little information, "
+            "and the true uncertainty of ranks is larger than their intervals show"
         )
 
 
 def _flips(orders: Sequence[Sequence[str]]) -> Iterator[tuple[int, int]]:
-    """For each batch shown again, in whatever order: pairs that changed places since the last time, and all pairs."""
+    """Yield, for each repeated batch, the pairs whose order changed since the last time, and all its pairs."""
     last: dict[frozenset[str], Sequence[str]] = {}
     for order in orders:
         before = last.get(frozenset(order))
@@ -255,7 +259,7 @@ def _flips(orders: Sequence[Sequence[str]]) -> Iterator[tuple[int, int]]:
 
 
 def _triples(wins: Counter[tuple[str, str]]) -> Iterator[bool]:
-    """For each triple with three majorities, whether it is a circle."""
+    """Yield for each triple with three majorities whether it is cyclic."""
     beats: dict[str, set[str]] = {}
     for (winner, loser), count in wins.items():
         if count > wins[loser, winner]:

@@ -1,23 +1,25 @@
-"""A query's ranking from its pool and the answers of its journal, whoever asks: the stage, an audit, an explanation.
+"""Compute a query's ranking from its pool and its journal. The rank stage, audits and explanations share this code.
 
-The state of a ranking is a fold over its journal, and `RankingProcess` is the fold: rounds of batches out, their
-answers in. The rank stage answers each round from the journal and asks the judge for what it lacks; `replay` answers
-from the journal alone and says what it lacks. Nothing here asks anybody, reads a file or knows a configuration.
+The state of a ranking is a fold over its journal. `RankingProcess` is this fold: it yields rounds of batches and takes
+their answers. The rank stage answers each round from the journal and calls the judge for missing answers. `replay` uses
+only the journal and reports what is missing. This module calls no model, reads no file and knows no configuration.
 
-One query's batches and who answers them: the journal, else the judge, whose answer is noted before it is used.
+`JudgedBatches` answers the batches of one query from the journal or the judge. An answer of the judge is written to
+the journal before it is used.
 
-Passages that are not worth an order, below the others: by grade, then fused rank, and marked.
+`part_pool` separates passages that are not worth ranking. They are placed below the others, by grade, then fused rank,
+and are marked.
 
-Nobody was asked about them, and what is said of them says so: equals are as good as tied, between others the grades
-alone speak, each place of their block is plausible, and they have no share in the wrongly ordered pairs that are
-expected. None can stand above one that was ordered, though a grade that is one too low may have brought it here.
+No judge orders these passages, and their statistics reflect this. Equal grades count as tied; between other grades,
+only the grades decide. Each position of their block is plausible, and they do not count in the expected discordant
+pairs. None of them can move above a ranked passage, although its grade may be one too low.
 
-What a few questions teach of the judge before all are ranked, where the length of lists is open.
+If the list length is open, a judge profile is estimated from a few pilot queries before the others are ranked.
 
-The pilot's questions are drawn by their ids, so that the same ones are asked in every run over the same questions.
-Their first lists have several lengths; from all answers together it is learned how sharp the judge is, how its care
-falls along a list, and what a long list costs it. These lists are paid once: they are the first round of their own
-questions' rankings. What was learned goes into every question's journal, and its ranking is a fold over that.
+Pilot queries are drawn by their ids, so every run over the same queries has the same ones. Their first lists have
+several lengths. From all answers together, raggs estimates the sharpness of the judge, its loss of care along a list,
+and the cost of long lists. These lists are paid once: they are the first round of the pilot queries' own rankings. The
+profile is stored in every query's journal, and its ranking is computed from that.
 """
 
 from __future__ import annotations
@@ -40,23 +42,24 @@ from raggs.ranking.bayes import expected_loss_reduction
 from raggs.stages.base import Journal
 
 TOO_FEW = "fewer than two reach the floor"
-SPREAD = 0.7  # grades: a utility strays by 0.5 from the deserved grade, and one grade in four is one off
+# standard deviation in grades: a utility deviates by 0.5 from the true grade, and one grade in four is off by one
+SPREAD = 0.7
 SLIPS = ((-1, 0.125), (0, 0.75), (1, 0.125))
-STRAYING = NormalDist(0.0, 0.5 * 2**0.5)  # of the difference of two utilities
+STRAYING = NormalDist(0.0, 0.5 * 2**0.5)  # distribution of the difference of two utilities
 
 Graded = tuple[str, int]
 
 
 @dataclass(frozen=True)
 class PartedPool:
-    """A pool parted by a floor.
+    """A pool split at a minimum grade.
 
     Attributes:
-        ordered: what is put before the judge, by fused rank; of a pool in which nothing reaches the floor the first of
-            the others, since an engine needs a pool.
-        below: by grade, then fused rank.
-        reached: how many reach the floor.
-        too_few: why no judge is called if fewer than two reach the floor.
+        ordered: passages that the judge orders, by fused rank. If no passage reaches the minimum, this is the first of
+            the others, because an engine needs a nonempty pool.
+        below: the other passages, by grade, then fused rank.
+        reached: number of passages that reach the minimum.
+        too_few: reason why no judge is called if fewer than two reach the minimum.
     """
 
     ordered: tuple[Graded, ...]
@@ -66,9 +69,10 @@ class PartedPool:
 
 
 def part_pool(pool: Sequence[Graded], floor: int, min_best: int = 1) -> PartedPool:
-    """A pool, which is not empty and stands by fused rank, parted by the grade from which on passages are ordered.
+    """Split a nonempty pool, sorted by fused rank, at the minimum grade of passages that are ranked.
 
-    Where a single one reaches the floor, there is nothing to ask. If no grade reaches `min_best`, all are below.
+    If only one passage reaches the minimum, nothing is left to order. If no grade reaches `min_best`, all passages are
+    below.
     """
     ranked = max(grade for _, grade in pool) >= min_best
     least = floor if ranked else MAX_GRADE + 1
@@ -78,7 +82,7 @@ def part_pool(pool: Sequence[Graded], floor: int, min_best: int = 1) -> PartedPo
 
 
 def fill_ranking(ranking: Ranking, pool: PartedPool, top: int) -> Ranking:
-    """A ranking of the ordered ones, with all others below."""
+    """Return the ranking of the ordered passages with all others appended."""
     kept, count = pool.reached, len(pool.below)
     if not count:
         return ranking
@@ -102,18 +106,18 @@ def fill_ranking(ranking: Ranking, pool: PartedPool, top: int) -> Ranking:
 
 
 def win_probability(gap: int) -> float:
-    """Chance that a passage truly stands above one whose grade is `gap` lower, by the grades alone; of equals half."""
+    """Return the probability that a passage is better than one whose grade is `gap` lower; 0.5 for equal grades."""
     chances = (STRAYING.cdf(gap + one - other) * p * q for (one, p), (other, q) in product(SLIPS, SLIPS))
     return round(sum(chances), 4)
 
 
 @dataclass(frozen=True)
 class KeptPool:
-    """What the ranking of one query starts from.
+    """Input of the ranking of one query.
 
     Attributes:
-        ids, grades: the passages to be ranked, by fused rank, and the grade of each.
-        followers: near-duplicates by the passage that stands for them.
+        ids, grades: ids and grades of the passages to be ranked, by fused rank.
+        followers: near-duplicates, keyed by the passage that represents them.
     """
 
     qid: str
@@ -123,7 +127,7 @@ class KeptPool:
 
 
 def kept_pool(qid: str, records: Iterable[PruneRecord]) -> KeptPool:
-    """What pruning left of a query's pool."""
+    """Return the passages of a query's pool that remain after pruning."""
     kept = [record for record in records if record.kept and record.grade is not None]
     leaders = [(record.doc_id, record.grade) for record in kept if record.duplicate_of is None and record.grade]
     followers: dict[str, tuple[str, ...]] = {}
@@ -134,7 +138,7 @@ def kept_pool(qid: str, records: Iterable[PruneRecord]) -> KeptPool:
 
 
 class Batch(NamedTuple):
-    """Passages that are to be ordered together, as they are shown, and their place in the course of the ranking."""
+    """Passages to order together, in the order shown, and their position in the ranking process."""
 
     round: int
     slot: int
@@ -145,7 +149,7 @@ class Batch(NamedTuple):
 
 
 class JournalAnswers:
-    """A query's journal entries by the batch that they answer."""
+    """A query's journal entries, keyed by the batch that they answer."""
 
     def __init__(self, entries: Iterable[JournalRecord]) -> None:
         self._entries = {(entry.round, entry.slot): entry for entry in entries}
@@ -158,53 +162,54 @@ class JournalAnswers:
 
     @property
     def known(self) -> list[JournalRecord]:
-        """The orders that were there before anything was asked."""
+        """The orders that existed before the judge was called."""
         return sorted((entry for entry in self._entries.values() if entry.groups), key=lambda entry: entry.slot)
 
     @property
     def believed(self) -> JournalRecord | None:
-        """The entry of what was learned of the judge; None where nothing was."""
+        """The entry with the judge profile, or None."""
         return next((entry for entry in self._entries.values() if entry.profile), None)
 
     @property
     def profile(self) -> JudgeProfile | None:
-        """What was learned of the judge."""
+        """The judge profile, or None."""
         return None if self.believed is None else self.believed.profile
 
     def get(self, batch: Batch) -> JournalRecord | None:
-        """The batch's entry; None where there is none, or one of other passages."""
+        """Return the batch's entry, or None if it is missing or shows other passages."""
         entry = self._entries.get(batch[:2])
         return entry if entry is not None and entry.shown == batch.shown else None
 
     def to(self, batches: Iterable[Batch]) -> tuple[list[JournalRecord], str | None]:
-        """The entries of a round's batches, and what is wrong with the first that is no answer to its batch."""
+        """Return the entries of a round's batches, and the problem of the first batch without a valid answer."""
         found = [(self.get(batch), batch) for batch in batches]
         wrong = next((self.fault(batch) for entry, batch in found if entry is None), None)
         return [entry for entry, _ in found if entry is not None], wrong
 
     def fault(self, batch: Batch) -> str | None:
-        """What is wrong with the batch's entry, as a clause; None where nothing is."""
+        """Return the problem of the batch's entry as a clause, or None."""
         entry = self._entries.get(batch[:2])
         if entry is None:
             return f"{batch} is missing"
-        return None if entry.shown == batch.shown else f"{batch} shows other passages than the ranker asks for"
+        return None if entry.shown == batch.shown else f"{batch} shows other passages than the ranker requested"
 
 
 class RankingProcess:
-    """A ranking on its way: each round's batches, then the answers to all of them, until there are no more.
+    """A ranking in progress: yield the batches of a round, take all their answers, and repeat until no round is left.
 
-    It ends where nobody spoke on any batch of a round, or where somebody is not paid to.
+    It ends early if the judge abstained on every batch of a round, or if the budget does not cover a batch.
 
     Args:
-        ranker: a fresh one.
-        parallel: batches in a round, at most.
-        pool: the passages, parted by the grade from which on they are ordered.
-        top: how many leading positions matter.
+        ranker: a new ranker.
+        parallel: maximum number of batches per round.
+        pool: the passages, split at the minimum grade of passages that are ranked.
+        top: number of top positions that matter.
 
     Attributes:
-        asked, spent: batches so far, and what they cost in calls, as `rank.max_calls` counts them.
-        ids: the passages that are ordered, by grade and fused rank: the order where nobody ever says anything of them.
-        informed: whether the engine takes in orders that were there before.
+        asked: number of batches so far.
+        spent: cost of these batches in calls, as `rank.max_calls` counts them.
+        ids: the passages that are ranked, by grade and fused rank. They stay in this order without judgments.
+        informed: whether the engine uses orders that existed before.
     """
 
     def __init__(self, ranker: Ranker, parallel: int, pool: PartedPool, top: int) -> None:
@@ -219,10 +224,10 @@ class RankingProcess:
         self._round = -1
 
     def inform(self, entries: Sequence[JournalRecord]) -> None:
-        """Take in the orders that were there before: a round of their own, before all others.
+        """Process the orders that existed before, as a separate first round.
 
         Raises:
-            ValueError: one is not of this pool.
+            ValueError: an order is not from this pool.
         """
         self._round += bool(entries)
         for entry in entries:
@@ -234,42 +239,42 @@ class RankingProcess:
         return self._round + 1
 
     def pilot_round(self) -> tuple[Batch, ...]:
-        """Lists of several lengths, from which is learned how the judge orders them; no round where there are none."""
+        """Return pilot lists of several lengths, from which the judge profile is estimated; empty if there are none."""
         return self._given_out(self._numbered(lists)) if (lists := self._ranker.pilot_batches()) else ()
 
     def pilot(self) -> Pilot:
-        """What the answers so far say of the judge."""
+        """Return the data about the judge from the answers so far."""
         return self._ranker.pilot()
 
     def believe(self, entry: JournalRecord) -> None:
-        """Take in what was learned of the judge: a round of its own."""
+        """Use the judge profile of an entry. It counts as a separate round."""
         if (found := entry.profile) is not None:
             self._round += 1
             told = {name: value for name, value in found if name != "questions"}
             self._ranker.believe(Profile(**told))
 
     def next_round(self) -> tuple[Batch, ...]:
-        """The next batches; none at the end. All of the last ones must have been learnt."""
+        """Return the next batches; empty at the end. All answers to the previous ones must have been processed."""
         found, self._drawn = self.draw(), None
         return self._given_out(found)
 
     def draw(self) -> tuple[Batch, ...]:
-        """The next batches, which are not given out yet; none at the end."""
+        """Return the next batches without issuing them; empty at the end."""
         if self._drawn is None:
             self._drawn = () if self._end else self._numbered(self._ranker.next_batches(self._parallel))
         return self._drawn
 
     @property
     def promise(self) -> float:
-        """What a call of what is drawn is expected to remove; comparable between pools."""
+        """Expected loss reduction per call of the drawn batches; comparable between pools."""
         return expected_loss_reduction(self._ranker.doubt, self.spent, len(self.ids), self._top)
 
     def price(self, batches: Sequence[Batch]) -> float:
-        """What batches cost, in calls, as `rank.max_calls` counts them."""
+        """Return the cost of batches in calls, as `rank.max_calls` counts them."""
         return self._ranker.price([batch.shown for batch in batches])
 
     def leave(self) -> None:
-        """Nothing more is asked here, since all questions together have no more to spend."""
+        """End the ranking because the shared budget is used up."""
         self._end = STOP_SHARED_BUDGET
 
     def _given_out(self, batches: tuple[Batch, ...]) -> tuple[Batch, ...]:
@@ -282,14 +287,16 @@ class RankingProcess:
         return tuple(Batch(self._round, slot, tuple(shown)) for slot, shown in enumerate(lists))
 
     def learn(self, entries: Sequence[JournalRecord]) -> None:
-        """Take in the answers to a whole round, in the order of its batches, in whatever order they were given."""
+        """Process the answers to a whole round, in the order of its batches and not of their arrival."""
         for entry in entries:
             self._take(entry.shown, entry.order)
         silent = sum(entry.silent is not None for entry in entries)
         self._silent, self._end = self._silent + silent, STOP_NO_ORDER if 0 < silent == len(entries) else ""
 
     def cut(self, batches: Sequence[Batch], entries: Sequence[JournalRecord]) -> None:
-        """Take in those answers to a round that there are, and end: nobody is paid for the others."""
+        """Process the available answers to a round and end the ranking, because the budget does not cover the
+        others.
+        """
         orders = {entry.slot: entry.order for entry in entries}
         for batch in batches:
             self._take(batch.shown, orders.get(batch.slot))
@@ -306,11 +313,11 @@ class RankingProcess:
 
     @property
     def told_by_length(self) -> Mapping[int, float]:
-        """See `Ranker.told_by_length`."""
+        """Information by list length; see `Ranker.told_by_length`."""
         return self._ranker.told_by_length
 
     def ranking(self) -> Ranking:
-        """By all answers so far."""
+        """Return the ranking from all answers so far."""
         found = self._ranker.ranking()
         if self._silent:
             found = replace(found, skipped=found.skipped - self._silent)
@@ -322,7 +329,9 @@ class RankingProcess:
 
 @dataclass(frozen=True)
 class Replay:
-    """What a journal leads to: a ranking, None for an empty pool or where an answer is missing; and what is wrong."""
+    """Result of replaying a journal: a ranking (None for an empty pool or a missing answer), and the problem, if
+    any.
+    """
 
     ranking: Ranking | None
     problem: str | None = None
@@ -331,20 +340,21 @@ class Replay:
 def replay(
     course: RankingProcess | None, answers: JournalAnswers, *, spent: bool = False, shared: bool = False
 ) -> Replay:
-    """Follow a course by the journal alone.
+    """Follow a ranking process, using only the journal.
 
     Args:
-        course: at its start; None for an empty pool, which nobody ranks.
-        answers: all that the journal holds.
-        spent: the money ended before the ranking did: it ends with the first round that lacks an answer.
-        shared: all questions share one budget, so that a ranking may end before any of its rounds.
+        course: the process at its start; None for an empty pool, which is not ranked.
+        answers: all entries of the journal.
+        spent: whether the budget ran out before the ranking ended. It then ends with the first round that lacks an
+            answer.
+        shared: whether all queries share one budget, so that a ranking may end before any of its rounds.
     """
     if course is None:
         return Replay(None, f"{len(answers)} entries for an empty pool" if answers else None)
     try:
         course.inform(answers.known)
     except (ValueError, TypeError) as error:
-        return Replay(None, f"round 0 holds an order that cannot be taken in: {error}")
+        return Replay(None, f"round 0 contains an invalid order: {error}")
     left = len(answers) - len(answers.known) - (answers.believed is not None)
     for batches in rounds(course, answers.believed):
         if shared and not spent and not left:
@@ -362,12 +372,12 @@ def replay(
 
 
 def leftover_problem(left: int) -> str | None:
-    """What is wrong where so many entries are left at the end of a course."""
-    return f"{left} entries beyond the end" if left else None
+    """Return the problem if entries are left at the end of a ranking process, or None."""
+    return f"{left} entries after the end" if left else None
 
 
 def rounds(course: RankingProcess, told: JournalRecord | None) -> Iterator[tuple[Batch, ...]]:
-    """All rounds of a course; before each next one the answers to the last must be learned."""
+    """Yield all rounds of a process. The answers to each round must be processed before the next one is requested."""
     if told is not None:
         if course.upcoming < told.round:
             yield course.pilot_round()
@@ -377,22 +387,23 @@ def rounds(course: RankingProcess, told: JournalRecord | None) -> Iterator[tuple
 
 
 QUESTIONS = 12
-LISTS = sum(PILOT_SIZES) // TYPICAL_LENGTH  # calls of five that the lists of a question cost
-ANSWERED = 5  # tokens of an answer for each passage of the list: a label with its marks has three, as sent ones count
+LISTS = sum(PILOT_SIZES) // TYPICAL_LENGTH  # cost of the pilot lists of a query, in calls of five passages
+# answer tokens per passage of the list: a label with its separators has three, at the price of input tokens
+ANSWERED = 5
 
 
 def pilot_questions(qids: Iterable[str], seed: int, most: int = QUESTIONS) -> frozenset[str]:
-    """Those that are asked first, at most so many."""
+    """Return the pilot queries, at most `most`."""
     return frozenset(sorted(qids, key=lambda qid: derive_seed(seed, "pilot", qid))[:most])
 
 
 def affordable(calls: float) -> int:
-    """How many questions may be asked first where all share a budget of so many calls: half of it buys their lists."""
+    """Return how many pilot queries a shared budget allows: half of it may be spent on their lists."""
     return min(QUESTIONS, int(calls / 2 / LISTS))
 
 
 def overhead(asked: Sequence[tuple[Query, Mapping[str, Passage]]], price: OrderPrice = TYPICAL) -> float:
-    """What a call costs beside its passages, in passages: of these questions with their pools, by their tokens."""
+    """Return the overhead of a call as a number of passages, from the token counts of these queries and their pools."""
     lengths = [estimate_tokens(passage.text) for _, pool in asked for passage in pool.values()]
     questions = [estimate_tokens(query.text) for query, _ in asked]
     if not lengths:
@@ -402,7 +413,9 @@ def overhead(asked: Sequence[tuple[Query, Mapping[str, Passage]]], price: OrderP
 
 
 def learn_profile(pilots: Sequence[Pilot], price: float) -> JudgeProfile:
-    """What they teach; `price`: of a call beside its passages, in passages."""
+    """Return the judge profile estimated from the pilots. `price` is the overhead of a call, as a number of
+    passages.
+    """
     from raggs.ranking.profile import fit_profile
 
     found = fit_profile(pilots, price)
@@ -422,18 +435,18 @@ def learn_profile(pilots: Sequence[Pilot], price: float) -> JudgeProfile:
 
 
 def profile_entry(blank: JournalRecord, number: int, profile: JudgeProfile) -> JournalRecord:
-    """The entry of what was learned, as round `number`."""
+    """Return the journal entry of a judge profile, as round `number`."""
     return blank.model_copy(update={"round": number, "profile": profile})
 
 
 class JudgedBatches:
-    """Answers to one query's batches: the journal's, and where it has none that succeeded, the judge's.
+    """Answers to one query's batches: from the journal, or from the judge if the journal has no successful answer.
 
     Args:
-        blank: what the entries of the query have in common.
+        blank: the fields that all entries of the query share.
 
     Attributes:
-        used: every answer that was given.
+        used: all answers that were returned.
     """
 
     def __init__(
@@ -448,7 +461,9 @@ class JudgedBatches:
         self._journal = journal
 
     def told(self, orders: Iterable[KnownOrder]) -> list[JournalRecord]:
-        """The entries of orders that are there before anything is asked; new ones are in the journal."""
+        """Return the entries of orders that existed before the judge was called. New ones are written to the
+        journal.
+        """
         entries, before = known_entries(self._blank, orders), self._known.known
         for entry in entries:
             if entry not in before:
@@ -457,7 +472,7 @@ class JudgedBatches:
         return entries
 
     def believed(self, number: int, profile: JudgeProfile) -> JournalRecord:
-        """The entry of what was learned of the judge; a new one is in the journal."""
+        """Return the entry of the judge profile. A new one is written to the journal."""
         entry = profile_entry(self._blank, number, profile)
         if entry != self._known.believed:
             self._journal.append(entry)
@@ -466,25 +481,27 @@ class JudgedBatches:
 
     @property
     def overhead(self) -> float | None:
-        """Of a call, as the journal reckoned with it before; None where it did not."""
+        """Overhead of a call from the journal's profile, or None."""
         return None if self._known.profile is None else self._known.profile.overhead
 
     async def answer(self, batch: Batch) -> JournalRecord:
-        """The batch's entry; a new one is in the journal before it is given."""
+        """Return the batch's entry. A new one is written to the journal first."""
         known = self._known.get(batch)
         entry = known if known is not None and not known.failed else await self._ask(batch)
         self.used.append(entry)
         return entry
 
     async def paid(self, batch: Batch) -> JournalRecord | None:
-        """The batch's entry, where the money has ended; None where it would cost something."""
+        """Return the batch's entry when the budget is used up. If a new answer would cost something, return the
+        journal's entry.
+        """
         try:
             return await self.answer(batch)
         except BudgetError:
             return self.noted(batch)
 
     def noted(self, batch: Batch) -> JournalRecord | None:
-        """The batch's entry in the journal, be it a failure."""
+        """Return the batch's entry in the journal, even if it is a failure."""
         return self._known.get(batch)
 
     async def _ask(self, batch: Batch) -> JournalRecord:
@@ -498,7 +515,9 @@ class JudgedBatches:
 
 
 def known_entries(blank: JournalRecord, orders: Iterable[KnownOrder]) -> list[JournalRecord]:
-    """The entries of orders that were there before anything was asked: the first round. `blank`: what they share."""
+    """Return the entries of orders that existed before the judge was called: the first round. `blank` is what they
+    share.
+    """
     return [
         blank.model_copy(
             update={

@@ -1,4 +1,6 @@
-"""Stage 2: every retriever's best passages for every query, some queries deeper than others where `depth` says so."""
+"""Stage 2: every retriever's best passages for every query. With `depth`, some queries are searched deeper than
+others.
+"""
 
 from __future__ import annotations
 
@@ -22,18 +24,21 @@ from raggs.stats.search_depth import fired_signals
 BATCH = 64
 
 RetrieverSpec = Annotated[RetrieverConfig, OneOf(retrievers.REGISTRY)]
-HitsByRetriever = dict[str, Sequence[Hit]]  # by retriever, what one query found
-SignalsByQuery = Sequence[tuple[str, ...]]  # by query of a batch, the signals
+HitsByRetriever = dict[str, Sequence[Hit]]  # by retriever: the hits of one query
+SignalsByQuery = Sequence[tuple[str, ...]]  # for each query of a batch: the signals that fired
 
 
 class RetrieveConfig(Settings):
-    """Which retrievers fill the pool."""
+    """Settings of the retrieve stage: which retrievers fill the pool."""
 
     retrievers: tuple[RetrieverSpec, ...] = Field(
-        ({"type": "bm25"}, {"type": "dense"}), validate_default=True, min_length=1, description="each fills the pool"
+        ({"type": "bm25"}, {"type": "dense"}),
+        validate_default=True,
+        min_length=1,
+        description="retrievers whose results fill the pool",
     )
     depth: AddedLater[RoutedDepth | None] = Field(
-        None, description="how deep each question is searched, instead of the retrievers' own k; null: as they say"
+        None, description="search depth per query, which replaces the retrievers' own k; null: use each retriever's k"
     )
 
     @field_validator("retrievers")
@@ -42,7 +47,7 @@ class RetrieveConfig(Settings):
         names = [name_of(spec) for spec in specs]
         for name in names:
             if names.count(name) > 1:
-                raise ValueError(f"two retrievers are called {name!r}; give each a `name` of its own")
+                raise ValueError(f"two retrievers have the name {name!r}; give each a unique `name`")
         return specs
 
     @model_validator(mode="after")
@@ -52,17 +57,17 @@ class RetrieveConfig(Settings):
         for spec in self.retrievers:
             if spec.k not in (self.depth.base, type(spec).model_fields["k"].default):
                 raise ValueError(
-                    f"retriever {name_of(spec)} has k {spec.k}, and depth says {self.depth.base} or {self.depth.deep}; "
-                    "leave its k out"
+                    f"retriever {name_of(spec)} has k {spec.k}, but depth sets {self.depth.base} or "
+                    f"{self.depth.deep}; remove its k"
                 )
         there = {reads for spec in self.retrievers if (reads := _retriever_class(spec).reads(spec)) is not None}
         if lacking := self.depth.lacking(there):
-            raise ValueError(f"depth.{lacking}; leave the signal out, or add the retriever")
+            raise ValueError(f"depth.{lacking}; remove the signal, or add the retriever")
         return self
 
     @property
     def searched(self) -> tuple[RetrieverConfig, ...]:
-        """The retrievers as all questions are searched by them: plain ones as deep as any, rerankers shallow."""
+        """The retrievers as used for all queries: plain ones at the deep cutoff, rerankers at the base cutoff."""
         if (depth := self.depth) is None:
             return self.retrievers
         return tuple(
@@ -72,7 +77,7 @@ class RetrieveConfig(Settings):
 
     @property
     def again(self) -> tuple[RetrieverConfig, ...]:
-        """The retrievers that search once more, and deeper, for questions that are escalated."""
+        """The retrievers that search again, deeper, for escalated queries."""
         if (depth := self.depth) is None:
             return ()
         return tuple(
@@ -81,7 +86,7 @@ class RetrieveConfig(Settings):
 
     @property
     def deepest(self) -> tuple[RetrieverConfig, ...]:
-        """The retrievers as deep as any question is searched."""
+        """The retrievers at the deepest cutoff of any query."""
         depth = self.depth
         return (
             self.retrievers
@@ -91,21 +96,21 @@ class RetrieveConfig(Settings):
 
 
 class RetrieveStatistics(Statistics):
-    """Counts questions, and those that were searched deeper, by signal."""
+    """Count queries, and those that were searched deeper, by signal."""
 
     def __init__(self) -> None:
         self._qid = ""
         self._counts: Counter[str] = Counter({COUNT_QUERIES: 0, COUNT_DEEPER: 0})
 
     def see(self, record: Record) -> None:
-        """Take notice of a hit; those of a query come together."""
+        """Process a hit. Hits are grouped by query."""
         if not isinstance(record, RetrieveRecord) or record.qid == self._qid:
             return
         self._qid = record.qid
         self._counts.update([COUNT_QUERIES, *([COUNT_DEEPER] if record.escalated else ()), *record.escalated])
 
     def counts(self) -> Mapping[str, int]:
-        """Of the records so far."""
+        """Return the counts of the records so far."""
         return dict(self._counts)
 
 
@@ -123,14 +128,14 @@ class RetrieveStage(Stage[RetrieveConfig]):
 
     def by_query(self, config: RetrieveConfig) -> bool:
         if config.depth is not None and config.depth.when.rewrite is not None:
-            return False  # questions are embedded, as in the stage before
+            return False  # queries are embedded, as in the embed stage
         return not any(retrievers.REGISTRY.of(spec).paid(spec) for spec in config.retrievers)
 
     def statistics(self, config: RetrieveConfig) -> Statistics:
         return Statistics() if config.depth is None else RetrieveStatistics()
 
     def prepare(self, work: StageWork, services: Services) -> None:
-        """One search by each retriever, which builds its index."""
+        """Search once with each retriever, so that it builds its index."""
         first = list(islice(work.read("embed", EmbedRecord), 1))
         for retriever in services.retrievers.values():
             list(retriever.search(first))
@@ -169,7 +174,7 @@ def _signals(
     depth: RoutedDepth,
     services: Services,
 ) -> SignalsByQuery:
-    """By query, the signals that fire. Each is read off the first retriever of its kind."""
+    """Return the signals that fire for each query. Each is computed from the first retriever of its kind."""
     when = depth.when.thresholds
     by_kind: dict[ScoreSource, str] = {}
     for spec in config.retrievers:
@@ -194,7 +199,7 @@ def _signals(
 
 
 def _vectors(batch: Sequence[EmbedRecord], services: Services) -> Mapping[str, Sequence[float]]:
-    """Vectors of the questions as they were asked; those that nobody rewrote have one already."""
+    """Return the vectors of the original queries. Queries that were not rewritten already have one."""
     rewritten = [query for query in batch if query.rewrite != query.text]
     vectors: dict[str, Sequence[float]] = {query.qid: query.embedding for query in batch}
     if rewritten and services.embedder is not None:
@@ -210,7 +215,7 @@ def _route(
     depth: RoutedDepth,
     services: Services,
 ) -> None:
-    """Cut the lists of shallow queries, and search once more for the others where that is another list."""
+    """Truncate the lists of shallow queries. For the others, search again with the retrievers that need it."""
     deep = [at for at, why in enumerate(signals) if why]
     for at, lists in enumerate(found):
         if not signals[at]:
@@ -225,7 +230,7 @@ def _retriever_class(spec: RetrieverConfig) -> type[Retriever]:
 
 
 def _is_deepened_on_demand(spec: RetrieverConfig) -> bool:
-    """Whether a longer list costs so much that it is asked for where it is needed alone."""
+    """Return whether a longer list is so expensive that it is requested only when needed."""
     return _retriever_class(spec).reads(spec) == "candidates"
 
 

@@ -1,13 +1,14 @@
-"""The rankings of all questions from one budget: wave after wave, each of the rounds that promise most.
+"""Rank all queries from one shared budget, in waves. Each wave contains the rounds with the largest expected gain.
 
-`Waves` is the fold: which questions get their next round is a function of all answers of the waves before, so that a
-resumed run, any number of calls at once and an audit come to the same ones. `in_waves` asks for what a wave lacks, and
-chooses the next round of a question as soon as its answers are there. All rankings are in memory until the end.
+`Waves` is a fold: which queries get their next round depends only on the answers of the earlier waves. A resumed run,
+any concurrency and an audit therefore choose the same rounds. `in_waves` requests the missing answers of a wave, and
+chooses a query's next round as soon as its answers have arrived. All rankings stay in memory until the end.
 
-What all rankings of a set may cost together, and what each batch takes of it: calls, or an estimate in USD.
+`SharedBudget` is the limit for all rankings of a golden set, and the price of each batch: in calls, or as an estimate
+in USD.
 
-An estimate, and not what the ledger books: the same batches cost the same in every run, on a resume and in an audit,
-whatever was in the cache. Texts are needed for USD alone.
+Prices are estimates and not the booked cost. The same batches therefore cost the same in every run, on resume and in an
+audit, independent of the cache. Texts are needed only for USD.
 """
 
 from __future__ import annotations
@@ -31,47 +32,53 @@ from raggs.stages.replay import Batch, JudgedBatches, KeptPool, RankingProcess
 if TYPE_CHECKING:
     from raggs.parts.workspace import Workspace
 
-PooledPassages = Iterable[tuple[Query, Mapping[str, Passage]]]  # each question with the passages of its pool
-ORDERED = 40  # tokens of an order, besides hidden ones
+PooledPassages = Iterable[tuple[Query, Mapping[str, Passage]]]  # each query with the passages of its pool
+ORDERED = 40  # output tokens of an order, without hidden ones
 
 
 class SetBudget(Settings):
-    """What all questions together may use."""
+    """Limit for all queries together, in calls or in USD."""
 
     calls: int | None = Field(
-        None, ge=1, description='judge calls; with batch_size "auto", what so many lists of five cost'
+        None,
+        ge=1,
+        description='maximum number of judge calls over all queries; with batch_size "auto", the cost of so many '
+        "lists of five passages",
     )
     usd: float | None = Field(
-        None, gt=0, description="what the calls are estimated to cost, by the judge's price and the length of the texts"
+        None,
+        gt=0,
+        description="maximum estimated cost of the calls over all queries in USD, from the judge's prices and the "
+        "length of the texts",
     )
 
     @model_validator(mode="after")
     def _one_of_both(self) -> Self:
         if (self.calls is None) == (self.usd is None):
-            raise ValueError("name one of both: {calls: 2000} or {usd: 5}")
+            raise ValueError("set exactly one of calls and usd: {calls: 2000} or {usd: 5}")
         return self
 
 
 class ModelPrice(Settings):
-    """What a model charges, and how long its answer to a batch is taken to be, in tokens."""
+    """Price of a model, and the assumed length of its answer to a batch, in tokens."""
 
     price: Price
     answer: int
 
 
 class OrderPrices(Settings):
-    """What the judge's models charge for an order.
+    """Prices of an order for the judge's models.
 
     Attributes:
-        prompt: tokens of the prompt's own words.
-        models: by name; None where the price is not known.
+        prompt: number of tokens of the prompt template.
+        models: price by model name; None if unknown.
     """
 
     prompt: int
     models: Mapping[str, ModelPrice | None]
 
     def usd(self, tokens: int) -> float:
-        """Of a batch whose texts have so many tokens."""
+        """Return the cost of a batch in USD. `tokens` is the length of its texts."""
         known = [each for each in self.models.values() if each is not None]
         return sum(
             each.price.usd(self.prompt + tokens, each.answer, int(each.price.per_1k_searches > 0)) for each in known
@@ -79,20 +86,20 @@ class OrderPrices(Settings):
 
 
 class SharedBudget:
-    """What all rankings may cost together.
+    """Limit for all rankings together.
 
     Args:
-        budget: in calls or in USD.
-        length: of a list, in passages, as a call has it.
-        prices: of the judge, as a lock holds them; wanted for USD.
-        texts: of all questions; read for USD alone.
+        budget: limit in calls or in USD.
+        length: assumed number of passages per call.
+        prices: the judge's prices, as stored in a lock; required for USD.
+        texts: texts of all queries; read only for USD.
 
     Attributes:
-        amount: in the unit of the prices.
-        calls: how many calls it is expected to buy.
+        amount: limit in the unit of the prices.
+        calls: expected number of calls within the limit.
 
     Raises:
-        ConfigError: USD cannot be counted, since nobody is paid, or a price is not known.
+        ConfigError: the limit is in USD, but the judge is free or a price is unknown.
     """
 
     def __init__(self, budget: SetBudget, length: int, prices: object, texts: PooledPassages) -> None:
@@ -109,21 +116,23 @@ class SharedBudget:
         self.calls = budget.usd / self._prices.usd(self._typical(length))
 
     def price(self, qid: str, course: RankingProcess, batches: Sequence[Batch]) -> float:
-        """Of some batches of a question."""
+        """Return the cost of some batches of a query, in the unit of the budget."""
         if self._prices is None:
             return course.price(batches)
         question, lengths = self._tokens[qid]
         return sum(self._prices.usd(question + sum(lengths[each] for each in batch.shown)) for batch in batches)
 
     def _typical(self, length: int) -> int:
-        """Tokens of the texts of a call, on average."""
+        """Return the mean number of text tokens of a call."""
         questions = [question for question, _ in self._tokens.values()]
         passages = [tokens for _, lengths in self._tokens.values() for tokens in lengths.values()]
         return round(sum(questions) / max(len(questions), 1) + length * sum(passages) / max(len(passages), 1))
 
 
 def most_orders(budget: SetBudget | None, calls: int, usd: float) -> int:
-    """How many calls a budget allows; `calls`: at most without it, and what they would cost together."""
+    """Return the maximum number of calls under a budget. `calls` is the maximum without it, and `usd` the cost of
+    these.
+    """
     if budget is None:
         return calls
     if budget.usd is not None:
@@ -132,41 +141,39 @@ def most_orders(budget: SetBudget | None, calls: int, usd: float) -> int:
 
 
 def known_prices(found: object) -> OrderPrices:
-    """The judge's prices, as `raggs.stages.base.Services.causes` and locks state them.
+    """Validate and return the judge's prices, as `raggs.stages.base.Services.causes` and locks store them.
 
     Raises:
-        ConfigError: nobody is paid, or a price is not known.
+        ConfigError: the judge is free, or a price is unknown.
     """
     try:
         prices = OrderPrices.model_validate(found)
     except ValidationError as error:
-        raise ConfigError("the lock does not say what the judge charges", remedy="run the rank stage again") from error
+        raise ConfigError("the lock does not contain the judge's prices", remedy="run the rank stage again") from error
     if unknown := [model for model, each in prices.models.items() if each is None]:
         wanted = f'llm.prices: {{"{unknown[0]}": {{input: ..., output: ...}}}}'
         raise ConfigError(
-            f"the price of {unknown[0]} is not known, so rank.budget.usd cannot be kept",
-            remedy=f"set {wanted}, or name rank.budget.calls",
+            f"the price of {unknown[0]} is unknown, so raggs cannot enforce rank.budget.usd",
+            remedy=f"set {wanted}, or use rank.budget.calls",
         )
     if not prices.usd(1):
-        raise ConfigError(
-            "this judge costs no money, so rank.budget.usd means nothing", remedy="name rank.budget.calls"
-        )
+        raise ConfigError("this judge is free, so rank.budget.usd has no effect", remedy="use rank.budget.calls")
     return prices
 
 
-Wave = Mapping[str, tuple[Batch, ...]]  # by question, its next round
+Wave = Mapping[str, tuple[Batch, ...]]  # by query: its next round
 
 
 class Waves:
-    """Whose turn it is.
+    """The scheduler of rankings that share a budget.
 
     Args:
-        courses: by question, each before a round.
-        purse: what all may cost together.
-        paid: by question, what was asked before the first wave.
+        courses: by query, the ranking process before its next round.
+        purse: the shared budget.
+        paid: by query, the batches requested before the first wave.
 
     Attributes:
-        spent: so far.
+        spent: cost so far, in the unit of the budget.
     """
 
     def __init__(
@@ -177,7 +184,7 @@ class Waves:
         self.spent = sum(purse.price(qid, courses[qid], batches) for qid, batches in paid.items())
 
     def next(self) -> Wave:
-        """The next wave, all answers to the last of which must have been learned; an empty one at the end."""
+        """Return the next wave; empty at the end. All answers to the previous wave must have been processed."""
         self._open = {qid: course for qid, course in self._open.items() if course.draw()}
         taken = next_wave(map(self._offer, self._open), self._purse.amount - self.spent, len(self._courses))
         self.spent += sum(offer.price for offer in taken)
@@ -187,11 +194,11 @@ class Waves:
         return {offer.name: self._courses[offer.name].next_round() for offer in taken}
 
     def leave(self, qid: str) -> None:
-        """Nothing more is asked for this question."""
+        """Stop scheduling rounds of this query."""
         self._open.pop(qid)
 
     def unpaid(self, qid: str, batches: Sequence[Batch]) -> None:
-        """Nobody was asked for these."""
+        """Refund batches that were not sent."""
         self.spent -= self._purse.price(qid, self._courses[qid], batches)
 
     def _offer(self, qid: str) -> NextRound:
@@ -202,7 +209,7 @@ class Waves:
 
 @dataclass(frozen=True)
 class StartedRanking:
-    """A ranking before its first wave. `paid`: what was asked before."""
+    """A ranking before its first wave. `paid` contains the batches requested before."""
 
     pool: KeptPool
     course: RankingProcess
@@ -214,20 +221,20 @@ Answered = Callable[[RankingProcess, JudgedBatches, Sequence[Batch]], Awaitable[
 
 
 def in_waves(begun: Sequence[StartedRanking], purse: SharedBudget, workspace: Workspace, answered: Answered) -> None:
-    """Ask wave after wave until the purse is empty or everything is settled.
+    """Run wave after wave until the budget is used up or all rankings are settled.
 
     Args:
         begun: all rankings.
-        purse: what they may cost together.
-        workspace: where the answers are waited for.
-        answered: teaches a course the answers to a round; gives the batches that nobody is paid to answer.
+        purse: the shared budget.
+        workspace: supplies the event loop.
+        answered: passes the answers of a round to a ranking; returns the batches that the budget does not cover.
     """
     found, turn = {each.pool.qid: each for each in begun}, asyncio.Lock()
 
     async def teach(item: tuple[str, tuple[Batch, ...]]) -> Sequence[Batch]:
         qid, batches = item
         unpaid = await answered(found[qid].course, found[qid].judged, batches)
-        async with turn:  # a ranker thinks for milliseconds, and others wait for theirs
+        async with turn:  # a ranker computes for milliseconds, and other answers must not wait
             await asyncio.sleep(0)
             found[qid].course.draw()
         return unpaid

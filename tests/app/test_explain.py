@@ -181,7 +181,7 @@ def test_a_word_is_explained_offline_and_a_measure_says_itself() -> None:
     ("word", "told"),
     [
         ("rank.floor", "--set rank.floor=…: integer ≥ 1, ≤ 5; 1 if not given."),
-        ("floor", "passages of a lower grade are not ordered"),
+        ("floor", "minimum grade of passages that are ranked"),
         ("rank", "rank.batch_size, rank.max_calls, rank.budget, "),
         ("rank.budget", "Its settings: rank.budget.calls, rank.budget.usd."),
         ("budget.max_usd", "5.0 if not given; no stage runs again for it."),

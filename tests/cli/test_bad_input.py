@@ -67,7 +67,7 @@ CASES: dict[str, tuple[Damage, int, tuple[str, ...]]] = {
     "a number for a mapping": (
         change(rank={"budget": 200}),
         5,
-        ("rank.budget: a mapping belongs here", "the value is 200; see: raggs explain rank.budget"),
+        ("rank.budget: expected a mapping", "the value is 200; see: raggs explain rank.budget"),
     ),
     "neither a number nor auto": (
         change(rank={"batch_size": "all"}),
@@ -100,8 +100,8 @@ CASES: dict[str, tuple[Damage, int, tuple[str, ...]]] = {
     "k is 0": (change(retrieve=bm25(k=0)), 5, ("retrieve.retrievers.0.k", "greater than or equal to 1")),
     "k is a word": (change(retrieve=bm25(k="many")), 5, ("retrieve.retrievers.0.k", "integer", "'many'")),
     "no retrievers": (change(retrieve={"retrievers": []}), 5, ("retrieve.retrievers: needs at least 1, ", "are 0")),
-    "a word for a list": (change(retrieve={"retrievers": "bm25"}), 5, ("retrieve.retrievers: a list belongs here",)),
-    "a number for a path": (change(workspace=3), 5, ("workspace: a path belongs here", "the value is 3")),
+    "a word for a list": (change(retrieve={"retrievers": "bm25"}), 5, ("retrieve.retrievers: expected a list",)),
+    "a number for a path": (change(workspace=3), 5, ("workspace: expected a path", "the value is 3")),
     "two retrievers of one name": (
         change(retrieve={"retrievers": [{"type": "bm25"}, {"type": "bm25"}]}),
         5,

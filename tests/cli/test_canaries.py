@@ -123,5 +123,5 @@ def test_a_judge_below_its_gate_ends_the_run_with_7_and_everybody_says_so(server
 def test_a_gate_without_canaries_is_told_before_anything_is_paid(server: LLMServer, project: Project) -> None:
     done = raggs("run", "--config", project.config, "--set", "judge.gate.canaries=0.95", "-q", "--yes")
     assert done.returncode == 5
-    assert "no canaries are asked" in done.stderr
+    assert "gate.canaries needs canaries" in done.stderr
     assert server.count == 0

@@ -101,7 +101,7 @@ def test_a_key_of_no_place_is_a_sentence(key: str, tmp_path: Path) -> None:
 
 def test_a_null_that_the_file_gives_stays_one(tmp_path: Path) -> None:
     project = make_project(tmp_path, queries=1, corpus=3, embed={"embedder": None})
-    with pytest.raises(ConfigError, match=r"embed\.embedder is null — give it in the file first"):
+    with pytest.raises(ConfigError, match=r"embed\.embedder is null — set it in the file first"):
         load_config(project.config, ["embed.embedder.dims=3"], {})
 
 

@@ -64,9 +64,11 @@ def test_it_warns_where_the_cheap_judge_keeps_what_the_good_one_would_have_wante
     assert (missing.missed.count, missing.missed.total, missing.unseen.share) == (12, 60, round(180 / 292, 4))
     low, high = (900 * bound / (900 * bound + 112) for bound in missing.missed.interval)
     assert missing.unseen.interval == (pytest.approx(low, abs=1e-3), pytest.approx(high, abs=1e-3))
-    assert [warning.split(" of what")[0] for warning in missing.warnings] == [f"{low:.0%} to {high:.0%}"]
+    assert [warning.split(" of the passages")[0] for warning in missing.warnings] == [
+        f"the good judge never saw {low:.0%} to {high:.0%}"
+    ]
     far = found(([4], 4, 5000), ([1], 3, 12), ([1], 1, 48), ([1], None, 900))
-    assert far.warnings == ("of what was asked at random, 20% lies 2 grades or more from the cheap grade",)
+    assert far.warnings == ("the grades of both judges differ by 2 or more on 20% of the passages sent at random",)
     assert found(([4], 4, 50), ([2], 1, 30), ([2], 2, 30), ([1], None, 900)).warnings == (), "1 and 2 are near"
     assert found(([4], 4, 50), ([2], 4, 1), ([2], 2, 10), ([2], None, 90)).warnings == (), "too few to say so"
     assert found(([5], 1, 50)).warnings == (), "where the good judge decides anyway, nothing is lost"

@@ -62,6 +62,6 @@ def test_each_alone_is_what_it_was_and_counts_as_if_the_setting_were_not_there()
 
 
 def test_ones_own_rubric_is_not_left_out_unsaid() -> None:
-    with pytest.raises(ValidationError, match="give that one too"):
+    with pytest.raises(ValidationError, match="Set group_prompt too"):
         JudgeConfig(judge=NUGGETS, group=5, prompt="mine.md")
     JudgeConfig(judge=NUGGETS, group=5, prompt="mine.md", group_prompt="ours.md")

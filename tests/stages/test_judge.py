@@ -175,7 +175,7 @@ def test_votes_are_kept_by_member_and_their_agreement_is_told() -> None:
     }
     # Squared disagreement 4 / 3; by chance, 2 5 5 against 4 5 5: (4 + 2 * 9 + 2 * 1) / 9 = 24 / 9.
     assert told.agreement == (PairAgreement(judges=("a", "b"), pairs=3, exact=0.6667, kappa=0.5),)
-    assert told.warnings == ("b gave no grade 1 of 4 times",)
+    assert told.warnings == ("b gave no grade in 1 of 4 cases",)
 
 
 def test_what_two_members_never_disagree_on_is_no_kappa() -> None:

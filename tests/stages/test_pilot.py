@@ -194,7 +194,7 @@ def test_an_engine_that_cannot_choose_is_told_before_anything_is_done(tmp_path: 
     project = make_project(tmp_path, rank={**AUTO, "engine": "online"})
     done = raggs("validate", "--config", project.config)
     assert done.returncode == 5
-    assert "engine online does not choose the length of lists" in done.stderr
+    assert "engine online cannot choose the length of lists" in done.stderr
 
 
 @pytest.mark.nightly(keep=1)

@@ -13,5 +13,5 @@ def test_a_switch_of_the_engine_takes_true_and_false_and_a_number_does_not() -> 
     assert told.options == {"favour": False, "echo": 0.3}
     assert [type(value) for value in told.options.values()] == [bool, float]
     assert type(RankConfig.model_validate({"options": {"favour": 0}}).options["favour"]) is int, "as runs have it"
-    with pytest.raises(ValidationError, match=r"options\.echo: a number belongs here, not true or false"):
+    with pytest.raises(ValidationError, match=r"options\.echo: expected a number, not true or false"):
         RankConfig.model_validate({"options": {"echo": True}})

@@ -72,16 +72,16 @@ def test_a_steady_judge_gets_no_warning() -> None:
 def test_a_judge_that_answers_in_the_order_shown_is_found_out() -> None:
     warnings = health(batches(lambda shown, _: shown)).warnings
     assert any("shown first wins 100%" in warning for warning in warnings)
-    assert any("change places" in warning for warning in warnings)
+    assert any("change order" in warning for warning in warnings)
 
 
 def test_a_judge_that_guesses_is_found_out() -> None:
-    assert any("change places" in warning for warning in health(batches(guess, 800)).warnings)
+    assert any("change order" in warning for warning in health(batches(guess, 800)).warnings)
 
 
 def test_a_judge_that_often_fails_is_found_out() -> None:
     warnings = health(batches(lambda shown, draw: None if draw.random() < 0.2 else tuple(sorted(shown)))).warnings
-    assert any("without an order" in warning for warning in warnings)
+    assert any("have no order" in warning for warning in warnings)
 
 
 def test_what_the_engine_found_out_is_averaged_over_the_queries_that_tell() -> None:
@@ -100,13 +100,13 @@ def test_a_judge_that_repeats_its_errors_is_found_out() -> None:
 @pytest.mark.parametrize(("sharpness", "warned"), [(3.0, False), (1.2, True)])
 def test_pairs_that_flip_are_ties_where_the_judge_is_sharp(sharpness: float, warned: bool) -> None:
     found = health(batches(guess, 800), {"sharpness": sharpness})
-    assert any("change places" in warning for warning in found.warnings) == warned
+    assert any("change order" in warning for warning in found.warnings) == warned
 
 
 @pytest.mark.parametrize(("sharpness", "warned"), [(0.9, True), (1.1, False)])
 def test_a_blunt_judge_is_found_out(sharpness: float, warned: bool) -> None:
     warnings = health({"sharpness": sharpness}).warnings
-    assert any("the judge is blunt" in warning for warning in warnings) == warned
+    assert any("the judge is imprecise" in warning for warning in warnings) == warned
 
 
 def test_how_many_tops_are_settled_and_why_others_are_not() -> None:

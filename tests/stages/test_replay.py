@@ -49,9 +49,9 @@ def test_what_a_journal_lacks_or_has_too_much_is_named(played):
     assert (lacking.ranking, lacking.problem) == (None, "round 1, slot 1 is missing")
     other = entries[4].model_copy(update={"shown": entries[4].shown[::-1]})
     shuffled = replay(CONFIG.course(POOL), JournalAnswers([*entries[:4], other, *entries[5:]]))
-    assert shuffled.problem == "round 1, slot 1 shows other passages than the ranker asks for"
+    assert shuffled.problem == "round 1, slot 1 shows other passages than the ranker requested"
     extra = replay(CONFIG.course(POOL), JournalAnswers([*entries, entry(Batch(99, 0, ("a", "b")), None)]))
-    assert (extra.ranking, extra.problem) == (ranking, "1 entries beyond the end")
+    assert (extra.ranking, extra.problem) == (ranking, "1 entries after the end")
 
 
 def test_an_empty_pool_has_no_ranking_and_no_entries(played):
@@ -101,7 +101,7 @@ def test_orders_from_before_are_a_round_of_their_own_which_the_journal_gives_bac
     assert (found.ranking, found.problem) == (course.ranking(), None)
     assert found.ranking.calls == len(entries) - 2
     strange = replay(CONFIG.course(POOL), JournalAnswers([told(0, ("nobody",), (first,)), *entries[2:]]))
-    assert strange.problem == "round 0 holds an order that cannot be taken in: not in the pool: nobody"
+    assert strange.problem == "round 0 contains an invalid order: not in the pool: nobody"
 
 
 def test_where_nobody_speaks_on_a_whole_round_the_ranking_ends_by_grade_and_fused_rank():

@@ -117,7 +117,7 @@ def test_a_reranker_reads_more_candidates_of_those_questions_alone(tmp_path: Pat
         ({"retrievers": [{"type": "bm25"}], **routed({"head_margin": 0.1})}, "read off a search by vectors"),
         ({"retrievers": [{"type": "dense"}], **routed({"agreement": 0.1})}, "read off a search by words"),
         (routed({"entropy": 0.9}), "read off a reranker, and there is none"),
-        ({"retrievers": [{"type": "bm25", "k": 30}], **routed({"name": True})}, "has k 30, and depth says 12 or 20"),
+        ({"retrievers": [{"type": "bm25", "k": 30}], **routed({"name": True})}, "has k 30, but depth sets 12 or 20"),
         (routed({}), "no signal has a threshold"),
         ({"depth": {"base": 50, "deep": 50, "when": {"name": True}}}, "no deeper than base"),
         ({"depth": {"base": 10, "when": {"tail_margin": 0.1}}}, "at rank `base`, which is 10"),
@@ -131,7 +131,7 @@ def test_what_cannot_be_is_said(settings: dict[str, Any], told: str) -> None:
 def test_a_rewrite_that_nobody_makes_cannot_fire(tmp_path: Path) -> None:
     depth = routed({"rewrite": 0.1}, retrievers=[{"type": "bm25"}])
     project = make_project(tmp_path, retrieve=depth, embed={"rewrite": {"type": "none"}})
-    with pytest.raises(ConfigError, match="since embed"):
+    with pytest.raises(ConfigError, match="because embed"):
         load_config(project.config)
 
 

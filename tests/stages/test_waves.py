@@ -85,7 +85,7 @@ def test_an_audit_finds_rounds_that_were_nobodys_turn(ranked: Project, tmp_path:
 
     edit_manifest(copy, edit, reseal=True)
     done = raggs("audit", copy)
-    assert done.returncode != 0 and "entries beyond the end" in done.stdout + done.stderr
+    assert done.returncode != 0 and "entries after the end" in done.stdout + done.stderr
     copy = files_copied(ranked.run, tmp_path / "torn")
     edit_file(copy, "rank.journal.jsonl", lambda data: data[: data[:-1].rindex(b"\n") + 1], reseal=True)
     done = raggs("audit", copy)
@@ -143,8 +143,8 @@ def test_money_that_ends_in_a_wave_leaves_all_rankings_with_what_is_paid_for(
 def test_a_price_that_means_nothing_is_refused_before_anything_is_paid(tmp_path: Path) -> None:
     project = make_project(tmp_path, rank={"budget": {"usd": 1}})
     done = raggs("run", "--config", project.config, "-q")
-    assert done.returncode == 5 and "this judge costs no money" in done.stderr and "rank.budget.calls" in done.stderr
-    with pytest.raises(ConfigError, match=r"the price of m is not known, so rank.budget.usd cannot be kept"):
+    assert done.returncode == 5 and "this judge is free" in done.stderr and "rank.budget.calls" in done.stderr
+    with pytest.raises(ConfigError, match=r"the price of m is unknown, so raggs cannot enforce rank.budget.usd"):
         known_prices({"prompt": 200, "models": {"m": None}})
 
 
@@ -212,5 +212,5 @@ def test_a_budget_is_a_cause_only_where_it_is_set_and_leaves_room_to_hard_questi
     assert causes_of(shared)["budget"] == {"calls": 9, "usd": None} and shared.max_calls == DEFAULT_SHARED_MAX_CALLS
     assert RankConfig.model_validate({"budget": {"calls": 9}, "max_calls": 7}).max_calls == 7
     assert shared.alone == RankConfig() == RankConfig().alone, "by itself a question has calls of its own"
-    with pytest.raises(ValueError, match="name one of both"):
+    with pytest.raises(ValueError, match="set exactly one of calls and usd"):
         SetBudget(calls=9, usd=1)

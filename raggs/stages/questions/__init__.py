@@ -1,7 +1,8 @@
-"""The pipeline that makes questions of documents: sample, ask, verify, filter. Each is one file; none knows another.
+"""The pipeline that generates questions from documents: sample, ask, verify, filter. The stages are independent
+modules.
 
-Windows of the documents are chosen, somebody makes a question of each, its excerpts are looked for word for word, and
-duplicates and excerpts that are about something else go.
+The pipeline samples windows of the documents and has a model or rule write a question for each. It then searches for
+the excerpts verbatim, and removes duplicates and questions with off-topic excerpts.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ QUESTIONS = Pipeline(
     "raggs.stages.questions",
     ("sample", "ask", "verify", "filter"),
     ARTIFACTS,
-    stopped="the questions that are done can be used",
+    stopped="finished questions can be used",
     command="raggs questions --config CONFIG",
     beside="give another name: --set name=NAME",
 )

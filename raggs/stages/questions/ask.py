@@ -1,8 +1,9 @@
-"""Stage 2: a question about each window, with the excerpts that answer it, as the asker gives them.
+"""Stage 2: generate a question for each window, with the excerpts that answer it.
 
-Questions are asked round by round. Those of a round are about different windows and do not see each other; each sees
-a sample of those of the rounds before, so that it does not repeat them. What is shown depends on nothing but these, in
-their order: a run that was killed asks the same again, and finds the answers that were paid for.
+Questions are generated in rounds. Questions of the same round are about different windows and are generated
+independently. The generator sees a sample of the questions of earlier rounds, so that it does not repeat them. This
+sample depends only on those questions and their order. A resumed run therefore makes the same calls and finds the paid
+answers in the cache.
 """
 
 from __future__ import annotations
@@ -26,14 +27,18 @@ AskerSpec = Annotated[AdapterConfig, OneOf(askers.REGISTRY)]
 
 
 class AskConfig(Settings):
-    """Who asks, and what of earlier questions is shown."""
+    """Settings of the ask stage: the question generator, and how many earlier questions it sees."""
 
     asker: AskerSpec = Field(
-        {"type": "extractive"}, validate_default=True, description="makes a question of a window; extractive: by rule"
+        {"type": "extractive"},
+        validate_default=True,
+        description="question generator; extractive: by rule, without a model",
     )
-    earlier: int = Field(50, ge=0, description="earlier questions that are shown, so that none is repeated")
-    round: int = Field(10, ge=1, description="questions that are asked side by side and do not see each other")
-    seed: int = Field(0, description="of the choice of earlier questions")
+    earlier: int = Field(
+        50, ge=0, description="number of earlier questions shown to the generator so that it does not repeat them"
+    )
+    round: int = Field(10, ge=1, description="number of questions generated independently in one round")
+    seed: int = Field(0, description="random seed for the choice of earlier questions")
 
 
 class AskStage(StageOf[AskConfig, QuestionServices]):
@@ -77,7 +82,9 @@ class AskStage(StageOf[AskConfig, QuestionServices]):
 
 
 def rounds(samples: Sequence[SampleRecord], size: int) -> Iterator[list[SampleRecord]]:
-    """The samples in rounds of at most `size`; no window comes twice in one, so that its questions see each other."""
+    """Yield the samples in rounds of at most `size`. No window occurs twice in a round, so its questions see each
+    other.
+    """
     batch: list[SampleRecord] = []
     for sample in samples:
         if len(batch) == size or any(sample.windows[0] == each.windows[0] for each in batch):
@@ -89,7 +96,7 @@ def rounds(samples: Sequence[SampleRecord], size: int) -> Iterator[list[SampleRe
 
 
 def assignment_of(sample: SampleRecord, earlier: tuple[str, ...]) -> Assignment:
-    """What the asker is told."""
+    """Return the input of the question generator."""
     return Assignment(
         qid=sample.qid,
         windows=tuple(window.text for window in sample.windows),
@@ -102,7 +109,7 @@ def assignment_of(sample: SampleRecord, earlier: tuple[str, ...]) -> Assignment:
 
 
 def shown_before(said: Sequence[str], config: AskConfig, qid: str) -> tuple[str, ...]:
-    """A sample of what was asked in the rounds before, in its order."""
+    """Return a sample of the questions of earlier rounds, in their order."""
     if len(said) <= config.earlier:
         return tuple(said)
     chosen = generator(config.seed, "earlier", qid).choice(len(said), size=config.earlier, replace=False)

@@ -1,11 +1,10 @@
-"""Stage 4: of questions that are the same the earlier one stays; those with an excerpt about something else go.
+"""Stage 4: remove repeated questions (the earliest stays) and questions with an off-topic excerpt.
 
-Thresholds are cosines, and belong to an embedder and a corpus: those of Chroma's report, which are the defaults, are
-of OpenAI's text-embedding-3-large; the embedder that comes with raggs has its own.
+Thresholds are cosines and depend on the embedder and the corpus. The defaults are from Chroma's report and apply to
+OpenAI's text-embedding-3-large. The embedder that is shipped with raggs has its own defaults.
 
-What is measured of questions that are kept: how far they copy their excerpts, and which systems find these.
-
-Both are for whoever reads scores over the questions; nobody goes for them.
+Two measurements are taken of each kept question: how much it copies from its excerpts (leakage), and which systems find
+the excerpts. Both help to interpret scores over the questions; no question is removed because of them.
 """
 
 from __future__ import annotations
@@ -41,9 +40,10 @@ from raggs.stats.question_filters import (
 
 
 def leakages(records: Iterable[VerifyRecord], samples: Mapping[str, SampleRecord]) -> dict[str, float]:
-    """By question, how far it copies the rare words of its excerpts; none of questions without any.
+    """Return for each question how much it copies the rare words of its excerpts. Questions without excerpts are
+    omitted.
 
-    Rare is what stands in few of the windows that were asked about.
+    A word is rare if it occurs in few of the sampled windows.
     """
     windows = {window: sample.language for sample in samples.values() for window in sample.windows}
     weights = WordWeights.of(words_of(window.text, language) for window, language in windows.items())
@@ -66,11 +66,11 @@ def finders(
     k: int,
     embedder: str,
 ) -> dict[str, tuple[str, ...]]:
-    """By question, the names of the systems that find one of its excerpts among their first `k` passages.
+    """Return for each question the systems that find one of its excerpts among their first `k` passages.
 
     Args:
-        vectors: shape (records, dims), of the questions.
-        embedder: identity of what made them.
+        vectors: embeddings of the questions, shape (records, dims).
+        embedder: identity of the embedder.
     """
     asked = [
         _searched(record, samples[record.qid].language, row, embedder)
@@ -86,7 +86,7 @@ def finders(
 
 
 def holds_excerpt(passage: Passage, reference: Reference) -> bool:
-    """Whether a passage holds at least half of an excerpt, or lies in it by at least half."""
+    """Return whether a passage and an excerpt overlap by at least half of the shorter one."""
     span, place = passage.span, reference.span
     if reference.doc_id is not None:
         return passage.doc_id == reference.doc_id
@@ -113,30 +113,47 @@ Cosine = Annotated[float, Field(ge=-1, le=1)]
 
 
 class ThresholdSettings(Settings):
-    """Cosines of a corpus."""
+    """Cosine thresholds of one part of the corpus."""
 
-    excerpt: Cosine | None = Field(None, description="below it an excerpt is not about its question; null: as above it")
-    duplicate: Cosine | None = Field(None, description="above it two questions are the same; null: as above it")
+    excerpt: Cosine | None = Field(
+        None, description="remove a question if its cosine with an excerpt is below this; null: general threshold"
+    )
+    duplicate: Cosine | None = Field(
+        None, description="remove a question if its cosine with an earlier one is above this; null: general threshold"
+    )
 
 
 class FilterConfig(Settings):
-    """Which questions are kept."""
+    """Settings of the filter stage: which questions are kept."""
 
     excerpt: Cosine | None = Field(
-        None, description="a question goes if its cosine with one of its excerpts is lower; null: 0.41, wordllama 0.15"
+        None,
+        description="remove a question if its cosine with one of its excerpts is below this; null: 0.15 for "
+        "wordllama, otherwise 0.41",
     )
     duplicate: Cosine | None = Field(
-        None, description="a question goes if its cosine with an earlier one is higher; null: 0.7, wordllama 0.85"
+        None,
+        description="remove a question if its cosine with an earlier one is above this; null: 0.85 for wordllama, "
+        "otherwise 0.7",
     )
     corpora: Mapping[str, ThresholdSettings] = Field(
         default_factory=dict,
-        description="other thresholds for some documents, by their name, their name without its ending, or a folder",
+        description="thresholds for some documents, keyed by file name (with or without its extension) or by folder",
     )
     k: int = Field(
-        10, ge=0, description="passages among which a system finds an excerpt, for the difficulty; 0: not measured"
+        10,
+        ge=0,
+        description="number of top passages in which a system must find an excerpt, to measure "
+        "difficulty; 0: do not measure",
     )
-    dev: float = Field(0.5, ge=0, le=1, description="share of the questions that are for choosing (dev), not reporting")
-    seed: int = Field(0, description="of the split into dev and test")
+    dev: float = Field(
+        0.5,
+        ge=0,
+        le=1,
+        description="share of questions in the dev part, for choosing a configuration; the rest is "
+        "the test part, for reporting",
+    )
+    seed: int = Field(0, description="random seed of the split into dev and test")
 
 
 class FilterStage(StageOf[FilterConfig, QuestionServices]):
@@ -183,7 +200,7 @@ class FilterStage(StageOf[FilterConfig, QuestionServices]):
 
 
 def rederived(work: StageWork, config: FilterConfig) -> Iterator[FilterRecord]:
-    """The records that the stage must have written, of which cosines and systems are taken as recorded."""
+    """Return the records that the stage must have written, with cosines and systems taken from the existing records."""
     samples = {sample.qid: sample for sample in work.read("sample", SampleRecord)}
     verified = list(work.read("verify", VerifyRecord))
     copied = leakages([record for record in verified if record.rejected is None], samples)
@@ -198,19 +215,19 @@ def rederived(work: StageWork, config: FilterConfig) -> Iterator[FilterRecord]:
 def _with_derived_fields(
     record: FilterRecord, sample: SampleRecord, copied: Mapping[str, float], config: FilterConfig
 ) -> FilterRecord:
-    """A record with what follows from its window and its words."""
+    """Return a record with the fields that follow from its window and its words."""
     window = sample.windows[0]
     part = part_of(f"{window.source}:{window.start}", config.seed, config.dev)
     return record.model_copy(update={"part": part, "leakage": copied.get(record.qid) if record.kept else None})
 
 
 def usual_thresholds(embedder: str, config: FilterConfig) -> Thresholds:
-    """The thresholds of documents that have none of their own: those set, else those of an embedder's type."""
+    """Return the general thresholds: those set, otherwise the defaults for the embedder's type."""
     return _set(OF_EMBEDDERS.get(embedder, DEFAULT), config.excerpt, config.duplicate)
 
 
 def thresholds_of(source: str, usual: Thresholds, config: FilterConfig) -> Thresholds:
-    """The thresholds of a document: its own, those of a folder that it lies in, or the usual ones."""
+    """Return the thresholds of a document: its own, those of a folder that contains it, or the general ones."""
     path = PurePosixPath(source)
     for name in (source, str(path.with_suffix("")), *map(str, path.parents)):
         if own := config.corpora.get(name):
@@ -228,11 +245,12 @@ def required_embedder(services: QuestionServices) -> Embedder:
     """Return the embedder of the filter.
 
     Raises:
-        PrerequisiteError: none is configured.
+        PrerequisiteError: no embedder is configured.
     """
     if services.embedder is None:
         raise PrerequisiteError(
-            "the filter of questions needs embed.embedder, which is null", remedy="name one, such as {type: wordllama}"
+            "the filter of questions needs an embedder, but embed.embedder is null",
+            remedy="set one, for example {type: wordllama}",
         )
     return services.embedder
 
@@ -246,7 +264,9 @@ def _already_rejected(record: VerifyRecord) -> FilterRecord:
 def _measured(
     records: Sequence[VerifyRecord], questions: Vectors, limits: Sequence[Thresholds], embedder: Embedder
 ) -> Iterator[FilterRecord]:
-    """What is kept of sound questions: first those go that an excerpt does not fit, then those that repeat others."""
+    """Yield the records of verified questions. Off-topic ones are rejected first, then those that repeat an earlier
+    one.
+    """
     if not records:
         return
     owner = [number for number, record in enumerate(records) for _ in record.references]
@@ -290,7 +310,7 @@ def _measured(
 
 
 def _cosine(value: float) -> float:
-    """A cosine as records have it: in the digits that a float32 has, within -1..1."""
+    """Return a cosine as stored in records: with the digits of a float32, within -1..1."""
     return max(-1.0, min(1.0, shortest_float(np.float32(value))))
 
 

@@ -1,8 +1,8 @@
-"""The records of the pipeline that makes questions: what each line of each of its artifacts means.
+"""Records of the pipeline that generates questions: the meaning of each line of each artifact.
 
-All lines of one question bear its id in every artifact, so that each can be followed from its window to the end.
+A question has the same id in every artifact, so that it can be followed from its window to the end.
 
-What the stages of this pipeline may use of the world.
+`QuestionServices` declares the services that the stages of this pipeline can use.
 """
 
 from __future__ import annotations
@@ -25,69 +25,82 @@ Reason = Literal[
 
 
 class Window(Frozen):
-    """A part of one document: ``document[start:end] == text``, in characters."""
+    """Part of one document: ``document[start:end] == text``, in characters."""
 
-    source: str = Field(min_length=1, description="the document, by the name that the corpus gives it")
+    source: str = Field(min_length=1, description="name of the document in the corpus")
     start: int = Field(ge=0, strict=True)
     end: int = Field(ge=1, strict=True)
     text: str = Field(min_length=1)
     doc_id: Identifier | None = Field(
-        None, description="the passage that it is of, where the corpus knows no documents, only passages"
+        None, description="id of the passage that contains the window, if the corpus has passages but no documents"
     )
 
 
 class SampleRecord(Record):
-    """sample.jsonl: what is asked for: a kind of question about one window, or two. One line a question."""
+    """sample.jsonl: one requested question: its kind and the one or two windows it is about. One line per question."""
 
-    kind: QuestionKind = Field(description="fact, procedure, comparison (over two windows), list or unanswerable")
+    kind: QuestionKind = Field(
+        description="kind of question: fact, procedure, comparison (over two windows), list or unanswerable"
+    )
     style: Style = "plain"
-    persona: str = Field("", description="who asks; empty for nobody in particular")
-    language: str = Field(description="ISO 639-1 code of the first window")
+    persona: str = Field("", description="persona of the asker; empty: none")
+    language: str = Field(description="language of the first window (ISO 639-1 code)")
     windows: tuple[Window, ...] = Field(min_length=1, max_length=2)
 
 
 class AskRecord(Record):
-    """ask.jsonl: what the asker said. One line a question."""
+    """ask.jsonl: answer of the question generator. One line per question."""
 
-    question: str | None = Field(description="null where there was no answer that could be used")
-    excerpts: tuple[str, ...] = Field((), description="as the asker gave them")
-    kind: QuestionKind | None = Field(None, description="where it turned out to be of another kind than was asked for")
-    earlier: int = Field(0, ge=0, description="earlier questions that were shown")
-    asker: str = Field(description="who asked: type and model or file")
-    error: str | None = Field(None, description="why there is no question")
-    raw: str | None = Field(None, description="the answer that could not be used")
+    question: str | None = Field(description="text of the question; null if the answer could not be used")
+    excerpts: tuple[str, ...] = Field((), description="excerpts as the generator returned them")
+    kind: QuestionKind | None = Field(None, description="kind of the question, if it differs from the requested one")
+    earlier: int = Field(0, ge=0, description="number of earlier questions shown to the generator")
+    asker: str = Field(description="question generator: type and model or file")
+    error: str | None = Field(None, description="reason for a missing question")
+    raw: str | None = Field(None, description="raw answer that could not be used")
 
 
 class VerifyRecord(Record):
-    """verify.jsonl: a question with the places of its excerpts, or why it goes. One line a question."""
+    """verify.jsonl: a question with the positions of its excerpts, or the reason for its rejection. One line per
+    question.
+    """
 
     question: str | None
-    references: tuple[Reference, ...] = Field((), description="word for word in the windows; empty where it goes")
-    rejected: Reason | None = Field(None, description="why it goes")
+    references: tuple[Reference, ...] = Field(
+        (), description="excerpts, verbatim from the windows; empty if the question is rejected"
+    )
+    rejected: Reason | None = Field(None, description="reason for the rejection; null if the question is accepted")
     detail: str = ""
 
 
 class FilterRecord(Record):
-    """filter.jsonl: which questions are kept, and what was measured of each. One line a question."""
+    """filter.jsonl: which questions are kept, and the measurements of each. One line per question."""
 
     kept: bool
-    rejected: Reason | None = Field(None, description="why it is not kept")
+    rejected: Reason | None = Field(None, description="reason for the rejection; null if the question is kept")
     detail: str = ""
     question: str | None
     references: tuple[Reference, ...] = ()
     relevance: float | None = Field(
-        None, ge=-1, le=1, description="lowest cosine of the question with one of its excerpts"
+        None, ge=-1, le=1, description="lowest cosine between the question and one of its excerpts"
     )
-    nearest: Identifier | None = Field(None, description="the earlier question that it repeats")
-    similarity: float | None = Field(None, ge=-1, le=1, description="cosine with that one")
+    nearest: Identifier | None = Field(None, description="id of the earlier question that this one repeats")
+    similarity: float | None = Field(
+        None, ge=-1, le=1, description="cosine with the earlier question that this one repeats"
+    )
     leakage: float | None = Field(
-        None, ge=0, le=1, description="how far it copies the rare words of its excerpts; 1: all of them"
+        None,
+        ge=0,
+        le=1,
+        description="share of the rare words of its excerpts that the question copies, by weight; 1: all",
     )
     found_by: tuple[str, ...] | None = Field(
-        None, description="the systems that find one of its excerpts; null where none was asked"
+        None, description="systems that find one of its excerpts; null if not measured"
     )
     part: SplitPart = Field(
-        "dev", description="dev: to choose by; test: to report on; all questions of a window in one"
+        "dev",
+        description="dev: for choosing a configuration; test: for reporting. All questions about a window are in "
+        "the same part",
     )
 
 
@@ -101,13 +114,13 @@ ARTIFACTS: dict[str, type[Record]] = {
 
 @dataclass(frozen=True)
 class Text:
-    """A document of the corpus whole, or a passage where it knows none.
+    """A whole document of the corpus, or a passage if the corpus has no documents.
 
     Attributes:
-        source: the document's name, or the passage's id.
-        text: character for character.
-        start: where it begins in the document.
-        doc_id: the passage's id, where places in a document are not known.
+        source: name of the document, or id of the passage.
+        text: unmodified text.
+        start: position of the text in the document, in characters.
+        doc_id: id of the passage, if positions in a document are unknown.
     """
 
     source: str
@@ -117,7 +130,7 @@ class Text:
 
 
 class QuestionServices(Services, Protocol):
-    """The world as a stage of this pipeline sees it. `causes` knows "documents" and "asker" too."""
+    """All services of a stage of this pipeline. `causes` also accepts "documents" and "asker"."""
 
     @property
     def documents(self) -> Sequence[Text]: ...
@@ -125,5 +138,5 @@ class QuestionServices(Services, Protocol):
     def asker(self) -> Asker: ...
     @property
     def systems(self) -> Mapping[str, Retriever]:
-        """Retrievers that cost nothing, by which questions are told hard from easy."""
+        """Retrievers without cost, used to measure the difficulty of questions."""
         ...

@@ -1,7 +1,7 @@
-"""Stage 1: windows of the documents, each with the kind of question that is asked about it.
+"""Stage 1: sample windows of the documents, each with a requested kind of question.
 
-Windows, kinds, styles and personas come in orders of which a longer one begins with the shorter: asking for more
-questions changes nothing that was asked for before, so that nothing is paid twice.
+The sequences of windows, kinds, styles and personas are prefix-stable: a longer sequence starts with the shorter one.
+A higher `n` therefore changes none of the earlier requests, and nothing is paid twice.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from raggs.stages.questions.records import QuestionServices, SampleRecord, Text,
 from raggs.stats.question_filters import SIZE, stratified_windows
 from raggs.stats.question_filters import TextWindow as Place
 
-PARTNERS = 64  # windows among which a comparison finds its second one
-DIGITS = 6  # of a question's number, so that ids are in order
+PARTNERS = 64  # candidate windows for the second window of a comparison
+DIGITS = 6  # digits of a question's number; a fixed number keeps ids sorted
 
 
 def _known_kinds(mix: Mapping[str, float]) -> Mapping[str, float]:
@@ -29,9 +29,9 @@ def _known_kinds(mix: Mapping[str, float]) -> Mapping[str, float]:
         if name not in KINDS:
             raise unknown_name("type of question", name, list(KINDS))
         if share < 0:
-            raise ValueError(f"the share of {name} is below 0")
+            raise ValueError(f"the share of {name} is negative")
     if not sum(mix.values()):
-        raise ValueError("no type of question has a share")
+        raise ValueError("all shares of question types are 0")
     return mix
 
 
@@ -39,20 +39,22 @@ Mix = Annotated[Mapping[str, float], AfterValidator(_known_kinds)]
 
 
 class SampleConfig(Settings):
-    """How many questions, about what, of which kinds."""
+    """Settings of the sample stage: number of questions, window size and kinds of questions."""
 
-    n: int = Field(100, ge=1, le=10**DIGITS - 1, description="questions that are asked for; some of them will go")
-    window: int = Field(SIZE, ge=200, description="characters of a window")
-    per_window: int = Field(10, ge=1, description="questions that are asked about one window at most")
+    n: int = Field(
+        100, ge=1, le=10**DIGITS - 1, description="number of questions to generate; some are removed by later stages"
+    )
+    window: int = Field(SIZE, ge=200, description="window size in characters")
+    per_window: int = Field(10, ge=1, description="maximum number of questions per window")
     types: Mix = Field(
         {"fact": 0.5, "procedure": 0.2, "list": 0.2, "comparison": 0.1},
-        description="shares of the types of question: fact, procedure, comparison, list, unanswerable",
+        description="share of each type of question: fact, procedure, comparison, list, unanswerable",
     )
-    conversational: float = Field(0.0, ge=0, le=1, description="share of questions in everyday words")
+    conversational: float = Field(0.0, ge=0, le=1, description="share of questions in conversational style")
     personas: tuple[str, ...] = Field(
-        (), description='who asks, in words, in turn, such as "a new customer"; empty: nobody in particular'
+        (), description='descriptions of askers, such as "a new customer", used in turn; empty: no persona'
     )
-    seed: int = Field(0, description="of the choice of windows")
+    seed: int = Field(0, description="random seed for the choice of windows")
 
 
 class SampleStage(StageOf[SampleConfig, QuestionServices]):
@@ -92,19 +94,19 @@ class SampleStage(StageOf[SampleConfig, QuestionServices]):
 
 
 def windows_of(texts: Sequence[str], size: int) -> int:
-    """How many windows hold all characters of some documents, none of them twice."""
+    """Return how many windows cover all characters of the documents without overlap."""
     return sum(-(-len(text.strip()) // size) for text in texts)
 
 
 def interleaved_names(shares: Mapping[str, float], count: int) -> list[str]:
-    """Names in turn, so that each beginning of the list has each name as often as its share says, to within one or two.
+    """Return a list of names. Each prefix of it contains each name in proportion to its share, to within one or two.
 
     Raises:
-        ValueError: no name has a share.
+        ValueError: all shares are 0.
     """
     total = sum(shares.values())
     if not total:
-        raise ValueError("nothing has a share")
+        raise ValueError("all shares are 0")
     given = dict.fromkeys(shares, 0)
     found = []
     for number in range(1, count + 1):
@@ -115,12 +117,12 @@ def interleaved_names(shares: Mapping[str, float], count: int) -> list[str]:
 
 
 def as_kind(name: str) -> QuestionKind:
-    """A kind of question by its name."""
+    """Return the kind of question with this name."""
     return next(kind for kind in KINDS if kind == name)
 
 
 def _partner(places: Sequence[Place], number: int, texts: Sequence[str]) -> Place | None:
-    """The window that shares most words with another one, of those elsewhere in the first `PARTNERS`."""
+    """Return the window that shares the most words with another one, among those of the first `PARTNERS` elsewhere."""
     first = places[number]
     words = _long_words(texts[first.document][first.start : first.end])
     able = [place for place in places[:PARTNERS] if _are_disjoint(first, place)]

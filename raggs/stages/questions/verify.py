@@ -1,7 +1,8 @@
-"""Stage 3: each excerpt looked for in its window, word for word. One that is not there takes its question with it.
+"""Stage 3: search for each excerpt in its window, verbatim. If an excerpt is not found, its question is rejected.
 
-Nothing is mended but white space, since models write a line break as a blank: what is kept is always the window's own
-text. Excerpts of one question that overlap become one. Where one stands twice in a window, the first place counts.
+Only differences in white space are tolerated, because models write line breaks as spaces. The record always holds the
+text of the window. Overlapping excerpts of a question are merged. If an excerpt occurs twice in a window, the first
+occurrence counts.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ MAX_SHOWN_CHARS = 80
 
 
 class VerifyConfig(Settings):
-    """Nothing can be set: an excerpt is there word for word, or it is not."""
+    """Empty: the stage has no settings, because an excerpt must occur verbatim."""
 
 
 class VerifyStage(StageOf[VerifyConfig, QuestionServices]):
@@ -38,7 +39,7 @@ class VerifyStage(StageOf[VerifyConfig, QuestionServices]):
 
 
 def verified_records(work: StageWork) -> Iterator[VerifyRecord]:
-    """The records of the stage; it needs nothing of the world."""
+    """Yield the records of the stage. No services are needed."""
     samples = work.read("sample", SampleRecord)
     for record in work.read("ask", AskRecord):
         sample = next(each for each in samples if each.qid == record.qid)
@@ -47,7 +48,7 @@ def verified_records(work: StageWork) -> Iterator[VerifyRecord]:
 
 @dataclass(frozen=True)
 class _ExcerptPlace:
-    """Where an excerpt stands: the number of its window, and characters of that."""
+    """Position of an excerpt: number of its window, start and end in characters."""
 
     window: int
     start: int
@@ -55,7 +56,7 @@ class _ExcerptPlace:
 
 
 def verify(sample: SampleRecord, record: AskRecord) -> VerifyRecord:
-    """One question with the places of its excerpts, or why it goes."""
+    """Return one question with the positions of its excerpts, or the reason for its rejection."""
     if record.question is None:
         return _rejected(record, "no answer", record.error or "")
     found = []
@@ -75,7 +76,7 @@ def verify(sample: SampleRecord, record: AskRecord) -> VerifyRecord:
 
 
 def _find(excerpt: str, windows: Sequence[Window]) -> _ExcerptPlace | None:
-    """The first place at which an excerpt stands; None for one without a word, or that stands nowhere."""
+    """Return the first position of an excerpt, or None if it is not found or contains no word."""
     if not WORD_CHARACTER.search(excerpt):
         return None
     words = re.compile(r"\s+".join(map(re.escape, excerpt.split())))
@@ -89,7 +90,7 @@ def _find(excerpt: str, windows: Sequence[Window]) -> _ExcerptPlace | None:
 
 
 def _merge_places(places: Sequence[_ExcerptPlace]) -> list[_ExcerptPlace]:
-    """The places in order, those that share characters as one."""
+    """Return the positions in order, with overlapping ones merged."""
     merged: list[_ExcerptPlace] = []
     for place in sorted(places, key=lambda each: (each.window, each.start, each.end)):
         last = merged[-1] if merged else None

@@ -108,5 +108,5 @@ def test_it_runs_resumes_and_says_why(letters: Pipeline, tmp_path: Path) -> None
 
 def test_its_own_stages_are_what_can_be_selected(letters: Pipeline) -> None:
     assert select(letters, start="counts").stages == ("counts",)
-    with pytest.raises(UsageError, match="no stage 'judge'"):
+    with pytest.raises(UsageError, match="unknown stage 'judge'"):
         select(letters, only="judge")

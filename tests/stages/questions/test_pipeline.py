@@ -80,7 +80,7 @@ def test_status_why_cost_and_audit_read_the_run(tmp_path: Path) -> None:
         in call("status", run, "--config", config, "--set", "questions.sample.n=9").output
     )
     assert "filter would not run again" in call("why", run, "filter").output
-    assert "no stage 'judge'" in refused("why", run, "judge")
+    assert "unknown stage 'judge'" in refused("why", run, "judge")
     assert "No language model was asked" in call("cost", run).output
     for command in (("export", run, "--out", tmp_path / "o"), ("eval", "--golden", run, "--run", run)):
         assert "not a golden set" in refused(*command, code=5)

@@ -26,4 +26,7 @@ def test_remedies_name_the_command_that_was_called(tmp_path: Path) -> None:
     assert (tmp_path / "runs" / "other.questions").is_dir()
     wrong = invoke("judge", "check", tmp_path / "runs" / "other.questions")
     assert wrong.exit_code == 2
-    assert "this is a questions run, which has no queries — name a golden run, which raggs run" in wrong.stderr
+    assert (
+        "this is a questions run, which has no artifact queries — use a golden run; create one with raggs run"
+        in wrong.stderr
+    )
