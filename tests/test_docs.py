@@ -86,7 +86,8 @@ def test_the_readme_opens_with_exactly_two_commands_and_is_short() -> None:
     first_block = re.search(r"```bash\n(.*?)```", readme, re.DOTALL)
     assert first_block is not None
     assert len(first_block[1].strip().splitlines()) == 2
-    assert len(readme.splitlines()) < 200
+    assert len(readme.splitlines()) <= 120
+    assert len(readme.split()) <= 650
 
 
 PAGES = sorted(
@@ -287,12 +288,6 @@ def test_every_option_that_the_pages_name_exists() -> None:
                     assert named <= options[name], f"{page}: raggs {said}"
                     seen += len(named)
     assert seen > 30
-
-
-def test_the_readme_names_every_command() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    missing = [name for name in commands() if not re.search(rf"raggs {name.split()[0]}\b", readme)]
-    assert not missing, f"a line about each in README.md: {missing}"
 
 
 @pytest.mark.parametrize("name", sorted(commands()))

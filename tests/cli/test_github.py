@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -21,7 +24,8 @@ from raggs import load_config
 from raggs import run as run_config
 from raggs.cli import plain_text
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "start" / "ci-gate.md"
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "start" / "ci-gate.md"
 
 
 @pytest.fixture
@@ -60,6 +64,21 @@ def test_the_commands_of_the_page_and_its_workflow_do_what_it_says(here: Path) -
     run_config(load_config(here / "raggs.yaml"))
     assert call(last.strip()).exit_code == 0
     assert "# Golden sets: OLD and NEW" in (here / "summary.md").read_text(encoding="utf-8")
+    (test,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    rows = [line.split() for line in (here / "golden" / "runs" / "bm25.trec").read_text("utf-8").splitlines()]
+    texts = map(json.loads, (here / "golden" / "queries.jsonl").read_text("utf-8").splitlines())
+    lists = {each["text"]: [row[2] for row in rows if row[0] == each["_id"]] for each in texts}
+    search = f"def my_search(query, k):\n    return {lists!r}[query][:k]\n"
+    (here / "test_search.py").write_text(f"{search}\n\n{test}", encoding="utf-8")
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "--raggs-golden", "golden", "test_search.py"],
+        cwd=here,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
 def test_gates_that_fail_are_in_the_summary_the_xml_and_annotations(
